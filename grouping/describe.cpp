@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "grouping/describe.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "grouping/segments.h"
+#include "grouping/table.h"
+
+namespace shampoo::grouping {
+namespace {
+
+constexpr int width = 96;
+
+std::string counted(std::int64_t count, const std::string& noun) {
+  return count_text(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string extent_text(const Shape& extent) {
+  if (extent.empty()) return "scalar";
+  std::string text;
+  for (std::int64_t side : extent) text += (text.empty() ? "" : " x ") + std::to_string(side);
+  return text;
+}
+
+std::string hexadecimal(std::uint64_t number) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += digits[(number >> shift) & 15];
+  return text;
+}
+
+std::string headline(const Plan& plan) {
+  std::int64_t parameters = 0, values = 0, blocks = 0;
+  for (const Group& group : plan.groups)
+    for (const Parameter& parameter : group.parameters) {
+      ++parameters;
+      values += numel(parameter.shape);
+      blocks += static_cast<std::int64_t>(parameter.pieces.size());
+    }
+  return counted(static_cast<std::int64_t>(plan.groups.size()), "group") + " merged into " +
+         counted(static_cast<std::int64_t>(plan.virtual_groups.size()), "virtual group") + ": " +
+         counted(parameters, "parameter") + ", " + counted(values, "value") + ", " +
+         counted(blocks, "block") + " on " + counted(plan.ranks, "rank") + "; plan " +
+         hexadecimal(hash(plan)) + "\n";
+}
+
+/// One line for every group that has members in virtual group `v`.
+Rows group_rows(const Plan& plan, int v, int names_per_group) {
+  struct Line {
+    std::int64_t parameters = 0, values = 0, blocks = 0;
+    std::string names;
+  };
+  std::map<int, Line> lines;
+  for (const Member& member : plan.virtual_groups[v].members) {
+    const Parameter& parameter = plan.parameter(member);
+    Line& line = lines[member.group];
+    line.values += numel(parameter.shape);
+    line.blocks += static_cast<std::int64_t>(parameter.pieces.size());
+    if (line.parameters++ < names_per_group)
+      line.names += (line.names.empty() ? "" : ", ") + parameter.name;
+  }
+  Rows rows{{"group", "parameters", "values", "blocks", "names"}};
+  for (auto& [group, line] : lines) {
+    if (line.parameters > names_per_group)
+      line.names += (line.names.empty() ? "" : " and ") +
+                    count_text(line.parameters - names_per_group) + " more";
+    rows.push_back({std::to_string(group), count_text(line.parameters), count_text(line.values),
+                    count_text(line.blocks), line.names});
+  }
+  return rows;
+}
+
+/// One line for every extent in virtual group `v`, in the order of the stacks.
+Rows stack_rows(const Plan& plan, int v) {
+  struct Line {
+    std::int64_t blocks = 0, stacks = 0, highest = 0;
+  };
+  std::map<std::pair<std::int64_t, Shape>, Line, std::greater<>> lines;
+  for (const std::vector<Stack>& rank : stacks(plan, v))
+    for (const Stack& stack : rank) {
+      Line& line = lines[{numel(stack.extent), stack.extent}];
+      const auto height = static_cast<std::int64_t>(stack.blocks.size());
+      line = {line.blocks + height, line.stacks + 1, std::max(line.highest, height)};
+    }
+  Rows rows{{"extent", "blocks", "stacks", "highest stack"}};
+  for (const auto& [key, line] : lines)
+    rows.push_back({extent_text(key.second), count_text(line.blocks), count_text(line.stacks),
+                    count_text(line.highest)});
+  return rows;
+}
+
+Rows balance_rows(const Plan& plan) {
+  std::vector<Work> works;
+  for (int v = 0; v < static_cast<int>(plan.blocks.size()); ++v)
+    for (const Block& block : plan.blocks[v]) works.push_back(plan.piece(v, block).work);
+  const Work bounds = lower_bounds(works, plan.ranks);
+  const std::vector<Work> ranks = loads(plan);
+
+  Rows rows{{"balance", "all", "mean", "largest", "on rank", "/ mean", "/ bound"}};
+  const auto add = [&](const char* name, std::int64_t Work::*field,
+                       std::string (*text)(std::int64_t)) {
+    std::int64_t all = 0;
+    for (const Work& rank : ranks) all += rank.*field;
+    const auto largest =
+        std::max_element(ranks.begin(), ranks.end(),
+                         [&](const Work& a, const Work& b) { return a.*field < b.*field; });
+    const std::int64_t most = *largest.*field;
+    rows.push_back({name, text(all), text(all / plan.ranks), text(most),
+                    std::to_string(largest - ranks.begin()), ratio_text(most, all / plan.ranks),
+                    ratio_text(most, bounds.*field)});
+  };
+  add("cost", &Work::cost, count_text);
+  add("bytes", &Work::bytes, bytes_text);
+  add("state", &Work::state, bytes_text);
+  return rows;
+}
+
+std::string exchange_line(const Plan& plan, std::int64_t header_bytes) {
+  const Segments layout = segments(plan, header_bytes);
+  const std::int64_t all = layout.begins.back();
+  std::int64_t longest = 0;
+  for (int r = 0; r < plan.ranks; ++r)
+    longest = std::max(longest, layout.begins[r + 1] - layout.begins[r]);
+  return "  exchange of " + bytes_text(all) + "; segments of equal length would be " +
+         bytes_text(longest) + " and make it " + ratio_text(longest, all / plan.ranks) +
+         " times as much\n";
+}
+
+}  // namespace
+
+std::string describe(const Plan& plan, const Surroundings& surroundings) {
+  std::string text = headline(plan);
+  for (int v = 0; v < static_cast<int>(plan.virtual_groups.size()); ++v) {
+    text += "\nvirtual group " + std::to_string(v) + "\n";
+    text += wrap(plan.virtual_groups[v].recipe, width, 4) + "\n";
+    text += table(group_rows(plan, v, surroundings.names_per_group), 1) + "\n";
+    text += table(stack_rows(plan, v));
+  }
+  text += "\n" + table(balance_rows(plan));
+  text += "\n  workspace of " + bytes_text(surroundings.workspace_bytes) + " on the largest rank\n";
+  return text + exchange_line(plan, surroundings.header_bytes);
+}
+
+}  // namespace shampoo::grouping

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "grouping/blocks.h"
+#include "grouping/placement.h"
+
+namespace shampoo::grouping {
+
+/// One block of a parameter: its box in the merged tensor, and the work of its owner.
+struct Piece {
+  Box box;
+  Work work;
+
+  bool operator==(const Piece&) const = default;
+};
+
+/// A parameter as far as plans know it.
+struct Parameter {
+  std::string name;
+  Shape shape;                     ///< after merging small dimensions
+  std::int64_t element_bytes = 4;  ///< of one value in the exchange, at least 1
+  std::vector<Piece> pieces;       ///< cover the shape, each element once
+
+  bool operator==(const Parameter&) const = default;
+};
+
+/// The caller's list of parameters, with the canonical text of its recipe: equal texts are equal
+/// recipes.
+struct Group {
+  std::string recipe;
+  std::vector<Parameter> parameters;
+
+  bool operator==(const Group&) const = default;
+};
+
+}  // namespace shampoo::grouping

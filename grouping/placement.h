@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace shampoo::grouping {
+
+/// What a block costs the rank that owns it: time per step in any unit, bytes that the rank sends
+/// for it, bytes of state. Integers, so that no two ranks can round differently. Each is >= 0.
+struct Work {
+  std::int64_t cost = 0;
+  std::int64_t bytes = 0;
+  std::int64_t state = 0;
+
+  auto operator<=>(const Work&) const = default;
+};
+
+/// a + b, field by field.
+constexpr Work operator+(const Work& a, const Work& b) {
+  return {a.cost + b.cost, a.bytes + b.bytes, a.state + b.state};
+}
+
+/// No placement of blocks of these sizes (all >= 0, together at most 2^63 - 1) on `ranks` >= 1
+/// ranks gives every rank less than this: the largest of the mean (rounded up), the largest size,
+/// and, for every j, the j + 1 smallest of the j * ranks + 1 largest sizes, of which some rank
+/// holds j + 1.
+std::int64_t lower_bound(std::vector<std::int64_t> sizes, int ranks);
+
+/// The lower bounds of cost, of bytes and of state.
+Work lower_bounds(std::span<const Work> blocks, int ranks);
+
+/// The sum of the works of each rank's blocks. Every owner is in [0, ranks).
+std::vector<Work> loads(std::span<const Work> blocks, std::span<const int> owners, int ranks);
+
+/// Chooses an owner in [0, ranks) for every block, so that the largest cost, bytes and state of a
+/// rank are all close to their lower bounds. A pure function of its arguments, in integers.
+///
+/// `owners` are the owners of the first owners.size() blocks, and are kept. Where parts of an
+/// exchange must be equally long, the largest rank's bytes are what all of them send; so a rank
+/// takes more than 1 + padding_percent / 100 times the lower bound of the bytes only where no
+/// rank could take the block without. Throws std::invalid_argument for ranks < 1, a negative
+/// work or percentage, sums beyond 2^63 - 1, or an owner that is no rank.
+std::vector<int> place(std::span<const Work> blocks, int ranks, std::span<const int> owners = {},
+                       int padding_percent = 4);
+
+}  // namespace shampoo::grouping

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "grouping/group.h"
+#include "grouping/merge.h"
+#include "grouping/placement.h"
+#include "grouping/stack.h"
+
+namespace shampoo::grouping {
+
+/// A block of a virtual group, and the rank that owns it.
+struct Block {
+  int member = 0;  ///< place in the virtual group's members
+  int piece = 0;   ///< place in the parameter's pieces
+  int owner = 0;
+
+  bool operator==(const Block&) const = default;
+};
+
+/// Who does what: a pure function of the sequence of groups added and the number of ranks, equal
+/// on all ranks. Virtual groups and their blocks keep their places when groups are added.
+struct Plan {
+  int ranks = 1;
+  int padding_percent = 4;                   ///< see place()
+  std::vector<Group> groups;                 ///< the caller's, in the order in which they came
+  std::vector<VirtualGroup> virtual_groups;  ///< see merge()
+  std::vector<std::vector<Block>> blocks;    ///< of each virtual group, by member and piece
+
+  const Parameter& parameter(const Member& member) const {
+    return groups[member.group].parameters[member.parameter];
+  }
+
+  /// The parameter of a block of virtual group `v`.
+  const Parameter& parameter(int v, const Block& block) const {
+    return parameter(virtual_groups[v].members[block.member]);
+  }
+
+  /// The box and the work of a block of virtual group `v`.
+  const Piece& piece(int v, const Block& block) const {
+    return parameter(v, block).pieces[block.piece];
+  }
+
+  bool operator==(const Plan&) const = default;
+};
+
+/// Plans the first groups. Throws std::invalid_argument, naming the parameter and the field, for
+/// negative sides or works, pieces that do not cover their parameter, and numbers that leave
+/// their type; and where place() throws.
+Plan plan(std::vector<Group> groups, int ranks, int padding_percent = 4);
+
+/// The plan with groups added. Every block of `before` keeps its owner; new blocks are placed
+/// around them. Throws like plan().
+Plan extend(Plan before, std::vector<Group> groups);
+
+/// The work of each rank over all virtual groups.
+std::vector<Work> loads(const Plan& plan);
+
+/// The stacks of virtual group `v`, of every rank. See stack().
+std::vector<std::vector<Stack>> stacks(const Plan& plan, int v);
+
+/// A number that two plans share only if they are equal (or by an accident of 1 in 2^64).
+std::uint64_t hash(const Plan& plan);
+
+}  // namespace shampoo::grouping

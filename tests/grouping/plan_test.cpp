@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "grouping/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+
+#include "grouping/hash.h"
+#include "tests/grouping/sample_groups.h"
+
+namespace shampoo::grouping {
+namespace {
+
+constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+
+/// Every piece of every parameter belongs to one block of the virtual group of its recipe.
+void expect_complete(const Plan& plan) {
+  std::set<std::tuple<int, int, int>> seen;
+  for (int v = 0; v < static_cast<int>(plan.virtual_groups.size()); ++v)
+    for (const Block& block : plan.blocks[v]) {
+      const Member& member = plan.virtual_groups[v].members[block.member];
+      EXPECT_EQ(plan.groups[member.group].recipe, plan.virtual_groups[v].recipe);
+      EXPECT_GE(block.owner, 0);
+      EXPECT_LT(block.owner, plan.ranks);
+      EXPECT_TRUE(seen.emplace(member.group, member.parameter, block.piece).second);
+    }
+  std::size_t pieces = 0;
+  for (const Group& group : plan.groups)
+    for (const Parameter& parameter : group.parameters) pieces += parameter.pieces.size();
+  EXPECT_EQ(seen.size(), pieces);
+}
+
+/// Every list of blocks in `before` is the beginning of that list in `after`, owners included.
+void expect_prefix(const Plan& before, const Plan& after) {
+  ASSERT_LE(before.blocks.size(), after.blocks.size());
+  for (std::size_t v = 0; v < before.blocks.size(); ++v) {
+    EXPECT_EQ(before.virtual_groups[v].recipe, after.virtual_groups[v].recipe);
+    ASSERT_LE(before.blocks[v].size(), after.blocks[v].size());
+    for (std::size_t b = 0; b < before.blocks[v].size(); ++b)
+      EXPECT_EQ(before.blocks[v][b], after.blocks[v][b]) << "block " << b << " of " << v;
+  }
+}
+
+/// Every element that a rank owns lies once in its flat run, and the run has no gap.
+void expect_dense(const Plan& plan) {
+  for (int v = 0; v < static_cast<int>(plan.blocks.size()); ++v) {
+    const auto all = stacks(plan, v);
+    for (int r = 0; r < plan.ranks; ++r) {
+      std::int64_t owned = 0, end = 0;
+      for (const Block& block : plan.blocks[v])
+        if (block.owner == r) owned += numel(plan.piece(v, block).box.extent);
+      for (const Stack& stack : all[r]) {
+        EXPECT_EQ(stack.offset, end);
+        end += numel(stack.extent) * static_cast<std::int64_t>(stack.blocks.size());
+      }
+      EXPECT_EQ(end, owned);
+    }
+  }
+}
+
+TEST(Plan, HoldsForThousandsOfRandomModels) {
+  std::mt19937 random(2024);
+  for (int trial = 0; trial < 4000 && !testing::Test::HasFailure(); ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const int ranks = 1 + static_cast<int>(random() % 7);
+
+    const Plan first = plan(test::random_groups(random, "first."), ranks);
+    const Plan second = extend(first, test::random_groups(random, "second."));
+
+    expect_complete(first);
+    expect_complete(second);
+    expect_prefix(first, second);
+    expect_dense(second);
+    EXPECT_EQ(plan(first.groups, ranks), first);
+    EXPECT_EQ(hash(plan(first.groups, ranks)), hash(first));
+  }
+}
+
+TEST(Plan, OfNothingHasNoBlock) {
+  const Plan nothing = plan({}, 3);
+
+  EXPECT_TRUE(nothing.virtual_groups.empty());
+  EXPECT_EQ(loads(nothing), std::vector<Work>(3));
+  EXPECT_EQ(extend(nothing, {}), nothing);
+}
+
+TEST(Plan, AcceptsEmptyTensorsAndEmptyGroups) {
+  const Plan made = plan({{"a", {test::parameter("empty", {3, 0}, 8)}},
+                          {"b", {}},
+                          {"a", {test::parameter("scalar", {}, 8)}}},
+                         2);
+
+  ASSERT_EQ(made.blocks.size(), 2u);
+  EXPECT_EQ(made.blocks[0], (std::vector<Block>{{1, 0, 0}}));
+  EXPECT_TRUE(made.blocks[1].empty());
+}
+
+TEST(Plan, BalancesAllVirtualGroupsTogether) {
+  // Alone, each of the eight virtual groups would give its only block to rank 0.
+  std::vector<Group> groups;
+  for (int g = 0; g < 8; ++g)
+    groups.push_back({std::to_string(g), {test::parameter("p" + std::to_string(g), {16, 16}, 16)}});
+
+  const Plan made = plan(groups, 8);
+
+  const Work each = test::root_inverse_work({16, 16});
+  EXPECT_EQ(loads(made), std::vector<Work>(8, each));
+}
+
+TEST(Plan, OfOneGroupHasTheOwnersOfTheSameGroupSplit) {
+  const Group whole = test::groups_of("small", 1)[0];
+  std::vector<Group> single;
+  for (const Parameter& parameter : whole.parameters) single.push_back({whole.recipe, {parameter}});
+
+  const Plan one = plan({whole}, 4), many = plan(single, 4);
+
+  EXPECT_EQ(one.blocks, many.blocks);
+}
+
+TEST(Plan, PlacesAddedGroupsAroundTheOldOnes) {
+  const std::vector<Group> groups = test::groups_of("vit-b16", 2);
+  const Plan before = plan({groups[0]}, 8);
+
+  const Plan after = extend(before, {groups[1]});
+
+  expect_prefix(before, after);
+  std::vector<Work> works;
+  for (const Block& block : after.blocks[0]) works.push_back(after.piece(0, block).work);
+  const std::int64_t bound = lower_bounds(works, 8).cost;
+  // Greedy placement never exceeds an idlest rank by more than a block; one more of 1024 x 768
+  // is the worst that the second half can do to a balanced first half.
+  const std::int64_t block = test::root_inverse_work({1024, 768}).cost;
+  for (const Work& rank : loads(after)) EXPECT_LE(rank.cost, bound + block);
+}
+
+/// What `action` throws must name everything in `words`.
+void expect_refused(const std::function<void()>& action, const std::vector<std::string>& words) {
+  try {
+    action();
+    ADD_FAILURE() << "nothing thrown";
+  } catch (const std::invalid_argument& error) {
+    for (const std::string& word : words)
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos)
+          << "'" << word << "' not in: " << error.what();
+  }
+}
+
+TEST(Plan, NamesTheParameterThatIsWrong) {
+  const auto refuse = [](const std::function<void(Parameter&)>& spoil, const char* field) {
+    Parameter parameter = test::parameter("layer.weight", {5, 3}, 4);
+    spoil(parameter);
+    const std::vector<Group> groups = {
+        {"a", {test::parameter("first", {2}, 4), std::move(parameter)}}};
+    expect_refused([&] { plan(groups, 2); }, {"layer.weight", field});
+  };
+  refuse([](Parameter& p) { p.element_bytes = 0; }, "element_bytes");
+  refuse([](Parameter& p) { p.shape = {-1, 3}; }, "at least 0");
+  refuse([](Parameter& p) { p.shape = {huge, 3}; }, "2^63 - 1");
+  refuse([](Parameter& p) { p.pieces[0].work.cost = -1; }, "cost");
+  refuse([](Parameter& p) { p.pieces[0].work.bytes = huge; }, "bytes");
+  refuse([](Parameter& p) { p.pieces[1].work.state = huge; }, "state");
+  refuse([](Parameter& p) { p.pieces.pop_back(); }, "12 elements");
+  refuse([](Parameter& p) { p.pieces.push_back(p.pieces[0]); }, "27 elements");
+  refuse([](Parameter& p) { p.pieces[1].box.offset = {5, 0}; }, "inside");
+  refuse([](Parameter& p) { p.pieces[1].box.offset = {huge, 0}; }, "inside");
+  refuse([](Parameter& p) { p.pieces[0].box.extent = {12}; }, "inside");
+  refuse([](Parameter& p) { p.pieces[0].box.extent = {0, 3}; }, "inside");
+}
+
+TEST(Plan, NamesTheRanksThatAreWrong) {
+  expect_refused([] { plan({}, 0); }, {"ranks"});
+  expect_refused([] { plan({}, 2, -1); }, {"padding_percent"});
+}
+
+TEST(PlanHash, IsFnv1a) {
+  // The published offset basis; the others are of the bytes 0 0 0 0 0 0 0 0 and
+  // 6 0 0 0 0 0 0 0 f o o b a r, by a program that gives 85944171f73967e8 for "foobar".
+  EXPECT_EQ(Hash().value(), 0xcbf29ce484222325u);
+  EXPECT_EQ(Hash().add(0).value(), 0xa8c7f832281a39c5u);
+  EXPECT_EQ(Hash().add("foobar").value(), 0xb277229a2d9d19f2u);
+}
+
+TEST(PlanHash, TellsPlansApart) {
+  const std::vector<Group> groups = {{"a", {test::parameter("x", {4, 6}, 3)}},
+                                     {"b", {test::parameter("y", {5}, 3)}}};
+  std::set<std::uint64_t> hashes = {hash(plan(groups, 2)), hash(plan(groups, 3)),
+                                    hash(plan(groups, 2, 0))};
+  const auto changed = [&](const std::function<void(std::vector<Group>&)>& change) {
+    std::vector<Group> others = groups;
+    change(others);
+    hashes.insert(hash(plan(others, 2)));
+  };
+  changed([](auto& g) { std::swap(g[0], g[1]); });
+  changed([](auto& g) { g[0].recipe = "c"; });
+  changed([](auto& g) { g[0].recipe = g[1].recipe; });
+  changed([](auto& g) { g[0].parameters[0].name = "z"; });
+  changed([](auto& g) { g[0].parameters[0].element_bytes = 2; });
+  changed([](auto& g) { g[0].parameters[0] = test::parameter("x", {6, 4}, 3); });
+  changed([](auto& g) { g[0].parameters[0] = test::parameter("x", {4, 6}, 4); });
+  changed([](auto& g) { g[0].parameters[0].pieces[0].work.cost += 1; });
+  changed([](auto& g) { g[0].parameters[0].pieces[0].work.bytes += 1; });
+  changed([](auto& g) { g[0].parameters[0].pieces[0].work.state += 1; });
+  changed([](auto& g) { g.push_back({"c", {}}); });
+  EXPECT_EQ(hashes.size(), 14u);
+
+  Plan other = plan(groups, 2);
+  other.blocks[0][0].owner ^= 1;
+  EXPECT_TRUE(hashes.insert(hash(other)).second);
+}
+
+}  // namespace
+}  // namespace shampoo::grouping
