@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/element_table.h"
+
+#include "shampoo/pieces.h"
+
+namespace shampoo {
+
+namespace {
+
+StridedTensor strided(const TrainedParameter& trained, const grouping::Shape& merged) {
+  const Parameter& parameter = trained.parameter();
+  const auto strides = [&](const Tensor& tensor) {
+    return tensor.strides.empty() ? row_major_strides(parameter.shape) : tensor.strides;
+  };
+  return StridedTensor(parameter.shape, merged, strides(parameter.value),
+                       strides(parameter.gradient));
+}
+
+template <typename T>
+void send(Backend& backend, const std::vector<T>& from, kernels::Buffer& to) {
+  to = kernels::Buffer(backend, from.size() * sizeof(T));
+  if (!from.empty()) backend.upload(to.data(), from.data(), from.size() * sizeof(T));
+}
+
+}  // namespace
+
+TensorTable::TensorTable(Backend& backend, std::span<const TrainedParameter> parameters)
+    : values_(backend, parameters.size()),
+      gradients_(backend, parameters.size()),
+      value_types_(backend, parameters.size()),
+      gradient_types_(backend, parameters.size()) {
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    values_.host[p] = parameters[p].parameter().value.data;
+    value_types_.host[p] = parameters[p].parameter().value.type;
+    gradient_types_.host[p] = parameters[p].parameter().gradient.type;
+  }
+  values_.upload(backend);
+  value_types_.upload(backend);
+  gradient_types_.upload(backend);
+}
+
+void TensorTable::upload_gradients(Backend& backend, std::span<const TrainedParameter> parameters) {
+  for (std::size_t p = 0; p < parameters.size(); ++p)
+    gradients_.host[p] = parameters[p].present ? parameters[p].parameter().gradient.data : nullptr;
+  gradients_.upload(backend);
+}
+
+kernels::Tensors TensorTable::tensors() const {
+  return {values_.data(), gradients_.data(), value_types_.data(), gradient_types_.data()};
+}
+
+std::int64_t TensorTable::bytes() const {
+  return static_cast<std::int64_t>(values_.bytes() + gradients_.bytes() + value_types_.bytes() +
+                                   gradient_types_.bytes());
+}
+
+void ElementTable::append(const TrainedParameter& parameter, const grouping::Box& box,
+                          kernels::Block block, std::int64_t flat) {
+  strided(parameter, parameter.merged).append(box, flat, block, pieces_);
+  for (std::int32_t p = block.first_piece; p < block.first_piece + block.piece_count; ++p) {
+    pieces_[p].block = static_cast<std::int32_t>(blocks_.size());
+    pieces_[p].tensor = block.tensor;
+  }
+  blocks_.push_back(block);
+}
+
+void ElementTable::append_whole(const TrainedParameter& parameter, int row) {
+  TrainedParameter whole = parameter;
+  whole.merged =
+      grouping::merge_small_dimensions(parameter.parameter().shape, grouping::never_cut, 1);
+  kernels::Block block;
+  block.tensor = row;
+  for (const grouping::Box& box : grouping::cut(whole.merged, grouping::never_cut))
+    append(whole, box, block, 0);
+}
+
+void ElementTable::upload(Backend& backend) {
+  send(backend, pieces_, sent_pieces_);
+  send(backend, blocks_, sent_blocks_);
+  partials_ = kernels::Buffer(backend, pieces_.size() * sizeof(double));
+}
+
+kernels::Elements ElementTable::elements(Type arithmetic, const kernels::Tensors& tensors) const {
+  return {arithmetic,
+          static_cast<const kernels::Piece*>(sent_pieces_.data()),
+          static_cast<std::int64_t>(pieces_.size()),
+          static_cast<const kernels::Block*>(sent_blocks_.data()),
+          block_count(),
+          tensors,
+          static_cast<double*>(partials_.data())};
+}
+
+std::int64_t ElementTable::bytes() const {
+  return static_cast<std::int64_t>(sent_pieces_.bytes() + sent_blocks_.bytes() + partials_.bytes());
+}
+
+}  // namespace shampoo

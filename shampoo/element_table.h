@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/buffer.h"
+#include "shampoo/trained_parameter.h"
+
+namespace shampoo {
+
+/// Pointers and types of all parameters, as kernels read them.
+class TensorTable {
+ public:
+  TensorTable() = default;
+  TensorTable(Backend& backend, std::span<const TrainedParameter> parameters);
+
+  /// Takes over the gradient pointers of present parameters; null for the others.
+  void upload_gradients(Backend& backend, std::span<const TrainedParameter> parameters);
+
+  kernels::Tensors tensors() const;
+  std::int64_t bytes() const;
+
+ private:
+  kernels::Mirror<void*> values_;
+  kernels::Mirror<const void*> gradients_;
+  kernels::Mirror<Type> value_types_, gradient_types_;
+};
+
+/// Table of blocks and their pieces.
+class ElementTable {
+ public:
+  /// Appends a block. `block` says what is known beside its place and shape.
+  void append(const TrainedParameter& parameter, const grouping::Box& box, kernels::Block block,
+              std::int64_t flat);
+  /// Appends a whole parameter as one block.
+  void append_whole(const TrainedParameter& parameter, int row);
+
+  /// Sends the table; nothing is appended afterwards.
+  void upload(Backend& backend);
+
+  kernels::Elements elements(Type arithmetic, const kernels::Tensors& tensors) const;
+  std::int64_t block_count() const { return static_cast<std::int64_t>(blocks_.size()); }
+  std::span<const kernels::Block> blocks() const { return blocks_; }
+  std::int64_t bytes() const;
+
+ private:
+  std::vector<kernels::Piece> pieces_;
+  std::vector<kernels::Block> blocks_;
+  kernels::Buffer sent_pieces_, sent_blocks_, partials_;
+};
+
+}  // namespace shampoo

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/inverse_root.h"
+#include "shampoo/element_table.h"
+#include "shampoo/state.h"
+
+namespace shampoo {
+
+/// What the virtual groups of a step share. [backend]
+struct StepInputs {
+  kernels::Tensors tensors = {};
+  const double* gradient_scale = nullptr;
+  const std::int32_t* proceed = nullptr;
+  void* exchange = nullptr;
+};
+
+/// Shampoo on the blocks of one virtual group that this rank owns.
+class GroupOptimizer {
+ public:
+  /// Blocks come stack by stack, in the order of the flat slots. `parameters` are all parameters of
+  /// the optimizer, in a place that may change between calls.
+  GroupOptimizer(Backend& backend, const Recipe& recipe, std::vector<OwnedBlock> blocks,
+                 std::span<const TrainedParameter> parameters);
+
+  /// Masters <- values of the caller's tensors.
+  void read_values(const kernels::Tensors& tensors);
+  /// Takes over the state of the blocks that `before`, of an earlier plan, has too.
+  void adopt(const GroupOptimizer& before);
+
+  /// Host work of the next step: modes, coefficients, selections, jobs.
+  void prepare(std::span<const TrainedParameter> parameters);
+  /// Whether the prepared step recomputes roots, by a solver with host steps.
+  bool refreshes() const { return job_count_ > 0; }
+
+  /// Queues the prepared step, up to the updates in this rank's segment. Waits where it refreshes.
+  void enqueue(const StepInputs& inputs, Statistics& statistics);
+  /// Says which block failed more refreshes in a row than the recipe tolerates; empty: none.
+  std::string exhausted_block(std::span<const TrainedParameter> parameters) const;
+
+  std::span<const OwnedBlock> blocks() const { return blocks_; }
+  const State& state() const { return *state_; }
+  std::int64_t workspace_bytes() const;
+
+ private:
+  void build_tables(std::span<const TrainedParameter> parameters);
+  void build_stacks();
+  void select(const OwnedBlock& block, std::size_t b, kernels::Mode mode);
+  void add_jobs(std::size_t b, const TrainedParameter& parameter);
+  void refresh(Statistics& statistics);
+  int order(std::size_t b) const { return static_cast<int>(extents_[b].size()); }
+
+  Backend& backend_;
+  const Recipe& recipe_;
+  Type arithmetic_;
+  std::vector<OwnedBlock> blocks_;
+  std::vector<std::vector<std::int64_t>> extents_;  ///< per block
+  std::unique_ptr<State> state_;
+
+  ElementTable table_;
+  std::vector<kernels::Stack> stacks_;
+  kernels::Buffer direction_, graft_norms_, direction_norms_;
+  kernels::Mirror<kernels::Mode> modes_;
+  kernels::Mirror<kernels::Coefficients> coefficients_;
+  kernels::Mirror<std::int32_t> present_list_, preconditioned_list_;
+  std::vector<kernels::Selection> present_, preconditioned_;  ///< per stack
+
+  std::unique_ptr<kernels::InverseRoot> solver_;
+  std::vector<kernels::RootJob> jobs_;
+  std::vector<std::size_t> job_blocks_;
+  std::size_t job_count_ = 0;
+  std::vector<int> failures_;  ///< per block: refreshes in a row without all new roots
+};
+
+}  // namespace shampoo

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "distributor/communicator.h"
+#include "kernels/backend.h"
+#include "shampoo/parameter.h"
+#include "shampoo/rates.h"
+#include "shampoo/recipe.h"
+#include "shampoo/statistics.h"
+
+namespace shampoo {
+
+/// Parameters with one set of rates and one recipe.
+struct ParameterGroup {
+  std::vector<Parameter> parameters = {};  ///< at least one
+  Rates rates = {};
+  Recipe recipe = {};
+};
+
+class ValueMemory;
+
+/// A group while it is trained. `rates` may be assigned at any time between steps.
+class Group {
+ public:
+  Rates rates;
+
+  const Recipe& recipe() const { return recipe_; }
+  std::span<const Parameter> parameters() const { return parameters_; }
+
+  /// Where the gradient of the group's j-th parameter lies from the next step on; null: absent.
+  /// Type and strides stay. Throws std::out_of_range for j, and std::invalid_argument where the
+  /// memory is not aligned to its elements or overlaps a value.
+  void set_gradient(std::size_t j, void* data);
+
+ private:
+  friend class Optimizer;
+  Group(ParameterGroup group, int index, const ValueMemory& values);
+
+  Recipe recipe_;
+  std::vector<Parameter> parameters_;
+  int index_;
+  const ValueMemory& values_;
+};
+
+/// What a step does when a gradient is not finite.
+enum class NonFinite : std::uint8_t {
+  refuse,  ///< nothing changes; an error after `refused_in_a_row`
+  error,   ///< nothing changes; NumericalError
+  ignore   ///< the step is taken
+};
+
+struct OptimizerOptions {
+  NonFinite non_finite = NonFinite::refuse;
+  int refused_in_a_row = 20;  ///< refused steps in a row after which step() throws; >= 1
+  bool merge_groups = true;   ///< off: one virtual group per group; results are the same bits
+};
+
+/// Outcome of one step.
+class StepResult {
+ public:
+  StepResult(bool applied, std::string_view non_finite_gradient, double gradient_norm)
+      : applied_(applied),
+        non_finite_gradient_(non_finite_gradient),
+        gradient_norm_(gradient_norm) {}
+
+  /// Whether parameters and state changed.
+  bool applied() const { return applied_; }
+  /// Name of the first parameter with a non-finite gradient; empty: none. Valid as long as the
+  /// optimizer.
+  std::string_view non_finite_gradient() const { return non_finite_gradient_; }
+  /// Euclidean norm of all gradients together.
+  double gradient_norm() const { return gradient_norm_; }
+
+ private:
+  bool applied_;
+  std::string_view non_finite_gradient_;
+  double gradient_norm_;
+};
+
+/// One piece of state, for diagnosis: elements of one block in the backend's memory.
+struct SlotView {
+  const void* data = nullptr;  ///< [backend]
+  Type type = Type::float32;
+  std::vector<std::int64_t> extent = {};
+  std::vector<std::int64_t> strides = {};  ///< in elements
+  bool lower_triangle = false;             ///< only elements (i, j) with j <= i mean something
+  bool upper_triangle = false;             ///< only elements (i, j) with j >= i mean something
+};
+
+/// Trains the parameters of all groups. Backend, communicator and tensors are borrowed and must
+/// outlive it. Not safe for concurrent calls.
+class Optimizer {
+ public:
+  /// Collective. Throws std::invalid_argument that names group, parameter, field and range.
+  Optimizer(Backend& backend, Communicator& communicator, std::vector<ParameterGroup> groups,
+            const OptimizerOptions& options = {});
+  ~Optimizer();
+  Optimizer(Optimizer&&) noexcept;
+  Optimizer& operator=(Optimizer&&) noexcept;
+
+  /// prepare_step(), then enqueue_step(). Collective: every rank passes equal gradients.
+  /// Throws std::invalid_argument before anything changed when a rate or pointer is bad, and
+  /// NumericalError when gradients or decompositions stayed bad; see NonFinite and RootInverse.
+  StepResult step();
+
+  /// Host work of the next step: validates rates and gradient pointers, and uploads what changed.
+  void prepare_step();
+  /// Runs the prepared step. Throws std::logic_error unless one was prepared.
+  StepResult enqueue_step();
+
+  /// Collective. Existing groups, their state and their owners stay.
+  void add_group(ParameterGroup group);
+
+  int group_count() const;
+  /// Throws std::out_of_range.
+  Group& group(int index);
+
+  Statistics statistics() const;
+  /// Steps that the parameter has taken. Throws std::invalid_argument for an unknown name.
+  std::int64_t steps(std::string_view parameter) const;
+  /// Blocks of a parameter, in the order of the cut.
+  int block_count(std::string_view parameter) const;
+  /// Names of the slots of a parameter's block.
+  std::vector<std::string> slot_names(std::string_view parameter, int block) const;
+  /// Throws std::invalid_argument for an unknown parameter, block or slot.
+  SlotView slot(std::string_view parameter, int block, std::string_view slot) const;
+
+  /// Bytes that live between steps on this rank, without exchange buffer and tables.
+  std::int64_t state_bytes() const;
+  /// Bytes beside the state: directions, solver workspace, exchange buffer, tables.
+  std::int64_t workspace_bytes() const;
+  /// The plan as a table for people.
+  std::string describe() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace shampoo

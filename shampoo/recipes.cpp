@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/recipes.h"
+
+namespace shampoo::recipes {
+
+Recipe adamw() {
+  Recipe recipe;
+  recipe.grafting = Adam{};
+  recipe.weight_decay = WeightDecay::decoupled;
+  recipe.refresh.first = std::nullopt;
+  recipe.blocking.size = grouping::never_cut;
+  return recipe;
+}
+
+Recipe reference() {
+  Recipe recipe;
+  recipe.preconditioner = RootInverse{.solver = Eigen{}};
+  recipe.grafting = std::nullopt;
+  recipe.refresh = {.every = 1, .first = 1};
+  return recipe;
+}
+
+}  // namespace shampoo::recipes

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/training.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "grouping/describe.h"
+#include "shampoo/planning.h"
+
+namespace shampoo {
+
+using kernels::Mode;
+
+Training::Training(Backend& backend, Communicator& communicator, bool merges,
+                   std::span<const Group* const> added, const Training* before)
+    : backend_(backend), communicator_(communicator), merges_(merges) {
+  if (before) {
+    parameters_ = before->parameters_;
+    groups_ = before->groups_;
+    first_rows_ = before->first_rows_;
+    plan_ = before->plan_;
+  }
+  register_groups(added);
+  build_tables();
+  build_virtual_groups(before);
+}
+
+void Training::register_groups(std::span<const Group* const> added) {
+  std::vector<grouping::Group> planned;
+  for (const Group* const group : added) {
+    const int index = static_cast<int>(groups_.size());
+    groups_.push_back(group);
+    first_rows_.push_back(static_cast<int>(parameters_.size()));
+    planned.push_back({canonical_text(group->recipe()), {}});
+    if (!merges_) planned.back().recipe += " of group " + std::to_string(index);
+    for (std::size_t i = 0; i < group->parameters().size(); ++i) {
+      TrainedParameter trained{.group = group, .group_index = index, .index = i};
+      cut(trained);
+      const Parameter& parameter = trained.parameter();
+      grouping::Parameter entry{
+          .name = parameter.name,
+          .shape = trained.merged,
+          .element_bytes = static_cast<std::int64_t>(size_of(parameter.value.type)),
+          .pieces = {}};
+      for (const grouping::Box& box : trained.boxes)
+        entry.pieces.push_back({box, work_of(group->recipe(), box, parameter.value.type)});
+      planned.back().parameters.push_back(std::move(entry));
+      parameters_.push_back(std::move(trained));
+    }
+  }
+  plan_ = plan_.groups.empty() ? grouping::plan(std::move(planned), communicator_.size())
+                               : grouping::extend(std::move(plan_), std::move(planned));
+}
+
+int Training::row(const grouping::Member& member) const {
+  return first_rows_[member.group] + member.parameter;
+}
+
+void Training::build_tables() {
+  tensors_ = TensorTable(backend_, parameters_);
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    scan_table_.append_whole(parameters_[p], static_cast<int>(p));
+  scan_table_.upload(backend_);
+
+  segments_ = grouping::segments(plan_, 0);
+  std::vector<std::int64_t> counts;
+  for (std::size_t r = 0; r + 1 < segments_.begins.size(); ++r)
+    counts.push_back(segments_.begins[r + 1] - segments_.begins[r]);
+  exchange_ = std::make_unique<Exchange>(backend_, communicator_, std::move(counts));
+
+  for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v)
+    for (std::size_t b = 0; b < plan_.blocks[v].size(); ++b) {
+      const grouping::Block& planned = plan_.blocks[v][b];
+      kernels::Block block;
+      block.tensor = row(plan_.virtual_groups[v].members[planned.member]);
+      const TrainedParameter& trained = parameters_[block.tensor];
+      block.segment = segments_.blocks[v][b];
+      block.shipped = trained.parameter().value.type;
+      block.assigns = has_master(block.shipped);
+      apply_table_.append(trained, trained.boxes[planned.piece], block, 0);
+    }
+  apply_table_.upload(backend_);
+  apply_modes_ = kernels::Mirror<Mode>(backend_, apply_table_.blocks().size());
+}
+
+std::vector<OwnedBlock> Training::owned_blocks(int v) const {
+  const std::vector<grouping::Block>& blocks = plan_.blocks[v];
+  std::vector<grouping::Work> works;
+  for (const grouping::Block& block : blocks) works.push_back(plan_.piece(v, block).work);
+  const Recipe& recipe = groups_[plan_.virtual_groups[v].members.front().group]->recipe();
+  const std::vector<std::int64_t> phases = stagger(recipe, works);
+
+  std::vector<OwnedBlock> owned;
+  const auto stacks = grouping::stacks(plan_, v)[static_cast<std::size_t>(communicator_.rank())];
+  for (std::size_t s = 0; s < stacks.size(); ++s)
+    for (std::size_t i = 0; i < stacks[s].blocks.size(); ++i) {
+      const auto b = static_cast<std::size_t>(stacks[s].blocks[i]);
+      owned.push_back({.parameter = row(plan_.virtual_groups[v].members[blocks[b].member]),
+                       .index = blocks[b].piece,
+                       .stack = static_cast<int>(s),
+                       .in_stack = static_cast<std::int64_t>(i),
+                       .flat = stacks[s].offset +
+                               static_cast<std::int64_t>(i) * grouping::numel(stacks[s].extent),
+                       .segment = segments_.blocks[v][b],
+                       .phase = phases[b]});
+    }
+  return owned;
+}
+
+void Training::build_virtual_groups(const Training* before) {
+  const kernels::Tensors tensors = tensors_.tensors();
+  for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
+    const int first = plan_.virtual_groups[v].members.front().group;
+    virtual_groups_.push_back(std::make_unique<GroupOptimizer>(
+        backend_, groups_[first]->recipe(), owned_blocks(static_cast<int>(v)), parameters_));
+    virtual_groups_.back()->read_values(tensors);
+    if (before && v < before->virtual_groups_.size())
+      virtual_groups_.back()->adopt(*before->virtual_groups_[v]);
+  }
+  backend_.synchronize();
+}
+
+void Training::prepare() {
+  for (TrainedParameter& trained : parameters_) {
+    const Parameter& parameter = trained.parameter();
+    trained.present = parameter.gradient.data != nullptr && !trained.boxes.empty();
+  }
+  tensors_.upload_gradients(backend_, parameters_);
+  const std::span<const kernels::Block> blocks = apply_table_.blocks();
+  for (std::size_t b = 0; b < blocks.size(); ++b)
+    apply_modes_.host[b] = parameters_[blocks[b].tensor].present ? Mode::plain : Mode::absent;
+  apply_modes_.upload(backend_);
+  for (const auto& group : virtual_groups_) group->prepare(parameters_);
+}
+
+bool Training::refreshes() const {
+  return std::any_of(virtual_groups_.begin(), virtual_groups_.end(),
+                     [](const auto& group) { return group->refreshes(); });
+}
+
+void Training::scan(const StepInputs& inputs, bool refuses, kernels::Verdict* verdict) {
+  backend_.scan(scan_table_.elements(Type::float64, tensors_.tensors()), inputs.gradient_scale,
+                refuses, verdict);
+}
+
+void Training::enqueue(StepInputs inputs, Statistics& statistics) {
+  inputs.tensors = tensors_.tensors();
+  inputs.exchange = exchange_->data();
+  for (const auto& group : virtual_groups_) group->enqueue(inputs, statistics);
+  exchange_->run();
+  backend_.apply(apply_table_.elements(Type::float64, inputs.tensors), apply_modes_.data(),
+                 exchange_->data(), inputs.proceed);
+}
+
+void Training::count_step() {
+  for (TrainedParameter& trained : parameters_) trained.steps += trained.present;
+}
+
+std::string Training::exhausted_block() const {
+  for (const auto& group : virtual_groups_)
+    if (std::string block = group->exhausted_block(parameters_); !block.empty()) return block;
+  return {};
+}
+
+std::string_view Training::name(int row) const {
+  return row < 0 ? std::string_view() : parameters_[row].parameter().name;
+}
+
+const TrainedParameter& Training::find(std::string_view name) const {
+  for (const TrainedParameter& trained : parameters_)
+    if (trained.parameter().name == name) return trained;
+  throw std::invalid_argument("there is no parameter '" + std::string(name) + "'");
+}
+
+std::pair<const GroupOptimizer*, int> Training::locate(std::string_view parameter,
+                                                       int block) const {
+  const TrainedParameter& trained = find(parameter);
+  const int row = static_cast<int>(&trained - parameters_.data());
+  for (const auto& group : virtual_groups_) {
+    const std::span<const OwnedBlock> blocks = group->blocks();
+    for (std::size_t b = 0; b < blocks.size(); ++b)
+      if (blocks[b].parameter == row && blocks[b].index == block)
+        return {group.get(), static_cast<int>(b)};
+  }
+  throw std::invalid_argument("parameter '" + std::string(parameter) + "' has no block " +
+                              std::to_string(block) + " on this rank");
+}
+
+std::vector<std::string> Training::slot_names(std::string_view parameter, int block) const {
+  const auto [group, b] = locate(parameter, block);
+  std::vector<std::string> names;
+  for (const Slot& slot : group->state().slots(b)) names.push_back(slot.name);
+  return names;
+}
+
+SlotView Training::slot(std::string_view parameter, int block, std::string_view slot) const {
+  const auto [group, b] = locate(parameter, block);
+  for (const Slot& candidate : group->state().slots(b))
+    if (candidate.name == slot) return group->state().view(b, candidate);
+  throw std::invalid_argument("parameter '" + std::string(parameter) + "', block " +
+                              std::to_string(block) + ": there is no slot '" + std::string(slot) +
+                              "'");
+}
+
+std::string Training::describe() const { return grouping::describe(plan_, {.workspace_bytes = workspace_bytes()}); }
+
+std::int64_t Training::state_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& group : virtual_groups_) bytes += group->state().bytes();
+  return bytes;
+}
+
+std::int64_t Training::workspace_bytes() const {
+  std::int64_t bytes = tensors_.bytes() + scan_table_.bytes() + apply_table_.bytes() +
+                       static_cast<std::int64_t>(apply_modes_.bytes()) + exchange_->bytes();
+  for (const auto& group : virtual_groups_) bytes += group->workspace_bytes();
+  return bytes;
+}
+
+}  // namespace shampoo

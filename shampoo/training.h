@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "distributor/exchange.h"
+#include "grouping/plan.h"
+#include "grouping/segments.h"
+#include "shampoo/group_optimizer.h"
+
+namespace shampoo {
+
+/// All virtual groups of an optimizer for one sequence of groups: the plan, the tables that follow
+/// from it, the state.
+class Training {
+ public:
+  /// Groups of `before`, if any, come first, and keep owners and state; it is left as it was.
+  Training(Backend& backend, Communicator& communicator, bool merges,
+           std::span<const Group* const> added, const Training* before);
+
+  /// Host work of the next step.
+  void prepare();
+  bool refreshes() const;
+
+  /// The kernels of the prepared step.
+  void scan(const StepInputs& inputs, bool refuses, kernels::Verdict* verdict);
+  void enqueue(StepInputs inputs, Statistics& statistics);
+
+  /// Counts the prepared step as taken.
+  void count_step();
+  /// See GroupOptimizer.
+  std::string exhausted_block() const;
+
+  /// Name of the parameter in a row; empty for -1.
+  std::string_view name(int row) const;
+  /// Throws std::invalid_argument for an unknown name, block or slot.
+  const TrainedParameter& find(std::string_view name) const;
+  std::vector<std::string> slot_names(std::string_view parameter, int block) const;
+  SlotView slot(std::string_view parameter, int block, std::string_view slot) const;
+
+  std::int64_t state_bytes() const;
+  std::int64_t workspace_bytes() const;
+  std::string describe() const;
+
+ private:
+  void register_groups(std::span<const Group* const> added);
+  void build_tables();
+  void build_virtual_groups(const Training* before);
+  /// This rank's blocks of virtual group `v`, in flat order.
+  std::vector<OwnedBlock> owned_blocks(int v) const;
+  int row(const grouping::Member& member) const;
+  std::pair<const GroupOptimizer*, int> locate(std::string_view parameter, int block) const;
+
+  Backend& backend_;
+  Communicator& communicator_;
+  bool merges_;
+  std::vector<TrainedParameter> parameters_;  ///< rows, in the sequence of groups
+  std::vector<const Group*> groups_;
+  std::vector<int> first_rows_;  ///< of every group
+  grouping::Plan plan_;
+  grouping::Segments segments_;
+
+  TensorTable tensors_;
+  ElementTable scan_table_, apply_table_;
+  kernels::Mirror<kernels::Mode> apply_modes_;
+  std::unique_ptr<Exchange> exchange_;
+  std::vector<std::unique_ptr<GroupOptimizer>> virtual_groups_;
+};
+
+}  // namespace shampoo
