@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "examples/fashion/batches.h"
+
+#include <stdexcept>
+#include <string>
+
+#include "examples/fashion/layout.h"
+
+namespace fashion {
+
+Batches::Batches(const LabelledImages& images, const Normalisation& normalisation, int size,
+                 std::uint64_t seed)
+    : source_(images),
+      normalisation_(normalisation),
+      size_(size),
+      random_(seed),
+      images_(size * image_size),
+      labels_(size) {
+  if (source_.count() < size)
+    throw std::invalid_argument("training images: there must be at least " + std::to_string(size) +
+                                ", there are " + std::to_string(source_.count()));
+}
+
+void Batches::advance() {
+  if (handed_out_++ % per_epoch() == 0) order_ = random_.permutation(source_.count());
+  const int first = (handed_out_ - 1) % per_epoch() * size_;
+  const std::span pixels(source_.pixels);
+  for (int i = 0; i < size_; ++i) {
+    const int image = order_[first + i];
+    normalisation_.apply(pixels.subspan(std::size_t{1} * image * image_size, image_size),
+                         images_.data() + i * image_size);
+    labels_[i] = source_.labels[image];
+  }
+}
+
+}  // namespace fashion

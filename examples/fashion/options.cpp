@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "examples/fashion/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "examples/fashion/dataset.h"
+
+namespace fashion {
+
+namespace {
+
+constexpr const char* purpose =
+    "Trains a small convolutional network on Fashion-MNIST, first with Shampoo and then, from the\n"
+    "same weights and with the same images, with AdamW. Ends with a table and a chart of both.";
+
+}  // namespace
+
+std::optional<Options> read_options(int argc, const char* const* argv) {
+  Options options;
+  options.data = debian_folder;
+  options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::string optimizer = "both";
+
+  CLI::App app(purpose, "fashion");
+  app.add_option("--data", options.data, "Folder of the four IDX files, gzipped or not")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--optimizer", optimizer, "What to train with")
+      ->check(CLI::IsMember({"both", "shampoo", "adamw"}))
+      ->type_name("both|shampoo|adamw")
+      ->capture_default_str();
+  const int most = std::numeric_limits<int>::max();
+  app.add_option("--epochs", options.epochs, "Passes over the training images")
+      ->check(CLI::Range(1, 10000))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--steps", options.steps, "End after so many steps; the schedule stays")
+      ->check(CLI::Range(1, most))
+      ->type_name("N");
+  app.add_option("--seed", options.seed, "Of the first weights and of the order of the images")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--block", options.preconditioning.block, "Longest side of a block of Shampoo")
+      ->check(CLI::Range(1, most))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--refresh", options.preconditioning.refresh,
+                 "Steps between two refreshes of Shampoo's roots")
+      ->check(CLI::Range(1, most))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "Threads; the results do not depend on them")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--output", options.output, "Where to put the chart, a PNG")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_flag("--sweep", options.sweep,
+               "Train at the rates 1e-3 and 3e-3 with three seeds each, and print the means");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw std::invalid_argument(std::string(error.what()) + "; try --help");
+  }
+  if (optimizer != "adamw") options.methods.push_back(Method::shampoo);
+  if (optimizer != "shampoo") options.methods.push_back(Method::adamw);
+  return options;
+}
+
+}  // namespace fashion

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "examples/fashion/method.h"
+
+namespace fashion {
+
+/// What the command line asks for.
+struct Options {
+  std::filesystem::path data;
+  std::filesystem::path output = "fashion.png";
+  std::vector<Method> methods;
+  int epochs = 5;
+  std::optional<int> steps;
+  std::uint64_t seed = 1;
+  int threads = 1;
+  Preconditioning preconditioning{.block = 1024, .refresh = 10};
+  bool sweep = false;
+};
+
+/// Reads the command line. Empty after --help, which it prints.
+/// Throws std::invalid_argument with one sentence when it cannot be understood.
+std::optional<Options> read_options(int argc, const char* const* argv);
+
+}  // namespace fashion

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "kernels/views.h"
+
+namespace shampoo {
+
+/// Where arrays of a backend lie.
+enum class Memory : std::uint8_t { host, cuda };
+
+namespace kernels {
+
+/// Result of a scan, in the backend's memory. `proceed` gates every kernel that writes.
+struct Verdict {
+  std::int32_t proceed = 1;     ///< 0 refuses the step
+  std::int32_t first_bad = -1;  ///< first tensor with a non-finite gradient, or -1
+  double squared_norm = 0;      ///< of all scaled gradients together
+};
+
+/// What the elementwise kernels of one virtual group share.
+struct Phase {
+  const Elements& elements;
+  const Mode* modes;                 ///< [backend] per block
+  const Coefficients* coefficients;  ///< [backend] per block
+  const double* gradient_scale;      ///< [backend] one number; 1 is exact
+  const std::int32_t* proceed;       ///< [backend] one flag; 0: nothing is written
+};
+
+/// How the filter computes the grafted gradient from the filtered one, F.
+enum class Graft : std::uint8_t {
+  none,
+  identity,  ///< F
+  diagonal   ///< F / (sqrt(V graft_scale) + graft_epsilon)
+};
+
+/// Flat slots of the filter; each holds the elements of all blocks in the arithmetic type.
+struct Filter {
+  Graft graft = Graft::none;
+  const void* masters = nullptr;  ///< [backend] float32, read for decay where a block has one
+  void* first_moment = nullptr;   ///< [backend] M
+  void* graft_moment = nullptr;   ///< [backend] V; null unless diagonal
+  void* direction = nullptr;      ///< [backend] out: F, or the grafted gradient
+  double* graft_norms =
+      nullptr;  ///< [backend] out, per block: squared norm of the grafted gradient
+};
+
+struct Update {
+  bool has_momentum = false;
+  bool nesterov = false;
+  const void* direction = nullptr;          ///< [backend]
+  const double* graft_norms = nullptr;      ///< [backend] squared
+  const double* direction_norms = nullptr;  ///< [backend] squared
+  void* masters = nullptr;                  ///< [backend] float32
+  void* momentum = nullptr;                 ///< [backend] B
+  void* segment = nullptr;                  ///< [backend] out
+};
+
+/// How loaded factors become the matrices to take roots of.
+struct Loading {
+  const double* scales = nullptr;  ///< [backend] per matrix: 1 / bias correction
+  const double* shifts = nullptr;  ///< [backend] per matrix: added to the diagonal
+  const double* floors = nullptr;  ///< [backend] per matrix: least trace, with trace scaling
+  double trace_exponent = 0;       ///< A <- A max(trace(A), floor)^-exponent; 0: none
+};
+
+/// How eigenvalues become eigenvalues of the root.
+struct Spectrum {
+  enum class Rule : std::uint8_t {
+    shift_to_epsilon,  ///< if min < epsilon: L <- (L - min) + epsilon
+    shift_and_add,     ///< L <- (L - min(min, 0)) + epsilon
+    cut                ///< L <= max(relative max(L, 0), absolute): the root's eigenvalue is 0
+  };
+  Rule rule = Rule::shift_to_epsilon;
+  double relative_floor = 0;  ///< then L <- max(L, relative_floor max(L)); 0: none
+  double cut_relative = 0;    ///< below 0: side times the type's epsilon
+  double cut_absolute = 0;
+  const double* epsilons = nullptr;   ///< [backend] per matrix
+  const double* exponents = nullptr;  ///< [backend] per matrix: L <- L^-exponent
+  double* raised =
+      nullptr;  ///< [backend] out, per matrix: eigenvalues that a shift or floor raised
+};
+
+enum class Eigensolver : std::uint8_t { divide_and_conquer, jacobi };
+
+/// Number of one matrix, for iterations that decide on the host.
+enum class Measure : std::uint8_t {
+  frobenius,        ///< sqrt of the sum of squares
+  largest_row_sum,  ///< max over rows of the sum of absolute values
+  trace,
+  distance_from_identity  ///< max over elements of |A - I|
+};
+
+/// Where arrays live and arithmetic runs: the host, or one stream of one GPU.
+///
+/// Every member function is asynchronous and runs in call order; only synchronize() waits. Results
+/// of one block or matrix have the same bits whatever else is in the call and on any number of
+/// threads. After reserve() no call allocates. Calls of one backend are not concurrent.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// For people and for checkpoints: device, instruction set level, BLAS and its core type.
+  virtual std::string description() const = 0;
+  virtual Memory memory() const = 0;
+
+  // Memory.
+  virtual void* allocate(
+      std::size_t bytes) = 0;  ///< zeroed, 64-byte aligned; throws std::bad_alloc
+  virtual void release(void* memory) noexcept = 0;
+  virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
+  virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void synchronize() = 0;
+
+  /// Gets all scratch memory that calls with these stacks, and solver calls with sides up to
+  /// `largest_side`, will ever need.
+  virtual void reserve(std::span<const Stack> stacks, Type arithmetic,
+                       std::int64_t largest_side) = 0;
+
+  // The step.
+
+  /// Looks at every gradient once: the norm of all, and whether every element is finite. A
+  /// non-finite one refuses the step if `refuses`.
+  virtual void scan(const Elements& gradients, const double* gradient_scale, bool refuses,
+                    Verdict* verdict) = 0;
+
+  /// masters <- values, for blocks that have one.
+  virtual void read_values(const Elements& elements, void* masters) = 0;
+
+  /// L_k <- keep L_k + add C_k, with C_k = G contracted with itself over all dimensions but k;
+  /// lower triangles only. G is the scaled gradient plus l2 times the value (`masters`: see
+  /// Filter).
+  virtual void accumulate_factors(const Phase& phase, std::span<const Stack> stacks,
+                                  std::span<const Selection> selected, const void* masters) = 0;
+
+  /// V, M and F of Shampoo's step, in one pass over the gradients.
+  virtual void filter(const Phase& phase, const Filter& filter) = 0;
+
+  /// direction <- direction contracted with the root of every dimension, in place; then the squared
+  /// norms of the selected blocks.
+  virtual void precondition(const Phase& phase, std::span<const Stack> stacks,
+                            std::span<const Selection> selected, void* direction,
+                            double* direction_norms) = 0;
+
+  /// Scaling to the grafted norm, decay, momentum, step length; written into the segment.
+  virtual void update(const Phase& phase, const Update& update) = 0;
+
+  /// Adds or assigns received segments to the values. `pieces[].flat` counts elements of the
+  /// block's own part of the segment.
+  virtual void apply(const Elements& elements, const Mode* modes, const void* segments,
+                     const std::int32_t* proceed) = 0;
+
+  // Solvers. `active` holds one flag per matrix, null for all; others are left untouched.
+
+  /// A <- factor, full and symmetric, scaled and shifted.
+  virtual void load(std::span<const Pairs> factors, const Loading& loading,
+                    std::span<const Squares> a) = 0;
+
+  /// A <- its eigenvectors, row j of memory is the one of value j; values ascending.
+  /// `failed` gets 0, or the library's code, per matrix.
+  virtual void eigh(std::span<const Squares> a, Eigensolver solver, std::int32_t* failed) = 0;
+
+  /// values <- eigenvalues of the root.
+  virtual void root_spectrum(std::span<const Squares> a, const Spectrum& spectrum) = 0;
+
+  /// X <- sum over j of values_j q_j q_j^T for the eigenvectors and values (>= 0) that `q` holds;
+  /// q's matrices are overwritten.
+  virtual void assemble(std::span<const Squares> q, std::span<const Squares> x) = 0;
+
+  /// The roots of `pairs` <- X, symmetric, where X is finite and its flag in `failed` is 0; where X
+  /// is not finite the flag becomes non_finite_root.
+  virtual void store(std::span<const Squares> x, std::span<const Pairs> roots,
+                     std::int32_t* failed) = 0;
+
+  /// C <- A B.
+  virtual void multiply(std::span<const Squares> a, std::span<const Squares> b,
+                        std::span<const Squares> c, const std::uint8_t* active) = 0;
+
+  /// Y <- scale X + shift I, with one scale and shift per matrix; X and Y may be the same.
+  virtual void combine(const double* scales, std::span<const Squares> x, const double* shifts,
+                       std::span<const Squares> y, const std::uint8_t* active) = 0;
+
+  /// One number per matrix.
+  virtual void measure(std::span<const Squares> a, Measure what, double* numbers,
+                       const std::uint8_t* active) = 0;
+
+  /// Writes a new identity into roots: the state before the first refresh.
+  virtual void identity_roots(std::span<const Pairs> roots) = 0;
+};
+
+inline constexpr std::int32_t non_finite_root = 1 << 30;
+
+}  // namespace kernels
+
+using kernels::Backend;
+
+}  // namespace shampoo

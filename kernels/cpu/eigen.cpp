@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/eigen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/mode_products.h"
+#include "kernels/cpu/solver_tasks.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+// What LAPACK's divide and conquer asks for.
+constexpr std::int64_t work_count(std::int64_t side) { return 1 + 6 * side + 2 * side * side; }
+constexpr std::int64_t integer_count(std::int64_t side) { return 3 + 5 * side; }
+
+template <typename Real>
+bool is_finite(const Real* x, std::int64_t count) {
+  bool finite = true;
+  for (std::int64_t i = 0; i < count; ++i) finite &= std::isfinite(x[i]);
+  return finite;
+}
+
+/// In scratch memory, whose alignment is the same for every matrix of every call.
+template <typename Real>
+int divide_and_conquer(std::int64_t n, Real* a, Real* values, Scratch& scratch) {
+  Real* const q = scratch.take<Real>(n * n);
+  Real* const l = scratch.take<Real>(n);
+  Real* const work = scratch.take<Real>(work_count(n));
+  int* const integers = scratch.take<int>(integer_count(n));
+  std::copy(a, a + n * n, q);
+  const int info = blas::syevd(static_cast<int>(n), q, l, work, static_cast<int>(work_count(n)),
+                               integers, static_cast<int>(integer_count(n)));
+  if (info != 0) return info;
+  // LAPACK's columns are our rows.
+  std::copy(q, q + n * n, a);
+  std::copy(l, l + n, values);
+  return 0;
+}
+
+template <typename Real>
+std::int32_t decompose(const Squares& group, std::int64_t member, Eigensolver solver,
+                       Scratch& scratch) {
+  const std::int64_t n = group.side;
+  Real* const a = matrix_of<Real>(group, member);
+  Real* const values = values_of<Real>(group, member);
+  if (!is_finite(a, n * n)) return non_finite_root;
+  if (solver == Eigensolver::jacobi) return jacobi(n, a, values, scratch.take<Real>(n * n)) ? 0 : 1;
+  return divide_and_conquer(n, a, values, scratch);
+}
+
+/// The shift of a rule, and what it adds to a matrix that needs none.
+template <typename Real>
+struct Shift {
+  Real subtracted = 0, added = 0, usual = 0;
+};
+
+template <typename Real>
+Shift<Real> shift_of(const Spectrum& spectrum, Real least, Real epsilon) {
+  switch (spectrum.rule) {
+    case Spectrum::Rule::shift_to_epsilon:
+      if (least < epsilon) return {least, epsilon, 0};
+      break;
+    case Spectrum::Rule::shift_and_add:
+      return {std::min(least, Real(0)), epsilon, epsilon};
+    case Spectrum::Rule::cut:
+      break;
+  }
+  return {};
+}
+
+template <typename Real>
+Real cutoff_of(const Spectrum& spectrum, Real largest, std::int64_t side) {
+  if (spectrum.rule != Spectrum::Rule::cut) return -std::numeric_limits<Real>::infinity();
+  const Real relative = spectrum.cut_relative < 0
+                            ? static_cast<Real>(side) * std::numeric_limits<Real>::epsilon()
+                            : static_cast<Real>(spectrum.cut_relative);
+  return std::max(relative * std::max(largest, Real(0)), static_cast<Real>(spectrum.cut_absolute));
+}
+
+/// values <- eigenvalues of the root; returns how many were raised.
+template <typename Real>
+double take_root(const Spectrum& spectrum, std::int64_t row, std::int64_t n, Real* values) {
+  constexpr Real tolerance = 4 * std::numeric_limits<Real>::epsilon();
+  const Real epsilon = static_cast<Real>(spectrum.epsilons[row]);
+  const double exponent = -spectrum.exponents[row];
+  const Shift<Real> shift = shift_of(spectrum, values[0], epsilon);
+  const auto shifted = [&](Real x) { return (x - shift.subtracted) + shift.added; };
+  const Real largest = shifted(values[n - 1]);
+  const Real floor = static_cast<Real>(spectrum.relative_floor) * largest;
+  const Real cutoff = cutoff_of(spectrum, values[n - 1], n);
+
+  double raised = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Real before = values[i] + shift.usual;
+    Real x = shifted(values[i]);
+    if (spectrum.relative_floor != 0) x = std::max(x, floor);
+    if (values[i] <= cutoff) {
+      values[i] = 0;
+      continue;
+    }
+    if (x - before > tolerance * std::abs(before)) ++raised;
+    values[i] = static_cast<Real>(std::pow(static_cast<double>(x), exponent));
+  }
+  return raised;
+}
+
+/// X <- B^T B with B's rows sqrt(values_j) q_j
+template <typename Real>
+void assemble_matrix(std::int64_t side, const Real* values, Real* q, Real* x) {
+  const int n = static_cast<int>(side);
+  for (std::int64_t j = 0; j < side; ++j) {
+    const Real factor = std::sqrt(values[j]);
+    for (std::int64_t i = 0; i < side; ++i) q[j * side + i] *= factor;
+  }
+  if (is_dense(side)) return blas::gemm('N', 'T', n, n, n, Real(1), q, n, q, n, Real(0), x, n);
+  blas::syrk('L', 'N', n, n, Real(1), q, n, Real(0), x, n);
+  for (std::int64_t i = 0; i < side; ++i)
+    for (std::int64_t j = i + 1; j < side; ++j) x[j * side + i] = x[i * side + j];
+}
+
+}  // namespace
+
+std::size_t eigen_scratch(std::int64_t side) {
+  return scratch_bytes<double>(side * side) + scratch_bytes<double>(side) +
+         scratch_bytes<double>(work_count(side)) + scratch_bytes<int>(integer_count(side));
+}
+
+void CpuBackend::eigh(std::span<const Squares> a, Eigensolver solver, std::int32_t* failed) {
+  for_each_matrix(workers_, a, 3, 9, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      failed[a[g].first + member] = decompose<Real>(a[g], member, solver, scratch);
+    });
+  });
+}
+
+void CpuBackend::root_spectrum(std::span<const Squares> a, const Spectrum& spectrum) {
+  // A power costs as much as some tens of products.
+  for_each_matrix(workers_, a, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const std::int64_t row = a[g].first + member;
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      const double raised = take_root(spectrum, row, a[g].side, values_of<Real>(a[g], member));
+      if (spectrum.raised != nullptr) spectrum.raised[row] = raised;
+    });
+  });
+}
+
+void CpuBackend::assemble(std::span<const Squares> q, std::span<const Squares> x) {
+  for_each_matrix(workers_, q, 3, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
+    with_real(q[g].type, [&]<typename Real>(Real*) {
+      assemble_matrix(q[g].side, values_of<Real>(q[g], member), matrix_of<Real>(q[g], member),
+                      matrix_of<Real>(x[g], member));
+    });
+  });
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/backend.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+/// Elements that one thread works through in the time that it takes to share them.
+constexpr std::int64_t serial_elements = 32768;
+
+bool is_small(const Elements& elements) {
+  std::int64_t sum = 0;
+  for (std::int64_t i = 0; i < elements.piece_count && sum <= serial_elements; ++i)
+    sum += static_cast<std::int64_t>(elements.pieces[i].rows) * elements.pieces[i].columns;
+  return sum <= serial_elements;
+}
+
+Work work_on(const Phase& phase, const Piece& piece, const void* masters) {
+  return {phase.elements.tensors,
+          piece,
+          phase.elements.blocks[piece.block],
+          phase.coefficients[piece.block],
+          phase.modes[piece.block],
+          *phase.gradient_scale,
+          static_cast<const float*>(masters)};
+}
+
+/// Squared norm of every grafted block: the sum over its pieces, in order.
+void sum_pieces(const Phase& phase, double* norms) {
+  const Elements& elements = phase.elements;
+  for (std::int64_t i = 0; i < elements.block_count; ++i) {
+    if (phase.modes[i] != Mode::grafted) continue;
+    const Block& block = elements.blocks[i];
+    double sum = 0;
+    for (std::int32_t k = 0; k < block.piece_count; ++k)
+      sum += elements.partials[block.first_piece + k];
+    norms[i] = sum;
+  }
+}
+
+/// ||graft(F)|| / (||P|| + 1e-16)
+double graft_to_direction(const Update& update, std::int32_t block) {
+  return std::sqrt(update.graft_norms[block]) / (std::sqrt(update.direction_norms[block]) + 1e-16);
+}
+
+}  // namespace
+
+template <typename Body>
+void CpuBackend::for_each_piece(const Elements& elements, Body&& body) {
+  constexpr std::int64_t most = 16, shares_per_worker = 8;
+  const std::int64_t count = elements.piece_count;
+  const std::int64_t grain =
+      is_small(elements)
+          ? count
+          : std::clamp<std::int64_t>(count / (workers_.pool.size() * shares_per_worker), 1, most);
+  workers_.pool.run(count, grain, [&](std::int64_t index, int) { body(index); });
+}
+
+void CpuBackend::scan(const Elements& gradients, const double* gradient_scale, bool refuses,
+                      Verdict* verdict) {
+  const bool in_double = gradients.arithmetic == Type::float64;
+  const Tensors& tensors = gradients.tensors;
+  for_each_piece(gradients, [&](std::int64_t index) {
+    const Piece& piece = gradients.pieces[index];
+    double& sum = gradients.partials[index];
+    if (tensors.gradients[piece.tensor] == nullptr)
+      sum = 0;
+    else if (in_double)
+      sum = level_.in_double.scan(tensors, piece, *gradient_scale);
+    else
+      sum = level_.in_float.scan(tensors, piece, *gradient_scale);
+  });
+
+  Verdict found;
+  for (std::int64_t i = 0; i < gradients.piece_count; ++i) {
+    found.squared_norm += gradients.partials[i];
+    const std::int32_t tensor = gradients.pieces[i].tensor;
+    if (std::isnan(gradients.partials[i]) && (found.first_bad < 0 || tensor < found.first_bad))
+      found.first_bad = tensor;
+  }
+  if (refuses && found.first_bad >= 0) found.proceed = 0;
+  *verdict = found;
+}
+
+void CpuBackend::read_values(const Elements& elements, void* masters) {
+  for_each_piece(elements, [&](std::int64_t index) {
+    const Piece& piece = elements.pieces[index];
+    const Block& block = elements.blocks[piece.block];
+    const Coefficients none;
+    if (block.master >= 0)
+      level_.in_float.read_values({elements.tensors, piece, block, none},
+                                  static_cast<float*>(masters));
+  });
+}
+
+void CpuBackend::filter(const Phase& phase, const Filter& filter) {
+  if (*phase.proceed == 0) return;
+  const Elements& elements = phase.elements;
+  for_each_piece(elements, [&](std::int64_t index) {
+    const Work work = work_on(phase, elements.pieces[index], filter.masters);
+    if (work.mode == Mode::absent) return;
+    elements.partials[index] = elements.arithmetic == Type::float64
+                                   ? level_.in_double.filter(work, filter)
+                                   : level_.in_float.filter(work, filter);
+  });
+  if (filter.graft != Graft::none && filter.graft_norms != nullptr)
+    sum_pieces(phase, filter.graft_norms);
+}
+
+void CpuBackend::update(const Phase& phase, const Update& update) {
+  if (*phase.proceed == 0) return;
+  const Elements& elements = phase.elements;
+  for_each_piece(elements, [&](std::int64_t index) {
+    const Work work = work_on(phase, elements.pieces[index], update.masters);
+    if (work.mode == Mode::absent) return;
+    const double s =
+        work.mode == Mode::grafted ? graft_to_direction(update, work.piece.block) : 1.0;
+    if (elements.arithmetic == Type::float64)
+      level_.in_double.update(work, update, s);
+    else
+      level_.in_float.update(work, update, static_cast<float>(s));
+  });
+}
+
+void CpuBackend::apply(const Elements& elements, const Mode* modes, const void* segments,
+                       const std::int32_t* proceed) {
+  if (*proceed == 0) return;
+  for_each_piece(elements, [&](std::int64_t index) {
+    const Piece& piece = elements.pieces[index];
+    const Block& block = elements.blocks[piece.block];
+    if (modes[piece.block] == Mode::absent) return;
+    const Coefficients none;
+    const Work work{elements.tensors, piece, block, none};
+    // The wider of both types.
+    if (block.shipped == Type::float64 ||
+        elements.tensors.value_types[piece.tensor] == Type::float64)
+      level_.in_double.apply(work, segments);
+    else
+      level_.in_float.apply(work, segments);
+  });
+}
+
+}  // namespace shampoo::kernels

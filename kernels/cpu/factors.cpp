@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/mode_products.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+/// G of a block. Order 2 may have a distance between rows; 0: all elements are back to back.
+template <typename Real>
+struct Rows {
+  const Real* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+struct Context {
+  const Phase& phase;
+  const VectorLevel& level;
+  const float* masters;
+};
+
+/// Whether G is what lies in the caller's gradient, to the bit.
+template <typename Real>
+bool is_in_place(const Phase& phase, const Stack& stack, std::int64_t block) {
+  const Block& b = phase.elements.blocks[block];
+  const std::size_t order = stack.extent.size();
+  const bool has_rows =
+      order == 1 || (order == 2 && stack.extent[1] > 1 && b.gradient_row >= stack.extent[1]);
+  return b.regular && has_rows && b.gradient_column == 1 && *phase.gradient_scale == 1 &&
+         phase.coefficients[block].l2 == 0 &&
+         phase.elements.tensors.gradient_types[b.tensor] ==
+             (sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64);
+}
+
+template <typename Real>
+Rows<Real> rows_of(const Context& context, const Stack& stack, std::int64_t block,
+                   Scratch& scratch) {
+  const Elements& elements = context.phase.elements;
+  const Block& b = elements.blocks[block];
+  if (is_in_place<Real>(context.phase, stack, block)) {
+    const Real* const gradient = static_cast<const Real*>(elements.tensors.gradients[b.tensor]);
+    return {gradient + b.gradient, stack.extent.size() == 1 ? 0 : b.gradient_row};
+  }
+  Real* const g = scratch.take<Real>(b.elements);
+  for (std::int32_t k = 0; k < b.piece_count; ++k) {
+    const Piece& piece = elements.pieces[b.first_piece + k];
+    context.level.in<Real>().gather(
+        {elements.tensors, piece, b, context.phase.coefficients[block], context.phase.modes[block],
+         *context.phase.gradient_scale, context.masters},
+        g + (piece.flat - b.flat));
+  }
+  return {g, 0};
+}
+
+/// C = sum over `before` of S S^T, with S side x after. The row-major S is BLAS's S^T; a lower
+/// triangle is its upper one.
+template <typename Real>
+class Contraction {
+ public:
+  Contraction(const Dimension& at, const Rows<Real>& rows)
+      : data_(rows.data),
+        side_(static_cast<int>(at.side)),
+        // A last dimension is contracted at once: A^T A with A before x side.
+        is_last_(at.after == 1),
+        inner_(static_cast<int>(is_last_ ? at.before : at.after)),
+        slices_(is_last_ ? 1 : at.before),
+        stride_(static_cast<int>(rows.stride != 0 ? rows.stride
+                                 : is_last_       ? at.side
+                                                  : at.after)),
+        slice_(at.side * at.after) {}
+
+  /// Lower triangle of L <- keep L + add C
+  void accumulate(Real keep, Real add, Real* pair) const {
+    for (std::int64_t s = 0; s < slices_; ++s)
+      blas::syrk('U', is_last_ ? 'N' : 'T', side_, inner_, add, data_ + s * slice_, stride_,
+                 s == 0 ? keep : Real(1), pair, side_ + 1);
+  }
+
+  /// C, both triangles
+  void form(Real* c) const {
+    const char first = is_last_ ? 'N' : 'T', second = is_last_ ? 'T' : 'N';
+    for (std::int64_t s = 0; s < slices_; ++s) {
+      const Real* const slice = data_ + s * slice_;
+      blas::gemm(first, second, side_, side_, inner_, Real(1), slice, stride_, slice, stride_,
+                 s == 0 ? Real(0) : Real(1), c, side_);
+    }
+  }
+
+ private:
+  const Real* data_;
+  int side_;
+  bool is_last_;
+  int inner_;
+  std::int64_t slices_;
+  int stride_;
+  std::int64_t slice_;
+};
+
+template <typename Real>
+void accumulate_block(const Context& context, const Stack& stack, std::int64_t index,
+                      Scratch& scratch) {
+  const std::int64_t block = stack.first_block + index;
+  const Coefficients& c = context.phase.coefficients[block];
+  const Real keep = static_cast<Real>(c.factor_keep), add = static_cast<Real>(c.factor_add);
+  const VectorKernels<Real>& vector = context.level.in<Real>();
+  const Rows<Real> rows = rows_of<Real>(context, stack, block, scratch);
+  Real* const dense = scratch.take<Real>(longest_dense_side * longest_dense_side);
+
+  for (std::size_t k = 0; k < stack.extent.size(); ++k) {
+    if (stack.factors[k] == nullptr) continue;
+    const Dimension at = dimension_of(stack.extent, k);
+    Real* const pair = static_cast<Real*>(stack.factors[k]) + index * at.side * (at.side + 1);
+    if (at.before * at.after == 1) {
+      vector.rank_one(pair, at.side, rows.data, keep, add);
+    } else if (is_dense(at.side)) {
+      Contraction<Real>(at, rows).form(dense);
+      vector.blend(pair, at.side, dense, keep, add);
+    } else {
+      Contraction<Real>(at, rows).accumulate(keep, add, pair);
+    }
+  }
+}
+
+}  // namespace
+
+void CpuBackend::accumulate_factors(const Phase& phase, std::span<const Stack> stacks,
+                                    std::span<const Selection> selected, const void* masters) {
+  if (*phase.proceed == 0) return;
+  const Context context{phase, level_, static_cast<const float*>(masters)};
+  workers_.schedule.clear();
+  for (std::size_t s = 0; s < stacks.size(); ++s)
+    workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 1));
+
+  workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
+    const std::int64_t index = selected[s].blocks[member];
+    if (phase.elements.arithmetic == Type::float64)
+      accumulate_block<double>(context, stacks[s], index, scratch);
+    else
+      accumulate_block<float>(context, stacks[s], index, scratch);
+  });
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/solver_tasks.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+template <typename Stored, typename Real>
+void load_matrix(const Stored* pair, std::int64_t n, Real scale, Real* a) {
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j <= i; ++j)
+      a[i * n + j] = a[j * n + i] = static_cast<Real>(pair[i * (n + 1) + j]) * scale;
+}
+
+/// A <- A max(trace(A), floor)^-exponent
+template <typename Real>
+void scale_by_trace(Real* a, std::int64_t n, double floor, double exponent) {
+  double trace = 0;
+  for (std::int64_t i = 0; i < n; ++i) trace += static_cast<double>(a[i * n + i]);
+  const Real factor = static_cast<Real>(std::pow(std::max(trace, floor), -exponent));
+  for (std::int64_t i = 0; i < n * n; ++i) a[i] *= factor;
+}
+
+template <typename Real>
+bool is_finite(const Real* x, std::int64_t count) {
+  bool finite = true;
+  for (std::int64_t i = 0; i < count; ++i) finite &= std::isfinite(x[i]);
+  return finite;
+}
+
+/// Returns whether all elements are finite in the root's type; nothing is written if not.
+template <typename Real, typename Stored>
+bool store_matrix(const Real* x, std::int64_t n, Stored* pair) {
+  constexpr Real half = Real(0.5);
+  // The mean of both triangles: iterations leave X symmetric up to rounding only.
+  const auto mean = [&](std::int64_t i, std::int64_t j) {
+    return static_cast<Stored>(half * x[i * n + j] + half * x[j * n + i]);
+  };
+  if (!is_finite(x, n * n)) return false;
+  if constexpr (sizeof(Stored) < sizeof(Real))
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = i; j < n; ++j)
+        if (!std::isfinite(mean(i, j))) return false;
+
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = i; j < n; ++j) pair[i * (n + 1) + j + 1] = mean(i, j);
+  return true;
+}
+
+template <typename Stored>
+void write_identity(Stored* pair, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = i; j < n; ++j) pair[i * (n + 1) + j + 1] = i == j ? Stored(1) : Stored(0);
+}
+
+}  // namespace
+
+void CpuBackend::load(std::span<const Pairs> factors, const Loading& loading,
+                      std::span<const Squares> a) {
+  for_each_matrix(workers_, factors, 2, 4, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const Pairs& pairs = factors[g];
+    const std::int64_t row = pairs.first + member, n = pairs.side;
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      Real* const to = matrix_of<Real>(a[g], member);
+      with_real(pairs.type, [&]<typename Stored>(Stored*) {
+        load_matrix(static_cast<const Stored*>(pairs.arrays[member]), n,
+                    static_cast<Real>(loading.scales[row]), to);
+      });
+      if (loading.trace_exponent != 0)
+        scale_by_trace(to, n, loading.floors[row], loading.trace_exponent);
+      // A <- A + shift I
+      const Real shift = static_cast<Real>(loading.shifts[row]);
+      for (std::int64_t i = 0; i < n; ++i) to[i * (n + 1)] += shift;
+    });
+  });
+}
+
+void CpuBackend::store(std::span<const Squares> x, std::span<const Pairs> roots,
+                       std::int32_t* failed) {
+  for_each_matrix(workers_, roots, 2, 4, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const Pairs& pairs = roots[g];
+    std::int32_t& flag = failed[pairs.first + member];
+    if (flag != 0) return;
+    with_real(x[g].type, [&]<typename Real>(Real*) {
+      with_real(pairs.type, [&]<typename Stored>(Stored*) {
+        if (!store_matrix(matrix_of<Real>(x[g], member), pairs.side,
+                          static_cast<Stored*>(pairs.arrays[member])))
+          flag = non_finite_root;
+      });
+    });
+  });
+}
+
+void CpuBackend::identity_roots(std::span<const Pairs> roots) {
+  for_each_matrix(workers_, roots, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
+    with_real(roots[g].type, [&]<typename Stored>(Stored*) {
+      write_identity(static_cast<Stored*>(roots[g].arrays[member]), roots[g].side);
+    });
+  });
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/cpu/workers.h"
+#include "kernels/views.h"
+
+namespace shampoo::kernels {
+
+template <typename Real>
+Real* matrix_of(const Squares& group, std::int64_t member) {
+  return static_cast<Real*>(group.data) + member * group.side * group.side;
+}
+
+template <typename Real>
+Real* values_of(const Squares& group, std::int64_t member) {
+  return static_cast<Real*>(group.values) + member * group.side;
+}
+
+/// Calls body with a null pointer to float or double.
+template <typename Body>
+void with_real(Type type, Body&& body) {
+  if (type == Type::float64)
+    body(static_cast<double*>(nullptr));
+  else
+    body(static_cast<float*>(nullptr));
+}
+
+/// One task for every matrix; body(group, member, scratch). `work` is the number of operations, in
+/// units of side^power.
+template <typename Group, typename Body>
+void for_each_matrix(Workers& workers, std::span<const Group> groups, int power, double work,
+                     Body&& body) {
+  workers.schedule.clear();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const double side = static_cast<double>(groups[g].side);
+    workers.schedule.add(g, groups[g].count, work * side * side * (power == 3 ? side : 1.0));
+  }
+  workers.run_schedule(body);
+}
+
+}  // namespace shampoo::kernels

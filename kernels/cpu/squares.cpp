@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/solver_tasks.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+bool is_active(const std::uint8_t* active, const Squares& group, std::int64_t member) {
+  return active == nullptr || active[group.first + member] != 0;
+}
+
+/// Keeps NaN, which std::max would drop.
+double larger(double a, double b) { return a >= b ? a : b > a ? b : a + b; }
+
+template <typename Real>
+double frobenius(const Real* a, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n * n; ++i)
+    sum += static_cast<double>(a[i]) * static_cast<double>(a[i]);
+  return std::sqrt(sum);
+}
+
+template <typename Real>
+double largest_row_sum(const Real* a, std::int64_t n) {
+  double largest = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (std::int64_t j = 0; j < n; ++j) sum += std::abs(static_cast<double>(a[i * n + j]));
+    largest = larger(largest, sum);
+  }
+  return largest;
+}
+
+template <typename Real>
+double trace(const Real* a, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(a[i * (n + 1)]);
+  return sum;
+}
+
+template <typename Real>
+double distance_from_identity(const Real* a, std::int64_t n) {
+  double largest = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j)
+      largest = larger(largest, std::abs(static_cast<double>(a[i * n + j]) - (i == j ? 1.0 : 0.0)));
+  return largest;
+}
+
+template <typename Real>
+double number_of(const Real* a, std::int64_t n, Measure what) {
+  switch (what) {
+    case Measure::frobenius:
+      return frobenius(a, n);
+    case Measure::largest_row_sum:
+      return largest_row_sum(a, n);
+    case Measure::trace:
+      return trace(a, n);
+    case Measure::distance_from_identity:
+      return distance_from_identity(a, n);
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+void CpuBackend::multiply(std::span<const Squares> a, std::span<const Squares> b,
+                          std::span<const Squares> c, const std::uint8_t* active) {
+  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+    if (!is_active(active, a[g], member)) return;
+    const int n = static_cast<int>(a[g].side);
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      // BLAS sees C^T = B^T A^T.
+      blas::gemm('N', 'N', n, n, n, Real(1), matrix_of<Real>(b[g], member), n,
+                 matrix_of<Real>(a[g], member), n, Real(0), matrix_of<Real>(c[g], member), n);
+    });
+  });
+}
+
+void CpuBackend::combine(const double* scales, std::span<const Squares> x, const double* shifts,
+                         std::span<const Squares> y, const std::uint8_t* active) {
+  for_each_matrix(workers_, x, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+    if (!is_active(active, x[g], member)) return;
+    const std::int64_t n = x[g].side, row = x[g].first + member;
+    with_real(x[g].type, [&]<typename Real>(Real*) {
+      const Real scale = static_cast<Real>(scales[row]), shift = static_cast<Real>(shifts[row]);
+      const Real* const from = matrix_of<Real>(x[g], member);
+      Real* const to = matrix_of<Real>(y[g], member);
+      for (std::int64_t i = 0; i < n * n; ++i) to[i] = scale * from[i];
+      for (std::int64_t i = 0; i < n; ++i) to[i * (n + 1)] += shift;
+    });
+  });
+}
+
+void CpuBackend::measure(std::span<const Squares> a, Measure what, double* numbers,
+                         const std::uint8_t* active) {
+  for_each_matrix(workers_, a, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+    if (!is_active(active, a[g], member)) return;
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      numbers[a[g].first + member] = number_of(matrix_of<Real>(a[g], member), a[g].side, what);
+    });
+  });
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/vector_kernels.h"
+#include "kernels/cpu/vector_types.h"
+
+/// Reading and writing elements of pieces, a chunk at a time. Internal linkage: see vector_types.h.
+namespace shampoo::kernels {
+namespace {
+
+/// Elements that are worked on at a time: a few arrays of them stay in the first-level cache.
+constexpr std::int64_t chunk = 512;
+
+inline std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+inline std::int64_t elements_of(const Piece& piece) {
+  return static_cast<std::int64_t>(piece.rows) * piece.columns;
+}
+
+/// First element of a piece within its block.
+inline std::int64_t offset_in_block(const Work& work) { return work.piece.flat - work.block.flat; }
+
+/// Elements of one piece in a tensor of the caller.
+template <typename Pointer>
+struct Strided {
+  Pointer base;
+  Type type;
+  std::int64_t columns, row, column;
+};
+
+inline Strided<const void*> gradient_of(const Tensors& tensors, const Piece& piece) {
+  const Type type = tensors.gradient_types[piece.tensor];
+  const char* const base = static_cast<const char*>(tensors.gradients[piece.tensor]);
+  const auto bytes = static_cast<std::int64_t>(size_of(type));
+  return {base + piece.gradient * bytes, type, piece.columns, piece.gradient_row,
+          piece.gradient_column};
+}
+
+inline Strided<void*> value_of(const Tensors& tensors, const Piece& piece) {
+  const Type type = tensors.value_types[piece.tensor];
+  char* const base = static_cast<char*>(tensors.values[piece.tensor]);
+  const auto bytes = static_cast<std::int64_t>(size_of(type));
+  return {base + piece.value * bytes, type, piece.columns, piece.value_row, piece.value_column};
+}
+
+/// body(pointer to elements, stride, how many, where they stand in the chunk) for every run of
+/// elements [first, first + count) with one stride.
+template <typename Element, typename Place, typename Body>
+inline void for_each_run(Element* base, const Place& at, std::int64_t first, std::int64_t count,
+                         Body body) {
+  if (at.column == 1 && at.row == at.columns) return body(base + first, 1, count, 0);
+  std::int64_t row = first / at.columns, column = first % at.columns;
+  for (std::int64_t done = 0; done < count; ++row, column = 0) {
+    const std::int64_t n = least(at.columns - column, count - done);
+    body(base + row * at.row + column * at.column, at.column, n, done);
+    done += n;
+  }
+}
+
+template <typename Real, typename Stored>
+inline void read_run(const Stored* from, std::int64_t stride, std::int64_t count,
+                     Real* __restrict to) {
+  if (stride == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = real<Real>(from[i]);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = real<Real>(from[i * stride]);
+}
+
+template <typename Real, typename Stored>
+inline void write_run(const Real* __restrict from, std::int64_t count, Stored* to,
+                      std::int64_t stride) {
+  if (stride == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = Convert<Stored>::from(from[i]);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i * stride] = Convert<Stored>::from(from[i]);
+}
+
+template <typename Real>
+inline void read(const Strided<const void*>& at, std::int64_t first, std::int64_t count, Real* to) {
+  with_type(at.type, [&](auto* tag) {
+    using Stored = std::remove_pointer_t<decltype(tag)>;
+    for_each_run(static_cast<const Stored*>(at.base), at, first, count,
+                 [&](const Stored* from, std::int64_t stride, std::int64_t n, std::int64_t done) {
+                   read_run(from, stride, n, to + done);
+                 });
+  });
+}
+
+template <typename Real>
+inline void write(const Strided<void*>& at, std::int64_t first, std::int64_t count,
+                  const Real* from) {
+  with_type(at.type, [&](auto* tag) {
+    using Stored = std::remove_pointer_t<decltype(tag)>;
+    for_each_run(static_cast<Stored*>(at.base), at, first, count,
+                 [&](Stored* to, std::int64_t stride, std::int64_t n, std::int64_t done) {
+                   write_run(from + done, n, to, stride);
+                 });
+  });
+}
+
+/// Consecutive elements of some type.
+inline Strided<const void*> consecutive(const void* base, Type type) {
+  return {base, type, 1, 1, 1};
+}
+inline Strided<void*> consecutive(void* base, Type type) { return {base, type, 1, 1, 1}; }
+
+/// W, from the master where there is one.
+template <typename Real>
+inline void read_values(const Work& work, std::int64_t first, std::int64_t count, Real* to) {
+  if (work.masters != nullptr && work.block.master >= 0) {
+    const std::int64_t at = work.block.master + offset_in_block(work) + first;
+    return read_run(work.masters + at, 1, count, to);
+  }
+  const Strided<void*> at = value_of(work.tensors, work.piece);
+  read<Real>({at.base, at.type, at.columns, at.row, at.column}, first, count, to);
+}
+
+/// G = scale g + l2 W
+template <typename Real>
+inline void read_gradient(const Work& work, std::int64_t first, std::int64_t count,
+                          Real* __restrict g) {
+  read(gradient_of(work.tensors, work.piece), first, count, g);
+  const Real scale = static_cast<Real>(work.gradient_scale);
+  for (std::int64_t i = 0; i < count; ++i) g[i] *= scale;
+  if (work.coefficients.l2 == 0) return;
+
+  const Real l2 = static_cast<Real>(work.coefficients.l2);
+  alignas(64) Real w[chunk];
+  read_values(work, first, count, w);
+  for (std::int64_t i = 0; i < count; ++i) g[i] += l2 * w[i];
+}
+
+}  // namespace
+}  // namespace shampoo::kernels

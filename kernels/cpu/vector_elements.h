@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/vector_access.h"
+#include "kernels/cpu/vector_sums.h"
+
+/// The elementwise kernels, on one piece each. Internal linkage: see vector_types.h.
+namespace shampoo::kernels {
+namespace {
+
+template <typename Real>
+bool all_finite(const Real* x, std::int64_t count) {
+  bool finite = true;
+  for (std::int64_t i = 0; i < count; ++i) finite &= x[i] - x[i] == 0;
+  return finite;
+}
+
+template <typename Real>
+double scan(const Tensors& tensors, const Piece& piece, double gradient_scale) {
+  const std::int64_t count = elements_of(piece);
+  const Strided<const void*> at = gradient_of(tensors, piece);
+  const Real scale = static_cast<Real>(gradient_scale);
+  alignas(64) Real g[chunk];
+  ProductSum squares;
+  bool finite = true;
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    read(at, first, n, g);
+    for (std::int64_t i = 0; i < n; ++i) g[i] *= scale;
+    squares.add(g, g, n);
+    finite = finite && all_finite(g, n);
+  }
+  return finite ? squares.total() : __builtin_nan("");
+}
+
+template <typename Real>
+void gather(const Work& work, Real* to) {
+  const std::int64_t count = elements_of(work.piece);
+  for (std::int64_t first = 0; first < count; first += chunk)
+    read_gradient(work, first, least(chunk, count - first), to + first);
+}
+
+/// lerp(a, b, w) = w < 1/2 ? a + w (b - a) : b - (1 - w) (b - a), as base + slope (b - a)
+template <typename Real>
+struct Lerp {
+  explicit Lerp(double weight)
+      : from_a(static_cast<Real>(weight) < Real(0.5)),
+        slope(from_a ? static_cast<Real>(weight) : -(Real(1) - static_cast<Real>(weight))) {}
+
+  Real operator()(Real a, Real b) const { return (from_a ? a : b) + slope * (b - a); }
+
+  bool from_a;
+  Real slope;
+};
+
+/// F <- lerp(M, G, filter_weight) filter_scale ; M <- lerp(M, G, first_weight)
+template <typename Real>
+void filter_moment(const Coefficients& c, const Real* __restrict g, std::int64_t count,
+                   Real* __restrict m, Real* __restrict f) {
+  if (c.first_weight == 1) {
+    for (std::int64_t i = 0; i < count; ++i) f[i] = g[i];
+    for (std::int64_t i = 0; m != nullptr && i < count; ++i) m[i] = g[i];
+    return;
+  }
+  const Lerp<Real> first(c.first_weight), filtered(c.filter_weight);
+  const Real scale = static_cast<Real>(c.filter_scale);
+  for (std::int64_t i = 0; i < count; ++i) {
+    f[i] = filtered(m[i], g[i]) * scale;
+    m[i] = first(m[i], g[i]);
+  }
+}
+
+/// V <- keep V + add G^2
+template <typename Real>
+void second_moment(const Coefficients& c, const Real* __restrict g, std::int64_t count,
+                   Real* __restrict v) {
+  const Real keep = static_cast<Real>(c.graft_keep), add = static_cast<Real>(c.graft_add);
+  for (std::int64_t i = 0; i < count; ++i) v[i] = keep * v[i] + add * (g[i] * g[i]);
+}
+
+inline float root(float x) { return __builtin_sqrtf(x); }
+inline double root(double x) { return __builtin_sqrt(x); }
+
+/// F / (sqrt(V scale) + epsilon)
+template <typename Real>
+void graft(const Coefficients& c, const Real* __restrict v, std::int64_t count, const Real* f,
+           Real* to) {
+  const Real scale = static_cast<Real>(c.graft_scale);
+  const Real epsilon = static_cast<Real>(c.graft_epsilon);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = f[i] / (root(v[i] * scale) + epsilon);
+}
+
+template <typename Real>
+double filter(const Work& work, const Filter& slots) {
+  const Coefficients& c = work.coefficients;
+  const std::int64_t count = elements_of(work.piece), flat = work.piece.flat;
+  Real* const m = static_cast<Real*>(slots.first_moment);
+  Real* const v = static_cast<Real*>(slots.graft_moment);
+  Real* const direction = static_cast<Real*>(slots.direction) + flat;
+  const bool diagonal = slots.graft == Graft::diagonal;
+  const bool wants_norm = work.mode == Mode::grafted && slots.graft != Graft::none;
+
+  alignas(64) Real g[chunk];
+  ProductSum norm;
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    Real* const f = direction + first;
+    read_gradient(work, first, n, g);
+    filter_moment(c, g, n, m == nullptr ? nullptr : m + flat + first, f);
+    if (diagonal) second_moment(c, g, n, v + flat + first);
+
+    if (diagonal && work.mode == Mode::graft_only) graft(c, v + flat + first, n, f, f);
+    if (!wants_norm) continue;
+    if (diagonal) graft(c, v + flat + first, n, f, g);
+    norm.add(diagonal ? g : f, diagonal ? g : f, n);
+  }
+  return norm.total();
+}
+
+/// B <- momentum B + damp P ; P <- nesterov ? damp P + momentum B : B
+template <typename Real>
+void add_momentum(const Coefficients& c, bool nesterov, std::int64_t count, Real* __restrict b,
+                  Real* __restrict p) {
+  const Real momentum = static_cast<Real>(c.momentum), damp = static_cast<Real>(c.damp);
+  for (std::int64_t i = 0; i < count; ++i) {
+    b[i] = momentum * b[i] + damp * p[i];
+    p[i] = nesterov ? damp * p[i] + momentum * b[i] : b[i];
+  }
+}
+
+/// P <- direction s + decay W
+template <typename Real>
+void scaled_and_decayed(const Work& work, const Real* __restrict direction, Real s,
+                        std::int64_t first, std::int64_t count, Real* __restrict p) {
+  for (std::int64_t i = 0; i < count; ++i) p[i] = direction[i] * s;
+  if (work.coefficients.decay == 0) return;
+
+  const Real decay = static_cast<Real>(work.coefficients.decay);
+  alignas(64) Real w[chunk];
+  read_values(work, first, count, w);
+  for (std::int64_t i = 0; i < count; ++i) p[i] += decay * w[i];
+}
+
+template <typename Real>
+void update(const Work& work, const Update& slots, Real s) {
+  const Block& block = work.block;
+  const std::int64_t count = elements_of(work.piece), flat = work.piece.flat;
+  const Real step = static_cast<Real>(work.coefficients.step);
+  const Strided<void*> segment =
+      consecutive(static_cast<char*>(slots.segment) + block.segment, block.shipped);
+
+  alignas(64) Real p[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first), at = offset_in_block(work) + first;
+    scaled_and_decayed(work, static_cast<const Real*>(slots.direction) + flat + first, s, first, n,
+                       p);
+    if (slots.has_momentum)
+      add_momentum(work.coefficients, slots.nesterov, n,
+                   static_cast<Real*>(slots.momentum) + flat + first, p);
+
+    // U = step P, or the new master
+    for (std::int64_t i = 0; i < n; ++i) p[i] *= step;
+    if (block.master < 0) {
+      write(segment, at, n, p);
+      continue;
+    }
+    float* const master = static_cast<float*>(slots.masters) + block.master + at;
+    for (std::int64_t i = 0; i < n; ++i)
+      master[i] = static_cast<float>(static_cast<Real>(master[i]) + p[i]);
+    write(segment, at, n, master);
+  }
+}
+
+template <typename Real>
+void apply(const Work& work, const void* segments) {
+  const Block& block = work.block;
+  const std::int64_t count = elements_of(work.piece);
+  const Strided<const void*> segment =
+      consecutive(static_cast<const char*>(segments) + block.segment, block.shipped);
+  const Strided<void*> value = value_of(work.tensors, work.piece);
+
+  alignas(64) Real u[chunk], w[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    read(segment, work.piece.flat + first, n, u);
+    if (!block.assigns) {
+      read<Real>({value.base, value.type, value.columns, value.row, value.column}, first, n, w);
+      for (std::int64_t i = 0; i < n; ++i) u[i] += w[i];
+    }
+    write(value, first, n, u);
+  }
+}
+
+template <typename Real>
+void read_masters(const Work& work, float* masters) {
+  const std::int64_t count = elements_of(work.piece);
+  float* const to = masters + work.block.master + offset_in_block(work);
+  const Strided<void*> at = value_of(work.tensors, work.piece);
+  read<float>({at.base, at.type, at.columns, at.row, at.column}, 0, count, to);
+}
+
+}  // namespace
+}  // namespace shampoo::kernels

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/inverse_root.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "kernels/coupled_iteration.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+/// Eigenvalues of a float32 decomposition carry an error of about machine epsilon times the largest
+/// one; below this floor they are noise, whose negative powers would dominate the direction.
+constexpr double automatic_floor = 1e-7;
+
+Solver resolved(const Solver& solver) {
+  if (std::holds_alternative<Automatic>(solver)) return Eigen{.relative_floor = automatic_floor};
+  return solver;
+}
+
+bool is_iteration(const Solver& solver) { return !std::holds_alternative<Eigen>(solver); }
+
+double machine_epsilon(Type type) {
+  return type == Type::float64 ? std::numeric_limits<double>::epsilon()
+                               : std::numeric_limits<float>::epsilon();
+}
+
+Spectrum spectrum_of(const Eigen& eigen) {
+  Spectrum spectrum{.relative_floor = eigen.relative_floor};
+  if (eigen.pseudo_inverse) {
+    spectrum.rule = Spectrum::Rule::cut;
+    spectrum.cut_relative = eigen.pseudo_inverse->relative_tolerance.value_or(-1);
+    spectrum.cut_absolute = eigen.pseudo_inverse->absolute_tolerance;
+  } else if (!eigen.perturb_before) {
+    spectrum.rule = Spectrum::Rule::shift_and_add;
+  }
+  return spectrum;
+}
+
+}  // namespace
+
+std::optional<Rational> rational(double root) {
+  for (int q = 1; q <= 64; ++q) {
+    const double p = std::round(root * q);
+    if (p < 1 || p > 1e6) continue;
+    if (std::abs(p / q - root) <= std::numeric_limits<double>::epsilon() * root)
+      return Rational{static_cast<int>(p), q};
+  }
+  return std::nullopt;
+}
+
+InverseRoot::InverseRoot(Backend& backend, Type arithmetic, const Solver& solver,
+                         double trace_exponent)
+    : arithmetic_(arithmetic),
+      solver_(resolved(solver)),
+      trace_exponent_(trace_exponent),
+      workspace_(backend, arithmetic, is_iteration(solver_) ? SolverWorkspace::max_matrices : 2) {
+  using enum Outcome;
+  attempts_.push_back({computed, arithmetic, Eigensolver::divide_and_conquer, false});
+  attempts_.push_back({jittered, arithmetic, Eigensolver::divide_and_conquer, true});
+  if (arithmetic == Type::float32)
+    attempts_.push_back({in_float64, Type::float64, Eigensolver::divide_and_conquer, false});
+  attempts_.push_back({by_jacobi, Type::float64, Eigensolver::jacobi, false});
+}
+
+void InverseRoot::reserve(std::span<const std::int64_t> sides) {
+  workspace_.reserve(sides);
+  pending_.reserve(sides.size());
+  later_.reserve(sides.size());
+  raised_.resize(sides.size());
+}
+
+void InverseRoot::solve(std::span<RootJob> jobs) {
+  for (RootJob& job : jobs) {
+    job.outcome = Outcome::failed;
+    job.raised = 0;
+  }
+  pending_.resize(jobs.size());
+  std::iota(pending_.begin(), pending_.end(), 0);
+  // Costliest first; an iteration needs one root per chunk.
+  const bool by_exponent = is_iteration(solver_);
+  std::sort(pending_.begin(), pending_.end(), [&](int a, int b) {
+    if (by_exponent && jobs[a].exponent != jobs[b].exponent)
+      return jobs[a].exponent < jobs[b].exponent;
+    if (jobs[a].side != jobs[b].side) return jobs[a].side > jobs[b].side;
+    return a < b;
+  });
+
+  if (by_exponent) return iterate(jobs);
+  for (const Attempt& how : attempts_) {
+    if (pending_.empty()) return;
+    decompose(how, jobs);
+  }
+}
+
+void InverseRoot::decompose(const Attempt& how, std::span<RootJob> jobs) {
+  const Eigen& eigen = std::get<Eigen>(solver_);
+  Backend& backend = workspace_.backend();
+  constexpr int a = 0, x = 1;
+  const bool shifts = eigen.perturb_before && !eigen.pseudo_inverse;
+
+  later_.clear();
+  std::span<const int> rest = pending_;
+  while (!rest.empty()) {
+    const std::size_t count = workspace_.take(rest, jobs, how.type);
+    rest = rest.subspan(count);
+
+    // A = scale * factor + epsilon I
+    for (std::size_t i = 0; i < count; ++i)
+      workspace_.shifts.host[i] = shifts ? workspace_.epsilons.host[i] : 0.0;
+    workspace_.load(a, trace_exponent_);
+    if (how.jittered) {
+      const std::span<const double> traces = workspace_.measure(a, Measure::trace);
+      for (std::size_t i = 0; i < count; ++i)
+        workspace_.shifts.host[i] += machine_epsilon(how.type) * traces[i];
+      workspace_.load(a, trace_exponent_);
+    }
+
+    // A = Q L Q^T ; X = Q L^-exponent Q^T
+    backend.eigh(workspace_.matrix(a), how.eigensolver,
+                 static_cast<std::int32_t*>(workspace_.failed.data()));
+    Spectrum spectrum = spectrum_of(eigen);
+    spectrum.epsilons = workspace_.epsilons.data();
+    spectrum.exponents = workspace_.exponents.data();
+    spectrum.raised = static_cast<double*>(workspace_.raised.data());
+    backend.root_spectrum(workspace_.matrix(a), spectrum);
+    backend.assemble(workspace_.matrix(a), workspace_.matrix(x));
+    backend.download(raised_.data(), spectrum.raised, count * sizeof(double));
+    record(workspace_.store(x), how.outcome, jobs);
+  }
+  pending_.swap(later_);
+}
+
+void InverseRoot::iterate(std::span<RootJob> jobs) {
+  later_.clear();
+  std::fill(raised_.begin(), raised_.end(), 0.0);
+  std::span<const int> rest = pending_;
+  while (!rest.empty()) {
+    const double exponent = jobs[rest.front()].exponent;
+    const auto other = std::find_if(rest.begin(), rest.end(),
+                                    [&](int job) { return jobs[job].exponent != exponent; });
+    const auto alike = rest.first(static_cast<std::size_t>(other - rest.begin()));
+    rest = rest.subspan(workspace_.take(alike, jobs, arithmetic_));
+
+    const Rational root = rational(1 / exponent).value();
+    if (const auto* newton = std::get_if<CoupledNewton>(&solver_))
+      record(coupled_newton(workspace_, root, *newton, trace_exponent_), Outcome::computed, jobs);
+    else
+      record(coupled_higher_order(workspace_, root, std::get<CoupledHigherOrder>(solver_),
+                                  trace_exponent_),
+             Outcome::computed, jobs);
+  }
+  pending_.swap(later_);
+}
+
+void InverseRoot::record(std::span<const std::int32_t> flags, Outcome outcome,
+                         std::span<RootJob> jobs) {
+  const std::span<const int> taken = workspace_.jobs();
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (flags[i] != 0) {
+      later_.push_back(taken[i]);
+      continue;
+    }
+    jobs[taken[i]].outcome = outcome;
+    jobs[taken[i]].raised = static_cast<std::int64_t>(raised_[i]);
+  }
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/buffer.h"
+
+namespace shampoo::kernels {
+
+/// What became of one root. The attempts of an eigendecomposition are in the order in which they
+/// are tried; iterations have only the first.
+enum class Outcome : std::uint8_t { computed, jittered, in_float64, by_jacobi, failed };
+
+/// One factor and where its root goes.
+struct RootJob {
+  void* pair = nullptr;  ///< [backend] see Stack::factors
+  std::int64_t side = 0;
+  double exponent = 0.25;  ///< the root is A^-exponent
+  double epsilon = 0;
+  double scale = 1;                     ///< A = scale * factor
+  Outcome outcome = Outcome::computed;  ///< out
+  std::int64_t raised = 0;              ///< out: eigenvalues raised by a shift or floor
+};
+
+/// Memory for a solver that works through any number of matrices, some at a time: a chunk. Columns
+/// and flags have one row for each matrix of the chunk.
+class SolverWorkspace {
+ public:
+  /// Dense copies of the chunk's matrices; what each holds is the solver's business.
+  static constexpr int max_matrices = 7;
+
+  SolverWorkspace(Backend& backend, Type arithmetic, int matrices)
+      : backend_(backend), arithmetic_(arithmetic), matrices_(matrices) {}
+
+  /// Gets memory for jobs of these sides, in any selection of them.
+  void reserve(std::span<const std::int64_t> sides);
+
+  /// Takes as many jobs as fit from the front of `order`, indices into jobs with equal sides
+  /// adjacent; returns how many. Fills exponents, epsilons and scales.
+  std::size_t take(std::span<const int> order, std::span<const RootJob> jobs, Type type);
+
+  std::span<const Pairs> pairs() const { return pairs_; }
+  std::span<const Squares> matrix(int index) const { return squares_[index]; }
+  void exchange(int a, int b) { squares_[a].swap(squares_[b]); }
+  std::span<const int> jobs() const { return taken_; }
+
+  /// A <- scale * factor + shift, with trace scaling; see Loading. Uses the rows of `shifts`.
+  void load(int a, double trace_exponent);
+  /// Numbers of the chunk's matrices, on the host. Waits.
+  std::span<const double> measure(int a, Measure what, const std::uint8_t* which = nullptr);
+  void send_flags();
+  /// Stores X into the roots where failed is 0, and reads the flags back. Waits.
+  std::span<const std::int32_t> store(int x);
+
+  std::int64_t bytes() const;
+
+  Backend& backend() const { return backend_; }
+
+  Mirror<double> scales, shifts, epsilons, exponents;
+  Mirror<double> combine_scales, combine_shifts;
+  Mirror<std::uint8_t> active, finished;
+  Buffer failed;                    ///< int32 per matrix
+  Buffer raised;                    ///< double per matrix
+  std::vector<std::int32_t> flags;  ///< host side of `failed`
+  std::vector<double> before;       ///< numbers that a solver keeps for a while
+
+ private:
+  Backend& backend_;
+  Type arithmetic_;
+  int matrices_;
+  std::size_t matrix_bytes_ = 0, value_bytes_ = 0;
+  std::array<Buffer, max_matrices> memory_;
+  Buffer values_, measured_;
+  std::vector<double> numbers_;
+  Mirror<void*> arrays_;
+  std::array<std::vector<Squares>, max_matrices> squares_;
+  std::vector<Pairs> pairs_;
+  std::vector<int> taken_;
+};
+
+}  // namespace shampoo::kernels

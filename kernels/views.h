@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/types.h"
+
+/// What kernels are told about memory: plain structs that borrow. Pointers marked [backend] point
+/// into the backend's memory and are never followed by the host.
+namespace shampoo::kernels {
+
+/// Elements of a piece at most. Pieces are cut by a block's own shape only, so sums over the pieces
+/// of a block have the same order in every stack, on any number of threads.
+inline constexpr std::int64_t piece_elements = 16384;
+
+/// A 2-D part of one block: whole rows of its last dimension, or a part of one row. Its elements
+/// are consecutive in flat slots, and strided in the caller's tensors (strides in elements).
+struct Piece {
+  std::int32_t block = 0;     ///< row of the blocks, modes, coefficients and norms
+  std::int32_t tensor = 0;    ///< row of the tensors
+  std::int64_t flat = 0;      ///< first element in flat slots
+  std::int64_t value = 0;     ///< first element in the tensor's value
+  std::int64_t gradient = 0;  ///< first element in the tensor's gradient
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;
+  std::int64_t value_row = 0, value_column = 1;
+  std::int64_t gradient_row = 0, gradient_column = 1;
+};
+
+/// One block of a table of elements.
+struct Block {
+  std::int32_t tensor = 0;
+  std::int32_t first_piece = 0, piece_count = 0;
+  std::int64_t flat = 0;  ///< first element in flat slots
+  std::int64_t elements = 0;
+  std::int64_t master = -1;  ///< first element in the masters, or -1: the value is its own master
+  std::int64_t segment = 0;  ///< first byte in the segment
+  Type shipped = Type::float32;  ///< type of its elements in the segment
+  bool assigns = false;          ///< the segment holds new values, not updates to add
+  /// Whether the gradient can be read in place as the matrix rows x columns that the stack says
+  /// (order 1: one row), with the strides below.
+  bool regular = false;
+  std::int64_t gradient = 0, gradient_row = 0, gradient_column = 1;
+};
+
+/// The caller's tensors; a null gradient is absent.
+struct Tensors {
+  void* const* values = nullptr;           ///< [backend]
+  const void* const* gradients = nullptr;  ///< [backend]
+  const Type* value_types = nullptr;       ///< [backend]
+  const Type* gradient_types = nullptr;    ///< [backend]
+};
+
+/// A table over which an elementwise kernel runs in one launch.
+struct Elements {
+  Type arithmetic = Type::float32;  ///< float32 or float64: type of flat slots and computation
+  const Piece* pieces = nullptr;    ///< [backend]
+  std::int64_t piece_count = 0;
+  const Block* blocks = nullptr;  ///< [backend]
+  std::int64_t block_count = 0;
+  Tensors tensors;
+  double* partials = nullptr;  ///< [backend] one number per piece, for reductions
+};
+
+/// What a step does with one block.
+enum class Mode : std::uint8_t {
+  absent,          ///< nothing: no gradient
+  plain,           ///< the filtered gradient is the direction
+  graft_only,      ///< the grafted gradient is the direction
+  preconditioned,  ///< roots applied, no grafting
+  grafted          ///< roots applied, then scaled to the norm of the grafted gradient
+};
+
+/// What rates become for one block: each a double, rounded once to the arithmetic type by the
+/// kernel that reads it.
+struct Coefficients {
+  double l2 = 0;           ///< weight decay added to the gradient
+  double factor_keep = 1;  ///< L <- keep L + add G G^T
+  double factor_add = 1;
+  double first_weight = 1;   ///< 1 - beta1
+  double filter_weight = 1;  ///< 1 - beta3
+  double filter_scale = 1;   ///< 1 / bias correction of the filtered gradient
+  double graft_keep = 1;     ///< V <- keep V + add G^2
+  double graft_add = 1;
+  double graft_scale = 1;  ///< 1 / bias correction of V
+  double graft_epsilon = 0;
+  double decay = 0;     ///< P <- P + decay W
+  double momentum = 0;  ///< B <- momentum B + damp P
+  double damp = 1;      ///< 1 - dampening
+  double step = 0;      ///< minus the learning rate
+};
+
+/// Blocks of one extent, back to back in the flat slots and in `factors`.
+struct Stack {
+  std::vector<std::int64_t> extent;
+  std::int64_t first_block = 0;  ///< row of its first block
+  std::int64_t count = 0;
+  /// For every dimension: [backend] `count` pair arrays of side n = extent[k], or null where the
+  /// dimension is left alone. A pair array is row-major n x (n + 1): the factor in the lower
+  /// triangle, element (i, j) with j <= i at i (n + 1) + j; the root in the upper one, element
+  /// (i, j) with j >= i at i (n + 1) + j + 1.
+  std::vector<void*> factors;
+};
+
+/// Which blocks of a stack take part: indices into the stack, ascending.
+struct Selection {
+  const std::int32_t* blocks = nullptr;  ///< [backend]
+  std::int64_t count = 0;
+};
+
+/// Square matrices of one side in a solver's workspace: dense, row-major, back to back.
+struct Squares {
+  Type type = Type::float32;  ///< float32 or float64
+  std::int64_t side = 0;
+  std::int64_t count = 0;
+  std::int64_t first = 0;  ///< row of its first matrix in columns and flags
+  void* data = nullptr;    ///< [backend] count x side x side
+  void* values = nullptr;  ///< [backend] count x side: eigenvalues; null where there are none
+};
+
+/// Pair arrays of one side, anywhere.
+struct Pairs {
+  Type type = Type::float32;
+  std::int64_t side = 0;
+  std::int64_t count = 0;
+  std::int64_t first = 0;         ///< row of its first matrix in columns and flags
+  void* const* arrays = nullptr;  ///< [backend]
+};
+
+}  // namespace shampoo::kernels

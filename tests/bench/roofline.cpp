@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/roofline.h"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "grouping/blocks.h"
+
+extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
+                       const int* k, const float* alpha, const float* a, const int* lda,
+                       const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
+
+namespace shampoo::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int tries = 8;
+constexpr int side = 1024;
+constexpr std::size_t array_bytes = std::size_t{64} << 20;
+
+/// Seconds of the fastest try in which all threads do `work` at the same time. `prepare` gives each
+/// thread its own.
+double fastest(int threads, const std::function<std::function<void()>()>& prepare) {
+  double best = 0;
+  Clock::time_point begin;
+  std::barrier together(threads);
+  const auto body = [&](int rank) {
+    const std::function<void()> work = prepare();
+    work();
+    for (int i = 0; i < tries; ++i) {
+      together.arrive_and_wait();
+      if (rank == 0) begin = Clock::now();
+      together.arrive_and_wait();
+      work();
+      together.arrive_and_wait();
+      if (rank != 0) continue;
+      const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+      best = i == 0 ? took : std::min(best, took);
+    }
+  };
+  std::vector<std::jthread> others;
+  for (int rank = 1; rank < threads; ++rank) others.emplace_back(body, rank);
+  body(0);
+  return best;
+}
+
+std::function<void()> product() {
+  std::vector<float> a(std::size_t{side} * side, 0.5f), c = a;
+  return [a = std::move(a), c = std::move(c)]() mutable {
+    const float one = 1, zero = 0;
+    sgemm_("N", "N", &side, &side, &side, &one, a.data(), &side, a.data(), &side, &zero, c.data(),
+           &side);
+  };
+}
+
+std::function<void()> sum() {
+  std::vector<float> a(array_bytes / sizeof(float), 0.5f), b = a;
+  return [a = std::move(a), b = std::move(b)]() mutable {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  };
+}
+
+}  // namespace
+
+Machine measure_machine(int threads) {
+  const double flops = 2.0 * side * side * side * threads;
+  const double bytes = 3.0 * static_cast<double>(array_bytes) * threads;
+  return {flops / fastest(threads, product), bytes / fastest(threads, sum)};
+}
+
+Work plain_step_work(const Model& model, std::int64_t block_size) {
+  constexpr double element = sizeof(float);
+  Work work;
+  for (const Model::Tensor& tensor : model.tensors) {
+    const grouping::Shape merged = grouping::merge_small_dimensions(tensor.shape, block_size, 1);
+    for (const grouping::Box& box : grouping::cut(merged, block_size)) {
+      const auto elements = static_cast<double>(grouping::numel(box.extent));
+      work.bytes += element * elements * (1 + 2 + 2 + 2);
+      for (const std::int64_t extent : box.extent) {
+        const auto n = static_cast<double>(extent);
+        // G G^T: n (n + 1) / 2 sums of elements / n products; then n products for every element.
+        work.flops += (n + 1) * elements + 2 * n * elements;
+        work.bytes += element * n * (n + 1) / 2 * (2 + 1);
+      }
+    }
+  }
+  return work;
+}
+
+}  // namespace shampoo::test

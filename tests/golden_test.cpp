@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/golden_test_case.h"
+#include "tests/golden_test_run.h"
+#include "tests/support/near.h"
+
+namespace shampoo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class GoldenTest : public ::testing::Test {
+ public:
+  explicit GoldenTest(std::function<void()> body) : body_(std::move(body)) {}
+  void TestBody() override { body_(); }
+
+ private:
+  std::function<void()> body_;
+};
+
+void add_test(const char* suite, const std::string& name, const std::function<void()>& body) {
+  ::testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [body]() -> ::testing::Test* { return new GoldenTest(body); });
+}
+
+void expect_near(const Values& ours, const GoldenCase& golden, double tolerance) {
+  for (int step = 0; step < golden.steps; ++step)
+    for (std::size_t i = 0; i < golden.parameters.size(); ++i)
+      ASSERT_TRUE(near(ours[step][i], golden.parameters[i].values[step], tolerance))
+          << golden.parameters[i].name << " after step " << step + 1;
+}
+
+void agrees_in_float64(const fs::path& path) {
+  const GoldenCase golden = read_case(path);
+
+  const Values ours = run_in_float64(golden, Merging::one_optimizer);
+
+  // The tolerance of the cases' README: 64 times what one shaken bit of every gradient does.
+  expect_near(ours, golden, 64 * std::max(golden.sensitivity, 0x1p-50));
+}
+
+void agrees_in_float32(const fs::path& path) {
+  const GoldenCase golden = read_case(path);
+  const std::string reason = beyond_float32(golden);
+  if (!reason.empty()) GTEST_SKIP() << reason;
+
+  const Float32Run ours = run_in_float32(golden, Merging::one_optimizer);
+
+  // Gradients shaken by one part in 2^52 move the worst value by `sensitivity`, so shaken by one
+  // part in 2^24, which is what rounding them to float32 does, by sensitivity * 2^52 * 2^-24. A
+  // solver adds an error of its own to the roots, s * 2^-24 relative to their largest element, and
+  // the update is linear in each root. Both recur at every step, and each of the few dozen other
+  // roundings of a step is at most as large: a factor of 64, as in float64.
+  const double shaken = golden.sensitivity * 0x1p52;
+  expect_near(ours.values, golden, 64 * 0x1p-24 * (shaken + ours.solver_error));
+}
+
+void expect_same_bits(const Values& merged, const Values& unmerged, const GoldenCase& golden) {
+  const auto same = [](double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  };
+  for (int step = 0; step < golden.steps; ++step)
+    for (std::size_t i = 0; i < golden.parameters.size(); ++i)
+      ASSERT_TRUE(std::ranges::equal(merged[step][i], unmerged[step][i], same))
+          << golden.parameters[i].name << " after step " << step + 1;
+}
+
+void merges_in_float64(const fs::path& path) {
+  const GoldenCase golden = read_case(path);
+  expect_same_bits(run_in_float64(golden, Merging::one_optimizer),
+                   run_in_float64(golden, Merging::one_optimizer_per_group), golden);
+}
+
+void merges_in_float32(const fs::path& path) {
+  const GoldenCase golden = read_case(path);
+  expect_same_bits(run_in_float32(golden, Merging::one_optimizer).values,
+                   run_in_float32(golden, Merging::one_optimizer_per_group).values, golden);
+}
+
+void add_case(const fs::path& path, const std::string& name) {
+  std::string family;
+  try {
+    family = family_of(path);
+  } catch (const std::exception& error) {
+    const std::string fault = error.what();
+    return add_test("Golden", name, [fault] { FAIL() << fault; });
+  }
+  if (family == "family" || family == "torch")
+    return add_test("Golden", name, [family] {
+      GTEST_SKIP() << "family " << family << ": other optimizers than root-inverse Shampoo";
+    });
+  if (family != "shampoo" && family != "solvers" && family != "beyond")
+    return add_test("Golden", name, [family] { FAIL() << "unknown family: " << family; });
+
+  add_test("Golden", name, [path] { agrees_in_float64(path); });
+  add_test("GoldenInFloat32", name, [path] { agrees_in_float32(path); });
+  try {
+    if (read_case(path).groups.size() < 2) return;
+  } catch (const std::exception&) {
+    return;  // the tests above report it
+  }
+  add_test("GoldenMergedEqualsUnmergedInFloat64", name, [path] { merges_in_float64(path); });
+  add_test("GoldenMergedEqualsUnmergedInFloat32", name, [path] { merges_in_float32(path); });
+}
+
+std::vector<fs::path> cases_in(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  if (!fs::is_directory(folder)) return paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors") paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+void skips_at_most_three_cases_in_float32(const std::vector<fs::path>& paths) {
+  std::vector<std::string> skipped;
+  for (const fs::path& path : paths) {
+    const std::string family = family_of(path);
+    if (family == "family" || family == "torch") continue;
+    if (!beyond_float32(read_case(path)).empty()) skipped.push_back(path.stem());
+  }
+  EXPECT_LE(skipped.size(), 3u) << ::testing::PrintToString(skipped);
+}
+
+/// Folders of SHAMPOO_GOLDEN, separated by colons; unless set, the copy beside this file.
+void add_folders() {
+  const char* const given = std::getenv("SHAMPOO_GOLDEN");
+  const fs::path copy = fs::path(__FILE__).parent_path() / "golden";
+  std::istringstream folders(given ? std::string(given) : copy.string());
+  std::map<std::string, int> seen;
+  int found = 0;
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::vector<fs::path> paths = cases_in(folder);
+    found += static_cast<int>(paths.size());
+    if (paths.empty())
+      add_test("Golden", "CasesAreFoundIn" + folder, [folder] { FAIL() << folder << ": no case"; });
+    for (const fs::path& path : paths) {
+      const int copies = ++seen[path.stem()];
+      add_case(path, path.stem().string() + (copies > 1 ? "_" + std::to_string(copies) : ""));
+    }
+  }
+  if (found == 0)
+    add_test("Golden", "CasesAreFound", [] { FAIL() << "SHAMPOO_GOLDEN names no folder"; });
+  if (!given)
+    add_test("GoldenInFloat32", "AtMostThreeCasesAreSkipped",
+             [paths = cases_in(copy)] { skips_at_most_three_cases_in_float32(paths); });
+}
+
+}  // namespace
+}  // namespace shampoo::test
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  shampoo::test::add_folders();
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/golden_test_recipe.h"
+
+#include <charconv>
+#include <stdexcept>
+
+namespace shampoo::test {
+namespace {
+
+int small_integer(const Fields& fields, const std::string& key, std::int64_t value) {
+  if (value < 0 || value > 1'000'000) fields.refuse(key, "out of range: " + std::to_string(value));
+  return static_cast<int>(value);
+}
+
+int integer_of(const Fields& fields, const std::string& key) {
+  int value = 0;
+  const char* const end = key.data() + key.size();
+  const auto [stopped, fault] = std::from_chars(key.data(), end, value);
+  if (fault != std::errc() || stopped != end) fields.refuse(key, "must be an integer");
+  return value;
+}
+
+Eigen eigen_of(Fields& fields) {
+  Eigen eigen{.perturb_before = fields.boolean_or("perturb_before", true)};
+  if (fields.boolean_or("pseudo_inverse", false))
+    eigen.pseudo_inverse = {.relative_tolerance = fields.number_or("rank_relative_tolerance", 0),
+                            .absolute_tolerance = fields.number_or("rank_absolute_tolerance", 0)};
+  if (fields.number_or("tolerance", 0) != 0) fields.refuse("tolerance", "only for eigenbases");
+  return eigen;
+}
+
+CoupledHigherOrder higher_order_of(Fields& fields) {
+  return {
+      .relative_epsilon = fields.number("relative_epsilon"),
+      .absolute_epsilon = fields.number("absolute_epsilon"),
+      .max_iterations = small_integer(fields, "max_iterations", fields.integer("max_iterations")),
+      .tolerance = fields.number("tolerance"),
+      .order = small_integer(fields, "order", fields.integer("order"))};
+}
+
+Solver solver_of(Fields fields) {
+  const std::string kind = fields.text("kind");
+  Solver solver;
+  if (kind == "eigen")
+    solver = eigen_of(fields);
+  else if (kind == "coupled_newton")
+    solver = CoupledNewton{
+        .max_iterations = small_integer(fields, "max_iterations", fields.integer("max_iterations")),
+        .tolerance = fields.number("tolerance")};
+  else if (kind == "coupled_higher_order")
+    solver = higher_order_of(fields);
+  else
+    fields.refuse("kind", "unknown: " + kind);
+  fields.finish();
+  return solver;
+}
+
+std::vector<Exponent> exponents_of(Fields fields) {
+  std::vector<Exponent> exponents;
+  for (const auto& [order, value] : fields.json().items()) {
+    const int blocks = integer_of(fields, order);
+    if (!value.is_object()) {
+      exponents.push_back({blocks, std::nullopt, fields.number(order)});
+      continue;
+    }
+    Fields dimensions = fields.object(order);
+    for (const auto& [dimension, exponent] : value.items())
+      exponents.push_back(
+          {blocks, integer_of(dimensions, dimension), dimensions.number(dimension)});
+  }
+  return exponents;
+}
+
+RootInverse preconditioner_of(Fields fields) {
+  const std::string kind = fields.text("kind");
+  if (kind != "shampoo") fields.refuse("kind", "not root-inverse Shampoo: " + kind);
+  RootInverse shampoo{.solver = Eigen{}};
+  if (fields.has("solver")) shampoo.solver = solver_of(fields.object("solver"));
+  if (fields.has("exponents")) shampoo.exponents = exponents_of(fields.object("exponents"));
+  if (fields.has("trace_scaling")) shampoo.trace_scaling = fields.number("trace_scaling");
+  shampoo.drop_weighting = fields.boolean_or("drop_weighting", false);
+  fields.finish();
+  return shampoo;
+}
+
+Diagonal grafting_of(Fields fields) {
+  const std::string kind = fields.text("kind");
+  Diagonal grafting;
+  if (kind == "sgd")
+    grafting = Sgd{};
+  else if (kind == "adagrad")
+    grafting = AdaGrad{};
+  else if (kind == "rmsprop")
+    grafting = RmsProp{.drop_weighting = fields.boolean_or("drop_weighting", false)};
+  else if (kind == "adam")
+    grafting = Adam{.drop_weighting = fields.boolean_or("drop_weighting", false)};
+  else
+    fields.refuse("kind", "unknown: " + kind);
+  if (fields.boolean_or("drop_weighting", false) &&
+      (std::holds_alternative<Sgd>(grafting) || std::holds_alternative<AdaGrad>(grafting)))
+    fields.refuse("drop_weighting", kind + " has no weighting");
+  fields.finish();
+  return grafting;
+}
+
+WeightDecay weight_decay_of(const Fields& fields, const std::string& kind) {
+  if (kind == "decoupled") return WeightDecay::decoupled;
+  if (kind == "l2") return WeightDecay::l2;
+  if (kind == "corrected") return WeightDecay::corrected;
+  if (kind == "independent") return WeightDecay::independent;
+  fields.refuse("weight_decay", "unknown: " + kind);
+}
+
+Averaging averaging_of(Fields fields) {
+  const std::string kind = fields.text("kind");
+  if (kind != "momentum") fields.refuse("kind", "not an averaging of this library: " + kind);
+  const Momentum momentum{.nesterov = fields.boolean_or("nesterov", false)};
+  fields.finish();
+  return momentum;
+}
+
+Refresh refresh_of(Fields& fields) {
+  Refresh refresh{.every = fields.integer_or("precondition_frequency", 1)};
+  refresh.first = refresh.every;
+  const std::string start = "start_preconditioning_step";
+  if (!fields.has(start)) return refresh;
+  if (!fields.at(start).is_string()) {
+    refresh.first = fields.integer(start);
+    return refresh;
+  }
+  if (fields.text(start) != "never") fields.refuse(start, "must be a step or \"never\"");
+  refresh.first = std::nullopt;
+  return refresh;
+}
+
+}  // namespace
+
+Recipe recipe_of(Fields fields) {
+  Recipe recipe{.arithmetic = Arithmetic::float64};
+  recipe.preconditioner = preconditioner_of(fields.object("preconditioner"));
+  recipe.grafting = std::nullopt;
+  if (fields.has("grafting")) recipe.grafting = grafting_of(fields.object("grafting"));
+  recipe.weight_decay = weight_decay_of(fields, fields.text_or("weight_decay", "decoupled"));
+  if (fields.has("averaging")) recipe.averaging = averaging_of(fields.object("averaging"));
+  recipe.refresh = refresh_of(fields);
+  recipe.blocking.size = fields.integer_or("block_size", 1024);
+  recipe.blocking.target_order =
+      small_integer(fields, "target_dimensionality", fields.integer_or("target_dimensionality", 1));
+  recipe.bias_correction = fields.boolean_or("bias_correction", true);
+  fields.finish();
+  return recipe;
+}
+
+void set_rate(Rates& rates, const std::string& name, double value) {
+  if (name == "learning_rate")
+    rates.learning_rate = value;
+  else if (name == "beta1")
+    rates.beta1 = value;
+  else if (name == "beta2")
+    rates.beta2 = value;
+  else if (name == "beta3")
+    rates.beta3 = value;
+  else if (name == "epsilon")
+    rates.epsilon = value;
+  else if (name == "weight_decay")
+    rates.weight_decay = value;
+  else if (name == "peak_learning_rate")
+    rates.peak_learning_rate = value;
+  else if (name == "grafting_beta2")
+    rates.grafting_beta2 = value;
+  else if (name == "grafting_epsilon")
+    rates.grafting_epsilon = value;
+  else if (name == "momentum")
+    rates.momentum = value;
+  else if (name == "dampening")
+    rates.dampening = value;
+  else
+    throw std::invalid_argument(name + ": not a rate of this library");
+}
+
+Rates rates_of(Fields fields, const Recipe& recipe) {
+  Rates rates;
+  const bool reads_epsilon =
+      recipe.grafting.has_value() && !std::holds_alternative<Sgd>(*recipe.grafting);
+  if (reads_epsilon) rates.grafting_epsilon = 0;
+  if (reads_epsilon && !std::holds_alternative<AdaGrad>(*recipe.grafting)) rates.grafting_beta2 = 0;
+  for (const char* name : {"learning_rate", "beta1", "beta2", "epsilon"}) fields.number(name);
+  for (const auto& [name, value] : fields.json().items())
+    set_rate(rates, name, fields.number(name));
+  return rates;
+}
+
+}  // namespace shampoo::test

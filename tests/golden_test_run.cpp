@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/golden_test_run.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "shampoo/shampoo.h"
+#include "tests/golden_test_json.h"
+#include "tests/golden_test_recipe.h"
+#include "tests/golden_test_solver_error.h"
+
+namespace shampoo::test {
+namespace {
+
+/// One model, and the optimizer or optimizers that train it.
+template <typename Real>
+class Training {
+ public:
+  Training(const GoldenCase& golden, Merging merging)
+      : golden_(golden), backend_(cpu_backend()), ranks_(one_rank()) {
+    for (const GoldenParameter& parameter : golden.parameters) {
+      // Never empty, so that tensors without elements have an address, too.
+      values_.emplace_back(parameter.initial.size() + 1);
+      gradients_.emplace_back(parameter.initial.size() + 1);
+      std::copy(parameter.initial.begin(), parameter.initial.end(), values_.back().begin());
+    }
+    std::vector<int> all(golden.groups.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (merging == Merging::one_optimizer)
+      add_optimizer(all);
+    else
+      for (const int group : all) add_optimizer({group});
+  }
+
+  void step(int step) {
+    for (Trained& trained : optimizers_) {
+      for (std::size_t g = 0; g < trained.groups.size(); ++g) prepare(step, trained, g);
+      trained.optimizer->step();
+      if (std::is_same_v<Real, float>)
+        solver_error_ = std::max(solver_error_, trained.meter->measure(*trained.optimizer));
+    }
+  }
+
+  std::vector<Numbers> values() const {
+    std::vector<Numbers> all;
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      all.emplace_back(values_[i].begin(), values_[i].end() - 1);
+    return all;
+  }
+
+  double solver_error() const { return solver_error_; }
+
+ private:
+  struct Trained {
+    std::vector<int> groups;                     ///< of the case
+    std::vector<std::vector<int>> members = {};  ///< parameters of the case, per group
+    std::unique_ptr<Optimizer> optimizer = nullptr;
+    std::unique_ptr<SolverErrorMeter> meter = nullptr;
+  };
+
+  void add_optimizer(const std::vector<int>& groups) {
+    Trained trained{.groups = groups};
+    std::vector<ParameterGroup> list;
+    for (const int g : groups) {
+      list.push_back({.rates = golden_.groups[g].rates, .recipe = golden_.groups[g].recipe});
+      trained.members.emplace_back();
+      for (std::size_t i = 0; i < golden_.parameters.size(); ++i) {
+        if (golden_.parameters[i].group != g) continue;
+        trained.members.back().push_back(static_cast<int>(i));
+        list.back().parameters.push_back({.name = golden_.parameters[i].name,
+                                          .shape = golden_.parameters[i].shape,
+                                          .value = values_[i].data(),
+                                          .gradient = gradients_[i].data()});
+      }
+    }
+    trained.optimizer = std::make_unique<Optimizer>(*backend_, *ranks_, std::move(list));
+    trained.meter = std::make_unique<SolverErrorMeter>(*backend_);
+    optimizers_.push_back(std::move(trained));
+  }
+
+  /// Scheduled rates and gradients of one group.
+  void prepare(int step, Trained& trained, std::size_t g) {
+    Group& group = trained.optimizer->group(static_cast<int>(g));
+    for (const auto& [name, values] : golden_.groups[trained.groups[g]].schedule)
+      set_rate(group.rates, name, values[step]);
+    for (std::size_t j = 0; j < trained.members[g].size(); ++j) {
+      const int i = trained.members[g][j];
+      const std::optional<Numbers>& gradient = golden_.parameters[i].gradients[step];
+      if (gradient) std::copy(gradient->begin(), gradient->end(), gradients_[i].begin());
+      group.set_gradient(j, gradient ? gradients_[i].data() : nullptr);
+    }
+  }
+
+  const GoldenCase& golden_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Communicator> ranks_;
+  std::vector<std::vector<Real>> values_, gradients_;
+  std::vector<Trained> optimizers_;
+  double solver_error_ = 0;
+};
+
+GoldenCase in_float32(GoldenCase golden) {
+  for (GoldenGroup& group : golden.groups) {
+    group.recipe.arithmetic = Arithmetic::float32;
+    Solver& solver = std::get<RootInverse>(group.recipe.preconditioner).solver;
+    if (auto* newton = std::get_if<CoupledNewton>(&solver))
+      newton->tolerance = std::max(newton->tolerance, CoupledNewton{}.tolerance);
+    if (auto* higher = std::get_if<CoupledHigherOrder>(&solver))
+      higher->tolerance = std::max(higher->tolerance, CoupledHigherOrder{}.tolerance);
+  }
+  return golden;
+}
+
+std::int64_t longest_side(const GoldenCase& golden, const GoldenParameter& parameter) {
+  const Blocking& blocking = golden.groups[parameter.group].recipe.blocking;
+  const grouping::Shape merged =
+      grouping::merge_small_dimensions(parameter.shape, blocking.size, blocking.target_order);
+  std::int64_t longest = 0;
+  for (const std::int64_t side : merged) longest = std::max(longest, std::min(side, blocking.size));
+  return longest;
+}
+
+}  // namespace
+
+Values run_in_float64(const GoldenCase& golden, Merging merging) {
+  Training<double> training(golden, merging);
+  Values values;
+  for (int step = 0; step < golden.steps; ++step) {
+    training.step(step);
+    values.push_back(training.values());
+  }
+  return values;
+}
+
+Float32Run run_in_float32(const GoldenCase& golden, Merging merging) {
+  const GoldenCase rounded = in_float32(golden);
+  Training<float> training(rounded, merging);
+  Float32Run run;
+  for (int step = 0; step < golden.steps; ++step) {
+    training.step(step);
+    run.values.push_back(training.values());
+  }
+  run.solver_error = training.solver_error();
+  return run;
+}
+
+std::string beyond_float32(const GoldenCase& golden) {
+  // A decomposition in float32 cannot tell eigenvalues below side * 2^-23 of the largest from 0.
+  for (const GoldenParameter& parameter : golden.parameters) {
+    const Recipe& recipe = golden.groups[parameter.group].recipe;
+    const auto* eigen = std::get_if<Eigen>(&std::get<RootInverse>(recipe.preconditioner).solver);
+    if (!eigen || !eigen->pseudo_inverse) continue;
+    const double floor = static_cast<double>(longest_side(golden, parameter)) *
+                         std::numeric_limits<float>::epsilon();
+    const std::optional<double> cut = eigen->pseudo_inverse->relative_tolerance;
+    if (cut && *cut < floor)
+      return parameter.name + ": the rank is cut at " + Json(*cut).dump() +
+             " of the largest eigenvalue, under float32's floor of " + Json(floor).dump();
+  }
+  return "";
+}
+
+}  // namespace shampoo::test

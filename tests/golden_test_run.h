@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "tests/golden_test_case.h"
+
+namespace shampoo::test {
+
+/// Values after every step: [step][parameter].
+using Values = std::vector<std::vector<Numbers>>;
+
+enum class Merging { one_optimizer, one_optimizer_per_group };
+
+/// Trains the case as its recipes say, with values and gradients in float64.
+Values run_in_float64(const GoldenCase& golden, Merging merging);
+
+struct Float32Run {
+  Values values;
+  /// Largest error of a root that was computed on the way, relative to the root's largest element,
+  /// summed over the dimensions of a block, in units of 2^-24.
+  double solver_error = 0;
+};
+
+/// The same with values, gradients, state and computation in float32. Tolerances of iterative
+/// solvers that only float64 can meet are raised to what the solver has by default.
+Float32Run run_in_float32(const GoldenCase& golden, Merging merging);
+
+/// Why a case cannot be told apart from another one in float32; empty: it can.
+std::string beyond_float32(const GoldenCase& golden);
+
+}  // namespace shampoo::test

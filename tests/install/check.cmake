@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs the library, moves it elsewhere, then builds and runs a stranger's program twice: by
+# find_package and by pkg-config.
+#   cmake -DBUILD=folder -DSCRATCH=folder -DCOMPILER=c++ -DFLAGS=... -P check.cmake
+cmake_minimum_required(VERSION 3.25)
+
+function(run)
+  execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+set(stage "${SCRATCH}/stage")
+set(moved "${SCRATCH}/moved")
+file(REMOVE_RECURSE "${SCRATCH}")
+run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${stage}")
+file(RENAME "${stage}" "${moved}")
+set(ENV{LD_LIBRARY_PATH} "${moved}/lib:$ENV{LD_LIBRARY_PATH}")
+
+run(${CMAKE_COMMAND} -S "${CMAKE_CURRENT_LIST_DIR}" -B "${SCRATCH}/found"
+  "-DCMAKE_PREFIX_PATH=${moved}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
+  -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -DCMAKE_INSTALL_LIBDIR=lib)
+run(${CMAKE_COMMAND} --build "${SCRATCH}/found")
+run("${SCRATCH}/found/stranger")
+
+file(GLOB_RECURSE pc "${moved}/*/shampoo.pc")
+if(NOT pc)
+  message(FATAL_ERROR "shampoo.pc was not installed")
+endif()
+cmake_path(GET pc PARENT_PATH pc_folder)
+set(ENV{PKG_CONFIG_PATH} "${pc_folder}")
+execute_process(COMMAND pkg-config --cflags --libs shampoo
+  OUTPUT_VARIABLE options OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(options UNIX_COMMAND "${options}")
+separate_arguments(compiler_flags UNIX_COMMAND "${FLAGS}")
+run(${COMPILER} ${compiler_flags} "${CMAKE_CURRENT_LIST_DIR}/main.cpp" ${options}
+  -o "${SCRATCH}/by_pkg_config")
+run("${SCRATCH}/by_pkg_config")

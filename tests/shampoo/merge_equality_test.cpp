@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "support/counting_backend.h"
+#include "toy_model.h"
+
+namespace shampoo::test {
+namespace {
+
+/// Every group has rates of its own.
+Rates rates_of(int group) {
+  const double g = group;
+  return {.learning_rate = 1e-3 * (1 + g),
+          .beta1 = group % 3 == 0 ? 0.0 : 0.9 - 0.01 * (group % 7),
+          .beta2 = group % 4 == 0 ? 1.0 : 0.99,
+          .epsilon = 1e-6 * (1 + g),
+          .weight_decay = group % 2 == 0 ? 0.0 : 0.1,
+          .beta3 = group % 5 == 0 ? std::optional<double>(0.5) : std::nullopt,
+          .grafting_beta2 = 0.95,
+          .grafting_epsilon = 1e-8,
+          .momentum = 0.5,
+          .dampening = 0.1};
+}
+
+template <typename Scalar>
+std::vector<std::vector<Scalar>> train(const std::vector<std::vector<std::int64_t>>& shapes,
+                                       const Recipe& recipe, bool merges, int steps) {
+  ToyModel<Scalar> model(shapes);
+  auto groups = model.groups(recipe, {});
+  for (std::size_t g = 0; g < groups.size(); ++g) groups[g].rates = rates_of(static_cast<int>(g));
+  const auto backend = cpu_backend();
+  const auto ranks = one_rank();
+  Optimizer optimizer(*backend, *ranks, groups, {.merge_groups = merges});
+  for (int step = 0; step < steps; ++step) {
+    for (int g = 0; g < optimizer.group_count(); ++g)
+      optimizer.group(g).rates.learning_rate *= 0.9 + 0.01 * (g % 5);
+    optimizer.step();
+    model.new_gradients();
+  }
+  return model.values();
+}
+
+Recipe recipe_of(Arithmetic arithmetic, WeightDecay decay) {
+  Recipe recipe = quick_recipe();
+  recipe.arithmetic = arithmetic;
+  recipe.weight_decay = decay;
+  recipe.averaging = Momentum{.nesterov = true};
+  return recipe;
+}
+
+TEST(MergedGroups, GiveTheSameBitsAsUnmergedOnes) {
+  for (const WeightDecay decay : {WeightDecay::decoupled, WeightDecay::l2, WeightDecay::corrected}) {
+    const Recipe single = recipe_of(Arithmetic::float32, decay);
+    EXPECT_EQ(train<float>(awkward_shapes(), single, true, 8),
+              train<float>(awkward_shapes(), single, false, 8));
+    const Recipe wide = recipe_of(Arithmetic::float64, decay);
+    EXPECT_EQ(train<double>(awkward_shapes(), wide, true, 8),
+              train<double>(awkward_shapes(), wide, false, 8));
+  }
+}
+
+TEST(MergedGroups, GiveTheSameBitsWithAThousandGroups) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (int i = 0; i < 1000; ++i) shapes.push_back(awkward_shapes()[static_cast<std::size_t>(i) % 10]);
+  const Recipe single = recipe_of(Arithmetic::float32, WeightDecay::decoupled);
+  const Recipe wide = recipe_of(Arithmetic::float64, WeightDecay::decoupled);
+
+  EXPECT_EQ(train<float>(shapes, single, true, 5), train<float>(shapes, single, false, 5));
+  EXPECT_EQ(train<double>(shapes, wide, true, 5), train<double>(shapes, wide, false, 5));
+}
+
+/// Calls of the backend in each of `steps` steps.
+std::vector<std::int64_t> launches(int groups, int layers, int steps) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (int layer = 0; layer < layers; ++layer)
+    for (const auto& shape : awkward_shapes()) shapes.push_back(shape);
+  ToyModel<float> model(shapes);
+  std::vector<ParameterGroup> split(static_cast<std::size_t>(groups));
+  for (std::size_t g = 0; g < split.size(); ++g)
+    split[g] = {.rates = rates_of(static_cast<int>(g) + 1), .recipe = quick_recipe()};
+  for (std::size_t t = 0; t < shapes.size(); ++t)
+    split[t % split.size()].parameters.push_back(model.parameter(t));
+
+  const auto cpu = cpu_backend();
+  CountingBackend counting(*cpu);
+  const auto ranks = one_rank();
+  Optimizer optimizer(counting, *ranks, split);
+  std::vector<std::int64_t> counts;
+  for (int step = 0; step < steps; ++step) {
+    const std::int64_t before = counting.launches();
+    optimizer.step();
+    counts.push_back(counting.launches() - before);
+    model.new_gradients();
+  }
+  return counts;
+}
+
+TEST(Launches, DoNotGrowWithGroupsOrLayers) {
+  const std::vector<std::int64_t> base = launches(1, 100, 8);
+
+  EXPECT_GT(base.front(), 0);
+  EXPECT_EQ(base, launches(28, 100, 8));
+  EXPECT_EQ(base, launches(1000, 100, 8));
+  EXPECT_EQ(base, launches(1, 10, 8));
+  EXPECT_EQ(base, launches(1, 1000, 8));
+}
+
+}  // namespace
+}  // namespace shampoo::test

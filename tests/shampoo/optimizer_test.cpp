@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "toy_model.h"
+
+namespace shampoo::test {
+namespace {
+
+class Training : public ::testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend = cpu_backend();
+  std::unique_ptr<Communicator> ranks = one_rank();
+};
+
+TEST_F(Training, LowersTheLossOfALeastSquaresProblem) {
+  // loss = |W - T|^2 / 2, gradient W - T
+  ToyModel<float> model({{24, 16}, {16}});
+  const ToyModel<float> target({{24, 16}, {16}}, 2);
+  Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe(), {.learning_rate = 0.05})});
+  const auto loss_and_gradient = [&] {
+    double loss = 0;
+    for (std::size_t t = 0; t < model.tensors.size(); ++t)
+      for (std::size_t i = 0; i < model.tensors[t].value.size(); ++i) {
+        const float d = model.tensors[t].value[i] - target.tensors[t].value[i];
+        model.tensors[t].gradient[i] = d;
+        loss += 0.5 * d * d;
+      }
+    return loss;
+  };
+
+  const double before = loss_and_gradient();
+  for (int step = 0; step < 100; ++step) {
+    optimizer.step();
+    loss_and_gradient();
+  }
+
+  EXPECT_LT(loss_and_gradient(), 0.01 * before);
+  EXPECT_EQ(optimizer.statistics().applied_steps, 100);
+}
+
+TEST_F(Training, LeavesAParameterWithoutGradientAlone) {
+  ToyModel<float> model({{9, 8}, {13}});
+  Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe(), {.weight_decay = 0.1})});
+  const auto before = model.values();
+
+  optimizer.group(0).set_gradient(0, nullptr);
+  for (int step = 0; step < 4; ++step) optimizer.step();
+
+  EXPECT_EQ(model.tensors[0].value, before[0]);
+  EXPECT_NE(model.tensors[1].value, before[1]);
+  EXPECT_EQ(optimizer.steps("tensor0"), 0);
+  EXPECT_EQ(optimizer.steps("tensor1"), 4);
+}
+
+TEST_F(Training, ContinuesAParameterAsIfTheStepsWithoutGradientHadNotBeen) {
+  // tensor0 sits out two steps of one run, in which it has the gradients of the other.
+  ToyModel<float> model({{9, 8}, {13}}), other({{9, 8}, {13}});
+  Optimizer skipping(*backend, *ranks, {model.group(quick_recipe())});
+  Optimizer straight(*backend, *ranks, {other.group(quick_recipe())});
+
+  for (int step = 0; step < 7; ++step) {
+    const bool absent = step == 2 || step == 3;
+    skipping.group(0).set_gradient(0, absent ? nullptr : model.tensors[0].gradient.data());
+    skipping.step();
+    if (!absent) straight.step();
+  }
+
+  EXPECT_EQ(model.tensors[0].value, other.tensors[0].value);
+  EXPECT_NE(model.tensors[1].value, other.tensors[1].value);
+}
+
+TEST_F(Training, NeverWritesAGradient) {
+  for (const WeightDecay decay : {WeightDecay::decoupled, WeightDecay::l2}) {
+    ToyModel<float> model(awkward_shapes());
+    Recipe recipe = quick_recipe();
+    recipe.weight_decay = decay;
+    recipe.grafting = Sgd{};
+    std::vector<std::vector<float>> before;
+    for (const auto& tensor : model.tensors) before.push_back(tensor.gradient);
+    Optimizer optimizer(*backend, *ranks,
+                        {model.group(recipe, {.beta1 = 0, .weight_decay = 0.5})});
+
+    for (int step = 0; step < 4; ++step) optimizer.step();
+
+    for (std::size_t t = 0; t < before.size(); ++t) EXPECT_EQ(model.tensors[t].gradient, before[t]);
+  }
+}
+
+TEST_F(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
+  std::vector<std::vector<std::vector<float>>> results;
+  for (const int threads : {1, 2, 3}) {
+    const auto cpu = cpu_backend({.threads = threads});
+    ToyModel<float> model(awkward_shapes());
+    Optimizer optimizer(*cpu, *ranks, {model.group(quick_recipe())});
+    for (int step = 0; step < 7; ++step) {
+      optimizer.step();
+      model.new_gradients();
+    }
+    results.push_back(model.values());
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST_F(Training, ReadsRatesLive) {
+  ToyModel<float> changed({{9, 8}}), constant({{9, 8}});
+  Optimizer a(*backend, *ranks, {changed.group(quick_recipe(), {.learning_rate = 0.5})});
+  Optimizer b(*backend, *ranks, {constant.group(quick_recipe(), {.learning_rate = 0.25})});
+
+  a.group(0).rates.learning_rate = 0.25;
+  for (int step = 0; step < 3; ++step) {
+    a.step();
+    b.step();
+  }
+
+  EXPECT_EQ(changed.values(), constant.values());
+}
+
+TEST_F(Training, WithLearningRateZeroChangesStateButNoValue) {
+  ToyModel<float> model({{9, 8}});
+  Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe(), {.learning_rate = 0})});
+  const auto before = model.values();
+
+  optimizer.step();
+
+  EXPECT_EQ(model.values(), before);
+  const SlotView moment = optimizer.slot("tensor0", 0, "filtered_gradient");
+  EXPECT_NE(*static_cast<const float*>(moment.data), 0.0F);
+}
+
+TEST_F(Training, TakesEmptyTensorsScalarsAndSidesOfOne) {
+  ToyModel<double> model({{0, 4}, {}, {1, 1, 1}, {5, 1}});
+  Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe())});
+  const auto before = model.values();
+
+  for (int step = 0; step < 4; ++step) optimizer.step();
+
+  EXPECT_TRUE(model.tensors[0].value.empty());
+  for (std::size_t t = 1; t < 4; ++t) {
+    EXPECT_NE(model.tensors[t].value, before[t]);
+    for (const double x : model.tensors[t].value) EXPECT_TRUE(std::isfinite(x));
+  }
+  EXPECT_EQ(optimizer.steps("tensor0"), 0);
+}
+
+TEST_F(Training, KeepsNoFactorsWhenItNeverPreconditions) {
+  ToyModel<float> model({{64, 64}});
+  Optimizer adamw(*backend, *ranks, {model.group(recipes::adamw())});
+  Optimizer shampoo(*backend, *ranks, {model.group()});
+
+  EXPECT_EQ(adamw.state_bytes(), 64 * 64 * 4 * 2);
+  EXPECT_EQ(shampoo.state_bytes(), 64 * 64 * 4 * 2 + 2 * 64 * 65 * 4);
+  EXPECT_EQ(adamw.slot_names("tensor0", 0),
+            (std::vector<std::string>{"filtered_gradient", "grafting"}));
+  EXPECT_EQ(shampoo.slot_names("tensor0", 0),
+            (std::vector<std::string>{"factor/0", "root/0", "factor/1", "root/1",
+                                      "filtered_gradient", "grafting"}));
+}
+
+TEST_F(Training, AddsAGroupWithoutTouchingTheOthers) {
+  ToyModel<float> grown({{9, 8}, {13}}), alone({{9, 8}, {13}});
+  const auto one = [](ToyModel<float>& model, std::size_t t) {
+    ParameterGroup group{.recipe = quick_recipe()};
+    group.parameters.push_back(model.parameter(t));
+    return group;
+  };
+  Optimizer optimizer(*backend, *ranks, {one(grown, 0)});
+  Optimizer first(*backend, *ranks, {one(alone, 0)});
+  Optimizer second(*backend, *ranks, {one(alone, 1)});
+
+  for (int step = 0; step < 3; ++step) {
+    optimizer.step();
+    first.step();
+  }
+  optimizer.add_group(one(grown, 1));
+  for (int step = 0; step < 5; ++step) {
+    optimizer.step();
+    first.step();
+    second.step();
+  }
+
+  EXPECT_EQ(grown.values(), alone.values());
+  EXPECT_EQ(optimizer.steps("tensor0"), 8);
+  EXPECT_EQ(optimizer.steps("tensor1"), 5);
+}
+
+TEST_F(Training, StaggersRefreshesOverTheInterval) {
+  ToyModel<float> model({{32, 32}});  // 16 blocks of 8 x 8, 32 roots
+  Recipe recipe = quick_recipe();
+  recipe.refresh = {.every = 4, .first = 2, .staggered = true};
+  Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
+
+  std::vector<std::int64_t> refreshes;
+  for (int step = 1; step <= 10; ++step) {
+    const std::int64_t before = optimizer.statistics().refreshes;
+    optimizer.step();
+    refreshes.push_back(optimizer.statistics().refreshes - before);
+  }
+
+  EXPECT_EQ(refreshes, (std::vector<std::int64_t>{0, 32, 8, 8, 8, 8, 8, 8, 8, 8}));
+}
+
+TEST_F(Training, NeedsEveryStepPrepared) {
+  ToyModel<float> model({std::vector<std::int64_t>{4}});
+  Optimizer optimizer(*backend, *ranks, {model.group()});
+
+  EXPECT_THROW(optimizer.enqueue_step(), std::logic_error);
+  optimizer.prepare_step();
+  EXPECT_TRUE(optimizer.enqueue_step().applied());
+  EXPECT_THROW(optimizer.enqueue_step(), std::logic_error);
+}
+
+TEST_F(Training, DescribesItsPlan) {
+  ToyModel<float> model({{9, 8}, {13}});
+  Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe())});
+
+  const std::string text = optimizer.describe();
+
+  EXPECT_NE(text.find("root_inverse"), std::string::npos) << text;
+  EXPECT_NE(text.find("blocks"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace shampoo::test

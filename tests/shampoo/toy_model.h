@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shampoo/shampoo.h"
+
+namespace shampoo::test {
+
+/// Values and gradients of a few tensors, with random numbers that depend on the seed alone.
+template <typename Scalar>
+class ToyModel {
+ public:
+  ToyModel(const ToyModel&) = delete;
+  ToyModel& operator=(const ToyModel&) = delete;
+
+  struct Tensor {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::vector<Scalar> value, gradient;
+  };
+
+  explicit ToyModel(const std::vector<std::vector<std::int64_t>>& shapes, unsigned seed = 1)
+      : random_(seed) {
+    for (const auto& shape : shapes) {
+      std::size_t count = 1;
+      for (const std::int64_t side : shape) count *= static_cast<std::size_t>(side);
+      tensors.push_back({"tensor" + std::to_string(tensors.size()), shape,
+                         std::vector<Scalar>(count), std::vector<Scalar>(count)});
+      fill(tensors.back().value);
+    }
+    new_gradients();
+  }
+
+  void new_gradients() {
+    for (Tensor& tensor : tensors) fill(tensor.gradient);
+  }
+
+  Parameter parameter(std::size_t t) {
+    Tensor& tensor = tensors[t];
+    return {.name = tensor.name,
+            .shape = tensor.shape,
+            .value = tensor.value.data(),
+            .gradient = tensor.gradient.data()};
+  }
+
+  /// One group with all tensors.
+  ParameterGroup group(const Recipe& recipe = {}, const Rates& rates = {}) {
+    ParameterGroup all{.rates = rates, .recipe = recipe};
+    for (std::size_t t = 0; t < tensors.size(); ++t) all.parameters.push_back(parameter(t));
+    return all;
+  }
+
+  /// One group for every tensor.
+  std::vector<ParameterGroup> groups(const Recipe& recipe, const Rates& rates) {
+    std::vector<ParameterGroup> each;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      each.push_back({.rates = rates, .recipe = recipe});
+      each.back().parameters.push_back(parameter(t));
+    }
+    return each;
+  }
+
+  std::vector<std::vector<Scalar>> values() const {
+    std::vector<std::vector<Scalar>> all;
+    for (const Tensor& tensor : tensors) all.push_back(tensor.value);
+    return all;
+  }
+
+  std::vector<Tensor> tensors;
+
+ private:
+  void fill(std::vector<Scalar>& numbers) {
+    std::normal_distribution<double> normal;
+    for (Scalar& x : numbers) x = static_cast<Scalar>(normal(random_));
+  }
+
+  std::mt19937_64 random_;
+};
+
+/// Awkward shapes: a scalar, sides of 1, primes, one past the block size of 8, order 3 and 4.
+inline std::vector<std::vector<std::int64_t>> awkward_shapes() {
+  return {{}, {1}, {1, 7}, {13}, {9, 8}, {8, 9}, {20, 3}, {3, 4, 5}, {2, 3, 2, 4}, {17, 1, 16}};
+}
+
+/// Small blocks, roots often, so that a short run does everything.
+inline Recipe quick_recipe() {
+  Recipe recipe;
+  recipe.blocking.size = 8;
+  recipe.refresh = {.every = 3, .first = 2};
+  return recipe;
+}
+
+}  // namespace shampoo::test

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "toy_model.h"
+
+namespace shampoo::test {
+namespace {
+
+std::uint16_t to_bfloat16(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float from_bfloat16(std::uint16_t x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16);
+}
+
+class Types : public ::testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend = cpu_backend();
+  std::unique_ptr<Communicator> ranks = one_rank();
+};
+
+TEST_F(Types, ABfloat16ValueIsTheRoundedFloat32Run) {
+  // Start from values that bfloat16 holds, so that both runs have the same masters.
+  ToyModel<float> wide({{9, 8}, {13}});
+  std::vector<std::vector<std::uint16_t>> narrow;
+  for (auto& tensor : wide.tensors) {
+    narrow.emplace_back();
+    for (float& x : tensor.value) {
+      narrow.back().push_back(to_bfloat16(x));
+      x = from_bfloat16(narrow.back().back());
+    }
+  }
+  ParameterGroup group = wide.group(quick_recipe(), {.weight_decay = 0.1});
+  Optimizer reference(*backend, *ranks, {group});
+  for (std::size_t t = 0; t < narrow.size(); ++t)
+    group.parameters[t].value = Tensor(narrow[t].data(), Type::bfloat16);
+  Optimizer optimizer(*backend, *ranks, {group});
+
+  for (int step = 0; step < 6; ++step) {
+    reference.step();
+    optimizer.step();
+    wide.new_gradients();
+  }
+
+  for (std::size_t t = 0; t < narrow.size(); ++t)
+    for (std::size_t i = 0; i < narrow[t].size(); ++i)
+      EXPECT_EQ(narrow[t][i], to_bfloat16(wide.tensors[t].value[i])) << t << ' ' << i;
+}
+
+TEST_F(Types, GradientsOfAnyTypeWithTheSameNumbersGiveTheSameBits) {
+  ToyModel<float> single({{9, 8}, {13}, {3, 4, 5}}), wide_run({{9, 8}, {13}, {3, 4, 5}});
+  std::vector<std::vector<double>> gradients;
+  ParameterGroup group = wide_run.group(quick_recipe());
+  for (std::size_t t = 0; t < 3; ++t) {
+    gradients.emplace_back(single.tensors[t].gradient.begin(), single.tensors[t].gradient.end());
+    group.parameters[t].gradient = gradients.back().data();
+  }
+  Optimizer a(*backend, *ranks, {single.group(quick_recipe())});
+  Optimizer b(*backend, *ranks, {group});
+
+  for (int step = 0; step < 5; ++step) {
+    a.step();
+    b.step();
+  }
+
+  EXPECT_EQ(single.values(), wide_run.values());
+}
+
+TEST_F(Types, StridedTensorsGiveTheBitsOfDenseOnes) {
+  // The same numbers, once row-major and once as the transpose of the memory's matrix.
+  constexpr std::int64_t rows = 11, columns = 6;
+  ToyModel<float> dense({{rows, columns}});
+  std::vector<float> value(rows * columns), gradient(rows * columns);
+  const auto transpose = [&](const std::vector<float>& from, std::vector<float>& to) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < columns; ++c)
+        to[static_cast<std::size_t>(c * rows + r)] = from[static_cast<std::size_t>(r * columns + c)];
+  };
+  transpose(dense.tensors[0].value, value);
+  transpose(dense.tensors[0].gradient, gradient);
+  ParameterGroup group{.recipe = quick_recipe()};
+  group.parameters.push_back({.name = "transposed",
+                              .shape = {rows, columns},
+                              .value = Tensor(value.data(), Type::float32, {1, rows}),
+                              .gradient = Tensor(gradient.data(), Type::float32, {1, rows})});
+  Optimizer a(*backend, *ranks, {dense.group(quick_recipe())});
+  Optimizer b(*backend, *ranks, {group});
+
+  for (int step = 0; step < 5; ++step) {
+    a.step();
+    b.step();
+  }
+
+  std::vector<float> expected(rows * columns);
+  transpose(dense.tensors[0].value, expected);
+  EXPECT_EQ(value, expected);
+}
+
+TEST_F(Types, EveryMixOfTypesTrains) {
+  for (const Arithmetic arithmetic : {Arithmetic::float32, Arithmetic::float64})
+    for (const Type value : {Type::float64, Type::float32, Type::bfloat16, Type::float16})
+      for (const Type gradient : {Type::float64, Type::float32, Type::bfloat16, Type::float16}) {
+        std::vector<std::uint64_t> values(63, 0), gradients(63, 0);
+        // A gradient of 2^-14 or so in every type: any mantissa bit pattern below infinity.
+        auto* const bytes = reinterpret_cast<std::uint16_t*>(gradients.data());
+        const std::size_t width = size_of(gradient) / 2;
+        for (std::size_t i = 0; i < 63; ++i)
+          bytes[i * width + width - 1] = static_cast<std::uint16_t>(0x3800 + 8 * i);
+        Recipe recipe = quick_recipe();
+        recipe.arithmetic = arithmetic;
+        ParameterGroup group{.recipe = recipe};
+        group.parameters.push_back({.name = "w",
+                                    .shape = {9, 7},
+                                    .value = Tensor(values.data(), value),
+                                    .gradient = Tensor(gradients.data(), gradient)});
+        Optimizer optimizer(*backend, *ranks, {group});
+        const auto before = values;
+
+        for (int step = 0; step < 3; ++step) EXPECT_TRUE(optimizer.step().applied());
+
+        EXPECT_NE(values, before) << name_of(value) << ' ' << name_of(gradient);
+      }
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/counting_backend.h"
+
+namespace shampoo::test {
+
+void CountingBackend::upload(void* to, const void* from_host, std::size_t bytes) {
+  launch().upload(to, from_host, bytes);
+}
+
+void CountingBackend::download(void* to_host, const void* from, std::size_t bytes) {
+  launch().download(to_host, from, bytes);
+}
+
+void CountingBackend::copy(void* to, const void* from, std::size_t bytes) {
+  launch().copy(to, from, bytes);
+}
+
+void CountingBackend::scan(const kernels::Elements& gradients, const double* gradient_scale,
+                           bool refuses, kernels::Verdict* verdict) {
+  launch().scan(gradients, gradient_scale, refuses, verdict);
+}
+
+void CountingBackend::read_values(const kernels::Elements& elements, void* masters) {
+  launch().read_values(elements, masters);
+}
+
+void CountingBackend::accumulate_factors(const kernels::Phase& phase,
+                                         std::span<const kernels::Stack> stacks,
+                                         std::span<const kernels::Selection> selected,
+                                         const void* masters) {
+  launch().accumulate_factors(phase, stacks, selected, masters);
+}
+
+void CountingBackend::filter(const kernels::Phase& phase, const kernels::Filter& filter) {
+  launch().filter(phase, filter);
+}
+
+void CountingBackend::precondition(const kernels::Phase& phase,
+                                   std::span<const kernels::Stack> stacks,
+                                   std::span<const kernels::Selection> selected, void* direction,
+                                   double* direction_norms) {
+  launch().precondition(phase, stacks, selected, direction, direction_norms);
+}
+
+void CountingBackend::update(const kernels::Phase& phase, const kernels::Update& update) {
+  launch().update(phase, update);
+}
+
+void CountingBackend::apply(const kernels::Elements& elements, const kernels::Mode* modes,
+                            const void* segments, const std::int32_t* proceed) {
+  launch().apply(elements, modes, segments, proceed);
+}
+
+void CountingBackend::load(std::span<const kernels::Pairs> factors, const kernels::Loading& loading,
+                           std::span<const kernels::Squares> a) {
+  launch().load(factors, loading, a);
+}
+
+void CountingBackend::eigh(std::span<const kernels::Squares> a, kernels::Eigensolver solver,
+                           std::int32_t* failed) {
+  launch().eigh(a, solver, failed);
+}
+
+void CountingBackend::root_spectrum(std::span<const kernels::Squares> a,
+                                    const kernels::Spectrum& spectrum) {
+  launch().root_spectrum(a, spectrum);
+}
+
+void CountingBackend::assemble(std::span<const kernels::Squares> q,
+                               std::span<const kernels::Squares> x) {
+  launch().assemble(q, x);
+}
+
+void CountingBackend::store(std::span<const kernels::Squares> x,
+                            std::span<const kernels::Pairs> roots, std::int32_t* failed) {
+  launch().store(x, roots, failed);
+}
+
+void CountingBackend::multiply(std::span<const kernels::Squares> a,
+                               std::span<const kernels::Squares> b,
+                               std::span<const kernels::Squares> c, const std::uint8_t* active) {
+  launch().multiply(a, b, c, active);
+}
+
+void CountingBackend::combine(const double* scales, std::span<const kernels::Squares> x,
+                              const double* shifts, std::span<const kernels::Squares> y,
+                              const std::uint8_t* active) {
+  launch().combine(scales, x, shifts, y, active);
+}
+
+void CountingBackend::measure(std::span<const kernels::Squares> a, kernels::Measure what,
+                              double* numbers, const std::uint8_t* active) {
+  launch().measure(a, what, numbers, active);
+}
+
+void CountingBackend::identity_roots(std::span<const kernels::Pairs> roots) {
+  launch().identity_roots(roots);
+}
+
+}  // namespace shampoo::test
