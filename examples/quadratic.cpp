@@ -10,14 +10,14 @@ int main() {
   constexpr int n = 8;
   std::vector<float> a(n * n), b(n * n), w(n * n, 0.0f), gradient(n * n);
   for (int i = 0; i < n * n; ++i) {
-    a[i] = std::sin(static_cast<float>(i * i)) + (i % (n + 1) == 0 ? 2.0f : 0.0f);
+    a[i] = std::sin(static_cast<float>(i * i)) + (i % (n + 1) == 0 ? 4.0f : 0.0f);
     b[i] = std::cos(static_cast<float>(i));
   }
 
   const auto backend = shampoo::cpu_backend();
   const auto ranks = shampoo::one_rank();
   shampoo::ParameterGroup group{.parameters = {{"w", {n, n}, {}, w.data(), gradient.data()}},
-                                .rates = {.learning_rate = 0.05}};
+                                .rates = {.learning_rate = 0.1}};
   shampoo::Optimizer optimizer(*backend, *ranks, {group});
 
   for (int step = 0; step <= 200; ++step) {
@@ -31,7 +31,7 @@ int main() {
         loss += 0.5 * residual * residual;
       }
     if (step % 40 == 0) std::printf("step %3d   loss %.6f\n", step, loss);
-    optimizer.group(0).rates.learning_rate = 0.05 * (1 - step / 201.0);
+    optimizer.group(0).rates.learning_rate = 0.1 * (1 - step / 201.0);
     optimizer.step();
   }
 }

@@ -1,29 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is needed, builds, and trains on Fashion-MNIST. Options go to the trainer; see --help.
+# Installs what is needed, builds, and trains a small network on Fashion-MNIST with Shampoo and with
+# AdamW. Arguments go to the trainer; try examples/run.sh --help.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-start=$PWD
-cd "$root"
+build=$root/build/release
 
-tests/setup.sh
-
-quietly() {
-  local log
-  log=$(mktemp)
-  if ! "$@" >"$log" 2>&1; then
-    cat "$log" >&2
-    rm -f "$log"
-    echo "examples/run.sh: '$*' failed; its output is above." >&2
-    exit 1
-  fi
-  rm -f "$log"
+fail() {
+  echo "examples/run.sh: $1" >&2
+  exit 1
 }
 
-[ -f build/release/build.ninja ] || quietly cmake --preset release
-echo "Building; this takes a few minutes the first time."
-quietly cmake --build --preset release --target fashion
+"$root/tests/setup.sh"
 
-cd "$start"
-exec "$root/build/release/examples/fashion" "$@"
+cd "$root"
+if [[ ! -f $build/build.ninja ]]; then
+  log=$(cmake --preset release 2>&1) || { echo "$log" >&2; fail "cmake --preset release failed."; }
+fi
+cmake --build --preset release --target fashion || fail "the build failed."
+cd "$OLDPWD"
+
+exec "$build/examples/fashion" --output "$build/fashion.png" "$@"

@@ -7,11 +7,12 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 
 namespace shampoo::grouping {
 namespace {
 
-__extension__ typedef __int128 Wide;
+__extension__ using Wide = __int128;
 
 constexpr std::int64_t largest_sum = std::numeric_limits<std::int64_t>::max();
 
@@ -25,6 +26,9 @@ std::int64_t share_of(std::int64_t size, std::int64_t bound) {
 
 std::int64_t sum(const Work& share) { return share.cost + share.bytes + share.state; }
 
+/// Blocks are dealt out in descending order of this. Equal keys are equal shares.
+auto key(const Work& share) { return std::tuple(sum(share), share.cost, share.bytes, share.state); }
+
 /// How full a rank would be. The least in this order takes the next block.
 struct Fullness {
   std::int64_t excess;  ///< bytes beyond the cap
@@ -32,7 +36,8 @@ struct Fullness {
   std::int64_t total;
   int rank;
 
-  auto operator<=>(const Fullness&) const = default;
+  auto key() const { return std::tuple(excess, worst, total, rank); }
+  bool operator>(const Fullness& other) const { return key() > other.key(); }
 };
 
 Fullness fullness(const Work& load, std::int64_t cap, int rank) {
@@ -151,9 +156,8 @@ std::vector<int> place(std::span<const Work> blocks, int ranks, std::span<const 
   const std::vector<Work> shares = shares_of(blocks, ranks);
   std::vector<int> order(blocks.size() - owners.size());
   std::iota(order.begin(), order.end(), static_cast<int>(owners.size()));
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::pair(sum(shares[a]), shares[a]) > std::pair(sum(shares[b]), shares[b]);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return key(shares[a]) > key(shares[b]); });
 
   std::vector<int> placed(owners.begin(), owners.end());
   placed.resize(blocks.size());

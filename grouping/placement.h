@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,7 +14,7 @@ struct Work {
   std::int64_t bytes = 0;
   std::int64_t state = 0;
 
-  auto operator<=>(const Work&) const = default;
+  bool operator==(const Work&) const = default;
 };
 
 /// a + b, field by field.

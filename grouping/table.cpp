@@ -7,7 +7,7 @@
 namespace shampoo::grouping {
 namespace {
 
-__extension__ typedef __int128 Wide;
+__extension__ using Wide = __int128;
 
 /// a / b with so many decimals, rounded to the nearest. Both are >= 0, b is not 0.
 std::string quotient(std::int64_t a, std::int64_t b, int decimals) {

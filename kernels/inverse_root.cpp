@@ -12,6 +12,9 @@ namespace shampoo::kernels {
 
 namespace {
 
+// What the dense matrices of the workspace hold.
+constexpr int a = 0, x = 1;
+
 /// Eigenvalues of a float32 decomposition carry an error of about machine epsilon times the largest
 /// one; below this floor they are noise, whose negative powers would dominate the direction.
 constexpr double automatic_floor = 1e-7;
@@ -26,6 +29,14 @@ bool is_iteration(const Solver& solver) { return !std::holds_alternative<Eigen>(
 double machine_epsilon(Type type) {
   return type == Type::float64 ? std::numeric_limits<double>::epsilon()
                                : std::numeric_limits<float>::epsilon();
+}
+
+/// What damps like the solver.
+Eigen eigen_of(const Solver& solver) {
+  if (const auto* eigen = std::get_if<Eigen>(&solver)) return *eigen;
+  if (const auto* higher = std::get_if<CoupledHigherOrder>(&solver))
+    return {.relative_floor = std::max(higher->relative_epsilon, automatic_floor)};
+  return {.relative_floor = automatic_floor};
 }
 
 Spectrum spectrum_of(const Eigen& eigen) {
@@ -57,12 +68,20 @@ InverseRoot::InverseRoot(Backend& backend, Type arithmetic, const Solver& solver
     : arithmetic_(arithmetic),
       solver_(resolved(solver)),
       trace_exponent_(trace_exponent),
+      eigen_(eigen_of(solver_)),
       workspace_(backend, arithmetic, is_iteration(solver_) ? SolverWorkspace::max_matrices : 2) {
+  if (const auto* higher = std::get_if<CoupledHigherOrder>(&solver_))
+    epsilon_ = higher->absolute_epsilon;
+  add_attempts();
+}
+
+void InverseRoot::add_attempts() {
   using enum Outcome;
-  attempts_.push_back({computed, arithmetic, Eigensolver::divide_and_conquer, false});
-  attempts_.push_back({jittered, arithmetic, Eigensolver::divide_and_conquer, true});
-  if (arithmetic == Type::float32)
-    attempts_.push_back({in_float64, Type::float64, Eigensolver::divide_and_conquer, false});
+  constexpr Eigensolver usual = Eigensolver::divide_and_conquer;
+  attempts_.push_back(
+      {is_iteration(solver_) ? by_eigenvalues : computed, arithmetic_, usual, false});
+  attempts_.push_back({jittered, arithmetic_, usual, true});
+  if (arithmetic_ == Type::float32) attempts_.push_back({in_float64, Type::float64, usual, false});
   attempts_.push_back({by_jacobi, Type::float64, Eigensolver::jacobi, false});
 }
 
@@ -82,14 +101,14 @@ void InverseRoot::solve(std::span<RootJob> jobs) {
   std::iota(pending_.begin(), pending_.end(), 0);
   // Costliest first; an iteration needs one root per chunk.
   const bool by_exponent = is_iteration(solver_);
-  std::sort(pending_.begin(), pending_.end(), [&](int a, int b) {
-    if (by_exponent && jobs[a].exponent != jobs[b].exponent)
-      return jobs[a].exponent < jobs[b].exponent;
-    if (jobs[a].side != jobs[b].side) return jobs[a].side > jobs[b].side;
-    return a < b;
+  std::sort(pending_.begin(), pending_.end(), [&](int i, int j) {
+    if (by_exponent && jobs[i].exponent != jobs[j].exponent)
+      return jobs[i].exponent < jobs[j].exponent;
+    if (jobs[i].side != jobs[j].side) return jobs[i].side > jobs[j].side;
+    return i < j;
   });
 
-  if (by_exponent) return iterate(jobs);
+  if (by_exponent) iterate(jobs);
   for (const Attempt& how : attempts_) {
     if (pending_.empty()) return;
     decompose(how, jobs);
@@ -97,32 +116,18 @@ void InverseRoot::solve(std::span<RootJob> jobs) {
 }
 
 void InverseRoot::decompose(const Attempt& how, std::span<RootJob> jobs) {
-  const Eigen& eigen = std::get<Eigen>(solver_);
   Backend& backend = workspace_.backend();
-  constexpr int a = 0, x = 1;
-  const bool shifts = eigen.perturb_before && !eigen.pseudo_inverse;
-
   later_.clear();
   std::span<const int> rest = pending_;
   while (!rest.empty()) {
     const std::size_t count = workspace_.take(rest, jobs, how.type);
     rest = rest.subspan(count);
 
-    // A = scale * factor + epsilon I
-    for (std::size_t i = 0; i < count; ++i)
-      workspace_.shifts.host[i] = shifts ? workspace_.epsilons.host[i] : 0.0;
-    workspace_.load(a, trace_exponent_);
-    if (how.jittered) {
-      const std::span<const double> traces = workspace_.measure(a, Measure::trace);
-      for (std::size_t i = 0; i < count; ++i)
-        workspace_.shifts.host[i] += machine_epsilon(how.type) * traces[i];
-      workspace_.load(a, trace_exponent_);
-    }
-
+    load_for(how, count);
     // A = Q L Q^T ; X = Q L^-exponent Q^T
     backend.eigh(workspace_.matrix(a), how.eigensolver,
                  static_cast<std::int32_t*>(workspace_.failed.data()));
-    Spectrum spectrum = spectrum_of(eigen);
+    Spectrum spectrum = spectrum_of(eigen_);
     spectrum.epsilons = workspace_.epsilons.data();
     spectrum.exponents = workspace_.exponents.data();
     spectrum.raised = static_cast<double*>(workspace_.raised.data());
@@ -132,6 +137,25 @@ void InverseRoot::decompose(const Attempt& how, std::span<RootJob> jobs) {
     record(workspace_.store(x), how.outcome, jobs);
   }
   pending_.swap(later_);
+}
+
+void InverseRoot::load_for(const Attempt& how, std::size_t count) {
+  if (epsilon_) {
+    std::fill_n(workspace_.epsilons.host.begin(), count, *epsilon_);
+    workspace_.epsilons.upload(workspace_.backend());
+  }
+  // A = scale * factor + epsilon I
+  const bool shifts = eigen_.perturb_before && !eigen_.pseudo_inverse;
+  for (std::size_t i = 0; i < count; ++i)
+    workspace_.shifts.host[i] = shifts ? workspace_.epsilons.host[i] : 0.0;
+  workspace_.load(a, trace_exponent_);
+  if (!how.jittered) return;
+
+  // A <- A + machine epsilon trace(A) I
+  const std::span<const double> traces = workspace_.measure(a, Measure::trace);
+  for (std::size_t i = 0; i < count; ++i)
+    workspace_.shifts.host[i] += machine_epsilon(how.type) * traces[i];
+  workspace_.load(a, trace_exponent_);
 }
 
 void InverseRoot::iterate(std::span<RootJob> jobs) {

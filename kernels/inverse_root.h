@@ -43,7 +43,9 @@ class InverseRoot {
     bool jittered;
   };
 
+  void add_attempts();
   void decompose(const Attempt& how, std::span<RootJob> jobs);
+  void load_for(const Attempt& how, std::size_t count);
   void iterate(std::span<RootJob> jobs);
   /// Leaves in pending_ the jobs that have no root yet.
   void record(std::span<const std::int32_t> flags, Outcome outcome, std::span<RootJob> jobs);
@@ -51,6 +53,8 @@ class InverseRoot {
   Type arithmetic_;
   Solver solver_;
   double trace_exponent_;
+  Eigen eigen_;                    ///< the solver, or what is tried when an iteration diverged
+  std::optional<double> epsilon_;  ///< in place of that of the jobs
   std::vector<Attempt> attempts_;
   SolverWorkspace workspace_;
   std::vector<int> pending_, later_;

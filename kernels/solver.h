@@ -31,7 +31,8 @@ struct Eigen {
   bool operator==(const Eigen&) const = default;
 };
 
-/// Coupled Newton iteration for integer roots.
+/// Coupled Newton iteration for integer roots. Where an iteration diverges, an eigendecomposition
+/// takes its place.
 struct CoupledNewton {
   int max_iterations = 100;  ///< >= 0
   double tolerance = 1e-6;   ///< on max |M - I|; >= 0

@@ -10,9 +10,15 @@
 
 namespace shampoo::kernels {
 
-/// What became of one root. The attempts of an eigendecomposition are in the order in which they
-/// are tried; iterations have only the first.
-enum class Outcome : std::uint8_t { computed, jittered, in_float64, by_jacobi, failed };
+/// What became of one root, in the order in which attempts are made.
+enum class Outcome : std::uint8_t {
+  computed,        ///< by the solver that was asked for
+  by_eigenvalues,  ///< by an eigendecomposition, after an iteration diverged
+  jittered,        ///< with a jittered diagonal
+  in_float64,
+  by_jacobi,  ///< in float64
+  failed
+};
 
 /// One factor and where its root goes.
 struct RootJob {

@@ -212,6 +212,7 @@ void GroupOptimizer::refresh(Statistics& statistics) {
       const kernels::Outcome outcome = jobs[j].outcome;
       complete = complete && outcome != failed;
       statistics.refreshes += outcome != failed;
+      statistics.by_eigenvalues += outcome == by_eigenvalues;
       statistics.jittered += outcome == jittered;
       statistics.in_float64 += outcome == in_float64;
       statistics.by_jacobi += outcome == by_jacobi;

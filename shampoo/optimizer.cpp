@@ -142,11 +142,13 @@ StepResult Optimizer::Parts::conclude(const kernels::Verdict& outcome) {
 void Optimizer::Parts::refuse(std::string_view name) {
   ++statistics.refused_steps;
   ++refused_in_a_row;
-  const std::string what = "parameter '" + std::string(name) + "': its gradient is not finite; ";
+  const auto what = [&] {
+    return "parameter '" + std::string(name) + "': its gradient is not finite; ";
+  };
   if (options.non_finite == NonFinite::error)
-    throw NumericalError(what + "the step was refused and nothing changed");
+    throw NumericalError(what() + "the step was refused and nothing changed");
   if (refused_in_a_row >= options.refused_in_a_row)
-    throw NumericalError(what + std::to_string(refused_in_a_row) +
+    throw NumericalError(what() + std::to_string(refused_in_a_row) +
                          " steps in a row were refused, and nothing changed in them");
 }
 

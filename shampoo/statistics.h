@@ -10,6 +10,7 @@ struct Statistics {
   std::int64_t applied_steps = 0;
   std::int64_t refused_steps = 0;       ///< for a non-finite gradient
   std::int64_t refreshes = 0;           ///< roots computed
+  std::int64_t by_eigenvalues = 0;      ///< of these: after an iteration diverged
   std::int64_t jittered = 0;            ///< of these: with a jittered diagonal
   std::int64_t in_float64 = 0;          ///< of these: after a failure in float32
   std::int64_t by_jacobi = 0;           ///< of these: by Jacobi rotations

@@ -203,7 +203,9 @@ SlotView Training::slot(std::string_view parameter, int block, std::string_view 
                               "'");
 }
 
-std::string Training::describe() const { return grouping::describe(plan_, {.workspace_bytes = workspace_bytes()}); }
+std::string Training::describe() const {
+  return grouping::describe(plan_, {.workspace_bytes = workspace_bytes()});
+}
 
 std::int64_t Training::state_bytes() const {
   std::int64_t bytes = 0;

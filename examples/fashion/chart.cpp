@@ -41,13 +41,13 @@ bool drawable(double loss) { return std::isfinite(loss) && loss > 0; }
 /// A running mean, Gaussian weights, of the logarithms: what the eye expects on this scale.
 std::vector<double> smoothed(const std::vector<double>& losses) {
   constexpr int reach = 45;
-  constexpr double deviation = 15;
   std::vector<double> result;
   const int count = static_cast<int>(losses.size());
   for (int i = 0; i < count; ++i) {
-    // The window stays symmetric at the steep beginning, so that the curve keeps its height.
-    const int before = std::min(reach, i);
+    // A narrow window at the beginning, where the losses fall steeply.
+    const int before = std::min(reach, i / 2);
     const int after = std::min(before, count - 1 - i);
+    const double deviation = std::max(1.0, before / 3.0);
     double sum = 0, weights = 0;
     for (int j = i - before; j <= i + after; ++j) {
       if (!drawable(losses[j])) continue;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "examples/fashion/chart.h"
@@ -32,9 +35,15 @@ void run(const Options& options) {
   for (const Method method : options.methods)
     outcomes.push_back(
         train(task, {method, options.preconditioning, best_rate(method), options.seed}, progress));
-  std::printf("\n%s\n", results_table(outcomes).c_str());
-  draw_losses(outcomes, options.output);
-  std::printf("The loss curves are in %s.\n", std::filesystem::absolute(options.output).c_str());
+  const std::string table = results_table(outcomes);
+  std::printf("\n%s\n", table.c_str());
+  const auto chart_file = std::filesystem::absolute(options.output);
+  auto table_file = chart_file;
+  table_file.replace_extension(".txt");
+  draw_losses(outcomes, chart_file);
+  if (!(std::ofstream(table_file) << table << std::flush))
+    throw std::runtime_error(table_file.string() + ": cannot be written");
+  std::printf("Loss curves: %s\nThis table:  %s\n", chart_file.c_str(), table_file.c_str());
 }
 
 }  // namespace

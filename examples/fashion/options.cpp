@@ -58,7 +58,11 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--output", options.output, "Where to put the chart, a PNG")
+  app.add_option("--output", options.output, "Where to put the chart, a PNG; the table joins it")
+      ->check([](const std::string& file) {
+        return file.ends_with(".png") ? std::string() : "a name that ends in .png is needed";
+      })
+      ->take_last()
       ->type_name("FILE")
       ->capture_default_str();
   app.add_flag("--sweep", options.sweep,

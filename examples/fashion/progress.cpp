@@ -15,7 +15,7 @@ constexpr double rewrite_every = 0.1;  // seconds, on a terminal
 constexpr const char* clear_line = "\r\x1b[K";
 
 std::string bar(double fraction) {
-  constexpr int width = 24;
+  constexpr int width = 10;  // the whole line stays within 80 columns
   const int full = static_cast<int>(std::lround(width * fraction));
   std::string text;
   for (int i = 0; i < width; ++i) text += i < full ? "━" : "┈";
@@ -32,12 +32,11 @@ void Progress::show(const Position& p) {
     if (watch_.seconds() - last_shown_ < rewrite_every) return;
     last_shown_ = watch_.seconds();
     const std::string filled = bar(static_cast<double>(p.step) / p.steps);
-    std::fprintf(stream_, "%s%-8s %s  step %*d of %d   loss %.4f   rate %.2e   %.0f s left ",
-                 clear_line, p.method, filled.c_str(), 4, p.step, p.steps, p.loss, p.rate,
-                 p.seconds_left);
+    std::fprintf(stream_, "%s%-8s %s  step %4d/%d  loss %.4f  rate %.1e  %.0f s left ", clear_line,
+                 p.method, filled.c_str(), p.step, p.steps, p.loss, p.rate, p.seconds_left);
   } else if (p.step % line_every == 0) {
-    std::fprintf(stream_, "%-8s step %4d of %d   loss %.4f   rate %.2e   %.0f s left\n", p.method,
-                 p.step, p.steps, p.loss, p.rate, p.seconds_left);
+    std::fprintf(stream_, "%-8s step %4d/%d  loss %.4f  rate %.1e  %.0f s left\n", p.method, p.step,
+                 p.steps, p.loss, p.rate, p.seconds_left);
   }
   std::fflush(stream_);
 }

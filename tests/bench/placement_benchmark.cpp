@@ -74,5 +74,3 @@ BENCHMARK(plan_blocks)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-
-BENCHMARK_MAIN();

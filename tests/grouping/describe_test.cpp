@@ -60,7 +60,7 @@ TEST(Describe, TellsBalanceMemoryAndExchange) {
   // Two equal blocks of 16 values, one per rank.
   const Plan made = plan({{"a", {test::parameter("w", {8, 4}, 4)}}}, 2);
 
-  const std::string text = describe(made, {3 * 1024, 64, 6});
+  const std::string text = describe(made, {3072, 64, 6});
 
   // cost: 30 * 16 + 2 * (25 * 64 / 10 + 2 * 16 * 4 + 16 * 5); state: 4 * (2 * 4 * 5 + 2 * 16)
   expect_contains(text, "cost     2,432  1,216    1,216        0   1.000    1.000\n");

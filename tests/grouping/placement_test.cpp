@@ -21,6 +21,7 @@ constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
 
 std::vector<Work> bytes(const std::vector<std::int64_t>& sizes) {
   std::vector<Work> works;
+  works.reserve(sizes.size());
   for (std::int64_t size : sizes) works.push_back({size, size, 0});
   return works;
 }
@@ -69,10 +70,10 @@ TEST(LowerBound, HoldsForNoSizesAndForTheLargestSum) {
 }
 
 TEST(Place, FollowsTheReferenceForOneCriterion) {
+  // The sizes of the last row are the squares of 256, 128, 384, 256.
   EXPECT_EQ(place(bytes({128, 64, 500, 256}), 2), (std::vector<int>{1, 1, 0, 1}));
   EXPECT_EQ(place(bytes({128, 64}), 4), (std::vector<int>{0, 1}));
-  EXPECT_EQ(place(bytes({256 * 256, 128 * 128, 384 * 384, 256 * 256}), 2),
-            (std::vector<int>{1, 1, 0, 1}));
+  EXPECT_EQ(place(bytes({65536, 16384, 147456, 65536}), 2), (std::vector<int>{1, 1, 0, 1}));
   EXPECT_EQ(place(bytes({}), 3), std::vector<int>{});
 }
 
@@ -130,13 +131,14 @@ TEST(Place, LetsBytesExceedTheCapOnlyWhereNoRankHasRoom) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 1000; ++trial) {
     const int ranks = 2 + static_cast<int>(random() % 4);
-    std::vector<Work> works;
+    std::vector<Work> works(60);
     for (int b = 0; b < 60; ++b)
-      works.push_back({static_cast<std::int64_t>(random() % 1000), 1 + b % 2, 0});
+      works[b] = {static_cast<std::int64_t>(random() % 1000), 1 + b % 2, 0};
 
     const std::vector<int> owners = place(works, ranks, {}, 10);
 
-    // The mean is at least 18, so that the cap lies more than one block above it.
+    // 90 bytes in all. Before a block of 2 the idlest rank has at most 88 / ranks, and there is
+    // room for it there: 88 / ranks + 2 <= 1.1 * 90 / ranks for up to 5 ranks.
     const std::int64_t bound = lower_bounds(works, ranks).bytes;
     EXPECT_LE(largest(loads(works, owners, ranks)).bytes, bound + bound / 10) << "trial " << trial;
   }
@@ -153,6 +155,16 @@ TEST(Place, TradesPaddingForCost) {
   EXPECT_EQ(tight.cost, 140);
   EXPECT_EQ(loose.bytes, 40);
   EXPECT_EQ(loose.cost, 100);
+}
+
+TEST(Place, WeighsBytesAndStateBesideCost) {
+  // By cost alone the last block would go to rank 0, which has all of the bytes or the state.
+  const std::vector<Work> sent = {{0, 10, 0}, {2, 0, 0}, {5, 10, 0}};
+  const std::vector<Work> kept = {{0, 0, 10}, {2, 0, 0}, {5, 0, 10}};
+  const std::vector<int> before = {0, 1};
+
+  EXPECT_EQ(place(sent, 2, before, 100), (std::vector<int>{0, 1, 1}));
+  EXPECT_EQ(place(kept, 2, before, 100), (std::vector<int>{0, 1, 1}));
 }
 
 TEST(Place, KeepsOwnersAndFillsTheIdleRanks) {

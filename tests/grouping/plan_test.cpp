@@ -102,9 +102,9 @@ TEST(Plan, AcceptsEmptyTensorsAndEmptyGroups) {
 
 TEST(Plan, BalancesAllVirtualGroupsTogether) {
   // Alone, each of the eight virtual groups would give its only block to rank 0.
-  std::vector<Group> groups;
+  std::vector<Group> groups(8);
   for (int g = 0; g < 8; ++g)
-    groups.push_back({std::to_string(g), {test::parameter("p" + std::to_string(g), {16, 16}, 16)}});
+    groups[g] = {std::to_string(g), {test::parameter("p" + std::to_string(g), {16, 16}, 16)}};
 
   const Plan made = plan(groups, 8);
 

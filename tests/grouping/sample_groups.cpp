@@ -21,7 +21,7 @@ int below(int count, std::mt19937& random) { return static_cast<int>(random() % 
 
 Work root_inverse_work(const Shape& extent, std::int64_t interval) {
   const std::int64_t elements = grouping::numel(extent);
-  Work work{30 * elements, 4 * elements, 4 * 2 * elements};
+  Work work{30 * elements, 4 * elements, 8 * elements};
   for (std::int64_t d : extent) {
     work.cost += 25 * d * d * d / interval + 2 * elements * d + elements * (d + 1);
     work.state += 4 * d * (d + 1);

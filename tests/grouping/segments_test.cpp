@@ -41,7 +41,7 @@ TEST(Segments, OfRandomPlansNeverOverlap) {
   std::mt19937 random(17);
   for (int trial = 0; trial < 2000; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
-    const std::int64_t header = static_cast<std::int64_t>(random() % 100);
+    const auto header = static_cast<std::int64_t>(random() % 100);
     const Plan made = plan(test::random_groups(random, "p"), 1 + static_cast<int>(random() % 5));
 
     const Segments layout = segments(made, header);
@@ -49,7 +49,7 @@ TEST(Segments, OfRandomPlansNeverOverlap) {
     std::vector<std::pair<std::int64_t, std::int64_t>> spans;
     for (int r = 0; r < made.ranks; ++r) {
       EXPECT_EQ(layout.begins[r] % segment_alignment, 0);
-      spans.push_back({layout.begins[r], layout.begins[r] + header});
+      spans.emplace_back(layout.begins[r], layout.begins[r] + header);
     }
     for (int v = 0; v < static_cast<int>(made.blocks.size()); ++v)
       for (std::size_t b = 0; b < made.blocks[v].size(); ++b) {
@@ -60,7 +60,7 @@ TEST(Segments, OfRandomPlansNeverOverlap) {
         EXPECT_EQ(start % element, 0);
         EXPECT_GE(start, layout.begins[block.owner] + header);
         EXPECT_LE(end, layout.begins[block.owner + 1]);
-        spans.push_back({start, end});
+        spans.emplace_back(start, end);
       }
     std::sort(spans.begin(), spans.end());
     for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_LE(spans[i - 1].second, spans[i].first);

@@ -11,6 +11,7 @@ namespace {
 std::vector<std::vector<Stack>> stack_of(const std::vector<Shape>& extents,
                                          const std::vector<int>& owners, int ranks) {
   std::vector<const Shape*> pointers;
+  pointers.reserve(extents.size());
   for (const Shape& extent : extents) pointers.push_back(&extent);
   return stack(pointers, owners, ranks);
 }

@@ -44,7 +44,7 @@ TEST(BytesText, ChoosesTheUnit) {
   EXPECT_EQ(bytes_text(0), "0 B");
   EXPECT_EQ(bytes_text(1023), "1023 B");
   EXPECT_EQ(bytes_text(1024), "1.0 KiB");
-  EXPECT_EQ(bytes_text(1536 * 1024), "1.5 MiB");
+  EXPECT_EQ(bytes_text(1572864), "1.5 MiB");
   EXPECT_EQ(bytes_text(std::int64_t{5} << 30), "5.0 GiB");
   EXPECT_EQ(bytes_text(std::int64_t{1} << 52), "4,096.0 TiB");
 }

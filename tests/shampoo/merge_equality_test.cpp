@@ -49,7 +49,8 @@ Recipe recipe_of(Arithmetic arithmetic, WeightDecay decay) {
 }
 
 TEST(MergedGroups, GiveTheSameBitsAsUnmergedOnes) {
-  for (const WeightDecay decay : {WeightDecay::decoupled, WeightDecay::l2, WeightDecay::corrected}) {
+  for (const WeightDecay decay :
+       {WeightDecay::decoupled, WeightDecay::l2, WeightDecay::corrected}) {
     const Recipe single = recipe_of(Arithmetic::float32, decay);
     EXPECT_EQ(train<float>(awkward_shapes(), single, true, 8),
               train<float>(awkward_shapes(), single, false, 8));
@@ -61,7 +62,8 @@ TEST(MergedGroups, GiveTheSameBitsAsUnmergedOnes) {
 
 TEST(MergedGroups, GiveTheSameBitsWithAThousandGroups) {
   std::vector<std::vector<std::int64_t>> shapes;
-  for (int i = 0; i < 1000; ++i) shapes.push_back(awkward_shapes()[static_cast<std::size_t>(i) % 10]);
+  for (int i = 0; i < 1000; ++i)
+    shapes.push_back(awkward_shapes()[static_cast<std::size_t>(i) % 10]);
   const Recipe single = recipe_of(Arithmetic::float32, WeightDecay::decoupled);
   const Recipe wide = recipe_of(Arithmetic::float64, WeightDecay::decoupled);
 

@@ -81,8 +81,7 @@ TEST_F(Training, NeverWritesAGradient) {
     recipe.grafting = Sgd{};
     std::vector<std::vector<float>> before;
     for (const auto& tensor : model.tensors) before.push_back(tensor.gradient);
-    Optimizer optimizer(*backend, *ranks,
-                        {model.group(recipe, {.beta1 = 0, .weight_decay = 0.5})});
+    Optimizer optimizer(*backend, *ranks, {model.group(recipe, {.beta1 = 0, .weight_decay = 0.5})});
 
     for (int step = 0; step < 4; ++step) optimizer.step();
 

@@ -80,7 +80,8 @@ TEST_F(Types, StridedTensorsGiveTheBitsOfDenseOnes) {
   const auto transpose = [&](const std::vector<float>& from, std::vector<float>& to) {
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = 0; c < columns; ++c)
-        to[static_cast<std::size_t>(c * rows + r)] = from[static_cast<std::size_t>(r * columns + c)];
+        to[static_cast<std::size_t>(c * rows + r)] =
+            from[static_cast<std::size_t>(r * columns + c)];
   };
   transpose(dense.tensors[0].value, value);
   transpose(dense.tensors[0].gradient, gradient);

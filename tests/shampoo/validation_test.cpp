@@ -147,8 +147,11 @@ TEST_F(BadInput, ParametersAreNamed) {
   expect_refused([](Group& g) { g.parameters[1].name = "tensor0"; }, {"tensor0", "unique"});
   expect_refused([](Group& g) { g.parameters[1].value.data = nullptr; }, {"tensor2", "value"});
   expect_refused([](Group& g) { g.parameters[1].shape = {-6}; }, {"tensor2", "shape", "-6"});
-  expect_refused([](Group& g) { g.parameters[1].shape = {1LL << 40, 1LL << 40}; },
-                 {"tensor2", "shape", "2^63"});
+  expect_refused(
+      [](Group& g) {
+        g.parameters[1].shape = {1LL << 40, 1LL << 40};
+      },
+      {"tensor2", "shape", "2^63"});
   expect_refused([](Group& g) { g.parameters[1].box = Box{{1}, {5}}; }, {"tensor2", "box"});
   expect_refused([](Group& g) { g.parameters[1].value.strides = {1, 1}; }, {"tensor2", "strides"});
   expect_refused([](Group& g) { g.parameters[1].value.strides = {-1}; }, {"tensor2", "strides"});

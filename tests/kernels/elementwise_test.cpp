@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu_backend.h"
+#include "numbers.h"
+#include "table.h"
+
+// The formulas element by element, with every operation rounded to the arithmetic type as the
+// kernels promise: results are equal, not near. Only sums over a block have a tolerance: they are
+// in double precision, so with n terms they differ from another order by at most n * 2^-53 of the
+// sum of the terms, which are positive.
+
+namespace shampoo::test {
+namespace {
+
+using kernels::Coefficients;
+using kernels::Graft;
+using kernels::Mode;
+
+constexpr Type all_types[] = {Type::float64, Type::float32, Type::bfloat16, Type::float16};
+constexpr Layout all_layouts[] = {Layout::packed, Layout::padded, Layout::spread,
+                                  Layout::transposed, Layout::shifted};
+constexpr Mode all_modes[] = {Mode::grafted, Mode::plain, Mode::graft_only, Mode::absent,
+                              Mode::preconditioned};
+
+Coefficients some_coefficients(std::size_t i) {
+  return {.l2 = i % 3 == 0 ? 0.0 : 0.3,
+          .first_weight = i % 4 == 1   ? 1.0
+                          : i % 4 == 2 ? 0.7
+                                       : 0.1,
+          .filter_weight = i % 2 == 0 ? 0.1 : 0.6,
+          .filter_scale = 1.7,
+          .graft_keep = 0.9,
+          .graft_add = 0.1,
+          .graft_scale = 1.3,
+          .graft_epsilon = 1e-3,
+          .decay = i % 2 == 0 ? 0.0 : 0.2,
+          .momentum = 0.8,
+          .damp = 0.75,
+          .step = -0.01};
+}
+
+/// All pairs of value and gradient types, with layouts, modes and awkward shapes in turn.
+std::vector<TensorCase> all_mixes() {
+  const std::vector<std::vector<std::int64_t>> shapes = {
+      {}, {1}, {1031}, {7, 1}, {1, 13}, {37, 41}, {3, 5, 7}, {2, 3, 4, 5}, {513}, {17, 600}};
+  std::vector<TensorCase> cases;
+  std::size_t i = 0;
+  for (const Type value : all_types)
+    for (const Type gradient : all_types)
+      for (int repeat = 0; repeat < 3; ++repeat, ++i)
+        cases.push_back({shapes[i % shapes.size()], value, gradient, all_layouts[i % 5],
+                         all_types[i % 4], i % 7 == 0, all_modes[(i / 2) % 5], some_coefficients(i),
+                         i + 1});
+  return cases;
+}
+
+template <typename Real>
+Real lerp(Real a, Real b, Real weight) {
+  return weight < Real(0.5) ? a + weight * (b - a) : b - (b - a) * (Real(1) - weight);
+}
+
+/// The old state of one element.
+template <typename Real>
+struct Element {
+  Element(Table& t, std::size_t b, std::int64_t i)
+      : c(t.coefficients[b]),
+        w(static_cast<Real>(
+            t.blocks[b].master >= 0
+                ? read(t.masters.data() + 4 * (t.blocks[b].master + i), Type::float32)
+                : t.value(b, i))),
+        m(static_cast<Real>(t.slot(t.first_moment, t.blocks[b].flat + i))),
+        v(static_cast<Real>(t.slot(t.graft_moment, t.blocks[b].flat + i))),
+        d(static_cast<Real>(t.slot(t.direction, t.blocks[b].flat + i))),
+        momentum(static_cast<Real>(t.slot(t.momentum, t.blocks[b].flat + i))) {
+    if (t.modes[b] == Mode::absent) return;
+    g = static_cast<Real>(t.gradient(b, i)) * static_cast<Real>(t.scale);
+    if (c.l2 != 0) g = g + static_cast<Real>(c.l2) * w;
+  }
+
+  void filter(Graft graft) {
+    f = c.first_weight == 1
+            ? g
+            : lerp(m, g, static_cast<Real>(c.filter_weight)) * static_cast<Real>(c.filter_scale);
+    m = c.first_weight == 1 ? g : lerp(m, g, static_cast<Real>(c.first_weight));
+    grafted = f;
+    if (graft != Graft::diagonal) return;
+    v = static_cast<Real>(c.graft_keep) * v + static_cast<Real>(c.graft_add) * (g * g);
+    grafted =
+        f / (std::sqrt(v * static_cast<Real>(c.graft_scale)) + static_cast<Real>(c.graft_epsilon));
+  }
+
+  /// U
+  Real update(Real s, bool has_momentum, bool nesterov) {
+    Real p = d * s;
+    if (c.decay != 0) p = p + static_cast<Real>(c.decay) * w;
+    const Real damp = static_cast<Real>(c.damp), keep = static_cast<Real>(c.momentum);
+    if (has_momentum) {
+      momentum = keep * momentum + damp * p;
+      p = nesterov ? damp * p + keep * momentum : momentum;
+    }
+    return p * static_cast<Real>(c.step);
+  }
+
+  Coefficients c;
+  Real w, m, v, d, momentum, g = 0, f = 0, grafted = 0;
+};
+
+template <typename Real>
+class Elementwise : public ::testing::Test {
+ protected:
+  static constexpr Type real = type_of<Real>;
+  static constexpr Cut cut{.block_side = 400, .piece_elements = 1000};
+
+  std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  Table before{all_mixes(), real, cut}, after{all_mixes(), real, cut};
+};
+
+using Reals = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Elementwise, Reals);
+
+TYPED_TEST(Elementwise, FilterWritesMomentsAndDirection) {
+  for (const Graft graft : {Graft::none, Graft::identity, Graft::diagonal}) {
+    Table old(all_mixes(), this->real, this->cut), now(all_mixes(), this->real, this->cut);
+    old.scale = now.scale = 0.7;
+    this->backend->filter(now.phase(),
+                          {graft, now.masters.data(), now.first_moment.data(),
+                           graft == Graft::diagonal ? now.graft_moment.data() : nullptr,
+                           now.direction.data(), now.graft_norms.data()});
+
+    for (std::size_t b = 0; b < now.blocks.size(); ++b) {
+      const Mode mode = now.modes[b];
+      double norm = 0;
+      for (std::int64_t i = 0; i < now.blocks[b].elements; ++i) {
+        Element<TypeParam> e(old, b, i);
+        if (mode != Mode::absent) e.filter(graft);
+        const std::int64_t flat = now.blocks[b].flat + i;
+        ASSERT_EQ(now.slot(now.first_moment, flat), e.m);
+        ASSERT_EQ(now.slot(now.graft_moment, flat), e.v);
+        ASSERT_EQ(now.slot(now.direction, flat), mode == Mode::absent       ? e.d
+                                                 : mode == Mode::graft_only ? e.grafted
+                                                                            : e.f);
+        norm += static_cast<double>(e.grafted) * static_cast<double>(e.grafted);
+      }
+      if (mode == Mode::grafted && graft != Graft::none)
+        EXPECT_NEAR(now.graft_norms[b], norm,
+                    norm * static_cast<double>(now.blocks[b].elements) * 0x1p-53);
+      else
+        EXPECT_EQ(now.graft_norms[b], -1);
+    }
+  }
+}
+
+TYPED_TEST(Elementwise, FilterWorksWithoutAFirstMomentWhereItsWeightIsOne) {
+  std::vector<TensorCase> cases = {{.shape = {5, 7}, .coefficients = {.filter_scale = 3}}};
+  Table t(cases, this->real);
+
+  this->backend->filter(
+      t.phase(), {.graft = Graft::none, .first_moment = nullptr, .direction = t.direction.data()});
+
+  for (std::int64_t i = 0; i < 35; ++i) EXPECT_EQ(t.slot(t.direction, i), t.gradient(0, i));
+}
+
+TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
+  for (const auto& [has_momentum, nesterov] :
+       {std::pair{false, false}, std::pair{true, false}, std::pair{true, true}}) {
+    Table old(all_mixes(), this->real, this->cut), now(all_mixes(), this->real, this->cut);
+    for (std::size_t b = 0; b < now.blocks.size(); ++b) {
+      now.graft_norms[b] = 2.0 + static_cast<double>(b);
+      now.direction_norms[b] = b % 5 == 0 ? 0.0 : 3.0;
+    }
+    this->backend->update(
+        now.phase(),
+        {has_momentum, nesterov, now.direction.data(), now.graft_norms.data(),
+         now.direction_norms.data(), now.masters.data(), now.momentum.data(), now.segment.data()});
+
+    for (std::size_t b = 0; b < now.blocks.size(); ++b) {
+      const kernels::Block& block = now.blocks[b];
+      const double s =
+          now.modes[b] == Mode::grafted
+              ? std::sqrt(now.graft_norms[b]) / (std::sqrt(now.direction_norms[b]) + 1e-16)
+              : 1.0;
+      for (std::int64_t i = 0; i < block.elements; ++i) {
+        Element<TypeParam> e(old, b, i);
+        const std::byte* const shipped = now.segment.data() + block.segment +
+                                         static_cast<std::size_t>(i) * size_of(block.shipped);
+        if (now.modes[b] == Mode::absent) {
+          ASSERT_EQ(*shipped, std::byte{0x5a});
+          ASSERT_EQ(now.slot(now.momentum, block.flat + i), e.momentum);
+          continue;
+        }
+        double expected = e.update(static_cast<TypeParam>(s), has_momentum, nesterov);
+        ASSERT_EQ(now.slot(now.momentum, block.flat + i), e.momentum);
+        if (block.master >= 0) {
+          expected = static_cast<float>(e.w + static_cast<TypeParam>(expected));
+          ASSERT_EQ(read(now.masters.data() + 4 * (block.master + i), Type::float32), expected);
+        }
+        ASSERT_EQ(read(shipped, block.shipped), rounded(expected, block.shipped));
+      }
+    }
+  }
+}
+
+TYPED_TEST(Elementwise, ApplyAddsOrAssignsInTheWiderType) {
+  Table& now = this->after;
+  Numbers numbers(77);
+  for (std::size_t b = 0; b < now.blocks.size(); ++b) {
+    kernels::Block& block = now.blocks[b];
+    for (std::int64_t i = 0; i < block.elements; ++i)
+      write(
+          now.segment.data() + block.segment + static_cast<std::size_t>(i) * size_of(block.shipped),
+          block.shipped, rounded(numbers.next(), block.shipped));
+    // Pieces of a table for this kernel count from the start of their block's part.
+    for (std::int32_t k = 0; k < block.piece_count; ++k)
+      now.pieces[static_cast<std::size_t>(block.first_piece + k)].flat -= block.flat;
+    block.flat = 0;
+  }
+  this->backend->apply(now.elements(), now.modes.data(), now.segment.data(), &now.proceed);
+
+  for (std::size_t b = 0; b < now.blocks.size(); ++b) {
+    const kernels::Block& block = now.blocks[b];
+    const Type type = now.values[static_cast<std::size_t>(block.tensor)].type;
+    for (std::int64_t i = 0; i < block.elements; ++i) {
+      const double old = this->before.value(b, i);
+      const double u = read(
+          now.segment.data() + block.segment + static_cast<std::size_t>(i) * size_of(block.shipped),
+          block.shipped);
+      const bool in_double = type == Type::float64 || block.shipped == Type::float64;
+      const double sum = in_double
+                             ? old + u
+                             : static_cast<double>(static_cast<float>(old) + static_cast<float>(u));
+      const double expected = now.modes[b] == Mode::absent ? old
+                              : block.assigns              ? rounded(u, type)
+                                                           : rounded(sum, type);
+      ASSERT_EQ(now.value(b, i), expected);
+    }
+  }
+}
+
+TYPED_TEST(Elementwise, ReadValuesFillsTheMasters) {
+  Table& t = this->after;
+  this->backend->read_values(t.elements(), t.masters.data());
+
+  for (std::size_t b = 0; b < t.blocks.size(); ++b)
+    for (std::int64_t i = 0; t.blocks[b].master >= 0 && i < t.blocks[b].elements; ++i)
+      ASSERT_EQ(read(t.masters.data() + 4 * (t.blocks[b].master + i), Type::float32),
+                t.value(b, i));
+}
+
+TYPED_TEST(Elementwise, ScanSumsTheSquaresOfPresentGradients) {
+  Table& t = this->after;
+  const double scale = 0.5;  // exact
+  kernels::Verdict verdict;
+  this->backend->scan(t.elements(), &scale, true, &verdict);
+
+  double norm = 0, count = 0;
+  for (std::size_t b = 0; b < t.blocks.size(); ++b) {
+    if (t.modes[b] == Mode::absent) continue;
+    for (std::int64_t i = 0; i < t.blocks[b].elements; ++i, ++count) {
+      const double g = 0.5 * static_cast<double>(static_cast<TypeParam>(t.gradient(b, i)));
+      norm += g * g;
+    }
+  }
+  EXPECT_NEAR(verdict.squared_norm, norm, norm * count * 0x1p-53);
+  EXPECT_EQ(verdict.proceed, 1);
+  EXPECT_EQ(verdict.first_bad, -1);
+}
+
+TYPED_TEST(Elementwise, ScanFindsTheFirstBadTensorWhereverTheElementLies) {
+  constexpr double bad[] = {std::numeric_limits<double>::infinity(),
+                            -std::numeric_limits<double>::infinity(),
+                            std::numeric_limits<double>::quiet_NaN()};
+  std::size_t tries = 0;
+  for (std::size_t t = 0; t < this->after.cases.size(); ++t) {
+    HostTensor& gradient = this->after.gradients[t];
+    if (this->after.cases[t].mode == Mode::absent) continue;
+    std::int64_t count = 1;
+    for (const std::int64_t n : gradient.shape) count *= n;
+    const std::int64_t place = static_cast<std::int64_t>(tries * 37) % count;
+    const double old = gradient.read(place);
+    gradient.write(place, bad[tries++ % 3]);
+    const double scale = 1;
+    for (const bool refuses : {true, false}) {
+      kernels::Verdict verdict;
+      this->backend->scan(this->after.elements(), &scale, refuses, &verdict);
+      EXPECT_EQ(verdict.first_bad, static_cast<std::int32_t>(t));
+      EXPECT_EQ(verdict.proceed, refuses ? 0 : 1);
+    }
+    gradient.write(place, old);
+  }
+  EXPECT_GT(tries, 10u);
+}
+
+TYPED_TEST(Elementwise, ScanTakesLargeFiniteGradientsAsTheyAre) {
+  // Squares overflow in float64 arithmetic: the norm is infinite, the gradient is not.
+  Table t({{.shape = {33}, .value = Type::float64, .gradient = this->real}}, this->real);
+  t.gradients[0].write(7, std::numeric_limits<TypeParam>::max());
+  const double scale = 1;
+  kernels::Verdict verdict;
+  this->backend->scan(t.elements(), &scale, true, &verdict);
+
+  EXPECT_EQ(verdict.proceed, 1);
+  EXPECT_EQ(verdict.first_bad, -1);
+}
+
+TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
+  Table& t = this->after;
+  t.proceed = 0;
+  const auto selected = t.selected();
+  this->backend->reserve(t.stacks, this->real, 1);
+  this->backend->filter(
+      t.phase(), {Graft::diagonal, t.masters.data(), t.first_moment.data(), t.graft_moment.data(),
+                  t.direction.data(), t.graft_norms.data()});
+  this->backend->accumulate_factors(t.phase(), t.stacks, selected, t.masters.data());
+  this->backend->precondition(t.phase(), t.stacks, selected, t.direction.data(),
+                              t.direction_norms.data());
+  this->backend->update(
+      t.phase(), {true, true, t.direction.data(), t.graft_norms.data(), t.direction_norms.data(),
+                  t.masters.data(), t.momentum.data(), t.segment.data()});
+  this->backend->apply(t.elements(), t.modes.data(), t.segment.data(), &t.proceed);
+
+  const Table& old = this->before;
+  EXPECT_EQ(t.first_moment, old.first_moment);
+  EXPECT_EQ(t.graft_moment, old.graft_moment);
+  EXPECT_EQ(t.direction, old.direction);
+  EXPECT_EQ(t.momentum, old.momentum);
+  EXPECT_EQ(t.masters, old.masters);
+  EXPECT_EQ(t.segment, old.segment);
+  EXPECT_EQ(t.factors, old.factors);
+  EXPECT_EQ(t.graft_norms, old.graft_norms);
+  EXPECT_EQ(t.direction_norms, old.direction_norms);
+  for (std::size_t i = 0; i < t.values.size(); ++i)
+    EXPECT_EQ(t.values[i].memory, old.values[i].memory);
+}
+
+TYPED_TEST(Elementwise, NothingOutsideATensorIsTouched) {
+  Table& t = this->after;
+  this->backend->apply(t.elements(), t.modes.data(), t.segment.data(), &t.proceed);
+
+  for (std::size_t i = 0; i < t.values.size(); ++i) {
+    // What elements do not cover still has its old bytes.
+    std::vector<std::byte> now = t.values[i].memory, old = this->before.values[i].memory;
+    std::int64_t count = 1;
+    for (const std::int64_t n : t.values[i].shape) count *= n;
+    for (std::int64_t k = 0; k < count; ++k) {
+      const auto at = static_cast<std::size_t>(static_cast<std::byte*>(t.values[i].at(k)) -
+                                               t.values[i].memory.data());
+      for (std::size_t byte = 0; byte < size_of(t.values[i].type); ++byte)
+        now[at + byte] = old[at + byte] = std::byte{0};
+    }
+    EXPECT_EQ(now, old);
+  }
+}
+
+TEST(Rounding, To16BitsHappensOnceAndToEven) {
+  // Ties, neighbours of ties, least numbers and overflow, from both arithmetic types.
+  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  for (const Type shipped : {Type::bfloat16, Type::float16}) {
+    std::vector<double> inputs;
+    const int bits = format_of(shipped).bits;
+    for (const double near : {0x1p-14, 0x1p-20, 0.75, 1.0, 3.0, 40000.0, 65504.0}) {
+      const double place = std::ldexp(1.0, std::ilogb(near) - bits + 1);
+      for (const double part : {0.0, 0.25, 0.5, 0.75, 1.5, 0.5 + 0x1p-40, 0.5 - 0x1p-40})
+        for (const double sign : {1.0, -1.0}) inputs.push_back(sign * (near + part * place));
+    }
+    inputs.insert(inputs.end(), {0.0, 65519.99, 65520.0, 1e30, 0x1p-25, 0x1.8p-25, 0x1p-26});
+    Table t({{.shape = {static_cast<std::int64_t>(inputs.size())},
+              .shipped = shipped,
+              .mode = Mode::plain,
+              .coefficients = {.step = 1}}},
+            Type::float64);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      write(t.direction.data() + 8 * i, Type::float64, inputs[i]);
+    backend->update(t.phase(), {.direction = t.direction.data(), .segment = t.segment.data()});
+
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      EXPECT_EQ(read(t.segment.data() + 2 * i, shipped), rounded(inputs[i], shipped))
+          << name_of(shipped) << " " << inputs[i];
+  }
+}
+
+TEST(Rounding, EveryFloat16AndBfloat16IsReadExactly) {
+  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  for (const Type type : {Type::bfloat16, Type::float16}) {
+    Table t({{.shape = {65536}, .value = type}}, Type::float32);
+    for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+      const auto stored = static_cast<std::uint16_t>(bits);
+      std::memcpy(static_cast<std::byte*>(t.values[0].base()) + 2 * bits, &stored, 2);
+    }
+    backend->read_values(t.elements(), t.masters.data());
+
+    for (std::int64_t i = 0; i < 65536; ++i) {
+      const double x = t.value(0, i), master = read(t.masters.data() + 4 * i, Type::float32);
+      if (std::isnan(x))
+        EXPECT_TRUE(std::isnan(master));
+      else
+        EXPECT_EQ(master, x);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace shampoo::test {
+
+/// How a tensor of the caller lies in memory.
+enum class Layout : std::uint8_t {
+  packed,      ///< row-major
+  padded,      ///< three unused elements after each row
+  spread,      ///< every second element of such rows
+  transposed,  ///< column-major
+  shifted      ///< row-major, from an address that is a multiple of the element's size only
+};
+
+struct TensorCase {
+  std::vector<std::int64_t> shape;
+  Type value = Type::float32, gradient = Type::float32;
+  Layout layout = Layout::packed;
+  Type shipped = Type::float32;
+  bool assigns = false;
+  kernels::Mode mode = kernels::Mode::grafted;
+  kernels::Coefficients coefficients = {};
+  std::uint64_t seed = 1;  ///< of the random elements
+};
+
+/// A tensor of the caller and the addresses of its elements.
+struct HostTensor {
+  Type type = Type::float32;
+  std::vector<std::int64_t> shape, strides;
+  std::vector<std::byte> memory;
+  std::size_t offset = 0;  ///< of the first element
+
+  void* base() { return memory.data() + offset; }
+  void* at(std::int64_t element);  ///< by row-major number
+  double read(std::int64_t element);
+  void write(std::int64_t element, double x);
+};
+
+struct Cut {
+  std::int64_t block_side = 1 << 20;
+  std::int64_t piece_elements = kernels::piece_elements;
+  bool has_masters = true;  ///< where the value has 16 bits
+};
+
+/// Everything that kernels are told about some tensors cut into blocks, and all their slots, filled
+/// with random numbers that depend on each tensor's seed alone.
+class Table {
+ public:
+  Table(std::vector<TensorCase> tensors, Type arithmetic_type, Cut cut = {});
+  Table(const Table&) = delete;
+
+  kernels::Elements elements();
+  kernels::Phase phase() {
+    return {elements_, modes.data(), coefficients.data(), &scale, &proceed};
+  }
+  std::vector<kernels::Selection> selected() const;
+
+  /// Number in its tensor, row-major, of an element of a block.
+  std::int64_t place(std::size_t block, std::int64_t element) const;
+  double value(std::size_t block, std::int64_t element);
+  double gradient(std::size_t block, std::int64_t element);
+  double slot(const std::vector<std::byte>& slot, std::int64_t flat) const;
+  /// Element (i, j) with j <= i of the factor, or with j >= i of the root, of dimension k.
+  double factor(std::size_t stack, std::size_t k, std::int64_t index, std::int64_t i,
+                std::int64_t j);
+  double root(std::size_t stack, std::size_t k, std::int64_t index, std::int64_t i, std::int64_t j);
+
+  /// Forgets which blocks the matrix kernels take: all that are not absent.
+  void select_present();
+
+  std::vector<TensorCase> cases;
+  Type arithmetic;
+  std::vector<HostTensor> values, gradients;
+  std::vector<kernels::Block> blocks;
+  std::vector<std::vector<std::int64_t>> starts, extents;  ///< of each block
+  std::vector<kernels::Piece> pieces;
+  std::vector<kernels::Mode> modes;
+  std::vector<kernels::Coefficients> coefficients;
+  std::vector<kernels::Stack> stacks;
+  std::vector<std::vector<std::int32_t>> selections;  ///< per stack
+  double scale = 1;
+  std::int32_t proceed = 1;
+
+  // Flat slots in the arithmetic type, masters in float32, and the segment.
+  std::vector<std::byte> first_moment, graft_moment, direction, momentum, masters, segment;
+  std::vector<std::vector<std::vector<std::byte>>> factors;  ///< per stack and dimension
+  std::vector<double> graft_norms, direction_norms, partials;
+
+ private:
+  void cut_blocks(const Cut& cut);
+  void cut_pieces(std::size_t block, std::int64_t limit);
+  void make_slots(bool has_masters);
+  void make_stacks();
+
+  kernels::Elements elements_;
+  std::vector<void*> value_pointers_;
+  std::vector<const void*> gradient_pointers_;
+  std::vector<Type> value_types_, gradient_types_;
+};
+
+}  // namespace shampoo::test

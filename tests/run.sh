@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Sets up this machine, builds, and runs every test. Arguments go to ctest: tests/run.sh -R golden
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+stop() {
+  echo "tests/run.sh: $*" >&2
+  exit 1
+}
+
+tests/setup.sh
+[[ -f build/release/build.ninja ]] || cmake --preset release ||
+  stop "CMake could not configure the release preset; its message is above."
+cmake --build --preset release || stop "the build failed; the compiler's message is above."
+ctest --preset release -j "$(nproc)" "$@"

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <clocale>
+#include <functional>
+#include <set>
+
+#include "shampoo/recipes.h"
+
+namespace shampoo::test {
+namespace {
+
+/// One change of every field of a recipe.
+std::vector<std::function<void(Recipe&)>> changes() {
+  const auto root = [](auto change) {
+    return [change](Recipe& r) { change(std::get<RootInverse>(r.preconditioner)); };
+  };
+  return {
+      [](Recipe&) {},
+      root([](RootInverse& p) { p.solver = Eigen{}; }),
+      root([](RootInverse& p) { p.solver = Eigen{.perturb_before = false}; }),
+      root([](RootInverse& p) { p.solver = Eigen{.pseudo_inverse = PseudoInverse{}}; }),
+      root([](RootInverse& p) {
+        p.solver = Eigen{.pseudo_inverse = PseudoInverse{.relative_tolerance = std::nullopt}};
+      }),
+      root([](RootInverse& p) {
+        p.solver = Eigen{.pseudo_inverse = PseudoInverse{.absolute_tolerance = 1e-9}};
+      }),
+      root([](RootInverse& p) { p.solver = Eigen{.relative_floor = 0.1}; }),
+      root([](RootInverse& p) { p.solver = Eigen{.relative_floor = 0.1 + 1e-16}; }),
+      root([](RootInverse& p) { p.solver = CoupledNewton{}; }),
+      root([](RootInverse& p) { p.solver = CoupledNewton{.max_iterations = 7}; }),
+      root([](RootInverse& p) { p.solver = CoupledNewton{.tolerance = 1e-7}; }),
+      root([](RootInverse& p) { p.solver = CoupledHigherOrder{}; }),
+      root([](RootInverse& p) { p.solver = CoupledHigherOrder{.relative_epsilon = 1}; }),
+      root([](RootInverse& p) { p.solver = CoupledHigherOrder{.absolute_epsilon = 1}; }),
+      root([](RootInverse& p) { p.solver = CoupledHigherOrder{.order = 4}; }),
+      root([](RootInverse& p) { p.exponents = {{.order = 2, .value = 0.5}}; }),
+      root([](RootInverse& p) { p.exponents = {{.order = 1, .value = 0.5}}; }),
+      root([](RootInverse& p) { p.exponents = {{.order = 2, .dimension = 0, .value = 0.5}}; }),
+      root([](RootInverse& p) { p.trace_scaling = 0.5; }),
+      root([](RootInverse& p) { p.drop_weighting = true; }),
+      root([](RootInverse& p) { p.tolerated_failures = 4; }),
+      [](Recipe& r) { r.grafting = std::nullopt; },
+      [](Recipe& r) { r.grafting = Sgd{}; },
+      [](Recipe& r) { r.grafting = AdaGrad{}; },
+      [](Recipe& r) { r.grafting = RmsProp{}; },
+      [](Recipe& r) { r.grafting = RmsProp{.drop_weighting = true}; },
+      [](Recipe& r) { r.grafting = Adam{.drop_weighting = true}; },
+      [](Recipe& r) { r.weight_decay = WeightDecay::l2; },
+      [](Recipe& r) { r.weight_decay = WeightDecay::corrected; },
+      [](Recipe& r) { r.weight_decay = WeightDecay::independent; },
+      [](Recipe& r) { r.averaging = Momentum{}; },
+      [](Recipe& r) { r.averaging = Momentum{.nesterov = true}; },
+      [](Recipe& r) { r.refresh.every = 11; },
+      [](Recipe& r) { r.refresh.first = 11; },
+      [](Recipe& r) { r.refresh.first = std::nullopt; },
+      [](Recipe& r) { r.refresh.staggered = !r.refresh.staggered; },
+      [](Recipe& r) { r.blocking.size = 7; },
+      [](Recipe& r) { r.blocking.size = grouping::never_cut; },
+      [](Recipe& r) { r.blocking.target_order = 2; },
+      [](Recipe& r) { r.blocking.target_order = grouping::any_order; },
+      [](Recipe& r) { r.bias_correction = false; },
+      [](Recipe& r) { r.arithmetic = Arithmetic::float64; },
+  };
+}
+
+TEST(RecipeText, DiffersWhereRecipesDiffer) {
+  std::set<std::string> texts;
+  for (const auto& change : changes()) {
+    Recipe recipe;
+    change(recipe);
+    texts.insert(canonical_text(recipe));
+  }
+  EXPECT_EQ(texts.size(), changes().size());
+}
+
+TEST(RecipeText, DoesNotDependOnTheLocale) {
+  Recipe recipe;
+  recipe.preconditioner = RootInverse{.solver = Eigen{.relative_floor = 0.25}};
+  const std::string before = canonical_text(recipe);
+
+  const std::string old = std::setlocale(LC_ALL, nullptr);
+  std::setlocale(LC_ALL, "");
+  const std::string inside = canonical_text(recipe);
+  std::setlocale(LC_ALL, old.c_str());
+
+  EXPECT_EQ(inside, before);
+  EXPECT_NE(before.find("0.25"), std::string::npos) << before;
+}
+
+TEST(RecipeText, NamedRecipesAreDistinct) {
+  EXPECT_NE(canonical_text(recipes::adamw()), canonical_text(recipes::reference()));
+  EXPECT_NE(canonical_text(recipes::adamw()), canonical_text({}));
+}
+
+}  // namespace
+}  // namespace shampoo::test
