@@ -96,19 +96,34 @@ struct Table {
   }
 };
 
-/// Gives equal blocks, one after the other, to the rank that is then least full.
-void deal(Table& table, std::span<const int> equal, std::vector<Fullness>& heap) {
+void give(Table& table, int block, int rank) {
+  table.owners[block] = rank;
+  table.loads[rank] = table.loads[rank] + table.shares[block];
+}
+
+/// Gives a block to the rank that is then least full.
+void deal_one(Table& table, int block) {
+  Fullness least = table.with(0, table.shares[block]);
+  for (int r = 1; r < static_cast<int>(table.loads.size()); ++r) {
+    const Fullness other = table.with(r, table.shares[block]);
+    if (least > other) least = other;
+  }
+  give(table, block, least.rank);
+}
+
+/// Like deal_one() for blocks of equal shares, one after the other: only the rank that took a
+/// block becomes fuller.
+void deal(Table& table, std::span<const int> equal) {
   const Work share = table.shares[equal[0]];
-  heap.clear();
+  std::vector<Fullness> heap;
+  heap.reserve(table.loads.size());
   for (int r = 0; r < static_cast<int>(table.loads.size()); ++r)
     heap.push_back(table.with(r, share));
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
   for (int block : equal) {
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    const int rank = heap.back().rank;
-    table.owners[block] = rank;
-    table.loads[rank] = table.loads[rank] + share;
-    heap.back() = table.with(rank, share);
+    give(table, block, heap.back().rank);
+    heap.back() = table.with(heap.back().rank, share);
     std::push_heap(heap.begin(), heap.end(), std::greater<>());
   }
 }
@@ -162,11 +177,13 @@ std::vector<int> place(std::span<const Work> blocks, int ranks, std::span<const 
   std::vector<int> placed(owners.begin(), owners.end());
   placed.resize(blocks.size());
   Table table{shares, placed, loads(shares, owners, ranks), whole + whole * padding_percent / 100};
-  std::vector<Fullness> heap;
   for (auto first = order.begin(); first != order.end();) {
     const auto last =
         std::find_if(first, order.end(), [&](int b) { return shares[b] != shares[*first]; });
-    deal(table, {first, last}, heap);
+    if (last - first == 1)
+      deal_one(table, *first);
+    else
+      deal(table, {first, last});
     first = last;
   }
   return placed;

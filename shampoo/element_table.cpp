@@ -66,8 +66,8 @@ void ElementTable::append(const TrainedParameter& parameter, const grouping::Box
 
 void ElementTable::append_whole(const TrainedParameter& parameter, int row) {
   TrainedParameter whole = parameter;
-  whole.merged =
-      grouping::merge_small_dimensions(parameter.parameter().shape, grouping::never_cut, 1);
+  whole.merged = grouping::merge_small_dimensions(parameter.parameter().shape, grouping::never_cut,
+                                                  grouping::any_order);
   kernels::Block block;
   block.tensor = row;
   for (const grouping::Box& box : grouping::cut(whole.merged, grouping::never_cut))

@@ -130,25 +130,33 @@ void StridedTensor::append_runs(const Box& box, std::int64_t flat,
     return sum;
   };
   const std::size_t last = merged_.size() - 1;
-  const Dimension inner = parts_[last].empty() ? Dimension{} : parts_[last].back();
+  const Dimensions& part = parts_[last];
+  const Dimension column = part.empty() ? Dimension{} : part.back();
+  const Dimension row = part.size() < 2 ? Dimension{} : part[part.size() - 2];
   std::vector<std::int64_t> index(last, 0);
   do {
     for (std::int64_t i = 0; i < box.extent[last];) {
-      Piece piece;
-      const std::int64_t at = box.offset[last] + i;
+      const std::int64_t at = box.offset[last] + i, rest = box.extent[last] - i;
+      Piece piece{.flat = flat};
       for (std::size_t k = 0; k <= last; ++k) {
         const std::int64_t j = k == last ? at : box.offset[k] + index[k];
         piece.value += offset(parts_[k], j, &Dimension::value);
         piece.gradient += offset(parts_[k], j, &Dimension::gradient);
       }
-      piece.flat = flat;
-      piece.rows = 1;
-      piece.columns = static_cast<std::int32_t>(
-          std::min({box.extent[last] - i, inner.extent - at % inner.extent, largest}));
-      piece.value_column = inner.value;
-      piece.gradient_column = inner.gradient;
-      flat += piece.columns;
-      i += piece.columns;
+      // The rest of a row, or whole rows up to the end of the dimension around them.
+      const std::int64_t columns = std::min({rest, column.extent - at % column.extent, largest});
+      std::int64_t rows = 1;
+      if (columns == column.extent)
+        rows =
+            std::min({rest / columns, row.extent - at / columns % row.extent, largest / columns});
+      piece.rows = static_cast<std::int32_t>(rows);
+      piece.columns = static_cast<std::int32_t>(columns);
+      piece.value_row = row.value;
+      piece.value_column = column.value;
+      piece.gradient_row = row.gradient;
+      piece.gradient_column = column.gradient;
+      flat += rows * columns;
+      i += rows * columns;
       pieces.push_back(piece);
     }
   } while (next(index, std::span(box.extent).first(last)));

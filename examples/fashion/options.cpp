@@ -43,6 +43,9 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->check(CLI::Range(1, most))
       ->type_name("N");
   app.add_option("--seed", options.seed, "Of the first weights and of the order of the images")
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? "a number from 0 on is needed" : std::string();
+      })
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--block", options.preconditioning.block, "Longest side of a block of Shampoo")

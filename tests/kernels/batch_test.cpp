@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "kernels/cpu_backend.h"
+#include "kernels/inverse_root.h"
+#include "square_batch.h"
+#include "table.h"
+
+// A block's result has the same bits alone, in a stack of any size, beside other shapes, and on any
+// number of threads.
+
+namespace shampoo::test {
+namespace {
+
+using kernels::Mode;
+using Bytes = std::vector<std::byte>;
+
+void append(Bytes& to, const void* from, std::size_t bytes) {
+  const auto* const first = static_cast<const std::byte*>(from);
+  to.insert(to.end(), first, first + bytes);
+}
+
+kernels::Coefficients some_coefficients(std::size_t i) {
+  return {.l2 = i % 2 == 0 ? 0.0 : 0.25,
+          .factor_keep = 0.9,
+          .factor_add = 0.1 + static_cast<double>(i) / 64,
+          .first_weight = 0.1,
+          .filter_weight = 0.2,
+          .filter_scale = 1.5,
+          .graft_keep = 0.9,
+          .graft_add = 0.1,
+          .graft_epsilon = 1e-8,
+          .decay = 0.1,
+          .momentum = 0.9,
+          .step = -1e-3};
+}
+
+TensorCase some_case(const std::vector<std::int64_t>& shape, std::size_t i) {
+  constexpr Layout layouts[] = {Layout::packed, Layout::shifted, Layout::padded, Layout::spread};
+  constexpr Type types[] = {Type::float32, Type::float64, Type::float32, Type::bfloat16};
+  return {.shape = shape,
+          .value = types[i % 4],
+          .gradient = types[i % 4],
+          .layout = layouts[i % 4],
+          .shipped = types[i % 4],
+          .assigns = false,
+          .mode = i % 3 == 0 ? Mode::grafted : Mode::preconditioned,
+          .coefficients = some_coefficients(i),
+          .seed = i + 1};
+}
+
+/// Roots of all factors through the primitives of an eigendecomposition.
+void refresh(Backend& backend, Table& t) {
+  std::vector<kernels::Pairs> pairs;
+  std::vector<kernels::Squares> a, x;
+  std::vector<std::vector<void*>> arrays;
+  std::int64_t rows = 0;
+  const std::size_t element = size_of(t.arithmetic);
+  std::vector<Bytes> memory;
+  for (const kernels::Stack& stack : t.stacks)
+    for (std::size_t k = 0; k < stack.extent.size(); ++k) {
+      const std::int64_t n = stack.extent[k];
+      auto& list = arrays.emplace_back();
+      for (std::int64_t i = 0; i < stack.count; ++i)
+        list.push_back(static_cast<std::byte*>(stack.factors[k]) +
+                       static_cast<std::size_t>(i * n * (n + 1)) * element);
+      const auto bytes = static_cast<std::size_t>(stack.count * n * n) * element;
+      for (auto* group : {&a, &x}) {
+        memory.emplace_back(bytes);
+        group->push_back({t.arithmetic, n, stack.count, rows, memory.back().data()});
+      }
+      memory.emplace_back(static_cast<std::size_t>(stack.count * n) * element);
+      a.back().values = memory.back().data();
+      pairs.push_back({t.arithmetic, n, stack.count, rows, list.data()});
+      rows += stack.count;
+    }
+  const auto count = static_cast<std::size_t>(rows);
+  const std::vector<double> scales(count, 1.25), shifts(count, 3.0), epsilons(count, 3.0),
+      exponents(count, 0.25);
+  std::vector<std::int32_t> failed(count);
+  backend.load(pairs, {.scales = scales.data(), .shifts = shifts.data()}, a);
+  backend.eigh(a, kernels::Eigensolver::divide_and_conquer, failed.data());
+  backend.root_spectrum(a, {.epsilons = epsilons.data(), .exponents = exponents.data()});
+  backend.assemble(a, x);
+  backend.store(x, pairs, failed.data());
+}
+
+/// One step with every primitive; what it leaves behind, for every tensor by its seed.
+std::map<std::uint64_t, Bytes> step(Backend& backend, Table& t) {
+  std::int64_t side = 0;
+  for (const kernels::Stack& stack : t.stacks)
+    for (const std::int64_t n : stack.extent) side = std::max(side, n);
+  backend.reserve(t.stacks, t.arithmetic, side);
+  const kernels::Phase phase = t.phase();
+  backend.accumulate_factors(phase, t.stacks, t.selected(), t.masters.data());
+  refresh(backend, t);
+  backend.filter(phase, {kernels::Graft::diagonal, t.masters.data(), t.first_moment.data(),
+                         t.graft_moment.data(), t.direction.data(), t.graft_norms.data()});
+  backend.precondition(phase, t.stacks, t.selected(), t.direction.data(), t.direction_norms.data());
+  backend.update(phase,
+                 {true, true, t.direction.data(), t.graft_norms.data(), t.direction_norms.data(),
+                  t.masters.data(), t.momentum.data(), t.segment.data()});
+
+  std::map<std::uint64_t, Bytes> result;
+  for (std::size_t b = 0; b < t.blocks.size(); ++b) {
+    const kernels::Block& block = t.blocks[b];
+    Bytes& bytes = result[t.cases[static_cast<std::size_t>(block.tensor)].seed];
+    const auto elements = static_cast<std::size_t>(block.elements);
+    for (const Bytes* slot : {&t.first_moment, &t.graft_moment, &t.direction, &t.momentum})
+      append(bytes, slot->data() + static_cast<std::size_t>(block.flat) * size_of(t.arithmetic),
+             elements * size_of(t.arithmetic));
+    append(bytes, &t.graft_norms[b], sizeof(double));
+    append(bytes, &t.direction_norms[b], sizeof(double));
+    append(bytes, t.segment.data() + block.segment, elements * size_of(block.shipped));
+  }
+  for (std::size_t s = 0; s < t.stacks.size(); ++s)
+    for (std::size_t k = 0; k < t.stacks[s].extent.size(); ++k)
+      for (std::int64_t i = 0; i < t.stacks[s].count; ++i) {
+        const std::int64_t n = t.stacks[s].extent[k];
+        const auto size = static_cast<std::size_t>(n * (n + 1)) * size_of(t.arithmetic);
+        const auto block = static_cast<std::size_t>(t.stacks[s].first_block + i);
+        append(result[t.cases[static_cast<std::size_t>(t.blocks[block].tensor)].seed],
+               t.factors[s][k].data() + static_cast<std::size_t>(i) * size, size);
+      }
+  return result;
+}
+
+class StepBits : public ::testing::TestWithParam<Type> {};
+
+TEST_P(StepBits, AreTheSameAloneInAnyStackAndOnAnyNumberOfThreads) {
+  const std::vector<std::vector<std::int64_t>> shapes = {{},        {97},      {64, 64}, {65, 33},
+                                                         {129, 70}, {3, 5, 7}, {200, 96}};
+  const Cut cut{.block_side = 130, .piece_elements = 900};
+  std::vector<TensorCase> all;
+  for (std::size_t i = 0; i < 9; ++i)
+    for (const auto& shape : shapes) all.push_back(some_case(shape, all.size()));
+
+  std::map<std::uint64_t, Bytes> alone;
+  const std::unique_ptr<Backend> one = cpu_backend({.threads = 1});
+  for (const TensorCase& c : all) {
+    Table t({c}, GetParam(), cut);
+    alone.merge(step(*one, t));
+  }
+
+  for (int threads = 1; threads <= 3; ++threads) {
+    const std::unique_ptr<Backend> backend = cpu_backend({.threads = threads});
+    for (std::size_t batch = 1; batch <= 9; ++batch) {
+      // Other members and another order in every batch.
+      std::vector<TensorCase> some;
+      for (std::size_t i = 0; i < batch * shapes.size(); ++i)
+        some.push_back(all[(i * 2 + batch * 5) % all.size()]);
+      Table t(some, GetParam(), cut);
+      for (const auto& [seed, bytes] : step(*backend, t))
+        ASSERT_EQ(bytes, alone[seed])
+            << threads << " threads, batch of " << batch << ", seed " << seed;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Arithmetic, StepBits, ::testing::Values(Type::float32, Type::float64),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+constexpr std::int64_t batch_sides[] = {1, 2, 17, 64, 65, 100};
+
+/// What the solver's primitives leave behind, matrix by matrix.
+template <typename Real>
+std::vector<Bytes> solve(Backend& backend, const std::vector<std::int64_t>& sides,
+                         const std::vector<std::uint64_t>& seeds) {
+  SquareBatch<Real> a(sides), b(sides), c(sides);
+  const std::size_t count = sides.size();
+  std::vector<double> scales(count), shifts(count), numbers(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    fill_wishart<Real>(sides[i], sides[i] + 3, seeds[i], a.matrix(i));
+    fill_wishart<Real>(sides[i], 5, seeds[i] + 50, b.matrix(i));
+    scales[i] = 0.5 + static_cast<double>(seeds[i]) / 7;
+    shifts[i] = 1.0 / static_cast<double>(seeds[i]);
+  }
+  std::vector<Bytes> result(count);
+  const auto record = [&](SquareBatch<Real>& batch) {
+    for (std::size_t i = 0; i < count; ++i) {
+      append(result[i], batch.matrix(i).data(), batch.matrix(i).size_bytes());
+      append(result[i], batch.values(i).data(), batch.values(i).size_bytes());
+      append(result[i], &numbers[i], sizeof(double));
+    }
+  };
+  backend.multiply(a.squares(), b.squares(), c.squares(), nullptr);
+  record(c);
+  backend.combine(scales.data(), a.squares(), shifts.data(), b.squares(), nullptr);
+  record(b);
+  for (const auto what : {kernels::Measure::frobenius, kernels::Measure::largest_row_sum,
+                          kernels::Measure::trace, kernels::Measure::distance_from_identity}) {
+    backend.measure(a.squares(), what, numbers.data(), nullptr);
+    record(c);
+  }
+  std::vector<std::int32_t> failed(count);
+  backend.eigh(b.squares(), kernels::Eigensolver::jacobi, failed.data());
+  record(b);
+  backend.eigh(a.squares(), kernels::Eigensolver::divide_and_conquer, failed.data());
+  record(a);
+  backend.root_spectrum(a.squares(), {.relative_floor = 1e-6,
+                                      .epsilons = shifts.data(),
+                                      .exponents = scales.data(),
+                                      .raised = numbers.data()});
+  record(a);
+  backend.assemble(a.squares(), c.squares());
+  record(c);
+  backend.store(c.squares(), a.pairs(), failed.data());
+  for (std::size_t i = 0; i < count; ++i)
+    append(result[i], a.pair(i).data(), a.pair(i).size_bytes());
+  return result;
+}
+
+template <typename Real>
+class SolverBits : public ::testing::Test {};
+using Reals = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(SolverBits, Reals);
+
+TYPED_TEST(SolverBits, AreTheSameAloneInAnyBatchAndOnAnyNumberOfThreads) {
+  std::map<std::pair<std::int64_t, std::uint64_t>, Bytes> alone;
+  const std::unique_ptr<Backend> one = cpu_backend({.threads = 1});
+  one->reserve({}, Type::float64, 100);
+  for (const std::int64_t side : batch_sides)
+    for (std::uint64_t seed = 1; seed <= 9; ++seed)
+      alone[{side, seed}] = solve<TypeParam>(*one, {side}, {seed}).front();
+
+  for (int threads = 1; threads <= 3; ++threads) {
+    const std::unique_ptr<Backend> backend = cpu_backend({.threads = threads});
+    backend->reserve({}, Type::float64, 100);
+    for (std::uint64_t batch = 1; batch <= 9; ++batch) {
+      std::vector<std::int64_t> sides;
+      std::vector<std::uint64_t> seeds;
+      for (const std::int64_t side : batch_sides)
+        for (std::uint64_t i = 0; i < batch; ++i) {
+          sides.push_back(side);
+          seeds.push_back((i + batch) % 9 + 1);
+        }
+      const std::vector<Bytes> found = solve<TypeParam>(*backend, sides, seeds);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        const bool is_equal = found[i] == alone[{sides[i], seeds[i]}];
+        ASSERT_TRUE(is_equal) << threads << " threads, batch of " << batch << ", side " << sides[i];
+      }
+    }
+  }
+}
+
+/// Roots of Wishart matrices with these seeds by a solver over the primitives.
+std::vector<Bytes> roots(Backend& backend, const Solver& solver, Type type, std::int64_t side,
+                         const std::vector<std::uint64_t>& seeds) {
+  const auto elements = static_cast<std::size_t>(side * (side + 1));
+  std::vector<Bytes> pairs(seeds.size(), Bytes(elements * size_of(type)));
+  std::vector<kernels::RootJob> jobs;
+  for (std::size_t m = 0; m < seeds.size(); ++m) {
+    std::vector<double> a(static_cast<std::size_t>(side * side));
+    fill_wishart<double>(side, side + 2, seeds[m], a);
+    for (std::int64_t i = 0; i < side; ++i)
+      for (std::int64_t j = 0; j <= i; ++j)
+        write(pairs[m].data() + static_cast<std::size_t>(i * (side + 1) + j) * size_of(type), type,
+              a[static_cast<std::size_t>(i * side + j)]);
+    jobs.push_back({.pair = pairs[m].data(), .side = side, .exponent = 0.25, .epsilon = 1e-3});
+  }
+  kernels::InverseRoot root(backend, type, solver, 0);
+  const std::vector<std::int64_t> sides(seeds.size(), side);
+  root.reserve(sides);
+  root.solve(jobs);
+  for (const kernels::RootJob& job : jobs) EXPECT_EQ(job.outcome, kernels::Outcome::computed);
+  return pairs;
+}
+
+TEST(SolverBits, AreTheSameForEverySolverOverThePrimitives) {
+  const Solver solvers[] = {Automatic{}, Eigen{.perturb_before = false}, CoupledNewton{},
+                            CoupledHigherOrder{.relative_epsilon = 1e-4}};
+  for (const Type type : {Type::float32, Type::float64})
+    for (const Solver& solver : solvers)
+      for (const std::int64_t side : {1, 13, 66}) {
+        std::vector<Bytes> alone;
+        const std::unique_ptr<Backend> one = cpu_backend({.threads = 1});
+        one->reserve({}, type, side);
+        for (std::uint64_t seed = 0; seed < 9; ++seed)
+          alone.push_back(roots(*one, solver, type, side, {seed + 1}).front());
+        for (int threads = 1; threads <= 3; ++threads) {
+          const std::unique_ptr<Backend> backend = cpu_backend({.threads = threads});
+          backend->reserve({}, type, side);
+          for (std::uint64_t batch = 1; batch <= 9; ++batch) {
+            std::vector<std::uint64_t> seeds;
+            for (std::uint64_t i = 0; i < batch; ++i) seeds.push_back((batch + 2 * i) % 9 + 1);
+            const std::vector<Bytes> found = roots(*backend, solver, type, side, seeds);
+            for (std::size_t i = 0; i < found.size(); ++i)
+              ASSERT_EQ(found[i], alone[seeds[i] - 1]) << "solver " << solver.index();
+          }
+        }
+      }
+}
+
+}  // namespace
+}  // namespace shampoo::test
