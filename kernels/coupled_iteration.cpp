@@ -216,7 +216,7 @@ std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, R
   auto errors = iteration.errors();
   std::copy(errors.begin(), errors.end(), before.begin());
   iteration.retire([&](std::size_t i) { return !(before[i] > options.tolerance); });
-  for (int done = 0; iteration.running() && done < options.max_iterations; ++done) {
+  for (int done = 1; iteration.running() && done < options.max_iterations; ++done) {
     iteration.series_step(options.order);
     errors = iteration.errors();
     iteration.retire([&](std::size_t i) {

@@ -44,7 +44,7 @@ struct CoupledNewton {
 struct CoupledHigherOrder {
   double relative_epsilon = 0;      ///< >= 0
   double absolute_epsilon = 1e-12;  ///< >= 0; one of the two must be positive
-  int max_iterations = 100;         ///< >= 0
+  int max_iterations = 100;         ///< >= 0; the first, a step of Newton's, is always taken
   double tolerance = 1e-8;          ///< >= 0
   int order = 3;                    ///< >= 2
   bool operator==(const CoupledHigherOrder&) const = default;

@@ -78,7 +78,7 @@ struct Coefficients {
   double l2 = 0;           ///< weight decay added to the gradient
   double factor_keep = 1;  ///< L <- keep L + add G G^T
   double factor_add = 1;
-  double first_weight = 1;   ///< 1 - beta1
+  double first_weight = 1;   ///< 1 - beta1; 1: no filter, and its moment is left alone
   double filter_weight = 1;  ///< 1 - beta3
   double filter_scale = 1;   ///< 1 / bias correction of the filtered gradient
   double graft_keep = 1;     ///< V <- keep V + add G^2

@@ -16,7 +16,7 @@ namespace shampoo {
 /// entries win. Unnamed dimensions keep 1 / (2 order).
 struct Exponent {
   int order = 2;                                ///< order of the block, >= 0
-  std::optional<int> dimension = std::nullopt;  ///< in [0, order); empty: all
+  std::optional<int> dimension = std::nullopt;  ///< in [0, max(order, 1)); empty: all
   double value = 0.25;  ///< the root is L^-value; >= 0; 0 leaves the dimension alone
   bool operator==(const Exponent&) const = default;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/validate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <locale>
 #include <sstream>
@@ -92,8 +93,8 @@ void validate_root_inverse(const RootInverse& p, const Fields& fields) {
   for (const Exponent& e : p.exponents) {
     fields.require(e.order >= 0, "recipe.exponents.order", ">= 0", e.order);
     if (e.dimension)
-      fields.require(*e.dimension >= 0 && *e.dimension < e.order, "recipe.exponents.dimension",
-                     "in [0, order)", *e.dimension);
+      fields.require(*e.dimension >= 0 && *e.dimension < std::max(e.order, 1),
+                     "recipe.exponents.dimension", "in [0, max(order, 1))", *e.dimension);
     fields.at_least_zero("recipe.exponents.value", e.value);
     if (e.value == 0 || !(newton || higher)) continue;
     const auto root = kernels::rational(1 / e.value);

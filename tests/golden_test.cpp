@@ -59,9 +59,9 @@ void agrees_in_float32(const fs::path& path) {
 
   // Gradients shaken by one part in 2^52 move the worst value by `sensitivity`, so shaken by one
   // part in 2^24, which is what rounding them to float32 does, by sensitivity * 2^52 * 2^-24. A
-  // solver adds an error of its own to the roots, s * 2^-24 relative to their largest element, and
-  // the update is linear in each root. Both recur at every step, and each of the few dozen other
-  // roundings of a step is at most as large: a factor of 64, as in float64.
+  // solver adds an error of its own: its roots change the direction, which is linear in each of
+  // them, by s * 2^-24. Both recur at every step, and each of the few dozen other roundings of a
+  // step is at most as large: a factor of 64, as in float64.
   const double shaken = golden.sensitivity * 0x1p52;
   expect_near(ours.values, golden, 64 * 0x1p-24 * (shaken + ours.solver_error));
 }
@@ -139,10 +139,10 @@ void add_folders() {
   const fs::path copy = fs::path(__FILE__).parent_path() / "golden";
   std::istringstream folders(given ? std::string(given) : copy.string());
   std::map<std::string, int> seen;
-  int found = 0;
+  int named = 0;
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::vector<fs::path> paths = cases_in(folder);
-    found += static_cast<int>(paths.size());
+    ++named;
     if (paths.empty())
       add_test("Golden", "CasesAreFoundIn" + folder, [folder] { FAIL() << folder << ": no case"; });
     for (const fs::path& path : paths) {
@@ -150,8 +150,8 @@ void add_folders() {
       add_case(path, path.stem().string() + (copies > 1 ? "_" + std::to_string(copies) : ""));
     }
   }
-  if (found == 0)
-    add_test("Golden", "CasesAreFound", [] { FAIL() << "SHAMPOO_GOLDEN names no folder"; });
+  if (named == 0)
+    add_test("Golden", "FoldersAreNamed", [] { FAIL() << "SHAMPOO_GOLDEN names no folder"; });
   if (!given)
     add_test("GoldenInFloat32", "AtMostThreeCasesAreSkipped",
              [paths = cases_in(copy)] { skips_at_most_three_cases_in_float32(paths); });

@@ -17,8 +17,7 @@ Values run_in_float64(const GoldenCase& golden, Merging merging);
 
 struct Float32Run {
   Values values;
-  /// Largest error of a root that was computed on the way, relative to the root's largest element,
-  /// summed over the dimensions of a block, in units of 2^-24.
+  /// Largest error of the roots of a block that were computed on the way; see SolverErrorMeter.
   double solver_error = 0;
 };
 

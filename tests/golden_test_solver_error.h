@@ -14,16 +14,17 @@ class SolverErrorMeter {
  public:
   explicit SolverErrorMeter(Backend& backend) : backend_(backend) {}
 
-  /// If the last step computed roots: the largest error over all blocks of max |R32 - R64| /
-  /// max |R64|, summed over the dimensions of the block, in units of 2^-24. Otherwise 0.
+  /// If the last step computed roots: the largest error over all blocks, summed over the dimensions
+  /// of the block, in units of 2^-24. The error of a root R32 is that of R32 G relative to R64 G,
+  /// for gradients G with the statistics that the factor holds. Otherwise 0.
   double measure(Optimizer& optimizer);
 
  private:
   double block_error(Optimizer& optimizer, const Group& group, const Parameter& parameter,
                      int block);
-  /// The upper triangle of the root of a factor.
-  std::vector<double> root(const SlotView& factor, Type type, const RootInverse& preconditioner,
-                           kernels::RootJob job);
+  /// The root of a full symmetric factor.
+  std::vector<double> root(const std::vector<double>& factor, Type type,
+                           const RootInverse& preconditioner, kernels::RootJob job);
 
   Backend& backend_;
   std::int64_t refreshes_ = 0;

@@ -34,7 +34,7 @@ void run(const Options& options) {
   std::vector<Outcome> outcomes;
   for (const Method method : options.methods)
     outcomes.push_back(
-        train(task, {method, options.preconditioning, best_rate(method), options.seed}, progress));
+        train(task, {method, options.preconditioning, best_rate, options.seed}, progress));
   const std::string table = results_table(outcomes);
   std::printf("\n%s\n", table.c_str());
   const auto chart_file = std::filesystem::absolute(options.output);

@@ -5,7 +5,7 @@ namespace fashion {
 
 namespace {
 
-constexpr double last_layer_factor = 0.5;
+constexpr double last_layer_factor = 3;
 
 shampoo::Recipe recipe(Method method, const Preconditioning& preconditioning) {
   if (method == Method::adamw) return shampoo::recipes::adamw();
@@ -17,21 +17,23 @@ shampoo::Recipe recipe(Method method, const Preconditioning& preconditioning) {
 
 const char* name(Method method) { return method == Method::shampoo ? "Shampoo" : "AdamW"; }
 
-double best_rate(Method) { return 3e-3; }
-
 double rate_factor(int group) { return group < 2 ? 1 : last_layer_factor; }
 
 std::vector<shampoo::ParameterGroup> parameter_groups(Method method,
                                                       const Preconditioning& preconditioning,
                                                       Network<float>& network) {
-  const shampoo::Rates decaying{
-      .beta2 = 0.99, .weight_decay = 0.01, .grafting_beta2 = 0.99, .grafting_epsilon = 1e-8};
-  const shampoo::Rates steady{.beta2 = 0.99, .grafting_beta2 = 0.99, .grafting_epsilon = 1e-8};
+  const shampoo::Rates biases{.beta1 = 0.9,
+                              .beta2 = 0.99,
+                              .epsilon = 1e-8,
+                              .grafting_beta2 = 0.99,
+                              .grafting_epsilon = 1e-8};
+  shampoo::Rates weights = biases;
+  weights.weight_decay = 0.01;
 
   // Weights, biases, and the same of the last layer.
   std::vector<shampoo::ParameterGroup> groups(4);
   for (int i = 0; i < 4; ++i) {
-    groups[i].rates = i % 2 == 0 ? decaying : steady;
+    groups[i].rates = i % 2 == 0 ? weights : biases;
     groups[i].recipe = recipe(method, preconditioning);
   }
   for (const auto& tensor : network.tensors()) {

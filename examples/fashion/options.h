@@ -19,7 +19,7 @@ struct Options {
   std::optional<int> steps;
   std::uint64_t seed = 1;
   int threads = 1;
-  Preconditioning preconditioning{.block = 1024, .refresh = 10};
+  Preconditioning preconditioning{.block = 512, .refresh = 10};
   bool sweep = false;
 };
 

@@ -117,8 +117,10 @@ void assemble_matrix(std::int64_t side, const Real* values, Real* q, Real* x) {
     const Real factor = std::sqrt(values[j]);
     for (std::int64_t i = 0; i < side; ++i) q[j * side + i] *= factor;
   }
-  if (is_dense(side)) return blas::gemm('N', 'T', n, n, n, Real(1), q, n, q, n, Real(0), x, n);
-  blas::syrk('L', 'N', n, n, Real(1), q, n, Real(0), x, n);
+  if (side <= longest_dense_factor)
+    blas::gemm('N', 'T', n, n, n, Real(1), q, n, q, n, Real(0), x, n);
+  else
+    blas::syrk('L', 'N', n, n, Real(1), q, n, Real(0), x, n);
   for (std::int64_t i = 0; i < side; ++i)
     for (std::int64_t j = i + 1; j < side; ++j) x[j * side + i] = x[i * side + j];
 }

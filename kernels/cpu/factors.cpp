@@ -105,7 +105,7 @@ void accumulate_block(const Context& context, const Stack& stack, std::int64_t i
   const Real keep = static_cast<Real>(c.factor_keep), add = static_cast<Real>(c.factor_add);
   const VectorKernels<Real>& vector = context.level.in<Real>();
   const Rows<Real> rows = rows_of<Real>(context, stack, block, scratch);
-  Real* const dense = scratch.take<Real>(longest_dense_side * longest_dense_side);
+  Real* const dense = scratch.take<Real>(longest_dense_factor * longest_dense_factor);
 
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     if (stack.factors[k] == nullptr) continue;
@@ -113,7 +113,7 @@ void accumulate_block(const Context& context, const Stack& stack, std::int64_t i
     Real* const pair = static_cast<Real*>(stack.factors[k]) + index * at.side * (at.side + 1);
     if (at.before * at.after == 1) {
       vector.rank_one(pair, at.side, rows.data, keep, add);
-    } else if (is_dense(at.side)) {
+    } else if (at.side <= longest_dense_factor) {
       Contraction<Real>(at, rows).form(dense);
       vector.blend(pair, at.side, dense, keep, add);
     } else {

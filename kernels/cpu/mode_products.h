@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -29,11 +28,10 @@ inline std::int64_t elements_of(std::span<const std::int64_t> extent) {
   return product;
 }
 
-/// Sides up to this one go through a product of dense matrices, for which OpenBLAS has kernels
-/// without packing; longer ones through products that know about symmetry.
-constexpr std::int64_t longest_dense_side = 64;
-
-inline bool is_dense(std::int64_t side) { return side <= longest_dense_side; }
+/// Sides up to these go through products of dense matrices, for which OpenBLAS has kernels without
+/// packing; longer ones through products that know about symmetry.
+constexpr std::int64_t longest_dense_factor = 48;
+constexpr std::int64_t longest_dense_root = 64;
 
 /// Floating-point operations for one block of the stack, with so many for every element and every
 /// place along each dimension that takes part.
@@ -48,7 +46,7 @@ inline double product_cost(const Stack& stack, double operations) {
 template <typename Real>
 std::size_t mode_product_scratch(std::span<const std::int64_t> extent) {
   return scratch_bytes<Real>(elements_of(extent)) +
-         scratch_bytes<Real>(longest_dense_side * longest_dense_side);
+         scratch_bytes<Real>(longest_dense_root * longest_dense_root);
 }
 
 }  // namespace shampoo::kernels

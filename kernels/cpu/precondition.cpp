@@ -24,7 +24,7 @@ template <typename Real>
 class Root {
  public:
   Root(const Real* pair, std::int64_t side, Real* dense)
-      : side_(static_cast<int>(side)), is_dense_(is_dense(side)) {
+      : side_(static_cast<int>(side)), is_dense_(side <= longest_dense_root) {
     if (is_dense_) mirror(pair, side, dense);
     data_ = is_dense_ ? dense : pair + 1;
   }
@@ -66,7 +66,7 @@ void precondition_block(const VectorKernels<Real>& vector, const Stack& stack, s
   const std::int64_t elements = elements_of(stack.extent);
   Real* from = direction;
   Real* to = scratch.take<Real>(elements);
-  Real* const dense = scratch.take<Real>(longest_dense_side * longest_dense_side);
+  Real* const dense = scratch.take<Real>(longest_dense_root * longest_dense_root);
 
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     if (stack.factors[k] == nullptr) continue;

@@ -100,6 +100,28 @@ inline void write(const Strided<void*>& at, std::int64_t first, std::int64_t cou
   });
 }
 
+/// Where elements [first, first + count) lie back to back in the arithmetic type, or null.
+template <typename Real>
+inline Real* in_place(const Strided<void*>& at, std::int64_t first, std::int64_t count) {
+  constexpr Type type = sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64;
+  if (at.type != type || at.column != 1) return nullptr;
+  Real* const base = static_cast<Real*>(at.base);
+  if (at.row == at.columns) return base + first;
+  const std::int64_t row = first / at.columns, column = first % at.columns;
+  return column + count <= at.columns ? base + row * at.row + column : nullptr;
+}
+
+/// The elements in place, or else copied into `buffer`.
+template <typename Real>
+inline const Real* fetch(const Strided<const void*>& at, std::int64_t first, std::int64_t count,
+                         Real* buffer) {
+  const Real* const found = in_place<Real>(
+      {const_cast<void*>(at.base), at.type, at.columns, at.row, at.column}, first, count);
+  if (found != nullptr) return found;
+  read(at, first, count, buffer);
+  return buffer;
+}
+
 /// Consecutive elements of some type.
 inline Strided<const void*> consecutive(const void* base, Type type) {
   return {base, type, 1, 1, 1};
@@ -108,28 +130,32 @@ inline Strided<void*> consecutive(void* base, Type type) { return {base, type, 1
 
 /// W, from the master where there is one.
 template <typename Real>
-inline void read_values(const Work& work, std::int64_t first, std::int64_t count, Real* to) {
+inline const Real* fetch_values(const Work& work, std::int64_t first, std::int64_t count,
+                                Real* buffer) {
   if (work.masters != nullptr && work.block.master >= 0) {
     const std::int64_t at = work.block.master + offset_in_block(work) + first;
-    return read_run(work.masters + at, 1, count, to);
+    return fetch<Real>(consecutive(work.masters + at, Type::float32), 0, count, buffer);
   }
   const Strided<void*> at = value_of(work.tensors, work.piece);
-  read<Real>({at.base, at.type, at.columns, at.row, at.column}, first, count, to);
+  return fetch<Real>({at.base, at.type, at.columns, at.row, at.column}, first, count, buffer);
 }
 
-/// G = scale g + l2 W
+/// G = scale g + l2 W, in place or in `buffer`
 template <typename Real>
-inline void read_gradient(const Work& work, std::int64_t first, std::int64_t count,
-                          Real* __restrict g) {
-  read(gradient_of(work.tensors, work.piece), first, count, g);
+inline const Real* fetch_gradient(const Work& work, std::int64_t first, std::int64_t count,
+                                  Real* __restrict buffer) {
+  const Real* const g = fetch(gradient_of(work.tensors, work.piece), first, count, buffer);
+  if (work.gradient_scale == 1 && work.coefficients.l2 == 0) return g;
+
   const Real scale = static_cast<Real>(work.gradient_scale);
-  for (std::int64_t i = 0; i < count; ++i) g[i] *= scale;
-  if (work.coefficients.l2 == 0) return;
+  for (std::int64_t i = 0; i < count; ++i) buffer[i] = scale * g[i];
+  if (work.coefficients.l2 == 0) return buffer;
 
   const Real l2 = static_cast<Real>(work.coefficients.l2);
-  alignas(64) Real w[chunk];
-  read_values(work, first, count, w);
-  for (std::int64_t i = 0; i < count; ++i) g[i] += l2 * w[i];
+  alignas(64) Real copied[chunk];
+  const Real* const w = fetch_values(work, first, count, copied);
+  for (std::int64_t i = 0; i < count; ++i) buffer[i] += l2 * w[i];
+  return buffer;
 }
 
 }  // namespace

@@ -11,10 +11,16 @@ namespace shampoo::kernels {
 namespace {
 
 template <typename Real>
-bool all_finite(const Real* x, std::int64_t count) {
-  bool finite = true;
-  for (std::int64_t i = 0; i < count; ++i) finite &= x[i] - x[i] == 0;
-  return finite;
+bool all_finite(const Tensors& tensors, const Piece& piece, Real scale) {
+  const std::int64_t count = elements_of(piece);
+  Real g[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    read(gradient_of(tensors, piece), first, n, g);
+    for (std::int64_t i = 0; i < n; ++i)
+      if (!__builtin_isfinite(g[i] * scale)) return false;
+  }
+  return true;
 }
 
 template <typename Real>
@@ -22,24 +28,31 @@ double scan(const Tensors& tensors, const Piece& piece, double gradient_scale) {
   const std::int64_t count = elements_of(piece);
   const Strided<const void*> at = gradient_of(tensors, piece);
   const Real scale = static_cast<Real>(gradient_scale);
-  alignas(64) Real g[chunk];
+  alignas(64) Real buffer[chunk];
   ProductSum squares;
-  bool finite = true;
   for (std::int64_t first = 0; first < count; first += chunk) {
     const std::int64_t n = least(chunk, count - first);
-    read(at, first, n, g);
-    for (std::int64_t i = 0; i < n; ++i) g[i] *= scale;
+    const Real* g = fetch(at, first, n, buffer);
+    if (scale != 1) {
+      for (std::int64_t i = 0; i < n; ++i) buffer[i] = scale * g[i];
+      g = buffer;
+    }
     squares.add(g, g, n);
-    finite = finite && all_finite(g, n);
   }
-  return finite ? squares.total() : __builtin_nan("");
+  // The sum is not finite either if the squares of large elements overflow.
+  const double sum = squares.total();
+  return __builtin_isfinite(sum) || all_finite(tensors, piece, scale) ? sum : __builtin_nan("");
 }
 
 template <typename Real>
 void gather(const Work& work, Real* to) {
   const std::int64_t count = elements_of(work.piece);
-  for (std::int64_t first = 0; first < count; first += chunk)
-    read_gradient(work, first, least(chunk, count - first), to + first);
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    const Real* const g = fetch_gradient(work, first, n, to + first);
+    if (g != to + first)
+      __builtin_memcpy(to + first, g, static_cast<std::size_t>(n) * sizeof(Real));
+  }
 }
 
 /// lerp(a, b, w) = w < 1/2 ? a + w (b - a) : b - (1 - w) (b - a), as base + slope (b - a)
@@ -55,13 +68,13 @@ struct Lerp {
   Real slope;
 };
 
-/// F <- lerp(M, G, filter_weight) filter_scale ; M <- lerp(M, G, first_weight)
+/// F <- lerp(M, G, filter_weight) filter_scale ; M <- lerp(M, G, first_weight). Without a filter,
+/// first_weight = 1, F <- G and M stays.
 template <typename Real>
 void filter_moment(const Coefficients& c, const Real* __restrict g, std::int64_t count,
                    Real* __restrict m, Real* __restrict f) {
   if (c.first_weight == 1) {
     for (std::int64_t i = 0; i < count; ++i) f[i] = g[i];
-    for (std::int64_t i = 0; m != nullptr && i < count; ++i) m[i] = g[i];
     return;
   }
   const Lerp<Real> first(c.first_weight), filtered(c.filter_weight);
@@ -102,19 +115,20 @@ double filter(const Work& work, const Filter& slots) {
   const bool diagonal = slots.graft == Graft::diagonal;
   const bool wants_norm = work.mode == Mode::grafted && slots.graft != Graft::none;
 
-  alignas(64) Real g[chunk];
+  alignas(64) Real buffer[chunk];
   ProductSum norm;
   for (std::int64_t first = 0; first < count; first += chunk) {
     const std::int64_t n = least(chunk, count - first);
     Real* const f = direction + first;
-    read_gradient(work, first, n, g);
+    const Real* const g = fetch_gradient(work, first, n, buffer);
     filter_moment(c, g, n, m == nullptr ? nullptr : m + flat + first, f);
     if (diagonal) second_moment(c, g, n, v + flat + first);
 
     if (diagonal && work.mode == Mode::graft_only) graft(c, v + flat + first, n, f, f);
     if (!wants_norm) continue;
-    if (diagonal) graft(c, v + flat + first, n, f, g);
-    norm.add(diagonal ? g : f, diagonal ? g : f, n);
+    if (diagonal) graft(c, v + flat + first, n, f, buffer);
+    const Real* const grafted = diagonal ? buffer : f;
+    norm.add(grafted, grafted, n);
   }
   return norm.total();
 }
@@ -134,13 +148,14 @@ void add_momentum(const Coefficients& c, bool nesterov, std::int64_t count, Real
 template <typename Real>
 void scaled_and_decayed(const Work& work, const Real* __restrict direction, Real s,
                         std::int64_t first, std::int64_t count, Real* __restrict p) {
-  for (std::int64_t i = 0; i < count; ++i) p[i] = direction[i] * s;
-  if (work.coefficients.decay == 0) return;
-
+  if (work.coefficients.decay == 0) {
+    for (std::int64_t i = 0; i < count; ++i) p[i] = direction[i] * s;
+    return;
+  }
   const Real decay = static_cast<Real>(work.coefficients.decay);
-  alignas(64) Real w[chunk];
-  read_values(work, first, count, w);
-  for (std::int64_t i = 0; i < count; ++i) p[i] += decay * w[i];
+  alignas(64) Real copied[chunk];
+  const Real* const w = fetch_values(work, first, count, copied);
+  for (std::int64_t i = 0; i < count; ++i) p[i] = direction[i] * s + decay * w[i];
 }
 
 template <typename Real>
@@ -151,9 +166,12 @@ void update(const Work& work, const Update& slots, Real s) {
   const Strided<void*> segment =
       consecutive(static_cast<char*>(slots.segment) + block.segment, block.shipped);
 
-  alignas(64) Real p[chunk];
+  alignas(64) Real buffer[chunk];
   for (std::int64_t first = 0; first < count; first += chunk) {
     const std::int64_t n = least(chunk, count - first), at = offset_in_block(work) + first;
+    // Where U is sent as it is, it is made in the segment.
+    Real* const sent = block.master < 0 ? in_place<Real>(segment, at, n) : nullptr;
+    Real* const p = sent != nullptr ? sent : buffer;
     scaled_and_decayed(work, static_cast<const Real*>(slots.direction) + flat + first, s, first, n,
                        p);
     if (slots.has_momentum)
@@ -163,7 +181,7 @@ void update(const Work& work, const Update& slots, Real s) {
     // U = step P, or the new master
     for (std::int64_t i = 0; i < n; ++i) p[i] *= step;
     if (block.master < 0) {
-      write(segment, at, n, p);
+      if (sent == nullptr) write(segment, at, n, p);
       continue;
     }
     float* const master = static_cast<float*>(slots.masters) + block.master + at;
@@ -181,15 +199,18 @@ void apply(const Work& work, const void* segments) {
       consecutive(static_cast<const char*>(segments) + block.segment, block.shipped);
   const Strided<void*> value = value_of(work.tensors, work.piece);
 
-  alignas(64) Real u[chunk], w[chunk];
+  alignas(64) Real received[chunk], old[chunk], sum[chunk];
   for (std::int64_t first = 0; first < count; first += chunk) {
     const std::int64_t n = least(chunk, count - first);
-    read(segment, work.piece.flat + first, n, u);
-    if (!block.assigns) {
-      read<Real>({value.base, value.type, value.columns, value.row, value.column}, first, n, w);
-      for (std::int64_t i = 0; i < n; ++i) u[i] += w[i];
+    const Real* const u = fetch(segment, work.piece.flat + first, n, received);
+    if (block.assigns) {
+      write(value, first, n, u);
+      continue;
     }
-    write(value, first, n, u);
+    const Real* const w = fetch<Real>(
+        {value.base, value.type, value.columns, value.row, value.column}, first, n, old);
+    for (std::int64_t i = 0; i < n; ++i) sum[i] = w[i] + u[i];
+    write(value, first, n, sum);
   }
 }
 

@@ -8,20 +8,17 @@
 namespace shampoo::kernels {
 namespace {
 
-using EightDoubles = double __attribute__((vector_size(64)));
-using EightFloats = float __attribute__((vector_size(32)));
+// As wide as compilers turn into single instructions for conversions too.
+using FourDoubles = double __attribute__((vector_size(32)));
+using FourFloats = float __attribute__((vector_size(16)));
 
-inline void load_lanes(const float* x, EightDoubles& lanes) {
-  EightFloats narrow;
+inline void load_lanes(const float* x, FourDoubles& lanes) {
+  FourFloats narrow;
   __builtin_memcpy(&narrow, x, sizeof(narrow));
-  lanes = __builtin_convertvector(narrow, EightDoubles);
+  lanes = __builtin_convertvector(narrow, FourDoubles);
 }
-inline void load_lanes(const double* x, EightDoubles& lanes) {
+inline void load_lanes(const double* x, FourDoubles& lanes) {
   __builtin_memcpy(&lanes, x, sizeof(lanes));
-}
-
-inline double sum_of(const EightDoubles& x) {
-  return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
 }
 
 /// Sum of products in double precision. All calls but the last add a multiple of 32 elements.
@@ -31,10 +28,10 @@ class ProductSum {
   void add(const Real* x, const Real* y, std::int64_t count) {
     std::int64_t i = 0;
     for (; i + 32 <= count; i += 32) {
-      EightDoubles a, b;
-      for (int lane = 0; lane < 4; ++lane) {
-        load_lanes(x + i + 8 * lane, a);
-        load_lanes(y + i + 8 * lane, b);
+      FourDoubles a, b;
+      for (int lane = 0; lane < 8; ++lane) {
+        load_lanes(x + i + 4 * lane, a);
+        load_lanes(y + i + 4 * lane, b);
         lanes_[lane] += a * b;
       }
     }
@@ -42,12 +39,13 @@ class ProductSum {
   }
 
   double total() const {
-    return ((sum_of(lanes_[0]) + sum_of(lanes_[1])) + (sum_of(lanes_[2]) + sum_of(lanes_[3]))) +
-           rest_;
+    const FourDoubles sum = ((lanes_[0] + lanes_[1]) + (lanes_[2] + lanes_[3])) +
+                            ((lanes_[4] + lanes_[5]) + (lanes_[6] + lanes_[7]));
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest_;
   }
 
  private:
-  EightDoubles lanes_[4] = {};
+  FourDoubles lanes_[8] = {};
   double rest_ = 0;
 };
 

@@ -123,14 +123,19 @@ Times time_steps(const Options& options, Tensors& tensors, Optimizer& optimizer,
   return times;
 }
 
-nlohmann::ordered_json summary(const Options& options, const Model& model, const Times& times) {
+nlohmann::ordered_json summary(const Options& options, const Model& model, const Times& times,
+                               const Backend& backend, const Communicator& ranks,
+                               std::int64_t state_bytes) {
   std::vector<double> all = times.plain;
   all.insert(all.end(), times.refresh.begin(), times.refresh.end());
   nlohmann::ordered_json result;
   result["model"] = options.model;
+  result["backend"] = backend.description();
   result["tensors"] = model.tensors.size();
   result["parameters"] = model.numel();
   result["groups"] = options.groups;
+  result["ranks"] = ranks.size();
+  result["communicator"] = "one_rank";
   result["threads"] = options.threads;
   result["frequency"] = options.frequency;
   result["block_size"] = options.block;
@@ -139,6 +144,8 @@ nlohmann::ordered_json summary(const Options& options, const Model& model, const
       times.plain.empty() ? 0.0 : *std::min_element(times.plain.begin(), times.plain.end());
   result["refresh_ms"] = median(times.refresh);
   result["worst_over_median"] = *std::max_element(all.begin(), all.end()) / median(all);
+  result["state_bytes_per_parameter"] =
+      static_cast<double>(state_bytes) / static_cast<double>(model.numel());
   result["launches_per_step"] = times.launches;
   result["collectives_per_step"] = times.collectives;
   result["bytes_on_wire_per_step"] = times.bytes;
@@ -173,12 +180,8 @@ void measure(Options options) {
   Optimizer optimizer(backend, ranks, tensors.groups(model, options));
   const Times times = time_steps(options, tensors, optimizer, backend, ranks);
 
-  nlohmann::ordered_json result = summary(options, model, times);
-  result["backend"] = cpu->description();
-  result["ranks"] = alone->size();
-  result["communicator"] = "one_rank";
-  result["state_bytes_per_parameter"] =
-      static_cast<double>(optimizer.state_bytes()) / static_cast<double>(model.numel());
+  nlohmann::ordered_json result =
+      summary(options, model, times, *cpu, *alone, optimizer.state_bytes());
   if (options.roofline) add_roofline(options, model, result);
   if (options.json) {
     std::printf("%s\n", result.dump().c_str());

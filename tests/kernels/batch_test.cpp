@@ -6,8 +6,8 @@
 
 #include "kernels/cpu_backend.h"
 #include "kernels/inverse_root.h"
-#include "square_batch.h"
-#include "table.h"
+#include "tests/kernels/square_batch.h"
+#include "tests/kernels/table.h"
 
 // A block's result has the same bits alone, in a stack of any size, beside other shapes, and on any
 // number of threads.

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "kernels/cpu_backend.h"
-#include "numbers.h"
-#include "table.h"
+#include "tests/kernels/numbers.h"
+#include "tests/kernels/table.h"
 
 // The formulas element by element, with every operation rounded to the arithmetic type as the
 // kernels promise: results are equal, not near. Only sums over a block have a tolerance: they are
@@ -85,7 +85,7 @@ struct Element {
     f = c.first_weight == 1
             ? g
             : lerp(m, g, static_cast<Real>(c.filter_weight)) * static_cast<Real>(c.filter_scale);
-    m = c.first_weight == 1 ? g : lerp(m, g, static_cast<Real>(c.first_weight));
+    if (c.first_weight != 1) m = lerp(m, g, static_cast<Real>(c.first_weight));
     grafted = f;
     if (graft != Graft::diagonal) return;
     v = static_cast<Real>(c.graft_keep) * v + static_cast<Real>(c.graft_add) * (g * g);

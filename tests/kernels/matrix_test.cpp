@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "kernels/cpu_backend.h"
-#include "numbers.h"
-#include "table.h"
+#include "tests/kernels/numbers.h"
+#include "tests/kernels/table.h"
 
 // Every number is compared with its definition in double precision. With k products in a sum of
 // terms t the arithmetic type's error is at most (k + c) epsilon sum |t|, c for the few roundings
@@ -43,11 +43,11 @@ Coefficients some_coefficients(std::size_t i) {
   return {.l2 = i % 2 == 0 ? 0.0 : 0.25, .factor_keep = i % 3 == 0 ? 1.0 : 0.9, .factor_add = 0.3};
 }
 
-/// Sides around where the algorithm changes (64), 1, primes, orders 0 to 4, every layout.
+/// Sides around where algorithms change (48, 64), 1, primes, orders 0 to 4, every layout.
 std::vector<TensorCase> all_shapes(Type type, Type other) {
   const std::vector<std::vector<std::int64_t>> shapes = {
       {},        {1},        {7},        {131},      {1, 1},    {1, 9},       {9, 1},
-      {5, 3},    {63, 65},   {64, 64},   {65, 64},   {130, 17}, {17, 130},    {2, 3, 5},
+      {5, 3},    {63, 65},   {48, 49},   {65, 64},   {130, 17}, {17, 130},    {2, 3, 5},
       {5, 1, 4}, {70, 3, 2}, {2, 70, 3}, {2, 3, 70}, {1, 6, 1}, {2, 3, 4, 5}, {3, 1, 5, 2}};
   constexpr Layout layouts[] = {Layout::packed, Layout::padded, Layout::shifted, Layout::spread,
                                 Layout::transposed};
@@ -243,6 +243,20 @@ TYPED_TEST(Matrices, OnlySelectedBlocksTakePart) {
       touched += is_selected;
     }
   EXPECT_GT(touched, 20);
+}
+
+TEST(Reserve, SufficesForTheSmallestBlocks) {
+  for (const Type type : {Type::float32, Type::float64}) {
+    const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+    Table t({{.shape = {2, 1}, .coefficients = {.l2 = 1}}}, type);
+    backend->reserve(t.stacks, type, 2);
+
+    backend->accumulate_factors(t.phase(), t.stacks, t.selected(), nullptr);
+    backend->precondition(t.phase(), t.stacks, t.selected(), t.direction.data(),
+                          t.direction_norms.data());
+
+    EXPECT_GT(t.direction_norms[0], 0);
+  }
 }
 
 TEST(Reserve, IsNeededBeforeMatrixWork) {

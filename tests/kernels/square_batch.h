@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "numbers.h"
+#include "tests/kernels/numbers.h"
 
 namespace shampoo::test {
 

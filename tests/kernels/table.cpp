@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "table.h"
+#include "tests/kernels/table.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "numbers.h"
+#include "tests/kernels/numbers.h"
 
 namespace shampoo::test {
 

@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "support/allocations.h"
-#include "toy_model.h"
+#include "tests/shampoo/toy_model.h"
+#include "tests/support/allocations.h"
 
 namespace shampoo::test {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <limits>
 
-#include "support/counting_backend.h"
-#include "toy_model.h"
+#include "tests/shampoo/toy_model.h"
+#include "tests/support/counting_backend.h"
 
 namespace shampoo::test {
 namespace {

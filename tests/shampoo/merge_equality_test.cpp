@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "support/counting_backend.h"
-#include "toy_model.h"
+#include "tests/shampoo/toy_model.h"
+#include "tests/support/counting_backend.h"
 
 namespace shampoo::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "toy_model.h"
+#include "tests/shampoo/toy_model.h"
 
 namespace shampoo::test {
 namespace {

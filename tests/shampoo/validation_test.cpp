@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 
-#include "toy_model.h"
+#include "tests/shampoo/toy_model.h"
 
 namespace shampoo::test {
 namespace {

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <benchmark/benchmark.h>
+
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/blas_setup.h"
+#include "kernels/cpu_backend.h"
+#include "tests/kernels/square_batch.h"
+#include "tests/kernels/table.h"
+
+// The CPU kernels beside the raw speed of what they are made of: `gflops` against gemm and syrk of
+// BLAS, `bytes_per_second` (what a kernel must read and write) against a copy of the same size.
+
+namespace {
+
+using namespace shampoo;
+using namespace shampoo::test;
+
+/// Blocks of one shape, about as many elements in all as given.
+std::vector<TensorCase> blocks_of(std::int64_t side, std::int64_t elements) {
+  std::vector<TensorCase> cases;
+  for (std::int64_t i = 0; i < std::max<std::int64_t>(1, elements / (side * side)); ++i)
+    cases.push_back({.shape = {side, side},
+                     .coefficients = {.factor_keep = 0.99,
+                                      .factor_add = 0.01,
+                                      .first_weight = 0.1,
+                                      .filter_weight = 0.1,
+                                      .graft_keep = 0.99,
+                                      .graft_add = 0.01,
+                                      .graft_epsilon = 1e-8,
+                                      .decay = 0.1,
+                                      .step = -1e-3},
+                     .seed = static_cast<std::uint64_t>(i + 1)});
+  return cases;
+}
+
+struct Setting {
+  explicit Setting(std::int64_t side, std::int64_t elements, int threads)
+      : backend(cpu_backend({.threads = threads})),
+        table(blocks_of(side, elements), Type::float32) {
+    backend->reserve(table.stacks, Type::float32, side);
+    // Roots near I keep repeated preconditioning in range.
+    for (auto& stack : table.factors)
+      for (auto& array : stack) std::fill(array.begin(), array.end(), std::byte{0});
+    std::vector<void*> arrays;
+    for (kernels::Stack& stack : table.stacks)
+      for (void* first : stack.factors)
+        for (std::int64_t i = 0; i < stack.count; ++i)
+          arrays.push_back(static_cast<float*>(first) + i * side * (side + 1));
+    const kernels::Pairs pairs{Type::float32, side, static_cast<std::int64_t>(arrays.size()), 0,
+                               arrays.data()};
+    backend->identity_roots({&pairs, 1});
+  }
+
+  double blocks() const { return static_cast<double>(table.blocks.size()); }
+
+  std::unique_ptr<Backend> backend;
+  Table table;
+};
+
+constexpr std::int64_t in_memory = std::int64_t{1} << 23;
+
+void rate(benchmark::State& state, double operations) {
+  state.counters["gflops"] =
+      benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void per_block(benchmark::State& state, double blocks) {
+  state.counters["us_per_block"] = benchmark::Counter(
+      blocks * 1e-6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+
+void accumulate_factors(benchmark::State& state) {
+  const std::int64_t n = state.range(0);
+  Setting s(n, 1 << 20, static_cast<int>(state.range(1)));
+  const kernels::Phase phase = s.table.phase();
+  const auto selected = s.table.selected();
+  for (auto _ : state) s.backend->accumulate_factors(phase, s.table.stacks, selected, nullptr);
+  const double side = static_cast<double>(n);
+  rate(state, s.blocks() * 2 * side * side * (side + 1));
+  per_block(state, s.blocks());
+}
+BENCHMARK(accumulate_factors)
+    ->ArgsProduct({{16, 32, 64, 96, 128, 256, 512, 1024}, {1, 2}})
+    ->ArgNames({"side", "threads"})
+    ->UseRealTime();
+
+void precondition(benchmark::State& state) {
+  const std::int64_t n = state.range(0);
+  Setting s(n, 1 << 20, static_cast<int>(state.range(1)));
+  const kernels::Phase phase = s.table.phase();
+  const auto selected = s.table.selected();
+  for (auto _ : state)
+    s.backend->precondition(phase, s.table.stacks, selected, s.table.direction.data(),
+                            s.table.direction_norms.data());
+  const double side = static_cast<double>(n);
+  rate(state, s.blocks() * 4 * side * side * side);
+  per_block(state, s.blocks());
+}
+BENCHMARK(precondition)
+    ->ArgsProduct({{16, 32, 64, 96, 128, 256, 512, 1024}, {1, 2}})
+    ->ArgNames({"side", "threads"})
+    ->UseRealTime();
+
+void blas_gemm(benchmark::State& state) {
+  kernels::set_up_blas();
+  const int n = static_cast<int>(state.range(0));
+  Numbers numbers(1);
+  const auto a = numbers.some<float>(n * n), b = numbers.some<float>(n * n);
+  std::vector<float> c(a);
+  for (auto _ : state)
+    kernels::blas::gemm('N', 'N', n, n, n, 1.0f, a.data(), n, b.data(), n, 0.0f, c.data(), n);
+  rate(state, 2.0 * n * n * n);
+}
+BENCHMARK(blas_gemm)->ArgName("side")->Arg(64)->Arg(128)->Arg(256)->Arg(512)->Arg(1024);
+
+void blas_syrk(benchmark::State& state) {
+  kernels::set_up_blas();
+  const int n = static_cast<int>(state.range(0));
+  Numbers numbers(1);
+  const auto a = numbers.some<float>(n * n);
+  std::vector<float> c(static_cast<std::size_t>(n * (n + 1)));
+  for (auto _ : state)
+    kernels::blas::syrk('U', 'T', n, n, 1.0f, a.data(), n, 0.9f, c.data(), n + 1);
+  rate(state, 1.0 * n * n * (n + 1));
+}
+BENCHMARK(blas_syrk)->ArgName("side")->Arg(64)->Arg(128)->Arg(256)->Arg(512)->Arg(1024);
+
+/// Elements of 256 x 256 blocks, in memory.
+class Foreach {
+ public:
+  explicit Foreach(benchmark::State& state)
+      : state_(state), setting_(256, in_memory, static_cast<int>(state.range(0))) {}
+
+  template <typename Body>
+  void run(double bytes_per_element, Body body) {
+    const kernels::Phase phase = setting_.table.phase();
+    for (auto _ : state_) body(*setting_.backend, setting_.table, phase);
+    state_.SetBytesProcessed(state_.iterations() *
+                             static_cast<std::int64_t>(bytes_per_element * in_memory));
+  }
+
+ private:
+  benchmark::State& state_;
+  Setting setting_;
+};
+
+void scan(benchmark::State& state) {
+  kernels::Verdict verdict;
+  Foreach(state).run(4, [&](Backend& backend, Table& t, const kernels::Phase& phase) {
+    backend.scan(phase.elements, &t.scale, true, &verdict);
+  });
+}
+BENCHMARK(scan)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
+
+void filter(benchmark::State& state) {
+  // Reads G, M and V; writes M, V and F.
+  Foreach(state).run(24, [](Backend& backend, Table& t, const kernels::Phase& phase) {
+    backend.filter(phase, {kernels::Graft::diagonal, nullptr, t.first_moment.data(),
+                           t.graft_moment.data(), t.direction.data(), t.graft_norms.data()});
+  });
+}
+BENCHMARK(filter)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
+
+void update(benchmark::State& state) {
+  // Reads F and W; writes the segment.
+  Foreach(state).run(12, [](Backend& backend, Table& t, const kernels::Phase& phase) {
+    backend.update(phase, {.direction = t.direction.data(),
+                           .graft_norms = t.graft_norms.data(),
+                           .direction_norms = t.direction_norms.data(),
+                           .segment = t.segment.data()});
+  });
+}
+BENCHMARK(update)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
+
+void apply(benchmark::State& state) {
+  // Reads the segment and W; writes W. One tensor for each block: places in a block are flat ones.
+  Foreach run(state);
+  run.run(12, [](Backend& backend, Table& t, const kernels::Phase& phase) {
+    for (kernels::Block& block : t.blocks) block.segment = 0;
+    backend.apply(phase.elements, t.modes.data(), t.segment.data(), &t.proceed);
+  });
+}
+BENCHMARK(apply)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
+
+void copy_memory(benchmark::State& state) {
+  std::vector<float> from(in_memory, 1.0f), to(in_memory);
+  for (auto _ : state) {
+    std::copy(from.begin(), from.end(), to.begin());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * 8 * in_memory);
+}
+BENCHMARK(copy_memory);
+
+void eigh(benchmark::State& state) {
+  const std::int64_t n = state.range(0);
+  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  backend->reserve({}, Type::float32, n);
+  SquareBatch<float> original({n}), a({n});
+  fill_wishart<float>(n, n, 1, original.matrix(0));
+  std::int32_t failed = 0;
+  for (auto _ : state) {
+    std::copy(original.matrix(0).begin(), original.matrix(0).end(), a.matrix(0).begin());
+    backend->eigh(a.squares(), kernels::Eigensolver::divide_and_conquer, &failed);
+  }
+}
+BENCHMARK(eigh)->ArgName("side")->Arg(16)->Arg(64)->Arg(128)->Arg(256)->Unit(
+    benchmark::kMillisecond);
+
+}  // namespace

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "tests/golden_test_json.h"
+#include "tests/golden_test_recipe.h"
+
+namespace shampoo::test {
+namespace {
+
+/// A recipe of shampoo with these further keys.
+Recipe read(const std::string& preconditioner, const std::string& recipe) {
+  const Json json =
+      Json::parse(R"({"preconditioner":{"kind":"shampoo")" + preconditioner + "}" + recipe + "}");
+  return recipe_of({json, "recipe"});
+}
+
+const RootInverse& preconditioner_of(const Recipe& recipe) {
+  return std::get<RootInverse>(recipe.preconditioner);
+}
+
+TEST(GoldenReading, GivesDefaultsWhereNothingIsSaid) {
+  const Recipe recipe = read("", "");
+
+  EXPECT_EQ(recipe, (Recipe{.preconditioner = RootInverse{.solver = Eigen{}},
+                            .grafting = std::nullopt,
+                            .refresh = {.every = 1, .first = 1},
+                            .arithmetic = Arithmetic::float64}));
+}
+
+TEST(GoldenReading, StartsAtTheFrequencyOrWhereItIsToldOrNever) {
+  EXPECT_EQ(read("", R"(,"precondition_frequency":4)").refresh.first, 4);
+  EXPECT_EQ(read("", R"(,"start_preconditioning_step":7)").refresh.first, 7);
+  EXPECT_EQ(read("", R"(,"start_preconditioning_step":"never")").refresh.first, std::nullopt);
+}
+
+TEST(GoldenReading, TakesExponentsOfOrdersAndOfDimensions) {
+  const Recipe recipe = read(R"(,"exponents":{"1":0.5,"2":{"1":0}})", "");
+
+  EXPECT_EQ(preconditioner_of(recipe).exponents,
+            (std::vector<Exponent>{{1, std::nullopt, 0.5}, {2, 1, 0}}));
+}
+
+TEST(GoldenReading, TakesTolerancesOfAPseudoInverse) {
+  const Recipe recipe = read(
+      R"(,"solver":{"kind":"eigen","pseudo_inverse":true,"rank_absolute_tolerance":0.25})", "");
+
+  EXPECT_EQ(preconditioner_of(recipe).solver,
+            Solver(Eigen{.pseudo_inverse = PseudoInverse{0.0, 0.25}}));
+}
+
+TEST(GoldenReading, RefusesUnknownKeysAndValues) {
+  for (const char* preconditioner : {
+           R"(,"order":2)",
+           R"(,"ignored_basis_change_dims":{})",
+           R"(,"drop_weighting":1)",
+           R"(,"trace_scaling":"half")",
+           R"(,"exponents":{"two":0.5})",
+           R"(,"exponents":{"2":{"0":null}})",
+           R"(,"solver":{"kind":"qr"})",
+           R"(,"solver":{"kind":"eigen","iterations":3})",
+           R"(,"solver":{"kind":"eigen","rank_relative_tolerance":0.1})",
+           R"(,"solver":{"kind":"coupled_newton","max_iterations":1.5,"tolerance":0})",
+           R"(,"solver":{"kind":"coupled_newton"})",
+       })
+    EXPECT_THROW(read(preconditioner, ""), std::invalid_argument) << preconditioner;
+  for (const char* recipe : {
+           R"(,"epsilon":1)",
+           R"(,"grafting":{"kind":"lamb"})",
+           R"(,"grafting":{"kind":"adagrad","drop_weighting":true})",
+           R"(,"grafting":{"kind":"adam","beta1":0.5})",
+           R"(,"weight_decay":"none")",
+           R"(,"averaging":{"kind":"schedule_free"})",
+           R"(,"averaging":{"kind":"momentum","power":2})",
+           R"(,"block_size":"8")",
+           R"(,"start_preconditioning_step":"later")",
+       })
+    EXPECT_THROW(read("", recipe), std::invalid_argument) << recipe;
+}
+
+TEST(GoldenReading, TakesRatesThatAreReadAndAbsentForZero) {
+  const Json json = Json::parse(R"({"learning_rate":1,"beta1":0.5,"beta2":0.25,"epsilon":2})");
+  const Recipe grafted = read("", R"(,"grafting":{"kind":"adam"})");
+
+  EXPECT_EQ(rates_of({json, "rates"}, grafted), (Rates{.learning_rate = 1,
+                                                       .beta1 = 0.5,
+                                                       .beta2 = 0.25,
+                                                       .epsilon = 2,
+                                                       .grafting_beta2 = 0,
+                                                       .grafting_epsilon = 0}));
+}
+
+TEST(GoldenReading, RefusesRatesThatAreUnknownOrMissing) {
+  const Recipe recipe = read("", "");
+  for (const char* rates : {
+           R"({"learning_rate":1,"beta1":0.5,"beta2":0.25})",
+           R"({"learning_rate":1,"beta1":0.5,"beta2":0.25,"epsilon":2,"gamma":1})",
+           R"({"learning_rate":"1","beta1":0.5,"beta2":0.25,"epsilon":2})",
+       }) {
+    const Json json = Json::parse(rates);
+    EXPECT_THROW(rates_of({json, "rates"}, recipe), std::invalid_argument) << rates;
+  }
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "kernels/cpu_backend.h"
+#include "tests/kernels/square_batch.h"
+#include "tests/kernels/table.h"
+#include "tests/support/allocations.h"
+
+namespace shampoo::test {
+namespace {
+
+using kernels::Eigensolver;
+
+TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
+  if (!AllocationCounter::sees_everything()) GTEST_SKIP() << "a sanitizer hides allocations";
+  for (const Type type : {Type::float32, Type::float64}) {
+    const std::unique_ptr<Backend> backend = cpu_backend({.threads = 3});
+    std::vector<TensorCase> cases;
+    for (std::uint64_t i = 0; i < 12; ++i)
+      cases.push_back({.shape = {70 + static_cast<std::int64_t>(i) * 20, 90, 2},
+                       .coefficients = {.l2 = 0.1, .decay = 0.1},
+                       .seed = i});
+    Table t(cases, type);
+    SquareBatch<double> a({90, 90, 200}), b({90, 90, 200});
+    for (std::size_t m = 0; m < 3; ++m) fill_wishart<double>(a.side(m), 200, m, a.matrix(m));
+    std::vector<double> column(3, 0.5);
+    std::vector<std::int32_t> failed(3);
+    const kernels::Phase phase = t.phase();
+    const std::vector<kernels::Selection> selected = t.selected();
+    kernels::Verdict verdict;
+    backend->reserve(t.stacks, type, 200);
+
+    const AllocationCounter counter;
+    backend->scan(phase.elements, &t.scale, true, &verdict);
+    backend->accumulate_factors(phase, t.stacks, selected, nullptr);
+    backend->filter(phase, {kernels::Graft::diagonal, nullptr, t.first_moment.data(),
+                            t.graft_moment.data(), t.direction.data(), t.graft_norms.data()});
+    backend->load(a.pairs(), {.scales = column.data(), .shifts = column.data()}, b.squares());
+    for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi})
+      backend->eigh(a.squares(), solver, failed.data());
+    backend->root_spectrum(a.squares(), {.epsilons = column.data(), .exponents = column.data()});
+    backend->assemble(a.squares(), b.squares());
+    backend->store(b.squares(), a.pairs(), failed.data());
+    backend->multiply(b.squares(), b.squares(), a.squares(), nullptr);
+    backend->measure(a.squares(), kernels::Measure::frobenius, column.data(), nullptr);
+    backend->precondition(phase, t.stacks, selected, t.direction.data(), t.direction_norms.data());
+    backend->update(
+        phase, {true, false, t.direction.data(), t.graft_norms.data(), t.direction_norms.data(),
+                nullptr, t.momentum.data(), t.segment.data()});
+    const Allocations count = counter.count();
+
+    EXPECT_EQ(count.total(), 0) << count.heap << " heap, " << count.mapped << " mapped";
+  }
+}
+
+}  // namespace
+}  // namespace shampoo::test

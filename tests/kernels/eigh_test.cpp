@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "kernels/cpu_backend.h"
+#include "tests/kernels/square_batch.h"
+
+// Backward stability: computed Q and L are exact for a matrix within n epsilon ||A|| of A, and Q is
+// within n epsilon of an orthogonal matrix; the factor 4 covers the constants of both algorithms.
+
+namespace shampoo::test {
+namespace {
+
+using kernels::Eigensolver;
+
+enum class Kind { wishart, identity, zero, rank_one, repeated, graded };
+
+constexpr Kind all_kinds[] = {Kind::wishart,  Kind::identity, Kind::zero,
+                              Kind::rank_one, Kind::repeated, Kind::graded};
+
+template <typename Real>
+void fill_kind(Kind kind, std::int64_t n, std::span<Real> a) {
+  std::fill(a.begin(), a.end(), Real(0));
+  const auto diagonal = [&](std::int64_t i) -> Real& {
+    return a[static_cast<std::size_t>(i * (n + 1))];
+  };
+  switch (kind) {
+    case Kind::wishart:
+      return fill_wishart<Real>(n, n + 2, 5, a);
+    case Kind::rank_one:
+      return fill_wishart<Real>(n, 1, 6, a);
+    case Kind::identity:
+      for (std::int64_t i = 0; i < n; ++i) diagonal(i) = 1;
+      return;
+    case Kind::zero:
+      return;
+    case Kind::repeated:
+      // Two eigenvalues: 2 I plus a matrix of rank one.
+      fill_wishart<Real>(n, 1, 7, a);
+      for (std::int64_t i = 0; i < n; ++i) diagonal(i) += 2;
+      return;
+    case Kind::graded:
+      fill_wishart<Real>(n, n + 2, 8, a);
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < n; ++j)
+          a[static_cast<std::size_t>(i * n + j)] *=
+              static_cast<Real>(std::ldexp(1.0, static_cast<int>(-(i + j) % 17)));
+      // Symmetric again, to the bit.
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < i; ++j)
+          a[static_cast<std::size_t>(i * n + j)] = a[static_cast<std::size_t>(j * n + i)];
+      return;
+  }
+}
+
+template <typename Real>
+struct Case {
+  using real = Real;
+};
+
+template <typename Real>
+class Eigh : public ::testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+};
+using Reals = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Eigh, Reals);
+
+template <typename Real>
+void expect_decomposition(SquareBatch<Real>& old, SquareBatch<Real>& now, std::size_t m) {
+  const std::int64_t n = now.side(m);
+  const std::span<Real> values = now.values(m);
+  double norm = 0;
+  for (const Real x : old.matrix(m)) norm += static_cast<double>(x) * static_cast<double>(x);
+  norm = std::sqrt(norm);
+  const double allowed = 4 * static_cast<double>(n) * epsilon_of<Real>;
+
+  EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      double dot = 0, residual = 0;
+      for (std::int64_t k = 0; k < n; ++k) {
+        dot += static_cast<double>(now.at(m, i, k)) * static_cast<double>(now.at(m, j, k));
+        residual += static_cast<double>(old.at(m, j, k)) * static_cast<double>(now.at(m, i, k));
+      }
+      // q_i . q_j and (A q_i - l_i q_i)_j
+      ASSERT_NEAR(dot, i == j ? 1 : 0, allowed);
+      ASSERT_NEAR(residual,
+                  static_cast<double>(values[static_cast<std::size_t>(i)]) *
+                      static_cast<double>(now.at(m, i, j)),
+                  allowed * norm);
+    }
+  }
+}
+
+TYPED_TEST(Eigh, GivesSortedValuesAndOrthonormalRows) {
+  // 1 and 2, the largest side that LAPACK treats without dividing (25), primes, a cache line more.
+  std::vector<std::int64_t> sides;
+  for (const std::int64_t n : {1, 2, 3, 25, 26, 61, 80})
+    for (std::size_t k = 0; k < std::size(all_kinds); ++k) sides.push_back(n);
+  this->backend->reserve({}, Type::float64, 80);
+
+  for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi}) {
+    SquareBatch<TypeParam> old(sides), now(sides);
+    for (std::size_t m = 0; m < sides.size(); ++m)
+      for (auto* batch : {&old, &now})
+        fill_kind<TypeParam>(all_kinds[m % std::size(all_kinds)], sides[m], batch->matrix(m));
+    std::vector<std::int32_t> failed(sides.size(), -1);
+    this->backend->eigh(now.squares(), solver, failed.data());
+
+    for (std::size_t m = 0; m < sides.size(); ++m) {
+      EXPECT_EQ(failed[m], 0);
+      expect_decomposition<TypeParam>(old, now, m);
+    }
+  }
+}
+
+TYPED_TEST(Eigh, FlagsAMatrixThatIsNotFiniteAndNoOther) {
+  const std::vector<std::int64_t> sides = {5, 5, 5, 40};
+  this->backend->reserve({}, Type::float64, 40);
+  for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi}) {
+    SquareBatch<TypeParam> a(sides);
+    for (std::size_t m = 0; m < sides.size(); ++m)
+      fill_wishart<TypeParam>(sides[m], 50, m + 1, a.matrix(m));
+    a.at(0, 3, 1) = std::numeric_limits<TypeParam>::quiet_NaN();
+    a.at(2, 4, 4) = std::numeric_limits<TypeParam>::infinity();
+    std::vector<std::int32_t> failed(sides.size(), -1);
+    this->backend->eigh(a.squares(), solver, failed.data());
+
+    EXPECT_NE(failed[0], 0);
+    EXPECT_EQ(failed[1], 0);
+    EXPECT_NE(failed[2], 0);
+    EXPECT_EQ(failed[3], 0);
+  }
+}
+
+TYPED_TEST(Eigh, BothSolversAgree) {
+  const std::vector<std::int64_t> sides = {33, 70};
+  this->backend->reserve({}, Type::float64, 70);
+  SquareBatch<TypeParam> a(sides), b(sides);
+  for (std::size_t m = 0; m < sides.size(); ++m)
+    for (auto* batch : {&a, &b}) fill_wishart<TypeParam>(sides[m], 90, m + 1, batch->matrix(m));
+  std::int32_t failed[2];
+  this->backend->eigh(a.squares(), Eigensolver::divide_and_conquer, failed);
+  this->backend->eigh(b.squares(), Eigensolver::jacobi, failed);
+
+  for (std::size_t m = 0; m < sides.size(); ++m) {
+    // Weyl: each computed value is within the backward error of the true one.
+    const double largest = static_cast<double>(a.values(m).back());
+    const double allowed = 8 * static_cast<double>(sides[m]) * epsilon_of<TypeParam> * largest;
+    for (std::size_t i = 0; i < a.values(m).size(); ++i)
+      EXPECT_NEAR(a.values(m)[i], b.values(m)[i], allowed);
+  }
+}
+
+}  // namespace
+}  // namespace shampoo::test
