@@ -11,7 +11,8 @@ struct CpuOptions {
   /// Workers, the calling thread included; 0: one for each processor of the affinity mask.
   int threads = 0;
   /// Whether BLAS may be set up once for the whole process: one thread per call, and kernels that
-  /// fit the processor where the library chose older ones. description() reports what was done.
+  /// fit the processor where the library, or OPENBLAS_CORETYPE, chose older ones. description()
+  /// reports what was done.
   bool set_up_blas = true;
 };
 

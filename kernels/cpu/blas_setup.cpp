@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -92,15 +94,18 @@ Change& change() {
 void repair_core(const OpenBlas& library) {
   constexpr const char* variable = "OPENBLAS_CORETYPE";
   if (!library.core_name || !library.initialise || !library.quit) return;
-  if (std::getenv(variable) != nullptr) return;
-
   const std::string core = library.core_name();
   const char* const better = better_core(core);
   if (better == nullptr) return;
+  const char* const set = std::getenv(variable);
+  const std::optional<std::string> before = set ? std::optional<std::string>(set) : std::nullopt;
   setenv(variable, better, 1);
   library.quit();
   library.initialise();
-  unsetenv(variable);
+  if (before)
+    setenv(variable, before->c_str(), 1);
+  else
+    unsetenv(variable);
   if (library.core_name() != core) change().from = core;
 }
 
