@@ -19,8 +19,8 @@ constexpr std::int64_t root_products = 25;
 /// Passes over an element in a step, in the time of multiplications.
 constexpr std::int64_t elementwise_products = 30;
 
-/// No memory holds the factor of a longer side, and costs of shorter ones fit 64 bits.
-constexpr std::int64_t longest_side = std::int64_t{1} << 18;
+/// Eigensolvers count their workspace of 2 n^2 numbers in 32 bits.
+constexpr std::int64_t longest_side = 32'000;
 
 }  // namespace
 

@@ -159,6 +159,22 @@ TEST_F(BadInput, ParametersAreNamed) {
                  {"tensor2", "gradient.strides"});
 }
 
+TEST_F(BadInput, ASideTooLongForAFactorIsNamed) {
+  std::vector<float> value(40'000);
+  ParameterGroup group;
+  group.parameters.push_back({.name = "bias", .shape = {40'000}, .value = value.data()});
+  group.recipe.blocking.size = grouping::never_cut;
+  try {
+    const Optimizer optimizer(*backend, *ranks, {group});
+    FAIL() << "a factor of 40000 x 40000 was accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("bias"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("blocking.size"), std::string::npos) << error.what();
+  }
+  group.recipe = recipes::adamw();
+  EXPECT_TRUE(Optimizer(*backend, *ranks, {group}).step().applied());
+}
+
 TEST_F(BadInput, OverlappingMemoryIsNamed) {
   using Group = ParameterGroup;
   expect_refused([](Group& g) { g.parameters[1].value = g.parameters[0].value; },
