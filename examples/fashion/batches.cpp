@@ -26,8 +26,8 @@ void Batches::advance() {
   const int first = (handed_out_ - 1) % per_epoch() * size_;
   const std::span pixels(source_.pixels);
   for (int i = 0; i < size_; ++i) {
-    const int image = order_[first + i];
-    normalisation_.apply(pixels.subspan(std::size_t{1} * image * image_size, image_size),
+    const std::int64_t image = order_[first + i];
+    normalisation_.apply(pixels.subspan(image * image_size, image_size),
                          images_.data() + i * image_size);
     labels_[i] = source_.labels[image];
   }

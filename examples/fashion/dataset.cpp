@@ -52,7 +52,7 @@ Dataset read_dataset(const std::filesystem::path& folder) {
 Normalisation::Normalisation(const LabelledImages& images) {
   std::array<double, 256> count{};
   for (const std::uint8_t pixel : images.pixels) ++count[pixel];
-  const double total = static_cast<double>(images.pixels.size());
+  const auto total = static_cast<double>(images.pixels.size());
   double variance = 0;
   for (int shade = 0; shade < 256; ++shade) mean_ += count[shade] * (shade / 255.0) / total;
   for (int shade = 0; shade < 256; ++shade)

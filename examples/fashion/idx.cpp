@@ -49,7 +49,7 @@ std::int64_t big_endian(const std::uint8_t* bytes) {
 IdxArray read_idx(const std::filesystem::path& file, int order) {
   Reader reader(file);
   // Two zero bytes, the type (8: unsigned bytes), the number of dimensions, then every size.
-  std::vector<std::uint8_t> header(4 + 4 * order);
+  std::vector<std::uint8_t> header(4 + std::int64_t{4} * order);
   if (reader.read(header.data(), static_cast<int>(header.size())) < static_cast<int>(header.size()))
     reader.fail("ends within its header");
   if (header[0] != 0 || header[1] != 0 || header[2] != 8 || header[3] != order)
@@ -58,7 +58,7 @@ IdxArray read_idx(const std::filesystem::path& file, int order) {
 
   IdxArray array;
   std::int64_t promised = 1;
-  for (int i = 0; i < order; ++i) {
+  for (std::int64_t i = 0; i < order; ++i) {
     array.sizes.push_back(big_endian(header.data() + 4 + 4 * i));
     if (array.sizes.back() == 0) reader.fail("holds nothing");
     if (promised > (std::int64_t{1} << 40) / array.sizes.back()) reader.fail("is too large");

@@ -45,7 +45,7 @@ Score Network<Scalar>::forward_backward(std::span<const Scalar> images,
   const Scalar scale = Scalar{1} / static_cast<Scalar>(labels.size());
   std::span<const Scalar> parts[slice_count];
   for (int s = 0; s < slice_count; ++s) parts[s] = slices_[s].gradient();
-  for (int i = 0; i < parameter_count; ++i) {
+  for (std::int64_t i = 0; i < parameter_count; ++i) {
     Scalar sum = 0;
     for (const std::span<const Scalar> part : parts) sum += part[i];
     gradient_[i] = scale * sum;
@@ -62,7 +62,7 @@ Score Network<Scalar>::evaluate(std::span<const Scalar> images,
 template <typename Scalar>
 Score Network<Scalar>::run(Pass pass, std::span<const Scalar> images,
                            std::span<const std::uint8_t> labels) {
-  const int count = static_cast<int>(labels.size());
+  const auto count = static_cast<std::int64_t>(labels.size());
   if (count < 1 || count > largest_batch_)
     throw std::invalid_argument("network: a batch must hold from 1 to " +
                                 std::to_string(largest_batch_) + " images, got " +
@@ -70,8 +70,8 @@ Score Network<Scalar>::run(Pass pass, std::span<const Scalar> images,
   if (images.size() != labels.size() * image_size)
     throw std::invalid_argument("network: there must be 784 pixels for every label");
   workers_.run(slice_count, [&](int s) {
-    const int first = count * s / slice_count;
-    const int size = count * (s + 1) / slice_count - first;
+    const std::int64_t first = count * s / slice_count;
+    const std::int64_t size = count * (s + 1) / slice_count - first;
     const auto part = images.subspan(first * image_size, size * image_size);
     scores_[s] = slices_[s].forward(part, labels.subspan(first, size), values_.data());
     if (pass == Pass::both) slices_[s].backward(part, values_.data());

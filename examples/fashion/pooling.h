@@ -9,18 +9,18 @@ namespace fashion {
 /// ReLU, then the largest of each 2 x 2 square, on square maps with the channels of a pixel side
 /// by side.
 struct Pooling {
-  int side;  ///< pixels along each side, even
-  int channels;
+  std::int64_t side;  ///< pixels along each side, even
+  std::int64_t channels;
 
-  constexpr int pooled_side() const { return side / 2; }
-  constexpr int pooled_size() const { return pooled_side() * pooled_side() * channels; }
+  constexpr std::int64_t pooled_side() const { return side / 2; }
+  constexpr std::int64_t pooled_size() const { return pooled_side() * pooled_side() * channels; }
 };
 
 /// Maps inside a larger array: pixel (y, x) starts at data + y * pitch + x * channels.
 template <typename Scalar>
 struct Maps {
   Scalar* data;
-  int pitch;
+  std::int64_t pitch;
 };
 
 /// The winner of a square in which no pixel is positive.
@@ -29,12 +29,12 @@ inline constexpr std::int32_t no_winner = 4;
 /// pooled <- max(0, largest of each square); winner tells which of its four pixels that is.
 template <typename Scalar>
 void pool(Pooling p, const Scalar* maps, Maps<Scalar> pooled, std::int32_t* winner) {
-  const int below = p.side * p.channels;
-  for (int y = 0; y < p.pooled_side(); ++y)
-    for (int x = 0; x < p.pooled_side(); ++x, winner += p.channels) {
+  const std::int64_t below = p.side * p.channels;
+  for (std::int64_t y = 0; y < p.pooled_side(); ++y)
+    for (std::int64_t x = 0; x < p.pooled_side(); ++x, winner += p.channels) {
       const Scalar* square = maps + 2 * y * below + 2 * x * p.channels;
       Scalar* to = pooled.data + y * pooled.pitch + x * p.channels;
-      for (int k = 0; k < p.channels; ++k) {
+      for (std::int64_t k = 0; k < p.channels; ++k) {
         const Scalar a = square[k], b = square[k + p.channels];
         const Scalar c = square[k + below], d = square[k + below + p.channels];
         const Scalar largest = std::max({Scalar{0}, a, b, c, d});
@@ -53,19 +53,19 @@ void pool(Pooling p, const Scalar* maps, Maps<Scalar> pooled, std::int32_t* winn
 template <typename Scalar>
 void unpool(Pooling p, Maps<const Scalar> pooled_gradient, const std::int32_t* winner,
             Scalar* maps_gradient, Scalar* channel_sum) {
-  const int below = p.side * p.channels;
-  for (int y = 0; y < p.pooled_side(); ++y)
-    for (int x = 0; x < p.pooled_side(); ++x, winner += p.channels) {
+  const std::int64_t below = p.side * p.channels;
+  for (std::int64_t y = 0; y < p.pooled_side(); ++y)
+    for (std::int64_t x = 0; x < p.pooled_side(); ++x, winner += p.channels) {
       const Scalar* from = pooled_gradient.data + y * pooled_gradient.pitch + x * p.channels;
       Scalar* square = maps_gradient + 2 * y * below + 2 * x * p.channels;
       for (int i = 0; i < 4; ++i) {
         Scalar* to = square + (i / 2) * below + (i % 2) * p.channels;
-        for (int k = 0; k < p.channels; ++k) {
+        for (std::int64_t k = 0; k < p.channels; ++k) {
           const Scalar gradient = from[k];
           to[k] = winner[k] == i ? gradient : Scalar{0};
         }
       }
-      for (int k = 0; k < p.channels; ++k) {
+      for (std::int64_t k = 0; k < p.channels; ++k) {
         const Scalar gradient = from[k];
         channel_sum[k] += winner[k] == no_winner ? Scalar{0} : gradient;
       }

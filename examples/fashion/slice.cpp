@@ -10,7 +10,7 @@ namespace {
 /// The inside of a padded image, without its border.
 template <typename Scalar>
 Maps<Scalar> inside(Convolution c, Scalar* padded) {
-  const int pitch = c.padded_side() * c.in;
+  const std::int64_t pitch = c.padded_side() * c.in;
   return {padded + Convolution::border * (pitch + c.in), pitch};
 }
 
@@ -35,8 +35,8 @@ Slice<Scalar>::Slice(int capacity)
 template <typename Scalar>
 Score Slice<Scalar>::forward(std::span<const Scalar> images, std::span<const std::uint8_t> labels,
                              const Scalar* parameters) {
-  const int count = static_cast<int>(labels.size());
-  for (int i = 0; i < count; ++i)
+  const auto count = static_cast<std::int64_t>(labels.size());
+  for (std::int64_t i = 0; i < count; ++i)
     forward_convolutions(i, images.data() + i * image_size, parameters);
   apply(fc1, count, features_.data(), parameters + fc1_weight, parameters + fc1_bias,
         hidden_.data());
@@ -44,7 +44,7 @@ Score Slice<Scalar>::forward(std::span<const Scalar> images, std::span<const std
   apply(fc2, count, hidden_.data(), parameters + fc2_weight, parameters + fc2_bias, logits_.data());
 
   Score score;
-  for (int i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     Scalar* logits = logits_.data() + i * classes;
     score.correct += std::max_element(logits, logits + classes) - logits == labels[i];
     score.loss += cross_entropy(classes, labels[i], logits);
@@ -54,7 +54,7 @@ Score Slice<Scalar>::forward(std::span<const Scalar> images, std::span<const std
 
 template <typename Scalar>
 void Slice<Scalar>::backward(std::span<const Scalar> images, const Scalar* parameters) {
-  const int count = static_cast<int>(images.size()) / image_size;
+  const std::int64_t count = static_cast<std::int64_t>(images.size()) / image_size;
   std::fill_n(gradient_.data(), fc1_weight, Scalar{0});  // the convolutions add theirs up
   Scalar* gradient = gradient_.data();
   differentiate(fc2, count, logits_.data(), hidden_.data(), parameters + fc2_weight,
@@ -62,12 +62,12 @@ void Slice<Scalar>::backward(std::span<const Scalar> images, const Scalar* param
   differentiate_rectified(count * fc1.out, hidden_.data(), hidden_gradient_.data());
   differentiate(fc1, count, hidden_gradient_.data(), features_.data(), parameters + fc1_weight,
                 gradient + fc1_weight, gradient + fc1_bias, features_gradient_.data());
-  for (int i = 0; i < count; ++i)
+  for (std::int64_t i = 0; i < count; ++i)
     backward_convolutions(i, images.data() + i * image_size, parameters);
 }
 
 template <typename Scalar>
-void Slice<Scalar>::forward_convolutions(int image, const Scalar* pixels,
+void Slice<Scalar>::forward_convolutions(std::int64_t image, const Scalar* pixels,
                                          const Scalar* parameters) {
   unfold_image(pixels);
   convolve(conv1, rows_.data(), parameters + conv1_weight, parameters + conv1_bias, maps_.data());
@@ -79,7 +79,7 @@ void Slice<Scalar>::forward_convolutions(int image, const Scalar* pixels,
 }
 
 template <typename Scalar>
-void Slice<Scalar>::backward_convolutions(int image, const Scalar* pixels,
+void Slice<Scalar>::backward_convolutions(std::int64_t image, const Scalar* pixels,
                                           const Scalar* parameters) {
   const Scalar* features_gradient = features_gradient_.data() + image * fc1.in;
   unpool(pool2, {features_gradient, pool2.pooled_side() * pool2.channels}, winner2(image),
@@ -99,7 +99,7 @@ void Slice<Scalar>::backward_convolutions(int image, const Scalar* pixels,
 template <typename Scalar>
 void Slice<Scalar>::unfold_image(const Scalar* pixels) {
   const Maps<Scalar> to = inside(conv1, padded_image_.data());
-  for (int y = 0; y < image_side; ++y)
+  for (std::int64_t y = 0; y < image_side; ++y)
     std::copy_n(pixels + y * image_side, image_side, to.data + y * to.pitch);
   unfold(conv1, padded_image_.data(), rows_.data());
 }

@@ -34,13 +34,17 @@ class Slice {
   std::span<const Scalar> gradient() const { return gradient_; }
 
  private:
-  void forward_convolutions(int image, const Scalar* pixels, const Scalar* parameters);
-  void backward_convolutions(int image, const Scalar* pixels, const Scalar* parameters);
+  void forward_convolutions(std::int64_t image, const Scalar* pixels, const Scalar* parameters);
+  void backward_convolutions(std::int64_t image, const Scalar* pixels, const Scalar* parameters);
   void unfold_image(const Scalar* pixels);
-  Scalar* padded(int image) { return padded_.data() + image * conv2.padded_size(); }
-  Scalar* features(int image) { return features_.data() + image * fc1.in; }
-  std::int32_t* winner1(int image) { return winner1_.data() + image * pool1.pooled_size(); }
-  std::int32_t* winner2(int image) { return winner2_.data() + image * pool2.pooled_size(); }
+  Scalar* padded(std::int64_t image) { return padded_.data() + image * conv2.padded_size(); }
+  Scalar* features(std::int64_t image) { return features_.data() + image * fc1.in; }
+  std::int32_t* winner1(std::int64_t image) {
+    return winner1_.data() + image * pool1.pooled_size();
+  }
+  std::int32_t* winner2(std::int64_t image) {
+    return winner2_.data() + image * pool2.pooled_size();
+  }
 
   // Kept from forward to backward, for every image.
   std::vector<Scalar> padded_, features_, hidden_, logits_;

@@ -8,7 +8,7 @@ namespace fashion {
 
 namespace {
 
-constexpr int label_width = 20, cell_width = 12;
+constexpr std::size_t label_width = 20, cell_width = 12;
 
 std::string cell(const char* format, double value) {
   char text[64];
@@ -16,8 +16,8 @@ std::string cell(const char* format, double value) {
   return text;
 }
 
-std::string padded(std::string text, int width) {
-  return text.insert(0, std::max(0, width - static_cast<int>(text.size())), ' ');
+std::string padded(std::string text, std::size_t width) {
+  return text.insert(0, width - std::min(width, text.size()), ' ');
 }
 
 std::string label(std::string text) {
