@@ -81,8 +81,9 @@ struct Spectrum {
   double cut_absolute = 0;
   const double* epsilons = nullptr;   ///< [backend] per matrix
   const double* exponents = nullptr;  ///< [backend] per matrix: L <- L^-exponent
-  double* raised =
-      nullptr;  ///< [backend] out, per matrix: eigenvalues that a shift or floor raised
+  /// [backend] out, per matrix: eigenvalues that a shift or floor raised by more than 4 machine
+  /// epsilons of themselves; what a rule adds to every matrix does not count. May be null.
+  double* raised = nullptr;
 };
 
 enum class Eigensolver : std::uint8_t { divide_and_conquer, jacobi };
@@ -162,7 +163,8 @@ class Backend {
                     std::span<const Squares> a) = 0;
 
   /// A <- its eigenvectors, row j of memory is the one of value j; values ascending.
-  /// `failed` gets 0, or the library's code, per matrix.
+  /// `failed` gets, per matrix, 0, the library's code, or non_finite_root for an A that is not
+  /// finite; what A then holds is not specified.
   virtual void eigh(std::span<const Squares> a, Eigensolver solver, std::int32_t* failed) = 0;
 
   /// values <- eigenvalues of the root.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/blas_setup.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -13,6 +11,8 @@
 #include <vector>
 
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/blas_small_products.h"
+#include "kernels/cpu/blas_symbols.h"
 
 namespace shampoo::kernels {
 
@@ -31,7 +31,7 @@ struct OpenBlas {
 
 template <typename Function>
 void find(Function*& function, const char* name) {
-  function = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  function = blas_symbol<Function*>(name);
 }
 
 OpenBlas open_blas() {
@@ -115,6 +115,7 @@ void set_up_blas() {
   std::call_once(change().once, [] {
     const OpenBlas library = open_blas();
     repair_core(library);
+    keep_small_products_from_allocating();
     if (library.set_threads) library.set_threads(1);
   });
 }

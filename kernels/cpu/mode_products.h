@@ -29,7 +29,7 @@ inline std::int64_t elements_of(std::span<const std::int64_t> extent) {
 }
 
 /// Sides up to these go through products of dense matrices, for which OpenBLAS has kernels without
-/// packing; longer ones through products that know about symmetry.
+/// packing; longer ones through products that know about symmetry, on pair arrays in place.
 constexpr std::int64_t longest_dense_factor = 48;
 constexpr std::int64_t longest_dense_root = 64;
 

@@ -19,7 +19,8 @@ void mirror(const Real* pair, std::int64_t side, Real* dense) {
   }
 }
 
-/// The root X of one dimension as BLAS reads it, and its products.
+/// The root X of one dimension as BLAS reads it, and its products. With one operand transposed,
+/// which makes no difference to X, OpenBLAS's products without packing allocate nothing.
 template <typename Real>
 class Root {
  public:
@@ -32,7 +33,7 @@ class Root {
   /// Y <- X S, with S side x n; BLAS sees Y^T = S^T X.
   void from_left(int n, const Real* s, Real* y) const {
     if (is_dense_)
-      blas::gemm('N', 'N', n, side_, side_, Real(1), s, n, data_, side_, Real(0), y, n);
+      blas::gemm('N', 'T', n, side_, side_, Real(1), s, n, data_, side_, Real(0), y, n);
     else
       blas::symm('R', 'L', n, side_, data_, side_ + 1, s, n, y, n);
   }
@@ -40,7 +41,7 @@ class Root {
   /// Y <- S X, with S m x side; BLAS sees Y^T = X S^T.
   void from_right(int m, const Real* s, Real* y) const {
     if (is_dense_)
-      blas::gemm('N', 'N', side_, m, side_, Real(1), data_, side_, s, side_, Real(0), y, side_);
+      blas::gemm('T', 'N', side_, m, side_, Real(1), data_, side_, s, side_, Real(0), y, side_);
     else
       blas::symm('L', 'L', side_, m, data_, side_ + 1, s, side_, y, side_);
   }

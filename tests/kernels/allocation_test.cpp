@@ -53,5 +53,32 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
   }
 }
 
+template <typename Real>
+Allocations of_small_products(Backend& backend, std::int64_t side) {
+  Table t({{.shape = {side, side / 2 + 1}, .coefficients = {.l2 = 0.1}}}, type_of<Real>);
+  SquareBatch<Real> a({side}), b({side});
+  fill_wishart<Real>(side, side, 1, a.matrix(0));
+  const std::vector<kernels::Selection> selected = t.selected();
+  std::int32_t failed = 0;
+  backend.reserve(t.stacks, type_of<Real>, side);
+
+  const AllocationCounter counter;
+  backend.accumulate_factors(t.phase(), t.stacks, selected, nullptr);
+  backend.precondition(t.phase(), t.stacks, selected, t.direction.data(), t.direction_norms.data());
+  backend.multiply(a.squares(), a.squares(), b.squares(), nullptr);
+  backend.eigh(a.squares(), Eigensolver::divide_and_conquer, &failed);
+  backend.assemble(a.squares(), b.squares());
+  return counter.count();
+}
+
+TEST(AfterReserve, SmallProductsAndDecompositionsOfAnySideDoNotAllocate) {
+  if (!AllocationCounter::sees_everything()) GTEST_SKIP() << "a sanitizer hides allocations";
+  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  for (std::int64_t side = 1; side <= 134; ++side) {
+    EXPECT_EQ(of_small_products<float>(*backend, side).total(), 0) << side;
+    EXPECT_EQ(of_small_products<double>(*backend, side).total(), 0) << side;
+  }
+}
+
 }  // namespace
 }  // namespace shampoo::test

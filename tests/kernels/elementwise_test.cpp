@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "kernels/cpu_backend.h"
+#include "tests/kernels/mixes.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
 
@@ -20,42 +20,13 @@ using kernels::Coefficients;
 using kernels::Graft;
 using kernels::Mode;
 
-constexpr Type all_types[] = {Type::float64, Type::float32, Type::bfloat16, Type::float16};
-constexpr Layout all_layouts[] = {Layout::packed, Layout::padded, Layout::spread,
-                                  Layout::transposed, Layout::shifted};
-constexpr Mode all_modes[] = {Mode::grafted, Mode::plain, Mode::graft_only, Mode::absent,
-                              Mode::preconditioned};
-
-Coefficients some_coefficients(std::size_t i) {
-  return {.l2 = i % 3 == 0 ? 0.0 : 0.3,
-          .first_weight = i % 4 == 1   ? 1.0
-                          : i % 4 == 2 ? 0.7
-                                       : 0.1,
-          .filter_weight = i % 2 == 0 ? 0.1 : 0.6,
-          .filter_scale = 1.7,
-          .graft_keep = 0.9,
-          .graft_add = 0.1,
-          .graft_scale = 1.3,
-          .graft_epsilon = 1e-3,
-          .decay = i % 2 == 0 ? 0.0 : 0.2,
-          .momentum = 0.8,
-          .damp = 0.75,
-          .step = -0.01};
-}
-
-/// All pairs of value and gradient types, with layouts, modes and awkward shapes in turn.
-std::vector<TensorCase> all_mixes() {
-  const std::vector<std::vector<std::int64_t>> shapes = {
-      {}, {1}, {1031}, {7, 1}, {1, 13}, {37, 41}, {3, 5, 7}, {2, 3, 4, 5}, {513}, {17, 600}};
-  std::vector<TensorCase> cases;
-  std::size_t i = 0;
-  for (const Type value : all_types)
-    for (const Type gradient : all_types)
-      for (int repeat = 0; repeat < 3; ++repeat, ++i)
-        cases.push_back({shapes[i % shapes.size()], value, gradient, all_layouts[i % 5],
-                         all_types[i % 4], i % 7 == 0, all_modes[(i / 2) % 5], some_coefficients(i),
-                         i + 1});
-  return cases;
+/// Pieces of a table for apply() count from the start of their block's part of the segment.
+void count_from_blocks(Table& t) {
+  for (kernels::Block& block : t.blocks) {
+    for (std::int32_t k = 0; k < block.piece_count; ++k)
+      t.pieces[static_cast<std::size_t>(block.first_piece + k)].flat -= block.flat;
+    block.flat = 0;
+  }
 }
 
 template <typename Real>
@@ -208,16 +179,13 @@ TYPED_TEST(Elementwise, ApplyAddsOrAssignsInTheWiderType) {
   Table& now = this->after;
   Numbers numbers(77);
   for (std::size_t b = 0; b < now.blocks.size(); ++b) {
-    kernels::Block& block = now.blocks[b];
+    const kernels::Block& block = now.blocks[b];
     for (std::int64_t i = 0; i < block.elements; ++i)
       write(
           now.segment.data() + block.segment + static_cast<std::size_t>(i) * size_of(block.shipped),
           block.shipped, rounded(numbers.next(), block.shipped));
-    // Pieces of a table for this kernel count from the start of their block's part.
-    for (std::int32_t k = 0; k < block.piece_count; ++k)
-      now.pieces[static_cast<std::size_t>(block.first_piece + k)].flat -= block.flat;
-    block.flat = 0;
   }
+  count_from_blocks(now);
   this->backend->apply(now.elements(), now.modes.data(), now.segment.data(), &now.proceed);
 
   for (std::size_t b = 0; b < now.blocks.size(); ++b) {
@@ -248,62 +216,6 @@ TYPED_TEST(Elementwise, ReadValuesFillsTheMasters) {
     for (std::int64_t i = 0; t.blocks[b].master >= 0 && i < t.blocks[b].elements; ++i)
       ASSERT_EQ(read(t.masters.data() + 4 * (t.blocks[b].master + i), Type::float32),
                 t.value(b, i));
-}
-
-TYPED_TEST(Elementwise, ScanSumsTheSquaresOfPresentGradients) {
-  Table& t = this->after;
-  const double scale = 0.5;  // exact
-  kernels::Verdict verdict;
-  this->backend->scan(t.elements(), &scale, true, &verdict);
-
-  double norm = 0, count = 0;
-  for (std::size_t b = 0; b < t.blocks.size(); ++b) {
-    if (t.modes[b] == Mode::absent) continue;
-    for (std::int64_t i = 0; i < t.blocks[b].elements; ++i, ++count) {
-      const double g = 0.5 * static_cast<double>(static_cast<TypeParam>(t.gradient(b, i)));
-      norm += g * g;
-    }
-  }
-  EXPECT_NEAR(verdict.squared_norm, norm, norm * count * 0x1p-53);
-  EXPECT_EQ(verdict.proceed, 1);
-  EXPECT_EQ(verdict.first_bad, -1);
-}
-
-TYPED_TEST(Elementwise, ScanFindsTheFirstBadTensorWhereverTheElementLies) {
-  constexpr double bad[] = {std::numeric_limits<double>::infinity(),
-                            -std::numeric_limits<double>::infinity(),
-                            std::numeric_limits<double>::quiet_NaN()};
-  std::size_t tries = 0;
-  for (std::size_t t = 0; t < this->after.cases.size(); ++t) {
-    HostTensor& gradient = this->after.gradients[t];
-    if (this->after.cases[t].mode == Mode::absent) continue;
-    std::int64_t count = 1;
-    for (const std::int64_t n : gradient.shape) count *= n;
-    const std::int64_t place = static_cast<std::int64_t>(tries * 37) % count;
-    const double old = gradient.read(place);
-    gradient.write(place, bad[tries++ % 3]);
-    const double scale = 1;
-    for (const bool refuses : {true, false}) {
-      kernels::Verdict verdict;
-      this->backend->scan(this->after.elements(), &scale, refuses, &verdict);
-      EXPECT_EQ(verdict.first_bad, static_cast<std::int32_t>(t));
-      EXPECT_EQ(verdict.proceed, refuses ? 0 : 1);
-    }
-    gradient.write(place, old);
-  }
-  EXPECT_GT(tries, 10u);
-}
-
-TYPED_TEST(Elementwise, ScanTakesLargeFiniteGradientsAsTheyAre) {
-  // Squares overflow in float64 arithmetic: the norm is infinite, the gradient is not.
-  Table t({{.shape = {33}, .value = Type::float64, .gradient = this->real}}, this->real);
-  t.gradients[0].write(7, std::numeric_limits<TypeParam>::max());
-  const double scale = 1;
-  kernels::Verdict verdict;
-  this->backend->scan(t.elements(), &scale, true, &verdict);
-
-  EXPECT_EQ(verdict.proceed, 1);
-  EXPECT_EQ(verdict.first_bad, -1);
 }
 
 TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
@@ -338,6 +250,7 @@ TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
 
 TYPED_TEST(Elementwise, NothingOutsideATensorIsTouched) {
   Table& t = this->after;
+  count_from_blocks(t);
   this->backend->apply(t.elements(), t.modes.data(), t.segment.data(), &t.proceed);
 
   for (std::size_t i = 0; i < t.values.size(); ++i) {
@@ -352,53 +265,6 @@ TYPED_TEST(Elementwise, NothingOutsideATensorIsTouched) {
         now[at + byte] = old[at + byte] = std::byte{0};
     }
     EXPECT_EQ(now, old);
-  }
-}
-
-TEST(Rounding, To16BitsHappensOnceAndToEven) {
-  // Ties, neighbours of ties, least numbers and overflow, from both arithmetic types.
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
-  for (const Type shipped : {Type::bfloat16, Type::float16}) {
-    std::vector<double> inputs;
-    const int bits = format_of(shipped).bits;
-    for (const double near : {0x1p-14, 0x1p-20, 0.75, 1.0, 3.0, 40000.0, 65504.0}) {
-      const double place = std::ldexp(1.0, std::ilogb(near) - bits + 1);
-      for (const double part : {0.0, 0.25, 0.5, 0.75, 1.5, 0.5 + 0x1p-40, 0.5 - 0x1p-40})
-        for (const double sign : {1.0, -1.0}) inputs.push_back(sign * (near + part * place));
-    }
-    inputs.insert(inputs.end(), {0.0, 65519.99, 65520.0, 1e30, 0x1p-25, 0x1.8p-25, 0x1p-26});
-    Table t({{.shape = {static_cast<std::int64_t>(inputs.size())},
-              .shipped = shipped,
-              .mode = Mode::plain,
-              .coefficients = {.step = 1}}},
-            Type::float64);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      write(t.direction.data() + 8 * i, Type::float64, inputs[i]);
-    backend->update(t.phase(), {.direction = t.direction.data(), .segment = t.segment.data()});
-
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      EXPECT_EQ(read(t.segment.data() + 2 * i, shipped), rounded(inputs[i], shipped))
-          << name_of(shipped) << " " << inputs[i];
-  }
-}
-
-TEST(Rounding, EveryFloat16AndBfloat16IsReadExactly) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
-  for (const Type type : {Type::bfloat16, Type::float16}) {
-    Table t({{.shape = {256, 256}, .value = type}}, Type::float32);
-    for (std::uint32_t bits = 0; bits < 65536; ++bits) {
-      const auto stored = static_cast<std::uint16_t>(bits);
-      std::memcpy(static_cast<std::byte*>(t.values[0].base()) + 2 * bits, &stored, 2);
-    }
-    backend->read_values(t.elements(), t.masters.data());
-
-    for (std::int64_t i = 0; i < 65536; ++i) {
-      const double x = t.value(0, i), master = read(t.masters.data() + 4 * i, Type::float32);
-      if (std::isnan(x))
-        EXPECT_TRUE(std::isnan(master));
-      else
-        EXPECT_EQ(master, x);
-    }
   }
 }
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <dlfcn.h>
+
+namespace shampoo::kernels {
+
+/// A symbol of the BLAS in this process beyond BLAS itself, or null.
+template <typename Pointer>
+Pointer blas_symbol(const char* name) {
+  return reinterpret_cast<Pointer>(dlsym(RTLD_DEFAULT, name));
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "kernels/cpu_backend.h"
+#include "tests/kernels/mixes.h"
+#include "tests/kernels/numbers.h"
+#include "tests/kernels/table.h"
+
+namespace shampoo::test {
+namespace {
+
+template <typename Real>
+class Scan : public ::testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  Table table{all_mixes(), type_of<Real>, {.block_side = 400, .piece_elements = 1000}};
+};
+
+using Reals = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Scan, Reals);
+
+TYPED_TEST(Scan, SumsTheSquaresOfPresentGradients) {
+  Table& t = this->table;
+  const double scale = 0.5;  // exact
+  kernels::Verdict verdict;
+  this->backend->scan(t.elements(), &scale, true, &verdict);
+
+  double norm = 0, count = 0;
+  for (std::size_t b = 0; b < t.blocks.size(); ++b) {
+    if (t.modes[b] == kernels::Mode::absent) continue;
+    for (std::int64_t i = 0; i < t.blocks[b].elements; ++i, ++count) {
+      const double g = 0.5 * static_cast<double>(static_cast<TypeParam>(t.gradient(b, i)));
+      norm += g * g;
+    }
+  }
+  EXPECT_NEAR(verdict.squared_norm, norm, norm * count * 0x1p-53);
+  EXPECT_EQ(verdict.proceed, 1);
+  EXPECT_EQ(verdict.first_bad, -1);
+}
+
+TYPED_TEST(Scan, FindsTheFirstBadTensorWhereverTheElementLies) {
+  constexpr double bad[] = {std::numeric_limits<double>::infinity(),
+                            -std::numeric_limits<double>::infinity(),
+                            std::numeric_limits<double>::quiet_NaN()};
+  std::size_t tries = 0;
+  for (std::size_t t = 0; t < this->table.cases.size(); ++t) {
+    HostTensor& gradient = this->table.gradients[t];
+    if (this->table.cases[t].mode == kernels::Mode::absent) continue;
+    std::int64_t count = 1;
+    for (const std::int64_t n : gradient.shape) count *= n;
+    const std::int64_t place = static_cast<std::int64_t>(tries * 37) % count;
+    const double old = gradient.read(place);
+    gradient.write(place, bad[tries++ % 3]);
+    const double scale = 1;
+    for (const bool refuses : {true, false}) {
+      kernels::Verdict verdict;
+      this->backend->scan(this->table.elements(), &scale, refuses, &verdict);
+      EXPECT_EQ(verdict.first_bad, static_cast<std::int32_t>(t));
+      EXPECT_EQ(verdict.proceed, refuses ? 0 : 1);
+    }
+    gradient.write(place, old);
+  }
+  EXPECT_GT(tries, 10u);
+}
+
+TYPED_TEST(Scan, TakesLargeFiniteGradientsAsTheyAre) {
+  // Squares overflow in float64 arithmetic: the norm is infinite, the gradient is not.
+  Table t({{.shape = {33}, .value = Type::float64, .gradient = type_of<TypeParam>}},
+          type_of<TypeParam>);
+  t.gradients[0].write(7, std::numeric_limits<TypeParam>::max());
+  const double scale = 1;
+  kernels::Verdict verdict;
+  this->backend->scan(t.elements(), &scale, true, &verdict);
+
+  EXPECT_EQ(verdict.proceed, 1);
+  EXPECT_EQ(verdict.first_bad, -1);
+}
+
+}  // namespace
+}  // namespace shampoo::test
