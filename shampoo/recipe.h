@@ -85,8 +85,9 @@ struct Refresh {
 /// How tensors are cut into blocks.
 struct Blocking {
   std::int64_t size = 1024;  ///< longest side, >= 1; grouping::never_cut
-  int target_order =
-      1;  ///< small dimensions are merged down to this order, >= 1; grouping::any_order
+  /// Small dimensions are merged down to this order, >= 1; grouping::any_order. With 1, a matrix of
+  /// up to `size` elements becomes a vector, whose one factor has as many rows as it has elements.
+  int target_order = 2;
   bool operator==(const Blocking&) const = default;
 };
 

@@ -17,6 +17,7 @@ Recipe reference() {
   recipe.preconditioner = RootInverse{.solver = Eigen{}};
   recipe.grafting = std::nullopt;
   recipe.refresh = {.every = 1, .first = 1};
+  recipe.blocking = {.size = 1024, .target_order = 1};
   return recipe;
 }
 

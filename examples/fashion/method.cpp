@@ -10,7 +10,7 @@ constexpr double last_layer_factor = 3;
 shampoo::Recipe recipe(Method method, const Preconditioning& preconditioning) {
   if (method == Method::adamw) return shampoo::recipes::adamw();
   return {.refresh = {.every = preconditioning.refresh, .first = preconditioning.refresh},
-          .blocking = {.size = preconditioning.block}};
+          .blocking = {.size = preconditioning.block, .target_order = 1}};
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ class Tensors {
   std::vector<ParameterGroup> groups(const Model& model, const Options& options) {
     Recipe recipe{.preconditioner = RootInverse{.solver = Eigen{}}, .grafting = Adam{}};
     recipe.refresh = {.every = options.frequency, .first = options.frequency};
-    recipe.blocking = {.size = options.block};
+    recipe.blocking = {.size = options.block, .target_order = 1};
     std::vector<ParameterGroup> groups(static_cast<std::size_t>(options.groups));
     for (int g = 0; g < options.groups; ++g) {
       groups[g].rates = {.learning_rate = 1e-3 * (1 + static_cast<double>(g) / options.groups),

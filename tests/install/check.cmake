@@ -8,6 +8,8 @@ function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
+cmake_path(ABSOLUTE_PATH BUILD)
+cmake_path(ABSOLUTE_PATH SCRATCH)
 set(stage "${SCRATCH}/stage")
 set(moved "${SCRATCH}/moved")
 file(REMOVE_RECURSE "${SCRATCH}")

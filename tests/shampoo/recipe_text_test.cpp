@@ -58,7 +58,7 @@ std::vector<std::function<void(Recipe&)>> changes() {
       [](Recipe& r) { r.refresh.staggered = !r.refresh.staggered; },
       [](Recipe& r) { r.blocking.size = 7; },
       [](Recipe& r) { r.blocking.size = grouping::never_cut; },
-      [](Recipe& r) { r.blocking.target_order = 2; },
+      [](Recipe& r) { r.blocking.target_order = 3; },
       [](Recipe& r) { r.blocking.target_order = grouping::any_order; },
       [](Recipe& r) { r.bias_correction = false; },
       [](Recipe& r) { r.arithmetic = Arithmetic::float64; },
