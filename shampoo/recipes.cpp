@@ -21,4 +21,8 @@ Recipe reference() {
   return recipe;
 }
 
+Rates reference_rates() {
+  return {.learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 1, .epsilon = 1e-12};
+}
+
 }  // namespace shampoo::recipes

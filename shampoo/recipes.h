@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "shampoo/rates.h"
 #include "shampoo/recipe.h"
 
 /// Recipes by name.
@@ -11,7 +12,8 @@ namespace shampoo::recipes {
 Recipe adamw();
 
 /// The defaults of the reference implementation (facebookresearch/optimizers f606606): roots every
-/// step, absolute epsilon, no grafting.
+/// step, absolute epsilon, no grafting; and its rates.
 Recipe reference();
+Rates reference_rates();
 
 }  // namespace shampoo::recipes

@@ -23,6 +23,7 @@ struct OpenBlas {
   char* (*core_name)();
   void (*set_threads)(int);
   int (*threads)();
+  int (*processors)();
   void (*initialise)();
   void (*quit)();
   void* (*take_memory)(int);
@@ -39,6 +40,7 @@ OpenBlas open_blas() {
   find(found.core_name, "openblas_get_corename");
   find(found.set_threads, "openblas_set_num_threads");
   find(found.threads, "openblas_get_num_threads");
+  find(found.processors, "openblas_get_num_procs");
   find(found.initialise, "gotoblas_dynamic_init");
   find(found.quit, "gotoblas_dynamic_quit");
   find(found.take_memory, "blas_memory_alloc");
@@ -123,7 +125,9 @@ void set_up_blas() {
 void warm_up_blas(int threads) {
   const OpenBlas library = open_blas();
   if (!library.take_memory || !library.give_memory) return;
-  std::vector<void*> taken(static_cast<std::size_t>(threads));
+  // The library's own threads take memory too, whenever they come to start.
+  const int own = library.processors ? library.processors() : 0;
+  std::vector<void*> taken(static_cast<std::size_t>(threads + own));
   for (void*& memory : taken) memory = library.take_memory(0);
   for (void* memory : taken)
     if (memory != nullptr) library.give_memory(memory);
