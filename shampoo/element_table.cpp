@@ -54,6 +54,15 @@ std::int64_t TensorTable::bytes() const {
                                    gradient_types_.bytes());
 }
 
+kernels::Block shipped_block(const TrainedParameter& parameter, int row, std::int64_t segment) {
+  kernels::Block block;
+  block.tensor = row;
+  block.segment = segment;
+  block.shipped = parameter.parameter().value.type;
+  block.assigns = has_master(block.shipped);
+  return block;
+}
+
 void ElementTable::append(const TrainedParameter& parameter, const grouping::Box& box,
                           kernels::Block block, std::int64_t flat) {
   strided(parameter, parameter.merged).append(box, flat, block, pieces_);

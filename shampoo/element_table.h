@@ -28,6 +28,10 @@ class TensorTable {
   kernels::Mirror<Type> value_types_, gradient_types_;
 };
 
+/// What a table says about a block of the parameter in `row`, but for its place and shape: where
+/// its elements start in the exchange buffer, their type there, and whether they are new values.
+kernels::Block shipped_block(const TrainedParameter& parameter, int row, std::int64_t segment);
+
 /// Table of blocks and their pieces.
 class ElementTable {
  public:

@@ -57,11 +57,7 @@ void GroupOptimizer::build_tables(std::span<const TrainedParameter> parameters) 
     const TrainedParameter& parameter = parameters[owned.parameter];
     const grouping::Box& box = parameter.boxes[owned.index];
     const Type type = parameter.parameter().value.type;
-    kernels::Block block;
-    block.tensor = owned.parameter;
-    block.segment = owned.segment;
-    block.shipped = type;
-    block.assigns = has_master(type);
+    kernels::Block block = shipped_block(parameter, owned.parameter, owned.segment);
     if (has_master(type))
       block.master = std::exchange(masters, masters + grouping::numel(box.extent));
     table_.append(parameter, box, block, owned.flat);

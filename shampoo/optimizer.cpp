@@ -119,7 +119,10 @@ StepResult Optimizer::Parts::enqueue() {
 
   training->scan(inputs, options.non_finite != NonFinite::ignore, to);
   // A refresh has host steps, which must not happen in a refused step.
-  if (training->refreshes() && !read_verdict().proceed) return conclude(read_verdict());
+  if (training->refreshes()) {
+    const kernels::Verdict outcome = read_verdict();
+    if (!outcome.proceed) return conclude(outcome);
+  }
   training->enqueue(inputs, statistics);
   return conclude(read_verdict());
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shampoo/pieces.h"
+
 namespace shampoo {
 
 namespace {
@@ -105,9 +107,7 @@ SlotView State::view(int block, const Slot& slot) const {
     const std::int64_t first = slot.name == master_slot ? place.master : place.flat;
     view.data = static_cast<const char*>(flat(slot.name)) + first * size;
     view.extent = place.extent;
-    view.strides.assign(place.extent.size(), 1);
-    for (std::size_t k = place.extent.size(); k-- > 1;)
-      view.strides[k - 1] = view.strides[k] * place.extent[k];
+    view.strides = row_major_strides(place.extent);
     return view;
   }
   const std::int64_t n = place.extent[slot.dimension];

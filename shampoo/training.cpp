@@ -72,13 +72,10 @@ void Training::build_tables() {
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v)
     for (std::size_t b = 0; b < plan_.blocks[v].size(); ++b) {
       const grouping::Block& planned = plan_.blocks[v][b];
-      kernels::Block block;
-      block.tensor = row(plan_.virtual_groups[v].members[planned.member]);
-      const TrainedParameter& trained = parameters_[block.tensor];
-      block.segment = segments_.blocks[v][b];
-      block.shipped = trained.parameter().value.type;
-      block.assigns = has_master(block.shipped);
-      apply_table_.append(trained, trained.boxes[planned.piece], block, 0);
+      const int parameter = row(plan_.virtual_groups[v].members[planned.member]);
+      const TrainedParameter& trained = parameters_[parameter];
+      apply_table_.append(trained, trained.boxes[planned.piece],
+                          shipped_block(trained, parameter, segments_.blocks[v][b]), 0);
     }
   apply_table_.upload(backend_);
   apply_modes_ = kernels::Mirror<Mode>(backend_, apply_table_.blocks().size());

@@ -18,13 +18,6 @@ namespace {
 constexpr std::int64_t work_count(std::int64_t side) { return 1 + 6 * side + 2 * side * side; }
 constexpr std::int64_t integer_count(std::int64_t side) { return 3 + 5 * side; }
 
-template <typename Real>
-bool is_finite(const Real* x, std::int64_t count) {
-  bool finite = true;
-  for (std::int64_t i = 0; i < count; ++i) finite &= std::isfinite(x[i]);
-  return finite;
-}
-
 /// In scratch memory, whose alignment is the same for every matrix of every call.
 template <typename Real>
 int divide_and_conquer(std::int64_t n, Real* a, Real* values, Scratch& scratch) {

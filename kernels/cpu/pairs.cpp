@@ -25,13 +25,6 @@ void scale_by_trace(Real* a, std::int64_t n, double floor, double exponent) {
   for (std::int64_t i = 0; i < n * n; ++i) a[i] *= factor;
 }
 
-template <typename Real>
-bool is_finite(const Real* x, std::int64_t count) {
-  bool finite = true;
-  for (std::int64_t i = 0; i < count; ++i) finite &= std::isfinite(x[i]);
-  return finite;
-}
-
 /// Returns whether all elements are finite in the root's type; nothing is written if not.
 template <typename Real, typename Stored>
 bool store_matrix(const Real* x, std::int64_t n, Stored* pair) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -17,6 +18,14 @@ Real* matrix_of(const Squares& group, std::int64_t member) {
 template <typename Real>
 Real* values_of(const Squares& group, std::int64_t member) {
   return static_cast<Real*>(group.values) + member * group.side;
+}
+
+/// Whether no element is infinite or NaN.
+template <typename Real>
+bool is_finite(const Real* x, std::int64_t count) {
+  bool finite = true;
+  for (std::int64_t i = 0; i < count; ++i) finite &= std::isfinite(x[i]);
+  return finite;
 }
 
 /// Calls body with a null pointer to float or double.
