@@ -2,13 +2,24 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace shampoo {
 
-/// A rank is gone, stalled or disagrees. The optimizer that used the communicator is unusable.
+/// A rank is gone, stalled or disagrees. The communicator, and the optimizer that used it, can no
+/// longer be used, unless the message says otherwise.
 class CommunicationError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit CommunicationError(const std::string& message, std::vector<int> missing_ranks = {})
+      : std::runtime_error(message), missing_ranks_(std::move(missing_ranks)) {}
+
+  /// Ranks that are known not to have taken part; empty where that is not known.
+  const std::vector<int>& missing_ranks() const { return missing_ranks_; }
+
+ private:
+  std::vector<int> missing_ranks_;
 };
 
 }  // namespace shampoo

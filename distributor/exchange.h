@@ -3,41 +3,49 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "distributor/communicator.h"
+#include "distributor/header.h"
 #include "kernels/buffer.h"
 
 namespace shampoo {
 
 /// Carries every owner's segment to all ranks, in one collective.
 ///
-/// One buffer holds the segments of all ranks, rank after rank:
+/// One buffer holds the segments of all ranks, rank after rank, each behind its header:
 ///
-///     | rank 0: block, block, ... | rank 1: block, ... | (empty share) | rank 3: ... |
-///       ^ segment_begin(0)          ^ segment_begin(1)
+///     | header 0, block, block, ... | header 1, block, ... | header 2 | header 3, block, ... |
 ///
 /// The owner of a block writes it into its segment; after run() every rank, the owner too, reads
 /// all blocks from here.
 class Exchange {
  public:
-  /// `segment_bytes` has one entry per rank, equal on all ranks. Backend and communicator must
-  /// outlive the exchange. Throws std::invalid_argument where the communicator works on another
-  /// kind of memory than the backend, or has another number of ranks.
+  /// `segment_bytes` has one entry per rank, equal on all ranks, each with room for a header.
+  /// Backend and communicator must outlive the exchange. Throws std::invalid_argument where the
+  /// communicator works on another kind of memory than the backend, or has another number of ranks.
   Exchange(Backend& backend, Communicator& communicator, std::vector<std::int64_t> segment_bytes);
 
-  /// Collective, unless there is only one rank.
+  /// The header of this rank's segment. Its verdict is taken from the backend's memory unless null.
+  void write(const Header& header, const kernels::Verdict* verdict);
+  /// Collective, unless there is only one rank. Throws CommunicationError.
   void run();
+  /// The headers of all ranks; waits. Valid until the next call.
+  std::span<const Header> headers();
 
-  /// First byte of a rank's segment.
-  std::int64_t segment_begin(int rank) const { return begins_[rank]; }
-  void* data() const { return buffer_.data(); }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(buffer_.bytes()); }
+  void* data() const { return buffer_->data(); }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(buffer_->bytes()); }
 
  private:
+  char* segment(std::size_t rank) const;
+
+  Backend& backend_;
   Communicator& communicator_;
   std::vector<std::int64_t> counts_, begins_;
-  kernels::Buffer buffer_;
+  std::shared_ptr<kernels::Buffer> buffer_;
+  std::vector<Header> headers_;
 };
 
 }  // namespace shampoo

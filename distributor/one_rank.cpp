@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdexcept>
+#include <cstring>
 
 #include "distributor/communicator.h"
 
@@ -9,22 +9,25 @@ namespace {
 
 class OneRank final : public Communicator {
  public:
-  explicit OneRank(Memory memory) : memory_(memory) {}
+  explicit OneRank(Memory memory) : Communicator({.memory = memory}) {}
 
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  Memory memory() const override { return memory_; }
-
-  Completion all_gather(void*, std::span<const std::int64_t> counts, StreamRef) override {
-    if (counts.size() != 1)
-      throw std::invalid_argument("all_gather: counts must have one entry for each of 1 ranks");
-    return {*this, 0};
-  }
-
-  void wait(std::uint64_t) override {}
+  std::string description() const override { return "one rank"; }
 
  private:
-  Memory memory_;
+  void start_all_gather(std::uint64_t, void*, std::span<const std::int64_t>, const Loan&) override {
+  }
+  void start_all_to_all(std::uint64_t, const void* send, std::span<const std::int64_t> counts,
+                        void* receive, std::span<const std::int64_t>, const Loan&) override {
+    if (counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(counts[0]));
+  }
+  void start_broadcast(std::uint64_t, void*, std::int64_t, int, const Loan&) override {}
+  void start_barrier(std::uint64_t, const Loan&) override {}
+  void finish(std::uint64_t) override {}
+  std::unique_ptr<Communicator> make_split(std::span<const Member> members, int,
+                                           std::uint64_t) override {
+    return members.empty() ? nullptr : one_rank(memory());
+  }
+  void tear_down(std::string_view) noexcept override {}
 };
 
 }  // namespace

@@ -105,8 +105,11 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// For people and for checkpoints: device, instruction set level, BLAS and its core type.
+  /// For people: device, threads, instruction set level, BLAS and its core type.
   virtual std::string description() const = 0;
+  /// What the bits of results depend on, for ranks and checkpoints to compare: instruction set
+  /// level, BLAS and its core type.
+  virtual std::string arithmetic() const = 0;
   virtual Memory memory() const = 0;
 
   // Memory.

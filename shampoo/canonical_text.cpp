@@ -143,18 +143,32 @@ std::string text_of(const Blocking& blocking) {
   return text.done();
 }
 
+std::string text_of(const Shipping& shipping) {
+  return Text("shipping")
+      .field("type", shipping.type ? name_of(*shipping.type) : "own")
+      .field("values", shipping.values)
+      .done();
+}
+
 }  // namespace
+
+std::vector<RecipeField> fields_of(const Recipe& recipe) {
+  return {
+      {"preconditioner", std::visit(ToText{}, recipe.preconditioner)},
+      {"grafting", recipe.grafting ? std::visit(ToText{}, *recipe.grafting) : "none"},
+      {"weight_decay", std::string(name_of(recipe.weight_decay))},
+      {"averaging", std::visit(ToText{}, recipe.averaging)},
+      {"refresh", text_of(recipe.refresh)},
+      {"blocking", text_of(recipe.blocking)},
+      {"bias_correction", recipe.bias_correction ? "true" : "false"},
+      {"arithmetic", recipe.arithmetic == Arithmetic::float32 ? "float32" : "float64"},
+      {"shipping", text_of(recipe.shipping)},
+  };
+}
 
 std::string canonical_text(const Recipe& recipe) {
   Text text("recipe");
-  text.field("preconditioner", std::visit(ToText{}, recipe.preconditioner));
-  text.field("grafting", recipe.grafting ? std::visit(ToText{}, *recipe.grafting) : "none");
-  text.field("weight_decay", name_of(recipe.weight_decay));
-  text.field("averaging", std::visit(ToText{}, recipe.averaging));
-  text.field("refresh", text_of(recipe.refresh));
-  text.field("blocking", text_of(recipe.blocking));
-  text.field("bias_correction", recipe.bias_correction);
-  text.field("arithmetic", recipe.arithmetic == Arithmetic::float32 ? "float32" : "float64");
+  for (const RecipeField& field : fields_of(recipe)) text.field(field.name, field.value);
   return text.done();
 }
 

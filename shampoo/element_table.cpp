@@ -58,8 +58,10 @@ kernels::Block shipped_block(const TrainedParameter& parameter, int row, std::in
   kernels::Block block;
   block.tensor = row;
   block.segment = segment;
-  block.shipped = parameter.parameter().value.type;
-  block.assigns = has_master(block.shipped);
+  const Type type = parameter.parameter().value.type;
+  const Shipping& shipping = parameter.group->recipe().shipping;
+  block.shipped = shipping.type.value_or(type);
+  block.assigns = shipping.values || has_master(type);
   return block;
 }
 

@@ -60,6 +60,9 @@ struct OptimizerOptions {
   NonFinite non_finite = NonFinite::refuse;
   int refused_in_a_row = 20;  ///< refused steps in a row after which step() throws; >= 1
   bool merge_groups = true;   ///< off: one virtual group per group; results are the same bits
+  /// Ranks vote, in a small collective of its own, before a step writes anything: what is wrong on
+  /// one rank then leaves all of them as they were. For gradients that are not equal on all ranks.
+  bool agree_before_commit = false;
 };
 
 /// Outcome of one step.

@@ -51,7 +51,8 @@ grouping::Work work_of(const Recipe& recipe, const grouping::Box& box, Type valu
     work.cost +=
         root_products * n * n * n / recipe.refresh.every + elements * (n + 1) + 2 * elements * n;
   }
-  work.bytes = elements * static_cast<std::int64_t>(size_of(value_type));
+  work.bytes =
+      elements * static_cast<std::int64_t>(size_of(recipe.shipping.type.value_or(value_type)));
   for (const Slot& slot : slots_of(recipe, box.extent, value_type))
     work.state += slot.count * static_cast<std::int64_t>(size_of(slot.type));
   return work;

@@ -9,6 +9,7 @@
 
 #include "grouping/blocks.h"
 #include "kernels/solver.h"
+#include "kernels/types.h"
 
 namespace shampoo {
 
@@ -93,6 +94,17 @@ struct Blocking {
 
 enum class Arithmetic : std::uint8_t { float32, float64 };
 
+/// What the owner of a block sends to the other ranks. All ranks, the owner too, apply the bytes
+/// that were sent.
+struct Shipping {
+  /// Type of the numbers that are sent: float32 or bfloat16; the parameter's own unless set.
+  std::optional<Type> type = std::nullopt;
+  /// New values are sent in place of updates. Parameters of 16 bits are always sent as values,
+  /// which their owner keeps in float32; for others the type must not be narrower than their own.
+  bool values = false;
+  bool operator==(const Shipping&) const = default;
+};
+
 /// Everything about a group that is not a rate. Groups with equal recipes are merged.
 struct Recipe {
   Preconditioner preconditioner = RootInverse{};
@@ -103,11 +115,18 @@ struct Recipe {
   Blocking blocking = {};
   bool bias_correction = true;
   Arithmetic arithmetic = Arithmetic::float32;  ///< of state and computation
+  Shipping shipping = {};
   bool operator==(const Recipe&) const = default;
 };
 
+struct RecipeField {
+  std::string name, value;
+};
+
+/// The fields of a recipe as texts. Independent of the locale; floats are exact.
+std::vector<RecipeField> fields_of(const Recipe& recipe);
+
 /// One text for equal recipes: what grouping compares, describe() prints and hashes cover.
-/// Independent of the locale; floats are exact.
 std::string canonical_text(const Recipe& recipe);
 
 }  // namespace shampoo

@@ -5,8 +5,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "distributor/header.h"
 #include "grouping/describe.h"
+#include "shampoo/fingerprint.h"
 #include "shampoo/planning.h"
+#include "shampoo/sayings.h"
 
 namespace shampoo {
 
@@ -38,11 +41,11 @@ void Training::register_groups(std::span<const Group* const> added) {
       TrainedParameter trained{.group = group, .group_index = index, .index = i};
       cut(trained);
       const Parameter& parameter = trained.parameter();
-      grouping::Parameter entry{
-          .name = parameter.name,
-          .shape = trained.merged,
-          .element_bytes = static_cast<std::int64_t>(size_of(parameter.value.type)),
-          .pieces = {}};
+      grouping::Parameter entry{.name = parameter.name,
+                                .shape = trained.merged,
+                                .element_bytes = static_cast<std::int64_t>(size_of(
+                                    group->recipe().shipping.type.value_or(parameter.value.type))),
+                                .pieces = {}};
       for (const grouping::Box& box : trained.boxes)
         entry.pieces.push_back({box, work_of(group->recipe(), box, parameter.value.type)});
       planned.back().parameters.push_back(std::move(entry));
@@ -63,7 +66,7 @@ void Training::build_tables() {
     scan_table_.append_whole(parameters_[p], static_cast<int>(p));
   scan_table_.upload(backend_);
 
-  segments_ = grouping::segments(plan_, 0);
+  segments_ = grouping::segments(plan_, sizeof(Header));
   std::vector<std::int64_t> counts;
   for (std::size_t r = 0; r + 1 < segments_.begins.size(); ++r)
     counts.push_back(segments_.begins[r + 1] - segments_.begins[r]);
@@ -141,14 +144,46 @@ void Training::scan(const StepInputs& inputs, bool refuses, kernels::Verdict* ve
                 refuses, verdict);
 }
 
-void Training::enqueue(StepInputs inputs, Statistics& statistics) {
+void Training::compute(StepInputs inputs, Statistics& statistics) {
   inputs.tensors = tensors_.tensors();
   inputs.exchange = exchange_->data();
   for (const auto& group : virtual_groups_) group->enqueue(inputs, statistics);
+}
+
+std::span<const Header> Training::exchange(const Header& header, const kernels::Verdict* verdict) {
+  exchange_->write(header, verdict);
   exchange_->run();
-  backend_.apply(apply_table_.elements(Type::float64, inputs.tensors), apply_modes_.data(),
+  return exchange_->headers();
+}
+
+void Training::apply(StepInputs inputs) {
+  backend_.apply(apply_table_.elements(Type::float64, tensors_.tensors()), apply_modes_.data(),
                  exchange_->data(), inputs.proceed);
 }
+
+std::uint64_t Training::rates_fingerprint() const {
+  Fingerprint all;
+  for (const Group* const group : groups_)
+    for_each_rate(group->rates, [&](const char*, const auto& rate) { all.add(rate); });
+  return all.value();
+}
+
+std::uint64_t Training::presence_fingerprint() const {
+  Fingerprint all;
+  std::uint64_t word = 0;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    word = word << 1 | (parameters_[p].present ? 1u : 0u);
+    if (p % 64 == 63) all.add(std::exchange(word, 0));
+  }
+  all.add(word);
+  return all.value();
+}
+
+std::string Training::plan_text(const OptimizerOptions& options) const {
+  return shampoo::plan_text(backend_, options, groups_, parameters_, plan_);
+}
+std::string Training::rates_text() const { return shampoo::rates_text(groups_); }
+std::string Training::presence_text() const { return shampoo::presence_text(parameters_); }
 
 void Training::count_step() {
   for (TrainedParameter& trained : parameters_) trained.steps += trained.present;
@@ -201,7 +236,8 @@ SlotView Training::slot(std::string_view parameter, int block, std::string_view 
 }
 
 std::string Training::describe() const {
-  return grouping::describe(plan_, {.workspace_bytes = workspace_bytes()});
+  return grouping::describe(plan_,
+                            {.workspace_bytes = workspace_bytes(), .header_bytes = sizeof(Header)});
 }
 
 std::int64_t Training::state_bytes() const {

@@ -26,14 +26,25 @@ class Training {
   void prepare();
   bool refreshes() const;
 
-  /// The kernels of the prepared step.
+  // The prepared step, in this order.
   void scan(const StepInputs& inputs, bool refuses, kernels::Verdict* verdict);
-  void enqueue(StepInputs inputs, Statistics& statistics);
+  /// Up to the updates in this rank's segment.
+  void compute(StepInputs inputs, Statistics& statistics);
+  /// Collective. The headers of all ranks.
+  std::span<const Header> exchange(const Header& header, const kernels::Verdict* verdict);
+  void apply(StepInputs inputs);
 
   /// Counts the prepared step as taken.
   void count_step();
   /// See GroupOptimizer.
   std::string exhausted_block() const;
+
+  // What ranks compare.
+  std::uint64_t rates_fingerprint() const;
+  std::uint64_t presence_fingerprint() const;
+  std::string plan_text(const OptimizerOptions& options) const;
+  std::string rates_text() const;
+  std::string presence_text() const;
 
   /// Name of the parameter in a row; empty for -1.
   std::string_view name(int row) const;

@@ -126,6 +126,9 @@ void validate_recipe(const Recipe& recipe, int group) {
     fields.require(*recipe.refresh.first >= 1, "recipe.refresh.first", ">= 1, or empty for never",
                    *recipe.refresh.first);
   fields.require(recipe.blocking.size >= 1, "recipe.blocking.size", ">= 1", recipe.blocking.size);
+  if (const std::optional<Type>& type = recipe.shipping.type)
+    fields.require(*type == Type::float32 || *type == Type::bfloat16, "recipe.shipping.type",
+                   "float32 or bfloat16, or empty", name_of(*type));
   fields.require(recipe.blocking.target_order >= 1, "recipe.blocking.target_order", ">= 1",
                  recipe.blocking.target_order);
 }

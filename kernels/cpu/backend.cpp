@@ -27,6 +27,10 @@ std::string CpuBackend::description() const {
          std::string(level_.name) + " vectors, " + describe_blas();
 }
 
+std::string CpuBackend::arithmetic() const {
+  return "cpu, " + std::string(level_.name) + " vectors, " + blas_core();
+}
+
 void* CpuBackend::allocate(std::size_t bytes) {
   void* const memory = ::operator new (bytes, std::align_val_t{cache_line});
   std::memset(memory, 0, bytes);

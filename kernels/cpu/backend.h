@@ -16,6 +16,7 @@ class CpuBackend final : public Backend {
 
   // backend.cpp
   std::string description() const override;
+  std::string arithmetic() const override;
   Memory memory() const override { return Memory::host; }
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;

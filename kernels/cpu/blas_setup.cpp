@@ -133,10 +133,16 @@ void warm_up_blas(int threads) {
     if (memory != nullptr) library.give_memory(memory);
 }
 
+std::string blas_core() {
+  const OpenBlas library = open_blas();
+  return library.core_name ? std::string("OpenBLAS ") + library.core_name()
+                           : "BLAS of unknown make";
+}
+
 std::string describe_blas() {
   const OpenBlas library = open_blas();
-  if (!library.core_name) return "BLAS of unknown make";
-  std::string text = std::string("OpenBLAS ") + library.core_name();
+  std::string text = blas_core();
+  if (!library.core_name) return text;
   if (library.threads) {
     const int threads = library.threads();
     text += ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") + " per call";

@@ -13,6 +13,9 @@ void set_up_blas();
 /// Gets OpenBLAS's own memory for calls from this many threads at once, so that none of them does.
 void warm_up_blas(int threads);
 
+/// The library and the kernels it uses.
+std::string blas_core();
+
 /// For people: library, kernels it uses, threads per call, and whether set_up_blas() changed the
 /// kernels.
 std::string describe_blas();

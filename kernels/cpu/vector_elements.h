@@ -158,6 +158,14 @@ void scaled_and_decayed(const Work& work, const Real* __restrict direction, Real
   for (std::int64_t i = 0; i < count; ++i) p[i] = direction[i] * s + decay * w[i];
 }
 
+/// P <- W + P
+template <typename Real>
+void add_values(const Work& work, std::int64_t first, std::int64_t count, Real* __restrict p) {
+  alignas(64) Real copied[chunk];
+  const Real* const w = fetch_values(work, first, count, copied);
+  for (std::int64_t i = 0; i < count; ++i) p[i] = w[i] + p[i];
+}
+
 template <typename Real>
 void update(const Work& work, const Update& slots, Real s) {
   const Block& block = work.block;
@@ -178,9 +186,10 @@ void update(const Work& work, const Update& slots, Real s) {
       add_momentum(work.coefficients, slots.nesterov, n,
                    static_cast<Real*>(slots.momentum) + flat + first, p);
 
-    // U = step P, or the new master
+    // U = step P, or the new value
     for (std::int64_t i = 0; i < n; ++i) p[i] *= step;
     if (block.master < 0) {
+      if (block.assigns) add_values(work, first, n, p);
       if (sent == nullptr) write(segment, at, n, p);
       continue;
     }

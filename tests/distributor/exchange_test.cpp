@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "distributor/threads.h"
 #include "kernels/cpu_backend.h"
 
 namespace shampoo::test {
@@ -13,7 +16,7 @@ TEST(OneRank, IsAloneAndCompletesAtOnce) {
   std::vector<char> bytes{1, 2, 3};
   const std::vector<std::int64_t> counts{3};
 
-  ranks->all_gather(bytes.data(), counts, {}).wait();
+  ranks->all_gather(bytes.data(), counts).wait();
 
   EXPECT_EQ(ranks->rank(), 0);
   EXPECT_EQ(ranks->size(), 1);
@@ -23,31 +26,44 @@ TEST(OneRank, IsAloneAndCompletesAtOnce) {
 TEST(OneRank, RefusesCountsOfOtherRanks) {
   const auto ranks = one_rank();
   char byte = 0;
-  EXPECT_THROW(ranks->all_gather(&byte, std::vector<std::int64_t>{1, 1}, {}),
-               std::invalid_argument);
+  EXPECT_THROW(ranks->all_gather(&byte, std::vector<std::int64_t>{1, 1}), std::invalid_argument);
 }
 
-TEST(Exchange, HasASegmentForEveryRank) {
-  const auto backend = cpu_backend({.threads = 1});
-  const auto ranks = one_rank();
+TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
+  run_ranks(3, [](Communicator& ranks) {
+    const auto backend = cpu_backend({.threads = 1});
+    // Rank 1 has nothing but its header.
+    Exchange exchange(*backend, ranks, {64 + 64, 64, 64 + 192});
+    char* const all = static_cast<char*>(exchange.data());
+    if (ranks.rank() == 0) std::memset(all + 64, 'a', 64);
+    if (ranks.rank() == 2) std::memset(all + 64 + 64 + 64 + 64, 'c', 192);
+    const kernels::Verdict verdict{
+        .proceed = 1, .first_bad = -1, .squared_norm = ranks.rank() + 1.5};
 
-  Exchange exchange(*backend, *ranks, {48});
-  static_cast<char*>(exchange.data())[47] = 7;
-  exchange.run();
+    exchange.write({.step = 7, .plan = 10u + static_cast<unsigned>(ranks.rank())}, &verdict);
+    exchange.run();
+    const std::span<const Header> headers = exchange.headers();
 
-  EXPECT_EQ(exchange.bytes(), 48);
-  EXPECT_EQ(exchange.segment_begin(0), 0);
-  EXPECT_EQ(static_cast<char*>(exchange.data())[47], 7);
+    ASSERT_EQ(headers.size(), 3u);
+    for (unsigned r = 0; r < 3; ++r) {
+      EXPECT_EQ(headers[r].step, 7);
+      EXPECT_EQ(headers[r].plan, 10 + r);
+      EXPECT_EQ(headers[r].verdict.squared_norm, r + 1.5);
+    }
+    EXPECT_EQ(std::string(all + 64, 64), std::string(64, 'a'));
+    EXPECT_EQ(std::string(all + 256, 192), std::string(192, 'c'));
+  });
 }
 
-TEST(Exchange, RefusesOtherMemoryAndOtherNumbersOfRanks) {
+TEST(Exchange, RefusesOtherMemoryAndOtherNumbersOfRanksAndSegmentsWithoutHeader) {
   const auto backend = cpu_backend({.threads = 1});
   const auto ranks = one_rank();
   const auto elsewhere = one_rank(Memory::cuda);
 
-  EXPECT_THROW(Exchange(*backend, *elsewhere, {8}), std::invalid_argument);
-  EXPECT_THROW(Exchange(*backend, *ranks, {8, 8}), std::invalid_argument);
+  EXPECT_THROW(Exchange(*backend, *elsewhere, {64}), std::invalid_argument);
+  EXPECT_THROW(Exchange(*backend, *ranks, {64, 64}), std::invalid_argument);
   EXPECT_THROW(Exchange(*backend, *ranks, {}), std::invalid_argument);
+  EXPECT_THROW(Exchange(*backend, *ranks, {63}), std::invalid_argument);
 }
 
 }  // namespace

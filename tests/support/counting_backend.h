@@ -17,6 +17,7 @@ class CountingBackend : public Backend {
   std::int64_t launches() const { return launches_; }
 
   std::string description() const override { return backend_.description(); }
+  std::string arithmetic() const override { return backend_.arithmetic(); }
   Memory memory() const override { return backend_.memory(); }
   void* allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
   void release(void* memory) noexcept override { backend_.release(memory); }

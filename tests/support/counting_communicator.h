@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 #include "distributor/communicator.h"
 
@@ -10,26 +11,50 @@ namespace shampoo::test {
 /// Hands every call on to another communicator, which it borrows, and counts collectives.
 class CountingCommunicator final : public Communicator {
  public:
-  explicit CountingCommunicator(Communicator& communicator) : communicator_(communicator) {}
+  explicit CountingCommunicator(Communicator& communicator)
+      : Communicator({.rank = communicator.rank(),
+                      .size = communicator.size(),
+                      .local_rank = communicator.local_rank(),
+                      .memory = communicator.memory()}),
+        communicator_(communicator) {}
 
-  /// Since construction.
+  /// Of any kind, since construction.
   std::int64_t collectives() const { return collectives_; }
   /// Bytes that came from other ranks in all_gather, since construction.
   std::int64_t gathered_bytes() const { return gathered_bytes_; }
 
-  int rank() const override { return communicator_.rank(); }
-  int size() const override { return communicator_.size(); }
-  Memory memory() const override { return communicator_.memory(); }
-  Completion all_gather(void* everyone, std::span<const std::int64_t> counts,
-                        StreamRef stream) override {
-    ++collectives_;
-    for (int from = 0; from < size(); ++from)
-      if (from != rank()) gathered_bytes_ += counts[from];
-    return communicator_.all_gather(everyone, counts, stream);
-  }
-  void wait(std::uint64_t ticket) override { communicator_.wait(ticket); }
+  std::string description() const override { return communicator_.description(); }
 
  private:
+  using Counts = std::span<const std::int64_t>;
+
+  void start_all_gather(std::uint64_t, void* everyone, Counts counts, const Loan& loan) override {
+    ++collectives_;
+    gathered_bytes_ += std::reduce(counts.begin(), counts.end()) - counts[rank()];
+    communicator_.all_gather(everyone, counts, loan).wait();
+  }
+  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
+                        Counts receive_counts, const Loan& loan) override {
+    ++collectives_;
+    communicator_.all_to_all(send, send_counts, receive, receive_counts, loan).wait();
+  }
+  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
+                       const Loan& loan) override {
+    ++collectives_;
+    communicator_.broadcast(data, bytes, root, loan).wait();
+  }
+  void start_barrier(std::uint64_t, const Loan& loan) override {
+    ++collectives_;
+    communicator_.barrier(loan).wait();
+  }
+  void finish(std::uint64_t) override {}
+  std::unique_ptr<Communicator> make_split(std::span<const Member> members, int color,
+                                           std::uint64_t) override {
+    return communicator_.split(members.empty() ? -1 : color, 0);
+  }
+  void tear_down(std::string_view reason) noexcept override { communicator_.abort(reason); }
+  void deadline_changed() override { communicator_.set_deadline(deadline()); }
+
   Communicator& communicator_;
   std::int64_t collectives_ = 0;
   std::int64_t gathered_bytes_ = 0;

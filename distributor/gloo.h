@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "distributor/communicator.h"
+#include "distributor/store/store.h"
+
+namespace shampoo {
+
+/// Whether this build has Gloo.
+bool has_gloo();
+
+struct GlooOptions {
+  /// Prefix of all keys in the store: never used before, and the same on all ranks.
+  std::string prefix = {};
+  /// Address or name of this host that the other ranks can reach.
+  std::string host = "127.0.0.1";
+  std::chrono::milliseconds deadline = std::chrono::minutes(10);  ///< also for connecting
+};
+
+/// Ranks that find each other by the store and talk over TCP, in host memory. Collective. The
+/// communicator goes on using the store: to split, and to find out who is missing.
+/// Throws std::invalid_argument where this build has no Gloo, naming the package and the CMake
+/// option, and CommunicationError where ranks do not come before the deadline, naming them.
+std::unique_ptr<Communicator> gloo_communicator(const Standing& standing,
+                                                std::shared_ptr<Store> store,
+                                                const GlooOptions& options = {});
+
+}  // namespace shampoo

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/rank_list.h"
+
+#include <array>
+#include <cstdio>
+
+namespace shampoo {
+
+std::string rank_list(std::span<const int> ranks) {
+  if (ranks.empty()) return "no rank";
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%g s", static_cast<double>(time.count()) / 1000);
+  return text.data();
+}
+
+}  // namespace shampoo

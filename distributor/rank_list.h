@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+
+namespace shampoo {
+
+/// "rank 2", "ranks 0, 2 and 5", "no rank".
+std::string rank_list(std::span<const int> ranks);
+
+/// "5 s", "0.25 s".
+std::string seconds_text(std::chrono::milliseconds time);
+
+}  // namespace shampoo

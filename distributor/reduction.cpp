@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/reduction.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <type_traits>
+
+#include "distributor/communicator.h"
+#include "kernels/cpu/vector_types.h"
+
+namespace shampoo {
+
+namespace {
+
+/// Numbers that are summed at a time: the sums stay in the first-level cache.
+constexpr std::int64_t chunk = 1024;
+
+/// Bytes that average() and all_reduce() send at a time.
+constexpr std::int64_t round_bytes = std::int64_t{64} << 20;
+
+template <typename Stored>
+void sum_typed(const Stored* parts, int n, std::int64_t count, double divisor, Stored* sum) {
+  using Real = std::conditional_t<std::is_same_v<Stored, double>, double, float>;
+  std::array<Real, chunk> sums;
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t some = std::min(chunk, count - first);
+    for (std::int64_t i = 0; i < some; ++i) sums[i] = kernels::real<Real>(parts[first + i]);
+    for (int part = 1; part < n; ++part) {
+      const Stored* const numbers = parts + part * count + first;
+      for (std::int64_t i = 0; i < some; ++i) sums[i] += kernels::real<Real>(numbers[i]);
+    }
+    for (std::int64_t i = 0; i < some; ++i)
+      sum[first + i] = kernels::Convert<Stored>::from(sums[i] / static_cast<Real>(divisor));
+  }
+}
+
+std::int64_t bytes_of(const Numbers& numbers) {
+  return numbers.count * static_cast<std::int64_t>(size_of(numbers.type));
+}
+
+}  // namespace
+
+void sum_in_order(const void* parts, int n, std::int64_t count, Type type, double divisor,
+                  void* sum) {
+  kernels::with_type(type, [&]<typename Stored>(Stored*) {
+    sum_typed(static_cast<const Stored*>(parts), n, count, divisor, static_cast<Stored*>(sum));
+  });
+}
+
+void Communicator::check_host(std::string_view operation) const {
+  if (memory() != Memory::host)
+    throw std::invalid_argument(std::string(operation) +
+                                ": works on host memory only, and the communicator does not");
+}
+
+void Communicator::reduce_scatter(const void* all, void* own, std::span<const std::int64_t> counts,
+                                  Type type) {
+  check_host("reduce_scatter");
+  check_counts("reduce_scatter", counts);
+  const auto bytes = static_cast<std::int64_t>(size_of(type));
+  std::vector<std::int64_t> send(counts.begin(), counts.end());
+  for (std::int64_t& count : send) count *= bytes;
+  const std::vector<std::int64_t> receive(send.size(), send[rank()]);
+  received_.resize(static_cast<std::size_t>(size() * send[rank()]));
+  all_to_all(all, send, received_.data(), receive).wait();
+  sum_in_order(received_.data(), size(), counts[rank()], type, 1, own);
+}
+
+void Communicator::all_reduce(void* numbers, std::int64_t count, Type type) {
+  const Numbers all{numbers, count, type};
+  sum({&all, 1}, "all_reduce", 1);
+}
+
+void Communicator::average(std::span<const Numbers> tensors) { sum(tensors, "average", size()); }
+
+/// Numbers of one type travel together, packed, so that the collectives do not grow with tensors.
+void Communicator::sum(std::span<const Numbers> tensors, std::string_view operation,
+                       double divisor) {
+  check_host(operation);
+  for (const Numbers& tensor : tensors)
+    if (tensor.count < 0 || (tensor.count > 0 && !tensor.data))
+      throw std::invalid_argument(std::string(operation) +
+                                  ": a tensor must have a count of at least 0, got " +
+                                  std::to_string(tensor.count) + ", and memory for it");
+  if (size() == 1) return;
+  for (const Type type : {Type::float64, Type::float32, Type::bfloat16, Type::float16}) {
+    std::int64_t left = 0;
+    for (const Numbers& tensor : tensors) left += tensor.type == type ? bytes_of(tensor) : 0;
+    std::size_t next = 0;
+    for (std::int64_t inside = 0; left > 0;) {
+      const std::int64_t bytes = std::min(left, round_bytes);
+      packed_.resize(std::max(packed_.size(), static_cast<std::size_t>(bytes)));
+      // Packs, and after the sum unpacks, the same stretch of tensors.
+      const auto walk = [&](std::size_t& at, std::int64_t& from, const auto& copy) {
+        for (std::int64_t done = 0; done < bytes; ++at, from = 0) {
+          if (tensors[at].type != type) continue;
+          const std::int64_t some = std::min(bytes_of(tensors[at]) - from, bytes - done);
+          copy(packed_.data() + done, static_cast<char*>(tensors[at].data) + from,
+               static_cast<std::size_t>(some));
+          done += some;
+          if (from + some < bytes_of(tensors[at])) {
+            from += some;
+            return;
+          }
+        }
+      };
+      std::size_t start = next;
+      std::int64_t start_inside = inside;
+      walk(start, start_inside,
+           [](char* packed, char* tensor, std::size_t n) { std::memcpy(packed, tensor, n); });
+      sum_packed({packed_.data(), static_cast<std::size_t>(bytes)}, type, divisor);
+      walk(next, inside,
+           [](char* packed, char* tensor, std::size_t n) { std::memcpy(tensor, packed, n); });
+      left -= bytes;
+    }
+  }
+}
+
+void Communicator::sum_packed(std::span<char> packed, Type type, double divisor) {
+  const auto unit = static_cast<std::int64_t>(size_of(type));
+  const std::int64_t count = static_cast<std::int64_t>(packed.size()) / unit;
+  std::vector<std::int64_t> shares(static_cast<std::size_t>(size()));
+  for (int r = 0; r < size(); ++r)
+    shares[r] = ((r + 1) * count / size() - r * count / size()) * unit;
+  const std::int64_t own = shares[rank()];
+  const std::vector<std::int64_t> receive(shares.size(), own);
+  received_.resize(std::max(received_.size(), static_cast<std::size_t>(size() * own)));
+  all_to_all(packed.data(), shares, received_.data(), receive).wait();
+  const std::int64_t begin =
+      std::accumulate(shares.begin(), shares.begin() + rank(), std::int64_t{0});
+  sum_in_order(received_.data(), size(), own / unit, type, divisor, packed.data() + begin);
+  all_gather(packed.data(), shares).wait();
+}
+
+}  // namespace shampoo

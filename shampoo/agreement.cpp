@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/agreement.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include "distributor/difference.h"
+#include "distributor/exchange.h"
+#include "distributor/rank_list.h"
+#include "grouping/hash.h"
+
+namespace shampoo {
+
+namespace {
+
+/// "7 on rank 1, 8 on ranks 0 and 2"
+template <typename Say>
+std::string say_each(std::span<const Header> headers, const Say& say) {
+  std::map<std::string, std::vector<int>> ranks;
+  for (std::size_t r = 0; r < headers.size(); ++r)
+    ranks[say(headers[r])].push_back(static_cast<int>(r));
+  std::string text;
+  for (const auto& [saying, who] : ranks)
+    text += (text.empty() ? "" : ", ") + saying + " on " + rank_list(who);
+  return text;
+}
+
+template <typename Value>
+bool differ(std::span<const Header> headers, const Value& value) {
+  return std::ranges::any_of(headers,
+                             [&](const Header& h) { return value(h) != value(headers.front()); });
+}
+
+Fault disagreement(const std::string& message) { return {Fault::Kind::communication, message}; }
+
+}  // namespace
+
+std::uint64_t Agreement::agree_on_plan(const std::string& plan, const std::optional<Fault>& own) {
+  const std::uint64_t hash = grouping::Hash().add(plan).value();
+  if (alone()) return hash;
+  Exchange vote(
+      backend_, communicator_,
+      std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()), sizeof(Header)));
+  Header header;
+  header.plan = hash;
+  header.finding = own ? Finding::refused : Finding::none;
+  vote.write(header, nullptr);
+  vote.run();
+  const Sayings sayings{.plan = [&] { return plan; }, .rates = {}, .presence = {}, .name = {}};
+  const Ruling ruling = rule(vote.headers(), own, sayings, true);
+  if (ruling.fault) raise(*ruling.fault);
+  return hash;
+}
+
+Ruling Agreement::rule(std::span<const Header> headers, const std::optional<Fault>& own,
+                       const Sayings& sayings, bool vote) {
+  Ruling ruling{.verdict = headers[communicator_.rank()].verdict};
+  if (alone()) return of_one(headers.front(), own);
+  const auto all = [&](Finding a, Finding b) {
+    return std::ranges::all_of(headers,
+                               [&](const Header& h) { return h.finding == a || h.finding == b; });
+  };
+  if (differ(headers, [](const Header& h) { return h.magic; })) {
+    ruling.fault = disagreement("the ranks have versions of the library that do not fit");
+  } else if (!all(Finding::none, Finding::none)) {
+    ruling.fault = gather_faults(own);
+    ruling.after_step = all(Finding::none, Finding::late);
+    ruling.spoiled = !vote && !ruling.after_step && !all(Finding::refused, Finding::refused);
+    return ruling;
+  } else if (vote) {
+    // A rank that refuses speaks for all.
+    for (const Header& header : headers)
+      if (ruling.verdict.proceed && !header.verdict.proceed) ruling.verdict = header.verdict;
+    ruling.fault = find_difference(headers, sayings);
+  } else {
+    ruling.fault = find_difference(headers, sayings);
+    if (!ruling.fault) ruling.fault = compare_gradients(headers, sayings);
+  }
+  ruling.spoiled = ruling.fault && !vote;
+  return ruling;
+}
+
+Ruling Agreement::of_one(const Header& header, const std::optional<Fault>& own) {
+  return {.verdict = header.verdict, .fault = own, .after_step = header.finding == Finding::late};
+}
+
+Fault Agreement::gather_faults(const std::optional<Fault>& own) {
+  const std::string said = own ? static_cast<char>(own->kind) + own->message : std::string();
+  const std::vector<std::string> texts = gather_texts(backend_, communicator_, said);
+  Fault joined{Fault::Kind::other, {}};
+  std::map<std::string, std::vector<int>> ranks;
+  for (std::size_t r = 0; r < texts.size(); ++r)
+    if (!texts[r].empty()) ranks[texts[r]].push_back(static_cast<int>(r));
+  for (const auto& [text, who] : ranks) {
+    joined.kind = static_cast<Fault::Kind>(text.front());
+    if (who.size() == texts.size()) return {joined.kind, text.substr(1)};
+    joined.message += (joined.message.empty() ? "" : "; ") + rank_list(who) + ": " + text.substr(1);
+  }
+  return joined;
+}
+
+std::optional<Fault> Agreement::find_difference(std::span<const Header> headers,
+                                                const Sayings& sayings) {
+  const auto lines = [&](const std::string& text) {
+    return first_difference(backend_, communicator_, text);
+  };
+  if (differ(headers, [](const Header& h) { return h.step; }))
+    return disagreement("the ranks are not at the same step: step " +
+                        say_each(headers, [](const Header& h) { return std::to_string(h.step); }));
+  if (differ(headers, [](const Header& h) { return h.plan; }))
+    return disagreement("the ranks do not have the same plan: " + lines(sayings.plan()));
+  if (differ(headers, [](const Header& h) { return h.rates; }))
+    return disagreement("the ranks do not have the same rates: " + lines(sayings.rates()));
+  if (differ(headers, [](const Header& h) { return h.presence; }))
+    return disagreement("the ranks do not have the same gradients: " + lines(sayings.presence()));
+  return std::nullopt;
+}
+
+std::optional<Fault> Agreement::compare_gradients(std::span<const Header> headers,
+                                                  const Sayings& sayings) {
+  if (differ(headers, [](const Header& h) { return h.verdict.first_bad; }))
+    return disagreement("the ranks do not have the same gradients: " +
+                        say_each(headers, [&](const Header& h) {
+                          const std::string_view name = sayings.name(h.verdict.first_bad);
+                          return name.empty() ? std::string("all are finite")
+                                              : "that of '" + std::string(name) + "' is not finite";
+                        }));
+  const auto norm = [](const Header& h) { return h.verdict.squared_norm; };
+  const bool finite = std::isfinite(norm(headers.front()));
+  if (finite &&
+      differ(headers, [&](const Header& h) { return std::bit_cast<std::uint64_t>(norm(h)); }))
+    return disagreement(
+        "the ranks do not have the same gradients: their norm is " +
+        say_each(headers, [&](const Header& h) { return std::to_string(std::sqrt(norm(h))); }) +
+        "; average them before every step");
+  return std::nullopt;
+}
+
+}  // namespace shampoo

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "distributor/communicator.h"
+#include "distributor/header.h"
+#include "shampoo/fault.h"
+
+namespace shampoo {
+
+/// What this rank can say at length where headers differ.
+struct Sayings {
+  std::function<std::string()> plan, rates, presence;  ///< lines of text
+  std::function<std::string_view(int)> name;           ///< of the parameter in a row
+};
+
+/// What follows from the headers of all ranks; the same on all of them.
+struct Ruling {
+  kernels::Verdict verdict = {};    ///< refuses where any rank does
+  std::optional<Fault> fault = {};  ///< to be thrown
+  bool after_step = false;          ///< thrown when the step was taken
+  bool spoiled = false;             ///< ranks no longer have the state that belongs together
+};
+
+/// How ranks become of one mind, or throw the same error.
+class Agreement {
+ public:
+  /// Backend and communicator must outlive it.
+  Agreement(Backend& backend, Communicator& communicator)
+      : backend_(backend), communicator_(communicator) {}
+
+  bool alone() const { return communicator_.size() == 1; }
+
+  /// Collective. Compares what the ranks have planned; throws the same error on all of them if it
+  /// differs, or if one has met a fault.
+  /// Returns the plan's hash.
+  std::uint64_t agree_on_plan(const std::string& plan, const std::optional<Fault>& own);
+
+  /// Rules over a step. Further collectives happen only if the headers are not all alike; `own` is
+  /// the fault behind this rank's finding. `vote`: nothing has been written yet.
+  Ruling rule(std::span<const Header> headers, const std::optional<Fault>& own,
+              const Sayings& sayings, bool vote);
+
+ private:
+  static Ruling of_one(const Header& header, const std::optional<Fault>& own);
+  Fault gather_faults(const std::optional<Fault>& own);
+  std::optional<Fault> find_difference(std::span<const Header> headers, const Sayings& sayings);
+  static std::optional<Fault> compare_gradients(std::span<const Header> headers,
+                                                const Sayings& sayings);
+
+  Backend& backend_;
+  Communicator& communicator_;
+};
+
+}  // namespace shampoo

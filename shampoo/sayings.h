@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "grouping/plan.h"
+#include "shampoo/optimizer.h"
+#include "shampoo/trained_parameter.h"
+
+namespace shampoo {
+
+/// What ranks compare line by line when they disagree. Each line names what it is about.
+
+/// Library, arithmetic, options, recipes, parameters, owners.
+std::string plan_text(const Backend& backend, const OptimizerOptions& options,
+                      std::span<const Group* const> groups,
+                      std::span<const TrainedParameter> parameters, const grouping::Plan& plan);
+std::string rates_text(std::span<const Group* const> groups);
+std::string presence_text(std::span<const TrainedParameter> parameters);
+
+}  // namespace shampoo

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/stepper.h"
+
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "kernels/error.h"
+
+namespace shampoo {
+
+Stepper::Stepper(Backend& backend, Communicator& communicator, const OptimizerOptions& options)
+    : backend_(backend),
+      communicator_(communicator),
+      options_(options),
+      agreement_(backend, communicator),
+      gradient_scale_(backend, sizeof(double)),
+      verdict_(backend, sizeof(kernels::Verdict)) {
+  const double one = 1;
+  backend.upload(gradient_scale_.data(), &one, sizeof(one));
+  backend.synchronize();
+  if (options.agree_before_commit && !agreement_.alone())
+    vote_.emplace(backend, communicator,
+                  std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size()),
+                                            std::int64_t{sizeof(Header)}));
+}
+
+void Stepper::check_usable() const {
+  if (!unusable_.empty()) throw CommunicationError(unusable_);
+}
+
+StepResult Stepper::take(Training& training) {
+  check_usable();
+  ++attempts_;
+  guard([&] {
+    if (!prepared_)
+      throw std::logic_error("enqueue_step: prepare_step() must be called before every step");
+  });
+  prepared_ = false;
+  finding_ = fault_ ? Finding::refused : Finding::none;
+  kernels::Verdict outcome;
+  together([&] { outcome = run(training); });
+  return conclude(training, outcome);
+}
+
+kernels::Verdict Stepper::run(Training& training) {
+  kernels::Verdict* const verdict = static_cast<kernels::Verdict*>(verdict_.data());
+  const StepInputs inputs{.gradient_scale = static_cast<const double*>(gradient_scale_.data()),
+                          .proceed = &verdict->proceed};
+  bool goes_on = !fault_;
+  if (goes_on) training.scan(inputs, options_.non_finite != NonFinite::ignore, verdict);
+  if (vote_) {
+    vote_->write(header(training), fault_ ? nullptr : verdict);
+    vote_->run();
+    const Ruling ruling = agreement_.rule(vote_->headers(), fault_, sayings(training), true);
+    raise_unless_late(ruling);
+    if (!ruling.verdict.proceed) return ruling.verdict;
+  } else if (goes_on && training.refreshes()) {
+    // A refresh has host steps, which must not happen in a refused step.
+    goes_on = read_verdict().proceed != 0;
+  }
+  if (goes_on) {
+    guard([&] { training.compute(inputs, statistics_); });
+    if (fault_) finding_ = Finding::broken;
+  }
+  if (goes_on && !fault_) {
+    if (std::string exhausted = training.exhausted_block(); !exhausted.empty()) {
+      fault_ = {Fault::Kind::numerical, std::move(exhausted)};
+      finding_ = Finding::late;
+    }
+  }
+  return exchange(training, inputs);
+}
+
+kernels::Verdict Stepper::exchange(Training& training, const StepInputs& inputs) {
+  const auto* const verdict = static_cast<const kernels::Verdict*>(verdict_.data());
+  // Ranks that have voted may have gradients that differ.
+  const bool scanned = !vote_ && (finding_ == Finding::none || finding_ == Finding::late);
+  const std::span<const Header> headers =
+      training.exchange(header(training), scanned ? verdict : nullptr);
+  Ruling ruling = agreement_.rule(headers, fault_, sayings(training), false);
+  raise_unless_late(ruling);
+  fault_ = std::move(ruling.fault);
+  if (ruling.verdict.proceed) training.apply(inputs);
+  return agreement_.alone() || vote_ ? read_verdict() : ruling.verdict;
+}
+
+void Stepper::raise_unless_late(const Ruling& ruling) {
+  if (!ruling.fault || ruling.after_step) return;
+  Fault common = *ruling.fault;
+  common.message = "step " + std::to_string(attempts_) + ": " + common.message;
+  if (ruling.spoiled) {
+    common.message += "; the optimizer can no longer be used";
+    unusable_ = common.message;
+  }
+  raise(common);
+}
+
+Header Stepper::header(const Training& training) const {
+  Header header;
+  header.step = attempts_;
+  header.plan = plan_hash_;
+  header.finding = finding_;
+  header.rates = training.rates_fingerprint();
+  header.presence = training.presence_fingerprint();
+  return header;
+}
+
+Sayings Stepper::sayings(const Training& training) const {
+  return {.plan = [&] { return training.plan_text(options_); },
+          .rates = [&] { return training.rates_text(); },
+          .presence = [&] { return training.presence_text(); },
+          .name = [&](int row) { return training.name(row); }};
+}
+
+kernels::Verdict Stepper::read_verdict() {
+  kernels::Verdict outcome;
+  backend_.download(&outcome, verdict_.data(), sizeof(outcome));
+  backend_.synchronize();
+  return outcome;
+}
+
+StepResult Stepper::conclude(Training& training, const kernels::Verdict& outcome) {
+  const std::string_view bad = training.name(outcome.first_bad);
+  const StepResult result(outcome.proceed != 0, bad, std::sqrt(outcome.squared_norm));
+  if (!result.applied()) {
+    refuse(bad);
+    return result;
+  }
+  ++statistics_.applied_steps;
+  refused_in_a_row_ = 0;
+  training.count_step();
+  if (fault_) raise(*fault_);
+  return result;
+}
+
+void Stepper::refuse(std::string_view name) {
+  ++statistics_.refused_steps;
+  ++refused_in_a_row_;
+  const auto what = [&] {
+    return "parameter '" + std::string(name) + "': its gradient is not finite; ";
+  };
+  if (options_.non_finite == NonFinite::error)
+    throw NumericalError(what() + "the step was refused and nothing changed");
+  if (refused_in_a_row_ >= options_.refused_in_a_row)
+    throw NumericalError(what() + std::to_string(refused_in_a_row_) +
+                         " steps in a row were refused, and nothing changed in them");
+}
+
+std::int64_t Stepper::workspace_bytes() const {
+  return static_cast<std::int64_t>(gradient_scale_.bytes() + verdict_.bytes()) +
+         (vote_ ? vote_->bytes() : 0);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "distributor/exchange.h"
+#include "shampoo/agreement.h"
+#include "shampoo/training.h"
+
+namespace shampoo {
+
+/// Takes steps together with the other ranks: what one rank meets, all throw.
+class Stepper {
+ public:
+  Stepper(Backend& backend, Communicator& communicator, const OptimizerOptions& options);
+
+  /// Calls body(), which makes a plan of the caller's input and returns its text, and compares it
+  /// with the other ranks'. Collective; throws the same error on all ranks.
+  template <typename Body>
+  void agree(const Body& body);
+
+  /// Host work of a step. On several ranks its faults are kept for take(), where all ranks meet.
+  template <typename Body>
+  void prepare(const Body& body);
+  void forget_prepared() { prepared_ = false; }
+
+  /// The prepared step. Collective.
+  StepResult take(Training& training);
+
+  const Statistics& statistics() const { return statistics_; }
+  std::int64_t workspace_bytes() const;
+
+ private:
+  template <typename Body>
+  void guard(const Body& body);
+  template <typename Body>
+  void together(const Body& body);
+  void check_usable() const;
+
+  kernels::Verdict run(Training& training);
+  kernels::Verdict exchange(Training& training, const StepInputs& inputs);
+  void raise_unless_late(const Ruling& ruling);
+  Header header(const Training& training) const;
+  Sayings sayings(const Training& training) const;
+  kernels::Verdict read_verdict();
+  StepResult conclude(Training& training, const kernels::Verdict& outcome);
+  void refuse(std::string_view name);
+
+  Backend& backend_;
+  Communicator& communicator_;
+  OptimizerOptions options_;
+  Agreement agreement_;
+  kernels::Buffer gradient_scale_, verdict_;
+  std::optional<Exchange> vote_;
+  Statistics statistics_;
+  std::uint64_t plan_hash_ = 0;
+  std::int64_t attempts_ = 0;  ///< steps, refused ones included
+  int refused_in_a_row_ = 0;
+  bool prepared_ = false;
+  std::optional<Fault> fault_;  ///< of this rank, or of all
+  Finding finding_ = Finding::none;
+  std::string unusable_;  ///< why; empty while steps can be taken
+};
+
+/// On one rank what is thrown is thrown at once. On more, a rank with a fault takes part in what
+/// follows, so that all ranks can throw it.
+template <typename Body>
+void Stepper::guard(const Body& body) {
+  if (agreement_.alone()) return body();
+  if (fault_) return;
+  try {
+    body();
+  } catch (...) {
+    fault_ = caught();
+  }
+}
+
+/// Once a collective has failed, there is no going on.
+template <typename Body>
+void Stepper::together(const Body& body) {
+  try {
+    body();
+  } catch (const CommunicationError& error) {
+    if (communicator_.failure().empty()) throw;
+    unusable_ = (attempts_ > 0 ? "step " + std::to_string(attempts_) + ": " : "") + error.what() +
+                "; the optimizer can no longer be used";
+    throw CommunicationError(unusable_, error.missing_ranks());
+  }
+}
+
+template <typename Body>
+void Stepper::agree(const Body& body) {
+  std::string plan;
+  check_usable();
+  fault_.reset();
+  guard([&] { plan = body(); });
+  together([&] { plan_hash_ = agreement_.agree_on_plan(plan, fault_); });
+}
+
+template <typename Body>
+void Stepper::prepare(const Body& body) {
+  check_usable();
+  fault_.reset();
+  guard(body);
+  prepared_ = true;
+}
+
+}  // namespace shampoo

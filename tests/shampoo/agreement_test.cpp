@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "distributor/threads.h"
+#include "tests/shampoo/toy_model.h"
+
+namespace shampoo::test {
+namespace {
+
+constexpr int ranks = 3;
+
+/// One rank's trainer.
+struct Trainer {
+  explicit Trainer(Communicator& c, const OptimizerOptions& options = {})
+      : communicator(c), optimizer(*backend, c, model.groups(quick_recipe(), {}), options) {}
+
+  int rank() const { return communicator.rank(); }
+
+  std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  ToyModel<float> model{{{9, 8}, {13}, {20, 3}}};
+  Communicator& communicator;
+  Optimizer optimizer;
+};
+
+/// What a call on every rank threw; "" where it threw nothing.
+template <typename Error>
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+using Messages = std::array<std::string, ranks>;
+
+void expect_all_say(const Messages& messages, const std::vector<std::string>& parts) {
+  for (const std::string& message : messages) {
+    EXPECT_EQ(message, messages[0]);
+    for (const std::string& part : parts)
+      EXPECT_NE(message.find(part), std::string::npos) << "'" << part << "' in: " << message;
+  }
+}
+
+/// Every rank trains two steps, then `spoil` acts, then a step throws the same Error everywhere.
+template <typename Error>
+Messages messages_after(const std::function<void(Trainer&)>& spoil, bool stays_usable,
+                        const OptimizerOptions& options = {}) {
+  Messages messages;
+  run_ranks(ranks, [&](Communicator& communicator) {
+    Trainer trainer(communicator, options);
+    trainer.optimizer.step();
+    trainer.optimizer.step();
+    const auto before = trainer.model.values();
+    spoil(trainer);
+    messages[trainer.rank()] = error_of<Error>([&] { trainer.optimizer.step(); });
+    EXPECT_EQ(trainer.model.values(), before) << "rank " << trainer.rank();
+
+    // Unless it stays usable, it says so again, and needs no other rank for it.
+    const Rates good;
+    trainer.optimizer.group(1).rates = good;
+    trainer.model.new_gradients();
+    for (std::size_t t = 0; t < 3; ++t)
+      trainer.optimizer.group(static_cast<int>(t))
+          .set_gradient(0, trainer.model.tensors[t].gradient.data());
+    if (stays_usable) {
+      EXPECT_TRUE(trainer.optimizer.step().applied());
+    } else {
+      EXPECT_EQ(error_of<CommunicationError>([&] { trainer.optimizer.step(); }),
+                messages[trainer.rank()]);
+    }
+  });
+  return messages;
+}
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(ARateGoneBadOnOneRank, IsThrownByAllAndEndsTheOptimizer) {
+  const Messages messages = messages_after<std::invalid_argument>(
+      [](Trainer& trainer) {
+        if (trainer.rank() == 1) trainer.optimizer.group(1).rates.learning_rate = nan;
+      },
+      false);
+  expect_all_say(messages, {"step 3", "rank 1", "group 1", "learning_rate", "[0, inf)",
+                            "can no longer be used"});
+}
+
+TEST(ARateGoneBadOnAllRanks, IsThrownByAllAndChangesNothing) {
+  const Messages messages = messages_after<std::invalid_argument>(
+      [](Trainer& trainer) { trainer.optimizer.group(1).rates.beta2 = 2; }, true);
+  expect_all_say(messages, {"group 1", "beta2", "[0, 1]"});
+  EXPECT_EQ(messages[0].find("rank"), std::string::npos) << messages[0];
+}
+
+TEST(ARateGoneBadOnOneRank, LeavesAllUsableWhereTheyVote) {
+  const Messages voted = messages_after<std::invalid_argument>(
+      [](Trainer& trainer) {
+        if (trainer.rank() == 2) trainer.optimizer.group(1).rates.epsilon = 0;
+      },
+      true, {.agree_before_commit = true});
+  expect_all_say(voted, {"rank 2", "group 1", "epsilon"});
+}
+
+TEST(ARateThatDiffersOnOneRank, IsNamedWithTheRanks) {
+  for (const bool votes : {false, true}) {
+    const Messages messages = messages_after<CommunicationError>(
+        [](Trainer& trainer) {
+          if (trainer.rank() == 1) trainer.optimizer.group(1).rates.weight_decay = 0.25;
+        },
+        votes, {.agree_before_commit = votes});
+    expect_all_say(messages, {"rank 1 has 'group 1: weight_decay 0.25'",
+                              "ranks 0 and 2 have 'group 1: weight_decay 0'"});
+  }
+}
+
+TEST(AGradientThatIsAbsentOnOneRank, IsNamedWithTheRanks) {
+  for (const bool votes : {false, true}) {
+    const Messages messages = messages_after<CommunicationError>(
+        [](Trainer& trainer) {
+          if (trainer.rank() == 0) trainer.optimizer.group(2).set_gradient(0, nullptr);
+        },
+        votes, {.agree_before_commit = votes});
+    expect_all_say(messages, {"ranks 1 and 2 have", "parameter 'tensor2'", "rank 0 has", "absent"});
+  }
+}
+
+TEST(ANonFiniteGradientOnAllRanks, RefusesTheStepEverywhereAndChangesNothing) {
+  run_ranks(ranks, [](Communicator& communicator) {
+    Trainer trainer(communicator);
+    trainer.optimizer.step();
+    const auto before = trainer.model.values();
+    const float kept = trainer.model.tensors[1].gradient[3];
+    trainer.model.tensors[1].gradient[3] = std::numeric_limits<float>::infinity();
+
+    const StepResult result = trainer.optimizer.step();
+
+    EXPECT_FALSE(result.applied());
+    EXPECT_EQ(result.non_finite_gradient(), "tensor1");
+    EXPECT_EQ(trainer.model.values(), before);
+    trainer.model.tensors[1].gradient[3] = kept;
+    EXPECT_TRUE(trainer.optimizer.step().applied());
+  });
+}
+
+TEST(ANonFiniteGradientOnOneRank, IsAnErrorEverywhere) {
+  const Messages messages = messages_after<CommunicationError>(
+      [](Trainer& trainer) {
+        if (trainer.rank() == 2) trainer.model.tensors[1].gradient[3] = std::nanf("");
+      },
+      false);
+  expect_all_say(messages, {"tensor1", "not finite on rank 2", "all are finite on ranks 0 and 1"});
+}
+
+TEST(ANonFiniteGradientOnOneRank, RefusesTheStepEverywhereWhereTheyVote) {
+  run_ranks(ranks, [](Communicator& communicator) {
+    Trainer trainer(communicator, {.agree_before_commit = true});
+    trainer.optimizer.step();
+    const auto before = trainer.model.values();
+    const float kept = trainer.model.tensors[1].gradient[3];
+    if (trainer.rank() == 2) trainer.model.tensors[1].gradient[3] = std::nanf("");
+
+    const StepResult result = trainer.optimizer.step();
+
+    EXPECT_FALSE(result.applied());
+    EXPECT_EQ(result.non_finite_gradient(), "tensor1");
+    EXPECT_EQ(trainer.model.values(), before);
+    trainer.model.tensors[1].gradient[3] = kept;
+    EXPECT_TRUE(trainer.optimizer.step().applied());
+  });
+}
+
+TEST(GradientsThatDiffer, AreAnErrorEverywhere) {
+  const Messages messages = messages_after<CommunicationError>(
+      [](Trainer& trainer) {
+        if (trainer.rank() == 1) trainer.model.tensors[0].gradient[0] += 1;
+      },
+      false);
+  expect_all_say(messages, {"norm", "on rank 1", "on ranks 0 and 2", "average"});
+}
+
+TEST(AStepThatWasNotPreparedOnOneRank, IsAnErrorEverywhere) {
+  Messages messages;
+  run_ranks(ranks, [&](Communicator& communicator) {
+    Trainer trainer(communicator);
+    if (trainer.rank() != 1) trainer.optimizer.prepare_step();
+    messages[trainer.rank()] =
+        error_of<std::logic_error>([&] { trainer.optimizer.enqueue_step(); });
+  });
+  expect_all_say(messages, {"rank 1", "prepare_step()"});
+}
+
+TEST(ARankThatThrowsBetweenSteps, EndsTheOthersWithItsReason) {
+  Messages messages;
+  try {
+    run_ranks(ranks, [&](Communicator& communicator) {
+      Trainer trainer(communicator);
+      trainer.optimizer.step();
+      if (trainer.rank() == 1) throw std::runtime_error("out of images");
+      messages[trainer.rank()] = error_of<CommunicationError>([&] { trainer.optimizer.step(); });
+    });
+    FAIL() << "the exception of rank 1 must be rethrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "out of images");
+  }
+  for (const int rank : {0, 2}) {
+    EXPECT_NE(messages[rank].find("step 2"), std::string::npos) << messages[rank];
+    EXPECT_NE(messages[rank].find("rank 1 threw: out of images"), std::string::npos)
+        << messages[rank];
+    EXPECT_NE(messages[rank].find("can no longer be used"), std::string::npos);
+  }
+}
+
+TEST(ARankThatStalls, IsNamedWithinTheDeadline) {
+  Messages messages;
+  std::array<std::vector<int>, ranks> missing;
+  run_ranks(ranks, [&](Communicator& communicator) {
+    communicator.set_deadline(std::chrono::milliseconds(300));
+    Trainer trainer(communicator);
+    trainer.optimizer.step();
+    if (trainer.rank() == 1) {  // away until the others have given up
+      while (communicator.failure().empty() && messages[0].empty()) std::this_thread::yield();
+      return;
+    }
+    try {
+      trainer.optimizer.step();
+    } catch (const CommunicationError& error) {
+      missing[trainer.rank()] = error.missing_ranks();
+      const std::string what = error.what();
+      EXPECT_NE(what.find("step 2"), std::string::npos) << what;
+      EXPECT_NE(what.find("all_gather"), std::string::npos) << what;
+      EXPECT_NE(what.find("rank 1 did not take part within 0.3 s"), std::string::npos) << what;
+      messages[trainer.rank()] = what;
+    }
+  });
+  EXPECT_EQ(missing[0], std::vector<int>{1});
+  EXPECT_EQ(missing[2], std::vector<int>{1});
+}
+
+TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
+  struct Case {
+    std::function<void(std::vector<ParameterGroup>&, OptimizerOptions&)> change;
+    std::vector<std::string> parts;
+  };
+  const std::vector<Case> cases = {
+      {[](auto& groups, auto&) { groups[1].recipe.blocking.size = 9; },
+       {"rank 2 has 'group 1: recipe.blocking", "size=9", "ranks 0 and 1 have", "size=8"}},
+      {[](auto& groups, auto&) { groups[2].parameters[0].name = "other"; },
+       {"group 2, parameter 'other'", "group 2, parameter 'tensor2'"}},
+      {[](auto& groups, auto&) { groups.pop_back(); }, {"group 2"}},
+      {[](auto&, auto& options) { options.non_finite = NonFinite::ignore; },
+       {"non_finite ignore", "non_finite refuse"}},
+  };
+  for (const Case& c : cases) {
+    Messages messages;
+    run_ranks(ranks, [&](Communicator& communicator) {
+      const auto backend = cpu_backend({.threads = 1});
+      ToyModel<float> model({{9, 8}, {13}, {20, 3}});
+      auto groups = model.groups(quick_recipe(), {});
+      OptimizerOptions options;
+      if (communicator.rank() == 2) c.change(groups, options);
+      messages[communicator.rank()] =
+          error_of<CommunicationError>([&] { Optimizer(*backend, communicator, groups, options); });
+    });
+    expect_all_say(messages, c.parts);
+  }
+}
+
+TEST(AGroupThatIsBadOnOneRank, IsRefusedByAllAndLeavesTheOptimizerAsItWas) {
+  Messages messages;
+  run_ranks(ranks, [&](Communicator& communicator) {
+    Trainer trainer(communicator);
+    ToyModel<float> more({{4, 4}});
+    more.tensors[0].name = "later";
+    ParameterGroup group = more.group(quick_recipe());
+    if (trainer.rank() == 0) group.rates.learning_rate = -1;
+    messages[trainer.rank()] =
+        error_of<std::invalid_argument>([&] { trainer.optimizer.add_group(group); });
+    EXPECT_EQ(trainer.optimizer.group_count(), 3);
+    EXPECT_TRUE(trainer.optimizer.step().applied());
+  });
+  expect_all_say(messages, {"rank 0: group 3", "learning_rate"});
+}
+
+}  // namespace
+}  // namespace shampoo::test
