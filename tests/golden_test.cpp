@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "distributor/threads.h"
 #include "tests/golden_test_case.h"
 #include "tests/golden_test_run.h"
 #include "tests/support/near.h"
@@ -44,7 +45,8 @@ void expect_near(const Values& ours, const GoldenCase& golden, double tolerance)
 void agrees_in_float64(const fs::path& path) {
   const GoldenCase golden = read_case(path);
 
-  const Values ours = run_in_float64(golden, Merging::one_optimizer);
+  const auto ranks = one_rank();
+  const Values ours = run_in_float64(golden, Merging::one_optimizer, *ranks);
 
   // The tolerance of the cases' README: 64 times what one shaken bit of every gradient does.
   expect_near(ours, golden, 64 * std::max(golden.sensitivity, 0x1p-50));
@@ -55,7 +57,8 @@ void agrees_in_float32(const fs::path& path) {
   const std::string reason = beyond_float32(golden);
   if (!reason.empty()) GTEST_SKIP() << reason;
 
-  const Float32Run ours = run_in_float32(golden, Merging::one_optimizer);
+  const auto ranks = one_rank();
+  const Float32Run ours = run_in_float32(golden, Merging::one_optimizer, *ranks);
 
   // Gradients shaken by one part in 2^52 move the worst value by `sensitivity`, so shaken by one
   // part in 2^24, which is what rounding them to float32 does, by sensitivity * 2^52 * 2^-24. A
@@ -66,26 +69,42 @@ void agrees_in_float32(const fs::path& path) {
   expect_near(ours.values, golden, 64 * 0x1p-24 * (shaken + ours.solver_error));
 }
 
-void expect_same_bits(const Values& merged, const Values& unmerged, const GoldenCase& golden) {
-  const auto same = [](double a, double b) {
-    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+void expect_same_bits(const Values& a, const Values& b, const GoldenCase& golden) {
+  const auto same = [](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
   };
   for (int step = 0; step < golden.steps; ++step)
     for (std::size_t i = 0; i < golden.parameters.size(); ++i)
-      ASSERT_TRUE(std::ranges::equal(merged[step][i], unmerged[step][i], same))
+      ASSERT_TRUE(std::ranges::equal(a[step][i], b[step][i], same))
           << golden.parameters[i].name << " after step " << step + 1;
 }
 
-void merges_in_float64(const fs::path& path) {
-  const GoldenCase golden = read_case(path);
-  expect_same_bits(run_in_float64(golden, Merging::one_optimizer),
-                   run_in_float64(golden, Merging::one_optimizer_per_group), golden);
+Values run(const GoldenCase& golden, Type type, Merging merging, Communicator& ranks) {
+  return type == Type::float64 ? run_in_float64(golden, merging, ranks)
+                               : run_in_float32(golden, merging, ranks).values;
 }
 
-void merges_in_float32(const fs::path& path) {
+void merges(const fs::path& path, Type type) {
   const GoldenCase golden = read_case(path);
-  expect_same_bits(run_in_float32(golden, Merging::one_optimizer).values,
-                   run_in_float32(golden, Merging::one_optimizer_per_group).values, golden);
+  const auto ranks = one_rank();
+  expect_same_bits(run(golden, type, Merging::one_optimizer, *ranks),
+                   run(golden, type, Merging::one_optimizer_per_group, *ranks), golden);
+}
+
+void is_the_same_on_all_ranks(const fs::path& path, Type type) {
+  const GoldenCase golden = read_case(path);
+  const auto alone = one_rank();
+  const Values expected = run(golden, type, Merging::one_optimizer, *alone);
+  for (const Merging merging : {Merging::one_optimizer, Merging::one_optimizer_per_group}) {
+    if (merging == Merging::one_optimizer_per_group && golden.groups.size() < 2) continue;
+    for (const int count : {2, 3, 4, 8}) {
+      std::vector<Values> values(static_cast<std::size_t>(count));
+      run_ranks(count, [&](Communicator& ranks) {
+        values[static_cast<std::size_t>(ranks.rank())] = run(golden, type, merging, ranks);
+      });
+      for (const Values& of_rank : values) expect_same_bits(of_rank, expected, golden);
+    }
+  }
 }
 
 void add_case(const fs::path& path, const std::string& name) {
@@ -105,13 +124,17 @@ void add_case(const fs::path& path, const std::string& name) {
 
   add_test("Golden", name, [path] { agrees_in_float64(path); });
   add_test("GoldenInFloat32", name, [path] { agrees_in_float32(path); });
+  add_test("GoldenOnManyRanksInFloat64", name,
+           [path] { is_the_same_on_all_ranks(path, Type::float64); });
+  add_test("GoldenOnManyRanksInFloat32", name,
+           [path] { is_the_same_on_all_ranks(path, Type::float32); });
   try {
     if (read_case(path).groups.size() < 2) return;
   } catch (const std::exception&) {
     return;  // the tests above report it
   }
-  add_test("GoldenMergedEqualsUnmergedInFloat64", name, [path] { merges_in_float64(path); });
-  add_test("GoldenMergedEqualsUnmergedInFloat32", name, [path] { merges_in_float32(path); });
+  add_test("GoldenMergedEqualsUnmergedInFloat64", name, [path] { merges(path, Type::float64); });
+  add_test("GoldenMergedEqualsUnmergedInFloat32", name, [path] { merges(path, Type::float32); });
 }
 
 std::vector<fs::path> cases_in(const fs::path& folder) {

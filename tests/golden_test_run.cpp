@@ -20,8 +20,10 @@ namespace {
 template <typename Real>
 class Training {
  public:
-  Training(const GoldenCase& golden, Merging merging)
-      : golden_(golden), backend_(cpu_backend()), ranks_(one_rank()) {
+  Training(const GoldenCase& golden, Merging merging, Communicator& ranks)
+      : golden_(golden),
+        backend_(cpu_backend({.threads = ranks.size() == 1 ? 0 : 1})),
+        ranks_(ranks) {
     for (const GoldenParameter& parameter : golden.parameters) {
       // Never empty, so that tensors without elements have an address, too.
       values_.emplace_back(parameter.initial.size() + 1);
@@ -40,7 +42,7 @@ class Training {
     for (Trained& trained : optimizers_) {
       for (std::size_t g = 0; g < trained.groups.size(); ++g) prepare(step, trained, g);
       trained.optimizer->step();
-      if (std::is_same_v<Real, float>)
+      if (std::is_same_v<Real, float> && ranks_.size() == 1)
         solver_error_ = std::max(solver_error_, trained.meter->measure(*trained.optimizer));
     }
   }
@@ -77,7 +79,7 @@ class Training {
                                           .gradient = gradients_[i].data()});
       }
     }
-    trained.optimizer = std::make_unique<Optimizer>(*backend_, *ranks_, std::move(list));
+    trained.optimizer = std::make_unique<Optimizer>(*backend_, ranks_, std::move(list));
     trained.meter = std::make_unique<SolverErrorMeter>(*backend_);
     optimizers_.push_back(std::move(trained));
   }
@@ -97,7 +99,7 @@ class Training {
 
   const GoldenCase& golden_;
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Communicator> ranks_;
+  Communicator& ranks_;
   std::vector<std::vector<Real>> values_, gradients_;
   std::vector<Trained> optimizers_;
   double solver_error_ = 0;
@@ -126,8 +128,8 @@ std::int64_t longest_side(const GoldenCase& golden, const GoldenParameter& param
 
 }  // namespace
 
-Values run_in_float64(const GoldenCase& golden, Merging merging) {
-  Training<double> training(golden, merging);
+Values run_in_float64(const GoldenCase& golden, Merging merging, Communicator& ranks) {
+  Training<double> training(golden, merging, ranks);
   Values values;
   for (int step = 0; step < golden.steps; ++step) {
     training.step(step);
@@ -136,9 +138,9 @@ Values run_in_float64(const GoldenCase& golden, Merging merging) {
   return values;
 }
 
-Float32Run run_in_float32(const GoldenCase& golden, Merging merging) {
+Float32Run run_in_float32(const GoldenCase& golden, Merging merging, Communicator& ranks) {
   const GoldenCase rounded = in_float32(golden);
-  Training<float> training(rounded, merging);
+  Training<float> training(rounded, merging, ranks);
   Float32Run run;
   for (int step = 0; step < golden.steps; ++step) {
     training.step(step);

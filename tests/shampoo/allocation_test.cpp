@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 
+#include "distributor/threads.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/allocations.h"
 
@@ -54,6 +56,31 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   EXPECT_EQ(requests, std::vector<std::int64_t>(12, 0));
   EXPECT_EQ(optimizer.statistics().refused_steps, 1);
   EXPECT_GT(optimizer.statistics().refreshes, 0);
+}
+
+TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
+  for (const bool votes : {false, true}) {
+    std::vector<std::int64_t> requests;
+    run_ranks(3, [&](Communicator& ranks) {
+      ToyModel<float> model(awkward_shapes());
+      const auto backend = cpu_backend({.threads = 1});
+      Optimizer optimizer(*backend, ranks, model.groups(recipe_with(Automatic{}), {}),
+                          {.agree_before_commit = votes});
+      optimizer.step();
+      // The counter sees the whole process: nobody may still be in the first step, or leave.
+      for (int step = 0; step < 6; ++step) {
+        ranks.barrier().wait();
+        std::optional<AllocationCounter> counter;
+        if (ranks.rank() == 0) counter.emplace();
+        ranks.barrier().wait();
+        optimizer.step();
+        ranks.barrier().wait();
+        if (counter) requests.push_back(counter->count().total());
+        ranks.barrier().wait();
+      }
+    });
+    EXPECT_EQ(requests, std::vector<std::int64_t>(6, 0)) << votes;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Solvers, StepAllocations,

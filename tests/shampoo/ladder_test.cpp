@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 
+#include "distributor/threads.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_backend.h"
 
@@ -127,6 +128,42 @@ TEST_F(Ladder, KeepsTheOldRootsAndThrowsAfterTheToleratedFailures) {
   EXPECT_EQ(optimizer.statistics().kept_roots, 3);
   backend.fails = [](const auto&, auto, auto) { return false; };
   EXPECT_TRUE(optimizer.step().applied());
+}
+
+TEST(LadderOnManyRanks, GivesTheSameResultsAndTheSameErrorOnAll) {
+  constexpr int count = 3;
+  std::vector<std::vector<std::vector<float>>> values(count);
+  std::vector<std::string> messages(count);
+  std::vector<std::int64_t> kept(count);
+  run_ranks(count, [&](Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const auto cpu = cpu_backend({.threads = 1});
+    FailingBackend backend(*cpu);
+    ToyModel<float> model({{8, 8}, {8, 8}, {5, 7}});
+    Recipe recipe = quick_recipe();
+    recipe.refresh = {.every = 1, .first = 1};
+    std::get<RootInverse>(recipe.preconditioner).tolerated_failures = 1;
+    Optimizer optimizer(backend, communicator, {model.group(recipe)});
+    optimizer.step();
+    backend.fails = [](const kernels::Squares& group, auto, auto) { return group.side == 5; };
+    optimizer.step();
+    try {
+      optimizer.step();
+      ADD_FAILURE() << "the second failure in a row must throw on rank " << rank;
+    } catch (const NumericalError& error) {
+      messages[rank] = error.what();
+    }
+    backend.fails = [](const auto&, auto, auto) { return false; };
+    EXPECT_TRUE(optimizer.step().applied());
+    values[rank] = model.values();
+    kept[rank] = optimizer.statistics().kept_roots;
+  });
+
+  for (const std::string& message : messages) EXPECT_EQ(message, messages[0]);
+  EXPECT_NE(messages[0].find("tensor2"), std::string::npos) << messages[0];
+  EXPECT_NE(messages[0].find("rank "), std::string::npos) << messages[0];
+  for (const auto& of_rank : values) EXPECT_EQ(of_rank, values[0]);
+  EXPECT_EQ(kept[0] + kept[1] + kept[2], 2) << "only the owner fails";
 }
 
 TEST_F(Ladder, ASuccessInBetweenStartsTheCountAgain) {
