@@ -57,7 +57,6 @@ std::uint64_t Agreement::agree_on_plan(const std::string& plan, const std::optio
 Ruling Agreement::rule(std::span<const Header> headers, const std::optional<Fault>& own,
                        const Sayings& sayings, bool vote) {
   Ruling ruling{.verdict = headers[communicator_.rank()].verdict};
-  if (alone()) return of_one(headers.front(), own);
   const auto all = [&](Finding a, Finding b) {
     return std::ranges::all_of(headers,
                                [&](const Header& h) { return h.finding == a || h.finding == b; });
@@ -80,10 +79,6 @@ Ruling Agreement::rule(std::span<const Header> headers, const std::optional<Faul
   }
   ruling.spoiled = ruling.fault && !vote;
   return ruling;
-}
-
-Ruling Agreement::of_one(const Header& header, const std::optional<Fault>& own) {
-  return {.verdict = header.verdict, .fault = own, .after_step = header.finding == Finding::late};
 }
 
 Fault Agreement::gather_faults(const std::optional<Fault>& own) {

@@ -47,7 +47,6 @@ class Agreement {
               const Sayings& sayings, bool vote);
 
  private:
-  static Ruling of_one(const Header& header, const std::optional<Fault>& own);
   Fault gather_faults(const std::optional<Fault>& own);
   std::optional<Fault> find_difference(std::span<const Header> headers, const Sayings& sayings);
   static std::optional<Fault> compare_gradients(std::span<const Header> headers,

@@ -101,24 +101,32 @@ struct SlotView {
 /// outlive it. Not safe for concurrent calls.
 class Optimizer {
  public:
-  /// Collective. Throws std::invalid_argument that names group, parameter, field and range.
+  /// Collective: all ranks pass equal groups, options and backends, apart from pointers. Throws
+  /// std::invalid_argument that names group, parameter, field and range; CommunicationError, where
+  /// the ranks' plans differ, that names the first difference. All ranks throw the same.
   Optimizer(Backend& backend, Communicator& communicator, std::vector<ParameterGroup> groups,
             const OptimizerOptions& options = {});
   ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) noexcept;
 
-  /// prepare_step(), then enqueue_step(). Collective: every rank passes equal gradients.
+  /// prepare_step(), then enqueue_step(). Collective: rates, presence and bytes of the gradients
+  /// are equal on all ranks. On several ranks it is one collective, and waits for the other ranks.
   /// Throws std::invalid_argument before anything changed when a rate or pointer is bad, and
   /// NumericalError when gradients or decompositions stayed bad; see NonFinite and RootInverse.
+  /// What one rank meets, all throw, with its rank; where the others have gone on by then, and
+  /// where they differ or are lost (CommunicationError), the message says that the optimizer can no
+  /// longer be used, and later calls throw it again.
   StepResult step();
 
   /// Host work of the next step: validates rates and gradient pointers, and uploads what changed.
+  /// On several ranks its faults are thrown by enqueue_step(), where the ranks meet.
   void prepare_step();
   /// Runs the prepared step. Throws std::logic_error unless one was prepared.
   StepResult enqueue_step();
 
-  /// Collective. Existing groups, their state and their owners stay.
+  /// Collective, and throws like the constructor; nothing has changed then. Existing groups, their
+  /// state and their owners stay.
   void add_group(ParameterGroup group);
 
   int group_count() const;

@@ -20,7 +20,14 @@ install(FILES
 
 # The names to link with, without folders, so that the package can be moved.
 set(SHAMPOO_PC_NEEDS "")
-foreach(library IN LISTS LAPACK_LIBRARIES)
+set(libraries ${LAPACK_LIBRARIES})
+if(SHAMPOO_HAS_MPI)
+  list(APPEND libraries ${MPI_CXX_LIBRARIES})
+endif()
+if(SHAMPOO_HAS_GLOO)
+  list(APPEND libraries -lgloo)
+endif()
+foreach(library IN LISTS libraries)
   if(library MATCHES "/lib([^/]+)\\.(so|a)$")
     string(APPEND SHAMPOO_PC_NEEDS " -l${CMAKE_MATCH_1}")
   elseif(library MATCHES "^-")

@@ -70,7 +70,9 @@ kernels::Verdict Stepper::run(Training& training) {
       finding_ = Finding::late;
     }
   }
-  return exchange(training, inputs);
+  if (!agreement_.alone()) return exchange(training, inputs);
+  if (goes_on) training.apply(inputs);
+  return read_verdict();
 }
 
 kernels::Verdict Stepper::exchange(Training& training, const StepInputs& inputs) {
@@ -83,7 +85,7 @@ kernels::Verdict Stepper::exchange(Training& training, const StepInputs& inputs)
   raise_unless_late(ruling);
   fault_ = std::move(ruling.fault);
   if (ruling.verdict.proceed) training.apply(inputs);
-  return agreement_.alone() || vote_ ? read_verdict() : ruling.verdict;
+  return vote_ ? read_verdict() : ruling.verdict;
 }
 
 void Stepper::raise_unless_late(const Ruling& ruling) {

@@ -8,6 +8,7 @@
 
 #include "distributor/threads.h"
 #include "tests/shampoo/toy_model.h"
+#include "tests/support/counting_backend.h"
 
 namespace shampoo::test {
 namespace {
@@ -269,6 +270,26 @@ TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
     });
     expect_all_say(messages, c.parts);
   }
+}
+
+/// A backend that computes other bits.
+class OtherBackend : public CountingBackend {
+ public:
+  using CountingBackend::CountingBackend;
+  std::string arithmetic() const override { return "cpu, 3-bit vectors"; }
+};
+
+TEST(BackendsThatComputeDifferently, AreRefusedByAll) {
+  Messages messages;
+  run_ranks(ranks, [&](Communicator& communicator) {
+    const auto cpu = cpu_backend({.threads = 1});
+    OtherBackend other(*cpu);
+    Backend& backend = communicator.rank() == 0 ? other : *cpu;
+    ToyModel<float> model({{9, 8}});
+    messages[communicator.rank()] = error_of<CommunicationError>(
+        [&] { Optimizer(backend, communicator, {model.group(quick_recipe())}); });
+  });
+  expect_all_say(messages, {"rank 0 has 'arithmetic: cpu, 3-bit vectors'", "ranks 1 and 2 have"});
 }
 
 TEST(AGroupThatIsBadOnOneRank, IsRefusedByAllAndLeavesTheOptimizerAsItWas) {

@@ -169,6 +169,49 @@ TEST(Shipping, RefusesValuesInANarrowerTypeAndOtherTypes) {
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group(recipe)}), std::invalid_argument);
 }
 
+/// Values of 16 bits, beside float32 ones, after a few steps; of each rank.
+std::vector<std::vector<std::uint16_t>> train_narrow(int ranks, Type type,
+                                                     const Shipping& shipping) {
+  std::vector<std::vector<std::uint16_t>> values(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](Communicator& threads) {
+    ToyModel<float> model(awkward_shapes());
+    std::vector<std::uint16_t>& narrow = values[static_cast<std::size_t>(threads.rank())];
+    narrow.assign(1000, 0x3c00);  // 1 in float16, a small number in bfloat16
+    const auto backend = cpu_backend({.threads = 1});
+    Recipe recipe = quick_recipe();
+    recipe.shipping = shipping;
+    ParameterGroup group = model.group(recipe, {.learning_rate = 0.01});
+    std::size_t used = 0;
+    for (std::size_t t = 0; t < group.parameters.size(); t += 2) {
+      group.parameters[t].value = Tensor(narrow.data() + used, type);
+      used += model.tensors[t].value.size();
+    }
+    Optimizer optimizer(*backend, threads, {group});
+    for (int step = 0; step < 6; ++step) {
+      optimizer.step();
+      model.new_gradients();
+    }
+  });
+  return values;
+}
+
+TEST(ManyRanks, GiveTheBitsOfOneWithValuesOf16BitsInEveryShippedType) {
+  for (const Type type : {Type::bfloat16, Type::float16})
+    for (const std::optional<Type> shipped :
+         {std::optional<Type>(), std::optional(Type::float32), std::optional(Type::bfloat16)}) {
+      const auto alone = train_narrow(1, type, {.type = shipped});
+      EXPECT_NE(alone[0][0], 0x3c00) << "trained";
+      for (const int ranks : {2, 3, 8})
+        for (const auto& values : train_narrow(ranks, type, {.type = shipped}))
+          EXPECT_EQ(values, alone[0]) << ranks << " ranks";
+    }
+}
+
+TEST(Shipping, OfFloat32ForValuesOf16BitsIsRoundedByTheReceiverToTheSameBits) {
+  EXPECT_EQ(train_narrow(2, Type::bfloat16, {.type = Type::float32}),
+            train_narrow(2, Type::bfloat16, {}));
+}
+
 TEST(AGroupAddedLater, GivesTheSameBitsOnAnyNumberOfRanks) {
   const auto train_and_add = [](int ranks) {
     std::vector<std::vector<std::vector<float>>> values(static_cast<std::size_t>(ranks));

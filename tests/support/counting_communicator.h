@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <numeric>
 
@@ -20,6 +21,8 @@ class CountingCommunicator final : public Communicator {
 
   /// Of any kind, since construction.
   std::int64_t collectives() const { return collectives_; }
+  /// Spent in all_gather, since construction.
+  double seconds() const { return seconds_; }
   /// Bytes that came from other ranks in all_gather, since construction.
   std::int64_t gathered_bytes() const { return gathered_bytes_; }
 
@@ -31,7 +34,9 @@ class CountingCommunicator final : public Communicator {
   void start_all_gather(std::uint64_t, void* everyone, Counts counts, const Loan& loan) override {
     ++collectives_;
     gathered_bytes_ += std::reduce(counts.begin(), counts.end()) - counts[rank()];
+    const auto begin = std::chrono::steady_clock::now();
     communicator_.all_gather(everyone, counts, loan).wait();
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
                         Counts receive_counts, const Loan& loan) override {
@@ -58,6 +63,7 @@ class CountingCommunicator final : public Communicator {
   Communicator& communicator_;
   std::int64_t collectives_ = 0;
   std::int64_t gathered_bytes_ = 0;
+  double seconds_ = 0;
 };
 
 }  // namespace shampoo::test
