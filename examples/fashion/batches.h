@@ -7,20 +7,21 @@
 
 #include "examples/fashion/dataset.h"
 #include "examples/fashion/random.h"
+#include "examples/fashion/share.h"
 
 namespace fashion {
 
-/// Hands out images in batches: in a new random order for every epoch, without the few that do not
-/// fill a batch. The order depends on the seed alone. Borrows the images.
+/// Hands out one share of each batch of images: in a new random order for every epoch, without the
+/// few that do not fill a batch. The order depends on the seed alone. Borrows the images.
 class Batches {
  public:
-  /// Throws std::invalid_argument unless there are at least `size` images.
+  /// Throws std::invalid_argument unless there are at least `size` images. `share` is of a batch.
   Batches(const LabelledImages& images, const Normalisation& normalisation, int size,
-          std::uint64_t seed);
+          std::uint64_t seed, Share share);
 
   int per_epoch() const { return source_.count() / size_; }
 
-  /// Makes images() and labels() the next batch.
+  /// Makes images() and labels() the share of the next batch.
   void advance();
 
   std::span<const float> images() const { return images_; }
@@ -30,6 +31,7 @@ class Batches {
   const LabelledImages& source_;
   const Normalisation& normalisation_;
   int size_;
+  Share share_;
   int handed_out_ = 0;
   Random random_;
   std::vector<int> order_;

@@ -1,43 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "distributor/join/error_report.h"
+#include "distributor/join/join.h"
 #include "examples/fashion/chart.h"
 #include "examples/fashion/options.h"
 #include "examples/fashion/sweep.h"
 #include "examples/fashion/table.h"
+#include "shampoo/shampoo.h"
 
 namespace {
 
 using namespace fashion;
 
-void run(const Options& options) {
-  // Found now rather than after the training.
-  const auto folder = std::filesystem::absolute(options.output).parent_path();
-  if (!std::filesystem::is_directory(folder))
-    throw std::runtime_error("--output: there is no folder " + folder.string());
+/// The processors of this host, divided among its ranks, of which all hosts have about as many.
+/// Collective.
+int own_processors(shampoo::Communicator& ranks) {
+  std::vector<int> local_ranks(static_cast<std::size_t>(ranks.size()));
+  local_ranks[ranks.rank()] = ranks.local_rank();
+  const std::vector<std::int64_t> counts(local_ranks.size(), sizeof(int));
+  ranks.all_gather(local_ranks.data(), counts).wait();
+  const int hosts = std::max(1, static_cast<int>(std::ranges::count(local_ranks, 0)));
+  const int on_host = (ranks.size() + hosts - 1) / hosts;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / on_host);
+}
 
-  const Dataset dataset = read_dataset(options.data);
-  const Normalisation normalisation(dataset.train);
-  const Task task{dataset, normalisation, options.epochs, options.steps, options.threads};
-  Progress progress(stdout);
-  if (options.sweep) {
-    sweep(task, {{}, options.preconditioning, 0, options.seed}, progress);
-    return;
-  }
-
-  std::vector<Outcome> outcomes;
-  for (const Method method : options.methods)
-    outcomes.push_back(
-        train(task, {method, options.preconditioning, best_rate, options.seed}, progress));
+void write_results(std::span<const Outcome> outcomes, const std::filesystem::path& output) {
   const std::string table = results_table(outcomes);
   std::printf("\n%s\n", table.c_str());
-  const auto chart_file = std::filesystem::absolute(options.output);
+  const auto chart_file = std::filesystem::absolute(output);
   auto table_file = chart_file;
   table_file.replace_extension(".txt");
   draw_losses(outcomes, chart_file);
@@ -46,14 +48,57 @@ void run(const Options& options) {
   std::printf("Loss curves: %s\nThis table:  %s\n", chart_file.c_str(), table_file.c_str());
 }
 
+void run(const Options& options, shampoo::Communicator& ranks) {
+  const bool first = ranks.rank() == 0;
+  // Found now rather than after the training.
+  const auto folder = std::filesystem::absolute(options.output).parent_path();
+  if (first && !std::filesystem::is_directory(folder))
+    throw std::runtime_error("--output: there is no folder " + folder.string());
+
+  const Dataset dataset = read_dataset(options.data);
+  const Normalisation normalisation(dataset.train);
+  const int threads = options.threads.value_or(own_processors(ranks));
+  const Task task{dataset, normalisation, options.epochs, options.steps, threads};
+  Progress progress(first ? stdout : nullptr);
+  std::uint64_t checksum = 0;
+  if (options.sweep) {
+    checksum = sweep(ranks, task, {{}, options.preconditioning, 0, options.seed}, progress);
+  } else {
+    std::vector<Outcome> outcomes;
+    for (const Method method : options.methods)
+      outcomes.push_back(
+          train(ranks, task, {method, options.preconditioning, best_rate, options.seed}, progress));
+    if (first) write_results(outcomes, options.output);
+    checksum = outcomes.back().checksum;
+  }
+  if (first) std::printf("checksum %016" PRIx64 "\n", checksum);
+}
+
+/// Trains as one of the ranks. The others hear of what fails here.
+void run_as_rank(const Options& options) {
+  const auto backend = shampoo::cpu_backend({.threads = 1});
+  const auto ranks = shampoo::join(*backend);
+  try {
+    run(options, *ranks);
+  } catch (const shampoo::CommunicationError&) {
+    throw;  // names the rank
+  } catch (const std::exception& error) {
+    ranks->abort(error.what());
+    if (ranks->size() == 1) throw;
+    throw std::runtime_error("rank " + std::to_string(ranks->rank()) + " of " +
+                             std::to_string(ranks->size()) + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    if (const auto options = read_options(argc, argv)) run(*options);
+    if (const auto options = read_options(argc, argv)) run_as_rank(*options);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fashion: %s\n", error.what());
+    shampoo::report_error(error.what());
     return 1;
   }
 }

@@ -39,12 +39,11 @@ Network<Scalar>::Network(Workers& workers, std::uint64_t seed, int largest_batch
 
 template <typename Scalar>
 Score Network<Scalar>::forward_backward(std::span<const Scalar> images,
-                                        std::span<const std::uint8_t> labels) {
+                                        std::span<const std::uint8_t> labels, Scalar scale) {
   const Score score = run(Pass::both, images, labels);
-  // gradient <- (sum over the slices) / (images in the batch)
-  const Scalar scale = Scalar{1} / static_cast<Scalar>(labels.size());
   std::span<const Scalar> parts[slice_count];
   for (int s = 0; s < slice_count; ++s) parts[s] = slices_[s].gradient();
+  // gradient <- scale * (sum over the slices)
   for (std::int64_t i = 0; i < parameter_count; ++i) {
     Scalar sum = 0;
     for (const std::span<const Scalar> part : parts) sum += part[i];

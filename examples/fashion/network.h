@@ -31,9 +31,16 @@ class Network {
   /// Weights and biases are uniform in [-1, 1] / sqrt(fan in). `workers` must outlive the network.
   Network(Workers& workers, std::uint64_t seed, int largest_batch);
 
-  /// Writes the gradient of the batch's mean loss, and returns the scores' sums.
-  /// images: labels.size() x 784. Throws std::invalid_argument for an empty or too large batch.
-  Score forward_backward(std::span<const Scalar> images, std::span<const std::uint8_t> labels);
+  /// Writes the gradient of `scale` times the sum of the images' losses, and returns the scores'
+  /// sums. images: labels.size() x 784.
+  /// Throws std::invalid_argument for an empty or too large batch.
+  Score forward_backward(std::span<const Scalar> images, std::span<const std::uint8_t> labels,
+                         Scalar scale);
+
+  /// The same for the mean of the losses.
+  Score forward_backward(std::span<const Scalar> images, std::span<const std::uint8_t> labels) {
+    return forward_backward(images, labels, Scalar{1} / static_cast<Scalar>(labels.size()));
+  }
 
   /// Only the scores' sums; the gradient stays as it is.
   Score evaluate(std::span<const Scalar> images, std::span<const std::uint8_t> labels);

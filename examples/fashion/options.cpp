@@ -2,11 +2,9 @@
 #include "examples/fashion/options.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "examples/fashion/dataset.h"
 
@@ -23,7 +21,6 @@ constexpr const char* purpose =
 std::optional<Options> read_options(int argc, const char* const* argv) {
   Options options;
   options.data = debian_folder;
-  options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::string optimizer = "both";
 
   CLI::App app(purpose, "fashion");
@@ -57,10 +54,11 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->check(CLI::Range(1, most))
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "Threads; the results do not depend on them")
+  app.add_option("--threads", options.threads,
+                 "Threads of each rank; the results do not depend on them [the processors, divided "
+                 "among the ranks of the host]")
       ->check(CLI::Range(1, 1024))
-      ->type_name("N")
-      ->capture_default_str();
+      ->type_name("N");
   app.add_option("--output", options.output, "Where to put the chart, a PNG; the table joins it")
       ->check([](const std::string& file) {
         return file.ends_with(".png") ? std::string() : "a name that ends in .png is needed";

@@ -18,7 +18,7 @@ struct Options {
   int epochs = 5;
   std::optional<int> steps;
   std::uint64_t seed = 1;
-  int threads = 1;
+  std::optional<int> threads;  ///< of each rank
   Preconditioning preconditioning{.block = 512, .refresh = 10};
   bool sweep = false;
 };

@@ -25,9 +25,12 @@ std::string bar(double fraction) {
 }  // namespace
 
 Progress::Progress(std::FILE* stream)
-    : stream_(stream), terminal_(isatty(fileno(stream)) != 0), last_shown_(-rewrite_every) {}
+    : stream_(stream),
+      terminal_(stream && isatty(fileno(stream)) != 0),
+      last_shown_(-rewrite_every) {}
 
 void Progress::show(const Position& p) {
+  if (!stream_) return;
   if (terminal_) {
     if (watch_.seconds() - last_shown_ < rewrite_every) return;
     last_shown_ = watch_.seconds();
@@ -42,6 +45,7 @@ void Progress::show(const Position& p) {
 }
 
 void Progress::note(const std::string& line) {
+  if (!stream_) return;
   std::fprintf(stream_, "%s%s\n", terminal_ ? clear_line : "", line.c_str());
   std::fflush(stream_);
 }

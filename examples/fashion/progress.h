@@ -22,7 +22,7 @@ struct Position {
 /// elsewhere a line now and then.
 class Progress {
  public:
-  /// Borrows the stream.
+  /// Borrows the stream; null: nothing is shown.
   explicit Progress(std::FILE* stream);
 
   void show(const Position& position);

@@ -33,7 +33,9 @@ void print(Method method, double rate, const Row& row) {
 
 }  // namespace
 
-void sweep(const Task& task, const Attempt& first, Progress& progress) {
+std::uint64_t sweep(shampoo::Communicator& ranks, const Task& task, const Attempt& first,
+                    Progress& progress) {
+  std::uint64_t checksum = 0;
   std::vector<std::pair<Attempt, Row>> rows;
   for (const Method method : {Method::shampoo, Method::adamw})
     for (const double rate : {1e-3, 3e-3}) {
@@ -47,14 +49,18 @@ void sweep(const Task& task, const Attempt& first, Progress& progress) {
         std::snprintf(title, sizeof title, "%s, rate %.0e, seed %llu", name(method), rate,
                       static_cast<unsigned long long>(attempt.seed));
         progress.note(title);
-        add(row, train(task, attempt, progress));
+        const Outcome outcome = train(ranks, task, attempt, progress);
+        add(row, outcome);
+        checksum = outcome.checksum;
       }
       rows.emplace_back(attempt, row);
     }
+  if (ranks.rank() != 0) return checksum;
   std::printf("\nMeans of %d seeds\n%-10s %5s   %-*s  test %%  optimizer s\n", seeds, "optimizer",
               "rate", static_cast<int>(8 * rows.front().second.losses.size() - 2),
               "training loss by epoch");
   for (const auto& [attempt, row] : rows) print(attempt.method, attempt.rate, row);
+  return checksum;
 }
 
 }  // namespace fashion

@@ -4,21 +4,23 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <numbers>
 #include <numeric>
 #include <span>
+#include <utility>
 
-#include "examples/fashion/batches.h"
-#include "examples/fashion/layout.h"
+#include "examples/fashion/agreement.h"
+#include "examples/fashion/replica.h"
 #include "examples/fashion/stopwatch.h"
 
 namespace fashion {
 
 namespace {
 
-constexpr int batch_size = 256;
-constexpr double warm_up = 50;   // steps
-constexpr double smooth = 0.95;  // of the loss that is shown
+constexpr double warm_up = 50;      // steps
+constexpr double smooth = 0.95;     // of the loss that is shown
+constexpr int losses_at_once = 10;  // that one collective sums over the ranks
 
 /// Rises for 50 steps and falls along half a cosine to 0, both at once.
 double schedule(int step, int steps) {
@@ -26,22 +28,22 @@ double schedule(int step, int steps) {
   return std::min(1.0, (step + 1) / warm_up) * fall;
 }
 
-/// Percent of the images that are put in the right class.
-double accuracy(Network<float>& network, const LabelledImages& images,
-                const Normalisation& normalisation) {
-  std::vector<float> batch(batch_size * image_size);
-  int correct = 0;
-  for (int first = 0; first < images.count(); first += batch_size) {
-    const int count = std::min(batch_size, images.count() - first);
-    normalisation.apply(std::span(images.pixels).subspan(first * image_size, count * image_size),
-                        batch.data());
-    correct += network
-                   .evaluate(std::span<const float>(batch).first(count * image_size),
-                             std::span(images.labels).subspan(first, count))
-                   .correct;
+/// The losses of all steps, which are summed over the ranks several at a time.
+struct LossCurve {
+  std::vector<double> values;  ///< means; from `settled` on, sums over this rank's images
+  std::size_t settled = 0;
+  double smoothed = 0;
+
+  /// Collective.
+  void settle(shampoo::Communicator& ranks) {
+    const std::span fresh = std::span(values).subspan(settled);
+    ranks.all_reduce(fresh.data(), std::ssize(fresh), shampoo::Type::float64);
+    for (double& loss : fresh) {
+      loss /= batch_size;
+      smoothed = settled++ == 0 ? loss : smooth * smoothed + (1 - smooth) * loss;
+    }
   }
-  return 100.0 * correct / images.count();
-}
+};
 
 double mean(std::span<const double> numbers) {
   return std::reduce(numbers.begin(), numbers.end()) / static_cast<double>(numbers.size());
@@ -66,38 +68,37 @@ double timed_step(shampoo::Optimizer& optimizer, double rate) {
 
 }  // namespace
 
-Outcome train(const Task& task, const Attempt& attempt, Progress& progress) {
+Outcome train(shampoo::Communicator& ranks, const Task& task, const Attempt& attempt,
+              Progress& progress) {
   const Stopwatch watch;
-  Workers workers(task.threads);
-  Network<float> network(workers, attempt.seed, batch_size);
-  Batches batches(task.dataset.train, task.normalisation, batch_size, attempt.seed);
+  Replica replica(ranks, task.dataset, task.normalisation, task.threads, attempt.seed);
   const auto backend = shampoo::cpu_backend({.threads = task.threads});
-  const auto ranks = shampoo::one_rank();
-  shampoo::Optimizer optimizer(*backend, *ranks,
-                               parameter_groups(attempt.method, attempt.preconditioning, network));
+  shampoo::Optimizer optimizer(
+      *backend, ranks,
+      parameter_groups(attempt.method, attempt.preconditioning, replica.network()));
 
-  Outcome outcome{attempt, {}, {}, batches.per_epoch(), 0, 0};
-  const int planned = task.epochs * batches.per_epoch();
+  const int per_epoch = replica.steps_per_epoch();
+  const int planned = task.epochs * per_epoch;
   const int steps = std::min(planned, task.steps.value_or(planned));
-  double shown_loss = 0;
+  Outcome outcome{attempt, {}, {}, per_epoch, 0, 0, 0};
+  LossCurve curve;
   for (int step = 0; step < steps; ++step) {
-    batches.advance();
-    const Score score = network.forward_backward(batches.images(), batches.labels());
+    curve.values.push_back(replica.find_gradient());
     const double rate = attempt.rate * schedule(step, planned);
     outcome.optimizer_seconds += timed_step(optimizer, rate);
 
-    const double loss = score.loss / batch_size;
-    outcome.losses.push_back(loss);
-    shown_loss = step == 0 ? loss : smooth * shown_loss + (1 - smooth) * loss;
-    progress.show({name(attempt.method), step + 1, steps, shown_loss, rate,
+    const int into_epoch = step % per_epoch + 1;
+    const bool ends = into_epoch == per_epoch || step + 1 == steps;
+    if (ends || step == 0 || (step + 1) % losses_at_once == 0) curve.settle(ranks);
+    progress.show({name(attempt.method), step + 1, steps, curve.smoothed, rate,
                    watch.seconds() / (step + 1) * (steps - step - 1)});
-    const int into_epoch = step % batches.per_epoch() + 1;
-    if (into_epoch == batches.per_epoch() || step + 1 == steps) {
-      outcome.epochs.push_back({mean(std::span(outcome.losses).last(into_epoch)),
-                                accuracy(network, task.dataset.test, task.normalisation)});
-      progress.note(sentence(outcome));
-    }
+    if (!ends) continue;
+    outcome.epochs.push_back(
+        {mean(std::span(curve.values).last(into_epoch)), replica.test_accuracy()});
+    progress.note(sentence(outcome));
   }
+  outcome.losses = std::move(curve.values);
+  outcome.checksum = agreed_checksum(ranks, replica.network());
   outcome.seconds = watch.seconds();
   return outcome;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "distributor/communicator.h"
 #include "examples/fashion/dataset.h"
 #include "examples/fashion/method.h"
 #include "examples/fashion/progress.h"
@@ -17,7 +18,7 @@ struct Task {
   const Normalisation& normalisation;
   int epochs;
   std::optional<int> steps;  ///< ends earlier; the schedule stays
-  int threads;
+  int threads;               ///< of each rank
 };
 
 /// One way to train it.
@@ -35,13 +36,18 @@ struct Epoch {
 
 struct Outcome {
   Attempt attempt;
-  std::vector<double> losses;  ///< of each step
+  std::vector<double> losses;  ///< of each step, mean over the batches of all ranks
   std::vector<Epoch> epochs;   ///< the last one may have been cut short
   int steps_per_epoch;
   double optimizer_seconds;
-  double seconds;  ///< all of it
+  double seconds;          ///< all of it
+  std::uint64_t checksum;  ///< of the trained parameters
 };
 
-Outcome train(const Task& task, const Attempt& attempt, Progress& progress);
+/// Trains on all ranks together. Collective: `threads` and `progress` may differ, the rest may not.
+/// Throws std::invalid_argument for more than 256 ranks, and std::runtime_error when the ranks end
+/// with different parameters.
+Outcome train(shampoo::Communicator& ranks, const Task& task, const Attempt& attempt,
+              Progress& progress);
 
 }  // namespace fashion

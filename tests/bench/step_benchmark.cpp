@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shampoo/shampoo.h"
+#include "tests/bench/ranks.h"
 #include "tests/bench/roofline.h"
 #include "tests/support/counting_backend.h"
 #include "tests/support/counting_communicator.h"
@@ -25,6 +26,8 @@ struct Options {
   int threads = 0;
   int steps = 0;
   std::int64_t block = 0;
+  int ranks = 1;
+  std::string communicator = "threads";
   bool json = false;
   bool roofline = false;
 };
@@ -92,6 +95,7 @@ class Tensors {
 struct Times {
   std::vector<double> plain, refresh;  ///< ms
   std::int64_t launches = 0;           ///< most in a plain step
+  std::vector<double> exchange;        ///< of plain steps, the wait for slower ranks included
   std::int64_t collectives = 0, bytes = 0;
 };
 
@@ -109,6 +113,7 @@ Times time_steps(const Options& options, Tensors& tensors, Optimizer& optimizer,
     tensors.draw_gradients();
     const std::int64_t launches = backend.launches();
     const std::int64_t collectives = ranks.collectives(), bytes = ranks.gathered_bytes();
+    const double exchange = ranks.seconds();
     const Clock::time_point begin = Clock::now();
     optimizer.step();
     const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -118,13 +123,28 @@ Times time_steps(const Options& options, Tensors& tensors, Optimizer& optimizer,
     (plain ? times.plain : times.refresh).push_back(ms);
     times.collectives = std::max(times.collectives, ranks.collectives() - collectives);
     times.bytes = std::max(times.bytes, ranks.gathered_bytes() - bytes);
+    if (plain) times.exchange.push_back(1e3 * (ranks.seconds() - exchange));
     if (plain) times.launches = std::max(times.launches, backend.launches() - launches);
   }
   return times;
 }
 
+/// Bytes that a rank receives in a step, on average, without headers.
+double received_payload(Communicator& ranks, const Times& times) {
+  auto bytes = static_cast<double>(times.bytes);
+  ranks.all_reduce(&bytes, 1, Type::float64);
+  return bytes / ranks.size() - 64.0 * (ranks.size() - 1);
+}
+
+std::int64_t largest(Communicator& ranks, std::int64_t number) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(ranks.size()));
+  all[ranks.rank()] = number;
+  ranks.all_gather(all.data(), std::vector<std::int64_t>(all.size(), sizeof(number))).wait();
+  return *std::max_element(all.begin(), all.end());
+}
+
 nlohmann::ordered_json summary(const Options& options, const Model& model, const Times& times,
-                               const Backend& backend, const Communicator& ranks,
+                               const Backend& backend, Communicator& ranks,
                                std::int64_t state_bytes) {
   std::vector<double> all = times.plain;
   all.insert(all.end(), times.refresh.begin(), times.refresh.end());
@@ -135,7 +155,7 @@ nlohmann::ordered_json summary(const Options& options, const Model& model, const
   result["parameters"] = model.numel();
   result["groups"] = options.groups;
   result["ranks"] = ranks.size();
-  result["communicator"] = "one_rank";
+  result["communicator"] = ranks.size() == 1 ? "one_rank" : options.communicator;
   result["threads"] = options.threads;
   result["frequency"] = options.frequency;
   result["block_size"] = options.block;
@@ -145,10 +165,11 @@ nlohmann::ordered_json summary(const Options& options, const Model& model, const
   result["refresh_ms"] = median(times.refresh);
   result["worst_over_median"] = *std::max_element(all.begin(), all.end()) / median(all);
   result["state_bytes_per_parameter"] =
-      static_cast<double>(state_bytes) / static_cast<double>(model.numel());
+      static_cast<double>(largest(ranks, state_bytes)) / static_cast<double>(model.numel());
   result["launches_per_step"] = times.launches;
   result["collectives_per_step"] = times.collectives;
-  result["bytes_on_wire_per_step"] = times.bytes;
+  result["bytes_on_wire_per_step"] = received_payload(ranks, times);
+  result["exchange_ms"] = median(times.exchange);
   return result;
 }
 
@@ -162,11 +183,12 @@ void add_roofline(const Options& options, const Model& model, nlohmann::ordered_
   result["plain_fraction_of_bandwidth"] = work.bytes / seconds / machine.bytes_per_second;
 }
 
-void measure(Options options) {
+void measure(Options options, Communicator& communicator) {
   const Model model = load_model(options.model);
   if (options.block == 0) options.block = model.block_size;
   if (options.threads == 0)
-    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    options.threads =
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / communicator.size());
   if (options.steps == 0) options.steps = 3 * options.frequency;
   if (options.groups > std::ssize(model.tensors))
     throw std::invalid_argument("--groups: there are only " + std::to_string(model.tensors.size()) +
@@ -174,14 +196,14 @@ void measure(Options options) {
 
   Tensors tensors(model);
   const auto cpu = cpu_backend({.threads = options.threads});
-  const auto alone = one_rank();
   CountingBackend backend(*cpu);
-  CountingCommunicator ranks(*alone);
+  CountingCommunicator ranks(communicator);
   Optimizer optimizer(backend, ranks, tensors.groups(model, options));
   const Times times = time_steps(options, tensors, optimizer, backend, ranks);
 
   nlohmann::ordered_json result =
-      summary(options, model, times, *cpu, *alone, optimizer.state_bytes());
+      summary(options, model, times, *cpu, communicator, optimizer.state_bytes());
+  if (communicator.rank() > 0) return;
   if (options.roofline) add_roofline(options, model, result);
   if (options.json) {
     std::printf("%s\n", result.dump().c_str());
@@ -202,20 +224,25 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--frequency", options.frequency, "steps from refresh to refresh")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--threads", options.threads, "0: one for each processor")
+  app.add_option("--threads", options.threads, "of each rank; 0: processors / ranks")
       ->check(CLI::Range(0, 1024));
   app.add_option("--steps", options.steps, "timed steps; 0: three times the frequency")
       ->check(CLI::Range(0, 1'000'000));
   app.add_option("--block", options.block, "longest side of a block; 0: the model's")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--ranks", options.ranks, "processes or threads that share the work")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--communicator", options.communicator, "how ranks talk")
+      ->check(CLI::IsMember({"threads", "mpi", "gloo"}));
   app.add_flag("--json", options.json, "one JSON object on standard output");
   app.add_flag("--roofline", options.roofline, "also what the machine can do at most");
   CLI11_PARSE(app, argc, argv);
   try {
-    shampoo::test::measure(options);
+    return shampoo::test::with_ranks(
+        options.ranks, options.communicator, argv,
+        [&](shampoo::Communicator& ranks) { shampoo::test::measure(options, ranks); });
   } catch (const std::exception& error) {
     std::fprintf(stderr, "step_benchmark: %s\n", error.what());
     return 1;
   }
-  return 0;
 }

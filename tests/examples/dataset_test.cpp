@@ -206,8 +206,8 @@ TEST_F(FashionDataset, EveryEpochShowsImagesOnceInAnOrderOfTheSeed) {
   write(folder / "train-labels-idx1-ubyte", idx({7}, {0, 1, 2, 3, 4, 5, 6}));
   const Dataset dataset = read_dataset(folder);
   const Normalisation normalisation(dataset.train);
-  Batches batches(dataset.train, normalisation, 3, 5);
-  Batches again(dataset.train, normalisation, 3, 5);
+  Batches batches(dataset.train, normalisation, 3, 5, {0, 3});
+  Batches again(dataset.train, normalisation, 3, 5, {0, 3});
 
   EXPECT_EQ(batches.per_epoch(), 2);  // and the seventh image waits for the next epoch
   for (int epoch = 0; epoch < 3; ++epoch) {
@@ -232,7 +232,7 @@ TEST_F(FashionDataset, ABatchCannotBeLargerThanTheTrainingSet) {
   const Dataset dataset = read_dataset(folder);
   const Normalisation normalisation(dataset.train);
 
-  EXPECT_THROW(Batches(dataset.train, normalisation, 4, 1), std::invalid_argument);
+  EXPECT_THROW(Batches(dataset.train, normalisation, 4, 1, {0, 4}), std::invalid_argument);
 }
 
 }  // namespace

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/fault_board.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "distributor/rank_list.h"
+
+namespace shampoo {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// How long a failed rank waits for the marks of others, and for an answer of the store.
+constexpr milliseconds grace{1000};
+
+}  // namespace
+
+std::string FaultBoard::key(const char* kind, int rank) const {
+  return prefix_ + "/" + kind + "/" + std::to_string(rank);
+}
+
+void FaultBoard::arrive(const std::string& host, milliseconds deadline) {
+  const auto end = Clock::now() + deadline;
+  store_->with([&](Store& store) { store.set(key("arrived", rank_), host); });
+  std::vector<std::string> keys;
+  for (int r = 0; r < size_; ++r) keys.push_back(key("arrived", r));
+  while (!store_->wait(keys, milliseconds(50))) {
+    const auto aborted = store_->with([&](Store& store) { return store.get(abort_key()); });
+    if (aborted) throw CommunicationError(*aborted);
+    if (Clock::now() < end) continue;
+    std::vector<int> missing;
+    for (int r = 0; r < size_; ++r)
+      if (!store_->with([&](Store& store) { return store.get(keys[r]); })) missing.push_back(r);
+    if (missing.empty()) return;
+    const std::string text = rank_list(missing) + " did not come within " + seconds_text(deadline);
+    throw CommunicationError(text, std::move(missing));
+  }
+}
+
+int FaultBoard::ranks_before_on(const std::string& host) {
+  int before = 0;
+  for (int r = 0; r < rank_; ++r)
+    before += store_->with([&](Store& store) { return store.get(key("arrived", r)); }) == host;
+  return before;
+}
+
+void FaultBoard::post_abort(std::string_view reason, milliseconds deadline) noexcept {
+  try {
+    const std::string text = "rank " + std::to_string(rank_) + " aborted: " + std::string(reason);
+    store_->with([&](Store& store) {
+      store.set_deadline(grace);
+      store.set(abort_key(), text);
+      store.set_deadline(deadline);
+    });
+  } catch (...) {  // the others learn that the connections are closed, not why
+  }
+}
+
+CommunicationError FaultBoard::judge(const std::string& fault, milliseconds deadline) noexcept {
+  try {
+    store_->with([](Store& store) { store.set_deadline(grace); });
+    CommunicationError found = find_missing(fault, std::min(grace, deadline));
+    store_->with([&](Store& store) { store.set_deadline(deadline); });
+    return found;
+  } catch (const std::exception& error) {
+    return CommunicationError(
+        fault + "; nor does the store answer, whose process may be gone: " + error.what());
+  }
+}
+
+CommunicationError FaultBoard::find_missing(const std::string& fault, milliseconds longest) {
+  store_->with([&](Store& store) { store.set(key("fault", rank_), fault); });
+  std::vector<std::string> keys;
+  for (int r = 0; r < size_; ++r) keys.push_back(key("fault", r));
+  for (const auto end = Clock::now() + longest;;) {
+    const bool all = store_->wait(keys, milliseconds(20));
+    const auto aborted = store_->with([&](Store& store) { return store.get(abort_key()); });
+    if (aborted) return CommunicationError(*aborted);
+    if (all) return CommunicationError(fault + "; all ranks answer");
+    if (Clock::now() >= end) break;
+  }
+  std::vector<int> missing;
+  for (int r = 0; r < size_; ++r)
+    if (!store_->with([&](Store& store) { return store.get(keys[r]); })) missing.push_back(r);
+  const std::string text = rank_list(missing) + " did not answer; this rank met: " + fault;
+  return CommunicationError(text, std::move(missing));
+}
+
+}  // namespace shampoo

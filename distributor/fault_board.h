@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "distributor/error.h"
+#include "distributor/locked_store.h"
+
+namespace shampoo {
+
+/// Where the ranks of a communicator learn from each other who failed, by way of the store:
+///
+///     <prefix>/arrived/<rank>   the host of a rank that has come
+///     <prefix>/fault/<rank>     what the rank met: it is alive, though it has failed
+///     <prefix>/abort            why some rank gave up on purpose
+class FaultBoard {
+ public:
+  FaultBoard(std::shared_ptr<LockedStore> store, std::string prefix, int rank, int size)
+      : store_(std::move(store)), prefix_(std::move(prefix)), rank_(rank), size_(size) {}
+
+  /// Announces this rank and waits for all others. Throws CommunicationError, naming those who did
+  /// not come.
+  void arrive(const std::string& host, std::chrono::milliseconds deadline);
+  /// Ranks before this one that announced the same host. After arrive().
+  int ranks_before_on(const std::string& host);
+
+  /// Tells all ranks. `deadline` is the store's usual one, to which it returns.
+  void post_abort(std::string_view reason, std::chrono::milliseconds deadline) noexcept;
+  /// Posts what this rank met, and finds out whom it is about: ranks that post nothing within a
+  /// second, or the deadline where that is shorter, are missing.
+  CommunicationError judge(const std::string& fault, std::chrono::milliseconds deadline) noexcept;
+
+ private:
+  std::string key(const char* kind, int rank) const;
+  std::string abort_key() const { return prefix_ + "/abort"; }
+  CommunicationError find_missing(const std::string& fault, std::chrono::milliseconds longest);
+
+  std::shared_ptr<LockedStore> store_;
+  std::string prefix_;
+  int rank_, size_;
+};
+
+}  // namespace shampoo

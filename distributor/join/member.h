@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "distributor/join/agreement_keys.h"
+#include "distributor/join/hello.h"
+#include "distributor/join/verdict.h"
+#include "distributor/store/store.h"
+
+namespace shampoo::joining {
+
+/// Any rank but 0 in an agreement: says hello, answers invitations, waits for the verdict.
+class Member {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Member(Store& store, AgreementKeys keys, Hello self, std::chrono::milliseconds deadline);
+
+  /// The generation. Throws CommunicationError.
+  std::string run();
+
+ private:
+  void say_hello();
+  /// True where something is new.
+  bool look_at_invitation();
+  bool look_at_verdict();
+  void defend_hello();
+  /// Rank 0 may be about a job of another size.
+  void check_size();
+  /// Generation and size; empty: there is none.
+  std::string undecided_call();
+  void object(const std::string& generation);
+  void accept(const Verdict& verdict);
+  [[noreturn]] void give_up();
+
+  Store& store_;
+  AgreementKeys keys_;
+  Hello self_;
+  std::chrono::milliseconds deadline_;
+  Clock::time_point end_;
+  std::string generation_;  ///< the one last answered
+  bool invited_ = false;
+  bool agreed_ = false;
+};
+
+}  // namespace shampoo::joining

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <exception>
+#include <iostream>
+
+#include "distributor/launcher/agent.h"
+#include "distributor/launcher/environment.h"
+#include "distributor/launcher/guard.h"
+#include "distributor/launcher/launch_options.h"
+#include "distributor/launcher/worker_environment.h"
+
+namespace {
+
+using namespace shampoo::launcher;
+
+/// Otherwise files and pipes would take the numbers 0 to 2.
+void open_standard_descriptors() {
+  int opened = 0;
+  do opened = open("/dev/null", O_RDWR);
+  while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) close(opened);
+}
+
+int launch(int argc, char** argv) {
+  const Environment environment = read_environment(environ);
+  const auto options = read_launch_options(argc, argv, environment);
+  if (!options) return 0;
+  for (const std::string& warning : options->warnings)
+    std::cerr << "shampoorun: " << warning << '\n';
+  if (limits_threads(*options, environment))
+    std::cerr << "shampoorun: OMP_NUM_THREADS is not set; workers get 1, to share the processors\n";
+  return run_guarded(options->signals, [&](int guard_gone) {
+    try {
+      return Agent(*options, environment, guard_gone).run();
+    } catch (const std::exception& error) {
+      std::cerr << "shampoorun: " << error.what() << '\n';
+      return 1;
+    }
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a console that is gone must not end the launcher
+  try {
+    return launch(argc, argv);
+  } catch (const UsageError& error) {
+    std::cerr << "shampoorun: " << error.what() << '\n';
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "shampoorun: " << error.what() << '\n';
+    return 1;
+  }
+}

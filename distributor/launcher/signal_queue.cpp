@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/launcher/signal_queue.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace shampoo::launcher {
+
+namespace {
+
+bool ignored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+SignalQueue::SignalQueue(std::span<const int> signals) {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGCHLD);
+  for (const int signal : signals)
+    if (signal != SIGHUP || !ignored(signal)) sigaddset(&wanted, signal);
+  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, children leave no exit code
+  pthread_sigmask(SIG_BLOCK, &wanted, &before_);
+  descriptor_ = Descriptor(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!descriptor_) throw std::system_error(errno, std::generic_category(), "signalfd");
+}
+
+SignalQueue::~SignalQueue() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+std::optional<int> SignalQueue::next() {
+  signalfd_siginfo info{};
+  if (read(descriptor_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
+  return static_cast<int>(info.ssi_signo);
+}
+
+}  // namespace shampoo::launcher

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <span>
+
+#include "distributor/launcher/descriptor.h"
+
+namespace shampoo::launcher {
+
+/// Takes signals as a file descriptor to poll; they stay blocked for the calling thread and those
+/// it starts, until this is gone.
+class SignalQueue {
+ public:
+  /// SIGCHLD comes on top. An ignored SIGHUP stays ignored: that is what nohup asks for.
+  explicit SignalQueue(std::span<const int> signals);
+  ~SignalQueue();
+  SignalQueue(const SignalQueue&) = delete;
+  SignalQueue& operator=(const SignalQueue&) = delete;
+
+  int descriptor() const { return descriptor_.get(); }
+  /// Does not wait.
+  std::optional<int> next();
+
+ private:
+  sigset_t before_{};
+  Descriptor descriptor_;
+};
+
+}  // namespace shampoo::launcher

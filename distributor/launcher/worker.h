@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <stdexcept>
+
+#include "distributor/launcher/environment.h"
+#include "distributor/launcher/program.h"
+#include "distributor/launcher/worker_logs.h"
+
+namespace shampoo::launcher {
+
+/// A worker's program could not be executed. One line, which names the program and why.
+class StartError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Starts a worker in a session of its own, with default signal dispositions, an empty signal mask
+/// and no descriptors but 0, 1 and 2. Waits until it executes the program. Throws StartError.
+///
+/// The kernel kills the worker when the calling *thread* ends: call from one that lasts as long as
+/// the workers.
+pid_t start_worker(const Program& program, const Environment& environment,
+                   const WorkerStreams& streams);
+
+}  // namespace shampoo::launcher

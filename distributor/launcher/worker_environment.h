@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "distributor/launcher/environment.h"
+#include "distributor/launcher/launch_options.h"
+
+namespace shampoo::launcher {
+
+/// A worker's place in the job, which may change from one attempt to the next.
+struct WorkerRanks {
+  int local_rank = 0, local_world_size = 1;
+  int rank = 0, world_size = 1;
+  int group_rank = 0, group_world_size = 1;  ///< of the node
+  int role_rank = 0, role_world_size = 1;
+};
+
+/// What one worker must know to join one attempt.
+struct WorkerStart {
+  WorkerRanks ranks;
+  std::string store_host;
+  std::uint16_t store_port = 0;
+  int restarts = 0;  ///< done by this launcher
+  int attempt = 0;   ///< equal on all nodes, never the same twice in a job
+  std::string error_file;
+  std::string timer_file;  ///< empty: no watchdog
+};
+
+/// All variables of one worker: torchrun's, ours, and those inherited.
+Environment worker_environment(const LaunchOptions& options, const WorkerStart& start,
+                               const Environment& inherited);
+
+/// Whether worker_environment() sets OMP_NUM_THREADS to 1, which deserves a warning.
+bool limits_threads(const LaunchOptions& options, const Environment& inherited);
+
+}  // namespace shampoo::launcher

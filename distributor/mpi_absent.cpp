@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+
+#include "distributor/mpi.h"
+
+namespace shampoo {
+
+namespace {
+
+[[noreturn]] void refuse() {
+  throw std::invalid_argument(
+      "MPI: this build has none; install the package libopenmpi-dev or libmpich-dev and configure "
+      "with -DSHAMPOO_MPI=ON");
+}
+
+}  // namespace
+
+bool has_mpi() { return false; }
+
+std::unique_ptr<Communicator> mpi_communicator() { refuse(); }
+
+std::unique_ptr<Communicator> mpi_communicator_of(const void*) { refuse(); }
+
+}  // namespace shampoo

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "distributor/store/socket.h"
+#include "distributor/store/tcp_store.h"
+
+namespace shampoo::store {
+
+/// A connection to a server that has answered.
+struct Peer {
+  Address address;
+  Socket socket;
+  StoreProtocol protocol = StoreProtocol::torch_1;  ///< never automatic
+};
+
+/// How long one attempt waits.
+struct Patience {
+  Deadline deadline;                  ///< of all steps together
+  std::chrono::milliseconds silence;  ///< that tells a server of torch 2.2 and later
+};
+
+/// Connects and makes sure of the protocol. Throws CommunicationError with the reason.
+Peer shake_hands(const Address& address, StoreProtocol protocol, Patience patience);
+
+/// How a server with the old numbers calls the removal of a key: 7 in torch 2.1, 8 before. Asks on
+/// connections of its own. Throws CommunicationError with the reason.
+std::uint8_t old_number_of_remove(const Address& address, Deadline deadline);
+
+}  // namespace shampoo::store

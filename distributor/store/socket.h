@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shampoo::store {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
+/// So long from now; what is longer than a year is a year.
+Deadline after(std::chrono::milliseconds duration);
+
+/// Owns a file descriptor, -1 where there is none.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket() { close(); }
+
+  int fd() const { return fd_; }
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+struct Address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+};
+
+/// IPv6 and IPv4, in the system's order. May wait for name servers, without a deadline of ours.
+/// Throws CommunicationError with the reason.
+std::vector<Address> resolve(const std::string& host, std::uint16_t port);
+
+/// Throws CommunicationError with the reason. The socket does not block.
+Socket connect_to(const Address& address, Deadline deadline);
+
+enum class Transfer : std::uint8_t { done, closed, late };
+Transfer send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
+Transfer receive_all(const Socket& socket, char* bytes, std::size_t size, Deadline deadline);
+
+/// On all addresses, IPv6 and IPv4; on IPv4 only where the system has no other. `port` 0: any. The
+/// socket does not block. Throws std::system_error that names the port.
+Socket listen_on(std::uint16_t port);
+std::uint16_t port_of(const Socket& socket);
+/// Sends at once what is written, and finds out when the peer's machine is gone.
+void make_prompt(const Socket& socket);
+
+}  // namespace shampoo::store

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/store/wire.h"
+
+#include <array>
+#include <stdexcept>
+
+namespace shampoo::store {
+
+namespace {
+
+constexpr std::array<std::optional<Request>, 9> torch_1_requests{
+    Request::set,  Request::compare_set, Request::get, Request::add,   Request::check,
+    Request::wait, Request::count_keys,  std::nullopt, Request::remove};
+
+template <class Value>
+void append_little_endian(std::string& bytes, Value value) {
+  for (std::size_t i = 0; i < sizeof value; ++i)
+    bytes.push_back(static_cast<char>((value >> (8 * i)) & 0xFF));
+}
+
+template <class Value>
+Value read_little_endian(std::string_view bytes) {
+  Value value = 0;
+  for (std::size_t i = 0; i < sizeof value; ++i)
+    value |= static_cast<Value>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  return value;
+}
+
+std::uint8_t number_of(Request request, StoreProtocol protocol) {
+  if (protocol == StoreProtocol::torch_2) return static_cast<std::uint8_t>(request);
+  for (std::size_t number = 0; number < torch_1_requests.size(); ++number)
+    if (torch_1_requests[number] == request) return static_cast<std::uint8_t>(number);
+  throw std::invalid_argument("request: releases of torch up to 1.13 have no such one");
+}
+
+}  // namespace
+
+std::optional<Request> request_of(std::uint8_t number, StoreProtocol protocol) {
+  if (protocol == StoreProtocol::torch_2) {
+    if (number > static_cast<std::uint8_t>(Request::barrier)) return std::nullopt;
+    return static_cast<Request>(number);
+  }
+  if (number >= torch_1_requests.size()) return std::nullopt;
+  return torch_1_requests[number];
+}
+
+Message::Message(Request request, StoreProtocol protocol) { byte(number_of(request, protocol)); }
+
+Message& Message::byte(std::uint8_t value) {
+  bytes_.push_back(static_cast<char>(value));
+  return *this;
+}
+
+Message& Message::word(std::uint32_t value) {
+  append_word(bytes_, value);
+  return *this;
+}
+
+Message& Message::number(std::int64_t value) {
+  append_number(bytes_, value);
+  return *this;
+}
+
+Message& Message::text(std::string_view value) {
+  append_text(bytes_, value);
+  return *this;
+}
+
+Message& Message::append(const Message& other) {
+  bytes_ += other.bytes_;
+  return *this;
+}
+
+void append_word(std::string& bytes, std::uint32_t value) { append_little_endian(bytes, value); }
+
+void append_number(std::string& bytes, std::int64_t value) {
+  append_little_endian(bytes, static_cast<std::uint64_t>(value));
+}
+
+void append_text(std::string& bytes, std::string_view value) {
+  append_little_endian(bytes, static_cast<std::uint64_t>(value.size()));
+  bytes.append(value);
+}
+
+std::uint32_t read_word(std::string_view bytes) { return read_little_endian<std::uint32_t>(bytes); }
+
+std::uint64_t read_number(std::string_view bytes) {
+  return read_little_endian<std::uint64_t>(bytes);
+}
+
+}  // namespace shampoo::store

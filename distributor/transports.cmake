@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Looks for what the optional communicators need. Sets SHAMPOO_HAS_MPI and SHAMPOO_HAS_GLOO.
+
+# shampoo_transport(NAME found package): found is whether it was, package what to install.
+function(shampoo_transport name found package)
+  set(wish "${SHAMPOO_${name}}")
+  if(wish STREQUAL "OFF" OR NOT wish)
+    set(says "off, as SHAMPOO_${name} is")
+  elseif(found)
+    set(says "used")
+  elseif(wish STREQUAL "AUTO")
+    set(says "left out, as it was not found; ${package} has it")
+  else()
+    message(FATAL_ERROR "SHAMPOO_${name} is ${wish}, but it was not found; ${package} has it")
+  endif()
+  message(STATUS "shampoo: ${name} ${says}")
+  if(says STREQUAL "used")
+    set(SHAMPOO_HAS_${name} TRUE PARENT_SCOPE)
+  else()
+    set(SHAMPOO_HAS_${name} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+foreach(name MPI GLOO)
+  set(SHAMPOO_${name} AUTO CACHE STRING "Communicator of ${name}: ON, OFF, or AUTO, when found")
+  set_property(CACHE SHAMPOO_${name} PROPERTY STRINGS AUTO ON OFF)
+endforeach()
+if(SHAMPOO_MPI)
+  # Without the C++ bindings, which MPI itself removed long ago.
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI QUIET COMPONENTS CXX)
+endif()
+if(SHAMPOO_GLOO)
+  find_package(Gloo QUIET)
+endif()
+shampoo_transport(MPI "${MPI_CXX_FOUND}" "libopenmpi-dev or libmpich-dev")
+shampoo_transport(GLOO "${Gloo_FOUND}" "libgloo-dev")

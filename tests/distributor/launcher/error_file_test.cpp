@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/launcher/error_file.h"
+
+#include <gtest/gtest.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "temporary_folder.h"
+
+namespace shampoo::launcher::test {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::system_clock;
+
+Clock::time_point at(int seconds) { return Clock::time_point(std::chrono::seconds(seconds)); }
+
+class ErrorFiles : public testing::Test {
+ protected:
+  ErrorFile read(const std::string& content) {
+    return read_error_file(write_file(folder_.path() / "error.json", content)).value();
+  }
+
+  Json written(const std::optional<ErrorFile>& root, int exit_code) {
+    const auto path = folder_.path() / "parent.json";
+    write_error_file(path, root, "rank 3 fell", at(7), exit_code);
+    return Json::parse(content_of(path));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ErrorFiles, ReadTheFormOfPythonsRecord) {
+  const ErrorFile error = read(R"({"message":{"message":"ValueError: x","extraInfo":
+    {"py_callstack":"a\nb","timestamp":"1700000000"}}})");
+
+  EXPECT_EQ(error.message, "ValueError: x");
+  EXPECT_EQ(error.traceback, "a\nb");
+  EXPECT_EQ(error.time, at(1'700'000'000));
+  EXPECT_FALSE(error.broken);
+}
+
+TEST_F(ErrorFiles, ReadTheShortForm) {
+  const ErrorFile error = read(R"({"message":"text","timestamp":12})");
+
+  EXPECT_EQ(error.message, "text");
+  EXPECT_EQ(error.traceback, "");
+  EXPECT_EQ(error.time, at(12));
+}
+
+TEST_F(ErrorFiles, AreEmptyWhereThereIsNone) {
+  EXPECT_FALSE(read_error_file(""));
+  EXPECT_FALSE(read_error_file(folder_.path() / "nothing"));
+  EXPECT_FALSE(read_error_file(folder_.path()));
+}
+
+TEST_F(ErrorFiles, ReportWhatIsBrokenAndGoOn) {
+  const std::string whole = R"({"message":{"message":"m","extraInfo":{"timestamp":"1"}}})";
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    const ErrorFile error = read(whole.substr(0, length));
+    EXPECT_TRUE(error.broken) << length;
+    EXPECT_TRUE(error.message.starts_with("the error file ")) << error.message;
+  }
+  for (const char* content : {"null", "[]", "3", "{}", "{\"message\":null}", "\xff\xfe"}) {
+    EXPECT_TRUE(read(content).broken) << content;
+  }
+}
+
+TEST_F(ErrorFiles, TakeWrongTypesForWhatTheyCanBe) {
+  const ErrorFile error =
+      read(R"({"message":{"message":[1,2],"extraInfo":{"py_callstack":3,"timestamp":"soon"}}})");
+  EXPECT_EQ(error.message, "[1,2]");
+  EXPECT_EQ(error.traceback, "3");
+  EXPECT_FALSE(error.time);
+  EXPECT_FALSE(read(R"({"message":"m","timestamp":-1})").time);
+  EXPECT_FALSE(read(R"({"message":"m","timestamp":1e300})").time);
+}
+
+TEST_F(ErrorFiles, SurviveDeepNesting) {
+  const std::string deep(200'000, '[');
+  EXPECT_TRUE(read(deep).broken);
+  const ErrorFile error = read("{\"message\":" + deep + std::string(200'000, ']') + "}");
+  EXPECT_LT(error.message.size(), 400U);
+}
+
+TEST_F(ErrorFiles, PassTheRootCauseOnWithItsExitCode) {
+  const ErrorFile root = read(R"({"message":{"message":"m","extraInfo":{"timestamp":"1"}}})");
+  const Json passed_on = written(root, -11);
+  EXPECT_EQ(passed_on["message"]["errorCode"], -11);
+  EXPECT_EQ(passed_on["message"]["message"], "m");
+  EXPECT_EQ(passed_on["message"]["extraInfo"]["timestamp"], "1");
+
+  const Json short_form = written(read(R"({"message":"text","timestamp":12})"), 4);
+  EXPECT_EQ(short_form["message"], "text");
+  EXPECT_EQ(short_form["errorCode"], 4);
+}
+
+TEST_F(ErrorFiles, WriteTheirOwnWhereTheWorkerLeftNone) {
+  for (const auto& root : {std::optional<ErrorFile>(), std::optional<ErrorFile>(read("{"))}) {
+    const Json json = written(root, 5);
+    EXPECT_EQ(json["message"]["message"], "rank 3 fell");
+    EXPECT_EQ(json["message"]["errorCode"], 5);
+    EXPECT_EQ(json["message"]["extraInfo"]["timestamp"], "7");
+  }
+}
+
+TEST_F(ErrorFiles, LeaveNothingElseBehind) {
+  written({}, 1);
+  written({}, 2);
+
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+  EXPECT_THROW(write_error_file("/nowhere/error.json", {}, "", at(0), 1), std::system_error);
+}
+
+}  // namespace
+}  // namespace shampoo::launcher::test

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "launched_job.h"
+
+namespace shampoo::launcher::test {
+namespace {
+
+const std::vector<std::string> two_workers{"--nproc-per-node", "2", "--shutdown-timeout", "1"};
+
+TEST(LaunchSignals, StopsAllAndExitsWithOneForEachHandledSignal) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    LaunchedJob job(two_workers, {"daemon", "print", "forever"});
+    ASSERT_TRUE(job.prints("rank 0") && job.prints("rank 1"));
+
+    job.send(signal);
+
+    EXPECT_EQ(job.wait(), 1) << job.output();
+    EXPECT_TRUE(job.processes().empty()) << "signal " << signal;
+  }
+}
+
+TEST(LaunchSignals, ForwardsTheSignalAsItIs) {
+  LaunchedJob job({"--shutdown-timeout", "1", "--signals-to-handle", "SIGUSR1"},
+                  {"note=10", "print", "sleep=20000"});
+  ASSERT_TRUE(job.prints("rank 0"));
+
+  job.send(SIGUSR1);
+
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_EQ(job.count(std::string("S") + static_cast<char>('A' + SIGUSR1)), 1) << job.output();
+}
+
+TEST(LaunchSignals, ASecondSignalDoesNotWaitForTheShutdownTimeout) {
+  LaunchedJob job({"--shutdown-timeout", "600"}, {"ignore=15", "print", "forever"});
+  ASSERT_TRUE(job.prints("rank 0"));
+
+  job.send(SIGTERM);
+  ASSERT_TRUE(job.prints("SIGTERM"));
+  job.send(SIGTERM);
+
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_TRUE(job.processes().empty());
+}
+
+TEST(LaunchSignals, LeavesNothingWhenItIsKilled) {
+  for (const int signal : {SIGKILL, SIGUSR1}) {
+    LaunchedJob job(two_workers, {"daemon", "ignore=15", "print", "forever"});
+    ASSERT_TRUE(job.prints("rank 0") && job.prints("rank 1"));
+
+    job.send(signal);
+
+    EXPECT_EQ(job.wait(), 128 + signal);
+    EXPECT_TRUE(job.leaves_nothing()) << "signal " << signal;
+  }
+}
+
+TEST(LaunchSignals, LeavesNothingWhenItsOtherHalfIsKilled) {
+  LaunchedJob job(two_workers, {"daemon", "ignore=15", "print", "forever"});
+  ASSERT_TRUE(job.prints("rank 0") && job.prints("rank 1"));
+  const std::vector<pid_t> halves = children_of(job.pid());
+  ASSERT_EQ(halves.size(), 1U);
+
+  kill(halves.front(), SIGKILL);
+
+  EXPECT_EQ(job.wait(), 128 + SIGKILL);
+  EXPECT_TRUE(job.processes().empty());
+}
+
+}  // namespace
+}  // namespace shampoo::launcher::test

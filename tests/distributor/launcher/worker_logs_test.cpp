@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/launcher/worker_logs.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <thread>
+
+#include "distributor/launcher/line_buffer.h"
+#include "temporary_folder.h"
+
+namespace shampoo::launcher::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+void write_all(const Descriptor& descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor.get(), text.data(), text.size());
+    if (count <= 0) throw std::runtime_error("write failed");
+    text.remove_prefix(count);
+  }
+}
+
+WorkerRanks worker(int local_rank) {
+  WorkerRanks ranks;
+  ranks.local_rank = local_rank;
+  ranks.rank = 10 + local_rank;
+  return ranks;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+class Logs : public testing::Test {
+ protected:
+  Logs()
+      : out_(::open((temporary_.path() / "out").c_str(), O_RDWR | O_CREAT | O_APPEND, 0600)),
+        error_(::open((temporary_.path() / "error").c_str(), O_RDWR | O_CREAT | O_APPEND, 0600)) {
+    options_.run_id = "job";
+    options_.log_folder = temporary_.path() / "logs";
+  }
+
+  LogFolder& folder() {
+    if (!folder_) folder_ = std::make_unique<LogFolder>(options_);
+    return *folder_;
+  }
+  Console console() const { return {out_.get(), error_.get()}; }
+  std::string shown() const { return content_of(temporary_.path() / "out"); }
+  std::string shown_errors() const { return content_of(temporary_.path() / "error"); }
+  std::string logged(int local_rank, const char* file) {
+    return content_of(folder().worker(0, local_rank) / file);
+  }
+
+  TemporaryFolder temporary_;
+  Descriptor out_, error_;
+  LaunchOptions options_;
+  std::unique_ptr<LogFolder> folder_;
+};
+
+TEST_F(Logs, LeaveStreamsAloneUnlessAsked) {
+  WorkerLogs logs(options_, folder(), 0, console());
+  const WorkerStreams streams = logs.open(worker(0));
+
+  EXPECT_FALSE(streams.out || streams.error);
+  EXPECT_FALSE(std::filesystem::exists(folder().worker(0, 0) / "stdout.log"));
+}
+
+TEST_F(Logs, RedirectTheChosenStreamsOfTheChosenRanks) {
+  options_.redirects.by_local_rank[1] = {.out = true, .error = false};
+  WorkerLogs logs(options_, folder(), 0, console());
+  EXPECT_FALSE(logs.open(worker(0)).out);
+  const WorkerStreams streams = logs.open(worker(1));
+  ASSERT_TRUE(streams.out);
+  EXPECT_FALSE(streams.error);
+
+  write_all(streams.out, "text");
+
+  EXPECT_EQ(logged(1, "stdout.log"), "text");
+  EXPECT_EQ(shown(), "");
+}
+
+TEST_F(Logs, TeeWritesFilesAndPrefixedLines) {
+  options_.tee.all = {.out = true, .error = true};
+  WorkerLogs logs(options_, folder(), 0, console());
+  {
+    const WorkerStreams first = logs.open(worker(0)), second = logs.open(worker(1));
+    write_all(first.out, "one\ntw");
+    write_all(second.out, "x\n");
+    write_all(second.error, "wrong\n");
+    write_all(first.out, "o\nno end");
+  }
+  logs.finish(seconds(30));
+
+  auto lines = lines_of(shown());
+  std::ranges::sort(lines);
+  EXPECT_EQ(lines, (std::vector<std::string>{"[default0]:no end", "[default0]:one",
+                                             "[default0]:two", "[default1]:x"}));
+  EXPECT_EQ(shown_errors(), "[default1]:wrong\n");
+  EXPECT_EQ(logged(0, "stdout.log"), "one\ntwo\nno end");
+  EXPECT_EQ(logged(1, "stderr.log"), "wrong\n");
+}
+
+TEST_F(Logs, FillThePrefixTemplate) {
+  options_.tee.all.out = true;
+  options_.line_prefix = "<${role_name} $local_rank ${rank} $$ ${other}>";
+  WorkerLogs logs(options_, folder(), 0, console());
+  write_all(logs.open(worker(2)).out, "x");
+  logs.finish(seconds(30));
+
+  EXPECT_EQ(shown(), "<default 2 12 $ ${other}>x\n");
+}
+
+TEST_F(Logs, ShowOnlyTheChosenRanks) {
+  options_.tee.all.out = true;
+  options_.console_local_ranks = {1};
+  WorkerLogs logs(options_, folder(), 0, console());
+  for (int local_rank : {0, 1}) {
+    const WorkerStreams streams = logs.open(worker(local_rank));
+    write_all(streams.out, "x\n");
+    EXPECT_EQ(static_cast<bool>(streams.error), local_rank == 0) << "errors of others are dropped";
+  }
+  logs.finish(seconds(30));
+
+  EXPECT_EQ(shown(), "[default1]:x\n");
+  EXPECT_EQ(logged(0, "stdout.log"), "x\n");
+}
+
+TEST_F(Logs, DuplicateLinesWithCertainWords) {
+  options_.tee.all = {.out = true, .error = true};
+  options_.duplicate_out = {"loss", "step 7"};
+  options_.duplicate_error = {"warn"};
+  WorkerLogs logs(options_, folder(), 0, console());
+  {
+    const WorkerStreams streams = logs.open(worker(0));
+    write_all(streams.out, "the loss\nnothing\nat step 7");
+    write_all(streams.error, "a warning\nloss\n");
+  }
+  logs.finish(seconds(30));
+
+  EXPECT_EQ(content_of(folder().attempt(0) / "filtered_stdout.log"),
+            "[default0]:the loss\n[default0]:at step 7\n");
+  EXPECT_EQ(content_of(folder().attempt(0) / "filtered_stderr.log"), "[default0]:a warning\n");
+}
+
+TEST_F(Logs, NeverMixLinesOfDifferentRanks) {
+  constexpr int kWorkers = 4, kLines = 2000;
+  options_.tee.all.out = true;
+  WorkerLogs logs(options_, folder(), 0, console());
+  std::vector<std::thread> workers;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    workers.emplace_back([streams = logs.open(worker(rank)), rank] {
+      const std::string digit = std::to_string(rank);
+      for (int line = 0; line < kLines; ++line) {
+        write_all(streams.out, std::string(line % 97, digit[0]));
+        write_all(streams.out, digit + "\n");
+      }
+    });
+  }
+  for (std::thread& one : workers) one.join();
+  workers.clear();
+  logs.finish(seconds(60));
+
+  const auto lines = lines_of(shown());
+  EXPECT_EQ(lines.size(), static_cast<std::size_t>(kWorkers) * kLines);
+  for (const std::string& line : lines) {
+    ASSERT_TRUE(line.starts_with("[default")) << line;
+    ASSERT_EQ(line.find_first_not_of(line[8], 11), std::string::npos) << line;
+  }
+}
+
+TEST_F(Logs, FinishWhileADescendantHoldsAStream) {
+  options_.tee.all.out = true;
+  WorkerLogs logs(options_, folder(), 0, console());
+  const WorkerStreams held = logs.open(worker(0));
+  write_all(held.out, "last words");
+
+  logs.finish(milliseconds(50));
+
+  EXPECT_EQ(shown(), "[default0]:last words\n");
+}
+
+TEST_F(Logs, FinishWhileTheConsoleTakesNothing) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Descriptor reader(ends[0]), writer(ends[1]);
+  options_.tee.all.out = true;
+  WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
+  {
+    // Fits into the pipes of worker and console and what the thread holds, but not into the
+    // console's alone.
+    const WorkerStreams streams = logs.open(worker(0));
+    write_all(streams.out, std::string(100'000, 'x'));
+  }
+  logs.finish(milliseconds(50));
+
+  EXPECT_EQ(logged(0, "stdout.log").size(), 100'000U);
+}
+
+TEST_F(Logs, GoOnWhenTheConsoleIsGone) {
+  Descriptor writer;
+  {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    writer = Descriptor(ends[1]);
+    const Descriptor reader(ends[0]);
+  }
+  options_.tee.all.out = true;
+  WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
+  write_all(logs.open(worker(0)).out, "first\nsecond\n");
+  logs.finish(seconds(30));
+
+  EXPECT_EQ(logged(0, "stdout.log"), "first\nsecond\n");
+}
+
+TEST_F(Logs, WithoutAFolderStillTee) {
+  options_.log_folder = "/dev/null";
+  options_.tee.all.out = true;
+  options_.redirects.all.error = true;
+  WorkerLogs logs(options_, folder(), 0, console());
+  {
+    const WorkerStreams streams = logs.open(worker(0));
+    write_all(streams.out, "x\n");
+    write_all(streams.error, "dropped\n");
+  }
+  logs.finish(seconds(30));
+
+  EXPECT_EQ(shown(), "[default0]:x\n");
+  EXPECT_EQ(shown_errors(), "");
+}
+
+TEST_F(Logs, CloseEverythingOnExec) {
+  options_.tee.all.out = true;
+  options_.redirects.all.error = true;
+  WorkerLogs logs(options_, folder(), 0, console());
+  const WorkerStreams streams = logs.open(worker(0));
+
+  EXPECT_TRUE(::fcntl(streams.out.get(), F_GETFD) & FD_CLOEXEC);
+  EXPECT_TRUE(::fcntl(streams.error.get(), F_GETFD) & FD_CLOEXEC);
+}
+
+TEST(LineBuffers, CutLongLinesAndKeepMemorySmall) {
+  LineBuffer buffer(4);
+  std::vector<std::string> lines;
+  const auto collect = [&](std::string_view line) { lines.emplace_back(line); };
+
+  buffer.add("abcd\nabcdefghi", collect);
+  buffer.add("\n\nxy", collect);
+  buffer.flush(collect);
+  buffer.flush(collect);
+
+  EXPECT_EQ(lines, (std::vector<std::string>{"abcd\n", "abcd\n", "efgh\n", "i\n", "\n", "xy\n"}));
+}
+
+}  // namespace
+}  // namespace shampoo::launcher::test

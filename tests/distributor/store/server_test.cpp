@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+#include <thread>
+
+#include "distributor/store/store_server.h"
+#include "distributor/store/tcp_store.h"
+#include "tests/distributor/store/raw_client.h"
+
+namespace shampoo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string validate = bytes("00 CE F7 85 3C");
+
+long threads_of_this_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+TEST(StoreServer, ListensOnBothKindsOfAddresses) {
+  const StoreServer server;
+  EXPECT_GT(server.port(), 0);
+  EXPECT_NE(connect_store("127.0.0.1", server.port(), 20s), nullptr);
+  if (!std::filesystem::exists("/proc/net/if_inet6")) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_NE(connect_store("::1", server.port(), 20s), nullptr);
+}
+
+TEST(StoreServer, NamesAPortThatIsTaken) {
+  const StoreServer server;
+  try {
+    const StoreServer second({.port = server.port()});
+    FAIL() << "two servers on one port";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::address_in_use);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(server.port())), std::string::npos);
+  }
+}
+
+TEST(StoreServer, RefusesToHaveNoConnections) {
+  EXPECT_THROW(StoreServer({.most_connections = 0}), std::invalid_argument);
+}
+
+TEST(StoreServer, TakesThePortOfOneThatIsGone) {
+  auto first = std::make_unique<StoreServer>();
+  const std::uint16_t port = first->port();
+  const auto client = connect_store("localhost", port, 20s);
+  first.reset();
+  const StoreServer second({.port = port});
+  EXPECT_EQ(connect_store("localhost", port, 20s)->get("/x"), std::nullopt);
+}
+
+TEST(StoreServer, EndsWithItsThreadAndAllConnections) {
+  const long before = threads_of_this_process();
+  for (int i = 0; i < 20; ++i) {
+    auto server = std::make_unique<StoreServer>();
+    RawClient half(server->port()), waiting(server->port());
+    half.send(bytes("02 L(5)"));
+    waiting.send(validate + bytes("06 L(1) L(1) 'k' 07"));
+    ASSERT_EQ(waiting.receive(8), bytes("L(0)"));
+    server.reset();
+    EXPECT_TRUE(half.is_closed());
+    EXPECT_TRUE(waiting.is_closed());
+  }
+  // The system may show a thread for a moment after it was joined.
+  for (int i = 0; i < 2000 && threads_of_this_process() > before; ++i)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_LE(threads_of_this_process(), before);
+}
+
+TEST(StoreServer, ClosesConnectionsAboveTheMost) {
+  const StoreServer server({.most_connections = 2});
+  RawClient first(server.port());
+  auto second = std::make_unique<RawClient>(server.port());
+  first.send(bytes("06"));
+  second->send(bytes("06"));
+  ASSERT_EQ(first.receive(8) + second->receive(8), bytes("L(0) L(0)"));
+  EXPECT_TRUE(RawClient(server.port()).is_closed());
+
+  second.reset();
+  EXPECT_NE(connect_store("localhost", server.port(), 20s), nullptr);
+}
+
+TEST(StoreServer, ClosesAtWhatTorchRefuses) {
+  const StoreServer server;
+  for (const std::string& refused :
+       {validate + validate, validate + bytes("13"), validate + bytes("03 L(8193)"),
+        validate + bytes("01 L(1) 'k' L(8388609)"), validate + bytes("05 L(131073)"),
+        validate + bytes("0A L(4611686018427387904)"), validate + bytes("0B L(-1)"),
+        validate + bytes("01 L(1) 'a' L(3) 'abc' 04 L(1) 'a' L(1)"),
+        validate + bytes("01 L(1) 'a' L(0) 12 L(1) 'a' L(1)"), bytes("02 L(1) 'm'"), bytes("07"),
+        bytes("09"), bytes("0D"), bytes("FF"), bytes("00 CE F7 85 3D 00 00 00 00")}) {
+    RawClient client(server.port());
+    client.send(refused);
+    EXPECT_TRUE(client.is_closed()) << testing::PrintToString(refused);
+  }
+  EXPECT_NE(connect_store("localhost", server.port(), 20s), nullptr);
+}
+
+}  // namespace
+}  // namespace shampoo::test

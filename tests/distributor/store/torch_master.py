@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serves a TCPStore; prints its port; ends when its input does."""
+import datetime
+import os
+import sys
+
+os.environ["USE_LIBUV"] = sys.argv[1]
+from torch.distributed import TCPStore  # noqa: E402
+
+store = TCPStore("127.0.0.1", 0, None, True, datetime.timedelta(seconds=60), False)
+store.set("from python", "hello")
+print(store.port, flush=True)
+sys.stdin.read()

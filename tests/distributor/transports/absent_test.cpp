@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linked with what a build without MPI and Gloo has in their place.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include "distributor/gloo.h"
+#include "distributor/mpi.h"
+
+namespace shampoo::test {
+namespace {
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(ABuildWithoutMpi, NamesThePackageAndTheOption) {
+  EXPECT_FALSE(has_mpi());
+  for (const std::string& text :
+       {refusal([] { mpi_communicator(); }), refusal([] { mpi_communicator_of(nullptr); })}) {
+    EXPECT_NE(text.find("libopenmpi-dev"), std::string::npos) << text;
+    EXPECT_NE(text.find("-DSHAMPOO_MPI=ON"), std::string::npos) << text;
+  }
+}
+
+TEST(ABuildWithoutGloo, NamesThePackageAndTheOption) {
+  EXPECT_FALSE(has_gloo());
+  const std::string text = refusal([] { gloo_communicator({}, nullptr); });
+  EXPECT_NE(text.find("libgloo-dev"), std::string::npos) << text;
+  EXPECT_NE(text.find("-DSHAMPOO_GLOO=ON"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace shampoo::test

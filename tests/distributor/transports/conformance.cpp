@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/distributor/transports/conformance.h"
+
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "distributor/threads.h"
+
+namespace shampoo::test {
+
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+/// The byte number `i` that rank `from` sends to rank `to`.
+char byte(int from, int to, std::int64_t i) {
+  return static_cast<char>(from * 31 + to * 7 + i * 13 + (i >> 8));
+}
+
+std::int64_t total(const Counts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+/// Rank r contributes counts[r] bytes.
+void gather(Communicator& ranks, const Counts& counts) {
+  std::vector<char> everyone(static_cast<std::size_t>(total(counts)), 0);
+  std::int64_t begin = 0;
+  for (int r = 0; r < ranks.size(); begin += counts[r++])
+    for (std::int64_t i = 0; r == ranks.rank() && i < counts[r]; ++i)
+      everyone[begin + i] = byte(r, 0, i);
+  ranks.all_gather(everyone.data(), counts).wait();
+  begin = 0;
+  for (int r = 0; r < ranks.size(); begin += counts[r++])
+    for (std::int64_t i = 0; i < counts[r]; ++i)
+      require(everyone[begin + i] == byte(r, 0, i), "all_gather: a byte is wrong");
+}
+
+void gathers(Communicator& ranks) {
+  Counts counts(static_cast<std::size_t>(ranks.size()), 5);
+  gather(ranks, counts);
+  for (int r = 0; r < ranks.size(); ++r) counts[r] = r % 2 == 0 ? 0 : 3 * r + 1;
+  gather(ranks, counts);
+  for (int r = 0; r < ranks.size(); ++r) counts[r] = r == ranks.size() - 1 ? 1021 : 0;
+  gather(ranks, counts);
+  gather(ranks, Counts(counts.size(), 0));
+  for (int r = 0; r < ranks.size(); ++r) counts[r] = (20 << 20) / ranks.size() + r;
+  gather(ranks, counts);
+}
+
+/// Two at a time, waited for in the other order, with buffers of their own.
+void gathers_at_once(Communicator& ranks) {
+  const Counts counts(static_cast<std::size_t>(ranks.size()), 1);
+  std::vector<char> one(counts.size()), two(counts.size());
+  one[ranks.rank()] = byte(ranks.rank(), 1, 0);
+  two[ranks.rank()] = byte(ranks.rank(), 2, 0);
+  const auto owner = std::make_shared<const int>(0);
+  Completion first = ranks.all_gather(one.data(), counts, {.owner = owner});
+  Completion second = ranks.all_gather(two.data(), counts, {.owner = owner});
+  second.wait();
+  first.wait();
+  for (int r = 0; r < ranks.size(); ++r)
+    require(one[r] == byte(r, 1, 0) && two[r] == byte(r, 2, 0), "two at once: a byte is wrong");
+  require(owner.use_count() == 1, "a completed collective keeps its loan");
+}
+
+void exchange(Communicator& ranks, int unit) {
+  const auto bytes = [&](int from, int to) { return (from + 2 * to) % 3 * unit; };
+  Counts send_counts, receive_counts;
+  std::vector<char> send;
+  for (int r = 0; r < ranks.size(); ++r) {
+    send_counts.push_back(bytes(ranks.rank(), r));
+    receive_counts.push_back(bytes(r, ranks.rank()));
+    for (std::int64_t i = 0; i < send_counts[r]; ++i) send.push_back(byte(ranks.rank(), r, i));
+  }
+  std::vector<char> received(static_cast<std::size_t>(total(receive_counts)));
+  ranks.all_to_all(send.data(), send_counts, received.data(), receive_counts).wait();
+  std::size_t at = 0;
+  for (int r = 0; r < ranks.size(); ++r)
+    for (std::int64_t i = 0; i < receive_counts[r]; ++i)
+      require(received[at++] == byte(r, ranks.rank(), i), "all_to_all: a byte is wrong");
+}
+
+void broadcasts(Communicator& ranks) {
+  for (int root = 0; root < ranks.size(); ++root)
+    for (const std::int64_t bytes : {0, 1, 70'001}) {
+      std::vector<char> data(static_cast<std::size_t>(bytes), 0);
+      for (std::int64_t i = 0; ranks.rank() == root && i < bytes; ++i) data[i] = byte(root, 3, i);
+      ranks.broadcast(data.data(), bytes, root).wait();
+      for (std::int64_t i = 0; i < bytes; ++i)
+        require(data[i] == byte(root, 3, i), "broadcast: a byte is wrong");
+    }
+  ranks.barrier().wait();
+}
+
+void splits_reversed(Communicator& ranks) {
+  const int color = ranks.rank() % 3 == 2 ? -1 : ranks.rank() % 2;
+  const auto part = ranks.split(color, -ranks.rank());
+  require((part != nullptr) == (color >= 0), "split: only a negative color belongs to no part");
+  if (!part) return;
+  Counts places(static_cast<std::size_t>(part->size()), sizeof(std::int64_t));
+  Counts members(places.size());
+  members[part->rank()] = ranks.rank();
+  part->all_gather(members.data(), places).wait();
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    require(members[i] % 2 == color, "split: a rank of another color");
+    require(i == 0 || members[i] < members[i - 1], "split: the key does not decide the order");
+  }
+  require(part->deadline() == ranks.deadline(), "split: another deadline");
+  require(part->local_rank() < part->size(), "split: the local rank is out of range");
+  const auto inner = part->split(0, 0);
+  inner->barrier().wait();
+}
+
+template <typename Call>
+void refuses(const Call& call, const char* what) {
+  try {
+    call();
+  } catch (const std::invalid_argument&) {
+    return;
+  }
+  require(false, std::string("not refused: ") + what);
+}
+
+void wrong_arguments(Communicator& ranks) {
+  char data = 0;
+  const auto size = static_cast<std::size_t>(ranks.size());
+  const Counts few(size - 1, 0), negative(size, -1), zeros(size, 0);
+  refuses([&] { ranks.all_gather(&data, few); }, "too few counts");
+  refuses([&] { ranks.all_gather(&data, negative); }, "a negative count");
+  refuses([&] { ranks.all_to_all(&data, zeros, &data, few); }, "too few counts to receive");
+  refuses([&] { ranks.broadcast(&data, 1, ranks.size()); }, "a root that is none");
+  refuses([&] { ranks.broadcast(&data, -1, 0); }, "negative bytes");
+  refuses([&] { ranks.set_deadline(std::chrono::milliseconds(0)); }, "no deadline");
+}
+
+class Checksum {
+ public:
+  void add(const void* data, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      sum_ = (sum_ ^ static_cast<const unsigned char*>(data)[i]) * 1'099'511'628'211u;
+  }
+  std::uint64_t sum() const { return sum_; }
+
+ private:
+  std::uint64_t sum_ = 14'695'981'039'346'656'037u;
+};
+
+/// Numbers whose sum depends on the order of summing.
+template <typename Number>
+std::vector<Number> numbers(int rank, std::size_t count) {
+  std::vector<Number> made(count);
+  std::uint64_t state = 88'172'645'463'325'252u + static_cast<std::uint64_t>(rank) * 7919;
+  for (Number& number : made) {
+    state = state * 6'364'136'223'846'793'005u + 1'442'695'040'888'963'407u;
+    const auto random = static_cast<double>(state >> 33) / static_cast<double>(1u << 30) - 1;
+    number = static_cast<Number>(random * static_cast<double>(1 + state % 1000));
+  }
+  return made;
+}
+
+/// Bits of 16-bit numbers between -4 and 4, the same for both types.
+std::vector<std::uint16_t> halves(int rank, std::size_t count) {
+  std::vector<std::uint16_t> made(count);
+  for (std::size_t i = 0; i < count; ++i)
+    made[i] =
+        static_cast<std::uint16_t>(0x3c00 + (i * 37 + static_cast<std::size_t>(rank) * 11) % 1024);
+  return made;
+}
+
+std::uint64_t sums(Communicator& ranks) {
+  Checksum checksum;
+  const auto add = [&](const auto& made) {
+    checksum.add(made.data(), made.size() * sizeof(made[0]));
+  };
+  auto doubles = numbers<double>(ranks.rank(), 1001);
+  ranks.all_reduce(doubles.data(), 1001, Type::float64);
+  add(doubles);
+  for (const Type type : {Type::float16, Type::bfloat16}) {
+    auto small = halves(ranks.rank(), 333);
+    ranks.all_reduce(small.data(), 333, type);
+    add(small);
+  }
+  auto odd = numbers<float>(ranks.rank(), 4099);
+  auto one = numbers<float>(ranks.rank() + 5, 1);
+  auto half = halves(ranks.rank(), 17);
+  const std::vector<Numbers> tensors{
+      {odd.data(), 4099}, {half.data(), 17, Type::bfloat16}, {nullptr, 0}, {one.data(), 1}};
+  ranks.average(tensors);
+  add(odd);
+  add(half);
+  add(one);
+
+  Counts counts;
+  for (int r = 0; r < ranks.size(); ++r) counts.push_back(r % 3 * 101);
+  auto all = numbers<float>(ranks.rank(), static_cast<std::size_t>(total(counts)));
+  std::vector<float> own(static_cast<std::size_t>(counts[ranks.rank()]));
+  ranks.reduce_scatter(all.data(), own.data(), counts, Type::float32);
+  add(own);
+  return checksum.sum();
+}
+
+}  // namespace
+
+void require(bool holds, std::string_view what) {
+  if (!holds) throw std::runtime_error(std::string(what));
+}
+
+std::uint64_t conform(Communicator& ranks, bool splits) {
+  require(ranks.memory() == Memory::host, "memory: not of the host");
+  require(ranks.local_rank() >= 0 && ranks.local_rank() < ranks.size(), "local_rank");
+  require(!ranks.description().empty(), "description");
+  wrong_arguments(ranks);
+  gathers(ranks);
+  gathers_at_once(ranks);
+  exchange(ranks, 0);
+  exchange(ranks, 1);
+  exchange(ranks, 50'021);
+  broadcasts(ranks);
+  if (splits) splits_reversed(ranks);
+  return sums(ranks);
+}
+
+std::uint64_t checksum_of_threads(int rank, int size) {
+  std::uint64_t checksum = 0;
+  run_ranks(size, [&](Communicator& ranks) {
+    const std::uint64_t mine = sums(ranks);
+    if (ranks.rank() == rank) checksum = mine;
+  });
+  return checksum;
+}
+
+}  // namespace shampoo::test

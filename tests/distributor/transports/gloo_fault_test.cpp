@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "tests/distributor/transports/conformance.h"
+#include "tests/distributor/transports/gloo_ranks.h"
+#include "tests/distributor/transports/processes.h"
+
+namespace shampoo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Gathers until something is wrong, and tells what; rank 1 calls fault(communicator) in between.
+std::string gather_until(Communicator& ranks, const std::function<void(Communicator&)>& fault) {
+  std::vector<char> data(static_cast<std::size_t>(ranks.size()));
+  const std::vector<std::int64_t> counts(data.size(), 1);
+  try {
+    for (int i = 0; i < 1'000'000; ++i) {
+      if (i == 100 && ranks.rank() == 1) fault(ranks);
+      ranks.all_gather(data.data(), counts).wait();
+    }
+  } catch (const CommunicationError& error) {
+    std::string again;
+    try {
+      ranks.barrier();
+    } catch (const CommunicationError& second) {
+      again = second.what();
+    }
+    require(again == error.what(), "the failure is not remembered");
+    return story(error);
+  }
+  return "nothing is wrong";
+}
+
+std::vector<Ending> suffer(const std::function<void(Communicator&)>& fault) {
+  const StoreServer server;
+  return run_processes(
+      3,
+      [&](int rank) {
+        const auto ranks = gloo_rank(rank, 3, server);
+        ranks->set_deadline(2s);
+        return gather_until(*ranks, fault);
+      },
+      20s);
+}
+
+void expect_missing_1(const std::vector<Ending>& endings) {
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_EQ(endings[rank].status, 0) << endings[rank].said;
+    EXPECT_EQ(endings[rank].said.substr(0, 10), "missing 1;") << endings[rank].said;
+    EXPECT_NE(endings[rank].said.find("rank 1 did not answer"), std::string::npos)
+        << endings[rank].said;
+  }
+}
+
+TEST(AGlooRankThatIsKilled, IsNamedByTheOthers) {
+  const auto endings = suffer([](Communicator&) { raise(SIGKILL); });
+  EXPECT_EQ(endings[1].status, -1 - SIGKILL);
+  expect_missing_1(endings);
+}
+
+TEST(AGlooRankThatIsStopped, IsNamedByTheOthersAfterTheDeadline) {
+  expect_missing_1(suffer([](Communicator&) { raise(SIGSTOP); }));
+}
+
+TEST(AGlooRankThatExits, IsNamedByTheOthers) {
+  const auto endings = suffer([](Communicator&) { _exit(3); });
+  EXPECT_EQ(endings[1].status, 3);
+  expect_missing_1(endings);
+}
+
+TEST(AGlooRankThatThrows, IsNamedByTheOthers) {
+  const auto endings = suffer([](Communicator&) { throw std::runtime_error("mine alone"); });
+  EXPECT_EQ(endings[1].said, "mine alone");
+  expect_missing_1(endings);
+}
+
+TEST(AGlooRankThatAborts, TellsTheOthersWhy) {
+  const auto endings = suffer([](Communicator& ranks) { ranks.abort("enough of it"); });
+  EXPECT_NE(endings[1].said.find("aborted: enough of it"), std::string::npos) << endings[1].said;
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_NE(endings[rank].said.find("rank 1 aborted: enough of it"), std::string::npos)
+        << endings[rank].said;
+  }
+}
+
+TEST(AGlooRankThatAborts, DoesSoFromAnotherThreadWhileItWaits) {
+  const StoreServer server;
+  const auto endings = run_processes(
+      3,
+      [&](int rank) -> std::string {
+        const auto ranks = gloo_rank(rank, 3, server);  // with a deadline of half a minute
+        if (rank == 2) {
+          // Comes to the collective only when it has been ended.
+          const auto store = connect_store("127.0.0.1", server.port(), 10s);
+          require(store->wait(std::vector<std::string>{"test/abort"}, 10s), "no abort was heard");
+        }
+        std::jthread other;
+        if (rank == 1)
+          other = std::jthread([&] {
+            std::this_thread::sleep_for(100ms);  // likely to wait by now, and right if not
+            ranks->abort("from outside");
+          });
+        return gather_until(*ranks, [](Communicator&) {});
+      },
+      15s);
+  for (const Ending& ending : endings)
+    EXPECT_NE(ending.said.find("aborted: from outside"), std::string::npos) << ending.said;
+}
+
+TEST(AGlooRankThatNeverComes, IsNamedByTheOthers) {
+  const StoreServer server;
+  const auto endings = run_processes(
+      3,
+      [&](int rank) -> std::string {
+        if (rank == 1) return "not me";
+        try {
+          gloo_rank(rank, 3, server, 1s);
+        } catch (const CommunicationError& error) {
+          return story(error);
+        }
+        return "nothing is wrong";
+      },
+      20s);
+  for (const std::size_t rank : {0, 2})
+    EXPECT_EQ(endings[rank].said, "missing 1; rank 1 did not come within 1 s");
+}
+
+TEST(AGlooRankThatIsKilled, TakesTheStoreAlongAndThatIsSaid) {
+  std::array<int, 2> ports{};
+  ASSERT_EQ(pipe(ports.data()), 0);
+  const auto endings = run_processes(
+      3,
+      [&](int rank) {
+        // Rank 1 serves the store, as its first rank does for a job without a launcher.
+        std::unique_ptr<StoreServer> server;
+        std::uint16_t port = 0;
+        if (rank == 1) {
+          server = std::make_unique<StoreServer>();
+          port = server->port();
+          for (int reader = 0; reader < 2; ++reader)
+            require(write(ports[1], &port, sizeof(port)) == sizeof(port), "write");
+        } else {
+          require(read(ports[0], &port, sizeof(port)) == sizeof(port), "read");
+        }
+        const auto ranks =
+            gloo_communicator({.rank = rank, .size = 3, .local_rank = rank},
+                              connect_store("127.0.0.1", port, 10s), {.deadline = 10s});
+        return gather_until(*ranks, [](Communicator&) { raise(SIGKILL); });
+      },
+      20s);
+  close(ports[0]);
+  close(ports[1]);
+  for (const std::size_t rank : {0, 2})
+    EXPECT_NE(endings[rank].said.find("nor does the store answer"), std::string::npos)
+        << endings[rank].said;
+}
+
+}  // namespace
+}  // namespace shampoo::test

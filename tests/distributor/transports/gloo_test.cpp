@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/gloo.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "tests/distributor/transports/conformance.h"
+#include "tests/distributor/transports/gloo_ranks.h"
+#include "tests/distributor/transports/processes.h"
+#include "tests/support/gloo_counter.h"
+#include "tests/support/memory_store.h"
+
+namespace shampoo::test {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+class GlooProcesses : public testing::TestWithParam<int> {};
+
+TEST_P(GlooProcesses, Conform) {
+  const StoreServer server;
+  const int size = GetParam();
+  const auto endings = run_processes(size, [&](int rank) -> std::string {
+    const auto ranks = gloo_rank(rank, size, server);
+    require(conform(*ranks) == checksum_of_threads(rank, size), "sums differ from threads'");
+    return ranks->description();
+  });
+  for (const Ending& ending : endings) {
+    EXPECT_EQ(ending.status, 0) << ending.said;
+    EXPECT_NE(ending.said.find("Gloo"), std::string::npos) << ending.said;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, GlooProcesses, testing::Values(1, 2, 3, 4));
+
+TEST(Gloo, MakesOneCollectiveOfOne) {
+  const StoreServer server;
+  const auto endings = run_processes(2, [&](int rank) -> std::string {
+    const auto ranks = gloo_rank(rank, 2, server);
+    std::vector<char> data(2), received(2);
+    const Counts ones(2, 1);
+    std::int64_t before = gloo_collectives();
+    const auto once = [&](Completion completion, const char* what) {
+      completion.wait();
+      require(gloo_collectives() == ++before, what);
+    };
+    once(ranks->all_gather(data.data(), ones), "all_gather");
+    once(ranks->all_to_all(data.data(), ones, received.data(), ones), "all_to_all");
+    once(ranks->broadcast(data.data(), 1, 0), "broadcast");
+    once(ranks->barrier(), "barrier");
+    return "counted";
+  });
+  for (const Ending& ending : endings) EXPECT_EQ(ending.said, "counted");
+}
+
+TEST(Gloo, RefusesWhatIsNoStanding) {
+  const auto store = std::make_shared<MemoryStore>();
+  EXPECT_THROW(gloo_communicator({.rank = 2, .size = 2}, store), std::invalid_argument);
+  EXPECT_THROW(gloo_communicator({.rank = 0, .size = 0}, store), std::invalid_argument);
+  EXPECT_THROW(gloo_communicator({}, nullptr), std::invalid_argument);
+  EXPECT_THROW(gloo_communicator({}, store, {.deadline = std::chrono::milliseconds(0)}),
+               std::invalid_argument);
+  EXPECT_THROW(gloo_communicator({}, store, {.host = "no such host, ever"}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace shampoo::test

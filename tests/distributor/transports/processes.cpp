@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/distributor/transports/processes.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <exception>
+#include <system_error>
+
+namespace shampoo::test {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void be_child(int rank, int pipe, const std::function<std::string(int)>& body) {
+  std::string said;
+  int status = 0;
+  try {
+    said = body(rank);
+  } catch (const std::exception& error) {
+    said = error.what();
+    status = 1;
+  }
+  const ssize_t written = write(pipe, said.data(), said.size());
+  _exit(written < 0 ? 2 : status);
+}
+
+struct Child {
+  pid_t pid = 0;
+  int pipe = -1;
+};
+
+Child start(int rank, const std::function<std::string(int)>& body) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  const pid_t pid = fork();
+  if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (pid == 0) {
+    close(ends[0]);
+    be_child(rank, ends[1], body);
+  }
+  close(ends[1]);
+  return {pid, ends[0]};
+}
+
+/// What comes until the child ends or the time is over.
+std::string read_all(int pipe, Clock::time_point end) {
+  std::string said;
+  std::array<char, 4096> part{};
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    pollfd ready{pipe, POLLIN, 0};
+    if (poll(&ready, 1, static_cast<int>(std::max<long>(left.count(), 0))) <= 0) return said;
+    const ssize_t got = read(pipe, part.data(), part.size());
+    if (got <= 0) return said;
+    said.append(part.data(), static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace
+
+std::vector<Ending> run_processes(int count, const std::function<std::string(int)>& body,
+                                  std::chrono::milliseconds longest) {
+  std::vector<Child> children;
+  for (int rank = 0; rank < count; ++rank) children.push_back(start(rank, body));
+  std::vector<Ending> endings(children.size());
+  const Clock::time_point end = Clock::now() + longest;
+  std::vector<bool> ended(children.size(), false);
+  while (Clock::now() < end && std::ranges::find(ended, false) != ended.end()) {
+    bool all_stopped = true;  // whom only SIGKILL ends, when the others have told
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (ended[i]) continue;
+      siginfo_t info{};
+      waitid(P_PID, static_cast<id_t>(children[i].pid), &info,
+             WEXITED | WSTOPPED | WNOHANG | WNOWAIT);
+      const bool stopped = info.si_pid != 0 && info.si_code == CLD_STOPPED;
+      ended[i] = info.si_pid != 0 && !stopped;
+      all_stopped = all_stopped && (ended[i] || stopped);
+    }
+    if (all_stopped) break;
+    poll(nullptr, 0, 5);
+  }
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    if (!ended[i]) kill(children[i].pid, SIGKILL);
+    endings[i].said = read_all(children[i].pipe, Clock::now() + std::chrono::seconds(1));
+    int status = 0;
+    waitpid(children[i].pid, &status, 0);
+    endings[i].status = WIFEXITED(status) ? WEXITSTATUS(status) : -1 - WTERMSIG(status);
+    close(children[i].pipe);
+  }
+  return endings;
+}
+
+}  // namespace shampoo::test

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer on ranks that are threads of this process.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distributor/threads.h"
+#include "examples/fashion/agreement.h"
+#include "examples/fashion/layout.h"
+#include "examples/fashion/random.h"
+#include "examples/fashion/replica.h"
+#include "examples/fashion/training.h"
+#include "kernels/cpu_backend.h"
+
+namespace fashion {
+namespace {
+
+/// Noise with a bright row whose height is the class.
+LabelledImages made_up_images(int count, std::uint64_t seed) {
+  Random random(seed);
+  LabelledImages images;
+  for (int i = 0; i < count; ++i) {
+    images.labels.push_back(static_cast<std::uint8_t>(i % 10));
+    for (int pixel = 0; pixel < image_size; ++pixel) {
+      const bool bright = pixel / image_side / 2 == images.labels.back();
+      images.pixels.push_back(static_cast<std::uint8_t>(60 * random.uniform() + 150 * bright));
+    }
+  }
+  return images;
+}
+
+class FashionRanks : public ::testing::Test {
+ protected:
+  /// What rank 0 returns.
+  template <typename Body>
+  static auto on_ranks(int count, const Body& body) {
+    decltype(body(std::declval<shampoo::Communicator&>())) result{};
+    shampoo::run_ranks(count, [&](shampoo::Communicator& ranks) {
+      auto own = body(ranks);
+      if (ranks.rank() == 0) result = std::move(own);
+    });
+    return result;
+  }
+
+  /// Three epochs of two steps, preconditioned from the second step on.
+  Outcome trained(int count, int threads = 1, std::uint64_t seed = 5) const {
+    const Task task{dataset, normalisation, 3, 6, threads};
+    return on_ranks(count, [&](shampoo::Communicator& ranks) {
+      Progress progress(nullptr);
+      return train(ranks, task, {Method::shampoo, {.block = 512, .refresh = 2}, 1e-3, seed},
+                   progress);
+    });
+  }
+
+  const Dataset dataset{made_up_images(520, 1), made_up_images(45, 2)};
+  const Normalisation normalisation{dataset.train};
+  // Sets BLAS to one thread per call, as the trainer does.
+  const std::unique_ptr<shampoo::Backend> backend = shampoo::cpu_backend({.threads = 1});
+};
+
+/// The gradient of the second batch, and the loss of all its images.
+struct Found {
+  std::vector<float> gradient;
+  double loss = 0;
+};
+
+Found second_batch(shampoo::Communicator& ranks, const Dataset& dataset,
+                   const Normalisation& normalisation) {
+  Replica replica(ranks, dataset, normalisation, 1, 5);
+  replica.find_gradient();
+  Found found;
+  found.loss = replica.find_gradient();
+  ranks.all_reduce(&found.loss, 1, shampoo::Type::float64);
+  const auto tensors = replica.network().tensors();
+  found.gradient.assign(tensors.front().gradient, tensors.front().gradient + parameter_count);
+  return found;
+}
+
+TEST_F(FashionRanks, FindTheGradientThatOneRankFinds) {
+  const auto body = [&](shampoo::Communicator& ranks) {
+    return second_batch(ranks, dataset, normalisation);
+  };
+  const Found alone = on_ranks(1, body);
+  const float largest = std::abs(*std::ranges::max_element(
+      alone.gradient, [](float a, float b) { return std::abs(a) < std::abs(b); }));
+
+  // A gradient is a sum over the images and at most 784 pixels of each, added up in another order.
+  // Rounding errors of random signs grow with the root of the number of terms, times the unit
+  // roundoff, times the mean magnitude of what is summed: taken as 8 times the largest gradient.
+  const double roundoff = std::numeric_limits<float>::epsilon() / 2;
+  const double tolerance = std::sqrt(batch_size * image_size) * roundoff * 8 * largest;
+  for (const int count : {2, 3}) {
+    const Found together = on_ranks(count, body);
+
+    // Each image's loss has the error of a few sums of up to 1568 terms.
+    EXPECT_NEAR(together.loss, alone.loss, 1568 * roundoff * alone.loss) << count << " ranks";
+    double worst = 0;
+    for (int k = 0; k < parameter_count; ++k)
+      worst =
+          std::max(worst, std::abs(static_cast<double>(together.gradient[k]) - alone.gradient[k]));
+    EXPECT_LE(worst, tolerance) << count << " ranks; the largest gradient is " << largest;
+  }
+}
+
+TEST_F(FashionRanks, TrainAsOneRankDoes) {
+  const Outcome alone = trained(1);
+  ASSERT_EQ(alone.losses.size(), 6u);
+  ASSERT_EQ(alone.epochs.size(), 3u);
+
+  for (const int count : {2, 3}) {
+    const Outcome together = trained(count);
+
+    ASSERT_EQ(together.losses.size(), alone.losses.size());
+    // Elements of the gradient that are little more than rounding errors step by the whole rate,
+    // and the roots of small eigenvalues magnify the others: together 3e-5 of the loss here. The
+    // bound leaves room for other kernels; the test above is the sharp one.
+    for (std::size_t step = 0; step < alone.losses.size(); ++step)
+      EXPECT_NEAR(together.losses[step], alone.losses[step], 1e-3 * alone.losses[0])
+          << "step " << step << ", " << count << " ranks";
+    // One image of the test may be between two classes.
+    EXPECT_NEAR(together.epochs.back().accuracy, alone.epochs.back().accuracy, 100.0 / 45 + 1e-9);
+  }
+  EXPECT_LT(alone.losses.back(), alone.losses.front());
+}
+
+TEST_F(FashionRanks, GiveTheSameBitsAgainWithMoreThreads) {
+  for (const int count : {2, 3}) {
+    const Outcome first = trained(count);
+
+    EXPECT_EQ(trained(count, count).checksum, first.checksum) << count << " ranks";
+  }
+  EXPECT_NE(trained(2, 1, 6).checksum, trained(2, 1, 7).checksum) << "of two seeds";
+}
+
+TEST_F(FashionRanks, ShareTheTestImages) {
+  const auto accuracy = [&](shampoo::Communicator& ranks) {
+    return Replica(ranks, dataset, normalisation, 1, 5).test_accuracy();
+  };
+  const double alone = on_ranks(1, accuracy);
+
+  EXPECT_GE(alone, 0);
+  EXPECT_LE(alone, 100);
+  // 50: some have no image at all.
+  for (const int count : {2, 7, 50}) EXPECT_EQ(on_ranks(count, accuracy), alone) << count;
+}
+
+TEST_F(FashionRanks, AreRefusedWhereABatchHasNoImageForEach) {
+  const auto build = [&](shampoo::Communicator& ranks) {
+    Replica(ranks, dataset, normalisation, 1, 5);
+  };
+  try {
+    shampoo::run_ranks(257, build);
+    FAIL() << "nothing was thrown";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("256"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(FashionRanks, NoticeDifferentParameters) {
+  const auto end = [](shampoo::Communicator& ranks) {
+    Workers workers(1);
+    Network<float> network(workers, ranks.rank() == 2 ? 8 : 7, 1);
+    agreed_checksum(ranks, network);
+  };
+  try {
+    shampoo::run_ranks(3, end);
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 2"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace fashion
