@@ -15,12 +15,24 @@ namespace shampoo {
 
 bool has_mpi() { return true; }
 
-std::unique_ptr<Communicator> mpi_communicator() {
-  begin_mpi();
-  return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
+namespace {
+
+std::unique_ptr<Communicator> connect(MPI_Comm original, std::chrono::milliseconds deadline) {
+  if (deadline.count() < 1)
+    throw std::invalid_argument("deadline: must be at least 1 ms, got " +
+                                std::to_string(deadline.count()) + " ms");
+  return std::make_unique<MpiCommunicator>(duplicate_in_time(original, deadline));
 }
 
-std::unique_ptr<Communicator> mpi_communicator_of(const void* mpi_comm) {
+}  // namespace
+
+std::unique_ptr<Communicator> mpi_communicator(std::chrono::milliseconds deadline) {
+  begin_mpi();
+  return connect(MPI_COMM_WORLD, deadline);
+}
+
+std::unique_ptr<Communicator> mpi_communicator_of(const void* mpi_comm,
+                                                  std::chrono::milliseconds deadline) {
   if (!mpi_comm) throw std::invalid_argument("mpi_comm: must point to an MPI_Comm, got null");
   if (!mpi_is_usable())
     throw std::invalid_argument("mpi_comm: MPI must be initialised, and not yet finalised");
@@ -31,7 +43,7 @@ std::unique_ptr<Communicator> mpi_communicator_of(const void* mpi_comm) {
   check_mpi(MPI_Comm_test_inter(original, &between_groups), "MPI_Comm_test_inter");
   if (between_groups)
     throw std::invalid_argument("mpi_comm: must be an intracommunicator, got an intercommunicator");
-  return std::make_unique<MpiCommunicator>(original);
+  return connect(original, deadline);
 }
 
 void check_mpi_implementation(std::string_view implementation, std::size_t handle_bytes) {

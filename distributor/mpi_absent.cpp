@@ -17,8 +17,10 @@ namespace {
 
 bool has_mpi() { return false; }
 
-std::unique_ptr<Communicator> mpi_communicator() { refuse(); }
+std::unique_ptr<Communicator> mpi_communicator(std::chrono::milliseconds) { refuse(); }
 
-std::unique_ptr<Communicator> mpi_communicator_of(const void*) { refuse(); }
+std::unique_ptr<Communicator> mpi_communicator_of(const void*, std::chrono::milliseconds) {
+  refuse();
+}
 
 }  // namespace shampoo

@@ -16,12 +16,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-MPI_Comm duplicate(MPI_Comm original) {
+/// What MPI writes to until the duplicate is there.
+struct Duplication {
   MPI_Comm copy = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_dup(original, &copy), "MPI_Comm_dup");
-  check_mpi(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  return copy;
-}
+  MPI_Request request = MPI_REQUEST_NULL;
+};
 
 Standing standing_in(MPI_Comm communicator) {
   Standing standing;
@@ -47,14 +46,32 @@ constexpr std::chrono::milliseconds roll_time{1000};
 
 }  // namespace
 
+MPI_Comm duplicate_in_time(MPI_Comm original, std::chrono::milliseconds deadline) {
+  auto duplication = std::make_unique<Duplication>();
+  check_mpi(MPI_Comm_idup(original, &duplication->copy, &duplication->request), "MPI_Comm_idup");
+  const Clock::time_point end = Clock::now() + deadline;
+  for (Patience patience;;) {
+    int completed = 0;
+    check_mpi(MPI_Test(&duplication->request, &completed, MPI_STATUS_IGNORE), "MPI_Test");
+    if (completed) break;
+    if (!patience.pause() || Clock::now() < end) continue;
+    static_cast<void>(duplication.release());
+    abandon_mpi();
+    throw CommunicationError("not all ranks of MPI came within " + seconds_text(deadline));
+  }
+  check_mpi(MPI_Comm_set_errhandler(duplication->copy, MPI_ERRORS_RETURN),
+            "MPI_Comm_set_errhandler");
+  return duplication->copy;
+}
+
 MpiHandle::~MpiHandle() {
   if (communicator_ != MPI_COMM_NULL && mpi_is_usable()) MPI_Comm_free(&communicator_);
 }
 
-MpiCommunicator::MpiCommunicator(MPI_Comm original, std::int64_t most_bytes)
-    : Communicator(standing_in(original)),
-      collectives_(duplicate(original)),
-      roll_(duplicate(original)),
+MpiCommunicator::MpiCommunicator(MPI_Comm duplicate, std::int64_t most_bytes)
+    : Communicator(standing_in(duplicate)),
+      collectives_(duplicate),
+      roll_(duplicate_in_time(duplicate, deadline())),
       most_bytes_(most_bytes) {}
 
 MpiCommunicator::~MpiCommunicator() {
@@ -186,7 +203,7 @@ std::unique_ptr<Communicator> MpiCommunicator::make_split(std::span<const Member
       MPI_Comm_split(collectives_.get(), members.empty() ? MPI_UNDEFINED : color, place, &part),
       "MPI_Comm_split");
   if (part == MPI_COMM_NULL) return nullptr;
-  const MpiHandle owned(part);
+  check_mpi(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   return std::make_unique<MpiCommunicator>(part, most_bytes_);
 }
 

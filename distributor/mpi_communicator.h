@@ -13,6 +13,10 @@
 
 namespace shampoo {
 
+/// A duplicate whose errors are returned. Collective. Throws CommunicationError where the ranks do
+/// not come before the deadline.
+MPI_Comm duplicate_in_time(MPI_Comm original, std::chrono::milliseconds deadline);
+
 /// Owns an MPI communicator that nobody else uses, or leaves it to MPI where something is pending.
 class MpiHandle {
  public:
@@ -35,8 +39,8 @@ class MpiHandle {
 /// are not heard of within a second are missing.
 class MpiCommunicator final : public Communicator {
  public:
-  /// Works on a duplicate. Collective. See MpiOperation for `most_bytes`.
-  explicit MpiCommunicator(MPI_Comm original, std::int64_t most_bytes = INT_MAX);
+  /// Takes over a duplicate. Collective. See MpiOperation for `most_bytes`.
+  explicit MpiCommunicator(MPI_Comm duplicate, std::int64_t most_bytes = INT_MAX);
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;

@@ -96,7 +96,7 @@ void Communicator::sum(std::span<const Numbers> tensors, std::string_view operat
       // Packs, and after the sum unpacks, the same stretch of tensors.
       const auto walk = [&](std::size_t& at, std::int64_t& from, const auto& copy) {
         for (std::int64_t done = 0; done < bytes; ++at, from = 0) {
-          if (tensors[at].type != type) continue;
+          if (tensors[at].type != type || tensors[at].count == 0) continue;
           const std::int64_t some = std::min(bytes_of(tensors[at]) - from, bytes - done);
           copy(packed_.data() + done, static_cast<char*>(tensors[at].data) + from,
                static_cast<std::size_t>(some));

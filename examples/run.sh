@@ -12,7 +12,7 @@ fail() {
   exit 1
 }
 
-"$root/tests/setup.sh"
+"$root/tests/setup.sh" build
 
 cd "$root"
 if [[ ! -f $build/build.ninja ]]; then

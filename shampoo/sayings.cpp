@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "distributor/library_version.h"
 #include "shampoo/fingerprint.h"
 
 namespace shampoo {
@@ -46,8 +47,8 @@ std::string of(const TrainedParameter& trained) {
 std::string plan_text(const Backend& backend, const OptimizerOptions& options,
                       std::span<const Group* const> groups,
                       std::span<const TrainedParameter> parameters, const grouping::Plan& plan) {
-  std::string text = "library: shampoo " SHAMPOO_VERSION "\narithmetic: " + backend.arithmetic() +
-                     "\n" + options_text(options);
+  std::string text = "library: shampoo " + std::string(library_version()) +
+                     "\narithmetic: " + backend.arithmetic() + "\n" + options_text(options);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::string group = "group " + std::to_string(g) + ": ";
     for (const RecipeField& field : fields_of(groups[g]->recipe()))

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages of tests/packages.txt that are missing; does nothing if none is.
+#   tests/setup.sh         all of them
+#   tests/setup.sh build   without those that only tests need
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -9,7 +11,13 @@ stop() {
   exit 1
 }
 
-mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$here/packages.txt")
+case $* in
+  '') last='$' ;;
+  build) last='/^# Beyond the build/' ;;
+  *) stop "unknown argument: $*; usage: tests/setup.sh [build]" ;;
+esac
+mapfile -t wanted < <(sed -n "1,${last}p" "$here/packages.txt" |
+  sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d')
 ((${#wanted[@]} > 0)) || stop "tests/packages.txt names no package."
 command -v dpkg-query > /dev/null || stop "this is not Debian; install by hand: ${wanted[*]}."
 

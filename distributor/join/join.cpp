@@ -12,9 +12,9 @@
 #include "distributor/gloo.h"
 #include "distributor/join/agreement.h"
 #include "distributor/join/detection.h"
-#include "distributor/join/library_version.h"
 #include "distributor/join/meeting_point.h"
 #include "distributor/join/own_address.h"
+#include "distributor/library_version.h"
 #include "distributor/mpi.h"
 
 namespace shampoo {
@@ -48,8 +48,8 @@ void check_memory(const kernels::Backend& backend, Transport transport) {
       " takes host memory only: use cpu_backend(), or a communicator of the caller's");
 }
 
-std::unique_ptr<Communicator> join_mpi(const Detected& detected) {
-  std::unique_ptr<Communicator> communicator = mpi_communicator();
+std::unique_ptr<Communicator> join_mpi(const Detected& detected, const JoinOptions& options) {
+  std::unique_ptr<Communicator> communicator = mpi_communicator(options.connect_deadline);
   // A program that nobody of MPI's own started finds itself alone: another MPI's mpirun did it.
   const bool fits = communicator->rank() == detected.rank && communicator->size() == detected.size;
   if (detected.start != Start::alone && !fits) {
@@ -94,7 +94,7 @@ std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOpti
       std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
   const joining::Hello self{.rank = detected.rank,
                             .size = detected.size,
-                            .library = std::string(joining::library_version()),
+                            .library = std::string(library_version()),
                             .build = options.build,
                             .host = host_name(),
                             .process = getpid()};
@@ -123,7 +123,7 @@ std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions&
     const Transport transport = choose(detected, options);
     check_memory(backend, transport);
     if (transport == Transport::mpi) {
-      communicator = join_mpi(detected);
+      communicator = join_mpi(detected, options);
     } else {
       check_meeting_point(detected);
       if (!has_gloo()) return gloo_communicator({}, nullptr);  // says how to get it

@@ -35,7 +35,7 @@ const Orders default_orders = {
     {"leash", "no"},         // yes: dies with the process that started it
     {"fault", "none"},       // kill, stop, throw, abort
     {"fault_rank", "0"},     //
-    {"fault_step", "5"},     // no matter for joining and constructing; a step with decompositions
+    {"fault_step", "6"},     // no matter for joining and constructing; a step with decompositions
     {"fault_phase", "none"}  // see phase_names
 };
 

@@ -5,8 +5,8 @@
 
 namespace shampoo::test {
 
-/// Collectives that this process has asked Gloo for so far. Counted by the program's own
-/// definitions of them, which the linker prefers: link gloo_counter.cpp as an object.
+/// Calls so far, in this process, of gloo::allgatherv, alltoallv, broadcast, barrier and allreduce;
+/// of no others. The program's own definitions count: link gloo_counter.cpp as an object.
 std::int64_t gloo_collectives();
 
 }  // namespace shampoo::test

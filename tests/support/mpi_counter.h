@@ -5,8 +5,9 @@
 
 namespace shampoo::test {
 
-/// Collectives that this process has asked MPI for so far, whoever did. Counted by the program's
-/// own definitions of them, which the linker prefers: link mpi_counter.cpp as an object.
+/// Calls so far, in this process, of MPI_Iallgatherv, MPI_Ialltoallw, MPI_Ibcast, MPI_Ibarrier,
+/// MPI_Allgather, MPI_Allgatherv, MPI_Allreduce, MPI_Bcast and MPI_Barrier, whoever made them; of
+/// no others. The program's own definitions count: link mpi_counter.cpp as an object.
 std::int64_t mpi_collectives();
 
 }  // namespace shampoo::test

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-namespace shampoo::joining {
+namespace shampoo {
 
 /// "0.1.0".
 std::string_view library_version();
 
-}  // namespace shampoo::joining
+}  // namespace shampoo

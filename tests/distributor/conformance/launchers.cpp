@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launchers.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <ostream>
+
+#include "../launcher/temporary_folder.h"
+
+namespace shampoo::launcher::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* debian_torchrun = "/usr/bin/torchrun";
+constexpr const char* handled_signals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+
+TestedLauncher shampoorun() {
+  TestedLauncher launcher;
+  launcher.name = "shampoorun";
+  launcher.command = {SHAMPOORUN};
+  launcher.own_variables = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                            {"TORCHELASTIC_SIGNALS_TO_HANDLE", handled_signals},
+                            {"SHAMPOORUN_VERSION", SHAMPOO_VERSION},
+                            {"SHAMPOORUN_ATTEMPT", "0"}};
+  launcher.redirects = "3";
+  launcher.redirected = {"stderr.log", "stdout.log"};
+  launcher.serves_workers_apart = true;
+  return launcher;
+}
+
+TestedLauncher torchrun() {
+  TestedLauncher launcher;
+  launcher.fresh_store = false;
+  launcher.breaks_on_broken_report = true;
+  launcher.leaves_orphans = true;
+  launcher.nodes_fail_alone = true;
+  return launcher;
+}
+
+/// Release 1.13 on Python 3.11 can neither redirect nothing nor both streams; a local rank that
+/// does not exist (9:1) stands for nothing.
+TestedLauncher torchrun_of_debian() {
+  TestedLauncher launcher = torchrun();
+  launcher.name = "torchrun_of_debian";
+  launcher.own_variables = {{"NCCL_ASYNC_ERROR_HANDLING", "1"}};
+  launcher.redirects = "1";
+  launcher.redirected = {"stdout.log"};
+  launcher.finds_a_port = false;
+  if (content_of(debian_torchrun).find("torch==1.13") == std::string::npos) {
+    launcher.absence = std::string(debian_torchrun) + " is not that of Debian 12, 1.13";
+  } else {
+    launcher.command = {debian_torchrun, "-r", "9:1", "-t", "9:1"};
+  }
+  return launcher;
+}
+
+TestedLauncher torchrun_of_environment() {
+  TestedLauncher launcher = torchrun();
+  launcher.name = "torchrun_of_environment";
+  launcher.own_variables = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                            {"TORCHELASTIC_SIGNALS_TO_HANDLE", handled_signals}};
+  launcher.redirects = "3";
+  launcher.redirected = {"stderr.log", "stdout.log"};
+  if (const std::string python = python_of_environment(); python.empty()) {
+    launcher.absence = "SHAMPOO_TORCH_PYTHON names no Python with PyTorch";
+  } else {
+    launcher.command = {fs::path(python).parent_path() / "torchrun"};
+  }
+  return launcher;
+}
+
+}  // namespace
+
+void PrintTo(const TestedLauncher& launcher, std::ostream* out) { *out << launcher.name; }
+
+std::vector<TestedLauncher> tested_launchers() {
+  return {shampoorun(), torchrun_of_debian(), torchrun_of_environment()};
+}
+
+std::string python_of_environment() {
+  const char* python = std::getenv("SHAMPOO_TORCH_PYTHON");
+  return python == nullptr ? "" : python;
+}
+
+std::string python_of_debian() {
+  const bool has_torch = fs::exists("/usr/lib/python3/dist-packages/torch");
+  return has_torch ? "/usr/bin/python3" : "";
+}
+
+}  // namespace shampoo::launcher::test

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attempts after the first one, and what is left from that in the store.
+#include "conformance.h"
+#include "distributor/gloo.h"
+
+namespace shampoo::launcher::test {
+namespace {
+
+class Restart : public Conformance {};
+
+TEST_P(Restart, CountsAttemptsUntilNoneIsLeft) {
+  LaunchedJob job(command(workers(2) + Words{"--max_restarts", "1"},
+                          {"print", "rank=0", "store", "attempt=0", "rank=0", "exit=3", "attempt=1",
+                           "rank=0", "raise=9", "forever"}));
+
+  EXPECT_EQ(job.wait(), 1) << job.output();
+  for (const char* place : {"rank 0/2 local 0/2 group 0/1", "rank 1/2 local 1/2 group 0/1"}) {
+    for (const char* restarts : {" attempt 0 restarts 0", " attempt 1 restarts 1"}) {
+      EXPECT_EQ(job.count(std::string(place) + restarts), 1) << job.output();
+    }
+  }
+  EXPECT_EQ(job.count("Signal 9 (SIGKILL) received by PID"), 1) << job.output();
+  EXPECT_EQ(job.count("counter 1"), GetParam().fresh_store ? 2 : 1) << job.output();
+  EXPECT_EQ(job.count("counter 2"), GetParam().fresh_store ? 0 : 1) << job.output();
+}
+
+TEST_P(Restart, OfARankThatIsKilledLetsAllJoinAgain) {
+  if (!has_gloo()) GTEST_SKIP() << "this build has no Gloo";
+  LaunchedJob job(command(
+      workers(2) + Words{"--max_restarts", "1"},
+      {"fault=die", "fault_rank=1", "fault_step=1", "fault_restarts=0", "steps=3"}, JOIN_WORKER));
+
+  EXPECT_EQ(job.wait(), 0) << job.output();
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_EQ(job.count("rank=" + std::string(rank) + " size=2 local_rank=" + rank +
+                        " launcher=torchrun restarts=1 sum=1"),
+              1)
+        << job.output();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Launchers, Restart, testing::ValuesIn(tested_launchers()));
+
+}  // namespace
+}  // namespace shampoo::launcher::test
