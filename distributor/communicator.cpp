@@ -69,8 +69,9 @@ void Communicator::abort(std::string_view reason) noexcept {
 }
 
 void Communicator::set_deadline(std::chrono::milliseconds deadline) {
-  if (deadline.count() < 1)
-    throw std::invalid_argument("deadline: must be at least 1 ms, got " +
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
+  if (deadline.count() < 1 || deadline > longest)
+    throw std::invalid_argument("deadline: must be from 1 ms to a year, got " +
                                 std::to_string(deadline.count()) + " ms");
   deadline_ = deadline;
   deadline_changed();
@@ -127,13 +128,12 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   struct Choice {
     int color, key, local_rank;
   };
-  check_usable();
-  std::vector<Choice> choices(static_cast<std::size_t>(size()));
+  check_host("split");
+  const auto all = std::make_shared<std::vector<Choice>>(static_cast<std::size_t>(size()));
+  std::vector<Choice>& choices = *all;
   choices[rank()] = {color, key, local_rank()};
   const std::vector<std::int64_t> counts(choices.size(), sizeof(Choice));
-  // The kind of memory of a choice is not known here: host memory is asked of every transport.
-  check_host("split");
-  all_gather(choices.data(), counts).wait();
+  all_gather(choices.data(), counts, {.owner = all}).wait();
 
   std::vector<Member> members;
   for (int r = 0; r < size(); ++r)

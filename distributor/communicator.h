@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -110,6 +111,9 @@ class Communicator {
   /// tensors <- their mean over the ranks: summed as by all_reduce(), then divided by the number of
   /// ranks. All ranks pass the same counts and types. Keeps scratch memory for later calls.
   void average(std::span<const Numbers> tensors);
+  void average(std::initializer_list<Numbers> tensors) {
+    average({tensors.begin(), tensors.size()});
+  }
 
   /// Collective: ranks with the same color >= 0 get a communicator of their own, in the order of
   /// `key`, then of rank; those with a negative color none. It does not need this one to live on.
@@ -119,7 +123,7 @@ class Communicator {
   /// CommunicationError with the reason from pending and later calls. Safe from any thread.
   void abort(std::string_view reason) noexcept;
 
-  /// Longest time of a collective, from its start. 10 minutes unless set; at least 1 ms.
+  /// Longest time of a collective, from its start. 10 minutes unless set; from 1 ms to a year.
   std::chrono::milliseconds deadline() const { return deadline_; }
   /// Throws std::invalid_argument out of range. The same on all ranks.
   void set_deadline(std::chrono::milliseconds deadline);
@@ -159,6 +163,11 @@ class Communicator {
   virtual void tear_down(std::string_view reason) noexcept = 0;
   virtual void deadline_changed() {}
 
+  /// Memory of sums, which a pending collective keeps.
+  struct Scratch {
+    std::vector<char> packed, received;
+  };
+
   template <typename Body>
   Completion start(std::string_view operation, const Body& body);
   void wait(std::uint64_t ticket, std::string_view operation);
@@ -168,7 +177,8 @@ class Communicator {
   void check_counts(std::string_view operation, std::span<const std::int64_t> counts) const;
   void check_host(std::string_view operation) const;
   void sum(std::span<const Numbers> tensors, std::string_view operation, double divisor);
-  void sum_packed(std::span<char> packed, Type type, double divisor);
+  void sum_packed(std::int64_t bytes, Type type, double divisor);
+  Scratch& scratch(std::int64_t packed, std::int64_t received);
 
   Standing standing_;
   std::chrono::milliseconds deadline_ = std::chrono::minutes(10);
@@ -176,7 +186,7 @@ class Communicator {
   mutable std::mutex failure_mutex_;
   std::string failure_;
   std::vector<int> missing_;
-  std::vector<char> packed_, received_;
+  std::shared_ptr<Scratch> scratch_;
 };
 
 /// One rank. Every collective has completed when its call returns. `memory` is where buffers lie:

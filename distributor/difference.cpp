@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <sstream>
 
 #include "distributor/rank_list.h"
@@ -38,18 +39,18 @@ std::string line_of(const std::string& text, std::int64_t number) {
 
 std::string broadcast_text(Backend& backend, Communicator& communicator, const std::string& own) {
   auto bytes = static_cast<std::int64_t>(own.size());
-  const kernels::Buffer length(backend, sizeof(bytes));
-  backend.upload(length.data(), &bytes, sizeof(bytes));
-  communicator.broadcast(length.data(), sizeof(bytes), 0).wait();
-  backend.download(&bytes, length.data(), sizeof(bytes));
+  const auto length = std::make_shared<kernels::Buffer>(backend, sizeof(bytes));
+  backend.upload(length->data(), &bytes, sizeof(bytes));
+  communicator.broadcast(length->data(), sizeof(bytes), 0, {.owner = length}).wait();
+  backend.download(&bytes, length->data(), sizeof(bytes));
   backend.synchronize();
 
   std::string text = communicator.rank() == 0 ? own : std::string();
   text.resize(static_cast<std::size_t>(bytes));
-  const kernels::Buffer letters(backend, text.size());
-  if (bytes > 0) backend.upload(letters.data(), text.data(), text.size());
-  communicator.broadcast(letters.data(), bytes, 0).wait();
-  if (bytes > 0) backend.download(text.data(), letters.data(), text.size());
+  const auto letters = std::make_shared<kernels::Buffer>(backend, text.size());
+  if (bytes > 0) backend.upload(letters->data(), text.data(), text.size());
+  communicator.broadcast(letters->data(), bytes, 0, {.owner = letters}).wait();
+  if (bytes > 0) backend.download(text.data(), letters->data(), text.size());
   backend.synchronize();
   return text;
 }
@@ -61,13 +62,14 @@ std::vector<std::string> gather_texts(Backend& backend, Communicator& communicat
   const auto ranks = static_cast<std::size_t>(communicator.size());
   const auto rank = static_cast<std::size_t>(communicator.rank());
   std::vector<std::int64_t> lengths(ranks);
-  const kernels::Buffer all_lengths(backend, ranks * sizeof(std::int64_t));
+  const auto all_lengths = std::make_shared<kernels::Buffer>(backend, ranks * sizeof(std::int64_t));
   const auto length = static_cast<std::int64_t>(own.size());
-  backend.upload(static_cast<std::int64_t*>(all_lengths.data()) + rank, &length, sizeof(length));
+  backend.upload(static_cast<std::int64_t*>(all_lengths->data()) + rank, &length, sizeof(length));
   communicator
-      .all_gather(all_lengths.data(), std::vector<std::int64_t>(ranks, sizeof(std::int64_t)))
+      .all_gather(all_lengths->data(), std::vector<std::int64_t>(ranks, sizeof(std::int64_t)),
+                  {.owner = all_lengths})
       .wait();
-  backend.download(lengths.data(), all_lengths.data(), ranks * sizeof(std::int64_t));
+  backend.download(lengths.data(), all_lengths->data(), ranks * sizeof(std::int64_t));
   backend.synchronize();
 
   std::size_t total = 0, before = 0;
@@ -76,11 +78,11 @@ std::vector<std::string> gather_texts(Backend& backend, Communicator& communicat
     total += static_cast<std::size_t>(lengths[r]);
   }
   std::string joined(total, '\0');
-  const kernels::Buffer letters(backend, total);
+  const auto letters = std::make_shared<kernels::Buffer>(backend, total);
   if (!own.empty())
-    backend.upload(static_cast<char*>(letters.data()) + before, own.data(), own.size());
-  communicator.all_gather(letters.data(), lengths).wait();
-  if (total > 0) backend.download(joined.data(), letters.data(), total);
+    backend.upload(static_cast<char*>(letters->data()) + before, own.data(), own.size());
+  communicator.all_gather(letters->data(), lengths, {.owner = letters}).wait();
+  if (total > 0) backend.download(joined.data(), letters->data(), total);
   backend.synchronize();
 
   std::vector<std::string> texts;

@@ -8,8 +8,8 @@
 
 namespace shampoo {
 
-/// A rank is gone, stalled or disagrees. The communicator, and the optimizer that used it, can no
-/// longer be used, unless the message says otherwise.
+/// A rank is gone, stalled or disagrees. An optimizer whose message says that it can no longer be
+/// used says so from then on.
 class CommunicationError : public std::runtime_error {
  public:
   explicit CommunicationError(const std::string& message, std::vector<int> missing_ranks = {})

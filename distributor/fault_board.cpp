@@ -5,17 +5,17 @@
 #include <optional>
 #include <vector>
 
+#include "distributor/grace.h"
 #include "distributor/rank_list.h"
 
 namespace shampoo {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// How long a failed rank waits for the marks of others, and for an answer of the store.
-constexpr milliseconds grace{1000};
+/// For an answer of a store that is alive, when time is up.
+constexpr milliseconds moment{250};
 
 }  // namespace
 
@@ -51,41 +51,41 @@ int FaultBoard::ranks_before_on(const std::string& host) {
 void FaultBoard::post_abort(std::string_view reason, milliseconds deadline) noexcept {
   try {
     const std::string text = "rank " + std::to_string(rank_) + " aborted: " + std::string(reason);
-    store_->with([&](Store& store) {
-      store.set_deadline(grace);
-      store.set(abort_key(), text);
-      store.set_deadline(deadline);
-    });
+    store_->within(grace_of(deadline), [&](Store& store) { store.set(abort_key(), text); });
   } catch (...) {  // the others learn that the connections are closed, not why
   }
 }
 
 CommunicationError FaultBoard::judge(const std::string& fault, milliseconds deadline) noexcept {
   try {
-    store_->with([](Store& store) { store.set_deadline(grace); });
-    CommunicationError found = find_missing(fault, std::min(grace, deadline));
-    store_->with([&](Store& store) { store.set_deadline(deadline); });
-    return found;
+    return find_missing(fault, Clock::now() + grace_of(deadline));
   } catch (const std::exception& error) {
-    return CommunicationError(
-        fault + "; nor does the store answer, whose process may be gone: " + error.what());
+    return CommunicationError(fault + "; nor does the store answer, whose process" +
+                              (server_.empty() ? "" : ", " + server_ + ",") +
+                              " may be gone: " + error.what());
   }
 }
 
-CommunicationError FaultBoard::find_missing(const std::string& fault, milliseconds longest) {
-  store_->with([&](Store& store) { store.set(key("fault", rank_), fault); });
+template <typename Use>
+auto FaultBoard::ask(Clock::time_point end, const Use& use) {
+  const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
+  return store_->within(std::max(left, moment), use);
+}
+
+CommunicationError FaultBoard::find_missing(const std::string& fault, Clock::time_point end) {
+  ask(end, [&](Store& store) { store.set(key("fault", rank_), fault); });
   std::vector<std::string> keys;
   for (int r = 0; r < size_; ++r) keys.push_back(key("fault", r));
-  for (const auto end = Clock::now() + longest;;) {
-    const bool all = store_->wait(keys, milliseconds(20));
-    const auto aborted = store_->with([&](Store& store) { return store.get(abort_key()); });
+  for (;;) {
+    const bool all = ask(end, [&](Store& store) { return store.wait(keys, milliseconds(20)); });
+    const auto aborted = ask(end, [&](Store& store) { return store.get(abort_key()); });
     if (aborted) return CommunicationError(*aborted);
     if (all) return CommunicationError(fault + "; all ranks answer");
     if (Clock::now() >= end) break;
   }
   std::vector<int> missing;
   for (int r = 0; r < size_; ++r)
-    if (!store_->with([&](Store& store) { return store.get(keys[r]); })) missing.push_back(r);
+    if (!ask(end, [&](Store& store) { return store.get(keys[r]); })) missing.push_back(r);
   const std::string text = rank_list(missing) + " did not answer; this rank met: " + fault;
   return CommunicationError(text, std::move(missing));
 }

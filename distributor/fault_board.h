@@ -18,8 +18,14 @@ namespace shampoo {
 ///     <prefix>/abort            why some rank gave up on purpose
 class FaultBoard {
  public:
-  FaultBoard(std::shared_ptr<LockedStore> store, std::string prefix, int rank, int size)
-      : store_(std::move(store)), prefix_(std::move(prefix)), rank_(rank), size_(size) {}
+  /// `server` says for messages who serves the store, and may be empty.
+  FaultBoard(std::shared_ptr<LockedStore> store, std::string prefix, std::string server, int rank,
+             int size)
+      : store_(std::move(store)),
+        prefix_(std::move(prefix)),
+        server_(std::move(server)),
+        rank_(rank),
+        size_(size) {}
 
   /// Announces this rank and waits for all others. Throws CommunicationError, naming those who did
   /// not come.
@@ -27,19 +33,24 @@ class FaultBoard {
   /// Ranks before this one that announced the same host. After arrive().
   int ranks_before_on(const std::string& host);
 
-  /// Tells all ranks. `deadline` is the store's usual one, to which it returns.
+  /// Tells all ranks. `deadline` is that of collectives, see grace_of().
   void post_abort(std::string_view reason, std::chrono::milliseconds deadline) noexcept;
-  /// Posts what this rank met, and finds out whom it is about: ranks that post nothing within a
-  /// second, or the deadline where that is shorter, are missing.
+  /// Posts what this rank met, and finds out whom it is about: ranks that post nothing within the
+  /// grace of the deadline are missing. Takes hardly longer, whatever the store does.
   CommunicationError judge(const std::string& fault, std::chrono::milliseconds deadline) noexcept;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   std::string key(const char* kind, int rank) const;
   std::string abort_key() const { return prefix_ + "/abort"; }
-  CommunicationError find_missing(const std::string& fault, std::chrono::milliseconds longest);
+  CommunicationError find_missing(const std::string& fault, Clock::time_point end);
+  /// Asks the store, which has to answer until `end`, or at once.
+  template <typename Use>
+  auto ask(Clock::time_point end, const Use& use);
 
   std::shared_ptr<LockedStore> store_;
-  std::string prefix_;
+  std::string prefix_, server_;
   int rank_, size_;
 };
 

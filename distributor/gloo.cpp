@@ -2,12 +2,13 @@
 #include "distributor/gloo.h"
 
 #include <gloo/transport/tcp/device.h>
-#include <unistd.h>
 
-#include <array>
 #include <stdexcept>
 
 #include "distributor/gloo_communicator.h"
+#include "distributor/gloo_listener.h"
+#include "distributor/host_name.h"
+#include "distributor/pipe_signal.h"
 
 namespace shampoo {
 
@@ -30,7 +31,12 @@ void check(const Standing& standing, const std::shared_ptr<Store>& store,
            " ms");
 }
 
-std::shared_ptr<gloo::transport::Device> listen(const std::string& host) {
+}  // namespace
+
+bool has_gloo() { return true; }
+
+std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host) {
+  const NoPipeSignal quiet;  // on the device's thread
   try {
     return gloo::transport::tcp::CreateDevice(host.c_str());
   } catch (const std::exception& error) {
@@ -39,26 +45,25 @@ std::shared_ptr<gloo::transport::Device> listen(const std::string& host) {
   }
 }
 
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
+std::unique_ptr<Communicator> gloo_communicator(const Standing& standing,
+                                                std::shared_ptr<Store> store,
+                                                std::shared_ptr<gloo::transport::Device> device,
+                                                const GlooOptions& options) {
+  check(standing, store, options);
+  auto locked = std::make_shared<LockedStore>(std::move(store), options.deadline);
+  return connect_gloo(standing, {.store = std::move(locked),
+                                 .store_server = options.store_server,
+                                 .device = std::move(device),
+                                 .host = options.host + " of " + host_name(),
+                                 .prefix = options.prefix,
+                                 .deadline = options.deadline});
 }
-
-}  // namespace
-
-bool has_gloo() { return true; }
 
 std::unique_ptr<Communicator> gloo_communicator(const Standing& standing,
                                                 std::shared_ptr<Store> store,
                                                 const GlooOptions& options) {
   check(standing, store, options);
-  const auto device = listen(options.host);
-  return connect_gloo(standing, {.store = std::make_shared<LockedStore>(std::move(store)),
-                                 .device = device,
-                                 .host = options.host + " of " + own_host_name(),
-                                 .prefix = options.prefix,
-                                 .deadline = options.deadline});
+  return gloo_communicator(standing, std::move(store), listen_gloo(options.host), options);
 }
 
 }  // namespace shampoo

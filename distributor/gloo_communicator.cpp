@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "distributor/gloo_rendezvous.h"
+#include "distributor/pipe_signal.h"
 
 namespace shampoo {
 
@@ -26,6 +27,7 @@ std::uint32_t tag(std::uint64_t ticket) { return static_cast<std::uint32_t>(tick
 
 void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooRendezvous> rendezvous,
              std::shared_ptr<gloo::transport::Device> device) {
+  const NoPipeSignal quiet;
 #ifdef GLOO_SHARED_STORE
   context.connectFullMesh(std::move(rendezvous), device);
 #else
@@ -36,6 +38,7 @@ void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooRendezvous>
 /// Ends all that the context's connections wait for, on this rank and on the others. Closing them
 /// would leave this rank's own waiting; a wait that fails closes them and ends the waiting.
 void poison(gloo::Context& context) noexcept {
+  const NoPipeSignal quiet;
   try {
     context.createUnboundBuffer(&nothing, 1)->waitRecv(milliseconds(1));
   } catch (...) {  // as intended
@@ -46,8 +49,8 @@ void poison(gloo::Context& context) noexcept {
 
 std::unique_ptr<Communicator> connect_gloo(Standing standing, const GlooSetup& setup) {
   const auto end = std::chrono::steady_clock::now() + setup.deadline;
-  setup.store->with([&](Store& store) { store.set_deadline(setup.deadline); });
-  FaultBoard board(setup.store, setup.prefix, standing.rank, standing.size);
+  setup.store->set_deadline(setup.deadline);
+  FaultBoard board(setup.store, setup.prefix, setup.store_server, standing.rank, standing.size);
   board.arrive(setup.host, setup.deadline);
   if (standing.local_rank < 0) standing.local_rank = board.ranks_before_on(setup.host);
   auto context = std::make_shared<gloo::rendezvous::Context>(standing.rank, standing.size);
@@ -74,12 +77,13 @@ void GlooCommunicator::deadline_changed() {
   setup_.deadline = deadline();
   context_->setTimeout(deadline());
   gather_.reset();  // its options keep the deadline before
-  setup_.store->with([&](Store& store) { store.set_deadline(deadline()); });
+  setup_.store->set_deadline(deadline());
 }
 
 /// One collective of Gloo. After an error the state of its connections is unknown.
 template <typename Body>
 void GlooCommunicator::run(const Body& body) {
+  const NoPipeSignal quiet;
   try {
     body();
   } catch (const std::exception& error) {

@@ -19,6 +19,7 @@ namespace shampoo {
 /// What the ranks of a Gloo communicator and of its parts share.
 struct GlooSetup {
   std::shared_ptr<LockedStore> store;
+  std::string store_server;  ///< for messages, see GlooOptions
   std::shared_ptr<gloo::transport::Device> device;
   std::string host;    ///< for finding ranks of the same host
   std::string prefix;  ///< of the keys of this communicator
@@ -26,7 +27,8 @@ struct GlooSetup {
 };
 
 /// Collectives of Gloo, which block: they have completed, on this rank, when they were started.
-/// Gloo applies its time limit to every message of a collective.
+/// Gloo applies its time limit to every message of a collective. A gather of the same arrays as the
+/// one before allocates nothing here; the other collectives build their options for every call.
 class GlooCommunicator final : public Communicator {
  public:
   /// Connected to all ranks of the board.

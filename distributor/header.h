@@ -18,13 +18,13 @@ enum class Finding : std::int32_t {
 
 /// What a rank says of itself at the start of its segment. Ranks of one mind say the same.
 struct Header {
-  std::uint64_t magic = 0x315f706d61687301;  ///< of this layout
-  std::int64_t step = 0;                     ///< of the optimizer, refused ones included
-  std::uint64_t plan = 0;                    ///< hashes
+  std::uint64_t magic = 0x325f706d61687301;  ///< of this layout
+  std::int64_t step = 0;   ///< of the optimizer, refused ones included; 0: groups are added
+  std::uint64_t plan = 0;  ///< hashes
   std::uint64_t rates = 0;
   std::uint64_t presence = 0;
   Finding finding = Finding::none;
-  std::int32_t unused = 0;
+  std::int32_t taken = 0;         ///< steps that were not refused
   kernels::Verdict verdict = {};  ///< of the scan
 };
 static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);

@@ -17,12 +17,38 @@ namespace shampoo {
 /// same time.
 class LockedStore {
  public:
-  explicit LockedStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+  /// `usual` is the deadline of a request.
+  LockedStore(std::shared_ptr<Store> store, std::chrono::milliseconds usual)
+      : store_(std::move(store)), usual_(usual) {
+    store_->set_deadline(usual);
+  }
 
   /// Calls use(store) with the store locked.
   template <typename Use>
   auto with(const Use& use) {
     const std::lock_guard lock(mutex_);
+    return use(*store_);
+  }
+
+  /// The usual deadline of a request.
+  void set_deadline(std::chrono::milliseconds deadline) {
+    const std::lock_guard lock(mutex_);
+    store_->set_deadline(deadline);
+    usual_ = deadline;
+  }
+
+  /// As with(), with another deadline for its requests. Also where use throws, the usual one is
+  /// back after it.
+  template <typename Use>
+  auto within(std::chrono::milliseconds deadline, const Use& use) {
+    struct Restored {
+      Store& store;
+      std::chrono::milliseconds usual;
+      ~Restored() { store.set_deadline(usual); }
+    };
+    const std::lock_guard lock(mutex_);
+    const Restored restored{*store_, usual_};
+    store_->set_deadline(deadline);
     return use(*store_);
   }
 
@@ -41,6 +67,7 @@ class LockedStore {
  private:
   std::mutex mutex_;
   std::shared_ptr<Store> store_;
+  std::chrono::milliseconds usual_;
 };
 
 }  // namespace shampoo

@@ -64,9 +64,9 @@ void Communicator::reduce_scatter(const void* all, void* own, std::span<const st
   std::vector<std::int64_t> send(counts.begin(), counts.end());
   for (std::int64_t& count : send) count *= bytes;
   const std::vector<std::int64_t> receive(send.size(), send[rank()]);
-  received_.resize(static_cast<std::size_t>(size() * send[rank()]));
-  all_to_all(all, send, received_.data(), receive).wait();
-  sum_in_order(received_.data(), size(), counts[rank()], type, 1, own);
+  void* const received = scratch(0, size() * send[rank()]).received.data();
+  all_to_all(all, send, received, receive, {.owner = scratch_}).wait();
+  sum_in_order(received, size(), counts[rank()], type, 1, own);
 }
 
 void Communicator::all_reduce(void* numbers, std::int64_t count, Type type) {
@@ -92,13 +92,13 @@ void Communicator::sum(std::span<const Numbers> tensors, std::string_view operat
     std::size_t next = 0;
     for (std::int64_t inside = 0; left > 0;) {
       const std::int64_t bytes = std::min(left, round_bytes);
-      packed_.resize(std::max(packed_.size(), static_cast<std::size_t>(bytes)));
+      char* const packed = scratch(bytes, 0).packed.data();
       // Packs, and after the sum unpacks, the same stretch of tensors.
       const auto walk = [&](std::size_t& at, std::int64_t& from, const auto& copy) {
         for (std::int64_t done = 0; done < bytes; ++at, from = 0) {
           if (tensors[at].type != type || tensors[at].count == 0) continue;
           const std::int64_t some = std::min(bytes_of(tensors[at]) - from, bytes - done);
-          copy(packed_.data() + done, static_cast<char*>(tensors[at].data) + from,
+          copy(packed + done, static_cast<char*>(tensors[at].data) + from,
                static_cast<std::size_t>(some));
           done += some;
           if (from + some < bytes_of(tensors[at])) {
@@ -110,29 +110,41 @@ void Communicator::sum(std::span<const Numbers> tensors, std::string_view operat
       std::size_t start = next;
       std::int64_t start_inside = inside;
       walk(start, start_inside,
-           [](char* packed, char* tensor, std::size_t n) { std::memcpy(packed, tensor, n); });
-      sum_packed({packed_.data(), static_cast<std::size_t>(bytes)}, type, divisor);
+           [](char* here, char* tensor, std::size_t n) { std::memcpy(here, tensor, n); });
+      sum_packed(bytes, type, divisor);
       walk(next, inside,
-           [](char* packed, char* tensor, std::size_t n) { std::memcpy(tensor, packed, n); });
+           [](char* here, char* tensor, std::size_t n) { std::memcpy(tensor, here, n); });
       left -= bytes;
     }
   }
 }
 
-void Communicator::sum_packed(std::span<char> packed, Type type, double divisor) {
+Communicator::Scratch& Communicator::scratch(std::int64_t packed, std::int64_t received) {
+  if (!scratch_) scratch_ = std::make_shared<Scratch>();
+  const auto grow = [](std::vector<char>& memory, std::int64_t bytes) {
+    memory.resize(std::max(memory.size(), static_cast<std::size_t>(bytes)));
+  };
+  grow(scratch_->packed, packed);
+  grow(scratch_->received, received);
+  return *scratch_;
+}
+
+void Communicator::sum_packed(std::int64_t bytes, Type type, double divisor) {
   const auto unit = static_cast<std::int64_t>(size_of(type));
-  const std::int64_t count = static_cast<std::int64_t>(packed.size()) / unit;
+  const std::int64_t count = bytes / unit;
   std::vector<std::int64_t> shares(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r)
     shares[r] = ((r + 1) * count / size() - r * count / size()) * unit;
   const std::int64_t own = shares[rank()];
   const std::vector<std::int64_t> receive(shares.size(), own);
-  received_.resize(std::max(received_.size(), static_cast<std::size_t>(size() * own)));
-  all_to_all(packed.data(), shares, received_.data(), receive).wait();
+  Scratch& memory = scratch(bytes, size() * own);
+  char* const packed = memory.packed.data();
+  void* const received = memory.received.data();
+  all_to_all(packed, shares, received, receive, {.owner = scratch_}).wait();
   const std::int64_t begin =
       std::accumulate(shares.begin(), shares.begin() + rank(), std::int64_t{0});
-  sum_in_order(received_.data(), size(), own / unit, type, divisor, packed.data() + begin);
-  all_gather(packed.data(), shares).wait();
+  sum_in_order(received, size(), own / unit, type, divisor, packed + begin);
+  all_gather(packed, shares, {.owner = scratch_}).wait();
 }
 
 }  // namespace shampoo

@@ -174,9 +174,12 @@ class ThreadsCommunicator final : public Communicator {
         copy(receive, to, posts[r].data, from, receive_counts[r]);
       }
     });
-    if (wrong >= 0)
-      throw CommunicationError("rank " + std::to_string(wrong) +
-                               " sent another number of bytes than receive_counts says");
+    if (wrong < 0) return;
+    const std::string fault = "rank " + std::to_string(wrong) + " sent rank " +
+                              std::to_string(rank()) +
+                              " another number of bytes than receive_counts says";
+    hub_->fail(fault);
+    throw CommunicationError(fault);
   }
 
   void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
@@ -222,6 +225,23 @@ class ThreadsCommunicator final : public Communicator {
   std::shared_ptr<Hub> hub_;
 };
 
+struct Thrown {
+  std::string message;
+  bool lost_others;
+};
+
+Thrown what_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const CommunicationError& error) {
+    return {error.what(), true};
+  } catch (const std::exception& error) {
+    return {error.what(), false};
+  } catch (...) {
+    return {"something that is no std::exception", false};
+  }
+}
+
 }  // namespace
 
 void run_ranks(int n, const std::function<void(Communicator&)>& body) {
@@ -230,28 +250,36 @@ void run_ranks(int n, const std::function<void(Communicator&)>& body) {
   const auto hub = std::make_shared<Hub>(n);
   std::mutex mutex;
   std::exception_ptr first;
+  bool first_is_consequence = false;
   const auto run = [&](int rank) {
     ThreadsCommunicator communicator(hub, {.rank = rank, .size = n, .local_rank = rank});
     try {
       body(communicator);
     } catch (...) {
       {
+        // A rank that lost others may be heard of before the rank that was the cause.
         const std::lock_guard lock(mutex);
-        if (!first) first = std::current_exception();
+        const bool is_consequence = what_of(std::current_exception()).lost_others;
+        if (!first || (first_is_consequence && !is_consequence)) {
+          first = std::current_exception();
+          first_is_consequence = is_consequence;
+        }
       }
-      std::string what = "an exception";
-      try {
-        throw;
-      } catch (const std::exception& error) {
-        what = error.what();
-      } catch (...) {
-      }
-      hub->fail("rank " + std::to_string(rank) + " threw: " + what, {rank});
+      hub->fail(
+          "rank " + std::to_string(rank) + " threw: " + what_of(std::current_exception()).message,
+          {rank});
     }
   };
   {
     std::vector<std::jthread> threads;
-    for (int rank = 0; rank < n; ++rank) threads.emplace_back(run, rank);
+    try {
+      for (int rank = 0; rank < n; ++rank) threads.emplace_back(run, rank);
+    } catch (...) {
+      hub->fail("rank " + std::to_string(threads.size()) + " could not be started");
+      const std::lock_guard lock(mutex);
+      first = std::current_exception();
+      first_is_consequence = false;
+    }
   }
   if (first) std::rethrow_exception(first);
 }

@@ -37,47 +37,50 @@ Fault disagreement(const std::string& message) { return {Fault::Kind::communicat
 
 }  // namespace
 
-std::uint64_t Agreement::agree_on_plan(const std::string& plan, const std::optional<Fault>& own) {
-  const std::uint64_t hash = grouping::Hash().add(plan).value();
-  if (alone()) return hash;
-  Exchange vote(
-      backend_, communicator_,
-      std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()), sizeof(Header)));
-  Header header;
-  header.plan = hash;
-  header.finding = own ? Finding::refused : Finding::none;
-  vote.write(header, nullptr);
+std::uint64_t Agreement::hash_of(const std::string& plan) {
+  return grouping::Hash().add(plan).value();
+}
+
+Ruling Agreement::rule_on_plan(const std::string& plan, const std::optional<Fault>& own) {
+  Exchange vote(backend_, communicator_,
+                std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
+                                          std::int64_t{sizeof(Header)}));
+  vote.write({.plan = hash_of(plan), .finding = own ? Finding::refused : Finding::none}, nullptr);
   vote.run();
-  const Sayings sayings{.plan = [&] { return plan; }, .rates = {}, .presence = {}, .name = {}};
-  const Ruling ruling = rule(vote.headers(), own, sayings, true);
-  if (ruling.fault) raise(*ruling.fault);
-  return hash;
+  return rule(vote.headers(), own, {.plan = [&] { return plan; }}, true);
 }
 
 Ruling Agreement::rule(std::span<const Header> headers, const std::optional<Fault>& own,
                        const Sayings& sayings, bool vote) {
   Ruling ruling{.verdict = headers[communicator_.rank()].verdict};
-  const auto all = [&](Finding a, Finding b) {
-    return std::ranges::all_of(headers,
-                               [&](const Header& h) { return h.finding == a || h.finding == b; });
+  const auto any = [&](Finding finding) {
+    return std::ranges::find(headers, finding, &Header::finding) != headers.end();
   };
-  if (differ(headers, [](const Header& h) { return h.magic; })) {
-    ruling.fault = disagreement("the ranks have versions of the library that do not fit");
-  } else if (!all(Finding::none, Finding::none)) {
-    ruling.fault = gather_faults(own);
-    ruling.after_step = all(Finding::none, Finding::late);
-    ruling.spoiled = !vote && !ruling.after_step && !all(Finding::refused, Finding::refused);
+  if (std::optional<Fault> apart = find_separation(headers)) {
+    ruling.fault = std::move(apart);
+    ruling.spoiled = true;
     return ruling;
-  } else if (vote) {
-    // A rank that refuses speaks for all.
-    for (const Header& header : headers)
-      if (ruling.verdict.proceed && !header.verdict.proceed) ruling.verdict = header.verdict;
-    ruling.fault = find_difference(headers, sayings);
-  } else {
-    ruling.fault = find_difference(headers, sayings);
-    if (!ruling.fault) ruling.fault = compare_gradients(headers, sayings);
   }
+  if (any(Finding::refused) || any(Finding::broken)) {
+    const bool all_refused =
+        std::ranges::all_of(headers, [](const Header& h) { return h.finding == Finding::refused; });
+    ruling.fault = gather_faults(own);
+    ruling.spoiled = !vote && !all_refused;
+    return ruling;
+  }
+
+  ruling.fault = find_difference(headers, sayings);
+  if (!ruling.fault && !vote) ruling.fault = compare_gradients(headers, sayings);
   ruling.spoiled = ruling.fault && !vote;
+  if (ruling.fault) return ruling;
+  // The first rank that refuses speaks for all.
+  const auto refuses =
+      std::ranges::find(headers, 0, [](const Header& h) { return h.verdict.proceed; });
+  if (refuses != headers.end()) ruling.verdict = refuses->verdict;
+  if (any(Finding::late)) {
+    ruling.fault = gather_faults(own);
+    ruling.after_step = true;
+  }
   return ruling;
 }
 
@@ -96,14 +99,26 @@ Fault Agreement::gather_faults(const std::optional<Fault>& own) {
   return joined;
 }
 
+/// Ranks that can no longer be brought together.
+std::optional<Fault> Agreement::find_separation(std::span<const Header> headers) {
+  if (differ(headers, [](const Header& h) { return h.magic; }))
+    return disagreement("the ranks have versions of the library that do not fit");
+  if (differ(headers, [](const Header& h) { return h.step; }))
+    return disagreement("the ranks are not at the same call: " +
+                        say_each(headers, [](const Header& h) {
+                          return h.step == 0 ? "adding groups" : "step " + std::to_string(h.step);
+                        }));
+  if (differ(headers, [](const Header& h) { return h.taken; }))
+    return disagreement("the ranks have not taken the same number of steps: " +
+                        say_each(headers, [](const Header& h) { return std::to_string(h.taken); }));
+  return std::nullopt;
+}
+
 std::optional<Fault> Agreement::find_difference(std::span<const Header> headers,
                                                 const Sayings& sayings) {
   const auto lines = [&](const std::string& text) {
     return first_difference(backend_, communicator_, text);
   };
-  if (differ(headers, [](const Header& h) { return h.step; }))
-    return disagreement("the ranks are not at the same step: step " +
-                        say_each(headers, [](const Header& h) { return std::to_string(h.step); }));
   if (differ(headers, [](const Header& h) { return h.plan; }))
     return disagreement("the ranks do not have the same plan: " + lines(sayings.plan()));
   if (differ(headers, [](const Header& h) { return h.rates; }))

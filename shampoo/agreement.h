@@ -15,8 +15,8 @@ namespace shampoo {
 
 /// What this rank can say at length where headers differ.
 struct Sayings {
-  std::function<std::string()> plan, rates, presence;  ///< lines of text
-  std::function<std::string_view(int)> name;           ///< of the parameter in a row
+  std::function<std::string()> plan = {}, rates = {}, presence = {};  ///< lines of text
+  std::function<std::string_view(int)> name = {};                     ///< of the parameter in a row
 };
 
 /// What follows from the headers of all ranks; the same on all of them.
@@ -36,10 +36,10 @@ class Agreement {
 
   bool alone() const { return communicator_.size() == 1; }
 
-  /// Collective. Compares what the ranks have planned; throws the same error on all of them if it
-  /// differs, or if one has met a fault.
-  /// Returns the plan's hash.
-  std::uint64_t agree_on_plan(const std::string& plan, const std::optional<Fault>& own);
+  static std::uint64_t hash_of(const std::string& plan);
+
+  /// Collective. Compares what the ranks have planned; `own` is the fault that this rank has met.
+  Ruling rule_on_plan(const std::string& plan, const std::optional<Fault>& own);
 
   /// Rules over a step. Further collectives happen only if the headers are not all alike; `own` is
   /// the fault behind this rank's finding. `vote`: nothing has been written yet.
@@ -48,6 +48,7 @@ class Agreement {
 
  private:
   Fault gather_faults(const std::optional<Fault>& own);
+  static std::optional<Fault> find_separation(std::span<const Header> headers);
   std::optional<Fault> find_difference(std::span<const Header> headers, const Sayings& sayings);
   static std::optional<Fault> compare_gradients(std::span<const Header> headers,
                                                 const Sayings& sayings);

@@ -88,7 +88,7 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
     for (const auto& group : made) pointers.push_back(group.get());
     next = std::make_unique<Training>(backend, communicator, options.merge_groups, pointers,
                                       training.get());
-    return next->plan_text(options);
+    return next->plan_text(options) + next->rates_text();
   });
   training = std::move(next);
   values = std::move(all_values);
@@ -123,9 +123,10 @@ StepResult Optimizer::enqueue_step() { return parts_->stepper.take(*parts_->trai
 void Optimizer::add_group(ParameterGroup group) {
   std::vector<ParameterGroup> one;
   one.push_back(std::move(group));
-  parts_->stepper.forget_prepared();
   parts_->add(std::move(one));
 }
+
+std::string Optimizer::failure() const { return parts_->stepper.failure(); }
 
 int Optimizer::group_count() const { return static_cast<int>(parts_->groups.size()); }
 Group& Optimizer::group(int index) { return *parts_->groups.at(static_cast<std::size_t>(index)); }

@@ -129,6 +129,9 @@ class Optimizer {
   /// state and their owners stay.
   void add_group(ParameterGroup group);
 
+  /// Why steps can no longer be taken; empty while they can.
+  std::string failure() const;
+
   int group_count() const;
   /// Throws std::out_of_range.
   Group& group(int index);

@@ -27,7 +27,14 @@ Stepper::Stepper(Backend& backend, Communicator& communicator, const OptimizerOp
 }
 
 void Stepper::check_usable() const {
-  if (!unusable_.empty()) throw CommunicationError(unusable_);
+  if (unusable_) throw *unusable_;
+}
+
+void Stepper::end(const CommunicationError& cause) {
+  unusable_.emplace((attempts_ > 0 ? "step " + std::to_string(attempts_) + ": " : "") +
+                        cause.what() + "; the optimizer can no longer be used",
+                    cause.missing_ranks());
+  throw *unusable_;
 }
 
 StepResult Stepper::take(Training& training) {
@@ -38,7 +45,8 @@ StepResult Stepper::take(Training& training) {
       throw std::logic_error("enqueue_step: prepare_step() must be called before every step");
   });
   prepared_ = false;
-  finding_ = fault_ ? Finding::refused : Finding::none;
+  finding_ = Finding::none;
+  late_.reset();
   kernels::Verdict outcome;
   together([&] { outcome = run(training); });
   return conclude(training, outcome);
@@ -48,27 +56,27 @@ kernels::Verdict Stepper::run(Training& training) {
   kernels::Verdict* const verdict = static_cast<kernels::Verdict*>(verdict_.data());
   const StepInputs inputs{.gradient_scale = static_cast<const double*>(gradient_scale_.data()),
                           .proceed = &verdict->proceed};
+  guard([&] { training.scan(inputs, options_.non_finite != NonFinite::ignore, verdict); });
+  if (fault_) finding_ = Finding::refused;
   bool goes_on = !fault_;
-  if (goes_on) training.scan(inputs, options_.non_finite != NonFinite::ignore, verdict);
   if (vote_) {
     vote_->write(header(training), fault_ ? nullptr : verdict);
     vote_->run();
     const Ruling ruling = agreement_.rule(vote_->headers(), fault_, sayings(training), true);
-    raise_unless_late(ruling);
+    obey(ruling, "step " + std::to_string(attempts_) + ": ");
     if (!ruling.verdict.proceed) return ruling.verdict;
   } else if (goes_on && training.refreshes()) {
     // A refresh has host steps, which must not happen in a refused step.
-    goes_on = read_verdict().proceed != 0;
+    guard([&] { goes_on = read_verdict().proceed != 0; });
   }
   if (goes_on) {
-    guard([&] { training.compute(inputs, statistics_); });
+    guard([&] {
+      training.compute(inputs, statistics_);
+      if (std::string exhausted = training.exhausted_block(); !exhausted.empty())
+        late_ = Fault{Fault::Kind::numerical, std::move(exhausted)};
+    });
     if (fault_) finding_ = Finding::broken;
-  }
-  if (goes_on && !fault_) {
-    if (std::string exhausted = training.exhausted_block(); !exhausted.empty()) {
-      fault_ = {Fault::Kind::numerical, std::move(exhausted)};
-      finding_ = Finding::late;
-    }
+    if (late_) finding_ = Finding::late;
   }
   if (!agreement_.alone()) return exchange(training, inputs);
   if (goes_on) training.apply(inputs);
@@ -78,23 +86,29 @@ kernels::Verdict Stepper::run(Training& training) {
 kernels::Verdict Stepper::exchange(Training& training, const StepInputs& inputs) {
   const auto* const verdict = static_cast<const kernels::Verdict*>(verdict_.data());
   // Ranks that have voted may have gradients that differ.
-  const bool scanned = !vote_ && (finding_ == Finding::none || finding_ == Finding::late);
   const std::span<const Header> headers =
-      training.exchange(header(training), scanned ? verdict : nullptr);
-  Ruling ruling = agreement_.rule(headers, fault_, sayings(training), false);
-  raise_unless_late(ruling);
-  fault_ = std::move(ruling.fault);
-  if (ruling.verdict.proceed) training.apply(inputs);
-  return vote_ ? read_verdict() : ruling.verdict;
+      training.exchange(header(training), fault_ || vote_ ? nullptr : verdict);
+  Ruling ruling = agreement_.rule(headers, fault_ ? fault_ : late_, sayings(training), false);
+  if (!ruling.after_step) obey(ruling, "step " + std::to_string(attempts_) + ": ");
+  late_ = std::move(ruling.fault);
+  if (!ruling.verdict.proceed) return ruling.verdict;
+  try {
+    training.apply(inputs);
+    return vote_ ? read_verdict() : ruling.verdict;
+  } catch (...) {  // the others have applied the step
+    communicator_.abort("it could not apply a step: " + caught().message);
+    end(CommunicationError(communicator_.failure()));
+  }
 }
 
-void Stepper::raise_unless_late(const Ruling& ruling) {
-  if (!ruling.fault || ruling.after_step) return;
+/// Throws what all ranks throw.
+void Stepper::obey(const Ruling& ruling, const std::string& call) {
+  if (!ruling.fault) return;
   Fault common = *ruling.fault;
-  common.message = "step " + std::to_string(attempts_) + ": " + common.message;
+  common.message = call + common.message;
   if (ruling.spoiled) {
     common.message += "; the optimizer can no longer be used";
-    unusable_ = common.message;
+    unusable_.emplace(common.message);
   }
   raise(common);
 }
@@ -104,6 +118,7 @@ Header Stepper::header(const Training& training) const {
   header.step = attempts_;
   header.plan = plan_hash_;
   header.finding = finding_;
+  header.taken = static_cast<std::int32_t>(statistics_.applied_steps);
   header.rates = training.rates_fingerprint();
   header.presence = training.presence_fingerprint();
   return header;
@@ -133,7 +148,7 @@ StepResult Stepper::conclude(Training& training, const kernels::Verdict& outcome
   ++statistics_.applied_steps;
   refused_in_a_row_ = 0;
   training.count_step();
-  if (fault_) raise(*fault_);
+  if (late_) raise(*late_);
   return result;
 }
 

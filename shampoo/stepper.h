@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "distributor/exchange.h"
 #include "shampoo/agreement.h"
@@ -24,10 +25,12 @@ class Stepper {
   /// Host work of a step. On several ranks its faults are kept for take(), where all ranks meet.
   template <typename Body>
   void prepare(const Body& body);
-  void forget_prepared() { prepared_ = false; }
 
   /// The prepared step. Collective.
   StepResult take(Training& training);
+
+  /// Why steps can no longer be taken; empty while they can.
+  std::string failure() const { return unusable_ ? unusable_->what() : ""; }
 
   const Statistics& statistics() const { return statistics_; }
   std::int64_t workspace_bytes() const;
@@ -41,7 +44,8 @@ class Stepper {
 
   kernels::Verdict run(Training& training);
   kernels::Verdict exchange(Training& training, const StepInputs& inputs);
-  void raise_unless_late(const Ruling& ruling);
+  void obey(const Ruling& ruling, const std::string& call);
+  [[noreturn]] void end(const CommunicationError& cause);
   Header header(const Training& training) const;
   Sayings sayings(const Training& training) const;
   kernels::Verdict read_verdict();
@@ -59,9 +63,10 @@ class Stepper {
   std::int64_t attempts_ = 0;  ///< steps, refused ones included
   int refused_in_a_row_ = 0;
   bool prepared_ = false;
-  std::optional<Fault> fault_;  ///< of this rank, or of all
+  std::optional<Fault> fault_;  ///< of this rank, which then cannot take the step
+  std::optional<Fault> late_;   ///< to be thrown after the step: of this rank, then of all
   Finding finding_ = Finding::none;
-  std::string unusable_;  ///< why; empty while steps can be taken
+  std::optional<CommunicationError> unusable_;  ///< what every call throws from now on
 };
 
 /// On one rank what is thrown is thrown at once. On more, a rank with a fault takes part in what
@@ -83,20 +88,22 @@ void Stepper::together(const Body& body) {
   try {
     body();
   } catch (const CommunicationError& error) {
-    if (communicator_.failure().empty()) throw;
-    unusable_ = (attempts_ > 0 ? "step " + std::to_string(attempts_) + ": " : "") + error.what() +
-                "; the optimizer can no longer be used";
-    throw CommunicationError(unusable_, error.missing_ranks());
+    if (!communicator_.failure().empty()) end(error);
+    throw;
   }
 }
 
 template <typename Body>
 void Stepper::agree(const Body& body) {
-  std::string plan;
   check_usable();
-  fault_.reset();
+  std::string plan;
+  // A step that was prepared keeps its own fault.
+  const std::optional<Fault> prepared = std::exchange(fault_, std::nullopt);
   guard([&] { plan = body(); });
-  together([&] { plan_hash_ = agreement_.agree_on_plan(plan, fault_); });
+  const std::optional<Fault> own = std::exchange(fault_, prepared);
+  if (!agreement_.alone()) together([&] { obey(agreement_.rule_on_plan(plan, own), ""); });
+  plan_hash_ = Agreement::hash_of(plan);
+  prepared_ = false;
 }
 
 template <typename Body>

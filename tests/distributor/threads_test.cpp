@@ -115,6 +115,28 @@ TEST(Threads, RefuseCollectivesThatDoNotFitInsteadOfMixingBytes) {
   });
 }
 
+TEST(Threads, EndAllRanksAtOnceWhereOneIsSentAnotherNumberOfBytes) {
+  run_ranks(3, [](Communicator& ranks) {
+    std::vector<float> numbers(4);
+    const std::string message = message_of([&] {
+      for (int i = 0; i < 2; ++i)
+        ranks.all_reduce(numbers.data(), ranks.rank() == 1 ? 4 : 3, Type::float32);
+    });
+    EXPECT_NE(message.find("another number of bytes"), std::string::npos) << message;
+  });
+}
+
+TEST(RunRanks, RethrowsTheCauseThoughOthersHearOfItFirst) {
+  for (int repeat = 0; repeat < 50; ++repeat)
+    EXPECT_THROW(run_ranks(3,
+                           [](Communicator& ranks) {
+                             const auto part = ranks.split(0, 0);
+                             if (ranks.rank() == 1) throw std::out_of_range("the cause");
+                             part->barrier().wait();
+                           }),
+                 std::out_of_range);
+}
+
 TEST(Threads, RefuseBadArgumentsOnOneRankWithoutTheOthers) {
   run_ranks(2, [](Communicator& ranks) {
     char byte = 0;
@@ -123,6 +145,7 @@ TEST(Threads, RefuseBadArgumentsOnOneRankWithoutTheOthers) {
     EXPECT_THROW(ranks.all_gather(&byte, std::vector<std::int64_t>{1}), std::invalid_argument);
     EXPECT_THROW(ranks.all_gather(&byte, std::vector<std::int64_t>{1, -1}), std::invalid_argument);
     EXPECT_THROW(ranks.set_deadline(milliseconds(0)), std::invalid_argument);
+    EXPECT_THROW(ranks.set_deadline(milliseconds::max()), std::invalid_argument);
     ranks.barrier().wait();
   });
 }
@@ -174,10 +197,10 @@ TEST(Average, IsTheMeanOfTensorsOfAllTypesAndSizesInOneCall) {
         a[i] = static_cast<float>(i) + static_cast<float>(r);
       for (std::size_t i = 0; i < b.size(); ++i) b[i] = r * 0.5;
       c[0] = static_cast<float>(r);
-      ranks.average(std::vector<Numbers>{{a.data(), 1000, Type::float32},
-                                         {b.data(), 3, Type::float64},
-                                         {nullptr, 0, Type::float32},
-                                         {c.data(), 1, Type::float32}});
+      ranks.average({{a.data(), 1000, Type::float32},
+                     {b.data(), 3, Type::float64},
+                     {nullptr, 0, Type::float32},
+                     {c.data(), 1, Type::float32}});
       const double mean = (count - 1) / 2.0;
       EXPECT_EQ(a[999], 999 + static_cast<float>(mean));
       EXPECT_EQ(b[2], mean / 2);

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -44,9 +44,10 @@ std::vector<pid_t> JobFolder::processes() const {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    const std::string words{std::istreambuf_iterator<char>(file), {}};
-    if (words.find(path_) != std::string::npos) found.push_back(std::stoi(name));
+    // By a stream: a process that ends in between is an error of the read.
+    std::ostringstream words;
+    words << std::ifstream(entry.path() / "cmdline", std::ios::binary).rdbuf();
+    if (words.str().find(path_) != std::string::npos) found.push_back(std::stoi(name));
   }
   return found;
 }

@@ -120,13 +120,13 @@ class WatchedBackend final : public CountingBackend {
 
 std::vector<std::vector<std::int64_t>> shapes_of(const std::string& model) {
   if (model == "awkward") return awkward_shapes();
-  return {{48, 47}, {96, 31}, {53}, {48, 48}, {16, 3, 3, 8}};
+  return {{160, 159}, {160, 160}, {53}, {320, 61}, {16, 3, 3, 8}};
 }
 
 Recipe recipe_of(const std::string& model) {
   Recipe recipe = quick_recipe();
   if (model != "awkward") {
-    recipe.blocking.size = 48;
+    recipe.blocking.size = 160;
     recipe.refresh = {.every = 1, .first = 1};
   }
   return recipe;

@@ -56,7 +56,7 @@ JobEnd run_job(int ranks, int kills, double training, std::mt19937_64& random) {
   const JobFolder folder;
   LaunchedJob job(
       words({"--nproc-per-node", std::to_string(ranks), "--max-restarts", std::to_string(kills)}),
-      words({"progress=" + folder.path(), "model=heavy", "steps=200", "deadline=20", "connect=30"}),
+      words({"progress=" + folder.path(), "model=heavy", "steps=25", "deadline=20", "connect=30"}),
       FAULT_TRAINER);
   JobEnd end;
   int restarts = 0;

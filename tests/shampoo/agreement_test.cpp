@@ -2,13 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "distributor/threads.h"
+#include "tests/shampoo/failing_backend.h"
 #include "tests/shampoo/toy_model.h"
-#include "tests/support/counting_backend.h"
 
 namespace shampoo::test {
 namespace {
@@ -59,9 +60,15 @@ Messages messages_after(const std::function<void(Trainer&)>& spoil, bool stays_u
     trainer.optimizer.step();
     trainer.optimizer.step();
     const auto before = trainer.model.values();
+    const auto state = state_of(trainer.optimizer, trainer.model);
     spoil(trainer);
     messages[trainer.rank()] = error_of<Error>([&] { trainer.optimizer.step(); });
     EXPECT_EQ(trainer.model.values(), before) << "rank " << trainer.rank();
+    EXPECT_EQ(trainer.optimizer.steps("tensor0"), 2);
+    if (stays_usable) {
+      EXPECT_EQ(state_of(trainer.optimizer, trainer.model), state);
+    }
+    EXPECT_EQ(trainer.optimizer.failure(), stays_usable ? "" : messages[trainer.rank()]);
 
     // Unless it stays usable, it says so again, and needs no other rank for it.
     const Rates good;
@@ -134,8 +141,9 @@ TEST(AGradientThatIsAbsentOnOneRank, IsNamedWithTheRanks) {
 TEST(ANonFiniteGradientOnAllRanks, RefusesTheStepEverywhereAndChangesNothing) {
   run_ranks(ranks, [](Communicator& communicator) {
     Trainer trainer(communicator);
-    trainer.optimizer.step();
+    trainer.optimizer.step();  // the next one refreshes
     const auto before = trainer.model.values();
+    const auto state = state_of(trainer.optimizer, trainer.model);
     const float kept = trainer.model.tensors[1].gradient[3];
     trainer.model.tensors[1].gradient[3] = std::numeric_limits<float>::infinity();
 
@@ -144,6 +152,7 @@ TEST(ANonFiniteGradientOnAllRanks, RefusesTheStepEverywhereAndChangesNothing) {
     EXPECT_FALSE(result.applied());
     EXPECT_EQ(result.non_finite_gradient(), "tensor1");
     EXPECT_EQ(trainer.model.values(), before);
+    EXPECT_EQ(state_of(trainer.optimizer, trainer.model), state);
     trainer.model.tensors[1].gradient[3] = kept;
     EXPECT_TRUE(trainer.optimizer.step().applied());
   });
@@ -163,14 +172,20 @@ TEST(ANonFiniteGradientOnOneRank, RefusesTheStepEverywhereWhereTheyVote) {
     Trainer trainer(communicator, {.agree_before_commit = true});
     trainer.optimizer.step();
     const auto before = trainer.model.values();
+    const auto state = state_of(trainer.optimizer, trainer.model);
     const float kept = trainer.model.tensors[1].gradient[3];
-    if (trainer.rank() == 2) trainer.model.tensors[1].gradient[3] = std::nanf("");
+    // Each has another one; the first rank's is told by all.
+    if (trainer.rank() == 1) trainer.model.tensors[1].gradient[3] = std::nanf("");
+    if (trainer.rank() == 2) trainer.model.tensors[2].gradient[0] = std::nanf("");
+    const float other = 0.5F;
 
     const StepResult result = trainer.optimizer.step();
 
     EXPECT_FALSE(result.applied());
     EXPECT_EQ(result.non_finite_gradient(), "tensor1");
     EXPECT_EQ(trainer.model.values(), before);
+    EXPECT_EQ(state_of(trainer.optimizer, trainer.model), state);
+    trainer.model.tensors[2].gradient[0] = other;
     trainer.model.tensors[1].gradient[3] = kept;
     EXPECT_TRUE(trainer.optimizer.step().applied());
   });
@@ -218,14 +233,14 @@ TEST(ARankThatThrowsBetweenSteps, EndsTheOthersWithItsReason) {
 }
 
 TEST(ARankThatStalls, IsNamedWithinTheDeadline) {
-  Messages messages;
   std::array<std::vector<int>, ranks> missing;
+  std::atomic<bool> given_up = false;
   run_ranks(ranks, [&](Communicator& communicator) {
     communicator.set_deadline(std::chrono::milliseconds(300));
     Trainer trainer(communicator);
     trainer.optimizer.step();
     if (trainer.rank() == 1) {  // away until the others have given up
-      while (communicator.failure().empty() && messages[0].empty()) std::this_thread::yield();
+      while (!given_up) std::this_thread::yield();
       return;
     }
     try {
@@ -236,11 +251,119 @@ TEST(ARankThatStalls, IsNamedWithinTheDeadline) {
       EXPECT_NE(what.find("step 2"), std::string::npos) << what;
       EXPECT_NE(what.find("all_gather"), std::string::npos) << what;
       EXPECT_NE(what.find("rank 1 did not take part within 0.3 s"), std::string::npos) << what;
-      messages[trainer.rank()] = what;
+      EXPECT_EQ(trainer.optimizer.failure(), what);
     }
+    given_up = true;
   });
   EXPECT_EQ(missing[0], std::vector<int>{1});
   EXPECT_EQ(missing[2], std::vector<int>{1});
+}
+
+TEST(DifferentFaultsOnTwoRanks, AreBothTold) {
+  const Messages messages = messages_after<std::invalid_argument>(
+      [](Trainer& trainer) {
+        if (trainer.rank() == 0) trainer.optimizer.group(1).rates.beta1 = 1;
+        if (trainer.rank() == 2) trainer.optimizer.group(1).rates.epsilon = -1;
+      },
+      false);
+  expect_all_say(messages, {"rank 0: group 1: beta1", "rank 2: group 1: epsilon"});
+}
+
+/// A rank whose kernels fail, or whose decompositions do.
+struct FragileTrainer {
+  explicit FragileTrainer(Communicator& c, int tolerated_failures = 0)
+      : optimizer(backend, c, {model.group(recipe(tolerated_failures))}) {}
+
+  static Recipe recipe(int tolerated_failures) {
+    Recipe recipe = quick_recipe();
+    recipe.refresh = {.every = 1, .first = 1};
+    std::get<RootInverse>(recipe.preconditioner).tolerated_failures = tolerated_failures;
+    return recipe;
+  }
+
+  std::unique_ptr<Backend> cpu = cpu_backend({.threads = 1});
+  FailingBackend backend{*cpu};
+  ToyModel<float> model{{{8, 8}, {8, 8}, {5, 7}}};
+  Optimizer optimizer;
+};
+
+TEST(AKernelThatThrowsOnOneRank, IsThrownByAllAndEndsTheOptimizer) {
+  Messages messages;
+  run_ranks(ranks, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    FragileTrainer trainer(communicator);
+    trainer.optimizer.step();
+    const auto before = trainer.model.values();
+    // Only one rank owns the block with a side of 5.
+    trainer.backend.fails = [](const kernels::Squares& group, auto, auto) -> bool {
+      if (group.side == 5) throw DeviceError("the device is lost");
+      return false;
+    };
+    messages[rank] = error_of<DeviceError>([&] { trainer.optimizer.step(); });
+    EXPECT_EQ(trainer.model.values(), before);
+    EXPECT_EQ(error_of<CommunicationError>([&] { trainer.optimizer.step(); }), messages[rank]);
+    ToyModel<float> more({{4, 4}});
+    more.tensors[0].name = "later";
+    EXPECT_THROW(trainer.optimizer.add_group(more.group(quick_recipe())), CommunicationError);
+  });
+  expect_all_say(messages, {"step 2: rank ", "the device is lost", "can no longer be used"});
+}
+
+TEST(AFailedDecomposition, DoesNotHideThatRanksDiffer) {
+  const std::vector<std::function<void(FragileTrainer&)>> differences = {
+      [](FragileTrainer& t) { t.model.tensors[0].gradient[0] = std::nanf(""); },
+      [](FragileTrainer& t) { t.optimizer.group(0).set_gradient(1, nullptr); },
+      [](FragileTrainer& t) { t.optimizer.group(0).rates.learning_rate = 0.5; },
+  };
+  for (const auto& spoil : differences) {
+    Messages messages;
+    run_ranks(ranks, [&](Communicator& communicator) {
+      FragileTrainer trainer(communicator);
+      trainer.optimizer.step();
+      const auto before = trainer.model.values();
+      trainer.backend.fails = [](const kernels::Squares& group, auto, auto) {
+        return group.side == 5;
+      };
+      if (communicator.rank() == 1) spoil(trainer);
+      messages[communicator.rank()] =
+          error_of<CommunicationError>([&] { trainer.optimizer.step(); });
+      EXPECT_EQ(trainer.model.values(), before);
+    });
+    expect_all_say(messages, {"the ranks do not have the same", "can no longer be used"});
+  }
+}
+
+TEST(RefusedStepsInARow, AreThrownByAllRanksInTheSameStep) {
+  Messages messages;
+  run_ranks(ranks, [&](Communicator& communicator) {
+    Trainer trainer(communicator, {.refused_in_a_row = 2});
+    trainer.model.tensors[0].gradient[0] = std::nanf("");
+    EXPECT_FALSE(trainer.optimizer.step().applied());
+    messages[communicator.rank()] = error_of<NumericalError>([&] { trainer.optimizer.step(); });
+    trainer.model.tensors[0].gradient[0] = 1;
+    EXPECT_TRUE(trainer.optimizer.step().applied());
+  });
+  expect_all_say(messages, {"tensor0", "2 steps in a row"});
+}
+
+TEST(RanksAtDifferentCalls, AreToldApartAndEnd) {
+  Messages messages;
+  run_ranks(ranks, [&](Communicator& communicator) {
+    // With a vote the first collective of a step looks like that of add_group().
+    Trainer trainer(communicator, {.agree_before_commit = true});
+    ToyModel<float> more({{4, 4}});
+    more.tensors[0].name = "later";
+    messages[communicator.rank()] = error_of<CommunicationError>([&] {
+      if (communicator.rank() == 1)
+        trainer.optimizer.add_group(more.group(quick_recipe()));
+      else
+        trainer.optimizer.step();
+    });
+    EXPECT_NE(trainer.optimizer.failure(), "");
+  });
+  for (const std::string& message : messages)
+    EXPECT_NE(message.find("adding groups on rank 1, step 1 on ranks 0 and 2"), std::string::npos)
+        << message;
 }
 
 TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
@@ -254,6 +377,8 @@ TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
       {[](auto& groups, auto&) { groups[2].parameters[0].name = "other"; },
        {"group 2, parameter 'other'", "group 2, parameter 'tensor2'"}},
       {[](auto& groups, auto&) { groups.pop_back(); }, {"group 2"}},
+      {[](auto& groups, auto&) { groups[1].rates.momentum = 0.5; },
+       {"rank 2 has 'group 1: momentum 0.5'", "ranks 0 and 1 have 'group 1: momentum 0'"}},
       {[](auto&, auto& options) { options.non_finite = NonFinite::ignore; },
        {"non_finite ignore", "non_finite refuse"}},
   };
@@ -290,6 +415,17 @@ TEST(BackendsThatComputeDifferently, AreRefusedByAll) {
         [&] { Optimizer(backend, communicator, {model.group(quick_recipe())}); });
   });
   expect_all_say(messages, {"rank 0 has 'arithmetic: cpu, 3-bit vectors'", "ranks 1 and 2 have"});
+}
+
+TEST(AGroupThatIsBad, LeavesAPreparedStepAsItWas) {
+  run_ranks(ranks, [&](Communicator& communicator) {
+    Trainer trainer(communicator);
+    trainer.optimizer.prepare_step();
+    ToyModel<float> more({{4, 4}});
+    EXPECT_THROW(trainer.optimizer.add_group(more.group(quick_recipe(), {.beta1 = 2})),
+                 std::invalid_argument);
+    EXPECT_TRUE(trainer.optimizer.enqueue_step().applied());
+  });
 }
 
 TEST(AGroupThatIsBadOnOneRank, IsRefusedByAllAndLeavesTheOptimizerAsItWas) {

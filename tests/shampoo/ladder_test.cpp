@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
 
 #include "distributor/threads.h"
+#include "tests/shampoo/failing_backend.h"
 #include "tests/shampoo/toy_model.h"
-#include "tests/support/counting_backend.h"
 
 namespace shampoo::test {
 namespace {
-
-/// A backend whose decompositions fail where `fails` says so.
-class FailingBackend : public CountingBackend {
- public:
-  using CountingBackend::CountingBackend;
-
-  void eigh(std::span<const kernels::Squares> a, kernels::Eigensolver solver,
-            std::int32_t* failed) override {
-    CountingBackend::eigh(a, solver, failed);
-    for (const kernels::Squares& group : a)
-      for (std::int64_t i = 0; i < group.count; ++i)
-        if (fails(group, solver, attempts)) failed[group.first + i] = 17;
-    ++attempts;
-  }
-
-  std::function<bool(const kernels::Squares&, kernels::Eigensolver, int)> fails =
-      [](const auto&, auto, auto) { return false; };
-  int attempts = 0;
-};
 
 class Ladder : public ::testing::Test {
  protected:

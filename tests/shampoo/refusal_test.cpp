@@ -11,22 +11,6 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// All bytes of all slots of all blocks.
-std::vector<char> state_of(const Optimizer& optimizer, const ToyModel<float>& model) {
-  std::vector<char> bytes;
-  for (const auto& tensor : model.tensors)
-    for (int block = 0; block < optimizer.block_count(tensor.name); ++block)
-      for (const std::string& name : optimizer.slot_names(tensor.name, block)) {
-        const SlotView slot = optimizer.slot(tensor.name, block, name);
-        std::size_t count = 1;
-        for (std::size_t k = 0; k < slot.extent.size(); ++k)
-          count += static_cast<std::size_t>((slot.extent[k] - 1) * slot.strides[k]);
-        const char* const first = static_cast<const char*>(slot.data);
-        bytes.insert(bytes.end(), first, first + count * size_of(slot.type));
-      }
-  return bytes;
-}
-
 class NonFiniteGradient : public ::testing::TestWithParam<float> {
  protected:
   std::unique_ptr<Backend> backend = cpu_backend();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,26 @@ class ToyModel {
 
   std::mt19937_64 random_;
 };
+
+/// All bytes of all slots of the blocks that this rank owns.
+template <typename Scalar>
+std::vector<char> state_of(const Optimizer& optimizer, const ToyModel<Scalar>& model) {
+  std::vector<char> bytes;
+  const auto add = [&](const SlotView& slot) {
+    std::size_t count = 1;
+    for (std::size_t k = 0; k < slot.extent.size(); ++k)
+      count += static_cast<std::size_t>((slot.extent[k] - 1) * slot.strides[k]);
+    const char* const first = static_cast<const char*>(slot.data);
+    bytes.insert(bytes.end(), first, first + count * size_of(slot.type));
+  };
+  for (const auto& tensor : model.tensors)
+    for (int block = 0; block < optimizer.block_count(tensor.name); ++block) try {
+        for (const std::string& name : optimizer.slot_names(tensor.name, block))
+          add(optimizer.slot(tensor.name, block, name));
+      } catch (const std::invalid_argument&) {  // another rank's
+      }
+  return bytes;
+}
 
 /// Awkward shapes: a scalar, sides of 1, primes, one past the block size of 8, order 3 and 4.
 inline std::vector<std::vector<std::int64_t>> awkward_shapes() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <numeric>
@@ -55,7 +56,9 @@ class CountingCommunicator final : public Communicator {
   void finish(std::uint64_t) override {}
   std::unique_ptr<Communicator> make_split(std::span<const Member> members, int color,
                                            std::uint64_t) override {
-    return communicator_.split(members.empty() ? -1 : color, 0);
+    const auto self = std::ranges::find(members, rank(), &Member::rank);
+    return communicator_.split(members.empty() ? -1 : color,
+                               static_cast<int>(self - members.begin()));
   }
   void tear_down(std::string_view reason) noexcept override { communicator_.abort(reason); }
   void deadline_changed() override { communicator_.set_deadline(deadline()); }
