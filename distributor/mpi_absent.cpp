@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "distributor/mpi.h"
+#include "distributor/mpi_session.h"
 
 namespace shampoo {
 
@@ -16,6 +17,8 @@ namespace {
 }  // namespace
 
 bool has_mpi() { return false; }
+
+int mpi_world_size() { return 0; }
 
 std::unique_ptr<Communicator> mpi_communicator(std::chrono::milliseconds) { refuse(); }
 

@@ -15,4 +15,7 @@ void abandon_mpi() noexcept;
 /// Between initialisation and finalisation.
 bool mpi_is_usable();
 
+/// Ranks of MPI_COMM_WORLD; 0 where MPI is not usable now, or this build has none.
+int mpi_world_size();
+
 }  // namespace shampoo

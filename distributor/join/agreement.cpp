@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/join/agreement.h"
 
+#include <algorithm>
+
 #include "distributor/join/coordinator.h"
 #include "distributor/join/member.h"
 
@@ -8,9 +10,13 @@ namespace shampoo::joining {
 
 std::string agree(Store& store, Hello self, const AgreementOptions& options) {
   self.nonce = random_id();
-  AgreementKeys keys{"/shampoo/join/" + options.job + "/"};
-  if (self.rank == 0) return Coordinator(store, std::move(keys), self, options.deadline).run();
-  return Member(store, std::move(keys), self, options.deadline).run();
+  if (self.rank == 0) return Coordinator(store, self, options).run();
+  return Member(store, self, options).run();
+}
+
+std::chrono::milliseconds farewell_of(std::chrono::milliseconds deadline) {
+  using std::chrono::milliseconds;
+  return std::clamp(deadline / 4, milliseconds(1), milliseconds(5'000));
 }
 
 }  // namespace shampoo::joining

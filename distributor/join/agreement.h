@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "distributor/error.h"
 #include "distributor/join/hello.h"
 #include "distributor/store/store.h"
 
@@ -31,14 +32,29 @@ namespace shampoo::joining {
 /// has died. Only rank 0 polls; the others wait in the store, waking up every 2 s at most.
 struct AgreementOptions {
   std::string job = {};
-  /// Rank 0 gives up then, and the others a quarter of it, at most 5 s, later: time to hear why.
+  /// Rank 0 gives up then, and the others farewell_of() it later: time to hear why.
   std::chrono::milliseconds deadline = std::chrono::minutes(5);
+  /// From when it counts.
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  /// The store's "host:port" in messages, as all ranks know it; its description unless set.
+  std::string place = {};
+};
+
+/// A quarter, from 1 ms to 5 s.
+std::chrono::milliseconds farewell_of(std::chrono::milliseconds deadline);
+
+/// The store is gone, and rank 0 had not asked this process yet: nothing is lost, and another store
+/// may come in its place.
+class StoreLost : public CommunicationError {
+ public:
+  using CommunicationError::CommunicationError;
 };
 
 /// Returns the generation: 32 hexadecimal digits, the same on all ranks, never seen before.
 /// Collective. `self.nonce` is set here.
 /// Throws CommunicationError on all ranks that can be reached, naming ranks and the store: where
-/// some do not come, where they do not fit together, where two processes have one rank.
+/// some do not come, where they do not fit together, where two processes have one rank, where one
+/// has a fault. Throws StoreLost, on any rank but 0.
 std::string agree(Store& store, Hello self, const AgreementOptions& options);
 
 }  // namespace shampoo::joining

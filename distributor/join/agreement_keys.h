@@ -7,6 +7,8 @@ namespace shampoo::joining {
 
 /// The keys of one job, as agreement.h lists them.
 struct AgreementKeys {
+  explicit AgreementKeys(const std::string& job) : prefix("/shampoo/join/" + job + "/") {}
+
   std::string prefix;
 
   std::string hello(int rank) const { return prefix + "hello/" + std::to_string(rank); }

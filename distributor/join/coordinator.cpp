@@ -20,13 +20,13 @@ constexpr std::chrono::milliseconds longest_farewell = 3s;
 
 }  // namespace
 
-Coordinator::Coordinator(Store& store, AgreementKeys keys, const Hello& self,
-                         std::chrono::milliseconds deadline)
+Coordinator::Coordinator(Store& store, const Hello& self, const AgreementOptions& options)
     : store_(store),
-      keys_(std::move(keys)),
+      keys_(options.job),
       self_(self),
-      deadline_(deadline),
-      end_(Clock::now() + deadline),
+      deadline_(options.deadline),
+      place_(options.place.empty() ? store.description() : options.place),
+      end_(options.begin + deadline_),
       seats_(self) {}
 
 std::string Coordinator::run() {
@@ -56,7 +56,7 @@ std::string Coordinator::run() {
       look_for_answers();
       const std::vector<int> missing = seats_.missing();
       refuse(rank_list(missing) + " did not come within " + seconds_text(deadline_) +
-                 " to the store " + store_.description(),
+                 " to the store " + place_,
              missing);
     }
     wait_a_little();

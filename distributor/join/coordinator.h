@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "distributor/join/agreement.h"
 #include "distributor/join/agreement_keys.h"
 #include "distributor/join/hello.h"
 #include "distributor/join/seats.h"
@@ -18,8 +19,7 @@ class Coordinator {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Coordinator(Store& store, AgreementKeys keys, const Hello& self,
-              std::chrono::milliseconds deadline);
+  Coordinator(Store& store, const Hello& self, const AgreementOptions& options);
 
   /// The generation. Throws CommunicationError.
   std::string run();
@@ -45,6 +45,7 @@ class Coordinator {
   AgreementKeys keys_;
   Hello self_;
   std::chrono::milliseconds deadline_;
+  std::string place_;
   Clock::time_point end_;
   Seats seats_;
   std::string generation_;

@@ -55,7 +55,8 @@ std::string text_of(const Hello& hello) {
   return "shampoo join=" + std::to_string(hello.protocol) + "\nrank=" + std::to_string(hello.rank) +
          "\nsize=" + std::to_string(hello.size) + "\nlibrary=" + one_line(hello.library) +
          "\nbuild=" + one_line(hello.build) + "\nhost=" + one_line(hello.host) +
-         "\nprocess=" + std::to_string(hello.process) + "\nnonce=" + hello.nonce + "\n";
+         "\nprocess=" + std::to_string(hello.process) + "\nnonce=" + hello.nonce +
+         "\nfault=" + one_line(hello.fault) + "\n";
 }
 
 std::optional<Hello> hello_of(std::string_view text) {
@@ -69,6 +70,7 @@ std::optional<Hello> hello_of(std::string_view text) {
   hello.host = lines.text("host");
   hello.process = lines.number<std::int64_t>("process", 0);
   hello.nonce = lines.text("nonce");
+  hello.fault = lines.text("fault");
   if (!lines.good() || !is_id(hello.nonce)) return std::nullopt;
   return hello;
 }
@@ -95,6 +97,9 @@ std::string misfit(const Hello& one, const Hello& other) {
   }
   if (one_line(one.build) != one_line(other.build)) {
     return differ("the build", "\"" + one.build + "\"", "\"" + other.build + "\"");
+  }
+  for (const Hello& hello : {one, other}) {
+    if (!hello.fault.empty()) return name_of(hello) + ": " + hello.fault;
   }
   return {};
 }

@@ -17,6 +17,7 @@ struct Hello {
   std::string host = {};
   std::int64_t process = 0;  ///< its id on its host
   std::string nonce = {};    ///< names this attempt of this process, see random_id()
+  std::string fault = {};    ///< why it cannot take part, which all are to hear; empty: it can
 };
 
 /// Control characters in texts become spaces.

@@ -49,7 +49,9 @@ struct JoinOptions {
   std::string job = {};    ///< tells jobs apart that meet at one store; equal on all ranks
   std::string build = {};  ///< free text; ranks whose texts differ refuse to work together
 
-  /// Longest time until all ranks have met; at least 1 ms.
+  /// Longest time until all ranks have met and are connected; at least 1 ms. A rank may need a
+  /// quarter of it more, at most 5 s: to hear why there is no job, or to connect where the last
+  /// ranks came at the last moment.
   std::chrono::milliseconds connect_deadline = std::chrono::minutes(5);
   /// Of each collective, see Communicator::set_deadline().
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
@@ -67,7 +69,8 @@ struct JoinOptions {
 /// 5. srun: SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS. Ranks meet at
 ///    MASTER_ADDR, or the first host of SLURM_STEP_NODELIST or SLURM_JOB_NODELIST; at MASTER_PORT,
 ///    or SLURM_JOB_ID % 4096 + 61440.
-/// 6. none of them: one rank
+/// 6. none of them: the ranks of MPI_COMM_WORLD where the program has initialised MPI, otherwise
+///    one rank
 ///
 /// Empty variables count as absent. One rank needs no transport, and takes a backend of any memory;
 /// more ranks need one in host memory.
@@ -76,7 +79,8 @@ struct JoinOptions {
 /// contradict each other, with all that were found; for a backend's memory that the transport does
 /// not take; and for a transport that this build lacks. Throws CommunicationError where ranks
 /// do not come before the deadline, naming them and the store, or do not fit together: other world
-/// size, version or build, one rank twice. All ranks then get the reason.
+/// size, version or build, one rank twice, a rank with an `own_address` that is not its host's (and
+/// that rank std::invalid_argument). All ranks then get the reason.
 std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions& options = {});
 
 }  // namespace shampoo

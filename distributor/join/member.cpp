@@ -18,20 +18,32 @@ constexpr std::chrono::milliseconds longest_nap = 2s;
 
 }  // namespace
 
-Member::Member(Store& store, AgreementKeys keys, Hello self, std::chrono::milliseconds deadline)
+Member::Member(Store& store, Hello self, const AgreementOptions& options)
     : store_(store),
-      keys_(std::move(keys)),
+      keys_(options.job),
       self_(std::move(self)),
-      deadline_(deadline),
-      end_(Clock::now() + deadline + std::clamp<std::chrono::milliseconds>(deadline / 4, 1ms, 5s)) {
-}
+      deadline_(options.deadline),
+      place_(options.place.empty() ? store.description() : options.place),
+      end_(options.begin + deadline_ + farewell_of(deadline_)) {}
 
 std::string Member::run() {
-  say_hello();
+  try {
+    say_hello();
+    wait_for_verdict();
+  } catch (const CommunicationError& error) {
+    // Whom nobody has asked, and who has said nothing, can only have met a fault of the store.
+    if (generation_.empty()) throw StoreLost(error.what());
+    throw;
+  }
+  if (!agreed_) give_up();
+  return generation_;
+}
+
+void Member::wait_for_verdict() {
   std::chrono::milliseconds nap = 100ms;
   while (!agreed_) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
-    if (left <= 0ms) give_up();
+    if (left <= 0ms) return;
     const std::array waited = {generation_.empty() ? keys_.invite(self_.nonce)
                                                    : keys_.verdict(generation_)};
     const bool woken = store_.wait(waited, std::min(nap, left));
@@ -43,7 +55,6 @@ std::string Member::run() {
     if (!invited_) check_size();
     nap = std::min(2 * nap, longest_nap);
   }
-  return generation_;
 }
 
 void Member::say_hello() {
@@ -120,7 +131,7 @@ void Member::give_up() {
     if (!store_.get(keys_.hello(rank))) missing.push_back(rank);
   }
   std::string text = "join: " + name_of(self_) + " waited " + seconds_text(deadline_) +
-                     " at the store " + store_.description() + ": ";
+                     " at the store " + place_ + ": ";
   if (missing.empty()) {
     text += "rank 0 asked for it, but did not decide";
   } else {

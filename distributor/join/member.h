@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "distributor/join/agreement.h"
 #include "distributor/join/agreement_keys.h"
 #include "distributor/join/hello.h"
 #include "distributor/join/verdict.h"
@@ -17,13 +18,15 @@ class Member {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Member(Store& store, AgreementKeys keys, Hello self, std::chrono::milliseconds deadline);
+  Member(Store& store, Hello self, const AgreementOptions& options);
 
-  /// The generation. Throws CommunicationError.
+  /// The generation. Throws CommunicationError, and StoreLost.
   std::string run();
 
  private:
   void say_hello();
+  /// Until the verdict or the deadline.
+  void wait_for_verdict();
   /// True where something is new.
   bool look_at_invitation();
   bool look_at_verdict();
@@ -40,6 +43,7 @@ class Member {
   AgreementKeys keys_;
   Hello self_;
   std::chrono::milliseconds deadline_;
+  std::string place_;
   Clock::time_point end_;
   std::string generation_;  ///< the one last answered
   bool invited_ = false;
