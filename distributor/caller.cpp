@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/caller.h"
 
-#include <cstring>
+#include <algorithm>
 #include <exception>
 #include <numeric>
 #include <stdexcept>
@@ -75,28 +75,18 @@ class CallerCommunicator final : public Communicator {
     }
   }
 
-  /// Every rank gets what everyone sends to everyone, behind a row of the counts, and picks its
-  /// own.
+  /// Every rank gets what everyone sends to everyone, and picks its own.
   void gather_all_to_all(const char* send, Counts send_counts, char* receive, Counts receive_counts,
                          const Loan& loan) {
     const auto ranks = static_cast<std::size_t>(size());
-    std::vector<std::int64_t> table(ranks * ranks);
-    std::copy(send_counts.begin(), send_counts.end(),
-              table.begin() + rank() * static_cast<std::ptrdiff_t>(ranks));
-    const std::vector<std::int64_t> rows(ranks,
-                                         static_cast<std::int64_t>(ranks * sizeof(std::int64_t)));
-    collectives_.all_gather(table.data(), rows, terms(loan));
-
+    const std::vector<std::int64_t> table = gather_counts(send_counts, receive_counts, loan);
     std::vector<std::int64_t> totals, own_begins;
     std::int64_t all = 0;
     for (std::size_t from = 0; from < ranks; ++from) {
-      const auto row = table.begin() + static_cast<std::ptrdiff_t>(from * ranks);
+      const auto row = table.begin() + static_cast<std::ptrdiff_t>(2 * from * ranks);
       own_begins.push_back(std::accumulate(row, row + rank(), all));
       totals.push_back(std::accumulate(row, row + size(), std::int64_t{0}));
       all += totals.back();
-      if (row[rank()] != receive_counts[from])
-        throw std::runtime_error("rank " + std::to_string(from) +
-                                 " sent another number of bytes than receive_counts says");
     }
     std::vector<char> everyone(static_cast<std::size_t>(all));
     const std::int64_t own =
@@ -105,6 +95,29 @@ class CallerCommunicator final : public Communicator {
     collectives_.all_gather(everyone.data(), totals, terms(loan));
     for (std::size_t from = 0; from < ranks; receive += receive_counts[from++])
       std::copy_n(everyone.begin() + own_begins[from], receive_counts[from], receive);
+  }
+
+  /// For every rank what it sends to each, then what it expects from each. Throws on all ranks
+  /// where two do not fit, before anything travels.
+  std::vector<std::int64_t> gather_counts(Counts send_counts, Counts receive_counts,
+                                          const Loan& loan) {
+    const auto ranks = static_cast<std::size_t>(size());
+    std::vector<std::int64_t> table(2 * ranks * ranks);
+    const auto own = table.begin() + 2 * rank() * static_cast<std::ptrdiff_t>(ranks);
+    std::ranges::copy(receive_counts, std::ranges::copy(send_counts, own).out);
+    const std::vector<std::int64_t> rows(
+        ranks, static_cast<std::int64_t>(2 * ranks * sizeof(std::int64_t)));
+    collectives_.all_gather(table.data(), rows, terms(loan));
+    for (std::size_t from = 0; from < ranks; ++from)
+      for (std::size_t to = 0; to < ranks; ++to) {
+        const std::int64_t sent = table[2 * from * ranks + to];
+        const std::int64_t expected = table[(2 * to + 1) * ranks + from];
+        if (sent != expected)
+          throw std::runtime_error("rank " + std::to_string(from) + " sends " +
+                                   std::to_string(sent) + " bytes to rank " + std::to_string(to) +
+                                   ", which expects " + std::to_string(expected));
+      }
+    return table;
   }
 
   CallTerms terms(const Loan& loan) const { return {loan.stream, deadline()}; }
@@ -142,6 +155,11 @@ std::unique_ptr<Communicator> caller_communicator(Collectives collectives) {
                                 std::to_string(standing.size - 1) + ", got " +
                                 std::to_string(standing.local_rank));
   if (!collectives.all_gather) throw std::invalid_argument("all_gather: must be set");
+  const bool host = standing.memory == Memory::host;
+  if (!host && !collectives.all_to_all)
+    throw std::invalid_argument("all_to_all: must be set unless standing.memory is host memory");
+  if (!host && !collectives.barrier)
+    throw std::invalid_argument("barrier: must be set unless standing.memory is host memory");
   return std::make_unique<CallerCommunicator>(std::move(collectives));
 }
 

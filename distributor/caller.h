@@ -23,7 +23,8 @@ struct Collectives {
   /// See Communicator::all_gather(). Must be set.
   std::function<void(void* everyone, std::span<const std::int64_t> counts, const CallTerms& terms)>
       all_gather = {};
-  /// The following may be empty: then all_gather does their work, with more bytes.
+  /// all_to_all, broadcast and barrier may be empty: then all_gather does their work, with more
+  /// bytes. In memory of another kind than the host's, all_to_all and barrier must be set.
   std::function<void(const void* send, std::span<const std::int64_t> send_counts, void* receive,
                      std::span<const std::int64_t> receive_counts, const CallTerms& terms)>
       all_to_all = {};
@@ -38,8 +39,8 @@ struct Collectives {
 };
 
 /// A communicator of the caller's collectives.
-/// Throws std::invalid_argument, naming the field, for a standing that is none or a missing
-/// all_gather.
+/// Throws std::invalid_argument, naming the field, for a standing that is none or a missing function
+/// that must be set.
 std::unique_ptr<Communicator> caller_communicator(Collectives collectives);
 
 }  // namespace shampoo

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "distributor/grace.h"
 #include "distributor/mpi_call.h"
 #include "distributor/mpi_session.h"
 #include "distributor/patience.h"
@@ -42,7 +43,7 @@ struct Call {
 };
 
 constexpr int roll_tag = 1;
-constexpr std::chrono::milliseconds roll_time{1000};
+constexpr std::chrono::milliseconds least_wait{1000};
 
 }  // namespace
 
@@ -109,7 +110,13 @@ void MpiCommunicator::begin(std::uint64_t ticket, const Loan& loan, const Start&
   operation.ticket = ticket;
   operation.start = Clock::now();
   operation.owner = loan.owner;
-  start(operation);
+  try {
+    start(operation);
+  } catch (...) {
+    // What MPI has not begun it does not keep: the owner may be gone before this communicator.
+    if (!operation.pending()) operation.release();
+    throw;
+  }
 }
 
 void MpiCommunicator::start_all_gather(std::uint64_t ticket, void* everyone, Counts counts,
@@ -137,14 +144,15 @@ void MpiCommunicator::finish(std::uint64_t ticket) {
                                        [](const auto& operation) { return operation->ticket; });
   if (found == operations_.end()) return;  // was waited for
   MpiOperation& operation = **found;
+  // MPI goes on with it only while somebody looks, which may be now for the first time.
+  const Clock::time_point end =
+      std::max(operation.start + deadline(), Clock::now() + std::min(deadline(), least_wait));
   for (Patience patience; !operation.test();) {
     if (!patience.pause()) continue;
-    if (Clock::now() - operation.start > deadline())
-      give_up(operation, "not complete within " + seconds_text(deadline()));
+    if (Clock::now() > end) give_up(operation, "not complete within " + seconds_text(deadline()));
     if (roll_was_called()) give_up(operation, "another rank gave up");
   }
-  operation.ticket = 0;
-  operation.owner.reset();
+  operation.release();
 }
 
 void MpiCommunicator::give_up(const MpiOperation& operation, const std::string& reason) {
@@ -171,7 +179,7 @@ std::vector<int> MpiCommunicator::call_roll(std::uint64_t ticket) {
   }
   std::vector<bool> heard(static_cast<std::size_t>(size()), false);
   heard[rank()] = true;
-  const Clock::time_point end = Clock::now() + std::min(roll_time, deadline());
+  const Clock::time_point end = Clock::now() + grace_of(deadline());
   for (Patience patience; Clock::now() < end && std::ranges::find(heard, false) != heard.end();) {
     if (!roll_was_called()) {
       patience.pause();

@@ -36,6 +36,11 @@ class MpiOperation {
   /// Whether it has completed; gives MPI the time to go on with it.
   bool test();
   bool pending() const { return request_ != MPI_REQUEST_NULL; }
+  /// Free for another collective; gives the loan back.
+  void release() {
+    ticket = 0;
+    owner.reset();
+  }
 
   std::uint64_t ticket = 0;                     ///< 0: free
   std::chrono::steady_clock::time_point start;  ///< of the collective

@@ -22,6 +22,9 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
+/// Between two stores.
+constexpr milliseconds pause = 100ms;
+
 /// Where the other ranks will reach this one, or why they cannot.
 struct Reach {
   std::string address = {};
@@ -58,25 +61,46 @@ std::string place_of(const Detected& detected) {
          std::to_string(detected.port);
 }
 
+/// Throws CommunicationError with what may be wrong where a rank serves the store.
+[[noreturn]] void blame_server(const Detected& detected, const CommunicationError& error) {
+  const bool served_by_other = !detected.agent_hosts_store && detected.rank != 0;
+  throw CommunicationError(error.what() +
+                           std::string(served_by_other ? "; rank 0, which is to serve it, has not "
+                                                         "come or is gone"
+                                                       : ""));
+}
+
 struct Meeting {
   std::shared_ptr<Store> store;
+  Reach reach;
   std::string generation;
 };
 
 /// Whom rank 0 has not asked yet looks for another store where the one it found is gone: it may
 /// have been that of an earlier attempt.
-Meeting meet(const Detected& detected, const Hello& self, const AgreementOptions& options) {
+Meeting meet(const Detected& detected, Hello self, const JoinOptions& options,
+             const AgreementOptions& terms) {
+  Meeting meeting;
   for (;;) {
-    const auto left =
-        std::chrono::ceil<milliseconds>(options.begin + options.deadline - Clock::now());
-    const std::shared_ptr<Store> store = open_meeting_point(detected, std::max(left, 1ms));
+    const auto left = std::chrono::ceil<milliseconds>(terms.begin + terms.deadline - Clock::now());
     try {
-      return {store, agree(*store, self, options)};
-    } catch (const StoreLost&) {
-      const auto end = options.begin + options.deadline;
-      if (Clock::now() + 100ms >= end) throw;
+      meeting.store = open_meeting_point(detected, std::max(left, 1ms));
+    } catch (const CommunicationError& error) {
+      blame_server(detected, error);
     }
-    std::this_thread::sleep_for(100ms);
+    // Only now is it sure that the host's name can be looked up.
+    if (!meeting.reach.device) meeting.reach = listen(detected, options);
+    self.fault = meeting.reach.fault_text;
+    try {
+      meeting.generation = agree(*meeting.store, self, terms);
+      return meeting;
+    } catch (const StoreLost& error) {
+      if (Clock::now() + pause >= terms.begin + terms.deadline) blame_server(detected, error);
+    } catch (const CommunicationError&) {
+      if (meeting.reach.fault) std::rethrow_exception(meeting.reach.fault);
+      throw;
+    }
+    std::this_thread::sleep_for(pause);
   }
 }
 
@@ -84,32 +108,24 @@ Meeting meet(const Detected& detected, const Hello& self, const AgreementOptions
 
 std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOptions& options) {
   const Clock::time_point begin = Clock::now();
-  const Reach reach = listen(detected, options);
   const Hello self{.rank = detected.rank,
                    .size = detected.size,
                    .library = std::string(library_version()),
                    .build = options.build,
                    .host = host_name(),
-                   .process = getpid(),
-                   .fault = reach.fault_text};
-  Meeting meeting;
-  try {
-    meeting = meet(detected, self,
-                   {.job = detected.job,
-                    .deadline = options.connect_deadline,
-                    .begin = begin,
-                    .place = place_of(detected)});
-  } catch (const CommunicationError&) {
-    if (reach.fault) std::rethrow_exception(reach.fault);
-    throw;
-  }
+                   .process = getpid()};
+  const Meeting meeting = meet(detected, self, options,
+                               {.job = detected.job,
+                                .deadline = options.connect_deadline,
+                                .begin = begin,
+                                .place = place_of(detected)});
   const auto left =
       std::chrono::ceil<milliseconds>(begin + options.connect_deadline - Clock::now());
   return gloo_communicator(
       {.rank = detected.rank, .size = detected.size, .local_rank = detected.local_rank},
-      meeting.store, reach.device,
+      meeting.store, meeting.reach.device,
       {.prefix = "/shampoo/gloo/" + meeting.generation + "/",
-       .host = reach.address,
+       .host = meeting.reach.address,
        .deadline = std::max(left, farewell_of(options.connect_deadline)),
        .store_server = detected.agent_hosts_store ? "" : "rank 0 of the job"});
 }
