@@ -225,21 +225,25 @@ class ThreadsCommunicator final : public Communicator {
   std::shared_ptr<Hub> hub_;
 };
 
+/// What a rank threw.
 struct Thrown {
-  std::string message;
-  bool lost_others;
+  std::exception_ptr exception = nullptr;
+  std::string message = "something that is no std::exception";
+  bool lost_others = false;  ///< a consequence of what another rank did
 };
 
-Thrown what_of(const std::exception_ptr& exception) {
+Thrown caught_here() {
+  Thrown thrown{.exception = std::current_exception()};
   try {
-    std::rethrow_exception(exception);
+    throw;
   } catch (const CommunicationError& error) {
-    return {error.what(), true};
+    thrown.message = error.what();
+    thrown.lost_others = true;
   } catch (const std::exception& error) {
-    return {error.what(), false};
+    thrown.message = error.what();
   } catch (...) {
-    return {"something that is no std::exception", false};
   }
+  return thrown;
 }
 
 }  // namespace
@@ -249,25 +253,19 @@ void run_ranks(int n, const std::function<void(Communicator&)>& body) {
     throw std::invalid_argument("run_ranks: n must be from 1 to 1024, got " + std::to_string(n));
   const auto hub = std::make_shared<Hub>(n);
   std::mutex mutex;
-  std::exception_ptr first;
-  bool first_is_consequence = false;
+  std::vector<Thrown> all;  // in the order in which they came
+  const auto record = [&](const std::string& who, std::vector<int> missing) {
+    Thrown thrown = caught_here();
+    hub->fail(who + thrown.message, std::move(missing));
+    const std::lock_guard lock(mutex);
+    all.push_back(std::move(thrown));
+  };
   const auto run = [&](int rank) {
     ThreadsCommunicator communicator(hub, {.rank = rank, .size = n, .local_rank = rank});
     try {
       body(communicator);
     } catch (...) {
-      {
-        // A rank that lost others may be heard of before the rank that was the cause.
-        const std::lock_guard lock(mutex);
-        const bool is_consequence = what_of(std::current_exception()).lost_others;
-        if (!first || (first_is_consequence && !is_consequence)) {
-          first = std::current_exception();
-          first_is_consequence = is_consequence;
-        }
-      }
-      hub->fail(
-          "rank " + std::to_string(rank) + " threw: " + what_of(std::current_exception()).message,
-          {rank});
+      record("rank " + std::to_string(rank) + " threw: ", {rank});
     }
   };
   {
@@ -275,13 +273,13 @@ void run_ranks(int n, const std::function<void(Communicator&)>& body) {
     try {
       for (int rank = 0; rank < n; ++rank) threads.emplace_back(run, rank);
     } catch (...) {
-      hub->fail("rank " + std::to_string(threads.size()) + " could not be started");
-      const std::lock_guard lock(mutex);
-      first = std::current_exception();
-      first_is_consequence = false;
+      record("rank " + std::to_string(threads.size()) + " could not be started: ", {});
     }
   }
-  if (first) std::rethrow_exception(first);
+  // A rank that lost others may be heard of before the rank that was the cause.
+  const auto cause = std::ranges::find(all, false, &Thrown::lost_others);
+  if (cause != all.end()) std::rethrow_exception(cause->exception);
+  if (!all.empty()) std::rethrow_exception(all.front().exception);
 }
 
 }  // namespace shampoo

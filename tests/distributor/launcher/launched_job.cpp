@@ -13,9 +13,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace shampoo::launcher::test {
 
@@ -23,18 +24,11 @@ namespace {
 
 constexpr std::chrono::seconds long_time{60};
 
-bool comes_true(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + long_time;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    poll(nullptr, 0, 10);
-  }
-  return true;
-}
-
 std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  // A process of /proc may end meanwhile, which is no error here.
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 std::string make_folder() {
@@ -57,6 +51,15 @@ std::string make_folder() {
 }
 
 }  // namespace
+
+bool comes_true(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + long_time;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    poll(nullptr, 0, 10);
+  }
+  return true;
+}
 
 LaunchedJob::LaunchedJob(std::vector<std::string> flags, std::vector<std::string> actions,
                          const std::string& program)
@@ -140,15 +143,29 @@ std::vector<pid_t> children_of(pid_t parent) {
   return {std::istream_iterator<pid_t>(file), {}};
 }
 
-std::string free_port() {
-  const int socket = ::socket(AF_INET6, SOCK_STREAM, 0);
+std::string free_port() { return Listener().port(); }
+
+Listener::Listener() : socket_(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
+  bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  listen(socket_, 16);
+}
+
+std::string Listener::port() const {
+  sockaddr_in6 address{};
   socklen_t size = sizeof address;
-  bind(socket, reinterpret_cast<sockaddr*>(&address), size);
-  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  close(socket);
+  getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
   return std::to_string(ntohs(address.sin6_port));
+}
+
+bool Listener::is_found() const {
+  pollfd polled{socket_, POLLIN, 0};
+  return poll(&polled, 1, 60'000) == 1;
+}
+
+void Listener::close() {
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
 }
 
 }  // namespace shampoo::launcher::test
