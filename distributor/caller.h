@@ -39,8 +39,8 @@ struct Collectives {
 };
 
 /// A communicator of the caller's collectives.
-/// Throws std::invalid_argument, naming the field, for a standing that is none or a missing function
-/// that must be set.
+/// Throws std::invalid_argument, naming the field, for a standing that is none or a missing
+/// function that must be set.
 std::unique_ptr<Communicator> caller_communicator(Collectives collectives);
 
 }  // namespace shampoo

@@ -19,10 +19,10 @@ bool has_mpi();
 /// MPI goes on with a collective only while somebody waits for it, so a wait that begins late has a
 /// second, or the deadline where that is shorter, even when the deadline is over. A rank that fails
 /// waits for a word from the others, a quarter of the deadline and from 1 to 10 s (never more than
-/// the deadline), then it throws: those who said none are missing. abort() reaches the other ranks through MPI_Abort, which ends the processes of the job; the
-/// reason is written to standard error first.
-/// Throws std::invalid_argument where this build has no MPI, naming the package and the CMake
-/// option, and CommunicationError where MPI fails or ranks do not come.
+/// the deadline), then it throws: those who said none are missing. abort() reaches the other ranks
+/// through MPI_Abort, which ends the processes of the job; the reason is written to standard error
+/// first. Throws std::invalid_argument where this build has no MPI, naming the package and the
+/// CMake option, and CommunicationError where MPI fails or ranks do not come.
 std::unique_ptr<Communicator> mpi_communicator(
     std::chrono::milliseconds deadline = std::chrono::minutes(10));
 

@@ -61,13 +61,12 @@ std::string place_of(const Detected& detected) {
          std::to_string(detected.port);
 }
 
-/// Throws CommunicationError with what may be wrong where a rank serves the store.
+/// The store does not answer: says whose fault that may be.
 [[noreturn]] void blame_server(const Detected& detected, const CommunicationError& error) {
-  const bool served_by_other = !detected.agent_hosts_store && detected.rank != 0;
-  throw CommunicationError(error.what() +
-                           std::string(served_by_other ? "; rank 0, which is to serve it, has not "
-                                                         "come or is gone"
-                                                       : ""));
+  const bool rank_0_serves = !detected.agent_hosts_store && detected.rank != 0;
+  throw CommunicationError(
+      error.what() +
+      std::string(rank_0_serves ? "; rank 0, which serves it, has not come or is gone" : ""));
 }
 
 struct Meeting {
@@ -94,11 +93,10 @@ Meeting meet(const Detected& detected, Hello self, const JoinOptions& options,
     try {
       meeting.generation = agree(*meeting.store, self, terms);
       return meeting;
-    } catch (const StoreLost& error) {
-      if (Clock::now() + pause >= terms.begin + terms.deadline) blame_server(detected, error);
-    } catch (const CommunicationError&) {
+    } catch (const CommunicationError& error) {
       if (meeting.reach.fault) std::rethrow_exception(meeting.reach.fault);
-      throw;
+      if (dynamic_cast<const StoreLost*>(&error) == nullptr) throw;
+      if (Clock::now() + pause >= terms.begin + terms.deadline) blame_server(detected, error);
     }
     std::this_thread::sleep_for(pause);
   }

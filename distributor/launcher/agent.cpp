@@ -2,16 +2,15 @@
 #include "distributor/launcher/agent.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <csignal>
-#include <iostream>
 #include <utility>
 
-#include "distributor/error.h"
 #include "distributor/launcher/descendants.h"
-#include "distributor/launcher/host_name.h"
 #include "distributor/launcher/read_values.h"
 
 namespace shampoo::launcher {
@@ -20,28 +19,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long the host waits for the last words of others whose time to stop their workers is over.
-constexpr std::chrono::seconds longest_farewell{15};
-
-Introduction introduce(const LaunchOptions& options) {
-  const bool fixed = options.rendezvous == Rendezvous::fixed;
-  Introduction result;
-  result.host = options.local_address.empty() ? host_name() : options.local_address;
-  result.pid = getppid();  // the guard: what the user started
-  result.workers = options.workers;
-  result.role = options.role;
-  result.node_rank = fixed ? options.node_rank : -1;
-  result.terms["--nnodes"] =
-      std::to_string(options.least_nodes) + ":" + std::to_string(options.most_nodes);
-  result.terms["--max-restarts"] = std::to_string(options.max_restarts);
-  result.terms["--rdzv-backend"] = fixed ? "static" : "c10d";
-  return result;
-}
-
-JobLimits limits_of(const LaunchOptions& options) {
-  return {options.least_nodes, options.most_nodes, options.max_restarts, options.times.join,
-          options.times.last_call};
-}
+/// How long the host waits for the last words of others whose time to stop their workers is over,
+/// and any node for the host to hear its own.
+constexpr milliseconds longest_farewell{15'000};
+/// What is left of that, and of the patience with a console, after a signal.
+constexpr milliseconds short_farewell{1'000};
 
 }  // namespace
 
@@ -49,105 +31,106 @@ Agent::Agent(const LaunchOptions& options, const Environment& environment, int g
     : options_(options),
       environment_(environment),
       guard_gone_(guard_gone),
+      guard_(getppid()),
+      limit_of_workers_(raise_descriptor_limit()),
       signals_(options.signals) {
   adopt_orphans();
 }
 
 int Agent::run() {
-  try {
-    if (!join()) return 1;
-  } catch (const CommunicationError& error) {
-    say(error.what());
-    return 1;
-  } catch (const Refused& error) {
-    say(error.what());
-    return 1;
-  }
-  while (!exit_code_) step();
+  nodes_ = std::make_unique<NodeThread>(options_);
+  report(Stage::waiting);
+  while (!exit_code_ || !farewell_is_over()) step();
   return *exit_code_;
 }
 
-/// False where a signal ended it.
-bool Agent::join() {
-  const auto interrupted = [this] {
-    take_signals();
-    return told_to_leave_;
-  };
-  auto meeting = meet(options_, interrupted);
-  if (!meeting) return false;
-  meeting_ = std::move(*meeting);
-  logs_.emplace(options_);
-  std::optional<Coordinator> coordinator;
-  if (meeting_.host) coordinator.emplace(limits_of(options_), Clock::now());
-  nodes_.emplace(*meeting_.store, options_.run_id, introduce(options_), options_.times,
-                 std::move(coordinator), [this](Order& order) { prepare(order); });
-  report(Stage::waiting);
-  return true;
-}
-
 void Agent::step() {
-  follow_orders();
-  settle();
-  if (exit_code_) return;
   wait_for_events();
+  announcer_.flush();
   take_signals();
   workers_.reap();
   workers_.advance(Clock::now());
   look_at_workers();
+  hear();
+  settle();
 }
 
-/// Until a signal, a child's end, the guard's end, or the time to talk to the other nodes.
+/// Until a signal, a child's end, the guard's end, or news of nodes, logs and console.
 void Agent::wait_for_events() {
-  std::array<pollfd, 2> sources{{{signals_.descriptor(), POLLIN, 0}, {guard_gone_, POLLIN, 0}}};
-  const std::size_t used = guard_gone_ >= 0 ? 2 : 1;
-  auto wait = milliseconds(-1);
-  if (nodes_ && options_.most_nodes > 1)
-    wait = std::clamp(options_.monitor_interval, milliseconds(20), milliseconds(500));
-  if (const auto wake = workers_.wake_at()) {
-    const auto left = std::chrono::ceil<milliseconds>(*wake - Clock::now());
-    wait = std::max(milliseconds(0), wait.count() < 0 ? left : std::min(wait, left));
-  }
-  if (reported_) wait = milliseconds(0);  // the host may decide at once
-  poll(sources.data(), used, static_cast<int>(wait.count()));
-  if (used == 2 && sources[1].revents != 0) {
-    guard_gone_ = -1;
-    leave(SIGTERM, "its launcher was killed");
-  }
+  const auto source = [](bool wanted, int descriptor, short events = POLLIN) {
+    return pollfd{wanted ? descriptor : -1, events, 0};
+  };
+  std::array sources{
+      source(true, signals_.descriptor()),
+      source(guard_gone_ >= 0, guard_gone_),
+      source(nodes_ != nullptr, nodes_ ? nodes_->descriptor() : -1),
+      source(attempt_.has_value(), attempt_ ? attempt_->logs_ended() : -1),
+      source(announcer_.pending(), announcer_.descriptor(), POLLOUT),
+  };
+  poll(sources.data(), sources.size(), longest_wait());
+  if (sources[1].revents != 0) guard_is_gone();
 }
 
-void Agent::take_signals() {
-  while (const auto signal = signals_.next())
-    if (*signal != SIGCHLD) leave(*signal, "it got " + signal_name(*signal));
-}
-
-/// Passes the first signal on; the second one ends all at once.
-void Agent::leave(int signal, const std::string& why) {
+/// In milliseconds; -1: for ever.
+int Agent::longest_wait() const {
+  constexpr auto never = Clock::time_point::max();
   const auto now = Clock::now();
-  const bool again = std::exchange(told_to_leave_, true);
-  if (again || report_.stage == Stage::done) {
-    impatient_ = true;
-    workers_.stop(SIGKILL, milliseconds(0), now);
-    return;
+  auto wake = std::min(workers_.wake_at().value_or(never), barrier_until_);
+  if (farewell_until_ > now) wake = std::min(wake, farewell_until_);
+  if (wake == never) return -1;
+  const auto left = std::chrono::ceil<milliseconds>(wake - now).count();
+  return static_cast<int>(std::clamp<long>(left, 0, INT_MAX));
+}
+
+/// The guard passes its signals on. Where a whole process group or container gets one, it comes
+/// from the guard too, and is still one: only the guard's count.
+void Agent::take_signals() {
+  while (const auto signal = signals_.next()) {
+    if (signal->number == SIGCHLD) continue;
+    times_told_ += signal->sender == guard_ || guard_gone_ < 0;
+    leave(signal->number, "it got " + signal_name(signal->number));
   }
-  say("ends, as " + why);
-  workers_.stop(signal, options_.shutdown_timeout, now);
+}
+
+void Agent::guard_is_gone() {
+  guard_gone_ = -1;
+  ++times_told_;
+  leave(SIGTERM, "its launcher was killed");
+}
+
+/// Passes the first signal on; the second one ends all at once. What stops the workers comes
+/// before all that others must hear of it.
+void Agent::leave(int signal, const std::string& why) {
+  const bool first = !std::exchange(told_to_leave_, true);
+  const bool at_once = times_told_ > 1 || (report_.stage == Stage::done && times_told_ > 0);
+  if (at_once) {
+    times_told_ = 2;
+    workers_.stop(SIGKILL, milliseconds(0), Clock::now());
+  } else if (first) {
+    workers_.stop(signal, options_.shutdown_timeout, Clock::now());
+  }
+  hurry();
+  if (!first || report_.stage == Stage::done) return;
+  announcer_.say("ends, as " + why);
   report(Stage::leaving, 0, why);
 }
 
-void Agent::follow_orders() {
+/// What remains to be done need not be waited for as long as otherwise.
+void Agent::hurry() {
+  const milliseconds patience = times_told_ > 1 ? milliseconds(0) : short_farewell;
+  if (attempt_) attempt_->hurry_logs(patience);
+  if (exit_code_) farewell_until_ = std::min(farewell_until_, Clock::now() + patience);
+  if (times_told_ > 1) barrier_until_ = Clock::now();
+}
+
+void Agent::hear() {
   if (!nodes_) return;
-  reported_ = false;
-  try {
-    while (nodes_) {
-      const auto order = nodes_->tick(Clock::now());
-      if (!order) return;
-      obey(*order);
-    }
-  } catch (const CommunicationError& error) {
-    lose_host(error);
-  } catch (const Refused& error) {
-    end_alone("the job at " + meeting_.place + " refuses this node: " + error.what());
-  }
+  const NodeNews news = nodes_->take();
+  for (const Order& order : news.orders) obey(order);
+  if (!news.lost) return;
+  nodes_.reset();
+  workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
+  if (report_.stage != Stage::done) announcer_.say(*news.lost);
 }
 
 void Agent::obey(const Order& order) {
@@ -155,25 +138,27 @@ void Agent::obey(const Order& order) {
     if (!told_to_leave_) start_attempt(order);
     return;
   }
-  const bool ends = order.kind == Order::Kind::end;
-  if (!order.text.empty()) say((ends ? "the job ends: " : "next attempt: ") + order.text);
-  order_ = order;
   workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
+  const bool ends = order.kind == Order::Kind::end;
+  if (!order.text.empty())
+    announcer_.say((ends ? "the job ends: " : "next attempt: ") + order.text);
+  order_ = order;
 }
 
 void Agent::start_attempt(const Order& order) {
-  auto ranks = ranks_of(order, nodes_->id());
+  auto ranks = ranks_of(order, nodes_->id().value_or(0));
   if (ranks.empty()) return;  // the job runs without us, for now
   workers_.clear();
   failures_.clear();
   try {
+    if (!logs_) logs_.emplace(options_);
     attempt_.emplace(options_, *logs_, environment_, order, std::move(ranks));
     report_.attempt = order.attempt;
-    attempt_->start(workers_);
+    attempt_->start(workers_, limit_of_workers_);
     report(Stage::running);
   } catch (const std::exception& error) {  // of any kind: it would meet the next attempt too
-    report(Stage::broken, 0, error.what());
     workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
+    report(Stage::broken, 0, error.what());
   }
 }
 
@@ -185,43 +170,47 @@ void Agent::look_at_workers() {
   if (news && failed != exits.end()) report_failure(*failed);
   // What workers left behind may end in peace, too.
   if (workers_.workers_ended()) workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
-  if (workers_.gone()) workers_gone();
+  if (!workers_.gone()) return;
+  attempt_->close_logs();
+  if (attempt_->logs_done()) attempt_ended();
 }
 
 void Agent::report_failure(const WorkerExit& first) {
+  workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
   const WorkerFailure failure = attempt_->failures({first}).front();
   const std::string end =
       first.code < 0 ? signal_name(-first.code) : "exit code " + std::to_string(first.code);
-  say("worker of rank " + std::to_string(failure.rank) + " (local rank " +
-      std::to_string(first.local_rank) + ", pid " + std::to_string(first.pid) + ") ended: " + end);
-  workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
+  announcer_.say("worker of rank " + std::to_string(failure.rank) + " (local rank " +
+                 std::to_string(first.local_rank) + ", pid " + std::to_string(first.pid) +
+                 ") ended: " + end);
   report(Stage::failed, shell_exit_code(failure),
          "rank " + std::to_string(failure.rank) + " ended: " + end);
 }
 
-void Agent::workers_gone() {
+void Agent::attempt_ended() {
   const bool all_zero =
       std::ranges::all_of(workers_.exits(), [](const auto& e) { return e.code == 0; });
-  attempt_->finish();
+  if (const std::size_t dropped = attempt_->dropped_bytes())
+    announcer_.say("the console took no more: " + std::to_string(dropped) +
+                   " bytes of the workers' output were not shown");
   if (report_.stage == Stage::failed) failures_ = attempt_->failures(workers_.exits());
   attempt_.reset();
-  if (!workers_.stuck().empty())
-    report(Stage::broken, 0,
-           "process " + std::to_string(workers_.stuck().front()) + " does not end by SIGKILL");
+  if (const auto stuck = workers_.stuck())
+    report(Stage::broken, 0, *stuck + " does not end by SIGKILL");
   else if (report_.stage == Stage::running && all_zero && !order_)
     report(Stage::succeeded);
 }
 
 /// What was to happen once nothing runs.
 void Agent::settle() {
-  if (!idle() || exit_code_) return;
-  if (!nodes_) {
-    exit_code_ = 1;
-  } else if (order_ && order_->kind == Order::Kind::end) {
+  if (attempt_ || exit_code_) return;
+  if (order_ && order_->kind == Order::Kind::end) {
     finish(*order_);
+  } else if (!nodes_) {
+    end_with(1);
   } else if (told_to_leave_ && !nodes_->host()) {
-    summarize(1);
-    exit_code_ = 1;
+    summarize();
+    end_with(1);
   } else if (order_) {
     report_.order = order_->number;
     order_.reset();
@@ -232,68 +221,49 @@ void Agent::settle() {
 /// The host goes last, so that the others learn how the job ended.
 void Agent::finish(const Order& order) {
   if (report_.stage != Stage::done) {
-    summarize(order.code);
+    if (order.code != 0) summarize();
     barrier_until_ = Clock::now() + options_.shutdown_timeout + longest_farewell;
     report(Stage::done);
   }
-  const bool alone = !nodes_ || !nodes_->host() || nodes_->finished();
-  if (!alone && !impatient_ && Clock::now() < barrier_until_) return;
+  const bool last = !nodes_ || !nodes_->host() || nodes_->finished();
+  if (!last && times_told_ < 2 && Clock::now() < barrier_until_) return;
   const bool failed = told_to_leave_ || order.code != 0;
-  exit_code_ = failed && options_.pass_on_exit_code && !told_to_leave_ ? order.code : failed;
+  end_with(failed && options_.pass_on_exit_code && !told_to_leave_ ? order.code : failed);
+}
+
+void Agent::end_with(int code) {
+  exit_code_ = code;
+  barrier_until_ = Clock::time_point::max();
+  farewell_until_ = Clock::now() + longest_farewell;
+  if (told_to_leave_) hurry();
+}
+
+/// A console is waited for until a signal comes; the host, not for ever.
+bool Agent::farewell_is_over() const {
+  const bool met = nodes_ && nodes_->id();
+  const bool heard = !met || nodes_->delivered() || Clock::now() >= farewell_until_;
+  const bool shown = !announcer_.pending() || (told_to_leave_ && Clock::now() >= farewell_until_);
+  return heard && shown;
 }
 
 void Agent::report(Stage stage, int code, const std::string& text) {
   report_.stage = stage;
   report_.code = code;
   report_.text = text;
-  if (!nodes_) return;
-  reported_ = true;
-  try {
-    nodes_->report(report_);
-  } catch (const CommunicationError& error) {
-    if (stage != Stage::done) lose_host(error);
-  }
+  if (nodes_) nodes_->report(report_);
 }
 
-void Agent::lose_host(const CommunicationError& error) {
-  end_alone("the node that hosts the job at " + meeting_.place + " is gone: " + error.what());
-}
-
-void Agent::end_alone(const std::string& why) {
-  say(why);
-  nodes_.reset();
-  workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
-}
-
-/// At the host: opens the store that the workers of an attempt will use. A new one each time, so
-/// that no attempt finds keys of the last.
-void Agent::prepare(Order& order) {
-  worker_store_.reset();
-  StoreServerOptions server;
-  if (options_.rendezvous == Rendezvous::fixed && options_.most_nodes == 1)
-    server.port = options_.endpoint_port;  // otherwise the launchers use it
-  worker_store_ = std::make_unique<StoreServer>(server);
-  order.store_host = options_.local_address.empty() || options_.most_nodes == 1
-                         ? options_.endpoint_host
-                         : options_.local_address;
-  order.store_port = worker_store_->port();
-}
-
-void Agent::summarize(int code) {
-  if (code == 0 || failures_.empty()) return;
-  std::cerr << failure_summary(options_.program, failures_) << '\n';
+void Agent::summarize() {
+  if (failures_.empty()) return;
+  announcer_.print(failure_summary(options_.program, failures_) + "\n");
   const auto own = environment_.find("TORCHELASTIC_ERROR_FILE");
   if (own == environment_.end() || own->second.empty()) return;
   const WorkerFailure& root = root_cause(failures_);
   try {
     write_error_file(own->second, root.error, root.message(), root.when(), root.exit_code);
   } catch (const std::exception& error) {
-    say(error.what());
+    announcer_.say(error.what());
   }
-}
-
-void Agent::say(std::string_view text) const {
-  std::cerr << "shampoorun: " + std::string(text) + "\n" << std::flush;
 }
 
 }  // namespace shampoo::launcher

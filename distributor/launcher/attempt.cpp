@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "distributor/launcher/host_name.h"
+#include "distributor/host_name.h"
 #include "distributor/launcher/program.h"
 #include "distributor/launcher/worker.h"
 
@@ -57,13 +57,12 @@ WorkerStart Attempt::start_of(const WorkerRanks& ranks) const {
   return start;
 }
 
-void Attempt::start(WorkerGroup& group) {
+void Attempt::start(WorkerGroup& group, const DescriptorLimit& limit) {
   for (const WorkerRanks& ranks : ranks_) {
     const Program program = worker_program(options_, ranks.local_rank, inherited_);
     const WorkerStreams streams = logs_.open(ranks);
-    group.add(
-        start_worker(program, worker_environment(options_, start_of(ranks), inherited_), streams),
-        ranks.local_rank);
+    const Environment environment = worker_environment(options_, start_of(ranks), inherited_);
+    group.add(start_worker(program, environment, streams, limit), ranks.local_rank);
   }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "distributor/launcher/descriptor_limit.h"
 #include "distributor/launcher/environment.h"
 #include "distributor/launcher/failure_summary.h"
 #include "distributor/launcher/launch_options.h"
@@ -27,9 +29,13 @@ class Attempt {
           const Order& order, std::vector<WorkerRanks> ranks);
 
   /// Starts them all. Throws MissingProgram, StartError or std::system_error; some may run then.
-  void start(WorkerGroup& group);
-  /// Once all are gone: writes what their logs still lack.
-  void finish() { logs_.finish(); }
+  void start(WorkerGroup& group, const DescriptorLimit& limit);
+  /// Once all are gone: lets the logs take what they still lack. Does not wait; as WorkerLogs.
+  void close_logs() { logs_.close(); }
+  void hurry_logs(std::chrono::milliseconds patience) { logs_.hurry(patience); }
+  bool logs_done() const { return logs_.done(); }
+  int logs_ended() const { return logs_.ended(); }
+  std::size_t dropped_bytes() const { return logs_.dropped_bytes(); }
 
   int number() const { return order_.attempt; }
   /// Those of `exits` that are failures, with their error files.

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "distributor/launcher/descriptor.h"
+#include "distributor/descriptor.h"
 
 namespace shampoo::launcher {
 

@@ -8,6 +8,8 @@ namespace shampoo::launcher {
 
 namespace {
 
+constexpr const char* irreplaceable = "; with --rdzv-backend=static nobody can take its place";
+
 bool away(const NodeView& node) {
   return node.lost || node.report.stage == Stage::leaving || node.report.stage == Stage::done;
 }
@@ -84,7 +86,8 @@ std::optional<Order> Coordinator::gather(std::span<const NodeView> nodes, Time n
   if (size < limits_.least_nodes) {
     enough_since_.reset();
     for (const NodeView& node : nodes)
-      if (members_.contains(node.id) && away(node)) return end(1, why_away(node));
+      if (members_.contains(node.id) && away(node) && !limits_.replaceable)
+        return end(1, why_away(node) + irreplaceable);
     if (now - gathering_since_ < limits_.join) return std::nullopt;
     return end(1, "only " + std::to_string(size) + " of " + std::to_string(limits_.least_nodes) +
                       " nodes joined within " + std::to_string(limits_.join.count()) + " ms");
@@ -139,7 +142,8 @@ Order Coordinator::restart_or_end(std::span<const NodeView> nodes, const std::st
                                   Time now) {
   const auto left =
       std::ranges::count_if(nodes, [&](const NodeView& node) { return counts(node); });
-  if (left < limits_.least_nodes || restarts_ == limits_.max_restarts) return end(code, why);
+  if (restarts_ == limits_.max_restarts) return end(code, why);
+  if (left < limits_.least_nodes && !limits_.replaceable) return end(code, why + irreplaceable);
   ++restarts_;
   state_ = State::gathering;
   gathering_since_ = now;

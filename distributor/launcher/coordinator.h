@@ -16,6 +16,7 @@ namespace shampoo::launcher {
 struct JobLimits {
   int least_nodes = 1, most_nodes = 1;
   int max_restarts = 0;
+  bool replaceable = false;  ///< whether another node may take the place of one that is lost
   std::chrono::milliseconds join{};       ///< to have the least number of nodes
   std::chrono::milliseconds last_call{};  ///< to have more
 };
@@ -31,7 +32,8 @@ struct NodeView {
 /// Decides for all nodes of a job. Pure: sees the nodes and the clock, does nothing.
 ///
 /// It waits for enough nodes, has them run an attempt, and when one fails, is lost or joins late,
-/// calls all back for the next attempt. A late node does not use up a restart.
+/// calls all back for the next attempt, for which it waits again where nodes are missing that
+/// others may replace. A late node does not use up a restart.
 class Coordinator {
  public:
   using Time = std::chrono::steady_clock::time_point;

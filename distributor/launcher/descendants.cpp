@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <set>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -24,7 +22,6 @@ namespace {
 struct Process {
   Descendant itself;
   pid_t parent = 0;
-  bool alive = false;
 };
 
 /// /proc/<pid>/stat: "pid (name) state parent group ...", where the name may hold anything.
@@ -39,7 +36,6 @@ bool read_process(pid_t pid, Process& process) {
   if (!(rest >> state >> process.parent >> process.itself.group)) return false;
   process.itself.pid = pid;
   process.itself.stopped = state == 'T' || state == 't';
-  process.alive = state != 'Z' && state != 'X';
   return true;
 }
 
@@ -60,7 +56,7 @@ std::unordered_multimap<pid_t, Process> processes_by_parent() {
 
 }  // namespace
 
-std::vector<Descendant> descendants_of(pid_t root) {
+std::vector<Descendant> descendants_of(pid_t root, const std::set<pid_t>& spared) {
   const auto processes = processes_by_parent();
   std::vector<Descendant> result;
   std::vector<pid_t> parents{root};
@@ -68,8 +64,9 @@ std::vector<Descendant> descendants_of(pid_t root) {
     const auto [begin, end] = processes.equal_range(parents.back());
     parents.pop_back();
     for (auto child = begin; child != end; ++child) {
+      if (spared.contains(child->second.itself.pid)) continue;
       parents.push_back(child->second.itself.pid);
-      if (child->second.alive) result.push_back(child->second.itself);
+      result.push_back(child->second.itself);
     }
   }
   return result;
@@ -78,20 +75,6 @@ std::vector<Descendant> descendants_of(pid_t root) {
 void adopt_orphans() {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
     throw std::system_error(errno, std::generic_category(), "prctl(PR_SET_CHILD_SUBREAPER)");
-}
-
-void signal_descendants(int signal, const std::vector<Descendant>& descendants,
-                        const std::vector<pid_t>& groups) {
-  std::set<pid_t> reached;
-  for (const Descendant& descendant : descendants) {
-    const bool in_group = std::ranges::find(groups, descendant.group) != groups.end();
-    if (!in_group)
-      kill(descendant.pid, signal);
-    else if (reached.insert(descendant.group).second)
-      killpg(descendant.group, signal);
-  }
-  for (const Descendant& descendant : descendants)
-    if (descendant.stopped) kill(descendant.pid, SIGCONT);
 }
 
 }  // namespace shampoo::launcher

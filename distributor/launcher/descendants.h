@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <set>
 #include <vector>
 
 namespace shampoo::launcher {
@@ -14,16 +15,13 @@ struct Descendant {
   bool stopped = false;  ///< by SIGSTOP or its kin
 };
 
-/// All living processes below `root`. A process that forks meanwhile may be missed: ask again.
-std::vector<Descendant> descendants_of(pid_t root);
+/// All processes below `root` but those below `spared`; none where there is no /proc. Those that
+/// have ended and were not waited for count: a process whose first thread has ended looks alike. A
+/// process that forks meanwhile may be missed: ask again.
+std::vector<Descendant> descendants_of(pid_t root, const std::set<pid_t>& spared = {});
 
 /// Makes this process the parent of all orphans below it, and so descendants_of() complete, even
 /// for daemons. Throws std::system_error.
 void adopt_orphans();
-
-/// Sends `signal` to each of a list, once per process group among `groups`, and wakes up those that
-/// are stopped, so that they notice.
-void signal_descendants(int signal, const std::vector<Descendant>& descendants,
-                        const std::vector<pid_t>& groups);
 
 }  // namespace shampoo::launcher

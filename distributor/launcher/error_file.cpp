@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "distributor/launcher/descriptor.h"
+#include "distributor/descriptor.h"
 
 namespace shampoo::launcher {
 namespace {
@@ -39,7 +39,8 @@ std::optional<Clock::time_point> time(const Json& value) {
     const auto& digits = value.get_ref<const std::string&>();
     std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
   }
-  if (!(seconds >= 0) || seconds > 1e11) return std::nullopt;
+  constexpr double kMostSeconds = 9e9;  // in nanoseconds: what the clock's 64 bits hold
+  if (!(seconds >= 0) || seconds > kMostSeconds) return std::nullopt;
   return Clock::time_point(
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
 }

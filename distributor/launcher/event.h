@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "distributor/launcher/descriptor.h"
+#include "distributor/descriptor.h"
 
 namespace shampoo::launcher {
 

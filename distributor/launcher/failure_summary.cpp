@@ -67,6 +67,11 @@ std::chrono::system_clock::time_point WorkerFailure::when() const {
   return error && error->time ? *error->time : time;
 }
 
+/// The file's time may lack the part of a second.
+std::chrono::system_clock::time_point WorkerFailure::latest() const {
+  return error && error->time ? std::min(time, *error->time + std::chrono::seconds(1)) : time;
+}
+
 std::string WorkerFailure::message() const {
   if (error && !error->message.empty()) return error->message;
   if (error && !error->traceback.empty()) return error->traceback;
@@ -78,7 +83,7 @@ std::string WorkerFailure::message() const {
 }
 
 const WorkerFailure& root_cause(std::span<const WorkerFailure> failures) {
-  return *std::ranges::min_element(failures, {}, &WorkerFailure::when);
+  return *std::ranges::min_element(failures, {}, &WorkerFailure::latest);
 }
 
 std::string failure_summary(const std::string& program, std::span<const WorkerFailure> failures) {

@@ -24,6 +24,8 @@ struct WorkerFailure {
 
   /// The error file's, otherwise when its end was noticed.
   std::chrono::system_clock::time_point when() const;
+  /// When it had failed for sure: the root cause is the earliest of these.
+  std::chrono::system_clock::time_point latest() const;
   /// What the error file says, otherwise what is known from outside.
   std::string message() const;
 };

@@ -58,10 +58,14 @@ constexpr std::array kFlags = {
     Flag{"local-addr", 0, value, "HOST", "", kNodes,
          "Address under which others reach this node. Its host name unless given."},
 
-    Flag{"max-restarts", 0, value, "N", "0", kFailures,
-         "How often all workers are started again after one failed."},
+    Flag{
+        "max-restarts", 0, value, "N", "0", kFailures,
+        "How often all workers are started again after one failed. With c10d also after a node was "
+        "lost, once another one has joined, for which join_timeout holds; with static a lost node "
+        "fails the job."},
     Flag{"monitor-interval", 0, value, "SECONDS", "0.1", kFailures,
-         "How often to look for new and lost nodes. A worker's end is noticed at once."},
+         "How often to look for new and lost nodes; at least twice a second. A worker's end is "
+         "noticed at once."},
     Flag{"signals-to-handle", 0, value, "NAME,...", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", kFailures,
          "Signals that the launcher forwards to the workers before it ends."},
     Flag{"shutdown-timeout", 0, value, "SECONDS", "30", kFailures,

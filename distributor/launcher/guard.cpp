@@ -13,10 +13,12 @@
 #include <cstdio>
 #include <iostream>
 #include <optional>
+#include <set>
 #include <system_error>
+#include <vector>
 
+#include "distributor/descriptor.h"
 #include "distributor/launcher/descendants.h"
-#include "distributor/launcher/descriptor.h"
 #include "distributor/launcher/signal_queue.h"
 
 namespace shampoo::launcher {
@@ -35,27 +37,36 @@ std::optional<int> reap(pid_t agent) {
   return code;
 }
 
-void kill_descendants() {
+/// Children that this process had before it became a launcher, such as those of the shell that it
+/// was, and what is below them.
+std::set<pid_t> present_descendants() {
+  std::set<pid_t> result;
+  for (const Descendant& descendant : descendants_of(getpid())) result.insert(descendant.pid);
+  return result;
+}
+
+void kill_descendants(const std::set<pid_t>& spared) {
   constexpr auto longest = std::chrono::seconds(10);  // one in a system call may not end at all
   const auto end = std::chrono::steady_clock::now() + longest;
-  for (auto left = descendants_of(getpid());
-       !left.empty() && std::chrono::steady_clock::now() < end; left = descendants_of(getpid())) {
-    signal_descendants(SIGKILL, left, {});
-    poll(nullptr, 0, 10);
+  while (std::chrono::steady_clock::now() < end) {
     reap(-1);
+    const std::vector<Descendant> left = descendants_of(getpid(), spared);
+    if (left.empty()) return;
+    for (const Descendant& descendant : left) kill(descendant.pid, SIGKILL);
+    poll(nullptr, 0, 10);
   }
 }
 
-int watch(SignalQueue& queue, pid_t agent) {
+int watch(SignalQueue& queue, pid_t agent, const std::set<pid_t>& spared) {
   for (;;) {
     if (const auto code = reap(agent)) {
-      kill_descendants();
+      kill_descendants(spared);
       return *code;
     }
     pollfd ready{queue.descriptor(), POLLIN, 0};
     poll(&ready, 1, -1);
     while (const auto signal = queue.next())
-      if (*signal != SIGCHLD) kill(agent, *signal);
+      if (signal->number != SIGCHLD) kill(agent, signal->number);
   }
 }
 
@@ -63,6 +74,7 @@ int watch(SignalQueue& queue, pid_t agent) {
 
 int run_guarded(std::span<const int> signals, const std::function<int(int guard_gone)>& agent) {
   SignalQueue queue(signals);
+  const std::set<pid_t> spared = present_descendants();
   adopt_orphans();
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -80,7 +92,7 @@ int run_guarded(std::span<const int> signals, const std::function<int(int guard_
     _exit(code);
   }
   readable.reset();
-  return watch(queue, pid);
+  return watch(queue, pid, spared);
 }
 
 }  // namespace shampoo::launcher

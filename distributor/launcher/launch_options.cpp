@@ -104,6 +104,16 @@ void read_output(const FlagValues& values, const Environment& environment, Launc
   }
 }
 
+/// What torchrun offers where a variable asks for it.
+void warn_of_missing_services(const Environment& environment, LaunchOptions& options) {
+  if (value_or(environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "") == "1")
+    options.warnings.push_back(
+        "TORCHELASTIC_ENABLE_FILE_TIMER has no effect: timers of workers are not watched");
+  if (!value_or(environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "").empty())
+    options.warnings.push_back(
+        "TORCHELASTIC_HEALTH_CHECK_PORT has no effect: there is no server to ask for health");
+}
+
 bool print_notice(const FlagValues& values, std::ostream& out) {
   if (values.given("help")) {
     out << help_text();
@@ -136,6 +146,7 @@ std::optional<LaunchOptions> read_launch_options(int argc, const char* const* ar
   read_rendezvous(values, options);
   read_failures(values, environment, options);
   read_output(values, environment, options);
+  warn_of_missing_services(environment, options);
   if (!arguments.program || arguments.program->empty()) {
     throw UsageError("what to start is missing: shampoorun [FLAGS] PROGRAM [ARGUMENTS]");
   }

@@ -9,8 +9,9 @@
 #include <chrono>
 #include <system_error>
 
+#include "distributor/descriptor.h"
 #include "distributor/error.h"
-#include "distributor/launcher/descriptor.h"
+#include "distributor/host_name.h"
 #include "distributor/launcher/local_store.h"
 #include "distributor/launcher/node_group.h"
 #include "distributor/store/tcp_store.h"
@@ -22,8 +23,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Whether `host` is this machine: whether one can bind to one of its addresses.
+/// Whether `host` is this machine: by its name, or as one can bind to one of its addresses.
 bool is_here(const std::string& host) {
+  if (host == host_name()) return true;
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;
@@ -52,20 +54,29 @@ std::unique_ptr<StoreServer> serve(const LaunchOptions& options) {
   }
 }
 
-std::unique_ptr<Store> connect(const LaunchOptions& options, std::uint16_t port,
-                               const std::function<bool()>& interrupted) {
+/// Serves, or else connects. Each time it looks anew who serves: names become known late, and ports
+/// free. False where interrupted.
+bool open_store(const LaunchOptions& options, const std::function<bool()>& interrupted,
+                MeetingPoint& result) {
   const auto until = Clock::now() + options.times.join;
   constexpr milliseconds once{1000};
   while (!interrupted()) {
+    result.server = serve(options);
+    result.host = result.server != nullptr;
     try {
-      return connect_store(options.endpoint_host, port, std::min(once, options.times.join));
+      result.store =
+          result.host ? connect_store("localhost", result.server->port(), std::chrono::seconds(10))
+                      : connect_store(options.endpoint_host, options.endpoint_port,
+                                      std::min(once, options.times.join));
+      return true;
     } catch (const CommunicationError& error) {
+      if (result.host) throw;
       if (Clock::now() >= until)
         throw Refused("no job answers within " + std::to_string(options.times.join.count()) +
                       " ms: " + error.what());
     }
   }
-  return nullptr;
+  return false;
 }
 
 /// Whether it is this job; false where interrupted.
@@ -99,15 +110,8 @@ std::optional<MeetingPoint> meet(const LaunchOptions& options,
   }
   if (options.endpoint_port == 0)
     throw Refused("--rdzv-endpoint: a job of several nodes needs a port, one of 1 to 65535");
-  result.server = serve(options);
-  result.host = result.server != nullptr;
-  const std::uint16_t port = result.host ? result.server->port() : options.endpoint_port;
-  result.place = options.endpoint_host + ":" + std::to_string(port);
-  if (result.host)
-    result.store = connect_store("localhost", port, std::chrono::seconds(10));
-  else
-    result.store = connect(options, port, interrupted);
-  if (!result.store) return std::nullopt;
+  result.place = options.endpoint_host + ":" + std::to_string(options.endpoint_port);
+  if (!open_store(options, interrupted, result)) return std::nullopt;
   const milliseconds deadline = options.times.heartbeat * options.times.heartbeats_missed;
   result.store->set_deadline(std::max(deadline, milliseconds(1000)));
   if (!result.host && !check_job(*result.store, options, result.place, interrupted))

@@ -17,9 +17,16 @@ constexpr std::string_view job_key = "shampoorun/job";
 constexpr std::string_view nodes_key = "shampoorun/nodes";
 constexpr std::string_view order_key = "shampoorun/order";
 constexpr std::string_view version = "1 ";
+constexpr int most_ids = 1'000'000'000;
 
 std::string key_of(std::string_view what, int id) {
   return "shampoorun/" + std::string(what) + "/" + std::to_string(id);
+}
+
+int checked_id(std::int64_t counter) {
+  if (counter < 1 || counter > most_ids)
+    throw CommunicationError("the job's store counts " + std::to_string(counter) + " launchers");
+  return static_cast<int>(counter);
 }
 
 }  // namespace
@@ -41,7 +48,7 @@ NodeGroup::NodeGroup(Store& store, const std::string& run_id, const Introduction
       loss_(times.heartbeat * times.heartbeats_missed),
       coordinator_(std::move(coordinator)),
       prepare_(std::move(prepare)) {
-  id_ = static_cast<int>(store_.add(nodes_key, 1));
+  id_ = checked_id(store_.add(nodes_key, 1));
   store_.set(key_of("node", id_), encode(introduction));
   // Others join only once there is a job, and so the host is the first.
   if (coordinator_) store_.set(job_key, std::string(version) + run_id);
@@ -68,12 +75,19 @@ void NodeGroup::show_life(Time now) {
   shown_ = now;
 }
 
+/// Ids are taken before introductions are written. Whoever can reach the store can set the counter
+/// to anything: of a great leap only the end is believed.
 void NodeGroup::meet_newcomers(Time now) {
-  const int newest = static_cast<int>(store_.add(nodes_key, 0));
-  while (known_ < newest) nameless_.insert(++known_);
-  std::erase_if(nameless_, [&](int id) {
+  constexpr int most_at_once = 1000;
+  if (nodes_.empty()) nameless_.emplace(known_ = id_, now);
+  const int newest =
+      static_cast<int>(std::clamp<std::int64_t>(store_.add(nodes_key, 0), known_, most_ids));
+  known_ = std::max(known_, newest - most_at_once);
+  while (known_ < newest) nameless_.emplace(++known_, now);
+  std::erase_if(nameless_, [&](const auto& newcomer) {
+    const auto& [id, since] = newcomer;
     const auto introduction = store_.get(key_of("node", id));
-    if (!introduction) return false;
+    if (!introduction) return now - since > loss_;
     nodes_.push_back({id, decode_introduction(*introduction), {}, false});
     lives_[id].seen = now;
     return true;

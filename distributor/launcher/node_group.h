@@ -76,9 +76,9 @@ class NodeGroup {
   Time looked_;
   std::vector<NodeView> nodes_;
   std::map<int, Life> lives_;
-  int known_ = 0;           ///< ids up to this one were met
-  std::set<int> nameless_;  ///< those of them without an introduction yet
-  std::set<int> told_;      ///< who was told of a refusal
+  int known_ = 0;                 ///< ids up to this one were met
+  std::map<int, Time> nameless_;  ///< those of them without an introduction yet, and since when
+  std::set<int> told_;            ///< who was told of a refusal
 };
 
 }  // namespace shampoo::launcher

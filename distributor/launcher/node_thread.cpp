@@ -47,6 +47,12 @@ JobLimits limits_of(const LaunchOptions& options) {
           .last_call = options.times.last_call};
 }
 
+/// Signs of life are due every heartbeat, whatever the user thinks of looking for others.
+std::chrono::milliseconds pause_of(const LaunchOptions& options) {
+  constexpr std::chrono::milliseconds least{1}, most{500};
+  return std::clamp(std::min(options.monitor_interval, options.times.heartbeat / 2), least, most);
+}
+
 }  // namespace
 
 struct NodeThread::Shared {
@@ -122,7 +128,7 @@ class NodeThread::Talk {
       if (options_.most_nodes == 1)
         shared_->wake.wait(lock, called);
       else
-        shared_->wake.wait_for(lock, options_.monitor_interval, called);
+        shared_->wake.wait_for(lock, pause_of(options_), called);
     }
   }
 

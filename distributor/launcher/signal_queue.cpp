@@ -32,10 +32,10 @@ SignalQueue::SignalQueue(std::span<const int> signals) {
 
 SignalQueue::~SignalQueue() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-std::optional<int> SignalQueue::next() {
+std::optional<Signal> SignalQueue::next() {
   signalfd_siginfo info{};
   if (read(descriptor_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  return static_cast<int>(info.ssi_signo);
+  return Signal{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
 }
 
 }  // namespace shampoo::launcher

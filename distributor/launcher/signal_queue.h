@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <csignal>
 #include <optional>
 #include <span>
 
-#include "distributor/launcher/descriptor.h"
+#include "distributor/descriptor.h"
 
 namespace shampoo::launcher {
+
+struct Signal {
+  int number = 0;
+  pid_t sender = 0;  ///< 0: the kernel, or a process that this one cannot see
+};
 
 /// Takes signals as a file descriptor to poll; they stay blocked for the calling thread and those
 /// it starts, until this is gone.
@@ -21,7 +28,7 @@ class SignalQueue {
 
   int descriptor() const { return descriptor_.get(); }
   /// Does not wait.
-  std::optional<int> next();
+  std::optional<Signal> next();
 
  private:
   sigset_t before_{};

@@ -2,31 +2,19 @@
 #include "distributor/launcher/tee.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <csignal>
-#include <system_error>
+#include <utility>
+
+#include "distributor/thread_without_signals.h"
 
 namespace shampoo::launcher {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 10;
-
-Descriptor make_event() {
-  Descriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) throw std::system_error(errno, std::generic_category(), "eventfd");
-  return event;
-}
-
-void notify(const Descriptor& event) {
-  const std::uint64_t one = 1;
-  while (::write(event.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
-}
 
 }  // namespace
 
@@ -35,32 +23,39 @@ bool LineFilter::takes(std::string_view line) const {
       words, [&](const std::string& word) { return line.find(word) != std::string_view::npos; });
 }
 
-Tee::Tee() : news_(make_event()), stop_(make_event()) {
-  // A new thread inherits the mask, and signals are somebody else's work.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
+void Tee::Limit::set(std::chrono::milliseconds from_now) {
+  const std::int64_t wanted = (Clock::now() + from_now).time_since_epoch().count();
+  std::int64_t before = at_;
+  while (wanted < before && !at_.compare_exchange_weak(before, wanted)) {
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  news_.set();
 }
+
+int Tee::Limit::milliseconds_left() const {
+  if (!is_set()) return -1;
+  const auto left = Clock::duration(at_) - Clock::now().time_since_epoch();
+  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::clamp<std::int64_t>(rounded, 0, INT_MAX));
+}
+
+Tee::Tee() : thread_(thread_without_signals([this] { run(); })) {}
 
 Tee::~Tee() { finish(std::chrono::milliseconds(0)); }
 
 void Tee::add(TeeStream stream) {
   const std::scoped_lock lock(mutex_);
   new_streams_.push_back(std::move(stream));
-  notify(news_);
+  new_.set();
 }
+
+void Tee::close(std::chrono::milliseconds patience) { streams_limit_.set(patience); }
+
+void Tee::hurry(std::chrono::milliseconds patience) { console_limit_.set(patience); }
 
 void Tee::finish(std::chrono::milliseconds patience) {
   if (!thread_.joinable()) return;
-  stop_at_ = (Clock::now() + patience).time_since_epoch().count();
-  notify(stop_);
+  close(patience);
+  hurry(patience);
   thread_.join();
 }
 
@@ -76,6 +71,8 @@ void Tee::run() {
     }
   }
   for (TeeStream& stream : streams_) end(stream);
+  done_ = true;
+  ended_.set();
 }
 
 void Tee::take_new_streams() {
@@ -86,19 +83,18 @@ void Tee::take_new_streams() {
 
 /// True where nothing more is to be waited for. One read takes all that a pipe holds.
 bool Tee::wait_for_input(std::vector<bool>& ready) {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t read = ::read(news_.get(), &count, sizeof count);
-  const bool stop = stopping();
+  new_.clear();
+  const bool closed = streams_limit_.is_set();
   take_new_streams();
   ready.assign(streams_.size(), false);
-  if (stop && streams_.empty()) return true;
+  if (closed && streams_.empty()) return true;
   std::vector<pollfd> polled;
   for (const TeeStream& stream : streams_) polled.push_back({stream.pipe.get(), POLLIN, 0});
-  polled.push_back({news_.get(), POLLIN, 0});
-  if (!stop) polled.push_back({stop_.get(), POLLIN, 0});
-  ::poll(polled.data(), polled.size(), milliseconds_left());
+  polled.push_back({new_.descriptor(), POLLIN, 0});
+  if (!closed) polled.push_back({streams_limit_.descriptor(), POLLIN, 0});
+  ::poll(polled.data(), polled.size(), streams_limit_.milliseconds_left());
   for (std::size_t i = 0; i < streams_.size(); ++i) ready[i] = polled[i].revents != 0;
-  return stop && milliseconds_left() == 0;
+  return closed && streams_limit_.over();
 }
 
 /// False at the end.
@@ -139,39 +135,26 @@ void Tee::write_file(const Descriptor& file, std::string_view bytes) {
   }
 }
 
-/// Portions of which a pipe that can take one takes all.
 void Tee::write_console(int console, std::string_view text) {
-  while (console >= 0 && !text.empty() && !dead_consoles_.contains(console)) {
-    if (!console_takes_more(console)) {
-      dead_consoles_.insert(console);
-      return;
-    }
-    const ssize_t count =
-        ::write(console, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
-    if (count < 0 && errno != EINTR && errno != EAGAIN) dead_consoles_.insert(console);
-    if (count > 0) text.remove_prefix(count);
-  }
+  if (console < 0) return;
+  ConsoleEnd& end = consoles_.try_emplace(console, console).first->second;
+  do text.remove_prefix(end.write(text));
+  while (!text.empty() && !end.gone() && takes_more(end));
+  if (!end.gone()) dropped_ += text.size();
 }
 
-/// Waits for as long as nobody wants to finish.
-bool Tee::console_takes_more(int console) {
+/// Waits for as long as nobody is in a hurry.
+bool Tee::takes_more(const ConsoleEnd& console) const {
   for (;;) {
-    const bool last_round = stopping();
-    std::array<pollfd, 2> polled{pollfd{console, POLLOUT, 0}, pollfd{stop_.get(), POLLIN, 0}};
-    const int found = ::poll(polled.data(), last_round ? 1 : 2, milliseconds_left());
+    const bool hurried = console_limit_.is_set();
+    std::array<pollfd, 2> polled{pollfd{console.descriptor(), POLLOUT, 0},
+                                 pollfd{console_limit_.descriptor(), POLLIN, 0}};
+    const int left = console_limit_.milliseconds_left();
+    const int found = ::poll(polled.data(), hurried ? 1 : 2, left);
     if (found < 0 && errno != EINTR) return false;
     if (found > 0 && polled[0].revents != 0) return true;
-    if (last_round && milliseconds_left() == 0) return false;
+    if (hurried && left == 0) return false;
   }
-}
-
-/// -1: no limit.
-int Tee::milliseconds_left() const {
-  const std::int64_t stop_at = stop_at_;
-  if (stop_at == 0) return -1;
-  const auto left = Clock::duration(stop_at) - Clock::now().time_since_epoch();
-  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-  return static_cast<int>(std::clamp<std::int64_t>(rounded, 0, INT_MAX));
 }
 
 }  // namespace shampoo::launcher

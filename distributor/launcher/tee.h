@@ -3,16 +3,19 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "distributor/launcher/descriptor.h"
+#include "distributor/descriptor.h"
+#include "distributor/launcher/console_end.h"
+#include "distributor/launcher/event.h"
 #include "distributor/launcher/line_buffer.h"
 
 namespace shampoo::launcher {
@@ -44,14 +47,35 @@ class Tee {
   Tee(const Tee&) = delete;
   Tee& operator=(const Tee&) = delete;
 
-  /// From any thread, before finish().
+  /// From any thread, before close().
   void add(TeeStream stream);
 
-  /// Waits until all streams ended, at most so long; writes last lines without an end.
+  /// See WorkerLogs, for all of these.
+  void close(std::chrono::milliseconds patience);
+  void hurry(std::chrono::milliseconds patience);
+  bool done() const { return done_; }
+  int ended() const { return ended_.descriptor(); }
+  std::size_t dropped_bytes() const { return dropped_; }
   void finish(std::chrono::milliseconds patience);
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  /// A time that comes nearer, never goes away, and can be polled for.
+  class Limit {
+   public:
+    void set(std::chrono::milliseconds from_now);
+    bool is_set() const { return at_ != never; }
+    /// -1: no limit.
+    int milliseconds_left() const;
+    bool over() const { return milliseconds_left() == 0; }
+    int descriptor() const { return news_.descriptor(); }
+
+   private:
+    static constexpr std::int64_t never = INT64_MAX;
+    std::atomic<std::int64_t> at_{never};
+    Event news_;  ///< set for good with the time
+  };
 
   void run();
   void take_new_streams();
@@ -61,17 +85,16 @@ class Tee {
   void end(TeeStream& stream);
   void write_file(const Descriptor& file, std::string_view bytes);
   void write_console(int console, std::string_view text);
-  bool console_takes_more(int console);
-  int milliseconds_left() const;
-  bool stopping() const { return stop_at_.load() != 0; }
+  bool takes_more(const ConsoleEnd& console) const;
 
-  Descriptor news_,
-      stop_;  ///< become readable when there are new streams, and for good by finish()
+  Event new_, ended_;
+  Limit streams_limit_, console_limit_;
+  std::atomic<bool> done_ = false;
+  std::atomic<std::size_t> dropped_ = 0;
   std::mutex mutex_;
   std::vector<TeeStream> new_streams_;
-  std::atomic<std::int64_t> stop_at_{0};  ///< of the clock; 0: not yet
-  std::list<TeeStream> streams_;          ///< the thread's own, as all below
-  std::set<int> dead_consoles_;
+  std::list<TeeStream> streams_;  ///< the thread's own, as the next
+  std::map<int, ConsoleEnd> consoles_;
   std::thread thread_;
 };
 

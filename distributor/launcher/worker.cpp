@@ -14,7 +14,7 @@
 #include <system_error>
 #include <vector>
 
-#include "distributor/launcher/descriptor.h"
+#include "distributor/descriptor.h"
 
 namespace shampoo::launcher {
 
@@ -29,6 +29,7 @@ struct Prepared {
   int out, error;
   int complaints;
   pid_t parent;
+  DescriptorLimit limit;
 };
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -53,6 +54,7 @@ void restore_signals() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != prepared.parent) _exit(1);  // it died before the prctl
   restore_signals();
+  setrlimit(RLIMIT_NOFILE, &prepared.limit);
   const bool streams = (prepared.out < 0 || dup2(prepared.out, STDOUT_FILENO) >= 0) &&
                        (prepared.error < 0 || dup2(prepared.error, STDERR_FILENO) >= 0);
   constexpr unsigned close_on_exec = 4;  // CLOSE_RANGE_CLOEXEC; kernels before 5.11 refuse
@@ -75,7 +77,7 @@ int complaint(const Descriptor& pipe) {
 }  // namespace
 
 pid_t start_worker(const Program& program, const Environment& environment,
-                   const WorkerStreams& streams) {
+                   const WorkerStreams& streams, const DescriptorLimit& limit) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
@@ -90,7 +92,8 @@ pid_t start_worker(const Program& program, const Environment& environment,
                           streams.out.get(),
                           streams.error.get(),
                           writable.get(),
-                          getpid()};
+                          getpid(),
+                          limit};
   const pid_t pid = fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (pid == 0) become(prepared);

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "distributor/launcher/descriptor_limit.h"
 #include "distributor/launcher/environment.h"
 #include "distributor/launcher/program.h"
 #include "distributor/launcher/worker_logs.h"
@@ -18,11 +19,12 @@ class StartError : public std::runtime_error {
 };
 
 /// Starts a worker in a session of its own, with default signal dispositions, an empty signal mask
-/// and no descriptors but 0, 1 and 2. Waits until it executes the program. Throws StartError.
+/// no descriptors but 0, 1 and 2, and `limit` of them. Waits until it executes the program. Throws
+/// StartError.
 ///
 /// The kernel kills the worker when the calling *thread* ends: call from one that lasts as long as
 /// the workers.
 pid_t start_worker(const Program& program, const Environment& environment,
-                   const WorkerStreams& streams);
+                   const WorkerStreams& streams, const DescriptorLimit& limit);
 
 }  // namespace shampoo::launcher

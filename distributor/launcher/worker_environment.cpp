@@ -48,9 +48,7 @@ Environment worker_environment(const LaunchOptions& options, const WorkerStart& 
   environment["TORCHELASTIC_SIGNALS_TO_HANDLE"] = options.signal_names;
   environment.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (limits_threads(options, inherited)) environment["OMP_NUM_THREADS"] = "1";
-  // A launcher above this one has a watchdog of its own.
-  environment.erase("TORCHELASTIC_TIMER_FILE");
-  if (!start.timer_file.empty()) environment["TORCHELASTIC_TIMER_FILE"] = start.timer_file;
+  environment.erase("TORCHELASTIC_TIMER_FILE");  // that of a launcher above this one
   if (options.virtual_local_rank) {
     environment["LOCAL_RANK"] = "0";
     environment["CUDA_VISIBLE_DEVICES"] = only_gpu(inherited, start.ranks.local_rank);

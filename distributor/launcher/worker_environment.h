@@ -22,10 +22,9 @@ struct WorkerStart {
   WorkerRanks ranks;
   std::string store_host;
   std::uint16_t store_port = 0;
-  int restarts = 0;  ///< done by this launcher
+  int restarts = 0;  ///< of the job, so far
   int attempt = 0;   ///< equal on all nodes, never the same twice in a job
   std::string error_file;
-  std::string timer_file;  ///< empty: no watchdog
 };
 
 /// All variables of one worker: torchrun's, ours, and those inherited.

@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-
-#include "distributor/launcher/descendants.h"
+#include <set>
 
 namespace shampoo::launcher {
 
@@ -43,7 +42,7 @@ void WorkerGroup::reap() {
 
 void WorkerGroup::stop(int signal, std::chrono::milliseconds grace, Time now) {
   if (gone()) return;
-  if (!kill_at_) signal_descendants(signal, descendants_of(getpid()), groups_);
+  if (!kill_at_) send(signal, descendants_of(getpid()));
   kill_at_ = std::min(kill_at_.value_or(Time::max()), now + grace);
   next_kill_ = std::min(next_kill_.value_or(Time::max()), *kill_at_);
 }
@@ -51,10 +50,32 @@ void WorkerGroup::stop(int signal, std::chrono::milliseconds grace, Time now) {
 void WorkerGroup::advance(Time now) {
   if (gone() || !next_kill_ || now < *next_kill_) return;
   const std::vector<Descendant> left = descendants_of(getpid());
-  signal_descendants(SIGKILL, left, groups_);
+  send(SIGKILL, left);
   next_kill_ = now + between_kills;
   if (now < *kill_at_ + longest_death) return;
-  for (const Descendant& descendant : left) stuck_.push_back(descendant.pid);
+  if (!left.empty())
+    stuck_ = "process " + std::to_string(left.front().pid);
+  else if (!running_.empty())
+    stuck_ = "process " + std::to_string(running_.begin()->first);
+  else
+    stuck_ = "a process that /proc does not show";
+}
+
+/// A group is this one's own, and its number not used again, as long as a child is in it: a worker,
+/// or an orphan of one. This holds for what /proc does not show, too.
+void WorkerGroup::send(int signal, const std::vector<Descendant>& descendants) const {
+  std::set<pid_t> reached;
+  for (const pid_t group : groups_) {
+    siginfo_t info{};
+    const auto id = static_cast<id_t>(group);
+    if (waitid(P_PGID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
+    killpg(group, signal);
+    reached.insert(group);
+  }
+  for (const Descendant& descendant : descendants) {
+    if (!reached.contains(descendant.group)) kill(descendant.pid, signal);
+    if (descendant.stopped) kill(descendant.pid, SIGCONT);
+  }
 }
 
 }  // namespace shampoo::launcher

@@ -6,7 +6,10 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "distributor/launcher/descendants.h"
 
 namespace shampoo::launcher {
 
@@ -18,7 +21,8 @@ struct WorkerExit {
   std::chrono::system_clock::time_point time;
 };
 
-/// The workers of this node and all that they started. Nothing here waits: poll for SIGCHLD and for
+/// The workers of this node and all that they started; without /proc, only what stayed in their
+/// process groups can be found. Nothing here waits: poll for SIGCHLD and for
 /// wake_at(). All children of this process must be workers, and orphans below it must come to it
 /// (adopt_orphans()).
 class WorkerGroup {
@@ -36,8 +40,9 @@ class WorkerGroup {
   /// Whether no worker runs; their children may.
   bool workers_ended() const { return running_.empty(); }
   /// Whether nothing runs, or what runs does not end even by SIGKILL: see stuck().
-  bool gone() const { return gone_ || !stuck_.empty(); }
-  const std::vector<pid_t>& stuck() const { return stuck_; }
+  bool gone() const { return gone_ || stuck_; }
+  /// Names what does not end, for messages.
+  const std::optional<std::string>& stuck() const { return stuck_; }
 
   /// Sends `signal` to all, and SIGKILL to those that are left after `grace`. During a stop only
   /// shortens its grace.
@@ -48,12 +53,14 @@ class WorkerGroup {
   std::optional<Time> wake_at() const { return gone() ? std::nullopt : next_kill_; }
 
  private:
+  void send(int signal, const std::vector<Descendant>& descendants) const;
+
   std::map<pid_t, int> running_;  ///< local ranks
   std::vector<pid_t> groups_;
   std::vector<WorkerExit> exits_;
   bool gone_ = true;
   std::optional<Time> kill_at_, next_kill_;
-  std::vector<pid_t> stuck_;
+  std::optional<std::string> stuck_;
 };
 
 }  // namespace shampoo::launcher

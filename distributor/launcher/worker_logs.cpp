@@ -6,9 +6,9 @@
 
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <system_error>
 
+#include "distributor/host_name.h"
 #include "distributor/launcher/tee.h"
 #include "distributor/launcher/template_text.h"
 
@@ -22,9 +22,7 @@ Descriptor open_file(const std::string& path) {
 }
 
 std::string short_host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  const std::string whole = name.data();
+  const std::string whole = host_name();
   return whole.substr(0, whole.find('.'));
 }
 
@@ -54,13 +52,15 @@ struct WorkerLogs::Filters {
 WorkerLogs::WorkerLogs(const LaunchOptions& options, const LogFolder& folder, int attempt,
                        Console console)
     : options_(options),
-      folder_(folder.attempt(attempt)),
+      folder_(folder),
+      attempt_(attempt),
       console_(console),
       filters_(std::make_unique<Filters>()) {
   const auto open_filter = [this](LineFilter& filter, const std::vector<std::string>& words,
                                   const char* file) {
     filter.words = words;
-    if (!words.empty() && !folder_.empty()) filter.file = open_file(folder_ / file);
+    const auto own = folder_.attempt(attempt_);
+    if (!words.empty() && !own.empty()) filter.file = open_file(own / file);
   };
   open_filter(filters_->out, options.duplicate_out, "filtered_stdout.log");
   open_filter(filters_->error, options.duplicate_error, "filtered_stderr.log");
@@ -80,10 +80,9 @@ Descriptor WorkerLogs::open(const WorkerRanks& ranks, const Stream& stream) {
   const bool shown = options_.console_local_ranks.empty() ||
                      options_.console_local_ranks.contains(ranks.local_rank);
   std::string file;
-  if ((stream.teed || stream.redirected) && !folder_.empty()) {
-    const auto own = folder_ / std::to_string(ranks.local_rank);
-    std::filesystem::create_directories(own);
-    file = own / stream.file;
+  if (stream.teed || stream.redirected) {
+    const auto own = folder_.worker(attempt_, ranks.local_rank);
+    if (!own.empty()) file = own / stream.file;
   }
   if (stream.teed) {
     std::array<int, 2> ends{};
@@ -103,6 +102,20 @@ Descriptor WorkerLogs::open(const WorkerRanks& ranks, const Stream& stream) {
   if (stream.redirected) return open_file(file.empty() ? "/dev/null" : file);
   return shown ? Descriptor() : open_file("/dev/null");
 }
+
+void WorkerLogs::close(std::chrono::milliseconds patience) {
+  if (tee_) tee_->close(patience);
+}
+
+void WorkerLogs::hurry(std::chrono::milliseconds patience) {
+  if (tee_) tee_->hurry(patience);
+}
+
+bool WorkerLogs::done() const { return !tee_ || tee_->done(); }
+
+int WorkerLogs::ended() const { return tee_ ? tee_->ended() : -1; }
+
+std::size_t WorkerLogs::dropped_bytes() const { return tee_ ? tee_->dropped_bytes() : 0; }
 
 void WorkerLogs::finish(std::chrono::milliseconds patience) {
   if (tee_) tee_->finish(patience);

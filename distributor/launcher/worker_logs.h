@@ -2,10 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
+#include <cstddef>
 #include <memory>
 
-#include "distributor/launcher/descriptor.h"
+#include "distributor/descriptor.h"
 #include "distributor/launcher/launch_options.h"
 #include "distributor/launcher/log_folder.h"
 #include "distributor/launcher/worker_environment.h"
@@ -29,8 +29,8 @@ struct Console {
 /// Takes the output of one attempt's workers to files and console. All descriptors close on exec.
 class WorkerLogs {
  public:
-  /// A thread, which blocks all signals, starts with the first teed stream. `options` must outlive
-  /// this.
+  /// A thread, which blocks all signals, starts with the first teed stream. `options` and `folder`
+  /// must outlive this.
   WorkerLogs(const LaunchOptions& options, const LogFolder& folder, int attempt,
              Console console = {});
   /// As finish() without patience.
@@ -41,10 +41,22 @@ class WorkerLogs {
   /// Opens the files and pipes of one worker. Throws std::system_error.
   WorkerStreams open(const WorkerRanks& ranks);
 
-  /// Once the workers are gone: writes what they left, last lines without an end too. Waits for
-  /// descendants that still hold a stream, and for a console that does not take more, at most so
-  /// long.
-  void finish(std::chrono::milliseconds patience = std::chrono::seconds(1));
+  /// Once the workers are gone: lets this write what they left, last lines without an end too.
+  /// Descendants that still hold a stream count for at most so long, a console that takes no more
+  /// until hurry(). None of these waits.
+  void close(std::chrono::milliseconds patience = std::chrono::seconds(1));
+  /// From now on, waits for the console at most so long and drops what it does not take. Shortens
+  /// an earlier limit, never extends it.
+  void hurry(std::chrono::milliseconds patience);
+  /// Whether all is written, or dropped.
+  bool done() const;
+  /// Becomes readable then; -1 where there is nothing to wait for.
+  int ended() const;
+  /// What a console that was still open did not get.
+  std::size_t dropped_bytes() const;
+
+  /// close() and hurry(), and waits until done().
+  void finish(std::chrono::milliseconds patience);
 
  private:
   struct Filters;
@@ -52,7 +64,8 @@ class WorkerLogs {
   Descriptor open(const WorkerRanks& ranks, const Stream& stream);
 
   const LaunchOptions& options_;
-  std::filesystem::path folder_;  ///< of the attempt; empty: no files
+  const LogFolder& folder_;
+  int attempt_;
   Console console_;
   std::unique_ptr<Filters> filters_;
   std::unique_ptr<Tee> tee_;

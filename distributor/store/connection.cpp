@@ -39,6 +39,7 @@ Connection::Step Connection::answer_one(Service& service) {
       break;
   }
   if (!service.answer(id_, reader_, unread(), *protocol_, output_)) return Step::refused;
+  served_ = true;
   consume(reader_.end());
   reader_.restart();
   return Step::answered;

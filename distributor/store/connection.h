@@ -18,7 +18,7 @@ class Connection {
  public:
   Connection(ClientId id, Socket socket) : id_(id), socket_(std::move(socket)) {}
 
-  int fd() const { return socket_.fd(); }
+  int fd() const { return socket_.get(); }
 
   enum class Step : std::uint8_t {
     answered,  ///< one request; there may be more
@@ -33,6 +33,8 @@ class Connection {
   bool flush();
   void end_wait() { output_.push_back(0); }
 
+  /// Whether it has sent a request that makes sense.
+  bool served() const { return served_; }
   /// Whether to read, and whether to go on when the client takes bytes.
   bool wants_input() const { return !stuffed(); }
   bool wants_output() const { return sent_ < output_.size() || stopped_; }
@@ -56,6 +58,7 @@ class Connection {
   RequestReader reader_;
   std::string input_, output_;
   std::size_t begin_ = 0, sent_ = 0;
+  bool served_ = false;
   bool stopped_ = false;  ///< with requests to answer, as the client has not taken its replies
 };
 

@@ -5,14 +5,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <system_error>
-#include <utility>
 
 #include "distributor/error.h"
 
@@ -28,7 +26,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 bool ready(const Socket& socket, short events, Deadline deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd polled{socket.fd(), events, 0};
+    pollfd polled{socket.get(), events, 0};
     const int found = ::poll(&polled, 1, static_cast<int>(std::clamp<long>(left, 0, 60'000)));
     if (found > 0) return true;
     if (found < 0 && errno != EINTR && errno != EAGAIN)
@@ -38,7 +36,7 @@ bool ready(const Socket& socket, short events, Deadline deadline) {
 }
 
 void set_option(const Socket& socket, int level, int option, int value) {
-  ::setsockopt(socket.fd(), level, option, &value, sizeof value);
+  ::setsockopt(socket.get(), level, option, &value, sizeof value);
 }
 
 const sockaddr* generic(const sockaddr_storage& address) {
@@ -47,31 +45,17 @@ const sockaddr* generic(const sockaddr_storage& address) {
 
 /// 0, or the error of the first step that failed.
 int listen_as(const Socket& socket, const sockaddr_storage& address, socklen_t size) {
-  if (socket.fd() < 0) return errno;
+  if (socket.get() < 0) return errno;
   set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.ss_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  if (::bind(socket.fd(), generic(address), size) != 0) return errno;
-  return ::listen(socket.fd(), 4096) == 0 ? 0 : errno;
+  if (::bind(socket.get(), generic(address), size) != 0) return errno;
+  return ::listen(socket.get(), 4096) == 0 ? 0 : errno;
 }
 
 }  // namespace
 
 Deadline after(std::chrono::milliseconds duration) {
   return Clock::now() + std::min<std::chrono::milliseconds>(duration, std::chrono::years(1));
-}
-
-Socket::Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-Socket& Socket::operator=(Socket&& other) noexcept {
-  if (this != &other) {
-    close();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void Socket::close() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
 std::vector<Address> resolve(const std::string& host, std::uint16_t port) {
@@ -95,22 +79,22 @@ std::vector<Address> resolve(const std::string& host, std::uint16_t port) {
 
 Socket connect_to(const Address& address, Deadline deadline) {
   Socket socket(::socket(address.bytes.ss_family, stream, 0));
-  if (socket.fd() < 0) throw CommunicationError("socket: " + reason(errno));
+  if (socket.get() < 0) throw CommunicationError("socket: " + reason(errno));
   make_prompt(socket);
-  if (::connect(socket.fd(), generic(address.bytes), address.size) == 0) return socket;
+  if (::connect(socket.get(), generic(address.bytes), address.size) == 0) return socket;
   if (errno != EINPROGRESS && errno != EINTR) throw CommunicationError("connect: " + reason(errno));
   if (!ready(socket, POLLOUT, deadline)) throw CommunicationError("connect: no answer");
 
   int error = 0;
   socklen_t size = sizeof error;
-  if (::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) throw CommunicationError("connect: " + reason(error));
   return socket;
 }
 
 Transfer send_all(const Socket& socket, std::string_view bytes, Deadline deadline) {
   while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0)
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -124,7 +108,7 @@ Transfer send_all(const Socket& socket, std::string_view bytes, Deadline deadlin
 
 Transfer receive_all(const Socket& socket, char* bytes, std::size_t size, Deadline deadline) {
   while (size > 0) {
-    const ssize_t received = ::recv(socket.fd(), bytes, size, 0);
+    const ssize_t received = ::recv(socket.get(), bytes, size, 0);
     if (received > 0) {
       bytes += received;
       size -= static_cast<std::size_t>(received);
@@ -135,6 +119,11 @@ Transfer receive_all(const Socket& socket, char* bytes, std::size_t size, Deadli
     }
   }
   return Transfer::done;
+}
+
+bool is_readable(const Socket& socket) {
+  pollfd polled{socket.get(), POLLIN, 0};
+  return ::poll(&polled, 1, 0) == 1;
 }
 
 Socket listen_on(std::uint16_t port) {
@@ -161,7 +150,7 @@ Socket listen_on(std::uint16_t port) {
 std::uint16_t port_of(const Socket& socket) {
   sockaddr_storage own{};
   socklen_t size = sizeof own;
-  if (::getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&own), &size) != 0)
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0)
     throw std::system_error(errno, std::generic_category(), "store: own port");
   return ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port
                                          : reinterpret_cast<const sockaddr_in&>(own).sin_port);

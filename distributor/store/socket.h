@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "distributor/descriptor.h"
+
 namespace shampoo::store {
 
 using Clock = std::chrono::steady_clock;
@@ -18,21 +20,7 @@ using Deadline = Clock::time_point;
 /// So long from now; what is longer than a year is a year.
 Deadline after(std::chrono::milliseconds duration);
 
-/// Owns a file descriptor, -1 where there is none.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept;
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket() { close(); }
-
-  int fd() const { return fd_; }
-  void close();
-
- private:
-  int fd_ = -1;
-};
+using Socket = Descriptor;
 
 struct Address {
   sockaddr_storage bytes{};
@@ -49,6 +37,9 @@ Socket connect_to(const Address& address, Deadline deadline);
 enum class Transfer : std::uint8_t { done, closed, late };
 Transfer send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
 Transfer receive_all(const Socket& socket, char* bytes, std::size_t size, Deadline deadline);
+
+/// Whether something is there to be read or accepted. Does not wait.
+bool is_readable(const Socket& socket);
 
 /// On all addresses, IPv6 and IPv4; on IPv4 only where the system has no other. `port` 0: any. The
 /// socket does not block. Throws std::system_error that names the port.

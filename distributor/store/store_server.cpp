@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <exception>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "distributor/store/connection.h"
+#include "distributor/thread_without_signals.h"
 
 namespace shampoo {
 
@@ -32,21 +33,6 @@ constexpr ClientId listener_id = 0, stop_id = 1, first_client_id = 2;
 Socket checked(int fd, const char* what) {
   if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
   return Socket(fd);
-}
-
-/// Signals are for the threads of the program, not for one that it does not know.
-std::thread without_signals(auto body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread thread(body);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
 }
 
 }  // namespace
@@ -68,6 +54,8 @@ class StoreServer::Loop {
   void run();
   void react(ClientId id, std::uint32_t events);
   void accept_all();
+  void add(Socket socket);
+  bool drop_stranger();
   void serve(ClientId id, std::uint32_t events);
   bool answer(Connection& connection, std::uint32_t events);
   void end_waits();
@@ -82,8 +70,9 @@ class StoreServer::Loop {
   std::uint16_t port_;
   store::Service service_;
   Connections connections_;
-  std::size_t buffered_ = 0;  ///< bytes of all connections
-  std::uint64_t looks_ = 0;   ///< at connections that had become large
+  std::set<ClientId> strangers_;  ///< those that have not sent a request yet
+  std::size_t buffered_ = 0;      ///< bytes of all connections
+  std::uint64_t looks_ = 0;       ///< at connections that had become large
   ClientId next_id_ = first_client_id;
   bool listening_ = true, stopping_ = false;
   std::array<char, 64 << 10> scratch_;
@@ -98,15 +87,15 @@ StoreServer::Loop::Loop(const StoreServerOptions& options)
       stop_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "store: eventfd")),
       port_(store::port_of(listener_)),
       service_(options.most_bytes / 2, options.most_bytes / 4) {
-  if (!watch(EPOLL_CTL_ADD, listener_.fd(), listener_id, EPOLLIN) ||
-      !watch(EPOLL_CTL_ADD, stop_.fd(), stop_id, EPOLLIN))
+  if (!watch(EPOLL_CTL_ADD, listener_.get(), listener_id, EPOLLIN) ||
+      !watch(EPOLL_CTL_ADD, stop_.get(), stop_id, EPOLLIN))
     throw std::system_error(errno, std::generic_category(), "store: epoll_ctl");
-  thread_ = without_signals([this] { run(); });
+  thread_ = thread_without_signals([this] { run(); });
 }
 
 StoreServer::Loop::~Loop() {
   const std::uint64_t one = 1;
-  while (::write(stop_.fd(), &one, sizeof one) < 0 && errno == EINTR) {
+  while (::write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
   thread_.join();
 }
@@ -115,12 +104,12 @@ void StoreServer::Loop::run() {
   constexpr int pause_ms = 50;  // while the process has no descriptor left for a new client
   std::array<epoll_event, 64> events;
   while (!stopping_) {
-    const int count = ::epoll_wait(epoll_.fd(), events.data(), static_cast<int>(events.size()),
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                    listening_ ? -1 : pause_ms);
     for (int i = 0; i < count; ++i) react(events[i].data.u64, events[i].events);
     if (!listening_) {
       listening_ = true;
-      watch(EPOLL_CTL_MOD, listener_.fd(), listener_id, EPOLLIN);
+      watch(EPOLL_CTL_MOD, listener_.get(), listener_id, EPOLLIN);
     }
   }
 }
@@ -138,21 +127,36 @@ void StoreServer::Loop::react(ClientId id, std::uint32_t events) {
 void StoreServer::Loop::accept_all() {
   constexpr int most_at_once = 64;
   for (int i = 0; i < most_at_once; ++i) {
-    Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.fd() < 0) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        listening_ = false;
-        watch(EPOLL_CTL_MOD, listener_.fd(), listener_id, 0);
-      }
+    Socket socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() >= 0) {
+      if (connections_.size() < static_cast<std::size_t>(options_.most_connections) ||
+          drop_stranger())
+        add(std::move(socket));
+    } else if ((errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) ||
+               !store::is_readable(listener_)) {  // full, but nobody waits
+      return;
+    } else if (!drop_stranger()) {
+      listening_ = false;
+      watch(EPOLL_CTL_MOD, listener_.get(), listener_id, 0);
       return;
     }
-    if (connections_.size() >= static_cast<std::size_t>(options_.most_connections)) continue;
-    const ClientId id = next_id_++;
-    const int fd = socket.fd();
-    store::make_prompt(socket);
-    connections_.try_emplace(id, id, std::move(socket)).first->second.events = EPOLLIN;
-    if (!watch(EPOLL_CTL_ADD, fd, id, EPOLLIN)) drop(id);
   }
+}
+
+void StoreServer::Loop::add(Socket socket) {
+  const ClientId id = next_id_++;
+  const int fd = socket.get();
+  store::make_prompt(socket);
+  connections_.try_emplace(id, id, std::move(socket)).first->second.events = EPOLLIN;
+  strangers_.insert(id);
+  if (!watch(EPOLL_CTL_ADD, fd, id, EPOLLIN)) drop(id);
+}
+
+/// The oldest; ids grow. Whoever was about to send a request tries again. False: there is none.
+bool StoreServer::Loop::drop_stranger() {
+  if (strangers_.empty()) return false;
+  drop(*strangers_.begin());
+  return true;
 }
 
 void StoreServer::Loop::serve(ClientId id, std::uint32_t events) {
@@ -166,6 +170,7 @@ void StoreServer::Loop::serve(ClientId id, std::uint32_t events) {
     fine = false;  // the client asked for more memory than there is
   }
   if (!fine) return drop(id);
+  if (found->second.served()) strangers_.erase(id);
   settle(id);
   drop_while_full();
 }
@@ -237,6 +242,7 @@ void StoreServer::Loop::drop(ClientId id) {
   if (found == connections_.end()) return;
   service_.forget(id);
   buffered_ -= found->second.accounted;
+  strangers_.erase(id);
   connections_.erase(found);
 }
 
@@ -244,7 +250,7 @@ bool StoreServer::Loop::watch(int operation, int fd, ClientId id, std::uint32_t 
   epoll_event event{};
   event.events = events;
   event.data.u64 = id;
-  return ::epoll_ctl(epoll_.fd(), operation, fd, &event) == 0;
+  return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
 }
 
 StoreServer::StoreServer(const StoreServerOptions& options) {

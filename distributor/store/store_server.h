@@ -17,7 +17,8 @@ struct StoreServerOptions {
 /// up to 2.1 and of those from 2.2 on, told apart by a connection's first bytes.
 ///
 /// One client cannot disturb another: half a request, giant lengths, random bytes cost its own
-/// connection only.
+/// connection only. Where the process can have no more connections, those go first that have not
+/// sent a request, the oldest of them before the others.
 class StoreServer {
  public:
   /// Listens on all addresses, IPv6 and IPv4. Throws std::system_error, naming the port, where it

@@ -183,7 +183,7 @@ bool TcpStore::check(std::span<const std::string> keys) {
 /// A connection on which something failed is closed: the server must not keep half a request.
 void TcpStore::fail(const std::string& reason) {
   failure_ = reason;
-  peer_.socket.close();
+  peer_.socket.reset();
   throw CommunicationError("store " + description() + ": " + reason);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const AgreementKeys test_keys{"/shampoo/join/test/"};
+const AgreementKeys test_keys("test");
 
 TEST(AgreementFaults, WrongWorldSizeOfALowRankIsRefusedOnAllRanks) {
   std::vector<Process> processes = world(4);
@@ -32,7 +32,7 @@ TEST(AgreementFaults, WrongWorldSizeOfARankBeyondTheLastIsRefusedOnAllRanks) {
   std::vector<Process> processes = world(3);
   processes.push_back({.rank = 3, .size = 4});
   // Otherwise the three agree before the fourth can object.
-  processes[1].delay = 1500ms;
+  processes[1].after = there("/objection/");
   SharedKeys keys;
 
   expect_refusal(run(keys, processes), "world size 3");
@@ -51,8 +51,8 @@ TEST(AgreementFaults, OtherVersionOrBuildIsRefusedOnAllRanks) {
 
 TEST(AgreementFaults, RankTakenTwiceIsRefusedOnAllRanks) {
   std::vector<Process> processes = world(4);
-  processes.push_back({.rank = 2, .size = 4, .delay = 300ms});
-  processes[1].delay = 1500ms;
+  processes.push_back({.rank = 2, .size = 4, .after = answered(2, 1)});
+  processes[1].after = answered(2, 2);
   SharedKeys keys;
 
   expect_refusal(run(keys, processes), "two processes are rank 2");
@@ -63,7 +63,7 @@ TEST(AgreementFaults, RankTakenTwiceAtTheSameTimeIsRefusedOnAllRanks) {
   processes.push_back({.rank = 2, .size = 3});
   processes.push_back({.rank = 2, .size = 3});
   processes[0].delay = 50ms;
-  processes[1].delay = 2s;
+  processes[1].after = answered(2, 3);
   SharedKeys keys;
 
   expect_refusal(run(keys, processes), "two processes are rank 2");
@@ -71,8 +71,11 @@ TEST(AgreementFaults, RankTakenTwiceAtTheSameTimeIsRefusedOnAllRanks) {
 
 TEST(AgreementFaults, RankZeroTakenTwiceIsRefusedOnAllRanks) {
   std::vector<Process> processes = world(3);
-  processes.push_back({.rank = 0, .size = 3, .delay = 300ms});
-  processes[1].delay = 2500ms;
+  processes.push_back({.rank = 0, .size = 3, .after = there("/call")});
+  // Each of the two has asked the other, or has refused already.
+  processes[1].after = [](const SharedKeys::Values& values) {
+    return answers_of(0, values) >= 2 || there("/told/")(values);
+  };
   SharedKeys keys;
 
   expect_refusal(run(keys, processes), "two processes are rank 0");
@@ -116,7 +119,7 @@ TEST(AgreementFaults, RankThatDiesAnywhereAndComesAgainIsTakenIn) {
     std::vector<Process> processes = world(3);
     processes[1].delay = 100ms;
     // Nobody can agree before the second rank 1 is there.
-    processes[2].delay = 150ms;
+    processes[2].after = said_hello(1, 101);
 
     expect_agreement(run(keys, processes));
   }
@@ -132,9 +135,62 @@ TEST(AgreementFaults, RankZeroThatDiesAnywhereAndComesAgainIsFollowed) {
     });
     std::vector<Process> processes = world(3);
     processes[0].delay = 120ms;
-    processes[2].delay = 150ms;
+    processes[2].after = said_hello(0, 100);
 
     expect_agreement(run(keys, processes));
+  }
+}
+
+TEST(AgreementFaults, FaultOfOneRankIsToldToAll) {
+  std::vector<Process> processes = world(4);
+  processes[2].fault = "no address of its own";
+  SharedKeys keys;
+
+  expect_refusal(run(keys, processes), "rank 2 (host here, process 102): no address of its own");
+
+  processes = world(3);
+  processes[0].fault = "cannot serve";
+  expect_refusal(run(keys, processes), "rank 0 (host here, process 100): cannot serve");
+}
+
+/// A store that closes the connection with the n-th request.
+class Closing : public MemoryStore {
+ public:
+  Closing(SharedKeys& keys, int requests) : MemoryStore(keys), left_(requests) {}
+
+  std::optional<std::string> get(std::string_view key) override {
+    if (left_-- == 0) throw CommunicationError("closed the connection");
+    return MemoryStore::get(key);
+  }
+
+ private:
+  int left_;
+};
+
+TEST(AgreementFaults, StoreThatClosesBeforeRankZeroHasAskedIsLost) {
+  for (int requests = 0; requests < 4; ++requests) {
+    SCOPED_TRACE(requests);
+    SharedKeys keys;
+    Closing store(keys, requests);
+    EXPECT_THROW(agree(store, {.rank = 1, .size = 2}, {.job = "test"}), StoreLost);
+  }
+}
+
+TEST(AgreementFaults, StoreThatClosesLaterIsAnError) {
+  SharedKeys keys;
+  const std::jthread rank_0([&] {
+    MemoryStore store(keys);
+    EXPECT_THROW(agree(store, {.rank = 0, .size = 3}, {.job = "test", .deadline = 1s}),
+                 CommunicationError);
+  });
+  keys.wait_until(there("/call"));
+  // Ten requests: more than it takes to be asked, fewer than the refusal needs.
+  Closing store(keys, 10);
+  try {
+    agree(store, {.rank = 1, .size = 3}, {.job = "test"});
+    FAIL() << "agreed with two of three";
+  } catch (const CommunicationError& error) {
+    EXPECT_EQ(dynamic_cast<const StoreLost*>(&error), nullptr) << error.what();
   }
 }
 

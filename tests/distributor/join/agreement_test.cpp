@@ -66,7 +66,7 @@ TEST(Agreement, LateRankZeroIsWaitedFor) {
 
 TEST(Agreement, MissingRanksAreNamedEverywhere) {
   std::vector<Process> processes = world(5);
-  for (Process& process : processes) process.deadline = 400ms;
+  for (Process& process : processes) process.deadline = 1500ms;
   processes.erase(processes.begin() + 3);
   processes.erase(processes.begin() + 1);
   SharedKeys keys;
@@ -78,9 +78,27 @@ TEST(Agreement, MissingRanksAreNamedEverywhere) {
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.missing, (std::vector<int>{1, 3}));
 }
 
+TEST(Agreement, StoreAndDeadlineAreNamedAsTheyAreKnown) {
+  SharedKeys keys;
+  MemoryStore store(keys);
+  try {
+    // Most of the deadline passed before there was a store.
+    agree(store, {.rank = 0, .size = 2},
+          {.job = "test",
+           .deadline = 20s,
+           .begin = std::chrono::steady_clock::now() - 19'900ms,
+           .place = "node7:29500"});
+    FAIL() << "agreed alone";
+  } catch (const CommunicationError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("did not come within 20 s to the store node7:29500"), std::string::npos)
+        << text;
+  }
+}
+
 TEST(Agreement, MissingRankZeroIsNamed) {
   std::vector<Process> processes = world(3);
-  for (Process& process : processes) process.deadline = 300ms;
+  for (Process& process : processes) process.deadline = 1500ms;
   processes.erase(processes.begin());
   SharedKeys keys;
 
@@ -97,7 +115,7 @@ TEST(Agreement, KeysOfEarlierAttemptsCountForNothing) {
   // Everything of the attempt before is there; rank 2 is not.
   std::vector<Process> processes = world(4);
   processes.erase(processes.begin() + 2);
-  for (Process& process : processes) process.deadline = 500ms;
+  for (Process& process : processes) process.deadline = 1500ms;
 
   expect_refusal(run(keys, processes), "rank 2 did not come");
   expect_agreement(run(keys, world(4)));

@@ -5,7 +5,11 @@
 #include <deque>
 
 #include "distributor/gloo.h"
+#include "distributor/join/agreement.h"
+#include "distributor/join/agreement_keys.h"
+#include "distributor/library_version.h"
 #include "distributor/store/store_server.h"
+#include "distributor/store/tcp_store.h"
 #include "processes.h"
 
 namespace shampoo {
@@ -124,7 +128,10 @@ TEST_F(JoinProcesses, MissingRankIsNamedByTheOthers) {
     processes.emplace_back(worker({"connect_deadline=2000"}), torchrun(rank, 3, port, false));
   }
 
-  for (Process& process : processes) expect_error(process, "rank 1 did not come within");
+  for (Process& process : processes) {
+    expect_error(process, "rank 1 did not come within 2 s to the store 127.0.0.1:" +
+                              std::to_string(port) + "\n");
+  }
 }
 
 TEST_F(JoinProcesses, OtherBuildIsRefusedByAll) {
@@ -162,6 +169,64 @@ TEST_F(JoinProcesses, RankThatDiesIsAnErrorOfTheOthers) {
     expect_error(processes[0], "error: ");
     expect_error(processes[2], "error: ");
   }
+}
+
+TEST_F(JoinProcesses, RankZeroThatDiesWithItsStoreIsNamed) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  for (int rank = 0; rank < 3; ++rank) {
+    processes.emplace_back(
+        worker({"steps=4", "deadline=20000", "fault_rank=0", "fault_step=2", "fault=die"}),
+        torchrun(rank, 3, port, false));
+  }
+
+  for (const int rank : {1, 2}) expect_error(processes[rank], "rank 0 of the job, may be gone");
+}
+
+TEST_F(JoinProcesses, AddressOfAnotherHostIsToldToAll) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  for (int rank = 0; rank < 3; ++rank) {
+    // 192.0.2.0/24 is for documentation.
+    processes.emplace_back(worker({rank == 1 ? "own_address=192.0.2.1" : "own_address=127.0.0.1"}),
+                           torchrun(rank, 3, port, false));
+  }
+
+  const std::string reason = "must be an address or name of this host, got \"192.0.2.1\"";
+  for (Process& process : processes) expect_error(process, reason);
+  for (const int rank : {0, 2}) expect_error(processes[rank], "rank 1 (host ");
+}
+
+/// A store connection of the test itself.
+std::unique_ptr<Store> client_of(const StoreServer& server) {
+  return connect_store("127.0.0.1", server.port(), std::chrono::seconds(20));
+}
+
+TEST_F(JoinProcesses, ConnectingEndsWithTheDeadlineOfMeeting) {
+  const StoreServer server;
+  Process rank_0(worker({"connect_deadline=4000", "deadline=600000"}),
+                 torchrun(0, 2, server.port(), true));
+
+  // Agrees, and never connects.
+  const auto store = client_of(server);
+  joining::agree(*store, {.rank = 1, .size = 2, .library = std::string(library_version())}, {});
+
+  expect_error(rank_0, "rank 1 did not come within");
+}
+
+TEST_F(JoinProcesses, StoreOfADyingRankZeroIsNotTheLastWord) {
+  auto dying = std::make_unique<StoreServer>();
+  const int port = dying->port();
+  std::deque<Process> processes;
+  processes.emplace_back(worker(), torchrun(1, 2, port, false));
+  const std::vector<std::string> hello = {joining::AgreementKeys("").hello(1)};
+  ASSERT_TRUE(client_of(*dying)->wait(hello, std::chrono::seconds(20)));
+
+  dying.reset();
+  processes.emplace_back(worker(), torchrun(0, 2, port, false));
+
+  expect_line(processes[0], 1, 2, "torchrun");
+  expect_line(processes[1], 0, 2, "torchrun");
 }
 
 TEST_F(JoinProcesses, MissingLauncherIsWaitedForAndNamed) {

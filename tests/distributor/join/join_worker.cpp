@@ -41,6 +41,7 @@ class Orders {
       {"launcher", "automatic"},   // torchrun, mpi, slurm, one_rank
       {"transport", "automatic"},  // mpi, gloo
       {"build", ""},
+      {"own_address", ""},
       {"deadline", "60000"},          // ms, of a collective
       {"connect_deadline", "60000"},  // ms
       {"steps", "1"},                 // sums
@@ -76,6 +77,7 @@ JoinOptions options_of(const Orders& orders) {
   options.launcher = choice(launchers, orders.text("launcher"));
   options.transport = choice(transports, orders.text("transport"));
   options.build = orders.text("build");
+  options.own_address = orders.text("own_address");
   options.deadline = std::chrono::milliseconds(orders.number("deadline"));
   options.connect_deadline = std::chrono::milliseconds(orders.number("connect_deadline"));
   return options;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,10 +16,17 @@ namespace shampoo {
 
 /// The keys that any number of MemoryStores see.
 struct SharedKeys {
+  using Values = std::map<std::string, std::string, std::less<>>;
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, std::string, std::less<>> values;
+  Values values;
   std::atomic<std::int64_t> requests = 0;
+
+  /// Waits until come(values), which is asked after every change; gives up after 20 s.
+  void wait_until(const std::function<bool(const Values&)>& come) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(20), [&] { return come(values); });
+  }
 };
 
 /// A store inside this process; one for each thread.

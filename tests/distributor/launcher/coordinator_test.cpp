@@ -14,7 +14,7 @@ using Kind = Order::Kind;
 constexpr Coordinator::Time start{};
 
 JobLimits limits(int least, int most, int restarts) {
-  return {least, most, restarts, seconds(600), seconds(30)};
+  return {least, most, restarts, false, seconds(600), seconds(30)};
 }
 
 NodeView node(int id) { return {id, {"host", 100 + id, 2, "default", -1, {}}, {}, false}; }
@@ -68,6 +68,38 @@ TEST(Coordinator, WaitsForAllBeforeItRestartsAndIgnoresReportsOfOldAttempts) {
   EXPECT_FALSE(coordinator.decide(nodes, start).has_value());
   nodes[0].report.attempt = 1;
   EXPECT_EQ(coordinator.decide(nodes, start)->code, 7);
+}
+
+TEST(Coordinator, WaitsForTheReplacementOfALostNodeWhereThereMayBeOne) {
+  JobLimits elastic = limits(2, 2, 1);
+  elastic.replaceable = true;
+  Coordinator fixed(limits(2, 2, 1), start), patient(elastic, start), lonely(elastic, start);
+  std::vector<NodeView> nodes{node(1), node(2)};
+  for (Coordinator* one : {&fixed, &patient, &lonely})
+    ASSERT_TRUE(one->decide(nodes, start).has_value());
+  nodes[1].lost = true;
+
+  const auto end = fixed.decide(nodes, start);
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->kind, Kind::end);
+  EXPECT_NE(end->text.find("static"), std::string::npos) << end->text;
+
+  for (Coordinator* one : {&patient, &lonely}) {
+    const auto wait = one->decide(nodes, start);
+    ASSERT_TRUE(wait.has_value());
+    EXPECT_EQ(wait->kind, Kind::wait);
+    come_back(nodes[0], wait->number);
+    EXPECT_FALSE(one->decide(nodes, start + seconds(599)).has_value());
+    nodes[0].report = {};
+  }
+  come_back(nodes[0], 2);
+  EXPECT_EQ(lonely.decide(nodes, start + seconds(600))->kind, Kind::end);
+  nodes.push_back(node(3));
+  const auto run = patient.decide(nodes, start + seconds(600));
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->kind, Kind::run);
+  EXPECT_EQ(run->restarts, 1);
+  EXPECT_EQ(run->members.back().id, 3);
 }
 
 TEST(Coordinator, EndsWellOnceAllSucceededThoughOneIsLostAfterwards) {

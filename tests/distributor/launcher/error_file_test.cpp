@@ -76,6 +76,7 @@ TEST_F(ErrorFiles, TakeWrongTypesForWhatTheyCanBe) {
   EXPECT_FALSE(error.time);
   EXPECT_FALSE(read(R"({"message":"m","timestamp":-1})").time);
   EXPECT_FALSE(read(R"({"message":"m","timestamp":1e300})").time);
+  EXPECT_FALSE(read(R"({"message":"m","timestamp":50000000000})").time) << "more than 2^63 ns";
 }
 
 TEST_F(ErrorFiles, SurviveDeepNesting) {

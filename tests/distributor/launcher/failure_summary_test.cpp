@@ -36,6 +36,14 @@ TEST(FailureSummary, TakesTheEarliestForTheRootCause) {
   EXPECT_EQ(root_cause(failures).local_rank, 0);
 }
 
+TEST(FailureSummary, KnowsThatTimesInErrorFilesLackThePartOfASecond) {
+  std::vector<WorkerFailure> failures{failure(0, 50, 3), failure(1, 50, -SIGSEGV)};
+  failures[0].time += std::chrono::milliseconds(900);
+  failures[1].time += std::chrono::milliseconds(400);
+  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = at(50), .content = "{}"};
+  EXPECT_EQ(root_cause(failures).local_rank, 1);
+}
+
 TEST(FailureSummary, HasTorchrunsFields) {
   std::vector<WorkerFailure> failures{failure(0, 50, -SIGTERM), failure(1, 40, 17)};
   failures[1].error_file = "/logs/error.json";

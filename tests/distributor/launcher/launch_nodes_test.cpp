@@ -3,50 +3,12 @@
 
 #include <csignal>
 #include <string>
-#include <vector>
 
 #include "launched_job.h"
+#include "node_flags.h"
 
 namespace shampoo::launcher::test {
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words first, const Words& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
-Words fixed_node(const std::string& rank, const std::string& port) {
-  return {"--nnodes",      "2",          "--node-rank",        rank, "--master-addr",  "127.0.0.1",
-          "--master-port", port,         "--nproc-per-node",   "2",  "--max-restarts", "1",
-          "--rdzv-conf",   "timeout=20", "--shutdown-timeout", "2"};
-}
-
-Words node(const std::string& nodes, const std::string& port, const std::string& restarts) {
-  return {"--nnodes",
-          nodes,
-          "--rdzv-backend",
-          "c10d",
-          "--rdzv-endpoint",
-          "localhost:" + port,
-          "--rdzv-id",
-          "job",
-          "--rdzv-conf",
-          "join_timeout=20,last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=2",
-          "--shutdown-timeout",
-          "2",
-          "--max-restarts",
-          restarts};
-}
-
-/// Decides who serves the store; the times as in node().
-Words host(const std::string& is_host) {
-  return {
-      "--rdzv-conf",
-      "is_host=" + is_host +
-          ",join_timeout=20,last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=2"};
-}
 
 TEST(LaunchNodes, FixedNodesRestartTogetherWithTheSameAttempt) {
   const std::string port = free_port();
@@ -104,74 +66,44 @@ TEST(LaunchNodes, ALateNodeJoinsWithoutUsingUpARestart) {
   EXPECT_EQ(second.count("group 1/2 attempt 1 restarts 0"), 1) << second.output();
 }
 
-TEST(LaunchNodes, GoesOnWithoutANodeThatIsKilledOrSilentWhereItMay) {
-  for (const int signal : {SIGKILL, SIGSTOP}) {
-    const std::string port = free_port();
-    LaunchedJob other(node("1:2", port, "1") + host("1"), {"print", "attempt=0", "forever"});
-    LaunchedJob killed(node("1:2", port, "1") + host("0"), {"print", "forever"});
-    ASSERT_TRUE(other.prints("rank 0/2") && killed.prints("rank 1/2"));
-
-    for (const pid_t half : children_of(killed.pid())) kill(half, signal);
-    killed.send(signal);
-
-    EXPECT_EQ(other.wait(), 0) << other.output();
-    EXPECT_EQ(other.count("rank 0/1 local 0/1 group 0/1 attempt 1 restarts 1"), 1)
-        << other.output();
-    if (signal == SIGSTOP) {
-      for (const pid_t half : children_of(killed.pid())) kill(half, SIGCONT);
-      killed.send(SIGCONT);
-      EXPECT_EQ(killed.wait(), 1) << killed.output();
-    }
-    EXPECT_TRUE(killed.leaves_nothing());
-  }
-}
-
-TEST(LaunchNodes, FailsWithTheNameOfANodeThatIsNeededButGone) {
-  const std::string port = free_port();
-  LaunchedJob first(fixed_node("0", port), {"print", "forever"});
-  LaunchedJob second(fixed_node("1", port), {"print", "forever"});
-  ASSERT_TRUE(first.prints("rank 0") && second.prints("rank 2"));
-
-  second.send(SIGKILL);
-
-  EXPECT_EQ(first.wait(), 1);
-  EXPECT_GE(first.count("the job ends: node 1 on "), 1) << first.output();
-  EXPECT_TRUE(first.leaves_nothing() && second.leaves_nothing());
-}
-
-TEST(LaunchNodes, EndsWithAnErrorWhenTheHostOfTheJobDies) {
-  const std::string port = free_port();
-  LaunchedJob first(fixed_node("0", port), {"print", "forever"});
-  LaunchedJob second(fixed_node("1", port), {"daemon", "print", "forever"});
-  ASSERT_TRUE(first.prints("rank 0") && second.prints("rank 2"));
-
-  for (const pid_t half : children_of(first.pid())) kill(half, SIGKILL);
-
-  EXPECT_EQ(second.wait(), 1);
-  EXPECT_EQ(second.count("127.0.0.1:" + port + " is gone"), 1) << second.output();
-  EXPECT_TRUE(first.leaves_nothing() && second.leaves_nothing());
-}
-
 TEST(LaunchNodes, TheWaitForOtherNodesAtTheEndCanBeInterrupted) {
   const std::string port = free_port();
-  LaunchedJob first(fixed_node("0", port), {"print"});
-  LaunchedJob second(fixed_node("1", port), {"print", "forever"});
-  ASSERT_TRUE(first.prints("rank 0") && second.prints("rank 2"));
+  const Words patient{"--max-restarts", "0", "--shutdown-timeout", "600"};
+  LaunchedJob first(fixed_node("0", port) + patient, {"print", "rank=0", "exit=3"});
+  LaunchedJob second(fixed_node("1", port) + patient, {"ignore=15", "print", "forever"});
+  ASSERT_TRUE(first.prints("Root Cause")) << first.output();
 
   first.send(SIGTERM);
 
   EXPECT_EQ(first.wait(), 1) << first.output();
-  EXPECT_EQ(second.wait(), 1) << second.output();
 }
 
 TEST(LaunchNodes, TheWaitForOtherNodesAtTheStartHasALimitAndCanBeInterrupted) {
+  const Listener listener;
   LaunchedJob limited(fixed_node("0", free_port()) + Words{"--rdzv-conf", "timeout=1"}, {});
-  LaunchedJob interrupted(fixed_node("1", free_port()), {});
-  interrupted.send(SIGINT);
+  const Words waiting = fixed_node("1", listener.port()) + Words{"--rdzv-conf", "timeout=600"};
+  LaunchedJob interrupted(waiting, {}), orphaned(waiting, {});
+  ASSERT_TRUE(listener.is_found() &&
+              comes_true([&] { return !children_of(orphaned.pid()).empty(); }));
 
+  interrupted.send(SIGINT);
+  orphaned.send(SIGKILL);
+
+  EXPECT_EQ(interrupted.wait(), 1) << interrupted.output();
+  EXPECT_TRUE(orphaned.leaves_nothing());
   EXPECT_EQ(limited.wait(), 1);
   EXPECT_EQ(limited.count("only 1 of 2 nodes joined"), 1) << limited.output();
-  EXPECT_NE(interrupted.wait(), -1);
+}
+
+TEST(LaunchNodes, ServesThePortOfTheJobOnceItBecomesFree) {
+  Listener listener;
+  LaunchedJob job(node("1:2", listener.port(), "0"), {"print"});
+  ASSERT_TRUE(listener.is_found());
+
+  listener.close();
+
+  EXPECT_EQ(job.wait(), 0) << job.output();
+  EXPECT_EQ(job.count("rank 0/1"), 1) << job.output();
 }
 
 }  // namespace

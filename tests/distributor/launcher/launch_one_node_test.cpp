@@ -81,6 +81,14 @@ TEST(LaunchOneNode, LeavesNoDescendantsOfFailedAndOfSuccessfulWorkers) {
   }
 }
 
+TEST(LaunchOneNode, GivesWorkersTheLimitOfDescriptorsThatItGot) {
+  const std::string launch = std::string(SHAMPOORUN) + " --no-python --log-dir /dev/null ";
+  LaunchedJob job({"/bin/sh", "-c", "ulimit -Sn 200; exec " + launch + "sh -c 'ulimit -Sn'"});
+
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(job.output(), "200\n");
+}
+
 TEST(LaunchOneNode, SaysWhichProgramIsMissing) {
   LaunchedJob job({"--max-restarts", "3"}, {}, "/no/such/program");
 

@@ -99,6 +99,13 @@ TEST(LaunchOptions, OfStandaloneKeepAGivenRunId) {
   EXPECT_EQ(options.warnings.size(), 2U);
 }
 
+TEST(LaunchOptions, WarnOfServicesThatThisLauncherLacks) {
+  EXPECT_TRUE(launch_options_of({"p"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "0"}}).warnings.empty());
+  const auto options = launch_options_of(
+      {"p"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}, {"TORCHELASTIC_HEALTH_CHECK_PORT", "9000"}});
+  EXPECT_EQ(options.warnings.size(), 2U);
+}
+
 TEST(LaunchOptions, ReadTheMapOfRendezvousSettings) {
   const auto options = launch_options_of(
       {"--rdzv-conf", "join_timeout=7, last_call_timeout=0.5,is_host=0,keep_alive_max_attempt=9",

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,9 @@
 namespace shampoo::launcher::test {
 namespace {
 
-const std::vector<std::string> two_workers{"--nproc-per-node", "2", "--shutdown-timeout", "1"};
+using Words = std::vector<std::string>;
+
+const Words two_workers{"--nproc-per-node", "2", "--shutdown-timeout", "1"};
 
 TEST(LaunchSignals, StopsAllAndExitsWithOneForEachHandledSignal) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
@@ -25,7 +28,7 @@ TEST(LaunchSignals, StopsAllAndExitsWithOneForEachHandledSignal) {
 }
 
 TEST(LaunchSignals, ForwardsTheSignalAsItIs) {
-  LaunchedJob job({"--shutdown-timeout", "1", "--signals-to-handle", "SIGUSR1"},
+  LaunchedJob job({"--shutdown-timeout", "60", "--signals-to-handle", "SIGUSR1"},
                   {"note=10", "print", "sleep=20000"});
   ASSERT_TRUE(job.prints("rank 0"));
 
@@ -45,6 +48,52 @@ TEST(LaunchSignals, ASecondSignalDoesNotWaitForTheShutdownTimeout) {
 
   EXPECT_EQ(job.wait(), 1);
   EXPECT_TRUE(job.processes().empty());
+}
+
+TEST(LaunchSignals, ASignalToAllItsProcessesIsOneSignal) {
+  LaunchedJob job({"--shutdown-timeout", "60"},
+                  {"note=15", "print", "sleep=60000", "sleep=300", "print"});
+  ASSERT_TRUE(job.prints("rank 0"));
+
+  for (const pid_t half : children_of(job.pid())) kill(half, SIGTERM);
+  job.send(SIGTERM);
+
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_EQ(job.count("rank 0"), 2) << "the worker got time to end\n" << job.output();
+}
+
+TEST(LaunchSignals, EndsAWorkerWhoseFirstThreadHasEnded) {
+  LaunchedJob job({"--shutdown-timeout", "60"}, {"print", "leaderless"});
+  ASSERT_TRUE(job.prints("rank 0"));
+
+  job.send(SIGTERM);
+
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_TRUE(job.processes().empty());
+}
+
+TEST(LaunchSignals, EndsItsWorkersWithoutProc) {
+  const std::string hide = "mount -t tmpfs none /proc";
+  if (std::system(("unshare -m sh -c '" + hide + "' 2> /dev/null").c_str()) != 0)
+    GTEST_SKIP() << "/proc cannot be hidden here";
+  const std::string launch =
+      std::string("exec ") + SHAMPOORUN + " --no-python --log-dir /dev/null --shutdown-timeout 1 ";
+  LaunchedJob job(Words{"/bin/sh", "-c",
+                        "exec unshare -m sh -c '" + hide + " && " + launch + LAUNCHED_WORKER +
+                            " ignore=15 print forever'"});
+  ASSERT_TRUE(job.prints("rank 0"));
+
+  job.send(SIGTERM);
+
+  EXPECT_EQ(job.wait(), 1);
+}
+
+TEST(LaunchSignals, SparesTheChildrenThatItsProcessHadBefore) {
+  const std::string launch = std::string(SHAMPOORUN) + " --no-python --log-dir /dev/null ";
+  LaunchedJob job(Words{"/bin/sh", "-c", "sleep 600 & exec " + launch + "true"});
+
+  EXPECT_EQ(job.wait(), 0) << job.output();
+  EXPECT_EQ(job.processes().size(), 1U);
 }
 
 TEST(LaunchSignals, LeavesNothingWhenItIsKilled) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,7 +51,28 @@ class LaunchedJob {
 
 std::vector<pid_t> children_of(pid_t parent);
 
+/// Polls, for a long time; whether the condition came true.
+bool comes_true(const std::function<bool()>& condition);
+
 /// One that was free a moment ago.
 std::string free_port();
+
+/// Takes a port of this machine and serves nothing there.
+class Listener {
+ public:
+  Listener();
+  ~Listener() { close(); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  std::string port() const;
+  /// Waits a long time until somebody has connected; whether that came.
+  bool is_found() const;
+  /// Frees the port.
+  void close();
+
+ private:
+  int socket_ = -1;
+};
 
 }  // namespace shampoo::launcher::test

@@ -6,10 +6,12 @@
 //   store                adds to a counter in the job's store, prints the sum
 //   ignore=S, note=S     ignores signal S; prints its number when it comes
 //   daemon               a child, and a grandchild in another session; both ignore SIGTERM
+//   leaderless            goes on without its first thread
 //   error=TEXT           writes the error file
 //   report=CONTENT       writes the error file, word for word
 //   raise=S, exit=N, sleep=MS, forever
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
@@ -20,6 +22,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "distributor/store/tcp_store.h"
 
@@ -73,6 +76,11 @@ void make_daemon() {
   sleep_for_ever();
 }
 
+[[noreturn]] void lose_first_thread() {
+  std::thread(sleep_for_ever).detach();
+  pthread_exit(nullptr);
+}
+
 void note(int signal) {
   const std::array<char, 3> text{'S', static_cast<char>('A' + signal), '\n'};
   if (write(STDOUT_FILENO, text.data(), text.size()) < 0) _exit(99);
@@ -85,6 +93,7 @@ void act(std::string_view word, const std::string& value) {
   if (word == "ignore") std::signal(std::stoi(value), SIG_IGN);
   if (word == "note") std::signal(std::stoi(value), note);
   if (word == "daemon") make_daemon();
+  if (word == "leaderless") lose_first_thread();
   if (word == "error")
     std::ofstream(variable("TORCHELASTIC_ERROR_FILE"))
         << R"({"message": ")" << value << R"(", "timestamp": 1})";

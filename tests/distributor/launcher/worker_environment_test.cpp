@@ -77,16 +77,12 @@ TEST(WorkerEnvironment, ReplacesWhatALauncherAboveSet) {
                               {"TORCHELASTIC_ERROR_FILE", "/above"},
                               {"TORCHELASTIC_TIMER_FILE", "/above"},
                               {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
-  WorkerStart start = third_of_four();
+  auto environment = worker_environment(two_workers(), third_of_four(), inherited);
 
-  auto environment = worker_environment(two_workers(), start, inherited);
   EXPECT_EQ(environment["RANK"], "2");
   EXPECT_EQ(environment["TORCHELASTIC_ERROR_FILE"], "/logs/error.json");
   EXPECT_EQ(environment["TORCHELASTIC_USE_AGENT_STORE"], "True");
   EXPECT_FALSE(environment.contains("TORCHELASTIC_TIMER_FILE"));
-
-  start.timer_file = "/timer";
-  EXPECT_EQ(worker_environment(two_workers(), start, {})["TORCHELASTIC_TIMER_FILE"], "/timer");
 }
 
 TEST(WorkerEnvironment, LeavesTheThreadsOfASingleWorkerAlone) {

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
@@ -203,6 +205,30 @@ TEST_F(Logs, FinishWhileTheConsoleTakesNothing) {
   logs.finish(milliseconds(50));
 
   EXPECT_EQ(logged(0, "stdout.log").size(), 100'000U);
+  EXPECT_GT(logs.dropped_bytes(), 0U);
+}
+
+TEST_F(Logs, WaitForASlowConsoleUntilSomebodyIsInAHurry) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Descriptor reader(ends[0]), writer(ends[1]);
+  options_.tee.all.out = true;
+  WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
+  write_all(logs.open(worker(0)).out, std::string(100'000, 'x') + "\n");
+  logs.close(milliseconds(0));
+  EXPECT_FALSE(logs.done()) << "it cannot be";
+
+  std::size_t shown = 0;
+  for (std::array<char, 1000> some; !logs.done();) {
+    pollfd polled[2] = {{reader.get(), POLLIN, 0}, {logs.ended(), POLLIN, 0}};
+    ASSERT_GT(::poll(polled, 2, 30'000), 0);
+    if (polled[0].revents != 0) shown += ::read(reader.get(), some.data(), some.size());
+  }
+  int left = 0;
+  ::ioctl(reader.get(), FIONREAD, &left);
+
+  EXPECT_GT(shown + left, 100'000U);
+  EXPECT_EQ(logs.dropped_bytes(), 0U);
 }
 
 TEST_F(Logs, GoOnWhenTheConsoleIsGone) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -7,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "distributor/descriptor.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/tcp_store.h"
 #include "tests/distributor/store/raw_client.h"
@@ -125,18 +127,53 @@ class FewFiles {
   rlimit before_{};
 };
 
-TEST(HostileClients, UseUpAllDescriptorsForAWhile) {
-  const StoreServer server;
-  std::vector<std::unique_ptr<RawClient>> clients;
-  {
-    const FewFiles few(100);
-    EXPECT_THROW(while (true) clients.push_back(std::make_unique<RawClient>(server.port())),
-                 std::runtime_error);
-    clients.resize(clients.size() / 2);
+/// After a few requests the server has looked at all that came before the first.
+void expect_answers(RawClient& client, const std::string& keys) {
+  for (int i = 0; i < 4; ++i) {
+    client.send(bytes("06"));
+    EXPECT_EQ(client.receive(8), bytes(keys));
   }
+}
+
+TEST(HostileClients, UseUpAllDescriptorsAndStaySilent) {
+  const StoreServer server;
+  RawClient old_friend(server.port());
+  expect_answers(old_friend, "L(0)");
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 10; ++i) clients.push_back(std::make_unique<RawClient>(server.port()));
+  expect_answers(old_friend, "L(0)");
+  const FewFiles few(100);
+  std::vector<Descriptor> others;
+  do others.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  while (others.back());
+
+  others.resize(others.size() - 2);  // room for the test's end of a connection, not the server's
   expect_service(server);
-  for (const auto& client : clients) client->send(bytes("06"));
-  for (const auto& client : clients) EXPECT_EQ(client->receive(8), bytes("L(1)"));
+  expect_answers(old_friend, "L(1)");
+}
+
+TEST(HostileClients, UseUpAllConnectionsAndStaySilent) {
+  const StoreServer server({.most_connections = 3});
+  RawClient old_friend(server.port());
+  old_friend.send(bytes("06"));
+  ASSERT_EQ(old_friend.receive(8), bytes("L(0)"));
+  RawClient oldest(server.port()), other(server.port());
+
+  expect_service(server);
+
+  EXPECT_TRUE(oldest.is_closed());
+  old_friend.send(bytes("06"));
+  EXPECT_EQ(old_friend.receive(8), bytes("L(1)"));
+}
+
+TEST(HostileClients, CannotBeToldFromOthersOnceTheyHaveSentARequest) {
+  const StoreServer server({.most_connections = 2});
+  RawClient first(server.port()), second(server.port());
+  for (RawClient* client : {&first, &second}) {
+    client->send(bytes("06"));
+    ASSERT_EQ(client->receive(8), bytes("L(0)"));
+  }
+  EXPECT_TRUE(RawClient(server.port()).is_closed());
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ Python::Python(const std::string& interpreter, std::vector<std::string> argument
   pointers.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, its_input.fd(), STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, its_output.fd(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, its_input.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, its_output.get(), STDOUT_FILENO);
   const int error =
       ::posix_spawn(&pid_, interpreter.c_str(), &actions, nullptr, pointers.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
@@ -54,15 +54,15 @@ std::string Python::read_line() {
   std::string line;
   char byte = 0;
   while (true) {
-    pollfd polled{output_.fd(), POLLIN, 0};
-    if (::poll(&polled, 1, 60'000) <= 0 || ::read(output_.fd(), &byte, 1) <= 0) return line;
+    pollfd polled{output_.get(), POLLIN, 0};
+    if (::poll(&polled, 1, 60'000) <= 0 || ::read(output_.get(), &byte, 1) <= 0) return line;
     if (byte == '\n') return line;
     line.push_back(byte);
   }
 }
 
 int Python::finish() {
-  input_.close();
+  input_.reset();
   const store::Deadline end = store::after(60s);
   while (pid_ > 0 && store::Clock::now() < end) {
     int status = 0;

@@ -45,11 +45,11 @@ std::string RawClient::receive(std::size_t size) {
   std::string received(size, '\0');
   std::size_t done = 0;
   while (done < size) {
-    pollfd polled{socket_.fd(), POLLIN, 0};
+    pollfd polled{socket_.get(), POLLIN, 0};
     if (::poll(&polled, 1, 20'000) <= 0)
       throw std::runtime_error("the server says nothing more after " + std::to_string(done) +
                                " bytes");
-    const ssize_t some = ::recv(socket_.fd(), received.data() + done, size - done, 0);
+    const ssize_t some = ::recv(socket_.get(), received.data() + done, size - done, 0);
     if (some <= 0) break;
     done += static_cast<std::size_t>(some);
   }

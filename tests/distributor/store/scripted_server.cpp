@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 bool has_input(const store::Socket& socket) {
-  pollfd polled{socket.fd(), POLLIN, 0};
+  pollfd polled{socket.get(), POLLIN, 0};
   return ::poll(&polled, 1, 10) > 0;
 }
 
@@ -34,8 +34,9 @@ void ScriptedServer::run() {
   std::vector<std::thread> threads;
   while (!stopping_) {
     if (!has_input(listener_)) continue;
-    store::Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.fd() < 0) continue;
+    store::Socket socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0) continue;
     const Script& script = scripts_[std::min(threads.size(), scripts_.size() - 1)];
     ++connections_;
     threads.emplace_back(

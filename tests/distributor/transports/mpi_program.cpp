@@ -15,6 +15,7 @@
 #include "distributor/mpi_communicator.h"
 #include "distributor/mpi_interop.h"
 #include "tests/distributor/transports/conformance.h"
+#include "tests/distributor/transports/mpi_scenarios.h"
 #include "tests/support/mpi_counter.h"
 
 namespace shampoo::test {
@@ -110,7 +111,7 @@ void latency() {
 /// Gathers until rank 1 does what is wrong with it; the others tell how they heard of it.
 void suffer(const std::function<void(Communicator&)>& fault) {
   const auto ranks = mpi_communicator();
-  ranks->set_deadline(std::chrono::seconds(2));
+  ranks->set_deadline(std::chrono::seconds(8));  // and 2 s for the others' word
   std::vector<char> data(static_cast<std::size_t>(ranks->size()));
   const Counts counts(data.size(), 1);
   try {
@@ -142,6 +143,9 @@ const std::map<std::string, std::function<void()>> scenarios{
     {"large_counts", large_counts},
     {"one_call_each", one_call_each},
     {"interoperation", interoperation},
+    {"joins_initialised", joins_initialised},
+    {"late_wait", late_wait},
+    {"failed_start", failed_start},
     {"latency", latency},
     {"killed", [] { suffer([](Communicator&) { raise(SIGKILL); }); }},
     {"stopped", [] { suffer([](Communicator&) { raise(SIGSTOP); }); }},

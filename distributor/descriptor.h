@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace shampoo::launcher {
+namespace shampoo {
 
 /// Owns a file descriptor.
 class Descriptor {
@@ -29,4 +29,4 @@ class Descriptor {
   int number_ = -1;
 };
 
-}  // namespace shampoo::launcher
+}  // namespace shampoo

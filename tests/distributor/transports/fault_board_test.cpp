@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/fault_board.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "distributor/grace.h"
+#include "tests/support/memory_store.h"
+
+namespace shampoo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(TheGraceOfADeadline, IsAQuarterFromOneToTenSeconds) {
+  EXPECT_EQ(grace_of(20s), 5s);
+  EXPECT_EQ(grace_of(10min), 10s);
+  EXPECT_EQ(grace_of(2s), 1s);
+  EXPECT_EQ(grace_of(300ms), 300ms);
+}
+
+FaultBoard board(const std::shared_ptr<LockedStore>& store, int rank, const char* server = "") {
+  return {store, "test", server, rank, 2};
+}
+
+TEST(AFaultBoard, WaitsForARankThatIsLateToSayItsWord) {
+  const auto store = std::make_shared<LockedStore>(std::make_shared<MemoryStore>(), 20s);
+  const std::jthread late([&] {
+    std::this_thread::sleep_for(1500ms);  // a busy host
+    board(store, 1).judge("late", 20s);
+  });
+
+  const CommunicationError error = board(store, 0).judge("early", 20s);
+
+  EXPECT_TRUE(error.missing_ranks().empty()) << error.what();
+  EXPECT_STREQ(error.what(), "early; all ranks answer");
+}
+
+TEST(AFaultBoard, NamesTheRankThatSaysNothing) {
+  const auto store = std::make_shared<LockedStore>(std::make_shared<MemoryStore>(), 1s);
+
+  const CommunicationError error = board(store, 0).judge("silence", 200ms);
+
+  EXPECT_EQ(error.missing_ranks(), std::vector<int>{1});
+}
+
+/// Remembers the deadline of requests, and answers none.
+class DeadStore final : public Store {
+ public:
+  void set(std::string_view, std::string_view) override { fail(); }
+  std::optional<std::string> get(std::string_view) override { fail(); }
+  std::int64_t add(std::string_view, std::int64_t) override { fail(); }
+  bool remove(std::string_view) override { fail(); }
+  bool wait(std::span<const std::string>, std::chrono::milliseconds) override { fail(); }
+  void set_deadline(std::chrono::milliseconds deadline) override { now = deadline; }
+  std::string description() const override { return "dead"; }
+
+  std::chrono::milliseconds now{0}, when_asked{0};
+
+ private:
+  [[noreturn]] void fail() {
+    when_asked = now;
+    throw CommunicationError("closed the connection");
+  }
+};
+
+TEST(AFaultBoard, LeavesTheDeadlineOfAStoreThatFailsAsItWas) {
+  const auto dead = std::make_shared<DeadStore>();
+  const auto store = std::make_shared<LockedStore>(dead, 77s);
+
+  board(store, 0).post_abort("enough", 20s);
+  EXPECT_EQ(dead->when_asked, 5s);
+  EXPECT_EQ(dead->now, 77s);
+
+  board(store, 0).judge("a fault", 20s);
+  EXPECT_GT(dead->when_asked, 0s);
+  EXPECT_LE(dead->when_asked, 5s);
+  EXPECT_EQ(dead->now, 77s);
+}
+
+TEST(AFaultBoard, NamesWhoServedAStoreThatIsGone) {
+  const auto store = std::make_shared<LockedStore>(std::make_shared<DeadStore>(), 1s);
+
+  const std::string known = board(store, 1, "rank 0 of the job").judge("a fault", 1s).what();
+  const std::string unknown = board(store, 1).judge("a fault", 1s).what();
+
+  EXPECT_EQ(known,
+            "a fault; nor does the store answer, whose process, rank 0 of the job, may be gone: "
+            "closed the connection");
+  EXPECT_EQ(unknown,
+            "a fault; nor does the store answer, whose process may be gone: closed the connection");
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/distributor/transports/mpi_scenarios.h"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "distributor/join/join.h"
+#include "distributor/mpi.h"
+#include "distributor/mpi_communicator.h"
+#include "kernels/cpu_backend.h"
+#include "tests/distributor/transports/conformance.h"
+
+namespace shampoo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool types_fail = false;  ///< whether MPI refuses to make datatypes
+
+void check_joined(const char* what) {
+  const auto backend = cpu_backend();
+  const auto ranks = join(*backend, {.connect_deadline = 20s, .deadline = 20s});
+  int rank = 0, size = 0, finalized = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  require(ranks->rank() == rank && ranks->size() == size, what);
+  ranks->barrier().wait();
+  MPI_Finalized(&finalized);
+  require(!finalized, "MPI was finalised");
+}
+
+void forget_launcher() {
+  std::vector<std::string> names;
+  for (char** next = environ; *next != nullptr; ++next) {
+    const std::string_view line = *next;
+    for (const std::string_view begin : {"OMPI_", "PMI", "PMIX_", "MPI_", "HYDRA_"})
+      if (line.starts_with(begin)) names.emplace_back(line.substr(0, line.find('=')));
+  }
+  for (const std::string& name : names) unsetenv(name.c_str());
+}
+
+}  // namespace
+
+void joins_initialised() {
+  MPI_Init(nullptr, nullptr);
+  check_joined("under mpirun: not the ranks of MPI");
+  forget_launcher();
+  check_joined("under no known launcher: not the ranks of MPI");
+  const auto backend = cpu_backend();
+  require(join(*backend, {.launcher = Launcher::one_rank})->size() == 1, "one rank: not one");
+  MPI_Finalize();
+}
+
+void late_wait() {
+  const auto ranks = mpi_communicator();
+  ranks->set_deadline(1s);
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks->size()), 32 << 20);
+  std::vector<char> data(counts.size() * (32 << 20));
+  ranks->barrier().wait();
+  if (ranks->rank() != 0) std::this_thread::sleep_for(1700ms);
+  Completion gather = ranks->all_gather(data.data(), counts);
+  if (ranks->rank() == 0) std::this_thread::sleep_for(1500ms);
+  gather.wait();
+  std::printf("rank %d waited late\n", ranks->rank());
+}
+
+void failed_start() {
+  const auto world = mpi_communicator();
+  {
+    // Its counts end at 7 bytes, so that starting makes datatypes.
+    MpiCommunicator ranks(duplicate_in_time(MPI_COMM_WORLD, 1min), 7);
+    const auto owner = std::make_shared<const int>(0);
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks.size()), 8);
+    std::vector<char> data(8 * counts.size());
+    types_fail = true;
+    bool failed = false;
+    try {
+      ranks.all_gather(data.data(), counts, {.owner = owner});
+    } catch (const CommunicationError& error) {
+      failed = std::string(error.what()).find("MPI_Type_create_struct") != std::string::npos;
+    }
+    types_fail = false;
+    require(failed, "it did start");
+    require(owner.use_count() == 1, "what was not begun keeps its loan");
+  }
+  world->barrier().wait();
+  // The library leaves it out after a failure, and mpirun would take offence.
+  MPI_Finalize();
+}
+
+}  // namespace shampoo::test
+
+extern "C" int MPI_Type_create_struct(int count, const int* lengths, const MPI_Aint* begins,
+                                      const MPI_Datatype* types, MPI_Datatype* made) {
+  if (shampoo::test::types_fail) return MPI_ERR_TYPE;
+  return PMPI_Type_create_struct(count, lengths, begins, types, made);
+}

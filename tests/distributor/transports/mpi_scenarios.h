@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace shampoo::test {
+
+/// Scenarios of mpi_program beside those in its main file; each throws where something is wrong.
+
+/// MPI, initialised by the program, is used as it is, also where no launcher is known.
+void joins_initialised();
+
+/// Rank 0 starts a gather, is busy until after its deadline, and then waits for the others, which
+/// come a little later.
+void late_wait();
+
+/// MPI refuses to begin.
+void failed_start();
+
+}  // namespace shampoo::test
