@@ -16,11 +16,14 @@ enum class Finding : std::int32_t {
   late      ///< it took the step, and then has something to throw
 };
 
+/// The value of Header::step in calls that are not steps.
+inline constexpr std::int64_t adding_groups = 0, loading_state = -1, collecting_state = -2;
+
 /// What a rank says of itself at the start of its segment. Ranks of one mind say the same.
 struct Header {
   std::uint64_t magic = 0x325f706d61687301;  ///< of this layout
-  std::int64_t step = 0;   ///< of the optimizer, refused ones included; 0: groups are added
-  std::uint64_t plan = 0;  ///< hashes
+  std::int64_t step = adding_groups;         ///< of the optimizer, refused ones included
+  std::uint64_t plan = 0;                    ///< hashes
   std::uint64_t rates = 0;
   std::uint64_t presence = 0;
   Finding finding = Finding::none;

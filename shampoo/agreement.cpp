@@ -33,21 +33,37 @@ bool differ(std::span<const Header> headers, const Value& value) {
                              [&](const Header& h) { return value(h) != value(headers.front()); });
 }
 
+std::string say_call(std::int64_t step) {
+  switch (step) {
+    case adding_groups:
+      return "adding groups";
+    case loading_state:
+      return "loading a state";
+    case collecting_state:
+      return "collecting the state";
+    default:
+      return "step " + std::to_string(step);
+  }
+}
+
 Fault disagreement(const std::string& message) { return {Fault::Kind::communication, message}; }
 
 }  // namespace
 
-std::uint64_t Agreement::hash_of(const std::string& plan) {
-  return grouping::Hash().add(plan).value();
+std::uint64_t Agreement::hash_of(const std::string& text) {
+  return grouping::Hash().add(text).value();
 }
 
-Ruling Agreement::rule_on_plan(const std::string& plan, const std::optional<Fault>& own) {
+Ruling Agreement::rule_on(std::int64_t call, std::string_view subject, const std::string& text,
+                          const std::optional<Fault>& own) {
   Exchange vote(backend_, communicator_,
                 std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
                                           std::int64_t{sizeof(Header)}));
-  vote.write({.plan = hash_of(plan), .finding = own ? Finding::refused : Finding::none}, nullptr);
+  vote.write(
+      {.step = call, .plan = hash_of(text), .finding = own ? Finding::refused : Finding::none},
+      nullptr);
   vote.run();
-  return rule(vote.headers(), own, {.plan = [&] { return plan; }}, true);
+  return rule(vote.headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);
 }
 
 Ruling Agreement::rule(std::span<const Header> headers, const std::optional<Fault>& own,
@@ -105,9 +121,7 @@ std::optional<Fault> Agreement::find_separation(std::span<const Header> headers)
     return disagreement("the ranks have versions of the library that do not fit");
   if (differ(headers, [](const Header& h) { return h.step; }))
     return disagreement("the ranks are not at the same call: " +
-                        say_each(headers, [](const Header& h) {
-                          return h.step == 0 ? "adding groups" : "step " + std::to_string(h.step);
-                        }));
+                        say_each(headers, [](const Header& h) { return say_call(h.step); }));
   if (differ(headers, [](const Header& h) { return h.taken; }))
     return disagreement("the ranks have not taken the same number of steps: " +
                         say_each(headers, [](const Header& h) { return std::to_string(h.taken); }));
@@ -120,7 +134,8 @@ std::optional<Fault> Agreement::find_difference(std::span<const Header> headers,
     return first_difference(backend_, communicator_, text);
   };
   if (differ(headers, [](const Header& h) { return h.plan; }))
-    return disagreement("the ranks do not have the same plan: " + lines(sayings.plan()));
+    return disagreement("the ranks do not have the same " + std::string(sayings.subject) + ": " +
+                        lines(sayings.plan()));
   if (differ(headers, [](const Header& h) { return h.rates; }))
     return disagreement("the ranks do not have the same rates: " + lines(sayings.rates()));
   if (differ(headers, [](const Header& h) { return h.presence; }))

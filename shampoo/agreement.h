@@ -15,6 +15,7 @@ namespace shampoo {
 
 /// What this rank can say at length where headers differ.
 struct Sayings {
+  std::string_view subject = "plan";  ///< what the header's hash of the plan is about
   std::function<std::string()> plan = {}, rates = {}, presence = {};  ///< lines of text
   std::function<std::string_view(int)> name = {};                     ///< of the parameter in a row
 };
@@ -36,10 +37,12 @@ class Agreement {
 
   bool alone() const { return communicator_.size() == 1; }
 
-  static std::uint64_t hash_of(const std::string& plan);
+  static std::uint64_t hash_of(const std::string& text);
 
-  /// Collective. Compares what the ranks have planned; `own` is the fault that this rank has met.
-  Ruling rule_on_plan(const std::string& plan, const std::optional<Fault>& own);
+  /// Collective. Compares what the ranks are about to do in a call that is not a step, as lines
+  /// about a subject; `own` is the fault that this rank has met. See Header::step.
+  Ruling rule_on(std::int64_t call, std::string_view subject, const std::string& text,
+                 const std::optional<Fault>& own);
 
   /// Rules over a step. Further collectives happen only if the headers are not all alike; `own` is
   /// the fault behind this rank's finding. `vote`: nothing has been written yet.

@@ -108,7 +108,7 @@ void GroupOptimizer::adopt(const GroupOptimizer& before) {
     const auto found = places.find({blocks_[b].parameter, blocks_[b].index});
     if (found == places.end()) continue;
     state_->copy_block(static_cast<int>(b), before.state(), found->second);
-    failures_[b] = before.failures_[found->second];
+    restore(b, before.failures_[found->second], before.blocks_[found->second].phase);
   }
 }
 
@@ -129,7 +129,7 @@ void GroupOptimizer::prepare(std::span<const TrainedParameter> parameters) {
     coefficients_.host[b] =
         same ? coefficients_.host[b - 1] : coefficients_of(recipe_, parameter.group->rates, step);
     select(blocks_[b], b, modes_.host[b]);
-    if (is_due(recipe_.refresh, step, blocks_[b].phase)) add_jobs(b, parameter);
+    if (is_due(recipe_.refresh, step, blocks_[b].phase)) add_jobs(b, parameter, step);
   }
   modes_.upload(backend_);
   coefficients_.upload(backend_);
@@ -148,9 +148,9 @@ void GroupOptimizer::select(const OwnedBlock& block, std::size_t b, Mode mode) {
     add(preconditioned_[block.stack], preconditioned_list_);
 }
 
-void GroupOptimizer::add_jobs(std::size_t b, const TrainedParameter& parameter) {
+void GroupOptimizer::add_jobs(std::size_t b, const TrainedParameter& parameter, std::int64_t step) {
   const Rates& rates = parameter.group->rates;
-  const double scale = 1 / factor_correction(recipe_, rates, parameter.steps + 1);
+  const double scale = 1 / factor_correction(recipe_, rates, step);
   for (int k = 0; k < order(b); ++k) {
     if (!has_factor(recipe_, order(b), k)) continue;
     job_blocks_[job_count_] = b;
@@ -217,6 +217,23 @@ void GroupOptimizer::refresh(Statistics& statistics) {
     }
     failures_[b] = complete ? 0 : failures_[b] + 1;
   }
+}
+
+void GroupOptimizer::recompute_roots(std::span<const std::size_t> blocks,
+                                     std::span<const TrainedParameter> parameters,
+                                     Statistics& statistics) {
+  job_count_ = 0;
+  for (const std::size_t b : blocks) {
+    const TrainedParameter& parameter = parameters[blocks_[b].parameter];
+    add_jobs(b, parameter, parameter.steps);
+  }
+  if (refreshes()) refresh(statistics);
+  job_count_ = 0;
+}
+
+void GroupOptimizer::restore(std::size_t block, int failures, std::int64_t phase) {
+  failures_[block] = failures;
+  blocks_[block].phase = phase;
 }
 
 std::string GroupOptimizer::exhausted_block(std::span<const TrainedParameter> parameters) const {

@@ -44,6 +44,14 @@ class GroupOptimizer {
   /// Says which block failed more refreshes in a row than the recipe tolerates; empty: none.
   std::string exhausted_block(std::span<const TrainedParameter> parameters) const;
 
+  /// Computes the roots of these blocks from their factors as they are, ascending. Waits.
+  void recompute_roots(std::span<const std::size_t> blocks,
+                       std::span<const TrainedParameter> parameters, Statistics& statistics);
+  /// Takes over what a state dict says of a block.
+  void restore(std::size_t block, int failures, std::int64_t phase);
+  /// Refreshes in a row without all new roots.
+  int failures(std::size_t block) const { return failures_[block]; }
+
   std::span<const OwnedBlock> blocks() const { return blocks_; }
   const State& state() const { return *state_; }
   std::int64_t workspace_bytes() const;
@@ -52,7 +60,8 @@ class GroupOptimizer {
   void build_tables(std::span<const TrainedParameter> parameters);
   void build_stacks();
   void select(const OwnedBlock& block, std::size_t b, kernels::Mode mode);
-  void add_jobs(std::size_t b, const TrainedParameter& parameter);
+  /// Adds the roots of a block at its parameter's `step`-th step.
+  void add_jobs(std::size_t b, const TrainedParameter& parameter, std::int64_t step);
   void refresh(Statistics& statistics);
   int order(std::size_t b) const { return static_cast<int>(extents_[b].size()); }
 
@@ -75,7 +84,7 @@ class GroupOptimizer {
   std::vector<kernels::RootJob> jobs_;
   std::vector<std::size_t> job_blocks_;
   std::size_t job_count_ = 0;
-  std::vector<int> failures_;  ///< per block: refreshes in a row without all new roots
+  std::vector<int> failures_;  ///< per block
 };
 
 }  // namespace shampoo

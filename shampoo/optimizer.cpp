@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/optimizer.h"
 
+#include <algorithm>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "shampoo/collect_state.h"
+#include "shampoo/gather_state.h"
+#include "shampoo/load_state.h"
 #include "shampoo/stepper.h"
 #include "shampoo/training.h"
 #include "shampoo/validate.h"
@@ -124,6 +129,41 @@ void Optimizer::add_group(ParameterGroup group) {
   std::vector<ParameterGroup> one;
   one.push_back(std::move(group));
   parts_->add(std::move(one));
+}
+
+StateDict Optimizer::state_dict(const StateDictOptions& options) const {
+  parts_->stepper.check_usable();
+  StateDict dict = collect_state(parts_->backend, *parts_->training, options);
+  dict.progress = parts_->stepper.progress();
+  return dict;
+}
+
+StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gather) {
+  parts_->stepper.check_usable();
+  StateDict own;
+  parts_->stepper.vote(collecting_state, "request", [&] {
+    own = state_dict(options);
+    return std::string("state dict: derived ") + (options.derived ? "true" : "false") +
+           ", contents " + (options.contents ? "true" : "false") + ", gathered " +
+           (gather == Gather::everywhere ? "everywhere" : "on rank 0");
+  });
+  return gather_state(parts_->backend, parts_->communicator, parts_->stepper, std::move(own),
+                      options, gather,
+                      std::max<std::int64_t>(1, gather_bytes / parts_->communicator.size()));
+}
+
+LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& options) {
+  std::optional<StateLoad> load;
+  const auto examine = [&] {
+    load.emplace(parts_->backend, *parts_->training, dict, options);
+    return load->lines();
+  };
+  parts_->stepper.load(examine, [&](Statistics& statistics) {
+    for (const auto& [group, rates] : load->rates()) parts_->groups[group]->rates = rates;
+    load->replace(statistics);
+    return dict.progress;
+  });
+  return std::move(load->report());
 }
 
 std::string Optimizer::failure() const { return parts_->stepper.failure(); }

@@ -13,6 +13,7 @@
 #include "shampoo/parameter.h"
 #include "shampoo/rates.h"
 #include "shampoo/recipe.h"
+#include "shampoo/state_dict.h"
 #include "shampoo/statistics.h"
 
 namespace shampoo {
@@ -128,6 +129,27 @@ class Optimizer {
   /// Collective, and throws like the constructor; nothing has changed then. Existing groups, their
   /// state and their owners stay.
   void add_group(ParameterGroup group);
+
+  /// This rank's part of the state, copied to host memory: the blocks that it owns and what is
+  /// known of all parameters. Not collective; waits for the backend. Throws what later calls throw
+  /// once the optimizer can no longer be used.
+  StateDict state_dict(const StateDictOptions& options = {}) const;
+  /// The state of all ranks, on all of them or on rank 0; the others then get an empty one.
+  /// Elementwise tensors are whole. Collective with equal arguments; throws the same on all ranks.
+  StateDict full_state_dict(const StateDictOptions& options = {},
+                            Gather gather = Gather::everywhere);
+  /// Replaces the state by that of a state dict from any number of ranks and any grouping, merging
+  /// and order of the parameters; a rank's must have what its own blocks need, as that of
+  /// full_state_dict() always has. Values of parameters are the caller's to restore; of those of 16
+  /// bits the float32 masters are part of the state. Groups stay where they are; their rates change
+  /// unless the options keep them.
+  ///
+  /// Collective, with equal options and counters and rates of the state dicts. Everything is
+  /// checked on all ranks first: where a rank finds a fault, all throw it (std::invalid_argument
+  /// that names the tensor or parameter) and nothing has changed. Afterwards steps can be taken
+  /// again even if failure() said otherwise, unless the communicator has failed. Training goes on
+  /// with the bits of the run that was saved; the report names what stands against that.
+  LoadReport load_state_dict(const StateDict& dict, const LoadOptions& options = {});
 
   /// Why steps can no longer be taken; empty while they can.
   std::string failure() const;

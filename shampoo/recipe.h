@@ -121,6 +121,7 @@ struct Recipe {
 
 struct RecipeField {
   std::string name, value;
+  bool operator==(const RecipeField&) const = default;
 };
 
 /// The fields of a recipe as texts. Independent of the locale; floats are exact.

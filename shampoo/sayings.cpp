@@ -21,13 +21,6 @@ std::string exact(const std::optional<double>& number) {
   return number ? exact(*number) : "not set";
 }
 
-std::string shape_text(std::span<const std::int64_t> shape) {
-  std::string text = "(";
-  for (const std::int64_t side : shape)
-    text += (text.size() > 1 ? ", " : "") + std::to_string(side);
-  return text + ")";
-}
-
 std::string options_text(const OptimizerOptions& options) {
   constexpr std::array policies = {"refuse", "error", "ignore"};
   return std::string("options: non_finite ") +
@@ -43,6 +36,13 @@ std::string of(const TrainedParameter& trained) {
 }
 
 }  // namespace
+
+std::string shape_text(std::span<const std::int64_t> shape) {
+  std::string text = "(";
+  for (const std::int64_t side : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(side);
+  return text + ")";
+}
 
 std::string plan_text(const Backend& backend, const OptimizerOptions& options,
                       std::span<const Group* const> groups,
@@ -74,9 +74,15 @@ std::string plan_text(const Backend& backend, const OptimizerOptions& options,
 std::string rates_text(std::span<const Group* const> groups) {
   std::string text;
   for (std::size_t g = 0; g < groups.size(); ++g)
-    for_each_rate(groups[g]->rates, [&](const char* name, const auto& value) {
-      text += "group " + std::to_string(g) + ": " + name + " " + exact(value) + "\n";
-    });
+    text += rates_text(static_cast<int>(g), groups[g]->rates);
+  return text;
+}
+
+std::string rates_text(int group, const Rates& rates) {
+  std::string text;
+  for_each_rate(rates, [&](const char* name, const auto& value) {
+    text += "group " + std::to_string(group) + ": " + name + " " + exact(value) + "\n";
+  });
   return text;
 }
 

@@ -17,6 +17,10 @@ std::string plan_text(const Backend& backend, const OptimizerOptions& options,
                       std::span<const Group* const> groups,
                       std::span<const TrainedParameter> parameters, const grouping::Plan& plan);
 std::string rates_text(std::span<const Group* const> groups);
+std::string rates_text(int group, const Rates& rates);
 std::string presence_text(std::span<const TrainedParameter> parameters);
+
+/// Sides as people read them: "(3, 4)".
+std::string shape_text(std::span<const std::int64_t> shape);
 
 }  // namespace shampoo

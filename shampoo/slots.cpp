@@ -9,6 +9,11 @@ Type arithmetic_type(const Recipe& recipe) {
   return recipe.arithmetic == Arithmetic::float64 ? Type::float64 : Type::float32;
 }
 
+StateLayout layout_of(const Slot& slot) {
+  return slot.layout == Slot::Layout::elements ? StateLayout::elements
+                                               : StateLayout::lower_triangle;
+}
+
 double exponent_of(const RootInverse& preconditioner, int order, int dimension) {
   // 1 / (2 order): a product over all dimensions scales as the inverse square root.
   double exponent = 1.0 / (2 * std::max(order, 1));

@@ -8,6 +8,7 @@
 
 #include "kernels/types.h"
 #include "shampoo/recipe.h"
+#include "shampoo/state_dict.h"
 
 namespace shampoo {
 
@@ -31,6 +32,9 @@ struct Slot {
   bool derived = false;    ///< can be recomputed from other slots, at a refresh
   std::int64_t count = 0;  ///< numbers that it holds
 };
+
+/// How a state dict holds it.
+StateLayout layout_of(const Slot& slot);
 
 /// The state of a block of this extent whose parameter has values of this type.
 std::vector<Slot> slots_of(const Recipe& recipe, std::span<const std::int64_t> extent,

@@ -98,21 +98,28 @@ std::vector<Slot> State::slots(int block) const {
   return slots_of(recipe_, places_[block].extent, places_[block].value_type);
 }
 
+void* State::data(int block, const Slot& slot) const {
+  if (slot.layout != Slot::Layout::elements) return pair(block, slot.dimension);
+  const StatePlace& place = places_[block];
+  const std::int64_t first = slot.name == master_slot ? place.master : place.flat;
+  return static_cast<char*>(flat(slot.name)) +
+         first * static_cast<std::int64_t>(size_of(slot.type));
+}
+
 SlotView State::view(int block, const Slot& slot) const {
   const StatePlace& place = places_[block];
   const std::int64_t size = static_cast<std::int64_t>(size_of(slot.type));
   SlotView view;
   view.type = slot.type;
   if (slot.layout == Slot::Layout::elements) {
-    const std::int64_t first = slot.name == master_slot ? place.master : place.flat;
-    view.data = static_cast<const char*>(flat(slot.name)) + first * size;
+    view.data = data(block, slot);
     view.extent = place.extent;
     view.strides = row_major_strides(place.extent);
     return view;
   }
   const std::int64_t n = place.extent[slot.dimension];
   const bool root = slot.layout == Slot::Layout::upper_triangle;
-  view.data = static_cast<const char*>(pair(block, slot.dimension)) + (root ? size : 0);
+  view.data = static_cast<const char*>(data(block, slot)) + (root ? size : 0);
   view.extent = {n, n};
   view.strides = {n + 1, 1};
   view.lower_triangle = !root;

@@ -39,6 +39,8 @@ class State {
 
   std::vector<Slot> slots(int block) const;
   SlotView view(int block, const Slot& slot) const;
+  /// The elements of a block in a flat slot, or the array that its factor and root share. [backend]
+  void* data(int block, const Slot& slot) const;
 
   /// Copies the state of one block from another layout of the same recipe.
   void copy_block(int block, const State& from, int from_block);

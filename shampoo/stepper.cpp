@@ -30,6 +30,31 @@ void Stepper::check_usable() const {
   if (unusable_) throw *unusable_;
 }
 
+void Stepper::begin_load() const {
+  if (!communicator_.failure().empty()) check_usable();
+}
+
+/// The other ranks have gone on.
+void Stepper::fail_load() {
+  const std::string what = "it could not replace the state: " + caught().message;
+  if (!agreement_.alone()) {
+    communicator_.abort(what);
+    end(CommunicationError(communicator_.failure()));
+  }
+  unusable_.emplace(what + "; the optimizer can no longer be used");
+  throw *unusable_;
+}
+
+void Stepper::finish_load(const Progress& progress) {
+  attempts_ = progress.attempts;
+  taken_ = progress.taken;
+  refused_in_a_row_ = progress.refused_in_a_row;
+  prepared_ = false;
+  fault_.reset();
+  late_.reset();
+  unusable_.reset();
+}
+
 void Stepper::end(const CommunicationError& cause) {
   unusable_.emplace((attempts_ > 0 ? "step " + std::to_string(attempts_) + ": " : "") +
                         cause.what() + "; the optimizer can no longer be used",
@@ -118,7 +143,7 @@ Header Stepper::header(const Training& training) const {
   header.step = attempts_;
   header.plan = plan_hash_;
   header.finding = finding_;
-  header.taken = static_cast<std::int32_t>(statistics_.applied_steps);
+  header.taken = static_cast<std::int32_t>(taken_);
   header.rates = training.rates_fingerprint();
   header.presence = training.presence_fingerprint();
   return header;
@@ -146,6 +171,7 @@ StepResult Stepper::conclude(Training& training, const kernels::Verdict& outcome
     return result;
   }
   ++statistics_.applied_steps;
+  ++taken_;
   refused_in_a_row_ = 0;
   training.count_step();
   if (late_) raise(*late_);

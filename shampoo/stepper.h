@@ -22,6 +22,26 @@ class Stepper {
   template <typename Body>
   void agree(const Body& body);
 
+  /// Calls body(), which prepares a call that is not a step and returns lines about `subject`, and
+  /// compares them with the other ranks'. Collective; throws the same error on all ranks. `call`:
+  /// see Header::step.
+  template <typename Body>
+  std::string vote(std::int64_t call, std::string_view subject, const Body& body);
+
+  /// Calls body(), a collective. Once the communicator has failed, there is no going on.
+  template <typename Body>
+  void together(const Body& body);
+
+  /// Loads a state. examine() does what can fail and returns lines that are equal on all ranks;
+  /// where it succeeded on all of them, replace(statistics) runs, which returns the progress of the
+  /// state.
+  /// Collective. Steps can then be taken again whatever failed before, but for the communicator.
+  template <typename Examine, typename Replace>
+  void load(const Examine& examine, const Replace& replace);
+
+  void check_usable() const;
+  Progress progress() const { return {attempts_, taken_, refused_in_a_row_}; }
+
   /// Host work of a step. On several ranks its faults are kept for take(), where all ranks meet.
   template <typename Body>
   void prepare(const Body& body);
@@ -38,9 +58,9 @@ class Stepper {
  private:
   template <typename Body>
   void guard(const Body& body);
-  template <typename Body>
-  void together(const Body& body);
-  void check_usable() const;
+  void begin_load() const;
+  [[noreturn]] void fail_load();
+  void finish_load(const Progress& progress);
 
   kernels::Verdict run(Training& training);
   kernels::Verdict exchange(Training& training, const StepInputs& inputs);
@@ -61,6 +81,7 @@ class Stepper {
   Statistics statistics_;
   std::uint64_t plan_hash_ = 0;
   std::int64_t attempts_ = 0;  ///< steps, refused ones included
+  std::int64_t taken_ = 0;     ///< steps that were not refused
   int refused_in_a_row_ = 0;
   bool prepared_ = false;
   std::optional<Fault> fault_;  ///< of this rank, which then cannot take the step
@@ -82,7 +103,6 @@ void Stepper::guard(const Body& body) {
   }
 }
 
-/// Once a collective has failed, there is no going on.
 template <typename Body>
 void Stepper::together(const Body& body) {
   try {
@@ -96,14 +116,31 @@ void Stepper::together(const Body& body) {
 template <typename Body>
 void Stepper::agree(const Body& body) {
   check_usable();
-  std::string plan;
+  plan_hash_ = Agreement::hash_of(vote(adding_groups, "plan", body));
+  prepared_ = false;
+}
+
+template <typename Body>
+std::string Stepper::vote(std::int64_t call, std::string_view subject, const Body& body) {
+  std::string text;
   // A step that was prepared keeps its own fault.
   const std::optional<Fault> prepared = std::exchange(fault_, std::nullopt);
-  guard([&] { plan = body(); });
+  guard([&] { text = body(); });
   const std::optional<Fault> own = std::exchange(fault_, prepared);
-  if (!agreement_.alone()) together([&] { obey(agreement_.rule_on_plan(plan, own), ""); });
-  plan_hash_ = Agreement::hash_of(plan);
-  prepared_ = false;
+  if (!agreement_.alone())
+    together([&] { obey(agreement_.rule_on(call, subject, text, own), ""); });
+  return text;
+}
+
+template <typename Examine, typename Replace>
+void Stepper::load(const Examine& examine, const Replace& replace) {
+  begin_load();
+  vote(loading_state, "state", examine);
+  try {
+    finish_load(replace(statistics_));
+  } catch (...) {
+    fail_load();
+  }
 }
 
 template <typename Body>

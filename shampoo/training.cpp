@@ -10,6 +10,7 @@
 #include "shampoo/fingerprint.h"
 #include "shampoo/planning.h"
 #include "shampoo/sayings.h"
+#include "shampoo/state_names.h"
 
 namespace shampoo {
 
@@ -52,6 +53,7 @@ void Training::register_groups(std::span<const Group* const> added) {
       parameters_.push_back(std::move(trained));
     }
   }
+  check_names(parameters_);
   plan_ = plan_.groups.empty() ? grouping::plan(std::move(planned), communicator_.size())
                                : grouping::extend(std::move(plan_), std::move(planned));
 }

@@ -46,6 +46,13 @@ class Training {
   std::string rates_text() const;
   std::string presence_text() const;
 
+  // What state dicts are made of, and go into.
+  std::span<const TrainedParameter> parameters() const { return parameters_; }
+  std::span<TrainedParameter> parameters() { return parameters_; }
+  std::span<const std::unique_ptr<GroupOptimizer>> virtual_groups() const {
+    return virtual_groups_;
+  }
+
   /// Name of the parameter in a row; empty for -1.
   std::string_view name(int row) const;
   /// Throws std::invalid_argument for an unknown name, block or slot.

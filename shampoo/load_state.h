@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shampoo/match_parameters.h"
+#include "shampoo/recut.h"
+#include "shampoo/training.h"
+
+namespace shampoo {
+
+/// A state dict on its way into the blocks that this rank owns: everything that can fail is done,
+/// in host memory, before replace() writes the first byte.
+class StateLoad {
+ public:
+  /// Changes nothing. `dict` and `training` must outlive it. Throws std::invalid_argument.
+  StateLoad(Backend& backend, Training& training, const StateDict& dict,
+            const LoadOptions& options);
+
+  /// What must be equal on all ranks, as lines.
+  std::string lines() const;
+  /// By group: those that the load changes. The caller sets them before replace().
+  const std::map<int, Rates>& rates() const { return match_.rates; }
+  LoadReport& report() { return report_; }
+
+  /// Waits.
+  void replace(Statistics& statistics);
+
+ private:
+  using Key = std::pair<std::string_view, std::string_view>;  ///< parameter, slot
+
+  /// New bytes of one array. [backend]
+  struct Upload {
+    void* to;
+    std::vector<std::byte> bytes;
+  };
+  struct LoadedBlock {
+    GroupOptimizer* group;
+    std::size_t block;
+    int failures;
+    std::int64_t phase;
+    bool recompute;
+  };
+  /// Where a block stands while it is examined.
+  struct Place {
+    GroupOptimizer& group;
+    std::size_t block;
+    const TrainedParameter& trained;
+    const grouping::Box& box;
+    const ParameterState& saved;
+  };
+
+  void index();
+  void examine(const StateTensor& tensor);
+  void add_block(const Place& place);
+  void add_elements(const Place& place, const Slot& slot);
+  /// Whether the root must be recomputed.
+  bool add_pair(const Place& place, const Slot& factor, const Slot& root);
+  /// What the state dict has of a slot.
+  std::span<const StateTensor* const> saved(const Place& place, const Slot& slot) const;
+  const StateTensor* find_triangle(const Place& place, const Slot& slot) const;
+  bool is_cut_differently(const TrainedParameter& trained, const StateTensor& tensor) const;
+  std::span<const std::byte> bytes_of(const StateTensor& tensor, Type type);
+  void require_complete() const;
+
+  Backend& backend_;
+  Training& training_;
+  const StateDict& dict_;
+  LoadOptions options_;
+  LoadReport report_;
+  Match match_;
+  std::map<Key, std::vector<const StateTensor*>> tensors_;
+  std::map<std::string_view, const TrainedParameter*> parameters_;  ///< that are loaded
+  std::set<const TrainedParameter*> cut_differently_;
+  std::map<const StateTensor*, std::vector<std::byte>> converted_;
+  std::vector<Upload> uploads_;
+  std::vector<LoadedBlock> blocks_;
+};
+
+}  // namespace shampoo

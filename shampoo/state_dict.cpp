@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/state_dict.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "shampoo/state_names.h"
+
+namespace shampoo {
+
+std::string StateTensor::name() const { return state_name(parameter, slot, layout, shape, box); }
+
+std::int64_t StateTensor::count() const {
+  if (layout == StateLayout::elements) return grouping::numel(box.extent);
+  if (dimension < 0 || dimension >= static_cast<int>(box.extent.size()))
+    throw std::invalid_argument("state tensor '" + name() + "': dimension: must be in [0, " +
+                                std::to_string(box.extent.size()) + "), got " +
+                                std::to_string(dimension));
+  const std::int64_t n = box.extent[dimension];
+  return grouping::numel({n, n}) / 2 + (n + 1) / 2;
+}
+
+const ParameterState* StateDict::find_parameter(std::string_view name) const {
+  const auto found = std::ranges::find(parameters, name, &ParameterState::name);
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+const StateTensor* StateDict::find(std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      tensors, [&](const StateTensor& tensor) { return tensor.name() == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+std::int64_t StateDict::bytes() const {
+  std::int64_t sum = 0;
+  for (const StateTensor& tensor : tensors) sum += static_cast<std::int64_t>(tensor.bytes.size());
+  return sum;
+}
+
+}  // namespace shampoo

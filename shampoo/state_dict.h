@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shampoo/parameter.h"
+#include "shampoo/rates.h"
+#include "shampoo/recipe.h"
+
+namespace shampoo {
+
+/// How the numbers of a state tensor follow each other.
+enum class StateLayout : std::uint8_t {
+  elements,       ///< of the box, row-major
+  lower_triangle  ///< of a symmetric matrix: rows 0, 1, ... up to the diagonal, n (n + 1) / 2
+                  ///< numbers
+};
+
+/// A part of one slot of one parameter, copied to host memory. Factors and roots belong to one
+/// block, so their box is that of the block; elementwise slots may be cut in any way.
+struct StateTensor {
+  std::string parameter = {};
+  std::string slot = {};                 ///< "filtered_gradient", "factor/0", ...
+  std::vector<std::int64_t> shape = {};  ///< of the parameter, small dimensions merged
+  Box box = {};                          ///< the part of it that is here
+  StateLayout layout = StateLayout::elements;
+  int dimension = 0;  ///< of the block, for triangles: their side is box.extent[dimension]
+  Type type = Type::float32;
+  std::vector<std::byte> bytes = {};  ///< in the byte order of the host
+
+  /// "<parameter>/<slot>", and for a triangle or a box that is not the whole tensor "/<block>":
+  /// the box's offset, joined by dots. Unique in a state dict.
+  std::string name() const;
+  /// Numbers that it holds: of the box, or of the triangle. Throws std::invalid_argument for a box
+  /// with a negative side or more than 2^63 - 1 elements, and for a dimension that it has not.
+  std::int64_t count() const;
+
+  bool operator==(const StateTensor&) const = default;
+};
+
+/// Counters of one block.
+struct BlockState {
+  Box box = {};            ///< in the parameter's shape, small dimensions merged
+  int failures = 0;        ///< refreshes in a row without all new roots
+  std::int64_t phase = 0;  ///< of the staggered refresh
+  bool operator==(const BlockState&) const = default;
+};
+
+/// What is not a tensor about one parameter.
+struct ParameterState {
+  std::string name = {};
+  std::vector<std::int64_t> shape = {};  ///< as the caller gave it
+  std::int64_t steps = 0;                ///< taken
+  std::vector<RecipeField> recipe = {};  ///< see fields_of()
+  Rates rates = {};                      ///< of its group
+  std::vector<BlockState> blocks = {};   ///< those that are here
+
+  bool operator==(const ParameterState&) const = default;
+};
+
+/// Counters of the optimizer, the same on all ranks.
+struct Progress {
+  std::int64_t attempts = 0;  ///< steps, refused ones included
+  std::int64_t taken = 0;     ///< steps that were not refused
+  int refused_in_a_row = 0;
+  bool operator==(const Progress&) const = default;
+};
+
+/// Everything an optimizer keeps between steps beside the values of the parameters: owned copies,
+/// safe to hold, change and store while training goes on. Keyed by the names of parameters and by
+/// boxes; never by position, group, or rank.
+struct StateDict {
+  static constexpr int newest_format = 1;
+
+  int format = newest_format;
+  std::string library = {};     ///< version that made it
+  std::string arithmetic = {};  ///< see kernels::Backend::arithmetic()
+  Progress progress = {};
+  std::vector<ParameterState> parameters = {};  ///< by name
+  std::vector<StateTensor> tensors = {};        ///< by name()
+
+  /// Null where there is none. Looks at one after the other.
+  const ParameterState* find_parameter(std::string_view name) const;
+  const StateTensor* find(std::string_view name) const;
+  /// Bytes of all tensors.
+  std::int64_t bytes() const;
+
+  bool operator==(const StateDict&) const = default;
+};
+
+struct StateDictOptions {
+  /// Roots, too. Without them a load recomputes the roots from the factors, with the step and the
+  /// rates of that moment, while the old ones were computed at the last refresh: training then goes
+  /// on well but not with the same bits until the next refresh.
+  bool derived = true;
+  /// Off: names, shapes and boxes only; every `bytes` is empty.
+  bool contents = true;
+};
+
+/// Which ranks get a full state dict.
+enum class Gather : std::uint8_t { everywhere, on_rank_0 };
+
+/// What becomes of factors and roots that belong to blocks which are cut differently now.
+enum class OtherBlocks : std::uint8_t {
+  refuse,
+  restart  ///< factors start from zero and roots from the identity until the next refresh
+};
+
+struct LoadOptions {
+  /// Off: a parameter or tensor that the state dict lacks keeps its state, and what the optimizer
+  /// does not know is left out. The report lists both.
+  bool strict = true;
+  /// Only parameters whose names start with it are loaded; the others keep their state, whatever
+  /// the state dict says of them.
+  std::string prefix = {};
+  OtherBlocks other_blocks = OtherBlocks::refuse;
+  /// Converts between float32 and float64, and lets the recipe's arithmetic differ. Other types
+  /// are never converted.
+  bool convert_types = false;
+  /// The groups keep their rates. Otherwise they get those of the state dict, which must then be
+  /// equal for the parameters of one group.
+  bool keep_rates = false;
+  /// Recipes may differ from those of the state dict. Otherwise only `blocking` may, because boxes
+  /// say what fits, and `arithmetic` with convert_types.
+  bool keep_recipes = false;
+};
+
+/// What a load found on this rank. Names are those of state tensors, or of parameters.
+struct LoadReport {
+  std::vector<std::string> missing = {};     ///< kept their state
+  std::vector<std::string> unexpected = {};  ///< were left out
+  std::vector<std::string> restarted = {};   ///< factors that start from zero
+  std::vector<std::string> recomputed = {};  ///< roots that the state dict lacked
+  /// The state dict's, where it differs from the backend's: results then agree within tolerance,
+  /// not bit for bit. Empty: they are the same.
+  std::string other_arithmetic = {};
+};
+
+}  // namespace shampoo

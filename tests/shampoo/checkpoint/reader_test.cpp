@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/checkpoint/reader.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <set>
+#include <system_error>
+
+#include "shampoo/checkpoint/error.h"
+#include "shampoo/checkpoint/folders.h"
+#include "tests/shampoo/checkpoint/sample.h"
+
+namespace shampoo::checkpoint::test {
+namespace {
+
+constexpr std::array<const char*, 3> all_files{"r0.safetensors", "r1.safetensors", "manifest.json"};
+
+class Readers : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = Sample{}.save(root_.path());
+    ASSERT_TRUE(Sample{}.equals(folder_));
+  }
+
+  /// What reading everything says.
+  std::string refusal() {
+    return message_of<std::runtime_error>([&] { Reader(folder_).verify(); });
+  }
+
+  /// What reading says while a file has other content.
+  std::string refusal_with(const char* file, const std::string& content) {
+    const std::string before = content_of(folder_ / file);
+    put(folder_ / file, content);
+    std::string message = refusal();
+    put(folder_ / file, before);
+    return message;
+  }
+
+  TemporaryFolder root_;
+  std::filesystem::path folder_;
+};
+
+TEST_F(Readers, RefuseEveryFileWhereverItIsCut) {
+  for (const char* file : all_files) {
+    const std::string whole = content_of(folder_ / file);
+    std::set<std::size_t> places{7, 8, 9, whole.size() - 1};
+    for (std::size_t place = 0; place < whole.size(); place += 512) places.insert(place);
+    for (std::size_t place = 0; place < whole.size(); ++place)
+      if (std::string_view("{}[],:\"").find(whole[place]) != std::string_view::npos)
+        places.insert({place, place + 1});
+    places.erase(whole.size());
+    for (const std::size_t place : places) {
+      const std::string message = refusal_with(file, whole.substr(0, place));
+      EXPECT_NE(message.find(file), std::string::npos) << file << " at " << place << message;
+    }
+    EXPECT_NE(refusal_with(file, whole + '\0'), "");
+  }
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Readers, RefuseEveryFlippedByteAndNameTheFile) {
+  for (const char* file : all_files) {
+    const std::string whole = content_of(folder_ / file);
+    for (std::size_t place = 0; place < whole.size(); ++place)
+      for (const int mask : {1, 32, 128, 255}) {
+        std::string flipped = whole;
+        flipped[place] = static_cast<char>(flipped[place] ^ mask);
+        const std::string message = refusal_with(file, flipped);
+        ASSERT_NE(message.find(file), std::string::npos) << file << " at " << place << message;
+      }
+  }
+}
+
+TEST_F(Readers, NameTensorAndOffsetOfDamagedData) {
+  std::string content = content_of(folder_ / "r1.safetensors");
+  content.back() = static_cast<char>(content.back() + 1);
+  const std::string message = refusal_with("r1.safetensors", content);
+
+  EXPECT_NE(message.find("\"w/1\""), std::string::npos) << message;
+  EXPECT_NE(message.find("byte " + std::to_string(content.size() - 24)), std::string::npos)
+      << message;
+}
+
+TEST_F(Readers, SkipChecksumsOnlyWhenAsked) {
+  std::string content = content_of(folder_ / "r1.safetensors");
+  content.back() = static_cast<char>(content.back() + 1);
+  put(folder_ / "r1.safetensors", content);
+  const Reader reader(folder_);
+  const SavedPiece piece = reader.manifest().tensors[0].pieces[1];
+  std::array<std::byte, 24> bytes{};
+
+  EXPECT_THROW(reader.read(piece, bytes), CheckpointError);
+  EXPECT_NO_THROW(reader.read(piece, bytes, Checksums::skip));
+  EXPECT_THROW(reader.read(piece, std::span(bytes).first(23)), std::invalid_argument);
+}
+
+TEST_F(Readers, RefuseSwappedMissingStaleAndForeignFiles) {
+  const std::string one = content_of(folder_ / "r0.safetensors");
+  const std::string two = content_of(folder_ / "r1.safetensors");
+  EXPECT_NE(refusal_with("r0.safetensors", two), "");
+  const auto older = Sample{.step = 0}.save(root_.path());
+  for (const char* file : all_files) {
+    EXPECT_NE(refusal_with(file, content_of(older / file)), "") << file;
+    std::filesystem::rename(folder_ / file, folder_ / "aside");
+    EXPECT_NE(refusal(), "") << file;
+    std::filesystem::rename(folder_ / "aside", folder_ / file);
+  }
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Readers, FollowNoLinkOutOfTheFolder) {
+  for (const char* file : all_files) {
+    std::filesystem::rename(folder_ / file, root_.path() / "outside");
+    std::filesystem::create_symlink(root_.path() / "outside", folder_ / file);
+    const std::string message = refusal();
+    EXPECT_NE(message.find("symbolic link"), std::string::npos) << message;
+    EXPECT_FALSE(latest_folder(root_.path()));
+    std::filesystem::remove(folder_ / file);
+    std::filesystem::rename(root_.path() / "outside", folder_ / file);
+  }
+  EXPECT_EQ(refusal(), "");
+}
+
+}  // namespace
+}  // namespace shampoo::checkpoint::test

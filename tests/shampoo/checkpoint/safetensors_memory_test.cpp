@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <new>
+
+#include "shampoo/checkpoint/error.h"
+#include "shampoo/checkpoint/safetensors_file.h"
+#include "tests/shampoo/checkpoint/sample.h"
+#include "tests/support/allocations.h"
+
+namespace shampoo::checkpoint::test {
+namespace {
+
+enum Outcome { accepted = 10, refused = 11, out_of_memory = 12, other = 13 };
+
+std::uint64_t address_space() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// What opening a file comes to in a process that gets only the file's size and 16 MiB more.
+Outcome open_with_little_memory(const std::filesystem::path& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::uint64_t most =
+        address_space() + std::filesystem::file_size(path) + (std::uint64_t{16} << 20);
+    const rlimit limit{most, most};
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(other);
+    try {
+      const SafetensorsFile file(path);
+      ::_exit(accepted);
+    } catch (const std::bad_alloc&) {
+      ::_exit(out_of_memory);
+    } catch (const CheckpointError&) {
+      ::_exit(refused);
+    } catch (...) {
+      ::_exit(other);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? static_cast<Outcome>(WEXITSTATUS(status)) : other;
+}
+
+std::string many(int count, const std::function<std::string(int)>& entry) {
+  std::string header = "{";
+  for (int i = 0; i < count; ++i) header += (i > 0 ? "," : "") + entry(i);
+  return header + "}";
+}
+
+std::string repeated(std::size_t count, char letter) { return std::string(count, letter); }
+
+class SafetensorsMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!shampoo::test::AllocationCounter::sees_everything())
+      GTEST_SKIP() << "a sanitizer reserves address space";
+  }
+  Outcome open(const std::string& header) {
+    return open_with_little_memory(put(folder_.path() / "file", raw(header, "")));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(SafetensorsMemory, IsThatOfTheFileForAMillionTensors) {
+  EXPECT_EQ(open(many(1'000'000,
+                      [](int i) {
+                        return "\"" + std::to_string(i) +
+                               "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}";
+                      })),
+            accepted);
+}
+
+TEST_F(SafetensorsMemory, IsThatOfTheFileForAMillionKeysOfMetadata) {
+  EXPECT_EQ(open("{\"__metadata__\":" +
+                 many(1'000'000, [](int i) { return "\"" + std::to_string(i) + "\":\"\""; }) + "}"),
+            accepted);
+}
+
+TEST_F(SafetensorsMemory, IsThatOfTheFileForOneLongString) {
+  EXPECT_EQ(open("{\"__metadata__\":{\"" + repeated(50'000'000, 'x') + "\":\"\"}}"), refused);
+  EXPECT_EQ(open("{\"__metadata__\":{\"" + repeated(1'000'000, 'x') + "\":\"\"}}"), accepted);
+}
+
+TEST_F(SafetensorsMemory, IsThatOfTheFileForLongNumbersAndShapes) {
+  EXPECT_EQ(open("{\"t\":{\"shape\":[" + repeated(50'000'000, '1') + "]}}"), refused);
+  std::string sides = "0";
+  for (int i = 0; i < 10'000'000; ++i) sides += ",0";
+  EXPECT_EQ(open("{\"t\":{\"shape\":[" + sides + "]}}"), refused);
+  EXPECT_EQ(open("{\"t\":" + repeated(50'000'000, '[')), refused);
+}
+
+TEST(SafetensorsFileOfManyTensors, OpensInSeconds) {
+  TemporaryFolder folder;
+  const std::string header = many(100'000, [](int i) {
+    return "\"layer." + std::to_string(i) +
+           ".weight\":{\"dtype\":\"U8\",\"shape\":[1,1],"
+           "\"data_offsets\":[" +
+           std::to_string(i) + "," + std::to_string(i + 1) + "]}";
+  });
+  const auto start = std::chrono::steady_clock::now();
+
+  const SafetensorsFile file(put(folder.path() / "file", raw(header, std::string(100'000, 'x'))));
+
+  ASSERT_EQ(file.size(), 100'000);
+  for (int i = 0; i < file.size(); ++i)
+    ASSERT_EQ(file.find("layer." + std::to_string(i) + ".weight")->begin, file[i].begin);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+}  // namespace
+}  // namespace shampoo::checkpoint::test

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/save.h"
+#include "tests/distributor/launcher/temporary_folder.h"
+
+namespace shampoo::checkpoint::test {
+
+using launcher::test::content_of;
+using launcher::test::TemporaryFolder;
+
+/// Overwrites the file.
+std::filesystem::path put(const std::filesystem::path& path, std::string_view content);
+
+/// A safetensors file with this header as it is.
+std::string raw(std::string_view header, std::string_view data);
+
+/// What an action throws; empty if nothing.
+template <typename Error, typename Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// For one rank: throws what it is given.
+void lone_vote(const std::exception_ptr& mine);
+
+/// A checkpoint of two files: "w" of 2 x 3 in two pieces, one per file, and the scalar "count" in
+/// the first.
+struct Sample {
+  std::int64_t step = 1;
+  double first = 0.5;  ///< first element of "w"; the next are larger by 1 each
+
+  /// Writes the files and gives the manifest.
+  Manifest write(const std::filesystem::path& folder, const std::string& save) const;
+  /// As one rank.
+  std::filesystem::path save(const std::filesystem::path& root) const;
+  /// Whether the folder holds exactly this.
+  bool equals(const std::filesystem::path& folder) const;
+};
+
+}  // namespace shampoo::checkpoint::test

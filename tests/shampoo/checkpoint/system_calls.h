@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace shampoo::checkpoint::test {
+
+/// What happens to a system call in place of its work.
+enum class Fate {
+  happens,
+  shortened,  ///< a write of one byte, if it has more
+  fails,
+};
+
+struct CallFault {
+  Fate fate = Fate::happens;
+  int error = 0;  ///< errno of a call that fails
+};
+
+/// Decides about each call of open, write, fsync, close, rename and mkdir that changes or syncs
+/// something on the way to a checkpoint, before it happens: its place, from 0 on, and its text,
+/// "fsync /path". Calls of one thread only; one watch at a time.
+class CallWatch {
+ public:
+  using Decide = std::function<CallFault(std::size_t place, const std::string& call)>;
+
+  explicit CallWatch(Decide decide);
+  ~CallWatch();
+  CallWatch(const CallWatch&) = delete;
+  CallWatch& operator=(const CallWatch&) = delete;
+};
+
+/// The calls that an action makes.
+std::vector<std::string> calls_of(const std::function<void()>& action);
+
+}  // namespace shampoo::checkpoint::test

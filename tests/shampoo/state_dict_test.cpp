@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/shampoo/state_job.h"
+
+namespace shampoo::test {
+namespace {
+
+/// Every kind of slot: factors, roots, both moments, momentum, masters; counters that differ.
+Trainee everything() {
+  Recipe staggered = quick_recipe();
+  staggered.averaging = Momentum{};
+  staggered.refresh.staggered = true;
+  Recipe plain = quick_recipe();
+  plain.grafting = Sgd{};
+  return {.recipes = {staggered, plain}, .narrow = true, .absent_every = 4};
+}
+
+/// What is loaded must replace these.
+const Rates other_rates{.learning_rate = 0.5, .beta1 = 0.5, .beta2 = 0.5, .weight_decay = 0.3};
+
+std::string describe(const Arrangement& a) {
+  return std::to_string(a.ranks) + " ranks, " + std::to_string(a.groups) + " groups" +
+         (a.merges ? "" : ", not merged") + (a.reversed ? ", reversed" : "");
+}
+
+template <typename Scalar>
+void expect_to_go_on(const Trainee& trainee, const std::vector<Arrangement>& arrangements) {
+  for (const Arrangement& before : arrangements) {
+    Arrangement alone = before;
+    alone.ranks = 1;
+    const End<Scalar> undisturbed = train_first<Scalar>(trainee, alone, steps_before + steps_after);
+    const End<Scalar> saved = train_first<Scalar>(trainee, before);
+    for (Arrangement after : arrangements) {
+      after.rates = other_rates;
+      const End<Scalar> end = train_on(saved, trainee, after);
+      EXPECT_EQ(end.values, undisturbed.values) << describe(before) << " to " << describe(after);
+      EXPECT_EQ(end.state, undisturbed.state) << describe(before) << " to " << describe(after);
+    }
+  }
+}
+
+TEST(AStateDict, LetsTrainingGoOnWithTheSameBitsOnAnyNumberOfRanks) {
+  std::vector<Arrangement> arrangements;
+  for (const int ranks : {1, 2, 3, 4, 8}) arrangements.push_back({.ranks = ranks, .groups = 2});
+  expect_to_go_on<float>(everything(), arrangements);
+}
+
+TEST(AStateDict, LetsTrainingGoOnWithTheSameBitsInFloat64) {
+  Trainee trainee = everything();
+  for (Recipe& recipe : trainee.recipes) recipe.arithmetic = Arithmetic::float64;
+  expect_to_go_on<double>(trainee, {{.ranks = 1}, {.ranks = 3}});
+}
+
+TEST(AStateDict, DoesNotDependOnGroupsOrMergingOrTheOrderOfParameters) {
+  // Phases of a staggered refresh follow the order of blocks, so the run that goes on has those of
+  // the state dict, not its own.
+  Trainee trainee = everything();
+  const End<float> saved = train_first<float>(trainee, {});
+  const End<float> undisturbed = train_first<float>(trainee, {}, steps_before + steps_after);
+  for (const Arrangement& after :
+       {Arrangement{.ranks = 2, .groups = 3}, Arrangement{.groups = 3, .merges = false},
+        Arrangement{.ranks = 3, .groups = 2, .merges = false, .reversed = true},
+        Arrangement{.reversed = true}})
+    EXPECT_EQ(train_on(saved, trainee, after), undisturbed) << describe(after);
+}
+
+TEST(AStateDict, LeavesMergedAndUnmergedRunsTheSameWay) {
+  Trainee trainee = everything();
+  for (Recipe& recipe : trainee.recipes) recipe.refresh.staggered = false;
+  expect_to_go_on<float>(trainee, {{.ranks = 2, .groups = 3},
+                                   {.ranks = 3, .groups = 2, .merges = false},
+                                   {.ranks = 1, .groups = 1, .reversed = true}});
+}
+
+TEST(AStateDict, OfTheFirstMomentIsValid) {
+  const Trainee trainee = everything();
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, trainee, {}), other(communicator, trainee, {});
+    const StateDict start = job.optimizer->full_state_dict();
+    job.train(0, 3);
+    EXPECT_NE(job.optimizer->full_state_dict(), start);
+    job.optimizer->load_state_dict(start);
+    EXPECT_EQ(job.optimizer->full_state_dict(), start);
+    EXPECT_EQ(state_of(*job.optimizer, job.model), state_of(*other.optimizer, other.model));
+  });
+}
+
+TEST(AStateDict, IsACopyThatTrainingDoesNotChange) {
+  const auto alone = one_rank();
+  Job<float> job(*alone, everything(), {});
+  job.train(0, 3);
+  const StateDict held = job.optimizer->state_dict();
+  const StateDict copy = held;
+  const auto state = state_of(*job.optimizer, job.model);
+  job.train(3, 6);
+  EXPECT_EQ(held, copy);
+  job.optimizer->load_state_dict(held);
+  EXPECT_EQ(state_of(*job.optimizer, job.model), state) << "down to bytes that belong to no slot";
+}
+
+TEST(AStateDict, NamesEveryTensorOnceInOrder) {
+  const auto alone = one_rank();
+  Job<float> job(*alone, {.shapes = {{20, 3}}}, {});
+  const StateDict dict = job.optimizer->state_dict();
+  std::vector<std::string> names;
+  for (const StateTensor& tensor : dict.tensors) {
+    names.push_back(tensor.name());
+    EXPECT_EQ(tensor.bytes.size(), static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
+    EXPECT_EQ(dict.find(tensor.name()), &tensor);
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(names));
+  EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+  EXPECT_EQ(names.front(), "tensor0/factor/0/0.0");
+  EXPECT_EQ(names.back(), "tensor0/root/1/8.0");
+  EXPECT_NE(dict.find("tensor0/filtered_gradient/16.0"), nullptr);
+  EXPECT_EQ(dict.find("tensor0/filtered_gradient"), nullptr);
+  const StateDict full = job.optimizer->full_state_dict();
+  const StateTensor* const whole = full.find("tensor0/filtered_gradient");
+  ASSERT_NE(whole, nullptr);
+  EXPECT_EQ(whole->shape, (std::vector<std::int64_t>{20, 3}));
+  EXPECT_EQ(whole->bytes.size(), 20 * 3 * sizeof(float));
+  EXPECT_EQ(full.bytes(), job.optimizer->state_bytes());
+}
+
+TEST(AStateDict, HoldsFactorsAndRootsAsLowerTriangles) {
+  const auto alone = one_rank();
+  Job<float> job(*alone, {.shapes = {{5, 4}}}, {});
+  job.train(0, 4);
+  const StateDict dict = job.optimizer->state_dict();
+  for (const std::string slot : {"factor/0", "factor/1", "root/0", "root/1"}) {
+    const StateTensor* const tensor = dict.find("tensor0/" + slot + "/0.0");
+    ASSERT_NE(tensor, nullptr) << slot;
+    const SlotView view = job.optimizer->slot("tensor0", 0, slot);
+    const auto* const numbers = static_cast<const float*>(view.data);
+    std::size_t at = 0;
+    for (std::int64_t i = 0; i < view.extent[0]; ++i)
+      for (std::int64_t j = 0; j <= i; ++j, at += sizeof(float)) {
+        float packed;
+        std::memcpy(&packed, tensor->bytes.data() + at, sizeof(float));
+        EXPECT_EQ(packed,
+                  numbers[view.upper_triangle ? j * view.strides[0] + i : i * view.strides[0] + j]);
+      }
+    EXPECT_EQ(at, tensor->bytes.size());
+  }
+}
+
+TEST(AStateDict, OfTheRanksTogetherIsTheFullOne) {
+  const Trainee trainee = everything();
+  const End<float> saved = train_first<float>(trainee, {});
+  StateDict parts;
+  std::mutex mutex;
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, trainee, {});
+    job.train(0, steps_before);
+    const StateDict own = job.optimizer->state_dict();
+    EXPECT_EQ(job.optimizer->full_state_dict(), saved.state);
+    EXPECT_EQ(job.optimizer->state_dict({.contents = false}).bytes(), 0);
+    EXPECT_EQ(job.optimizer->state_dict({.contents = false}).tensors.size(), own.tensors.size());
+    const std::lock_guard lock(mutex);
+    if (parts.parameters.empty()) {
+      parts = own;
+      return;
+    }
+    std::ranges::copy(own.tensors, std::back_inserter(parts.tensors));
+    for (std::size_t p = 0; p < own.parameters.size(); ++p)
+      std::ranges::copy(own.parameters[p].blocks, std::back_inserter(parts.parameters[p].blocks));
+  });
+  EXPECT_EQ(parts.bytes(), saved.state.bytes());
+  EXPECT_EQ(train_on<float>({parts, saved.values}, trainee, {.ranks = 2}),
+            train_on(saved, trainee, {.ranks = 1}));
+}
+
+TEST(AStateDict, OfOneRankIsEnoughForTheSameRank) {
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, everything(), {}), other(communicator, everything(), {});
+    job.train(0, 5);
+    other.optimizer->load_state_dict(job.optimizer->state_dict());
+    EXPECT_EQ(state_of(*job.optimizer, job.model), state_of(*other.optimizer, other.model));
+    EXPECT_EQ(job.optimizer->state_dict(), other.optimizer->state_dict());
+  });
+}
+
+TEST(OnRank0, OnlyItHasTheState) {
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, everything(), {});
+    const StateDict full = job.optimizer->full_state_dict({}, Gather::on_rank_0);
+    EXPECT_EQ(full.tensors.empty(), communicator.rank() != 0);
+    EXPECT_EQ(full.bytes() > 0, communicator.rank() == 0);
+  });
+}
+
+}  // namespace
+}  // namespace shampoo::test
