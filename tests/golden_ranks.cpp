@@ -18,11 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Values run(const GoldenCase& golden, Type type, Merging merging, Communicator& ranks) {
-  return type == Type::float64 ? run_in_float64(golden, merging, ranks)
-                               : run_in_float32(golden, merging, ranks).values;
-}
-
 bool same_bits(const Values& a, const Values& b) {
   const auto bits = [](double number) { return std::bit_cast<std::uint64_t>(number); };
   return std::ranges::equal(a, b, [&](const auto& step_a, const auto& step_b) {

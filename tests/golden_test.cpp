@@ -79,11 +79,6 @@ void expect_same_bits(const Values& a, const Values& b, const GoldenCase& golden
           << golden.parameters[i].name << " after step " << step + 1;
 }
 
-Values run(const GoldenCase& golden, Type type, Merging merging, Communicator& ranks) {
-  return type == Type::float64 ? run_in_float64(golden, merging, ranks)
-                               : run_in_float32(golden, merging, ranks).values;
-}
-
 void merges(const fs::path& path, Type type) {
   const GoldenCase golden = read_case(path);
   const auto ranks = one_rank();

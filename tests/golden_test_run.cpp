@@ -150,6 +150,11 @@ Float32Run run_in_float32(const GoldenCase& golden, Merging merging, Communicato
   return run;
 }
 
+Values run(const GoldenCase& golden, Type type, Merging merging, Communicator& ranks) {
+  return type == Type::float64 ? run_in_float64(golden, merging, ranks)
+                               : run_in_float32(golden, merging, ranks).values;
+}
+
 std::string beyond_float32(const GoldenCase& golden) {
   // A decomposition in float32 cannot tell eigenvalues below side * 2^-23 of the largest from 0.
   for (const GoldenParameter& parameter : golden.parameters) {

@@ -28,6 +28,9 @@ struct Float32Run {
 /// solvers that only float64 can meet are raised to what the solver has by default.
 Float32Run run_in_float32(const GoldenCase& golden, Merging merging, Communicator& ranks);
 
+/// The values of one of both; `type` is float64 or float32.
+Values run(const GoldenCase& golden, Type type, Merging merging, Communicator& ranks);
+
 /// Why a case cannot be told apart from another one in float32; empty: it can.
 std::string beyond_float32(const GoldenCase& golden);
 

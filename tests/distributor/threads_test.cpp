@@ -8,28 +8,22 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/thrown.h"
+
 namespace shampoo::test {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const CommunicationError& error) {
-    return error.what();
-  }
-  return {};
-}
 
 TEST(RunRanks, RethrowsTheFirstExceptionAndEndsTheOthers) {
   std::atomic<int> ended = 0;
   try {
     run_ranks(4, [&](Communicator& ranks) {
       if (ranks.rank() == 2) throw std::out_of_range("no such image");
-      const std::string message = message_of([&] { ranks.barrier().wait(); });
+      const std::string message = error_of<CommunicationError>([&] { ranks.barrier().wait(); });
       EXPECT_NE(message.find("rank 2 threw: no such image"), std::string::npos) << message;
-      EXPECT_EQ(message_of([&] { ranks.barrier().wait(); }), message) << "the failure stays";
+      EXPECT_EQ(error_of<CommunicationError>([&] { ranks.barrier().wait(); }), message)
+          << "the failure stays";
       EXPECT_EQ(ranks.failure(), message);
       ++ended;
     });
@@ -67,7 +61,7 @@ TEST(Threads, NameTheRanksThatMissTheDeadline) {
     if (ranks.rank() % 2 == 1) {
       while (given_up < 2) std::this_thread::yield();
       // Late, it fails as cleanly as the others.
-      EXPECT_NE(message_of([&] { ranks.barrier().wait(); }), "");
+      EXPECT_NE(error_of<CommunicationError>([&] { ranks.barrier().wait(); }), "");
       return;
     }
     try {
@@ -89,10 +83,10 @@ TEST(Threads, AbortReachesRanksThatWait) {
     if (ranks.rank() == 1) {
       // From another thread, as a watchdog does it.
       std::thread([&] { ranks.abort("the loss is not finite"); }).join();
-      EXPECT_NE(message_of([&] { ranks.barrier().wait(); }), "");
+      EXPECT_NE(error_of<CommunicationError>([&] { ranks.barrier().wait(); }), "");
       return;
     }
-    const std::string message = message_of([&] { ranks.barrier().wait(); });
+    const std::string message = error_of<CommunicationError>([&] { ranks.barrier().wait(); });
     EXPECT_NE(message.find("rank 1 aborted: the loss is not finite"), std::string::npos) << message;
   });
 }
@@ -101,11 +95,12 @@ TEST(Threads, RefuseCollectivesThatDoNotFitInsteadOfMixingBytes) {
   run_ranks(3, [](Communicator& ranks) {
     std::vector<char> bytes(30);
     const std::vector<std::int64_t> counts(3, ranks.rank() == 1 ? 2 : 10);
-    EXPECT_NE(message_of([&] { ranks.all_gather(bytes.data(), counts).wait(); }), "");
+    EXPECT_NE(error_of<CommunicationError>([&] { ranks.all_gather(bytes.data(), counts).wait(); }),
+              "");
   });
   run_ranks(2, [](Communicator& ranks) {
     char byte = 0;
-    EXPECT_NE(message_of([&] {
+    EXPECT_NE(error_of<CommunicationError>([&] {
                 if (ranks.rank() == 0)
                   ranks.barrier().wait();
                 else
@@ -118,7 +113,7 @@ TEST(Threads, RefuseCollectivesThatDoNotFitInsteadOfMixingBytes) {
 TEST(Threads, EndAllRanksAtOnceWhereOneIsSentAnotherNumberOfBytes) {
   run_ranks(3, [](Communicator& ranks) {
     std::vector<float> numbers(4);
-    const std::string message = message_of([&] {
+    const std::string message = error_of<CommunicationError>([&] {
       for (int i = 0; i < 2; ++i)
         ranks.all_reduce(numbers.data(), ranks.rank() == 1 ? 4 : 3, Type::float32);
     });

@@ -10,6 +10,7 @@
 #include "distributor/threads.h"
 #include "tests/shampoo/failing_backend.h"
 #include "tests/shampoo/toy_model.h"
+#include "tests/support/thrown.h"
 
 namespace shampoo::test {
 namespace {
@@ -28,17 +29,6 @@ struct Trainer {
   Communicator& communicator;
   Optimizer optimizer;
 };
-
-/// What a call on every rank threw; "" where it threw nothing.
-template <typename Error>
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 using Messages = std::array<std::string, ranks>;
 

@@ -14,6 +14,7 @@
 
 #include "distributor/threads.h"
 #include "tests/shampoo/toy_model.h"
+#include "tests/support/thrown.h"
 
 namespace shampoo::test {
 
@@ -127,17 +128,6 @@ struct End {
   typename Job<Scalar>::Values values;
   bool operator==(const End&) const = default;
 };
-
-/// What a call threw; "" where it threw nothing.
-template <typename Error>
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 inline void expect_says(const std::string& message, const std::vector<std::string>& parts) {
   for (const std::string& part : parts)
