@@ -11,7 +11,7 @@ void Completion::wait() { communicator_->wait(ticket_, operation_); }
 
 template <typename Body>
 Completion Communicator::start(std::string_view operation, const Body& body) {
-  check_usable();
+  check();
   const std::uint64_t ticket = ++tickets_;
   try {
     body(ticket);
@@ -22,7 +22,7 @@ Completion Communicator::start(std::string_view operation, const Body& body) {
 }
 
 void Communicator::wait(std::uint64_t ticket, std::string_view operation) {
-  check_usable();
+  check();
   try {
     finish(ticket);
   } catch (const CommunicationError& error) {
@@ -30,23 +30,25 @@ void Communicator::wait(std::uint64_t ticket, std::string_view operation) {
   }
 }
 
-void Communicator::check_usable() const {
+void Communicator::check() const {
   const std::lock_guard lock(failure_mutex_);
   if (!failure_.empty()) throw CommunicationError(failure_, missing_);
 }
 
+void Communicator::report(std::uint64_t ticket, std::string_view operation,
+                          const CommunicationError& cause) {
+  const std::lock_guard lock(failure_mutex_);
+  if (!failure_.empty()) return;
+  failure_ = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ": " +
+             std::string(operation) + " (collective " + std::to_string(ticket) +
+             "): " + cause.what();
+  missing_ = cause.missing_ranks();
+}
+
 void Communicator::fail(std::uint64_t ticket, std::string_view operation,
                         const CommunicationError& cause) {
-  {
-    const std::lock_guard lock(failure_mutex_);
-    if (failure_.empty()) {
-      failure_ = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ": " +
-                 std::string(operation) + " (collective " + std::to_string(ticket) +
-                 "): " + cause.what();
-      missing_ = cause.missing_ranks();
-    }
-  }
-  check_usable();
+  report(ticket, operation, cause);
+  check();
   throw cause;
 }
 
@@ -124,16 +126,21 @@ Completion Communicator::barrier(const Loan& loan) {
   return start("barrier", [&](std::uint64_t ticket) { start_barrier(ticket, loan); });
 }
 
+void Communicator::gather_on_host(std::shared_ptr<void> everyone, std::int64_t bytes) {
+  if (size() == 1) return;
+  check_host("split");
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), bytes);
+  all_gather(everyone.get(), counts, {.owner = everyone}).wait();
+}
+
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   struct Choice {
     int color, key, local_rank;
   };
-  check_host("split");
   const auto all = std::make_shared<std::vector<Choice>>(static_cast<std::size_t>(size()));
   std::vector<Choice>& choices = *all;
   choices[rank()] = {color, key, local_rank()};
-  const std::vector<std::int64_t> counts(choices.size(), sizeof(Choice));
-  all_gather(choices.data(), counts, {.owner = all}).wait();
+  gather_on_host({all, choices.data()}, sizeof(Choice));
 
   std::vector<Member> members;
   for (int r = 0; r < size(); ++r)

@@ -37,6 +37,7 @@ struct Numbers {
 };
 
 class Communicator;
+class Summing;
 
 /// Names one started collective. The communicator must outlive it.
 class Completion {
@@ -45,7 +46,8 @@ class Completion {
   Completion(Communicator& communicator, std::uint64_t ticket, std::string_view operation)
       : communicator_(&communicator), ticket_(ticket), operation_(operation) {}
 
-  /// Waits until the collective has completed on this rank, at most until its deadline.
+  /// In host memory: waits until the collective has completed on this rank, at most until its
+  /// deadline. In CUDA memory: the stream of the loan waits, and the host does not.
   /// Throws CommunicationError.
   void wait();
 
@@ -68,7 +70,14 @@ struct Standing {
 /// Collectives are started by all ranks in the same order with arguments that fit. Buffers are
 /// borrowed until the completion. Every collective has a deadline. After the first failure, on this
 /// rank or heard of from another, every call throws the same CommunicationError at once. Calls of
-/// one communicator are not concurrent, but for abort().
+/// one communicator are not concurrent, but for abort() and failure().
+///
+/// In CUDA memory a collective runs in order with the stream of its loan: behind the work that lay
+/// there at its start, before the work that comes there after its completion's wait(). The host
+/// waits for neither, so what goes wrong is noticed after these calls: the deadline counts from
+/// when the stream comes to the collective; when it is over, or the transport reports an error, the
+/// transport is shut down. Then the stream runs on, with buffers of no meaning, and later calls
+/// throw. So who has waited for the stream calls check() before using what arrived.
 class Communicator {
  public:
   Communicator(const Communicator&) = delete;
@@ -102,17 +111,19 @@ class Communicator {
 
   /// own <- sum over the ranks, in their order, of the part of `all` that belongs to this rank:
   /// counts[r] numbers of `type` for every rank r. Sums of 16-bit numbers are kept in float32 and
-  /// rounded once. The bits are the same for all transports.
-  void reduce_scatter(const void* all, void* own, std::span<const std::int64_t> counts, Type type);
+  /// rounded once. The bits are the same for all transports. In host memory it has completed when
+  /// it returns, in CUDA memory it is in order with the stream; so with the following two.
+  void reduce_scatter(const void* all, void* own, std::span<const std::int64_t> counts, Type type,
+                      StreamRef stream = {});
 
   /// numbers <- sum over the ranks, as reduce_scatter() computes it.
-  void all_reduce(void* numbers, std::int64_t count, Type type);
+  void all_reduce(void* numbers, std::int64_t count, Type type, StreamRef stream = {});
 
   /// tensors <- their mean over the ranks: summed as by all_reduce(), then divided by the number of
   /// ranks. All ranks pass the same counts and types. Keeps scratch memory for later calls.
-  void average(std::span<const Numbers> tensors);
-  void average(std::initializer_list<Numbers> tensors) {
-    average({tensors.begin(), tensors.size()});
+  void average(std::span<const Numbers> tensors, StreamRef stream = {});
+  void average(std::initializer_list<Numbers> tensors, StreamRef stream = {}) {
+    average({tensors.begin(), tensors.size()}, stream);
   }
 
   /// Collective: ranks with the same color >= 0 get a communicator of their own, in the order of
@@ -130,6 +141,15 @@ class Communicator {
 
   /// Why the communicator can no longer be used; empty while it can.
   std::string failure() const;
+  /// Throws the CommunicationError of the first failure, if there was one. Does not wait.
+  void check() const;
+
+  /// Tells the transport of memory that collectives will use often; it may prepare it. The memory
+  /// and the communicator must outlive what is returned, which may be null.
+  virtual std::shared_ptr<const void> prepare(void*, std::int64_t) { return nullptr; }
+  /// Starts a deadline for all that now lies on the stream: for collectives that were captured in a
+  /// graph, whose replays nobody else announces. Only CUDA memory needs it.
+  virtual void watch(StreamRef) {}
 
  protected:
   explicit Communicator(const Standing& standing) : standing_(standing) {}
@@ -139,6 +159,9 @@ class Communicator {
     int rank;  ///< here
     int local_rank;
   };
+
+  /// Makes `cause` the failure, unless there is one. From any thread.
+  void report(std::uint64_t ticket, std::string_view operation, const CommunicationError& cause);
 
  private:
   friend class Completion;
@@ -162,23 +185,21 @@ class Communicator {
   /// Reaches the other ranks as far as it can. From any thread, once.
   virtual void tear_down(std::string_view reason) noexcept = 0;
   virtual void deadline_changed() {}
-
-  /// Memory of sums, which a pending collective keeps.
-  struct Scratch {
-    std::vector<char> packed, received;
-  };
+  /// As all_gather(), of `bytes` from every rank in host memory; waits.
+  virtual void gather_on_host(std::shared_ptr<void> everyone, std::int64_t bytes);
+  virtual std::shared_ptr<Summing> make_summing();
 
   template <typename Body>
   Completion start(std::string_view operation, const Body& body);
   void wait(std::uint64_t ticket, std::string_view operation);
-  void check_usable() const;
   [[noreturn]] void fail(std::uint64_t ticket, std::string_view operation,
                          const CommunicationError& cause);
   void check_counts(std::string_view operation, std::span<const std::int64_t> counts) const;
   void check_host(std::string_view operation) const;
-  void sum(std::span<const Numbers> tensors, std::string_view operation, double divisor);
-  void sum_packed(std::int64_t bytes, Type type, double divisor);
-  Scratch& scratch(std::int64_t packed, std::int64_t received);
+  void sum(std::span<const Numbers> tensors, std::string_view operation, double divisor,
+           StreamRef stream);
+  void sum_packed(std::int64_t bytes, Type type, double divisor, StreamRef stream);
+  const std::shared_ptr<Summing>& summing();
 
   Standing standing_;
   std::chrono::milliseconds deadline_ = std::chrono::minutes(10);
@@ -186,7 +207,7 @@ class Communicator {
   mutable std::mutex failure_mutex_;
   std::string failure_;
   std::vector<int> missing_;
-  std::shared_ptr<Scratch> scratch_;
+  std::shared_ptr<Summing> summing_;
 };
 
 /// One rank. Every collective has completed when its call returns. `memory` is where buffers lie:

@@ -28,12 +28,18 @@ class Exchange {
   /// communicator works on another kind of memory than the backend, or has another number of ranks.
   Exchange(Backend& backend, Communicator& communicator, std::vector<std::int64_t> segment_bytes);
 
-  /// The header of this rank's segment. Its verdict is taken from the backend's memory unless null.
-  void write(const Header& header, const kernels::Verdict* verdict);
+  /// The header of this rank's segment.
+  void write(const Header& header);
+  /// The same from the backend's memory, with the first `verdict_bytes` of its verdict from there.
+  void write(const Header* header, const kernels::Verdict* verdict, std::size_t verdict_bytes);
   /// Collective, unless there is only one rank. Throws CommunicationError.
   void run();
-  /// The headers of all ranks; waits. Valid until the next call.
+  /// The headers of all ranks; waits. Valid until the next call. Throws CommunicationError where
+  /// the exchange failed.
   std::span<const Header> headers();
+  /// gathered <- the headers of all ranks; *proceed <- 0 unless all ranks proceed and their headers
+  /// agree, with their verdicts or without. Queued; all [backend].
+  void gate(bool compares_verdicts, Header* gathered, std::int32_t* proceed);
 
   void* data() const { return buffer_->data(); }
   std::int64_t bytes() const { return static_cast<std::int64_t>(buffer_->bytes()); }
@@ -45,7 +51,10 @@ class Exchange {
   Communicator& communicator_;
   std::vector<std::int64_t> counts_, begins_;
   std::shared_ptr<kernels::Buffer> buffer_;
+  kernels::Buffer begins_there_;  ///< begins_ [backend]
   std::vector<Header> headers_;
+  Header own_;
+  kernels::Settled settled_;
 };
 
 }  // namespace shampoo

@@ -48,6 +48,14 @@ int FaultBoard::ranks_before_on(const std::string& host) {
   return before;
 }
 
+std::string FaultBoard::heard() noexcept {
+  try {
+    return store_->with([&](Store& store) { return store.get(abort_key()); }).value_or("");
+  } catch (...) {  // of no meaning for ranks that can talk without it
+    return {};
+  }
+}
+
 void FaultBoard::post_abort(std::string_view reason, milliseconds deadline) noexcept {
   try {
     const std::string text = "rank " + std::to_string(rank_) + " aborted: " + std::string(reason);

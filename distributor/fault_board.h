@@ -33,6 +33,13 @@ class FaultBoard {
   /// Ranks before this one that announced the same host. After arrive().
   int ranks_before_on(const std::string& host);
 
+  /// Of a sub-set of these ranks, in which this rank has another number.
+  FaultBoard part(const std::string& suffix, int rank, int size) const {
+    return {store_, prefix_ + suffix, server_, rank, size};
+  }
+
+  /// Why some rank gave up on purpose; empty where none has, or the store does not answer.
+  std::string heard() noexcept;
   /// Tells all ranks. `deadline` is that of collectives, see grace_of().
   void post_abort(std::string_view reason, std::chrono::milliseconds deadline) noexcept;
   /// Posts what this rank met, and finds out whom it is about: ranks that post nothing within the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <stdexcept>
 
 #include "distributor/communicator.h"
 
@@ -18,6 +19,9 @@ class OneRank final : public Communicator {
   }
   void start_all_to_all(std::uint64_t, const void* send, std::span<const std::int64_t> counts,
                         void* receive, std::span<const std::int64_t>, const Loan&) override {
+    if (memory() != Memory::host)
+      throw std::invalid_argument(
+          "all_to_all: one_rank() copies in host memory only, an nccl_communicator() in CUDA's");
     if (counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(counts[0]));
   }
   void start_broadcast(std::uint64_t, void*, std::int64_t, int, const Loan&) override {}

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "kernels/products.h"
+#include "kernels/step_records.h"
 #include "kernels/views.h"
 
 namespace shampoo {
@@ -14,13 +17,6 @@ namespace shampoo {
 enum class Memory : std::uint8_t { host, cuda };
 
 namespace kernels {
-
-/// Result of a scan, in the backend's memory. `proceed` gates every kernel that writes.
-struct Verdict {
-  std::int32_t proceed = 1;     ///< 0 refuses the step
-  std::int32_t first_bad = -1;  ///< first tensor with a non-finite gradient, or -1
-  double squared_norm = 0;      ///< of all scaled gradients together
-};
 
 /// What the elementwise kernels of one virtual group share.
 struct Phase {
@@ -96,11 +92,22 @@ enum class Measure : std::uint8_t {
   distance_from_identity  ///< max over elements of |A - I|
 };
 
+/// A place in the work of a backend, which must outlive it.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  /// Moves the mark behind all work that has been queued so far.
+  virtual void set() = 0;
+  /// Waits until the work before the last set() is done; not at all if it was never set.
+  virtual void wait() = 0;
+};
+
 /// Where arrays live and arithmetic runs: the host, or one stream of one GPU.
 ///
-/// Every member function is asynchronous and runs in call order; only synchronize() waits. Results
-/// of one block or matrix have the same bits whatever else is in the call and on any number of
-/// threads. After reserve() no call allocates. Calls of one backend are not concurrent.
+/// Every member function is asynchronous and runs in call order, behind the work that the caller
+/// has queued on the backend's stream; only what says so waits. Results of one block or matrix have
+/// the same bits whatever else is in the call and on any number of threads. After reserve() no call
+/// allocates. Calls of one backend are not concurrent.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -111,6 +118,14 @@ class Backend {
   /// level, BLAS and its core type.
   virtual std::string arithmetic() const = 0;
   virtual Memory memory() const = 0;
+  /// Whether the work of a call is done when it returns. Otherwise the host memory of upload() and
+  /// download() must stay as it is until a Mark, set behind the call, was waited for.
+  virtual bool is_immediate() const { return true; }
+  /// The stream on which work is queued, for communicators; null on the host.
+  virtual void* stream() const { return nullptr; }
+  /// Whether products are so much faster here than decompositions that Automatic takes Minimax in
+  /// float32.
+  virtual bool prefers_products() const = 0;
 
   // Memory.
   virtual void* allocate(
@@ -119,7 +134,22 @@ class Backend {
   virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
   virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  virtual void synchronize() = 0;
+  /// Memory of the host that upload() and download() reach without an intermediate copy; zeroed,
+  /// 64-byte aligned. Throws std::bad_alloc.
+  virtual void* allocate_host(std::size_t bytes);
+  virtual void release_host(void* memory) noexcept;
+
+  virtual std::unique_ptr<Mark> make_mark();
+  /// Whether all queued work, the caller's on this stream included, is done.
+  virtual bool is_idle() { return true; }
+  virtual void synchronize() = 0;  ///< waits for all queued work
+  /// Whether calls are being recorded, to run later and repeatedly, in place of being queued. Marks
+  /// and waits are not allowed then.
+  virtual bool is_capturing() const { return false; }
+
+  /// Name the work of the calls between them for profilers; see Range. Ranges nest.
+  virtual void begin_range(const char* /*name*/) {}
+  virtual void end_range() {}
 
   /// Gets all scratch memory that calls with these stacks, and solver calls with sides up to
   /// `largest_side`, will ever need.
@@ -133,12 +163,20 @@ class Backend {
   virtual void scan(const Elements& gradients, const double* gradient_scale, bool refuses,
                     Verdict* verdict) = 0;
 
+  /// Counts the step in *runs. Refuses it where its ticket was the last one, too, unless it is
+  /// permitted, and unless `offers` has all the bits that it needs; first_bad is unfit_step then.
+  virtual void admit(const Admission* admission, std::int32_t offers, Runs* runs,
+                     Verdict* verdict) = 0;
+
+  /// gathered <- all records, back to back; *proceed <- 0 unless they agree.
+  virtual void compare(const Records& records, void* gathered, std::int32_t* proceed) = 0;
+
   /// masters <- values, for blocks that have one.
   virtual void read_values(const Elements& elements, void* masters) = 0;
 
   /// L_k <- keep L_k + add C_k, with C_k = G contracted with itself over all dimensions but k;
   /// lower triangles only. G is the scaled gradient plus l2 times the value (`masters`: see
-  /// Filter).
+  /// Filter). `selected` lists the blocks whose mode is not `absent`, as the modes say too.
   virtual void accumulate_factors(const Phase& phase, std::span<const Stack> stacks,
                                   std::span<const Selection> selected, const void* masters) = 0;
 
@@ -146,7 +184,8 @@ class Backend {
   virtual void filter(const Phase& phase, const Filter& filter) = 0;
 
   /// direction <- direction contracted with the root of every dimension, in place; then the squared
-  /// norms of the selected blocks.
+  /// norms of the selected blocks: those whose mode is `preconditioned` or `grafted`, as the modes
+  /// say too.
   virtual void precondition(const Phase& phase, std::span<const Stack> stacks,
                             std::span<const Selection> selected, void* direction,
                             double* direction_norms) = 0;
@@ -194,11 +233,41 @@ class Backend {
   virtual void measure(std::span<const Squares> a, Measure what, double* numbers,
                        const std::uint8_t* active) = 0;
 
+  // Solvers without host steps: every number stays in the backend's memory. Matrices are dense and
+  // symmetric bit for bit, and stay so.
+
+  /// A <- A / scale, exactly but for what underflows: scale is the power of two for which the
+  /// largest |a_ij| of A / scale lies in [1/2, 1); 1 for a matrix of zeros or one that is not
+  /// finite. `scales` gets one number per matrix.
+  virtual void normalize(std::span<const Squares> a, double* scales) = 0;
+
+  /// A <- M, `squared` <- N; see Damping. `squared` holds A A on entry.
+  virtual void damp(std::span<const Squares> a, std::span<const Squares> squared,
+                    const Damping& damping) = 0;
+
+  /// C <- weights.product A B + weights.first A + weights.identity I for A and B that commute: both
+  /// are polynomials of one matrix, or the same. C is no operand. C is symmetric bit for bit: of
+  /// the elements of A B at (i, j) and (j, i), one stands for both, or their mean.
+  virtual void multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
+                                  const Weights& weights, Precision precision,
+                                  std::span<const Squares> c) = 0;
+
+  /// failed <- 0 where max over elements of |M - I| <= limit, otherwise (NaN too) non_finite_root;
+  /// refused_root for all if *proceed ([backend]; null: 1) is 0, and for those that are not active.
+  /// One flag per matrix.
+  virtual void check_identity(std::span<const Squares> m, double limit, const std::int32_t* proceed,
+                              const std::uint8_t* active, std::int32_t* failed) = 0;
+
+  /// X <- scales^exponent X, with one scale (> 0) per matrix; the power is computed in double and
+  /// rounded once.
+  virtual void rescale(std::span<const Squares> x, const double* scales, double exponent) = 0;
+
   /// Writes a new identity into roots: the state before the first refresh.
   virtual void identity_roots(std::span<const Pairs> roots) = 0;
 };
 
 inline constexpr std::int32_t non_finite_root = 1 << 30;
+inline constexpr std::int32_t refused_root = 1 << 29;
 
 }  // namespace kernels
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "kernels/coupled_iteration.h"
+#include "kernels/minimax_root.h"
 
 namespace shampoo::kernels {
 
@@ -19,12 +20,12 @@ constexpr int a = 0, x = 1;
 /// one; below this floor they are noise, whose negative powers would dominate the direction.
 constexpr double automatic_floor = 1e-7;
 
-Solver resolved(const Solver& solver) {
-  if (std::holds_alternative<Automatic>(solver)) return Eigen{.relative_floor = automatic_floor};
-  return solver;
-}
-
 bool is_iteration(const Solver& solver) { return !std::holds_alternative<Eigen>(solver); }
+
+int matrices_for(const Solver& solver) {
+  if (std::holds_alternative<Minimax>(solver)) return 4;
+  return is_iteration(solver) ? SolverWorkspace::max_matrices : 2;
+}
 
 double machine_epsilon(Type type) {
   return type == Type::float64 ? std::numeric_limits<double>::epsilon()
@@ -63,17 +64,30 @@ std::optional<Rational> rational(double root) {
   return std::nullopt;
 }
 
+Solver resolved(const Solver& solver, const Backend& backend, Type arithmetic,
+                std::span<const double> exponents) {
+  if (!std::holds_alternative<Automatic>(solver)) return solver;
+  const bool fits = std::all_of(exponents.begin(), exponents.end(),
+                                [](double e) { return minimax_root(e).has_value(); });
+  if (fits && arithmetic == Type::float32 && backend.prefers_products()) return Minimax{};
+  return Eigen{.relative_floor = automatic_floor};
+}
+
 InverseRoot::InverseRoot(Backend& backend, Type arithmetic, const Solver& solver,
                          double trace_exponent)
     : arithmetic_(arithmetic),
-      solver_(resolved(solver)),
+      solver_(resolved(solver, backend, arithmetic, {})),
       trace_exponent_(trace_exponent),
       eigen_(eigen_of(solver_)),
-      workspace_(backend, arithmetic, is_iteration(solver_) ? SolverWorkspace::max_matrices : 2) {
+      workspace_(backend, arithmetic, matrices_for(solver_)) {
   if (const auto* higher = std::get_if<CoupledHigherOrder>(&solver_))
     epsilon_ = higher->absolute_epsilon;
   add_attempts();
 }
+
+InverseRoot::~InverseRoot() = default;
+
+bool InverseRoot::waits() const { return !std::holds_alternative<Minimax>(solver_); }
 
 void InverseRoot::add_attempts() {
   using enum Outcome;
@@ -85,14 +99,16 @@ void InverseRoot::add_attempts() {
   attempts_.push_back({by_jacobi, Type::float64, Eigensolver::jacobi, false});
 }
 
-void InverseRoot::reserve(std::span<const std::int64_t> sides) {
+void InverseRoot::reserve(std::span<const std::int64_t> sides, std::span<const double> exponents) {
   workspace_.reserve(sides);
   pending_.reserve(sides.size());
   later_.reserve(sides.size());
   raised_.resize(sides.size());
+  if (!waits())
+    for (const double exponent : exponents) plan_for(exponent);
 }
 
-void InverseRoot::solve(std::span<RootJob> jobs) {
+void InverseRoot::solve(std::span<RootJob> jobs, const std::int32_t* proceed) {
   for (RootJob& job : jobs) {
     job.outcome = Outcome::failed;
     job.raised = 0;
@@ -108,6 +124,7 @@ void InverseRoot::solve(std::span<RootJob> jobs) {
     return i < j;
   });
 
+  if (!waits()) return queue(jobs, proceed);
   if (by_exponent) iterate(jobs);
   for (const Attempt& how : attempts_) {
     if (pending_.empty()) return;
@@ -164,10 +181,7 @@ void InverseRoot::iterate(std::span<RootJob> jobs) {
   std::span<const int> rest = pending_;
   while (!rest.empty()) {
     const double exponent = jobs[rest.front()].exponent;
-    const auto other = std::find_if(rest.begin(), rest.end(),
-                                    [&](int job) { return jobs[job].exponent != exponent; });
-    const auto alike = rest.first(static_cast<std::size_t>(other - rest.begin()));
-    rest = rest.subspan(workspace_.take(alike, jobs, arithmetic_));
+    rest = rest.subspan(workspace_.take(rest.first(alike(rest, jobs)), jobs, arithmetic_));
 
     const Rational root = rational(1 / exponent).value();
     if (const auto* newton = std::get_if<CoupledNewton>(&solver_))
@@ -178,6 +192,75 @@ void InverseRoot::iterate(std::span<RootJob> jobs) {
              Outcome::computed, jobs);
   }
   pending_.swap(later_);
+}
+
+std::size_t InverseRoot::alike(std::span<const int> order, std::span<const RootJob> jobs) const {
+  const auto other = std::find_if(order.begin(), order.end(), [&](int job) {
+    return jobs[job].exponent != jobs[order.front()].exponent;
+  });
+  return static_cast<std::size_t>(other - order.begin());
+}
+
+const MinimaxPlan& InverseRoot::plan_for(double exponent) {
+  for (const MinimaxPlan& plan : plans_)
+    if (plan.exponent == exponent) return plan;
+  return plans_.emplace_back(plan_minimax(exponent, std::get<Minimax>(solver_), arithmetic_));
+}
+
+void InverseRoot::queue(std::span<RootJob> jobs, const std::int32_t* proceed) {
+  workspace_.place(pending_, jobs);
+  std::span<const int> rest = pending_;
+  while (!rest.empty()) {
+    const MinimaxPlan& plan = plan_for(jobs[rest.front()].exponent);
+    const std::size_t first = pending_.size() - rest.size();
+    rest = rest.subspan(
+        workspace_.take_placed(rest.first(alike(rest, jobs)), jobs, arithmetic_, first));
+    queue_minimax(workspace_, plan, trace_exponent_, proceed);
+  }
+  const std::size_t count = pending_.size();
+  Backend& backend = workspace_.backend();
+  backend.download(workspace_.flags.data(), workspace_.failed.data(), count * sizeof(std::int32_t));
+  backend.download(raised_.data(), workspace_.raised.data(), count * sizeof(double));
+}
+
+void InverseRoot::collect(std::span<RootJob> jobs) const {
+  if (waits()) return;
+  for (std::size_t row = 0; row < pending_.size(); ++row) {
+    RootJob& job = jobs[pending_[row]];
+    const bool computed = workspace_.flags[row] == 0;
+    job.outcome = computed ? Outcome::computed : Outcome::failed;
+    job.raised = computed ? static_cast<std::int64_t>(raised_[row]) : 0;
+  }
+}
+
+void InverseRoot::reserve_slots(Columns& columns, std::span<const RootJob> all) {
+  slots_.reserve(columns, all);
+  slot_flags_ = HostBuffer(workspace_.backend(), all.size() * sizeof(std::int32_t));
+  slot_raised_ = HostBuffer(workspace_.backend(), all.size() * sizeof(double));
+}
+
+void InverseRoot::place(std::span<const RootJob> jobs) { slots_.place(jobs); }
+
+void InverseRoot::queue_placed(bool fixed, const std::int32_t* proceed) {
+  SolverWorkspace::SlotCursor cursor;
+  while (const std::optional<double> exponent = workspace_.take_slots(slots_, fixed, cursor))
+    queue_minimax(workspace_, plan_for(*exponent), trace_exponent_, proceed);
+  if (slots_.size() == 0) return;
+  Backend& backend = workspace_.backend();
+  backend.download(slot_flags_.data(), workspace_.failed.data(),
+                   slots_.size() * sizeof(std::int32_t));
+  backend.download(slot_raised_.data(), workspace_.raised.data(), slots_.size() * sizeof(double));
+}
+
+void InverseRoot::collect_placed(std::span<RootJob> jobs) const {
+  const auto* const flags = static_cast<const std::int32_t*>(slot_flags_.data());
+  const auto* const raised = static_cast<const double*>(slot_raised_.data());
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const std::size_t row = slots_.row(j);
+    const bool computed = flags[row] == 0;
+    jobs[j].outcome = computed ? Outcome::computed : Outcome::failed;
+    jobs[j].raised = computed ? static_cast<std::int64_t>(raised[row]) : 0;
+  }
 }
 
 void InverseRoot::record(std::span<const std::int32_t> flags, Outcome outcome,

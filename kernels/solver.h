@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <variant>
 
 namespace shampoo {
 
-/// The solver that fits backend and arithmetic: an eigendecomposition with a relative floor.
+/// The solver that fits backend and arithmetic. Where products are much faster than decompositions
+/// (CUDA, in float32) and the recipe's exponents allow it: Minimax. Otherwise an eigendecomposition
+/// with a relative floor.
 struct Automatic {
   bool operator==(const Automatic&) const = default;
 };
@@ -50,6 +53,27 @@ struct CoupledHigherOrder {
   bool operator==(const CoupledHigherOrder&) const = default;
 };
 
-using Solver = std::variant<Automatic, Eigen, CoupledNewton, CoupledHigherOrder>;
+/// What products of matrices may round, in float32; float64 is always accurate.
+enum class MinimaxPrecision : std::uint8_t {
+  /// Products of matrices whose condition number has fallen to 300 have operands in float16, where
+  /// the backend is faster at it. The root's relative error (Frobenius) at kappa_max 1e6 is at most
+  /// 2e-3 for the exponent 1/4 and 5e-3 for 1/2, beside that of `accurate`.
+  mixed,
+  /// The error of float32: its rounding, 6e-8, times kappa_max times the exponent, at most; one to
+  /// three digits less where small eigenvalues are few.
+  accurate
+};
+
+/// A fixed number of products of matrices, for exponents q / p with q <= 4 and p <= 64, at most 1.
+/// No step on the host, no repetition: a root that cannot be computed stays as it was. Damps with
+/// max(epsilon, largest / kappa_max), where `largest` is the tightest of several upper bounds of
+/// the largest eigenvalue, and counts the factors for which the second was the larger.
+struct Minimax {
+  double kappa_max = 1e7;  ///< in [10, 1e7] in float32, [10, 1e12] in float64
+  MinimaxPrecision precision = MinimaxPrecision::mixed;
+  bool operator==(const Minimax&) const = default;
+};
+
+using Solver = std::variant<Automatic, Eigen, CoupledNewton, CoupledHigherOrder, Minimax>;
 
 }  // namespace shampoo

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/root_slots.h"
+
 namespace shampoo::kernels {
 
 namespace {
@@ -35,6 +37,8 @@ void SolverWorkspace::reserve(std::span<const std::int64_t> sides) {
   active = Mirror<std::uint8_t>(backend_, count);
   finished = Mirror<std::uint8_t>(backend_, count);
   arrays_ = Mirror<void*>(backend_, count);
+  sizes = Buffer(backend_, count * sizeof(double));
+  zeros_ = Buffer(backend_, count * sizeof(double));
   failed = Buffer(backend_, count * sizeof(std::int32_t));
   raised = Buffer(backend_, count * sizeof(double));
   measured_ = Buffer(backend_, count * sizeof(double));
@@ -48,45 +52,104 @@ void SolverWorkspace::reserve(std::span<const std::int64_t> sides) {
 
 std::size_t SolverWorkspace::take(std::span<const int> order, std::span<const RootJob> jobs,
                                   Type type) {
-  taken_.clear();
-  pairs_.clear();
-  for (auto& squares : squares_) squares.clear();
+  const std::size_t count = take_placed(order, jobs, type, 0);
+  place(order.first(count), jobs);
+  return count;
+}
 
-  std::size_t bytes = 0, values = 0;
-  for (const int job : order) {
-    const RootJob& j = jobs[job];
-    const std::size_t side = static_cast<std::size_t>(j.side);
-    const std::size_t size = side * side * size_of(type);
-    if (bytes + size > matrix_bytes_) break;
-
-    const int row = static_cast<int>(taken_.size());
-    if (pairs_.empty() || pairs_.back().side != j.side) {
-      pairs_.push_back({arithmetic_, j.side, 0, row, arrays_.data() + row});
-      for (int m = 0; m < matrices_; ++m)
-        squares_[m].push_back({type, j.side, 0, row, static_cast<char*>(memory_[m].data()) + bytes,
-                               static_cast<char*>(values_.data()) + values});
-    }
-    ++pairs_.back().count;
-    for (int m = 0; m < matrices_; ++m) ++squares_[m].back().count;
-    arrays_.host[row] = j.pair;
-    scales.host[row] = j.scale;
-    epsilons.host[row] = j.epsilon;
-    exponents.host[row] = j.exponent;
-    taken_.push_back(job);
-    bytes += size;
-    values += side * size_of(type);
+void SolverWorkspace::place(std::span<const int> order, std::span<const RootJob> jobs) {
+  for (std::size_t row = 0; row < order.size(); ++row) {
+    const RootJob& job = jobs[order[row]];
+    arrays_.host[row] = job.pair;
+    scales.host[row] = job.scale;
+    epsilons.host[row] = job.epsilon;
+    exponents.host[row] = job.exponent;
   }
   arrays_.upload(backend_);
   scales.upload(backend_);
   epsilons.upload(backend_);
   exponents.upload(backend_);
+}
+
+void SolverWorkspace::begin_chunk(const double* job_scales, const double* job_epsilons,
+                                  const std::uint8_t* job_active) {
+  taken_.clear();
+  pairs_.clear();
+  for (auto& squares : squares_) squares.clear();
+  job_scales_ = job_scales;
+  job_epsilons_ = job_epsilons;
+  job_active_ = job_active;
+}
+
+void SolverWorkspace::add_group(Type type, std::int64_t side, std::size_t row, void* const* arrays,
+                                std::size_t bytes, std::size_t values) {
+  const auto first = static_cast<std::int64_t>(row);
+  pairs_.push_back({arithmetic_, side, 0, first, arrays + row});
+  for (int m = 0; m < matrices_; ++m)
+    squares_[m].push_back({type, side, 0, first, static_cast<char*>(memory_[m].data()) + bytes,
+                           static_cast<char*>(values_.data()) + values});
+}
+
+void SolverWorkspace::extend_group(std::int64_t count) {
+  pairs_.back().count += count;
+  for (int m = 0; m < matrices_; ++m) squares_[m].back().count += count;
+}
+
+std::optional<double> SolverWorkspace::take_slots(const RootSlots& slots, bool all,
+                                                  SlotCursor& cursor) {
+  begin_chunk(slots.scales(), slots.epsilons(), slots.active());
+  std::size_t bytes = 0;
+  std::optional<double> exponent;
+  for (; cursor.rows < slots.rows().size(); ++cursor.rows, cursor.row = 0) {
+    const RootSlots::Rows& rows = slots.rows()[cursor.rows];
+    const std::size_t left = (all ? rows.size : rows.placed) - cursor.row;
+    if (left == 0) continue;
+    if (exponent.value_or(rows.exponent) != rows.exponent) break;
+    exponent = rows.exponent;
+    const auto side = static_cast<std::size_t>(rows.side);
+    const std::size_t size = side * side * size_of(arithmetic_);
+    const std::size_t count = std::min(left, (matrix_bytes_ - bytes) / size);
+    if (count == 0) break;
+    add_group(arithmetic_, rows.side, rows.first + cursor.row, slots.arrays(), bytes, 0);
+    extend_group(static_cast<std::int64_t>(count));
+    bytes += count * size;
+    cursor.row += count;
+    if (count < left) break;
+  }
+  return exponent;
+}
+
+std::size_t SolverWorkspace::take_placed(std::span<const int> order, std::span<const RootJob> jobs,
+                                         Type type, std::size_t first) {
+  begin_chunk(scales.data(), epsilons.data(), nullptr);
+
+  std::size_t bytes = 0, values = 0;
+  for (const int job : order) {
+    const std::int64_t n = jobs[job].side;
+    const std::size_t side = static_cast<std::size_t>(n), size = side * side * size_of(type);
+    if (bytes + size > matrix_bytes_) break;
+
+    const std::size_t row = first + taken_.size();
+    if (pairs_.empty() || pairs_.back().side != n)
+      add_group(type, n, row, arrays_.data(), bytes, values);
+    extend_group(1);
+    taken_.push_back(job);
+    bytes += size;
+    values += side * size_of(type);
+  }
   return taken_.size();
 }
 
 void SolverWorkspace::load(int a, double trace_exponent) {
   shifts.upload(backend_);
-  backend_.load(pairs_, {scales.data(), shifts.data(), epsilons.data(), trace_exponent},
-                squares_[a]);
+  backend_.load(pairs_, {job_scales_, shifts.data(), job_epsilons_, trace_exponent}, squares_[a]);
+}
+
+void SolverWorkspace::load_unshifted(int a, double trace_exponent) {
+  backend_.load(
+      pairs_,
+      {job_scales_, static_cast<const double*>(zeros_.data()), job_epsilons_, trace_exponent},
+      squares_[a]);
 }
 
 std::span<const double> SolverWorkspace::measure(int a, Measure what, const std::uint8_t* which) {
@@ -101,10 +164,13 @@ void SolverWorkspace::send_flags() {
   backend_.upload(failed.data(), flags.data(), taken_.size() * sizeof(std::int32_t));
 }
 
+void SolverWorkspace::queue_store(int x) {
+  backend_.store(squares_[x], pairs_, static_cast<std::int32_t*>(failed.data()));
+}
+
 std::span<const std::int32_t> SolverWorkspace::store(int x) {
-  std::int32_t* const to = static_cast<std::int32_t*>(failed.data());
-  backend_.store(squares_[x], pairs_, to);
-  backend_.download(flags.data(), to, taken_.size() * sizeof(std::int32_t));
+  queue_store(x);
+  backend_.download(flags.data(), failed.data(), taken_.size() * sizeof(std::int32_t));
   backend_.synchronize();
   return {flags.data(), taken_.size()};
 }

@@ -41,10 +41,18 @@ std::string say_call(std::int64_t step) {
       return "loading a state";
     case collecting_state:
       return "collecting the state";
+    case saving_checkpoint:
+      return "saving a checkpoint";
+    case opening_checkpoint:
+      return "loading a checkpoint";
+    case following_save:
+      return "following a save";
     default:
       return "step " + std::to_string(step);
   }
 }
+
+bool is_unfit(const Header& header) { return header.verdict.first_bad == kernels::unfit_step; }
 
 Fault disagreement(const std::string& message) { return {Fault::Kind::communication, message}; }
 
@@ -60,10 +68,21 @@ Ruling Agreement::rule_on(std::int64_t call, std::string_view subject, const std
                 std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
                                           std::int64_t{sizeof(Header)}));
   vote.write(
-      {.step = call, .plan = hash_of(text), .finding = own ? Finding::refused : Finding::none},
-      nullptr);
+      {.step = call, .plan = hash_of(text), .finding = own ? Finding::refused : Finding::none});
   vote.run();
   return rule(vote.headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);
+}
+
+bool Agreement::everywhere(std::int64_t call, bool holds) {
+  if (alone()) return holds;
+  Exchange vote(backend_, communicator_,
+                std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
+                                          std::int64_t{sizeof(Header)}));
+  vote.write({.step = call, .presence = holds ? 1u : 0u});
+  vote.run();
+  const std::span<const Header> headers = vote.headers();
+  if (const std::optional<Fault> apart = find_separation(headers)) raise(*apart);
+  return std::ranges::all_of(headers, [](const Header& h) { return h.presence == 1; });
 }
 
 Ruling Agreement::rule(std::span<const Header> headers, const std::optional<Fault>& own,
@@ -85,6 +104,11 @@ Ruling Agreement::rule(std::span<const Header> headers, const std::optional<Faul
     return ruling;
   }
 
+  if (std::optional<Fault> unfit = find_unfit(headers)) {
+    ruling.fault = std::move(unfit);
+    ruling.spoiled = !vote && !std::ranges::all_of(headers, is_unfit);
+    return ruling;
+  }
   ruling.fault = find_difference(headers, sayings);
   if (!ruling.fault && !vote) ruling.fault = compare_gradients(headers, sayings);
   ruling.spoiled = ruling.fault && !vote;
@@ -100,17 +124,29 @@ Ruling Agreement::rule(std::span<const Header> headers, const std::optional<Faul
   return ruling;
 }
 
+/// Ranks whose step does not do what was prepared.
+std::optional<Fault> Agreement::find_unfit(std::span<const Header> headers) {
+  std::vector<int> ranks;
+  for (std::size_t r = 0; r < headers.size(); ++r)
+    if (is_unfit(headers[r])) ranks.push_back(static_cast<int>(r));
+  if (ranks.empty()) return std::nullopt;
+  const bool all = ranks.size() == headers.size();
+  return Fault{Fault::Kind::logic, (all ? "" : rank_list(ranks) + ": ") + unfit_text};
+}
+
 Fault Agreement::gather_faults(const std::optional<Fault>& own) {
-  const std::string said = own ? static_cast<char>(own->kind) + own->message : std::string();
-  const std::vector<std::string> texts = gather_texts(backend_, communicator_, said);
+  const std::vector<std::string> texts =
+      gather_texts(backend_, communicator_, own ? words_of(*own) : std::string());
   Fault joined{Fault::Kind::other, {}};
   std::map<std::string, std::vector<int>> ranks;
   for (std::size_t r = 0; r < texts.size(); ++r)
     if (!texts[r].empty()) ranks[texts[r]].push_back(static_cast<int>(r));
   for (const auto& [text, who] : ranks) {
-    joined.kind = static_cast<Fault::Kind>(text.front());
-    if (who.size() == texts.size()) return {joined.kind, text.substr(1)};
-    joined.message += (joined.message.empty() ? "" : "; ") + rank_list(who) + ": " + text.substr(1);
+    const Fault fault = fault_from_words(text);
+    if (who.size() == texts.size()) return fault;
+    joined.kind = fault.kind;
+    joined.code = fault.code;
+    joined.message += (joined.message.empty() ? "" : "; ") + rank_list(who) + ": " + fault.message;
   }
   return joined;
 }
@@ -153,9 +189,8 @@ std::optional<Fault> Agreement::compare_gradients(std::span<const Header> header
                                               : "that of '" + std::string(name) + "' is not finite";
                         }));
   const auto norm = [](const Header& h) { return h.verdict.squared_norm; };
-  const bool finite = std::isfinite(norm(headers.front()));
-  if (finite &&
-      differ(headers, [&](const Header& h) { return std::bit_cast<std::uint64_t>(norm(h)); }))
+  // Bit by bit, as Exchange::gate() does; all NaNs of a scan are the same.
+  if (differ(headers, [&](const Header& h) { return std::bit_cast<std::uint64_t>(norm(h)); }))
     return disagreement(
         "the ranks do not have the same gradients: their norm is " +
         say_each(headers, [&](const Header& h) { return std::to_string(std::sqrt(norm(h))); }) +

@@ -28,6 +28,11 @@ struct Ruling {
   bool spoiled = false;             ///< ranks no longer have the state that belongs together
 };
 
+/// What is said of a step that was captured without the refresh that it must do.
+inline constexpr const char* unfit_text =
+    "a refresh of roots is due, and the step that was replayed was captured without one; it "
+    "changed nothing";
+
 /// How ranks become of one mind, or throw the same error.
 class Agreement {
  public:
@@ -44,6 +49,9 @@ class Agreement {
   Ruling rule_on(std::int64_t call, std::string_view subject, const std::string& text,
                  const std::optional<Fault>& own);
 
+  /// Collective. Whether it holds on all ranks. `call` as in rule_on().
+  bool everywhere(std::int64_t call, bool holds);
+
   /// Rules over a step. Further collectives happen only if the headers are not all alike; `own` is
   /// the fault behind this rank's finding. `vote`: nothing has been written yet.
   Ruling rule(std::span<const Header> headers, const std::optional<Fault>& own,
@@ -52,6 +60,7 @@ class Agreement {
  private:
   Fault gather_faults(const std::optional<Fault>& own);
   static std::optional<Fault> find_separation(std::span<const Header> headers);
+  static std::optional<Fault> find_unfit(std::span<const Header> headers);
   std::optional<Fault> find_difference(std::span<const Header> headers, const Sayings& sayings);
   static std::optional<Fault> compare_gradients(std::span<const Header> headers,
                                                 const Sayings& sayings);

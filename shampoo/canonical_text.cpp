@@ -75,6 +75,12 @@ struct ToText {
         .field("order", s.order)
         .done();
   }
+  std::string operator()(const Minimax& s) const {
+    return Text("minimax")
+        .field("kappa_max", s.kappa_max)
+        .field("precision", s.precision == MinimaxPrecision::mixed ? "mixed" : "accurate")
+        .done();
+  }
 
   std::string operator()(const RootInverse& p) const {
     Text text("root_inverse");

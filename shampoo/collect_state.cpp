@@ -18,54 +18,52 @@ ParameterState described(const TrainedParameter& trained) {
           .rates = trained.group->rates};
 }
 
-/// Copies the slots of one block to host memory.
-class BlockReader {
+/// Reads arrays of the backend: where they are, or in a copy that the next call overwrites.
+class HostView {
  public:
-  BlockReader(Backend& backend, const State& state, int block)
-      : backend_(backend), state_(state), block_(block) {}
+  explicit HostView(Backend& backend) : backend_(backend) { backend_.synchronize(); }
 
-  /// Queues the copy; the tensor must stay where it is.
-  void start(const Slot& slot, StateTensor& tensor) {
-    const std::size_t size = size_of(slot.type);
-    tensor.bytes.resize(static_cast<std::size_t>(slot.count) * size);
-    if (tensor.layout == StateLayout::elements) {
-      backend_.download(tensor.bytes.data(), state_.data(block_, slot), tensor.bytes.size());
-      return;
-    }
-    const auto n = static_cast<std::size_t>(tensor.box.extent[slot.dimension]);
-    arrays_.emplace_back(n * (n + 1) * size);
-    backend_.download(arrays_.back().data(), state_.data(block_, slot), arrays_.back().size());
-    const Half half = slot.layout == Slot::Layout::upper_triangle ? Half::root : Half::factor;
-    triangles_.push_back({&tensor, half});
+  /// Queues the copy; `to` must stay where it is.
+  void copy(const void* data, std::vector<std::byte>& to) {
+    backend_.download(to.data(), data, to.size());
   }
 
-  void finish() {
+  std::span<const std::byte> operator()(const void* data, std::size_t bytes) {
+    if (backend_.memory() == Memory::host) return {static_cast<const std::byte*>(data), bytes};
+    if (data == data_ && bytes == bytes_) return {copy_.data(), bytes};
+    if (copy_.size() < bytes) copy_.resize(bytes);
+    backend_.download(copy_.data(), data, bytes);
     backend_.synchronize();
-    for (std::size_t t = 0; t < triangles_.size(); ++t) {
-      StateTensor& tensor = *triangles_[t].tensor;
-      pack(arrays_[t].data(), triangles_[t].half, tensor.box.extent[tensor.dimension], tensor.type,
-           tensor.bytes.data());
-    }
+    data_ = data;
+    bytes_ = bytes;
+    return {copy_.data(), bytes};
   }
 
  private:
-  struct Triangle {
-    StateTensor* tensor;
-    Half half;
-  };
   Backend& backend_;
-  const State& state_;
-  int block_;
-  std::vector<std::vector<std::byte>> arrays_;
-  std::vector<Triangle> triangles_;
+  std::vector<std::byte> copy_;
+  const void* data_ = nullptr;  ///< what was copied; a factor and its root are the same array
+  std::size_t bytes_ = 0;
 };
 
-void collect_block(Backend& backend, const GroupOptimizer& group, std::size_t b,
+void copy_slot(const Slot& slot, const void* data, HostView& view, StateTensor& tensor) {
+  const std::size_t size = size_of(slot.type);
+  tensor.bytes.resize(static_cast<std::size_t>(slot.count) * size);
+  if (tensor.layout == StateLayout::elements) {
+    view.copy(data, tensor.bytes);
+    return;
+  }
+  const std::int64_t n = tensor.box.extent[slot.dimension];
+  const Half half = slot.layout == Slot::Layout::upper_triangle ? Half::root : Half::factor;
+  pack(view(data, static_cast<std::size_t>(n * (n + 1)) * size).data(), half, n, slot.type,
+       tensor.bytes.data());
+}
+
+void collect_block(HostView& view, const GroupOptimizer& group, std::size_t b,
                    const TrainedParameter& trained, const StateDictOptions& options,
                    StateDict& dict) {
   const grouping::Box& box = trained.boxes[group.blocks()[b].index];
   const std::vector<Slot> slots = group.state().slots(static_cast<int>(b));
-  BlockReader reader(backend, group.state(), static_cast<int>(b));
   for (const Slot& slot : slots) {
     if (slot.derived && !options.derived) continue;
     dict.tensors.push_back({.parameter = trained.parameter().name,
@@ -75,9 +73,9 @@ void collect_block(Backend& backend, const GroupOptimizer& group, std::size_t b,
                             .layout = layout_of(slot),
                             .dimension = slot.dimension,
                             .type = slot.type});
-    if (options.contents) reader.start(slot, dict.tensors.back());
+    if (options.contents)
+      copy_slot(slot, group.state().data(static_cast<int>(b), slot), view, dict.tensors.back());
   }
-  reader.finish();
 }
 
 }  // namespace
@@ -93,14 +91,16 @@ StateDict collect_state(Backend& backend, const Training& training,
     for (std::size_t b = 0; b < group->blocks().size(); ++b)
       count += group->state().slots(static_cast<int>(b)).size();
   dict.tensors.reserve(count);
+  HostView view(backend);
   for (const auto& group : training.virtual_groups())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
       const TrainedParameter& trained = parameters[owned.parameter];
       dict.parameters[owned.parameter].blocks.push_back(
           {trained.boxes[owned.index], group->failures(b), owned.phase});
-      collect_block(backend, *group, b, trained, options, dict);
+      collect_block(view, *group, b, trained, options, dict);
     }
+  backend.synchronize();
   sort_by_name(dict);
   return dict;
 }

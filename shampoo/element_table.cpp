@@ -24,34 +24,27 @@ void send(Backend& backend, const std::vector<T>& from, kernels::Buffer& to) {
 
 }  // namespace
 
-TensorTable::TensorTable(Backend& backend, std::span<const TrainedParameter> parameters)
-    : values_(backend, parameters.size()),
-      gradients_(backend, parameters.size()),
-      value_types_(backend, parameters.size()),
-      gradient_types_(backend, parameters.size()) {
+TensorTable::TensorTable(kernels::Columns& columns, std::size_t parameters)
+    : values_(columns.add<void*>(parameters)),
+      gradients_(columns.add<const void*>(parameters)),
+      value_types_(columns.add<Type>(parameters)),
+      gradient_types_(columns.add<Type>(parameters)) {}
+
+void TensorTable::set_values(std::span<const TrainedParameter> parameters) {
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    values_.host[p] = parameters[p].parameter().value.data;
-    value_types_.host[p] = parameters[p].parameter().value.type;
-    gradient_types_.host[p] = parameters[p].parameter().gradient.type;
+    values_[p] = parameters[p].parameter().value.data;
+    value_types_[p] = parameters[p].parameter().value.type;
+    gradient_types_[p] = parameters[p].parameter().gradient.type;
   }
-  values_.upload(backend);
-  value_types_.upload(backend);
-  gradient_types_.upload(backend);
 }
 
-void TensorTable::upload_gradients(Backend& backend, std::span<const TrainedParameter> parameters) {
+void TensorTable::set_gradients(std::span<const TrainedParameter> parameters) {
   for (std::size_t p = 0; p < parameters.size(); ++p)
-    gradients_.host[p] = parameters[p].present ? parameters[p].parameter().gradient.data : nullptr;
-  gradients_.upload(backend);
+    gradients_[p] = parameters[p].present ? parameters[p].parameter().gradient.data : nullptr;
 }
 
 kernels::Tensors TensorTable::tensors() const {
   return {values_.data(), gradients_.data(), value_types_.data(), gradient_types_.data()};
-}
-
-std::int64_t TensorTable::bytes() const {
-  return static_cast<std::int64_t>(values_.bytes() + gradients_.bytes() + value_types_.bytes() +
-                                   gradient_types_.bytes());
 }
 
 kernels::Block shipped_block(const TrainedParameter& parameter, int row, std::int64_t segment) {

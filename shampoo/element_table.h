@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/buffer.h"
+#include "kernels/columns.h"
 #include "shampoo/trained_parameter.h"
 
 namespace shampoo {
@@ -14,18 +15,19 @@ namespace shampoo {
 class TensorTable {
  public:
   TensorTable() = default;
-  TensorTable(Backend& backend, std::span<const TrainedParameter> parameters);
+  TensorTable(kernels::Columns& columns, std::size_t parameters);
 
+  /// Writes what stays, into columns that have memory.
+  void set_values(std::span<const TrainedParameter> parameters);
   /// Takes over the gradient pointers of present parameters; null for the others.
-  void upload_gradients(Backend& backend, std::span<const TrainedParameter> parameters);
+  void set_gradients(std::span<const TrainedParameter> parameters);
 
   kernels::Tensors tensors() const;
-  std::int64_t bytes() const;
 
  private:
-  kernels::Mirror<void*> values_;
-  kernels::Mirror<const void*> gradients_;
-  kernels::Mirror<Type> value_types_, gradient_types_;
+  kernels::Column<void*> values_;
+  kernels::Column<const void*> gradients_;
+  kernels::Column<Type> value_types_, gradient_types_;
 };
 
 /// What a table says about a block of the parameter in `row`, but for its place and shape: where

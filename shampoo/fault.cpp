@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/fault.h"
 
+#include <cstdlib>
 #include <stdexcept>
+#include <system_error>
 
 #include "distributor/error.h"
 #include "kernels/error.h"
+#include "shampoo/checkpoint/error.h"
 
 namespace shampoo {
+
+namespace {
+
+/// The exception puts what the code means behind the text, which here has it already.
+[[noreturn]] void raise_system_error(const Fault& fault) {
+  const std::string meaning = ": " + std::generic_category().message(fault.code);
+  std::string text = fault.message;
+  if (text.ends_with(meaning)) text.resize(text.size() - meaning.size());
+  throw std::system_error(fault.code, std::generic_category(), text);
+}
+
+}  // namespace
+
+std::string words_of(const Fault& fault) {
+  return static_cast<char>(fault.kind) + std::to_string(fault.code) + " " + fault.message;
+}
+
+Fault fault_from_words(const std::string& words) {
+  return {static_cast<Fault::Kind>(words.front()), words.substr(words.find(' ') + 1),
+          std::atoi(words.c_str() + 1)};
+}
 
 Fault caught() {
   using enum Fault::Kind;
@@ -22,6 +46,10 @@ Fault caught() {
     return {communication, error.what()};
   } catch (const DeviceError& error) {
     return {device, error.what()};
+  } catch (const CheckpointError& error) {
+    return {checkpoint, error.what()};
+  } catch (const std::system_error& error) {
+    return {system, error.what(), error.code().value()};
   } catch (const std::exception& error) {
     return {other, error.what()};
   } catch (...) {
@@ -41,6 +69,10 @@ void raise(const Fault& fault) {
       throw CommunicationError(fault.message);
     case Fault::Kind::device:
       throw DeviceError(fault.message);
+    case Fault::Kind::checkpoint:
+      throw CheckpointError(fault.message);
+    case Fault::Kind::system:
+      raise_system_error(fault);
     case Fault::Kind::other:
       break;
   }

@@ -13,17 +13,24 @@ struct Fault {
     numerical = 'n',
     communication = 'c',
     device = 'd',
+    checkpoint = 'k',
+    system = 's',
     other = 'o'
   };
   Kind kind = Kind::communication;
   std::string message;
+  int code = 0;  ///< errno of a system fault
 };
+
+/// A fault as a text that is not empty, for other ranks.
+std::string words_of(const Fault& fault);
+Fault fault_from_words(const std::string& words);
 
 /// The exception that is being handled.
 Fault caught();
 
-/// Throws std::invalid_argument, std::logic_error, NumericalError, CommunicationError, DeviceError
-/// or std::runtime_error.
+/// Throws std::invalid_argument, std::logic_error, NumericalError, CommunicationError, DeviceError,
+/// CheckpointError, std::system_error with the code, or std::runtime_error.
 [[noreturn]] void raise(const Fault& fault);
 
 }  // namespace shampoo

@@ -118,7 +118,7 @@ class Arrival {
     char* const all = static_cast<char*>(buffer_->data());
     if (counts[rank] > 0)
       backend_.upload(all + before, host_.data(), static_cast<std::size_t>(counts[rank]));
-    communicator_.all_gather(all, counts, {.owner = buffer_}).wait();
+    communicator_.all_gather(all, counts, {.stream = {backend_.stream()}, .owner = buffer_}).wait();
   }
 
   void take(std::span<const std::int64_t> counts) {
@@ -127,6 +127,7 @@ class Arrival {
       backend_.download(host_.data(), buffer_->data(), static_cast<std::size_t>(all));
       backend_.synchronize();
     }
+    communicator_.check();
     const std::byte* from = host_.data();
     for (std::size_t r = 0; r < counts.size(); ++r) {
       if (receives_)

@@ -23,7 +23,7 @@ StateTensor joined(std::span<StateTensor* const> parts) {
   const std::size_t size = size_of(whole.type);
   whole.bytes.assign(whole.bytes.empty() ? 0 : count * size, std::byte{});
   if (whole.bytes.empty()) return whole;
-  Assembly assembly{whole.bytes.data(), std::vector<char>(count), whole.count()};
+  Assembly assembly{whole.bytes.data(), whole.count()};
   for (StateTensor* const part : parts) {
     copy_common({part->shape, part->box}, part->bytes.data(), {whole.shape, whole.box}, assembly,
                 size);

@@ -29,21 +29,24 @@ void convert(std::span<const std::byte> from, std::span<std::byte> to) {
 }
 
 template <typename Number>
-void set_identity(std::int64_t n, std::vector<std::byte>& array) {
+void set_identity(std::int64_t n, std::span<std::byte> array) {
   const Number one = 1;
   for (std::int64_t i = 0; i < n; ++i)
     std::memcpy(array.data() + static_cast<std::size_t>(i * (n + 1) + i + 1) * sizeof(Number), &one,
                 sizeof(Number));
 }
 
+std::size_t pair_bytes(std::int64_t n, Type type) {
+  return static_cast<std::size_t>(n * (n + 1)) * size_of(type);
+}
+
 /// A factor of zeros and a root that is the identity.
-std::vector<std::byte> fresh_pair(std::int64_t n, Type type) {
-  std::vector<std::byte> array(static_cast<std::size_t>(n * (n + 1)) * size_of(type));
+void make_fresh(std::int64_t n, Type type, std::span<std::byte> array) {
+  std::ranges::fill(array, std::byte{});
   if (type == Type::float64)
     set_identity<double>(n, array);
   else
     set_identity<float>(n, array);
-  return array;
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -71,7 +74,6 @@ StateLoad::StateLoad(Backend& backend, Training& training, const StateDict& dict
       if (const ParameterState* const saved = match_.rows[owned.parameter])
         add_block({*group, b, trained, trained.boxes[owned.index], *saved});
     }
-  converted_.clear();
   require_complete();
 }
 
@@ -149,15 +151,23 @@ void StateLoad::add_elements(const Place& place, const Slot& slot) {
   const std::string& parameter = place.trained.parameter().name;
   const std::size_t size = size_of(slot.type);
   const auto count = static_cast<std::size_t>(slot.count);
-  Upload upload{place.group.state().data(static_cast<int>(place.block), slot),
-                std::vector<std::byte>(count * size)};
-  Assembly assembly{upload.bytes.data(), std::vector<char>(count), slot.count};
+  void* const to = place.group.state().data(static_cast<int>(place.block), slot);
+  const Part whole{place.trained.merged, place.box};
+  std::vector<const StateTensor*> parts;
   for (const StateTensor* const part : saved(place, slot))
-    if (!copy_common({part->shape, part->box}, bytes_of(*part, slot.type).data(),
-                     {place.trained.merged, place.box}, assembly, size))
+    if (may_overlap({part->shape, part->box}, whole)) parts.push_back(part);
+  if (parts.size() == 1 && parts[0]->shape == whole.shape && parts[0]->box == whole.box) {
+    uploads_.push_back({to, bytes_of(*parts[0], slot.type)});
+    return;
+  }
+  std::vector<std::byte> bytes(count * size);
+  Assembly assembly{bytes.data(), slot.count, std::vector<char>(count)};
+  for (const StateTensor* const part : parts)
+    if (!copy_common({part->shape, part->box}, bytes_of(*part, slot.type).data(), whole, assembly,
+                     size))
       fail(*part, "box: holds elements that another part holds, too");
   if (assembly.missing == 0)
-    uploads_.push_back(std::move(upload));
+    uploads_.push_back({to, assembled_.emplace_back(std::move(bytes))});
   else
     report_.missing.push_back(
         state_name(parameter, slot.name, StateLayout::elements, place.trained.merged, place.box));
@@ -178,13 +188,11 @@ bool StateLoad::add_pair(const Place& place, const Slot& factor, const Slot& roo
   }
 
   const std::int64_t n = place.box.extent[factor.dimension];
-  std::vector<std::byte> array = fresh_pair(n, factor.type);
-  if (saved_factor)
-    unpack(bytes_of(*saved_factor, factor.type).data(), Half::factor, n, factor.type, array.data());
-  if (saved_factor && saved_root)
-    unpack(bytes_of(*saved_root, root.type).data(), Half::root, n, root.type, array.data());
-  uploads_.push_back(
-      {place.group.state().data(static_cast<int>(place.block), factor), std::move(array)});
+  PairUpload& pair = pairs_.emplace_back(
+      PairUpload{place.group.state().data(static_cast<int>(place.block), factor), n, factor.type});
+  if (saved_factor) pair.factor = bytes_of(*saved_factor, factor.type).data();
+  if (saved_factor && saved_root) pair.root = bytes_of(*saved_root, root.type).data();
+  array_.resize(std::max(array_.size(), pair_bytes(n, factor.type)));
   if (restarts) report_.restarted.push_back(name(factor));
 
   const Refresh& refresh = place.trained.group->recipe().refresh;
@@ -241,11 +249,23 @@ std::string StateLoad::lines() const {
   return text;
 }
 
+void StateLoad::upload_pairs() {
+  for (const PairUpload& pair : pairs_) {
+    backend_.synchronize();
+    const auto array = std::span(array_).first(pair_bytes(pair.n, pair.type));
+    if (!pair.factor || !pair.root) make_fresh(pair.n, pair.type, array);
+    if (pair.factor) unpack(pair.factor, Half::factor, pair.n, pair.type, array.data());
+    if (pair.root) unpack(pair.root, Half::root, pair.n, pair.type, array.data());
+    backend_.upload(pair.to, array.data(), array.size());
+  }
+}
+
 void StateLoad::replace(Statistics& statistics) {
   for (std::size_t row = 0; row < match_.rows.size(); ++row)
     if (match_.rows[row]) training_.parameters()[row].steps = match_.rows[row]->steps;
   for (const Upload& upload : uploads_)
     backend_.upload(upload.to, upload.bytes.data(), upload.bytes.size());
+  upload_pairs();
   backend_.synchronize();
 
   std::map<GroupOptimizer*, std::vector<std::size_t>> due;

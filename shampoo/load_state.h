@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,10 +35,18 @@ class StateLoad {
  private:
   using Key = std::pair<std::string_view, std::string_view>;  ///< parameter, slot
 
-  /// New bytes of one array. [backend]
+  /// New elements of one slot.
   struct Upload {
-    void* to;
-    std::vector<std::byte> bytes;
+    void* to;  ///< [backend]
+    std::span<const std::byte> bytes;
+  };
+  /// New numbers of the array that a factor shares with its root.
+  struct PairUpload {
+    void* to;  ///< [backend]
+    std::int64_t n;
+    Type type;
+    const std::byte* factor = nullptr;  ///< packed; null: zeros
+    const std::byte* root = nullptr;    ///< packed; null: the identity
   };
   struct LoadedBlock {
     GroupOptimizer* group;
@@ -65,6 +75,7 @@ class StateLoad {
   const StateTensor* find_triangle(const Place& place, const Slot& slot) const;
   bool is_cut_differently(const TrainedParameter& trained, const StateTensor& tensor) const;
   std::span<const std::byte> bytes_of(const StateTensor& tensor, Type type);
+  void upload_pairs();
   void require_complete() const;
 
   Backend& backend_;
@@ -77,7 +88,10 @@ class StateLoad {
   std::map<std::string_view, const TrainedParameter*> parameters_;  ///< that are loaded
   std::set<const TrainedParameter*> cut_differently_;
   std::map<const StateTensor*, std::vector<std::byte>> converted_;
+  std::deque<std::vector<std::byte>> assembled_;  ///< from parts that are cut differently
   std::vector<Upload> uploads_;
+  std::vector<PairUpload> pairs_;
+  std::vector<std::byte> array_;  ///< as large as that of the largest pair
   std::vector<LoadedBlock> blocks_;
 };
 

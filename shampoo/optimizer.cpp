@@ -10,6 +10,7 @@
 #include "shampoo/collect_state.h"
 #include "shampoo/gather_state.h"
 #include "shampoo/load_state.h"
+#include "shampoo/optimizer_access.h"
 #include "shampoo/stepper.h"
 #include "shampoo/training.h"
 #include "shampoo/validate.h"
@@ -116,7 +117,7 @@ StepResult Optimizer::step() {
 }
 
 void Optimizer::prepare_step() {
-  parts_->stepper.prepare([this] {
+  parts_->stepper.prepare(*parts_->training, [this] {
     for (int g = 0; g < group_count(); ++g)
       validate_rates(parts_->groups[g]->rates, parts_->groups[g]->recipe(), g);
     parts_->training->prepare();
@@ -124,6 +125,8 @@ void Optimizer::prepare_step() {
 }
 
 StepResult Optimizer::enqueue_step() { return parts_->stepper.take(*parts_->training); }
+bool Optimizer::refresh_is_due() const { return parts_->training->refreshes(); }
+StepResult Optimizer::latest_result() { return parts_->stepper.latest_result(); }
 
 void Optimizer::add_group(ParameterGroup group) {
   std::vector<ParameterGroup> one;
@@ -132,6 +135,7 @@ void Optimizer::add_group(ParameterGroup group) {
 }
 
 StateDict Optimizer::state_dict(const StateDictOptions& options) const {
+  parts_->stepper.settle();
   parts_->stepper.check_usable();
   StateDict dict = collect_state(parts_->backend, *parts_->training, options);
   dict.progress = parts_->stepper.progress();
@@ -139,6 +143,7 @@ StateDict Optimizer::state_dict(const StateDictOptions& options) const {
 }
 
 StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gather) {
+  parts_->stepper.settle();
   parts_->stepper.check_usable();
   StateDict own;
   parts_->stepper.vote(collecting_state, "request", [&] {
@@ -166,13 +171,20 @@ LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& 
   return std::move(load->report());
 }
 
-std::string Optimizer::failure() const { return parts_->stepper.failure(); }
+std::string Optimizer::failure() const {
+  parts_->stepper.settle();
+  return parts_->stepper.failure();
+}
 
 int Optimizer::group_count() const { return static_cast<int>(parts_->groups.size()); }
 Group& Optimizer::group(int index) { return *parts_->groups.at(static_cast<std::size_t>(index)); }
-Statistics Optimizer::statistics() const { return parts_->stepper.statistics(); }
+Statistics Optimizer::statistics() const {
+  parts_->stepper.settle();
+  return parts_->stepper.statistics();
+}
 
 std::int64_t Optimizer::steps(std::string_view parameter) const {
+  parts_->stepper.settle();
   return parts_->training->find(parameter).steps;
 }
 
@@ -195,5 +207,14 @@ std::int64_t Optimizer::workspace_bytes() const {
 }
 
 std::string Optimizer::describe() const { return parts_->training->describe(); }
+
+Backend& OptimizerAccess::backend(const Optimizer& optimizer) { return optimizer.parts_->backend; }
+Communicator& OptimizerAccess::communicator(const Optimizer& optimizer) {
+  return optimizer.parts_->communicator;
+}
+Stepper& OptimizerAccess::stepper(const Optimizer& optimizer) { return optimizer.parts_->stepper; }
+Training& OptimizerAccess::training(const Optimizer& optimizer) {
+  return *optimizer.parts_->training;
+}
 
 }  // namespace shampoo

@@ -66,26 +66,29 @@ struct OptimizerOptions {
   bool agree_before_commit = false;
 };
 
+struct StepOutcome;
+
 /// Outcome of one step.
+///
+/// Where the backend is asynchronous, the step may still be under way: reading its result waits for
+/// it, and throws what step() throws at once elsewhere: NumericalError, CommunicationError. On many
+/// ranks, all read a result or none does before the next prepare_step(): where ranks differ, they
+/// find out in what by collectives of their own. A result may be read at any time before the
+/// optimizer goes, and afterwards if it was known by then.
 class StepResult {
  public:
-  StepResult(bool applied, std::string_view non_finite_gradient, double gradient_norm)
-      : applied_(applied),
-        non_finite_gradient_(non_finite_gradient),
-        gradient_norm_(gradient_norm) {}
+  explicit StepResult(std::shared_ptr<StepOutcome> outcome) : outcome_(std::move(outcome)) {}
 
   /// Whether parameters and state changed.
-  bool applied() const { return applied_; }
+  bool applied() const;
   /// Name of the first parameter with a non-finite gradient; empty: none. Valid as long as the
   /// optimizer.
-  std::string_view non_finite_gradient() const { return non_finite_gradient_; }
+  std::string_view non_finite_gradient() const;
   /// Euclidean norm of all gradients together.
-  double gradient_norm() const { return gradient_norm_; }
+  double gradient_norm() const;
 
  private:
-  bool applied_;
-  std::string_view non_finite_gradient_;
-  double gradient_norm_;
+  std::shared_ptr<StepOutcome> outcome_;
 };
 
 /// One piece of state, for diagnosis: elements of one block in the backend's memory.
@@ -99,7 +102,8 @@ struct SlotView {
 };
 
 /// Trains the parameters of all groups. Backend, communicator and tensors are borrowed and must
-/// outlive it. Not safe for concurrent calls.
+/// outlive it. Not safe for concurrent calls. What tells of steps or state waits for the step under
+/// way; the destructor waits for all work of the backend.
 class Optimizer {
  public:
   /// Collective: all ranks pass equal groups, options and backends, apart from pointers. Throws
@@ -112,19 +116,42 @@ class Optimizer {
   Optimizer& operator=(Optimizer&&) noexcept;
 
   /// prepare_step(), then enqueue_step(). Collective: rates, presence and bytes of the gradients
-  /// are equal on all ranks. On several ranks it is one collective, and waits for the other ranks.
-  /// Throws std::invalid_argument before anything changed when a rate or pointer is bad, and
-  /// NumericalError when gradients or decompositions stayed bad; see NonFinite and RootInverse.
-  /// What one rank meets, all throw, with its rank; where the others have gone on by then, and
-  /// where they differ or are lost (CommunicationError), the message says that the optimizer can no
-  /// longer be used, and later calls throw it again.
+  /// are equal on all ranks. On several ranks it is one collective. Throws std::invalid_argument
+  /// before anything changed when a rate or pointer is bad, and NumericalError when gradients or
+  /// decompositions stayed bad; see NonFinite and RootInverse. What one rank meets, all throw, with
+  /// its rank; where the others have gone on by then, and where they differ or are lost
+  /// (CommunicationError), the message says that the optimizer can no longer be used, and later
+  /// calls throw it again.
+  ///
+  /// Where the backend is immediate (the CPU), the step is done when the call returns; on several
+  /// ranks it waits for them. Elsewhere the call only queues, but for a refresh by a solver with
+  /// host steps; values, gradients and results are to be read behind it on the backend's stream,
+  /// and its errors are thrown by reading the result or by the next prepare_step(), which can then
+  /// be called again.
   StepResult step();
 
-  /// Host work of the next step: validates rates and gradient pointers, and uploads what changed.
-  /// On several ranks its faults are thrown by enqueue_step(), where the ranks meet.
+  /// Host work of the next step: learns the outcome of the step before, validates rates and
+  /// gradient pointers, and uploads what changed, in one copy. Where the backend is asynchronous it
+  /// waits for the step before, not for what was queued behind it. On several ranks its faults are
+  /// thrown by enqueue_step(), where the ranks meet.
   void prepare_step();
   /// Runs the prepared step. Throws std::logic_error unless one was prepared.
+  ///
+  /// It may be captured in a graph on the backend's stream: the prepared step is then not run, but
+  /// recorded, and each replay takes the step that was prepared last, with its rates, counters and
+  /// absent gradients. A step with a refresh can be captured if its solver has no host steps
+  /// (std::logic_error names it otherwise), and then serves all steps; one without serves the steps
+  /// for which refresh_is_due() is false, and is refused, with a std::logic_error from the next
+  /// prepare_step() and nothing changed, where a refresh is due. Gradient pointers stay as they
+  /// are. Every prepare_step() takes one replay or enqueue_step(): without any, the next one throws
+  /// std::logic_error; after more than one the optimizer can no longer be used until a state is
+  /// loaded. add_group() makes graphs invalid.
   StepResult enqueue_step();
+  /// Whether the prepared step recomputes roots, on this rank.
+  bool refresh_is_due() const;
+  /// The result of the latest step that was enqueued or replayed. Throws std::logic_error if there
+  /// is none.
+  StepResult latest_result();
 
   /// Collective, and throws like the constructor; nothing has changed then. Existing groups, their
   /// state and their owners stay.
@@ -176,6 +203,7 @@ class Optimizer {
   std::string describe() const;
 
  private:
+  friend class OptimizerAccess;
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

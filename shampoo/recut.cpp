@@ -46,10 +46,12 @@ std::int64_t index_of(const Part& part, std::int64_t offset) {
 
 bool put(Assembly& assembly, const std::byte* from, std::int64_t offset, std::int64_t length,
          std::size_t size) {
-  char* const first = assembly.filled.data() + offset;
   const auto count = static_cast<std::size_t>(length);
-  if (std::memchr(first, 1, count)) return false;
-  std::memset(first, 1, count);
+  if (!assembly.filled.empty()) {
+    char* const first = assembly.filled.data() + offset;
+    if (std::memchr(first, 1, count)) return false;
+    std::memset(first, 1, count);
+  }
   assembly.missing -= length;
   std::memcpy(assembly.bytes + static_cast<std::size_t>(offset) * size, from, count * size);
   return true;
@@ -57,27 +59,48 @@ bool put(Assembly& assembly, const std::byte* from, std::int64_t offset, std::in
 
 }  // namespace
 
-bool copy_common(const Part& from, const std::byte* bytes, const Part& to, Assembly& assembly,
-                 std::size_t size) {
-  const std::int64_t count = grouping::numel(from.box.extent);
-  if (count == 0 || assembly.filled.empty()) return true;
-  if (from.shape == to.shape && from.box == to.box) return put(assembly, bytes, 0, count, size);
+bool may_overlap(const Part& a, const Part& b) {
+  const std::int64_t a_count = grouping::numel(a.box.extent);
+  const std::int64_t b_count = grouping::numel(b.box.extent);
+  if (a_count == 0 || b_count == 0) return false;
+  if (a.shape != b.shape)
+    return index_of(a, a_count - 1) >= index_of(b, 0) && index_of(b, b_count - 1) >= index_of(a, 0);
+  for (std::size_t k = 0; k < a.shape.size(); ++k)
+    if (a.box.offset[k] >= b.box.offset[k] + b.box.extent[k] ||
+        b.box.offset[k] >= a.box.offset[k] + a.box.extent[k])
+      return false;
+  return true;
+}
 
-  const auto to_count = static_cast<std::int64_t>(assembly.filled.size());
-  if (index_of(from, count - 1) < index_of(to, 0) || index_of(to, to_count - 1) < index_of(from, 0))
+bool copy_stretch(const Part& from, const Stretch& stretch, const Part& to, Assembly& assembly,
+                  std::size_t size) {
+  if (stretch.count == 0 || assembly.count == 0) return true;
+  if (from.shape == to.shape && from.box == to.box)
+    return put(assembly, stretch.bytes, stretch.first, stretch.count, size);
+
+  const std::int64_t end = stretch.first + stretch.count;
+  if (index_of(from, end - 1) < index_of(to, 0) ||
+      index_of(to, assembly.count - 1) < index_of(from, stretch.first))
     return true;
   const std::int64_t row = from.shape.empty() ? 1 : from.box.extent.back();
-  for (std::int64_t first = 0; first < count; first += row) {
-    const std::int64_t index = index_of(from, first);
-    for (std::int64_t done = 0; done < row;) {
-      const Run run = run_at(to, index + done);
-      const std::int64_t length = std::min(run.length, row - done);
-      const std::byte* const source = bytes + static_cast<std::size_t>(first + done) * size;
+  for (std::int64_t at = stretch.first; at < end;) {
+    const std::int64_t row_end = std::min(end, at - at % row + row);
+    for (std::int64_t index = index_of(from, at); at < row_end;) {
+      const Run run = run_at(to, index);
+      const std::int64_t length = std::min(run.length, row_end - at);
+      const std::byte* const source =
+          stretch.bytes + static_cast<std::size_t>(at - stretch.first) * size;
       if (run.offset >= 0 && !put(assembly, source, run.offset, length, size)) return false;
-      done += length;
+      at += length;
+      index += length;
     }
   }
   return true;
+}
+
+bool copy_common(const Part& from, const std::byte* bytes, const Part& to, Assembly& assembly,
+                 std::size_t size) {
+  return copy_stretch(from, {0, grouping::numel(from.box.extent), bytes}, to, assembly, size);
 }
 
 }  // namespace shampoo

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "distributor/exchange.h"
 #include "shampoo/agreement.h"
+#include "shampoo/step_outcome.h"
+#include "shampoo/step_report.h"
 #include "shampoo/training.h"
 
 namespace shampoo {
@@ -32,6 +36,9 @@ class Stepper {
   template <typename Body>
   void together(const Body& body);
 
+  /// Whether it holds on all ranks. Collective. `call`: see Header::step.
+  bool everywhere(std::int64_t call, bool holds);
+
   /// Loads a state. examine() does what can fail and returns lines that are equal on all ranks;
   /// where it succeeded on all of them, replace(statistics) runs, which returns the progress of the
   /// state.
@@ -40,14 +47,26 @@ class Stepper {
   void load(const Examine& examine, const Replace& replace);
 
   void check_usable() const;
+  std::uint64_t plan_hash() const { return plan_hash_; }
   Progress progress() const { return {attempts_, taken_, refused_in_a_row_}; }
 
-  /// Host work of a step. On several ranks its faults are kept for take(), where all ranks meet.
+  /// Learns the outcome of the step before, whose error, if nobody read it, it throws; then calls
+  /// body(), the host work of a step, and uploads. On several ranks the faults of body() are kept
+  /// for take(), where all ranks meet.
   template <typename Body>
-  void prepare(const Body& body);
+  void prepare(Training& training, const Body& body);
 
-  /// The prepared step. Collective.
+  /// Queues the prepared step, or has it recorded. Collective. Where the backend is immediate, the
+  /// outcome is known then, and its error is thrown.
   StepResult take(Training& training);
+
+  /// Learns the outcome of the step under way. Waits for that step. Its error is kept: for whoever
+  /// reads the result, or for prepare().
+  void settle();
+  /// Of the latest step that was queued or replayed. Waits for it.
+  StepResult latest_result();
+  /// The caller has been told of the error.
+  void told(const std::exception_ptr& error);
 
   /// Why steps can no longer be taken; empty while they can.
   std::string failure() const { return unusable_ ? unusable_->what() : ""; }
@@ -56,38 +75,67 @@ class Stepper {
   std::int64_t workspace_bytes() const;
 
  private:
+  using Round = StepReport::Round;
+
   template <typename Body>
   void guard(const Body& body);
   void begin_load() const;
   [[noreturn]] void fail_load();
   void finish_load(const Progress& progress);
 
-  kernels::Verdict run(Training& training);
-  kernels::Verdict exchange(Training& training, const StepInputs& inputs);
+  // Queueing: stepper.cpp
+  void begin_prepare();
+  void finish_prepare(Training& training);
+  void forbid(Training& training);
+  void write_header(Training& training, std::int64_t step);
+  static void tell(Training& training, Finding finding);
+  StepResult capture(Training& training);
+  void queue(Training& training, bool captures);
+  bool passes_vote(Training& training);
+  bool may_compute(Training& training);
+  void compute(Training& training, const StepInputs& inputs, bool captures);
+  void exchange(Training& training, const StepInputs& inputs);
+
+  // Outcome: stepper_outcome.cpp
+  bool await_replay();
+  void throw_error();
+  void conclude(StepOutcome& outcome);
+  void check_runs();
+  void collect();
+  Ruling rule();
+  const Ruling& vote_ruling();
+  static bool passes(const Ruling& ruling);
   void obey(const Ruling& ruling, const std::string& call);
   [[noreturn]] void end(const CommunicationError& cause);
-  Header header(const Training& training) const;
-  Sayings sayings(const Training& training) const;
-  kernels::Verdict read_verdict();
-  StepResult conclude(Training& training, const kernels::Verdict& outcome);
   void refuse(std::string_view name);
+  Sayings sayings() const;
 
   Backend& backend_;
   Communicator& communicator_;
   OptimizerOptions options_;
   Agreement agreement_;
-  kernels::Buffer gradient_scale_, verdict_;
+  kernels::Buffer gradient_scale_;
+  StepReport report_;
   std::optional<Exchange> vote_;
   Statistics statistics_;
   std::uint64_t plan_hash_ = 0;
   std::int64_t attempts_ = 0;  ///< steps, refused ones included
   std::int64_t taken_ = 0;     ///< steps that were not refused
   int refused_in_a_row_ = 0;
-  bool prepared_ = false;
-  std::optional<Fault> fault_;  ///< of this rank, which then cannot take the step
-  std::optional<Fault> late_;   ///< to be thrown after the step: of this rank, then of all
-  Finding finding_ = Finding::none;
+
+  Training* training_ = nullptr;            ///< of the step that is prepared or under way
+  bool prepared_ = false;                   ///< and neither queued nor known to be replayed
+  bool captured_ = false;                   ///< a step of training_
+  kernels::Runs runs_;                      ///< that are known of
+  std::int64_t tickets_ = 0;                ///< of prepared steps, for replays
+  std::optional<Fault> fault_;              ///< of this rank, which then cannot take the step
+  std::optional<Fault> late_;               ///< to be thrown after a step: of this rank
+  std::optional<Ruling> voted_;             ///< of the step under way, where it is known
+  std::shared_ptr<StepOutcome> under_way_;  ///< of a step that is queued
+  std::shared_ptr<StepOutcome> latest_;
+  std::exception_ptr error_;                    ///< that nobody was told of
   std::optional<CommunicationError> unusable_;  ///< what every call throws from now on
+  StepOutcomes outcomes_;
 };
 
 /// On one rank what is thrown is thrown at once. On more, a rank with a fault takes part in what
@@ -115,9 +163,10 @@ void Stepper::together(const Body& body) {
 
 template <typename Body>
 void Stepper::agree(const Body& body) {
+  settle();
   check_usable();
   plan_hash_ = Agreement::hash_of(vote(adding_groups, "plan", body));
-  prepared_ = false;
+  prepared_ = captured_ = false;
 }
 
 template <typename Body>
@@ -134,6 +183,7 @@ std::string Stepper::vote(std::int64_t call, std::string_view subject, const Bod
 
 template <typename Examine, typename Replace>
 void Stepper::load(const Examine& examine, const Replace& replace) {
+  settle();
   begin_load();
   vote(loading_state, "state", examine);
   try {
@@ -144,11 +194,15 @@ void Stepper::load(const Examine& examine, const Replace& replace) {
 }
 
 template <typename Body>
-void Stepper::prepare(const Body& body) {
-  check_usable();
-  fault_.reset();
-  guard(body);
-  prepared_ = true;
+void Stepper::prepare(Training& training, const Body& body) {
+  begin_prepare();
+  try {
+    guard(body);
+  } catch (...) {
+    forbid(training);
+    throw;
+  }
+  finish_prepare(training);
 }
 
 }  // namespace shampoo

@@ -7,6 +7,7 @@
 
 #include "distributor/header.h"
 #include "grouping/describe.h"
+#include "kernels/range.h"
 #include "shampoo/fingerprint.h"
 #include "shampoo/planning.h"
 #include "shampoo/sayings.h"
@@ -18,7 +19,11 @@ using kernels::Mode;
 
 Training::Training(Backend& backend, Communicator& communicator, bool merges,
                    std::span<const Group* const> added, const Training* before)
-    : backend_(backend), communicator_(communicator), merges_(merges) {
+    : backend_(backend),
+      communicator_(communicator),
+      merges_(merges),
+      columns_(backend),
+      settled_(backend) {
   if (before) {
     parameters_ = before->parameters_;
     groups_ = before->groups_;
@@ -63,7 +68,9 @@ int Training::row(const grouping::Member& member) const {
 }
 
 void Training::build_tables() {
-  tensors_ = TensorTable(backend_, parameters_);
+  header_ = columns_.add<Header>(1);
+  admission_ = columns_.add<kernels::Admission>(1);
+  tensors_ = TensorTable(columns_, parameters_.size());
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     scan_table_.append_whole(parameters_[p], static_cast<int>(p));
   scan_table_.upload(backend_);
@@ -83,7 +90,7 @@ void Training::build_tables() {
                           shipped_block(trained, parameter, segments_.blocks[v][b]), 0);
     }
   apply_table_.upload(backend_);
-  apply_modes_ = kernels::Mirror<Mode>(backend_, apply_table_.blocks().size());
+  apply_modes_ = columns_.add<Mode>(apply_table_.blocks().size());
 }
 
 std::vector<OwnedBlock> Training::owned_blocks(int v) const {
@@ -111,14 +118,21 @@ std::vector<OwnedBlock> Training::owned_blocks(int v) const {
 }
 
 void Training::build_virtual_groups(const Training* before) {
-  const kernels::Tensors tensors = tensors_.tensors();
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
     const int first = plan_.virtual_groups[v].members.front().group;
-    virtual_groups_.push_back(std::make_unique<GroupOptimizer>(
-        backend_, groups_[first]->recipe(), owned_blocks(static_cast<int>(v)), parameters_));
-    virtual_groups_.back()->read_values(tensors);
+    virtual_groups_.push_back(
+        std::make_unique<GroupOptimizer>(backend_, columns_, groups_[first]->recipe(),
+                                         owned_blocks(static_cast<int>(v)), parameters_));
+    names_.push_back("virtual group " + std::to_string(v));
+  }
+  columns_.allocate();
+  tensors_.set_values(parameters_);
+  columns_.upload();
+  const kernels::Tensors tensors = tensors_.tensors();
+  for (std::size_t v = 0; v < virtual_groups_.size(); ++v) {
+    virtual_groups_[v]->read_values(tensors);
     if (before && v < before->virtual_groups_.size())
-      virtual_groups_.back()->adopt(*before->virtual_groups_[v]);
+      virtual_groups_[v]->adopt(*before->virtual_groups_[v]);
   }
   backend_.synchronize();
 }
@@ -128,11 +142,10 @@ void Training::prepare() {
     const Parameter& parameter = trained.parameter();
     trained.present = parameter.gradient.data != nullptr && !trained.boxes.empty();
   }
-  tensors_.upload_gradients(backend_, parameters_);
+  tensors_.set_gradients(parameters_);
   const std::span<const kernels::Block> blocks = apply_table_.blocks();
   for (std::size_t b = 0; b < blocks.size(); ++b)
-    apply_modes_.host[b] = parameters_[blocks[b].tensor].present ? Mode::plain : Mode::absent;
-  apply_modes_.upload(backend_);
+    apply_modes_[b] = parameters_[blocks[b].tensor].present ? Mode::plain : Mode::absent;
   for (const auto& group : virtual_groups_) group->prepare(parameters_);
 }
 
@@ -141,24 +154,38 @@ bool Training::refreshes() const {
                      [](const auto& group) { return group->refreshes(); });
 }
 
+std::string_view Training::host_steps() const {
+  for (const auto& group : virtual_groups_)
+    if (const std::string_view solver = group->host_steps(); !solver.empty()) return solver;
+  return {};
+}
+
+bool Training::refreshes_queued() const {
+  return std::ranges::any_of(virtual_groups_,
+                             [](const auto& group) { return group->refreshes_queued(); });
+}
+
 void Training::scan(const StepInputs& inputs, bool refuses, kernels::Verdict* verdict) {
+  const kernels::Range range(backend_, "scan");
   backend_.scan(scan_table_.elements(Type::float64, tensors_.tensors()), inputs.gradient_scale,
                 refuses, verdict);
 }
 
-void Training::compute(StepInputs inputs, Statistics& statistics) {
+void Training::compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics) {
   inputs.tensors = tensors_.tensors();
   inputs.exchange = exchange_->data();
-  for (const auto& group : virtual_groups_) group->enqueue(inputs, statistics);
+  for (std::size_t v = 0; v < virtual_groups_.size(); ++v) {
+    const kernels::Range range(backend_, names_[v].c_str());
+    virtual_groups_[v]->enqueue(inputs, refreshing, statistics);
+  }
 }
 
-std::span<const Header> Training::exchange(const Header& header, const kernels::Verdict* verdict) {
-  exchange_->write(header, verdict);
-  exchange_->run();
-  return exchange_->headers();
+void Training::collect(Statistics& statistics) {
+  for (const auto& group : virtual_groups_) group->collect(statistics);
 }
 
 void Training::apply(StepInputs inputs) {
+  const kernels::Range range(backend_, "apply");
   backend_.apply(apply_table_.elements(Type::float64, tensors_.tensors()), apply_modes_.data(),
                  exchange_->data(), inputs.proceed);
 }
@@ -249,8 +276,8 @@ std::int64_t Training::state_bytes() const {
 }
 
 std::int64_t Training::workspace_bytes() const {
-  std::int64_t bytes = tensors_.bytes() + scan_table_.bytes() + apply_table_.bytes() +
-                       static_cast<std::int64_t>(apply_modes_.bytes()) + exchange_->bytes();
+  std::int64_t bytes = static_cast<std::int64_t>(columns_.bytes()) + scan_table_.bytes() +
+                       apply_table_.bytes() + exchange_->bytes();
   for (const auto& group : virtual_groups_) bytes += group->workspace_bytes();
   return bytes;
 }

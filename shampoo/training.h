@@ -22,18 +22,27 @@ class Training {
   Training(Backend& backend, Communicator& communicator, bool merges,
            std::span<const Group* const> added, const Training* before);
 
-  /// Host work of the next step.
+  /// Host work of the next step, up to what the caller writes into header and admission.
   void prepare();
   bool refreshes() const;
+  /// The solver of a refresh that needs the host; empty where the prepared step has none.
+  std::string_view host_steps() const;
+  /// Whether it recomputes roots by a solver that only queues.
+  bool refreshes_queued() const;
+  const kernels::Column<Header>& header() const { return header_; }
+  const kernels::Column<kernels::Admission>& admission() const { return admission_; }
+  /// Brings everything that a step reads up to date, by one copy where something changed.
+  void upload() { columns_.upload(); }
 
-  // The prepared step, in this order.
+  // The prepared step, in this order. Queued.
   void scan(const StepInputs& inputs, bool refuses, kernels::Verdict* verdict);
-  /// Up to the updates in this rank's segment.
-  void compute(StepInputs inputs, Statistics& statistics);
-  /// Collective. The headers of all ranks.
-  std::span<const Header> exchange(const Header& header, const kernels::Verdict* verdict);
+  /// Up to the updates in this rank's segment. Waits where a solver has host steps.
+  void compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics);
+  Exchange& exchange() { return *exchange_; }
   void apply(StepInputs inputs);
 
+  /// See GroupOptimizer.
+  void collect(Statistics& statistics);
   /// Counts the prepared step as taken.
   void count_step();
   /// See GroupOptimizer.
@@ -82,11 +91,16 @@ class Training {
   grouping::Plan plan_;
   grouping::Segments segments_;
 
+  kernels::Columns columns_;
+  kernels::Column<Header> header_;  ///< of this rank, in the prepared step
+  kernels::Column<kernels::Admission> admission_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;
-  kernels::Mirror<kernels::Mode> apply_modes_;
+  kernels::Column<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<GroupOptimizer>> virtual_groups_;
+  std::vector<std::string> names_;  ///< of virtual groups, for profilers
+  kernels::Settled settled_;
 };
 
 }  // namespace shampoo

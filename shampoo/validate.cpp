@@ -57,6 +57,7 @@ const PseudoInverse* pseudo_inverse_of(const Recipe& recipe) {
 
 struct SolverFields {
   const Fields& fields;
+  Arithmetic arithmetic;
 
   void operator()(const Automatic&) const {}
   void operator()(const Eigen& s) const {
@@ -84,24 +85,41 @@ struct SolverFields {
                    "recipe.solver.absolute_epsilon", "> 0 where relative_epsilon is 0",
                    s.absolute_epsilon);
   }
+  void operator()(const Minimax& s) const {
+    const bool narrow = arithmetic == Arithmetic::float32;
+    fields.require(s.kappa_max >= 10 && s.kappa_max <= (narrow ? 1e7 : 1e12),
+                   "recipe.solver.kappa_max",
+                   narrow ? "in [10, 1e7] in float32" : "in [10, 1e12] in float64", s.kappa_max);
+    fields.require(
+        s.precision == MinimaxPrecision::mixed || s.precision == MinimaxPrecision::accurate,
+        "recipe.solver.precision", "mixed or accurate", static_cast<int>(s.precision));
+  }
 };
 
-void validate_root_inverse(const RootInverse& p, const Fields& fields) {
-  std::visit(SolverFields{fields}, p.solver);
-  const bool newton = std::holds_alternative<CoupledNewton>(p.solver);
-  const bool higher = std::holds_alternative<CoupledHigherOrder>(p.solver);
+void validate_exponent(double exponent, const Solver& solver, const Fields& fields) {
+  fields.at_least_zero("recipe.exponents.value", exponent);
+  if (exponent == 0) return;
+  const auto root = kernels::rational(1 / exponent);
+  const auto require = [&](bool holds, const char* range) {
+    fields.require(holds, "recipe.exponents.value", range, exponent);
+  };
+  if (std::holds_alternative<CoupledNewton>(solver))
+    require(root && root->q == 1, "1 / p with an integer p for the coupled Newton iteration");
+  if (std::holds_alternative<CoupledHigherOrder>(solver))
+    require(root.has_value(), "q / p with integers, q <= 64, for the coupled iteration");
+  if (std::holds_alternative<Minimax>(solver))
+    require(kernels::minimax_root(exponent).has_value(),
+            "q / p with integers q <= 4, p <= 64, at most 1, for the minimax solver");
+}
+
+void validate_root_inverse(const RootInverse& p, Arithmetic arithmetic, const Fields& fields) {
+  std::visit(SolverFields{fields, arithmetic}, p.solver);
   for (const Exponent& e : p.exponents) {
     fields.require(e.order >= 0, "recipe.exponents.order", ">= 0", e.order);
     if (e.dimension)
       fields.require(*e.dimension >= 0 && *e.dimension < std::max(e.order, 1),
                      "recipe.exponents.dimension", "in [0, max(order, 1))", *e.dimension);
-    fields.at_least_zero("recipe.exponents.value", e.value);
-    if (e.value == 0 || !(newton || higher)) continue;
-    const auto root = kernels::rational(1 / e.value);
-    fields.require(root && (higher || root->q == 1), "recipe.exponents.value",
-                   newton ? "1 / p with an integer p for the coupled Newton iteration"
-                          : "q / p with integers, q <= 64, for the coupled iteration",
-                   e.value);
+    validate_exponent(e.value, p.solver, fields);
   }
   if (p.trace_scaling)
     fields.require(*p.trace_scaling > 0 && *p.trace_scaling <= 1, "recipe.trace_scaling",
@@ -120,7 +138,7 @@ bool weighs_by_beta2(const Diagonal& grafting) {
 
 void validate_recipe(const Recipe& recipe, int group) {
   const Fields fields(group);
-  validate_root_inverse(std::get<RootInverse>(recipe.preconditioner), fields);
+  validate_root_inverse(std::get<RootInverse>(recipe.preconditioner), recipe.arithmetic, fields);
   fields.require(recipe.refresh.every >= 1, "recipe.refresh.every", ">= 1", recipe.refresh.every);
   if (recipe.refresh.first)
     fields.require(*recipe.refresh.first >= 1, "recipe.refresh.first", ">= 1, or empty for never",

@@ -14,6 +14,7 @@
 #include "distributor/threads.h"
 #include "tests/golden_test_case.h"
 #include "tests/golden_test_run.h"
+#include "tests/support/backends.h"
 #include "tests/support/near.h"
 
 namespace shampoo::test {
@@ -42,23 +43,27 @@ void expect_near(const Values& ours, const GoldenCase& golden, double tolerance)
           << golden.parameters[i].name << " after step " << step + 1;
 }
 
-void agrees_in_float64(const fs::path& path) {
+std::unique_ptr<Communicator> one_rank_at(Place place) {
+  return one_rank(place == Place::cpu ? Memory::host : Memory::cuda);
+}
+
+void agrees_in_float64(const fs::path& path, Place place) {
   const GoldenCase golden = read_case(path);
 
-  const auto ranks = one_rank();
-  const Values ours = run_in_float64(golden, Merging::one_optimizer, *ranks);
+  const auto ranks = one_rank_at(place);
+  const Values ours = run_in_float64(golden, Merging::one_optimizer, *ranks, place);
 
   // The tolerance of the cases' README: 64 times what one shaken bit of every gradient does.
   expect_near(ours, golden, 64 * std::max(golden.sensitivity, 0x1p-50));
 }
 
-void agrees_in_float32(const fs::path& path) {
+void agrees_in_float32(const fs::path& path, Place place) {
   const GoldenCase golden = read_case(path);
   const std::string reason = beyond_float32(golden);
   if (!reason.empty()) GTEST_SKIP() << reason;
 
-  const auto ranks = one_rank();
-  const Float32Run ours = run_in_float32(golden, Merging::one_optimizer, *ranks);
+  const auto ranks = one_rank_at(place);
+  const Float32Run ours = run_in_float32(golden, Merging::one_optimizer, *ranks, place);
 
   // Gradients shaken by one part in 2^52 move the worst value by `sensitivity`, so shaken by one
   // part in 2^24, which is what rounding them to float32 does, by sensitivity * 2^52 * 2^-24. A
@@ -79,11 +84,11 @@ void expect_same_bits(const Values& a, const Values& b, const GoldenCase& golden
           << golden.parameters[i].name << " after step " << step + 1;
 }
 
-void merges(const fs::path& path, Type type) {
+void merges(const fs::path& path, Type type, Place place) {
   const GoldenCase golden = read_case(path);
-  const auto ranks = one_rank();
-  expect_same_bits(run(golden, type, Merging::one_optimizer, *ranks),
-                   run(golden, type, Merging::one_optimizer_per_group, *ranks), golden);
+  const auto ranks = one_rank_at(place);
+  expect_same_bits(run(golden, type, Merging::one_optimizer, *ranks, place),
+                   run(golden, type, Merging::one_optimizer_per_group, *ranks, place), golden);
 }
 
 void is_the_same_on_all_ranks(const fs::path& path, Type type) {
@@ -102,6 +107,22 @@ void is_the_same_on_all_ranks(const fs::path& path, Type type) {
   }
 }
 
+/// The tests of one case on one backend.
+void add_case_at(Place place, const fs::path& path, const std::string& name, bool has_groups) {
+  const std::string where = place == Place::cpu ? "" : "_on_" + name_of(place);
+  const auto add = [&](const char* suite, auto body) {
+    add_test(suite, name + where, [=] {
+      require(place);
+      if (!::testing::Test::IsSkipped() && !::testing::Test::HasFatalFailure()) body();
+    });
+  };
+  add("Golden", [=] { agrees_in_float64(path, place); });
+  add("GoldenInFloat32", [=] { agrees_in_float32(path, place); });
+  if (!has_groups) return;
+  add("GoldenMergedEqualsUnmergedInFloat64", [=] { merges(path, Type::float64, place); });
+  add("GoldenMergedEqualsUnmergedInFloat32", [=] { merges(path, Type::float32, place); });
+}
+
 void add_case(const fs::path& path, const std::string& name) {
   std::string family;
   try {
@@ -117,19 +138,16 @@ void add_case(const fs::path& path, const std::string& name) {
   if (family != "shampoo" && family != "solvers" && family != "beyond")
     return add_test("Golden", name, [family] { FAIL() << "unknown family: " << family; });
 
-  add_test("Golden", name, [path] { agrees_in_float64(path); });
-  add_test("GoldenInFloat32", name, [path] { agrees_in_float32(path); });
+  bool has_groups = false;
+  try {
+    has_groups = read_case(path).groups.size() > 1;
+  } catch (const std::exception&) {  // the tests report it
+  }
+  for (const Place place : all_places) add_case_at(place, path, name, has_groups);
   add_test("GoldenOnManyRanksInFloat64", name,
            [path] { is_the_same_on_all_ranks(path, Type::float64); });
   add_test("GoldenOnManyRanksInFloat32", name,
            [path] { is_the_same_on_all_ranks(path, Type::float32); });
-  try {
-    if (read_case(path).groups.size() < 2) return;
-  } catch (const std::exception&) {
-    return;  // the tests above report it
-  }
-  add_test("GoldenMergedEqualsUnmergedInFloat64", name, [path] { merges(path, Type::float64); });
-  add_test("GoldenMergedEqualsUnmergedInFloat32", name, [path] { merges(path, Type::float32); });
 }
 
 std::vector<fs::path> cases_in(const fs::path& folder) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/buffer.h"
 #include "shampoo/shampoo.h"
 #include "tests/golden_test_json.h"
 #include "tests/golden_test_recipe.h"
@@ -20,15 +21,14 @@ namespace {
 template <typename Real>
 class Training {
  public:
-  Training(const GoldenCase& golden, Merging merging, Communicator& ranks)
-      : golden_(golden),
-        backend_(cpu_backend({.threads = ranks.size() == 1 ? 0 : 1})),
-        ranks_(ranks) {
+  Training(const GoldenCase& golden, Merging merging, Communicator& ranks, Place place)
+      : golden_(golden), backend_(backend_at(place, ranks.size() == 1 ? 0 : 1)), ranks_(ranks) {
     for (const GoldenParameter& parameter : golden.parameters) {
       // Never empty, so that tensors without elements have an address, too.
-      values_.emplace_back(parameter.initial.size() + 1);
-      gradients_.emplace_back(parameter.initial.size() + 1);
-      std::copy(parameter.initial.begin(), parameter.initial.end(), values_.back().begin());
+      const std::size_t bytes = (parameter.initial.size() + 1) * sizeof(Real);
+      values_.emplace_back(*backend_, bytes);
+      gradients_.emplace_back(*backend_, bytes);
+      send(parameter.initial, values_.back());
     }
     std::vector<int> all(golden.groups.size());
     std::iota(all.begin(), all.end(), 0);
@@ -49,8 +49,12 @@ class Training {
 
   std::vector<Numbers> values() const {
     std::vector<Numbers> all;
-    for (std::size_t i = 0; i < values_.size(); ++i)
-      all.emplace_back(values_[i].begin(), values_[i].end() - 1);
+    for (const kernels::Buffer& value : values_) {
+      std::vector<Real> numbers(value.bytes() / sizeof(Real));
+      backend_->download(numbers.data(), value.data(), value.bytes());
+      backend_->synchronize();
+      all.emplace_back(numbers.begin(), numbers.end() - 1);
+    }
     return all;
   }
 
@@ -75,13 +79,19 @@ class Training {
         trained.members.back().push_back(static_cast<int>(i));
         list.back().parameters.push_back({.name = golden_.parameters[i].name,
                                           .shape = golden_.parameters[i].shape,
-                                          .value = values_[i].data(),
-                                          .gradient = gradients_[i].data()});
+                                          .value = static_cast<Real*>(values_[i].data()),
+                                          .gradient = static_cast<Real*>(gradients_[i].data())});
       }
     }
     trained.optimizer = std::make_unique<Optimizer>(*backend_, ranks_, std::move(list));
     trained.meter = std::make_unique<SolverErrorMeter>(*backend_);
     optimizers_.push_back(std::move(trained));
+  }
+
+  void send(const Numbers& numbers, const kernels::Buffer& to) {
+    const std::vector<Real> rounded(numbers.begin(), numbers.end());
+    backend_->upload(to.data(), rounded.data(), rounded.size() * sizeof(Real));
+    backend_->synchronize();
   }
 
   /// Scheduled rates and gradients of one group.
@@ -92,7 +102,7 @@ class Training {
     for (std::size_t j = 0; j < trained.members[g].size(); ++j) {
       const int i = trained.members[g][j];
       const std::optional<Numbers>& gradient = golden_.parameters[i].gradients[step];
-      if (gradient) std::copy(gradient->begin(), gradient->end(), gradients_[i].begin());
+      if (gradient) send(*gradient, gradients_[i]);
       group.set_gradient(j, gradient ? gradients_[i].data() : nullptr);
     }
   }
@@ -100,7 +110,7 @@ class Training {
   const GoldenCase& golden_;
   std::unique_ptr<Backend> backend_;
   Communicator& ranks_;
-  std::vector<std::vector<Real>> values_, gradients_;
+  std::vector<kernels::Buffer> values_, gradients_;
   std::vector<Trained> optimizers_;
   double solver_error_ = 0;
 };
@@ -128,8 +138,8 @@ std::int64_t longest_side(const GoldenCase& golden, const GoldenParameter& param
 
 }  // namespace
 
-Values run_in_float64(const GoldenCase& golden, Merging merging, Communicator& ranks) {
-  Training<double> training(golden, merging, ranks);
+Values run_in_float64(const GoldenCase& golden, Merging merging, Communicator& ranks, Place place) {
+  Training<double> training(golden, merging, ranks, place);
   Values values;
   for (int step = 0; step < golden.steps; ++step) {
     training.step(step);
@@ -138,9 +148,10 @@ Values run_in_float64(const GoldenCase& golden, Merging merging, Communicator& r
   return values;
 }
 
-Float32Run run_in_float32(const GoldenCase& golden, Merging merging, Communicator& ranks) {
+Float32Run run_in_float32(const GoldenCase& golden, Merging merging, Communicator& ranks,
+                          Place place) {
   const GoldenCase rounded = in_float32(golden);
-  Training<float> training(rounded, merging, ranks);
+  Training<float> training(rounded, merging, ranks, place);
   Float32Run run;
   for (int step = 0; step < golden.steps; ++step) {
     training.step(step);
@@ -150,9 +161,9 @@ Float32Run run_in_float32(const GoldenCase& golden, Merging merging, Communicato
   return run;
 }
 
-Values run(const GoldenCase& golden, Type type, Merging merging, Communicator& ranks) {
-  return type == Type::float64 ? run_in_float64(golden, merging, ranks)
-                               : run_in_float32(golden, merging, ranks).values;
+Values run(const GoldenCase& golden, Type type, Merging merging, Communicator& ranks, Place place) {
+  return type == Type::float64 ? run_in_float64(golden, merging, ranks, place)
+                               : run_in_float32(golden, merging, ranks, place).values;
 }
 
 std::string beyond_float32(const GoldenCase& golden) {

@@ -23,9 +23,13 @@ double scale_of(const Group& group, std::int64_t steps) {
 
 using Matrix = std::vector<double>;
 
-Matrix full(const SlotView& factor) {
+Matrix full(Backend& backend, const SlotView& factor) {
   const std::int64_t n = factor.extent[0];
-  const float* elements = static_cast<const float*>(factor.data);
+  if (n == 0) return {};
+  const std::int64_t count = (n - 1) * (factor.strides[0] + factor.strides[1]) + 1;
+  std::vector<float> elements(static_cast<std::size_t>(count));
+  backend.download(elements.data(), factor.data, elements.size() * sizeof(float));
+  backend.synchronize();
   Matrix matrix(static_cast<std::size_t>(n * n));
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j <= i; ++j)
@@ -91,7 +95,7 @@ double SolverErrorMeter::block_error(Optimizer& optimizer, const Group& group,
                                .exponent = exponent_of(preconditioner, order, k),
                                .epsilon = group.rates.epsilon,
                                .scale = scale_of(group, steps)};
-    const Matrix factor = full(view);
+    const Matrix factor = full(backend_, view);
     Matrix error = root(factor, Type::float32, preconditioner, job);
     const Matrix exact = root(factor, Type::float64, preconditioner, job);
     for (std::size_t i = 0; i < error.size(); ++i) error[i] -= exact[i];
@@ -112,13 +116,19 @@ std::vector<double> SolverErrorMeter::root(const std::vector<double>& factor, Ty
   backend_.reserve({}, type, n);
   solver.reserve({&n, 1});
   const bool wide = type == Type::float64;
-  wide ? write_factor(factor, n, static_cast<double*>(job.pair))
-       : write_factor(factor, n, static_cast<float*>(job.pair));
+  std::vector<std::byte> host(pair.bytes());
+  wide ? write_factor(factor, n, reinterpret_cast<double*>(host.data()))
+       : write_factor(factor, n, reinterpret_cast<float*>(host.data()));
+  backend_.upload(pair.data(), host.data(), host.size());
   solver.solve({&job, 1});
+  backend_.synchronize();
+  solver.collect({&job, 1});
   if (job.outcome == kernels::Outcome::failed)
     throw std::runtime_error("a root of side " + std::to_string(n) + " could not be computed");
-  return wide ? read_root(n, static_cast<const double*>(job.pair))
-              : read_root(n, static_cast<const float*>(job.pair));
+  backend_.download(host.data(), pair.data(), host.size());
+  backend_.synchronize();
+  return wide ? read_root(n, reinterpret_cast<const double*>(host.data()))
+              : read_root(n, reinterpret_cast<const float*>(host.data()));
 }
 
 }  // namespace shampoo::test

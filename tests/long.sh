@@ -37,6 +37,7 @@ long lost_rank "$faults/lost_rank_test"
 [[ ! -x $faults/lost_mpi_rank_test ]] || long lost_mpi_rank "$faults/lost_mpi_rank_test"
 [[ ! -x $faults/lost_link_test ]] || long lost_link "$faults/lost_link_test"
 long soak "$faults/soak" --kills 50 --seed "$seed"
+long soak_checkpoints "$faults/soak" --kills 50 --seed "$seed" --checkpoints yes
 
 echo "tests/long.sh: summary; logs are in $logs"
 for log in lost_rank lost_mpi_rank; do
@@ -45,7 +46,7 @@ for log in lost_rank lost_mpi_rank; do
   count 2 stops "$log"
 done
 grep -h '^link down' "$logs/lost_link.log" || grep -h 'SKIPPED' "$logs/lost_link.log" || true
-grep -h '^row 14' "$logs/soak.log" || true
+grep -h '^row 14' "$logs/soak.log" "$logs/soak_checkpoints.log" || true
 if ((${#failed[@]} > 0)); then
   echo "tests/long.sh: FAILED: ${failed[*]}" >&2
   exit 1

@@ -6,8 +6,10 @@
 #include "distributor/gloo.h"
 #include "distributor/join/detection.h"
 #include "distributor/join/join_gloo.h"
+#include "distributor/join/join_nccl.h"
 #include "distributor/mpi.h"
 #include "distributor/mpi_session.h"
+#include "distributor/nccl.h"
 
 namespace shampoo {
 namespace {
@@ -31,20 +33,32 @@ bool is_rank_of_mpi(const Detected& detected, const JoinOptions& options) {
          mpi_world_size() > 1;
 }
 
-Transport choose(const Detected& detected, const JoinOptions& options) {
-  if (options.transport != Transport::automatic) return options.transport;
-  if (is_rank_of_mpi(detected, options)) return Transport::mpi;
+/// Whether ranks can or must meet by MPI.
+bool meet_by_mpi(const Detected& detected, const JoinOptions& options) {
+  if (is_rank_of_mpi(detected, options)) return true;
   const bool meeting_point = !detected.host.empty() && detected.port != 0;
-  if (under_mpirun(detected) && (has_mpi() || !meeting_point)) return Transport::mpi;
-  return Transport::gloo;
+  return under_mpirun(detected) && (has_mpi() || !meeting_point);
+}
+
+Transport choose(const kernels::Backend& backend, const Detected& detected,
+                 const JoinOptions& options) {
+  if (options.transport != Transport::automatic) return options.transport;
+  if (backend.memory() == Memory::cuda) return Transport::nccl;
+  return meet_by_mpi(detected, options) ? Transport::mpi : Transport::gloo;
 }
 
 void check_memory(const kernels::Backend& backend, Transport transport) {
-  if (backend.memory() == Memory::host) return;
+  const bool host = backend.memory() == Memory::host;
+  if (host == (transport != Transport::nccl)) return;
+  if (host)
+    throw std::invalid_argument(
+        "join: the backend has its arrays in host memory, but NCCL takes CUDA memory only: use "
+        "cuda_backend(), or Transport::automatic");
   throw std::invalid_argument(
       std::string("join: the backend has its arrays in CUDA memory, but ") +
       (transport == Transport::mpi ? "MPI" : "Gloo") +
-      " takes host memory only: use cpu_backend(), or a communicator of the caller's");
+      " takes host memory only: use Transport::nccl, cpu_backend(), or a communicator of the "
+      "caller's");
 }
 
 std::unique_ptr<Communicator> join_mpi(const Detected& detected, const JoinOptions& options) {
@@ -62,12 +76,32 @@ std::unique_ptr<Communicator> join_mpi(const Detected& detected, const JoinOptio
   return communicator;
 }
 
-void check_meeting_point(const Detected& detected) {
+void check_meeting_point(const Detected& detected, std::string_view transport) {
   if (detected.size == 1 || (!detected.host.empty() && detected.port != 0)) return;
   throw std::invalid_argument(
-      "join: Gloo needs a host and a port (1 to 65535) where ranks meet, which " +
+      "join: " + std::string(transport) +
+      " needs a host and a port (1 to 65535) where ranks meet, which " +
       std::string(name_of(detected.start)) +
       " did not tell: set JoinOptions::host and port, or MASTER_ADDR and MASTER_PORT");
+}
+
+std::unique_ptr<Communicator> connect(const kernels::Backend& backend, const Detected& detected,
+                                      const JoinOptions& options) {
+  const Transport transport = choose(backend, detected, options);
+  check_memory(backend, transport);
+  if (transport == Transport::mpi) return join_mpi(detected, options);
+  if (transport == Transport::gloo) {
+    check_meeting_point(detected, "Gloo");
+    if (!has_gloo()) return gloo_communicator({}, nullptr);  // says how to get it
+    return joining::join_gloo(detected, options);
+  }
+  if (!has_nccl()) return nccl_communicator_of(nullptr);  // says how to get it
+  std::shared_ptr<Communicator> host;
+  if (meet_by_mpi(detected, options))
+    host = join_mpi(detected, options);
+  else
+    check_meeting_point(detected, "NCCL");
+  return joining::join_nccl(detected, options, {backend.stream()}, host);
 }
 
 }  // namespace
@@ -76,21 +110,10 @@ std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions&
   check_deadline("connect_deadline", options.connect_deadline);
   check_deadline("deadline", options.deadline);
   const Detected detected = joining::detect(joining::process_variables(), options);
-  std::unique_ptr<Communicator> communicator;
   const bool one = detected.size == 1 && !is_rank_of_mpi(detected, options);
-  if (one && options.transport == Transport::automatic) {
-    communicator = one_rank(backend.memory());
-  } else {
-    const Transport transport = choose(detected, options);
-    check_memory(backend, transport);
-    if (transport == Transport::mpi) {
-      communicator = join_mpi(detected, options);
-    } else {
-      check_meeting_point(detected);
-      if (!has_gloo()) return gloo_communicator({}, nullptr);  // says how to get it
-      communicator = joining::join_gloo(detected, options);
-    }
-  }
+  std::unique_ptr<Communicator> communicator = one && options.transport == Transport::automatic
+                                                   ? one_rank(backend.memory())
+                                                   : connect(backend, detected, options);
   communicator->set_deadline(options.deadline);
   return communicator;
 }

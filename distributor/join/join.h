@@ -23,9 +23,10 @@ enum class Launcher : std::uint8_t {
 
 /// What ranks talk over.
 enum class Transport : std::uint8_t {
-  automatic,  ///< MPI under mpirun, Gloo elsewhere
+  automatic,  ///< NCCL for a backend in CUDA memory; otherwise MPI under mpirun, Gloo elsewhere
   mpi,
-  gloo
+  gloo,
+  nccl
 };
 
 struct JoinOptions {
@@ -72,15 +73,18 @@ struct JoinOptions {
 /// 6. none of them: the ranks of MPI_COMM_WORLD where the program has initialised MPI, otherwise
 ///    one rank
 ///
-/// Empty variables count as absent. One rank needs no transport, and takes a backend of any memory;
-/// more ranks need one in host memory.
+/// Empty variables count as absent. One rank needs no transport, and takes a backend of any memory.
+/// Of more ranks, those with a backend in CUDA memory are connected by NCCL, each on the device of
+/// its backend's stream, of which no two may have the same: under mpirun over MPI, elsewhere over
+/// the store. Then the backend must outlive the communicator, see nccl_communicator().
 ///
 /// Throws std::invalid_argument for an option out of range, for variables that are partial or
 /// contradict each other, with all that were found; for a backend's memory that the transport does
 /// not take; and for a transport that this build lacks. Throws CommunicationError where ranks
 /// do not come before the deadline, naming them and the store, or do not fit together: other world
-/// size, version or build, one rank twice, a rank with an `own_address` that is not its host's (and
-/// that rank std::invalid_argument). All ranks then get the reason.
+/// size, version or build, one rank twice, two ranks on one CUDA device, a rank with an
+/// `own_address` that is not its host's (and that rank std::invalid_argument). All ranks then get
+/// the reason.
 std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions& options = {});
 
 }  // namespace shampoo

@@ -14,12 +14,20 @@ Batches::Batches(const LabelledImages& images, const Normalisation& normalisatio
       normalisation_(normalisation),
       size_(size),
       share_(share),
+      seed_(seed),
       random_(seed),
       images_(share.count * image_size),
       labels_(share.count) {
   if (source_.count() < size)
     throw std::invalid_argument("training images: there must be at least " + std::to_string(size) +
                                 ", there are " + std::to_string(source_.count()));
+}
+
+void Batches::seek(int batch) {
+  random_ = Random(seed_);
+  handed_out_ = batch;
+  const int begun = (batch + per_epoch() - 1) / per_epoch();
+  for (int epoch = 0; epoch < begun; ++epoch) order_ = random_.permutation(source_.count());
 }
 
 void Batches::advance() {

@@ -21,6 +21,9 @@ class Batches {
 
   int per_epoch() const { return source_.count() / size_; }
 
+  /// The next advance() gives the share of batch `batch`, counted over all epochs from 0.
+  void seek(int batch);
+
   /// Makes images() and labels() the share of the next batch.
   void advance();
 
@@ -33,6 +36,7 @@ class Batches {
   int size_;
   Share share_;
   int handed_out_ = 0;
+  std::uint64_t seed_;
   Random random_;
   std::vector<int> order_;
   std::vector<float> images_;

@@ -58,7 +58,8 @@ void run(const Options& options, shampoo::Communicator& ranks) {
   const Dataset dataset = read_dataset(options.data);
   const Normalisation normalisation(dataset.train);
   const int threads = options.threads.value_or(own_processors(ranks));
-  const Task task{dataset, normalisation, options.epochs, options.steps, threads};
+  const Task task{dataset,       normalisation, options.epochs,
+                  options.steps, threads,       options.checkpoints};
   Progress progress(first ? stdout : nullptr);
   std::uint64_t checksum = 0;
   if (options.sweep) {

@@ -66,8 +66,27 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->take_last()
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_flag("--sweep", options.sweep,
-               "Train at the rates 1e-3 and 3e-3 with three seeds each, and print the means");
+  auto* const sweep =
+      app.add_flag("--sweep", options.sweep,
+                   "Train at the rates 1e-3 and 3e-3 with three seeds each, and print the means");
+  CheckpointPlan plan;
+  auto* const checkpoint =
+      app.add_option("--checkpoint", plan.folder,
+                     "Folder of checkpoints of the training, shared by all ranks")
+          ->type_name("DIR");
+  app.add_option("--every", plan.every, "Steps between two checkpoints; there is one at the end")
+      ->check(CLI::Range(1, most))
+      ->type_name("N")
+      ->needs(checkpoint)
+      ->capture_default_str();
+  app.add_option("--keep", plan.keep, "Checkpoints that are kept of each optimizer; 0: all")
+      ->check(CLI::Range(0, most))
+      ->type_name("K")
+      ->needs(checkpoint)
+      ->capture_default_str();
+  app.add_flag("--resume", plan.resume, "Go on from the latest checkpoint, if there is one")
+      ->needs(checkpoint);
+  sweep->excludes(checkpoint);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -76,6 +95,7 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw std::invalid_argument(std::string(error.what()) + "; try --help");
   }
+  if (!plan.folder.empty()) options.checkpoints = plan;
   if (optimizer != "adamw") options.methods.push_back(Method::shampoo);
   if (optimizer != "shampoo") options.methods.push_back(Method::adamw);
   return options;

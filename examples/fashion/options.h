@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "examples/fashion/checkpoints.h"
 #include "examples/fashion/method.h"
 
 namespace fashion {
@@ -21,6 +22,7 @@ struct Options {
   std::optional<int> threads;  ///< of each rank
   Preconditioning preconditioning{.block = 512, .refresh = 10};
   bool sweep = false;
+  std::optional<CheckpointPlan> checkpoints;
 };
 
 /// Reads the command line. Empty after --help, which it prints.

@@ -27,6 +27,9 @@ class Replica {
   Network<float>& network() { return network_; }
   int steps_per_epoch() const { return batches_.per_epoch(); }
 
+  /// find_gradient() goes on with batch `batch`, counted over all epochs from 0.
+  void seek(int batch) { batches_.seek(batch); }
+
   /// Takes the next batch and writes the gradient of its mean loss, the same on all ranks. Returns
   /// the sum of the losses of this rank's images. Collective.
   double find_gradient();

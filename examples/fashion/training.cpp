@@ -5,9 +5,12 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <memory>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "examples/fashion/agreement.h"
@@ -29,31 +32,45 @@ double schedule(int step, int steps) {
 }
 
 /// The losses of all steps, which are summed over the ranks several at a time.
-struct LossCurve {
-  std::vector<double> values;  ///< means; from `settled` on, sums over this rank's images
-  std::size_t settled = 0;
-  double smoothed = 0;
-
-  /// Collective.
-  void settle(shampoo::Communicator& ranks) {
-    const std::span fresh = std::span(values).subspan(settled);
-    ranks.all_reduce(fresh.data(), std::ssize(fresh), shampoo::Type::float64);
-    for (double& loss : fresh) {
-      loss /= batch_size;
-      smoothed = settled++ == 0 ? loss : smooth * smoothed + (1 - smooth) * loss;
-    }
+class LossCurve {
+ public:
+  /// `losses` hold those of the steps before `step`.
+  LossCurve(std::vector<double>& losses, int step) : losses_(losses) {
+    for (; settled_ < step; ++settled_) smooth_in(losses_[settled_]);
+    taken_ = settled_;
   }
+
+  /// The next step's: the sum over this rank's images.
+  void add(double loss) { losses_[taken_++] = loss; }
+
+  /// Makes means of those that were added. Collective.
+  void settle(shampoo::Communicator& ranks) {
+    const std::span fresh = std::span(losses_).subspan(settled_, taken_ - settled_);
+    ranks.all_reduce(fresh.data(), std::ssize(fresh), shampoo::Type::float64);
+    for (double& loss : fresh) smooth_in(loss /= batch_size);
+    settled_ = taken_;
+  }
+
+  double smoothed() const { return smoothed_; }
+
+ private:
+  void smooth_in(double loss) {
+    smoothed_ = seen_++ == 0 ? loss : smooth * smoothed_ + (1 - smooth) * loss;
+  }
+
+  std::vector<double>& losses_;
+  int taken_ = 0, settled_ = 0, seen_ = 0;
+  double smoothed_ = 0;
 };
 
 double mean(std::span<const double> numbers) {
   return std::reduce(numbers.begin(), numbers.end()) / static_cast<double>(numbers.size());
 }
 
-std::string sentence(const Outcome& outcome) {
+std::string sentence(Method method, std::size_t epoch, const Epoch& result) {
   char text[120];
   std::snprintf(text, sizeof text, "%-8s epoch %zu: training loss %.4f, test accuracy %.2f %%",
-                name(outcome.attempt.method), outcome.epochs.size(), outcome.epochs.back().loss,
-                outcome.epochs.back().accuracy);
+                name(method), epoch, result.loss, result.accuracy);
   return text;
 }
 
@@ -66,41 +83,107 @@ double timed_step(shampoo::Optimizer& optimizer, double rate) {
   return watch.seconds();
 }
 
+/// One run, from its start or from a checkpoint on.
+class Run {
+ public:
+  Run(shampoo::Communicator& ranks, const Task& task, const Attempt& attempt, Progress& progress)
+      : ranks_(ranks),
+        attempt_(attempt),
+        progress_(progress),
+        replica_(ranks, task.dataset, task.normalisation, task.threads, attempt.seed),
+        backend_(shampoo::cpu_backend({.threads = task.threads})),
+        optimizer_(*backend_, ranks,
+                   parameter_groups(attempt.method, attempt.preconditioning, replica_.network())),
+        per_epoch_(replica_.steps_per_epoch()),
+        planned_(task.epochs * per_epoch_),
+        steps_(std::min(planned_, task.steps.value_or(planned_))) {
+    state_.losses.resize(static_cast<std::size_t>(planned_));
+    state_.accuracies.resize(static_cast<std::size_t>(task.epochs));
+    if (!task.checkpoints) return;
+    checkpoints_.emplace(ranks, optimizer_, replica_.network(), *task.checkpoints,
+                         RunIdentity{name(attempt.method), attempt.seed, attempt.rate});
+    if (checkpoints_->resume(state_)) {
+      replica_.seek(state_.step);
+      progress.note(std::string(name(attempt.method)) + " goes on after step " +
+                    std::to_string(state_.step));
+    }
+  }
+
+  Outcome train() {
+    const double before = state_.seconds;
+    const int begin = state_.step;
+    LossCurve curve(state_.losses, begin);
+    while (state_.step < steps_) {
+      curve.add(replica_.find_gradient());
+      const double rate = attempt_.rate * schedule(state_.step, planned_);
+      state_.optimizer_seconds += timed_step(optimizer_, rate);
+      ++state_.step;
+      if (state_.step == 1 || state_.step == steps_ || state_.step % losses_at_once == 0 ||
+          state_.step % per_epoch_ == 0 || saves())
+        curve.settle(ranks_);
+      if (state_.step % per_epoch_ == 0) finish_epoch(per_epoch_);
+      state_.seconds = before + watch_.seconds();
+      save();
+      progress_.show({name(attempt_.method), state_.step, steps_, curve.smoothed(), rate,
+                      watch_.seconds() / (state_.step - begin) * (steps_ - state_.step)});
+    }
+    return outcome();
+  }
+
+ private:
+  bool saves() const { return checkpoints_ && checkpoints_->is_due(state_.step); }
+
+  void save() {
+    if (!checkpoints_) return;
+    const std::string complaint = checkpoints_->save(state_, state_.step == steps_);
+    if (!complaint.empty()) progress_.note(complaint);
+  }
+
+  /// The epoch that ends with this step, of which so many steps were taken.
+  Epoch epoch(int step, int steps, double accuracy) const {
+    return {mean(std::span(state_.losses).subspan(step - steps, steps)), accuracy};
+  }
+
+  void finish_epoch(int steps) {
+    const int place = state_.step / per_epoch_ - 1;
+    state_.accuracies[place] = replica_.test_accuracy();
+    progress_.note(sentence(attempt_.method, static_cast<std::size_t>(place) + 1,
+                            epoch(state_.step, steps, state_.accuracies[place])));
+  }
+
+  Outcome outcome() {
+    Outcome outcome{attempt_, {}, {}, per_epoch_, 0, 0, 0};
+    for (int e = 0; e < state_.step / per_epoch_; ++e)
+      outcome.epochs.push_back(epoch((e + 1) * per_epoch_, per_epoch_, state_.accuracies[e]));
+    if (const int rest = state_.step % per_epoch_; rest > 0) {
+      outcome.epochs.push_back(epoch(state_.step, rest, replica_.test_accuracy()));
+      progress_.note(sentence(attempt_.method, outcome.epochs.size(), outcome.epochs.back()));
+    }
+    outcome.losses = state_.losses;
+    outcome.losses.resize(static_cast<std::size_t>(state_.step));
+    outcome.optimizer_seconds = state_.optimizer_seconds;
+    outcome.checksum = agreed_checksum(ranks_, replica_.network());
+    outcome.seconds = state_.seconds;
+    return outcome;
+  }
+
+  const Stopwatch watch_;
+  shampoo::Communicator& ranks_;
+  const Attempt attempt_;
+  Progress& progress_;
+  Replica replica_;
+  const std::unique_ptr<shampoo::Backend> backend_;
+  shampoo::Optimizer optimizer_;
+  const int per_epoch_, planned_, steps_;
+  RunState state_;
+  std::optional<Checkpoints> checkpoints_;
+};
+
 }  // namespace
 
 Outcome train(shampoo::Communicator& ranks, const Task& task, const Attempt& attempt,
               Progress& progress) {
-  const Stopwatch watch;
-  Replica replica(ranks, task.dataset, task.normalisation, task.threads, attempt.seed);
-  const auto backend = shampoo::cpu_backend({.threads = task.threads});
-  shampoo::Optimizer optimizer(
-      *backend, ranks,
-      parameter_groups(attempt.method, attempt.preconditioning, replica.network()));
-
-  const int per_epoch = replica.steps_per_epoch();
-  const int planned = task.epochs * per_epoch;
-  const int steps = std::min(planned, task.steps.value_or(planned));
-  Outcome outcome{attempt, {}, {}, per_epoch, 0, 0, 0};
-  LossCurve curve;
-  for (int step = 0; step < steps; ++step) {
-    curve.values.push_back(replica.find_gradient());
-    const double rate = attempt.rate * schedule(step, planned);
-    outcome.optimizer_seconds += timed_step(optimizer, rate);
-
-    const int into_epoch = step % per_epoch + 1;
-    const bool ends = into_epoch == per_epoch || step + 1 == steps;
-    if (ends || step == 0 || (step + 1) % losses_at_once == 0) curve.settle(ranks);
-    progress.show({name(attempt.method), step + 1, steps, curve.smoothed, rate,
-                   watch.seconds() / (step + 1) * (steps - step - 1)});
-    if (!ends) continue;
-    outcome.epochs.push_back(
-        {mean(std::span(curve.values).last(into_epoch)), replica.test_accuracy()});
-    progress.note(sentence(outcome));
-  }
-  outcome.losses = std::move(curve.values);
-  outcome.checksum = agreed_checksum(ranks, replica.network());
-  outcome.seconds = watch.seconds();
-  return outcome;
+  return Run(ranks, task, attempt, progress).train();
 }
 
 }  // namespace fashion

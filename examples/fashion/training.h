@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "distributor/communicator.h"
+#include "examples/fashion/checkpoints.h"
 #include "examples/fashion/dataset.h"
 #include "examples/fashion/method.h"
 #include "examples/fashion/progress.h"
@@ -19,6 +20,7 @@ struct Task {
   int epochs;
   std::optional<int> steps;  ///< ends earlier; the schedule stays
   int threads;               ///< of each rank
+  std::optional<CheckpointPlan> checkpoints = std::nullopt;
 };
 
 /// One way to train it.
@@ -46,7 +48,8 @@ struct Outcome {
 
 /// Trains on all ranks together. Collective: `threads` and `progress` may differ, the rest may not.
 /// Throws std::invalid_argument for more than 256 ranks, and std::runtime_error when the ranks end
-/// with different parameters.
+/// with different parameters. A run that goes on from a checkpoint ends with the bits of one that
+/// was never interrupted, if it has as many ranks.
 Outcome train(shampoo::Communicator& ranks, const Task& task, const Attempt& attempt,
               Progress& progress);
 

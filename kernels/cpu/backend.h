@@ -18,6 +18,7 @@ class CpuBackend final : public Backend {
   std::string description() const override;
   std::string arithmetic() const override;
   Memory memory() const override { return Memory::host; }
+  bool prefers_products() const override { return false; }
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
   void upload(void* to, const void* from_host, std::size_t bytes) override;
@@ -29,6 +30,9 @@ class CpuBackend final : public Backend {
   // elementwise.cpp
   void scan(const Elements& gradients, const double* gradient_scale, bool refuses,
             Verdict* verdict) override;
+  void admit(const Admission* admission, std::int32_t offers, Runs* runs,
+             Verdict* verdict) override;
+  void compare(const Records& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const Elements& elements, void* masters) override;
   void filter(const Phase& phase, const Filter& filter) override;
   void update(const Phase& phase, const Update& update) override;
@@ -63,6 +67,17 @@ class CpuBackend final : public Backend {
                std::span<const Squares> y, const std::uint8_t* active) override;
   void measure(std::span<const Squares> a, Measure what, double* numbers,
                const std::uint8_t* active) override;
+
+  // symmetric.cpp
+  void normalize(std::span<const Squares> a, double* scales) override;
+  void damp(std::span<const Squares> a, std::span<const Squares> squared,
+            const Damping& damping) override;
+  void multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
+                          const Weights& weights, Precision precision,
+                          std::span<const Squares> c) override;
+  void check_identity(std::span<const Squares> m, double limit, const std::int32_t* proceed,
+                      const std::uint8_t* active, std::int32_t* failed) override;
+  void rescale(std::span<const Squares> x, const double* scales, double exponent) override;
 
  private:
   /// body(piece index) for every piece.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/cpu/backend.h"
@@ -84,6 +85,32 @@ void CpuBackend::scan(const Elements& gradients, const double* gradient_scale, b
   }
   if (refuses && found.first_bad >= 0) found.proceed = 0;
   *verdict = found;
+}
+
+void CpuBackend::admit(const Admission* admission, std::int32_t offers, Runs* runs,
+                       Verdict* verdict) {
+  const bool repeated = admission->ticket != 0 && admission->ticket == runs->last_ticket;
+  ++(repeated ? runs->repeated : runs->count);
+  runs->last_ticket = admission->ticket;
+  const bool fits = (admission->needs & ~offers) == 0;
+  if (!fits) verdict->first_bad = unfit_step;
+  if (!fits || repeated || admission->permitted == 0) verdict->proceed = 0;
+}
+
+void CpuBackend::compare(const Records& records, void* gathered, std::int32_t* proceed) {
+  const char* const array = static_cast<const char*>(records.array);
+  const char* const first = array + records.begins[0];
+  for (std::int64_t r = 0; r < records.count; ++r) {
+    const char* const record = array + records.begins[r];
+    std::memcpy(static_cast<char*>(gathered) + r * records.bytes, record,
+                static_cast<std::size_t>(records.bytes));
+    std::int32_t flag;
+    std::memcpy(&flag, record + records.flag, sizeof(flag));
+    if (flag == 0 ||
+        std::memcmp(first + records.first_equal, record + records.first_equal,
+                    static_cast<std::size_t>(records.last_equal - records.first_equal)) != 0)
+      *proceed = 0;
+  }
 }
 
 void CpuBackend::read_values(const Elements& elements, void* masters) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <limits>
 
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/matrix_numbers.h"
 #include "kernels/cpu/solver_tasks.h"
 
 namespace shampoo::kernels {
@@ -12,44 +12,6 @@ namespace {
 
 bool is_active(const std::uint8_t* active, const Squares& group, std::int64_t member) {
   return active == nullptr || active[group.first + member] != 0;
-}
-
-/// Keeps NaN, which std::max would drop.
-double larger(double a, double b) { return a >= b ? a : b > a ? b : a + b; }
-
-template <typename Real>
-double frobenius(const Real* a, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n * n; ++i)
-    sum += static_cast<double>(a[i]) * static_cast<double>(a[i]);
-  return std::sqrt(sum);
-}
-
-template <typename Real>
-double largest_row_sum(const Real* a, std::int64_t n) {
-  double largest = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    double sum = 0;
-    for (std::int64_t j = 0; j < n; ++j) sum += std::abs(static_cast<double>(a[i * n + j]));
-    largest = larger(largest, sum);
-  }
-  return largest;
-}
-
-template <typename Real>
-double trace(const Real* a, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(a[i * (n + 1)]);
-  return sum;
-}
-
-template <typename Real>
-double distance_from_identity(const Real* a, std::int64_t n) {
-  double largest = 0;
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < n; ++j)
-      largest = larger(largest, std::abs(static_cast<double>(a[i * n + j]) - (i == j ? 1.0 : 0.0)));
-  return largest;
 }
 
 template <typename Real>

@@ -106,6 +106,11 @@ void File::read(std::uint64_t offset, std::span<std::byte> into) const {
   }
 }
 
+void File::start_sync(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                    SYNC_FILE_RANGE_WRITE);
+}
+
 void File::sync() {
   if (again_if_interrupted([&] { return ::fsync(descriptor_); }) != 0) fail(path_, "fsync");
 }

@@ -34,6 +34,9 @@ class File {
   void write(std::span<const std::byte> bytes);
   /// Fills `into` with what starts at `offset`. Throws CheckpointError if the file ends before.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
+  /// Bytes that were written set out for the disk, so that sync() finds less to wait for. A hint,
+  /// which cannot fail.
+  void start_sync(std::uint64_t offset, std::uint64_t bytes) noexcept;
   /// Returns when the bytes have reached the disk.
   void sync();
   /// Reports what only closing finds; the destructor ignores it.

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/checkpoint/reader.h"
 
-#include <algorithm>
-#include <optional>
+#include <map>
 #include <stdexcept>
-#include <vector>
+#include <string_view>
 
-#include "shampoo/checkpoint/checksum.h"
 #include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/file.h"
 
 namespace shampoo::checkpoint {
 namespace {
 
-void require_size(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t wanted) {
-  if (bytes != wanted)
-    throw CheckpointError(path.string() + ": " + std::to_string(bytes) +
-                          " bytes, but the manifest says " + std::to_string(wanted));
+/// Every tensor of the files is a piece, and all are of the save that the manifest is of.
+void require_no_more(const Manifest& manifest,
+                     const std::map<std::string, SafetensorsFile, std::less<>>& files) {
+  std::map<std::string_view, int> pieces;
+  for (const SavedTensor& tensor : manifest.tensors)
+    for (const SavedPiece& piece : tensor.pieces) ++pieces[piece.file];
+  for (const auto& [name, file] : files) {
+    if (file.metadata("save") != manifest.save)
+      throw CheckpointError(file.path().string() + ": is of another save than the manifest");
+    if (file.size() != pieces[name])
+      throw CheckpointError(file.path().string() + ": has " + std::to_string(file.size()) +
+                            " tensors, but the manifest lists " + std::to_string(pieces[name]));
+  }
 }
 
 }  // namespace
@@ -26,31 +32,17 @@ void require_complete(const std::filesystem::path& folder, const Manifest& manif
   if (manifest.step != step)
     throw CheckpointError(folder.string() + ": the manifest is of step " +
                           std::to_string(manifest.step) + ", not " + std::to_string(step));
-  for (const ShardFile& file : manifest.files) {
-    const std::filesystem::path path = folder / file.name;
-    require_size(path, File::open(path).size(), file.bytes);
-  }
+  for (const ShardFile& file : manifest.files) require_size(folder, file);
 }
 
 Reader::Reader(const std::filesystem::path& folder)
-    : folder_(folder), manifest_(read_manifest(folder / manifest_name)) {
-  open_files();
+    : manifest_(read_manifest(folder / manifest_name)) {
+  for (const ShardFile& listed : manifest_.files)
+    files_.emplace(listed.name, open_listed(folder, listed));
   for (const SavedTensor& tensor : manifest_.tensors)
-    for (const SavedPiece& piece : tensor.pieces) match(tensor, piece);
-}
-
-void Reader::open_files() {
-  for (const ShardFile& listed : manifest_.files) {
-    const std::filesystem::path path = folder_ / listed.name;
-    require_size(path, File::open(path).size(), listed.bytes);
-    SafetensorsFile file(path);
-    require_size(path, file.bytes(), listed.bytes);
-    if (file.header_checksum() != listed.header_checksum)
-      throw CheckpointError(path.string() +
-                            ": its header is not the one that the manifest knows: changed, "
-                            "swapped, or of another save");
-    files_.emplace(listed.name, std::move(file));
-  }
+    for (const SavedPiece& piece : tensor.pieces)
+      checkpoint::entry_of(file_of(piece), tensor, piece);
+  require_no_more(manifest_, files_);
 }
 
 TensorEntry Reader::entry_of(const SavedPiece& piece) const {
@@ -61,49 +53,27 @@ TensorEntry Reader::entry_of(const SavedPiece& piece) const {
   return *entry;
 }
 
-void Reader::match(const SavedTensor& tensor, const SavedPiece& piece) const {
-  const TensorEntry entry = entry_of(piece);
-  if (entry.dtype != tensor.dtype || entry.shape != piece.box.extent)
-    throw CheckpointError(file_of(piece).path().string() + ": tensor " + in_quotes(piece.key) +
-                          " has another dtype or shape than the manifest says");
-}
-
-void Reader::require_checksum(const SavedPiece& piece, std::uint64_t found) const {
-  if (found == piece.checksum) return;
-  const SafetensorsFile& file = file_of(piece);
-  throw CheckpointError(file.path().string() + ": tensor " + in_quotes(piece.key) +
-                        ": the checksum of its bytes from byte " +
-                        std::to_string(file.data_begin() + entry_of(piece).begin) +
-                        " of the file on is " + hexadecimal(found) + ", but the manifest says " +
-                        hexadecimal(piece.checksum));
-}
-
 void Reader::read(const SavedPiece& piece, std::span<std::byte> into, Checksums checksums) const {
   const TensorEntry entry = entry_of(piece);
   if (into.size() != entry.end - entry.begin)
     throw std::invalid_argument("tensor " + in_quotes(piece.key) + " has " +
                                 std::to_string(entry.end - entry.begin) + " bytes, not " +
                                 std::to_string(into.size()));
-  file_of(piece).read(entry, 0, into);
-  if (checksums == Checksums::compare) require_checksum(piece, checksum(into));
+  read_whole(file_of(piece), entry, piece, into.data(), checksums);
+}
+
+void Reader::read_parts(const SavedPiece& piece, const TakePart& take, Checksums checksums) const {
+  checkpoint::read_parts(file_of(piece), entry_of(piece), piece, take, checksums);
+}
+
+void Reader::read_part(const SavedPiece& piece, std::uint64_t offset,
+                       std::span<std::byte> into) const {
+  file_of(piece).read(entry_of(piece), offset, into);
 }
 
 void Reader::verify() const {
-  constexpr std::uint64_t at_once = std::uint64_t{1} << 20;
-  std::vector<std::byte> buffer(at_once);
-  Checksum sum;
   for (const SavedTensor& tensor : manifest_.tensors)
-    for (const SavedPiece& piece : tensor.pieces) {
-      const TensorEntry entry = entry_of(piece);
-      const std::uint64_t bytes = entry.end - entry.begin;
-      sum.restart();
-      for (std::uint64_t done = 0; done < bytes; done += at_once) {
-        const auto part = std::span(buffer).first(std::min(at_once, bytes - done));
-        file_of(piece).read(entry, done, part);
-        sum.add(part);
-      }
-      require_checksum(piece, sum.value());
-    }
+    for (const SavedPiece& piece : tensor.pieces) read_parts(piece, [](auto, auto) {});
 }
 
 }  // namespace shampoo::checkpoint

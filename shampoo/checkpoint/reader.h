@@ -8,13 +8,11 @@
 #include <span>
 #include <string>
 
+#include "shampoo/checkpoint/listed_file.h"
 #include "shampoo/checkpoint/manifest.h"
 #include "shampoo/checkpoint/safetensors_file.h"
 
 namespace shampoo::checkpoint {
-
-/// Whether the bytes of tensors are compared with their checksums.
-enum class Checksums : std::uint8_t { compare, skip };
 
 /// Throws CheckpointError unless `manifest` is of this step and every file is there with the size
 /// that it says; std::system_error.
@@ -36,17 +34,22 @@ class Reader {
   void read(const SavedPiece& piece, std::span<std::byte> into,
             Checksums checksums = Checksums::compare) const;
 
+  /// The same bytes in parts of at most 1 MiB, each with its offset in the piece: take(offset,
+  /// part). The checksum is compared after the last.
+  void read_parts(const SavedPiece& piece, const TakePart& take,
+                  Checksums checksums = Checksums::compare) const;
+
+  /// Bytes of a piece from its byte `offset` on, as many as `into` takes, without a checksum.
+  /// Throws as SafetensorsFile::read() does.
+  void read_part(const SavedPiece& piece, std::uint64_t offset, std::span<std::byte> into) const;
+
   /// Reads every piece and compares its checksum, with little memory. Throws as read() does.
   void verify() const;
 
  private:
-  void open_files();
-  void match(const SavedTensor& tensor, const SavedPiece& piece) const;
   const SafetensorsFile& file_of(const SavedPiece& piece) const { return files_.at(piece.file); }
   TensorEntry entry_of(const SavedPiece& piece) const;
-  void require_checksum(const SavedPiece& piece, std::uint64_t found) const;
 
-  std::filesystem::path folder_;
   Manifest manifest_;
   std::map<std::string, SafetensorsFile, std::less<>> files_;
 };

@@ -109,6 +109,7 @@ void SafetensorsWriter::write(std::span<const std::byte> bytes) {
                                 " bytes to write, but only " + std::to_string(left_) +
                                 " of the announced ones are missing");
   file_.write(bytes);
+  file_.start_sync(written_.bytes, bytes.size());
   left_ -= bytes.size();
   written_.bytes += bytes.size();
   while (!bytes.empty()) {

@@ -4,12 +4,17 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "shampoo/shampoo.h"
+#include "tests/bench/bench_tensors.h"
+#include "tests/bench/device_floor.h"
+#include "tests/bench/phase_times.h"
 #include "tests/bench/ranks.h"
 #include "tests/bench/roofline.h"
 #include "tests/support/counting_backend.h"
@@ -28,69 +33,33 @@ struct Options {
   std::int64_t block = 0;
   int ranks = 1;
   std::string communicator = "threads";
+  std::string backend = "cpu";
+  std::string type = "float32";
+  std::string solver = "eigen";
   bool json = false;
   bool roofline = false;
+  bool phases = false;
+  DeviceRates rates = {};
 };
 
-/// Numbers that look normal, cheap enough for every gradient of every step.
-class Noise {
- public:
-  void fill(std::vector<float>& numbers, float deviation) {
-    for (float& number : numbers) {
-      // The sum of four uniform numbers; splitmix64 gives all four at once.
-      std::uint64_t bits = state_ += 0x9e3779b97f4a7c15;
-      bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-      bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-      bits ^= bits >> 31;
-      const auto sum =
-          (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
-      // Mean 2 * 65535, deviation 65536 / sqrt(3).
-      number = deviation * (static_cast<float>(sum) - 131070.0f) * (1.7320508f / 65536.0f);
-    }
-  }
+Recipe recipe_of(const Options& options) {
+  Recipe recipe{.grafting = Adam{}};
+  RootInverse preconditioner{.solver = Eigen{}};
+  if (options.solver == "minimax") preconditioner.solver = Minimax{};
+  recipe.preconditioner = preconditioner;
+  recipe.refresh = {.every = options.frequency, .first = options.frequency};
+  recipe.blocking = {.size = options.block, .target_order = 1};
+  return recipe;
+}
 
- private:
-  std::uint64_t state_ = 1;
-};
+std::unique_ptr<Backend> backend_of(const Options& options) {
+  if (options.backend == "cuda") return cuda_backend();
+  return cpu_backend({.threads = options.threads});
+}
 
-/// The tensors of a model; tensor i belongs to group i mod G.
-class Tensors {
- public:
-  explicit Tensors(const Model& model) {
-    for (const Model::Tensor& tensor : model.tensors) {
-      const auto elements = static_cast<std::size_t>(grouping::numel(tensor.shape));
-      values_.emplace_back(elements);
-      gradients_.emplace_back(elements);
-      noise_.fill(values_.back(), 0.02f);
-    }
-  }
-
-  std::vector<ParameterGroup> groups(const Model& model, const Options& options) {
-    Recipe recipe{.preconditioner = RootInverse{.solver = Eigen{}}, .grafting = Adam{}};
-    recipe.refresh = {.every = options.frequency, .first = options.frequency};
-    recipe.blocking = {.size = options.block, .target_order = 1};
-    std::vector<ParameterGroup> groups(static_cast<std::size_t>(options.groups));
-    for (int g = 0; g < options.groups; ++g) {
-      groups[g].rates = {.learning_rate = 1e-3 * (1 + static_cast<double>(g) / options.groups),
-                         .weight_decay = 0.1};
-      groups[g].recipe = recipe;
-    }
-    for (std::size_t i = 0; i < model.tensors.size(); ++i)
-      groups[i % groups.size()].parameters.push_back({.name = model.tensors[i].name,
-                                                      .shape = model.tensors[i].shape,
-                                                      .value = values_[i].data(),
-                                                      .gradient = gradients_[i].data()});
-    return groups;
-  }
-
-  void draw_gradients() {
-    for (std::vector<float>& gradient : gradients_) noise_.fill(gradient, 1.0f);
-  }
-
- private:
-  Noise noise_;
-  std::vector<std::vector<float>> values_, gradients_;
-};
+Type type_of(const Options& options) {
+  return options.type == "bfloat16" ? Type::bfloat16 : Type::float32;
+}
 
 struct Times {
   std::vector<double> plain, refresh;  ///< ms
@@ -105,8 +74,8 @@ double median(std::vector<double> numbers) {
   return (numbers[numbers.size() / 2] + numbers[(numbers.size() - 1) / 2]) / 2;
 }
 
-Times time_steps(const Options& options, Tensors& tensors, Optimizer& optimizer,
-                 const CountingBackend& backend, const CountingCommunicator& ranks) {
+Times time_steps(const Options& options, BenchTensors& tensors, Optimizer& optimizer,
+                 CountingBackend& backend, const CountingCommunicator& ranks) {
   using Clock = std::chrono::steady_clock;
   Times times;
   for (int step = 1; step <= options.frequency + options.steps; ++step) {
@@ -116,6 +85,7 @@ Times time_steps(const Options& options, Tensors& tensors, Optimizer& optimizer,
     const double exchange = ranks.seconds();
     const Clock::time_point begin = Clock::now();
     optimizer.step();
+    backend.synchronize();
     const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 
     if (step <= options.frequency) continue;
@@ -127,6 +97,33 @@ Times time_steps(const Options& options, Tensors& tensors, Optimizer& optimizer,
     if (plain) times.launches = std::max(times.launches, backend.launches() - launches);
   }
   return times;
+}
+
+/// Milliseconds of every phase of plain steps, medians.
+nlohmann::ordered_json time_phases(const Options& options, const Model& model, Backend& backend,
+                                   Communicator& ranks, BenchTensors& tensors) {
+  PhaseTimes phases(backend);
+  Optimizer optimizer(phases, ranks, tensors.groups(model, options.groups, recipe_of(options)));
+  std::map<std::string, std::vector<double>> times;
+  for (int step = 1; step <= options.frequency + options.steps; ++step) {
+    tensors.draw_gradients();
+    phases.take();
+    optimizer.step();
+    if (step <= options.frequency || step % options.frequency == 0) continue;
+    for (const auto& [phase, ms] : phases.take()) times[phase].push_back(ms);
+  }
+  nlohmann::ordered_json result;
+  for (const auto& [phase, all] : times) result[phase] = median(all);
+  return result;
+}
+
+nlohmann::ordered_json floor_of(const Options& options, const Model& model) {
+  const DeviceFloor floor = device_floor(model, options.block, type_of(options), options.rates);
+  return {{"elementwise", floor.elementwise},
+          {"factors", floor.factors},
+          {"gram", floor.gram},
+          {"precondition", floor.precondition},
+          {"total", floor.total()}};
 }
 
 /// Bytes that a rank receives in a step, on average, without headers.
@@ -151,6 +148,8 @@ nlohmann::ordered_json summary(const Options& options, const Model& model, const
   nlohmann::ordered_json result;
   result["model"] = options.model;
   result["backend"] = backend.description();
+  result["type"] = options.type;
+  result["solver"] = options.solver;
   result["tensors"] = model.tensors.size();
   result["parameters"] = model.numel();
   result["groups"] = options.groups;
@@ -183,6 +182,15 @@ void add_roofline(const Options& options, const Model& model, nlohmann::ordered_
   result["plain_fraction_of_bandwidth"] = work.bytes / seconds / machine.bytes_per_second;
 }
 
+nlohmann::ordered_json measure_steps(const Options& options, const Model& model, Backend& backend,
+                                     Communicator& communicator, BenchTensors& tensors) {
+  CountingBackend counted(backend);
+  CountingCommunicator ranks(communicator);
+  Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)));
+  const Times times = time_steps(options, tensors, optimizer, counted, ranks);
+  return summary(options, model, times, backend, communicator, optimizer.state_bytes());
+}
+
 void measure(Options options, Communicator& communicator) {
   const Model model = load_model(options.model);
   if (options.block == 0) options.block = model.block_size;
@@ -190,19 +198,17 @@ void measure(Options options, Communicator& communicator) {
     options.threads =
         std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / communicator.size());
   if (options.steps == 0) options.steps = 3 * options.frequency;
+  if (options.groups == 0) options.groups = static_cast<int>(model.tensors.size());
   if (options.groups > std::ssize(model.tensors))
     throw std::invalid_argument("--groups: there are only " + std::to_string(model.tensors.size()) +
                                 " tensors");
 
-  Tensors tensors(model);
-  const auto cpu = cpu_backend({.threads = options.threads});
-  CountingBackend backend(*cpu);
-  CountingCommunicator ranks(communicator);
-  Optimizer optimizer(backend, ranks, tensors.groups(model, options));
-  const Times times = time_steps(options, tensors, optimizer, backend, ranks);
-
-  nlohmann::ordered_json result =
-      summary(options, model, times, *cpu, communicator, optimizer.state_bytes());
+  const auto backend = backend_of(options);
+  BenchTensors tensors(*backend, model, type_of(options));
+  nlohmann::ordered_json result = measure_steps(options, model, *backend, communicator, tensors);
+  if (options.phases)
+    result["phases_ms"] = time_phases(options, model, *backend, communicator, tensors);
+  if (backend->memory() == Memory::cuda) result["floor_ms"] = floor_of(options, model);
   if (communicator.rank() > 0) return;
   if (options.roofline) add_roofline(options, model, result);
   if (options.json) {
@@ -220,8 +226,14 @@ int main(int argc, char** argv) {
   shampoo::test::Options options;
   CLI::App app("Times whole steps with fresh random gradients, after the first refresh.");
   app.add_option("--model", options.model, "name of a model, or a file that ends in .json");
-  app.add_option("--groups", options.groups, "tensor i belongs to group i mod G")
-      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--groups", options.groups, "tensor i belongs to group i mod G; 0: one per tensor")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--backend", options.backend, "where the step runs")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--type", options.type, "of values and gradients")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_option("--solver", options.solver, "of the roots")
+      ->check(CLI::IsMember({"eigen", "minimax"}));
   app.add_option("--frequency", options.frequency, "steps from refresh to refresh")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--threads", options.threads, "of each rank; 0: processors / ranks")
@@ -236,6 +248,16 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"threads", "mpi", "gloo"}));
   app.add_flag("--json", options.json, "one JSON object on standard output");
   app.add_flag("--roofline", options.roofline, "also what the machine can do at most");
+  app.add_flag("--phases", options.phases, "also the times of the phases, from steps of their own");
+  app.add_option("--terabytes", options.rates.terabytes_per_second,
+                 "for the floor on CUDA: read and written by the device in a second")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--tensor-teraflops", options.rates.tensor_teraflops,
+                 "for the floor on CUDA: products of 16-bit numbers")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--float32-teraflops", options.rates.float32_teraflops,
+                 "for the floor on CUDA: products of float32 without tensor cores")
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {
     return shampoo::test::with_ranks(

@@ -40,7 +40,8 @@ TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
     const kernels::Verdict verdict{
         .proceed = 1, .first_bad = -1, .squared_norm = ranks.rank() + 1.5};
 
-    exchange.write({.step = 7, .plan = 10u + static_cast<unsigned>(ranks.rank())}, &verdict);
+    exchange.write(
+        {.verdict = verdict, .step = 7, .plan = 10u + static_cast<unsigned>(ranks.rank())});
     exchange.run();
     const std::span<const Header> headers = exchange.headers();
 

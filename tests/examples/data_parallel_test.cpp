@@ -18,6 +18,7 @@
 #include "examples/fashion/replica.h"
 #include "examples/fashion/training.h"
 #include "kernels/cpu_backend.h"
+#include "tests/distributor/launcher/temporary_folder.h"
 
 namespace fashion {
 namespace {
@@ -137,6 +138,36 @@ TEST_F(FashionRanks, GiveTheSameBitsAgainWithMoreThreads) {
     EXPECT_EQ(trained(count, count).checksum, first.checksum) << count << " ranks";
   }
   EXPECT_NE(trained(2, 1, 6).checksum, trained(2, 1, 7).checksum) << "of two seeds";
+}
+
+TEST_F(FashionRanks, GoOnFromACheckpointWithTheSameBits) {
+  const shampoo::launcher::test::TemporaryFolder folder;
+  const auto run = [&](int ranks, int steps, bool resumes) {
+    Task task{dataset, normalisation, 3, steps, 1};
+    task.checkpoints = CheckpointPlan{folder.path() / std::to_string(ranks), 3, 2, resumes};
+    return on_ranks(ranks, [&](shampoo::Communicator& communicator) {
+      Progress progress(nullptr);
+      return train(communicator, task, {Method::shampoo, {.block = 512, .refresh = 2}, 1e-3, 5},
+                   progress);
+    });
+  };
+  const Outcome undisturbed = trained(2);
+  run(2, 4, false);  // in the second epoch of two steps
+  EXPECT_THROW(run(2, 6, false), std::invalid_argument);
+  for (int again = 0; again < 2; ++again) {
+    const Outcome resumed = run(2, 6, true);
+    EXPECT_EQ(resumed.checksum, undisturbed.checksum);
+    EXPECT_EQ(resumed.losses, undisturbed.losses);
+    ASSERT_EQ(resumed.epochs.size(), undisturbed.epochs.size());
+    for (std::size_t e = 0; e < resumed.epochs.size(); ++e) {
+      EXPECT_EQ(resumed.epochs[e].loss, undisturbed.epochs[e].loss);
+      EXPECT_EQ(resumed.epochs[e].accuracy, undisturbed.epochs[e].accuracy);
+    }
+  }
+  const auto listing = shampoo::list_checkpoints(folder.path() / "2" / "Shampoo");
+  ASSERT_EQ(listing.complete.size(), 2u);
+  EXPECT_EQ(listing.complete[0].step, 4);
+  EXPECT_EQ(listing.complete[1].step, 6);
 }
 
 TEST_F(FashionRanks, ShareTheTestImages) {

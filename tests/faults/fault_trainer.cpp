@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins its job and trains a toy model; can be told to fail.
 //   fault_trainer progress=FOLDER [name=value ...], see default_orders
+// With checkpoints it goes on from the latest and prints "goes on after step N".
 // Prints "checksum=HEX" of all values and ends with 0; with 3 after a CommunicationError, which it
 // prints, together with what the next step says; with 4 after another exception.
 #include <sys/prctl.h>
@@ -17,6 +18,7 @@
 #include "distributor/join/detection.h"
 #include "examples/checksum.h"
 #include "tests/faults/progress.h"
+#include "tests/faults/trainer_checkpoints.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_backend.h"
 
@@ -32,6 +34,9 @@ const Orders default_orders = {
     {"pause", "0"},          // ms for the gradients of each step
     {"deadline", "60"},      // s, of a collective
     {"connect", "60"},       // s, to join
+    {"checkpoints", ""},     // folder of checkpoints; none if empty
+    {"every", "3"},          // steps from one of them to the next
+    {"threaded", "no"},      // yes: saves while it trains
     {"leash", "no"},         // yes: dies with the process that started it
     {"fault", "none"},       // kill, stop, throw, abort
     {"fault_rank", "0"},     //
@@ -156,15 +161,41 @@ std::uint64_t checksum_of(const ToyModel<float>& model) {
   return sum;
 }
 
+/// None where there is no folder for them.
+std::unique_ptr<TrainerCheckpoints> checkpoints_of(const Orders& orders, ToyModel<float>& model,
+                                                   Optimizer& optimizer) {
+  if (orders.at("checkpoints").empty()) return nullptr;
+  return std::make_unique<TrainerCheckpoints>(
+      optimizer, model,
+      TrainerCheckpoints::Options{.root = orders.at("checkpoints"),
+                                  .every = number(orders, "every"),
+                                  .threaded = orders.at("threaded") == "yes"});
+}
+
+int resume(TrainerCheckpoints& checkpoints, int rank, Watch& watch) {
+  watch.enter(Phase::loading);
+  const int step = checkpoints.resume(rank);
+  if (rank == 0 && step > 0)
+    std::cout << "goes on after step " + std::to_string(step) + "\n" << std::flush;
+  return step;
+}
+
 void train(const Orders& orders, Communicator& ranks, Watch& watch, ToyModel<float>& model,
            Optimizer& optimizer) {
-  for (int step = 1; step <= number(orders, "steps"); ++step) {
+  const auto checkpoints = checkpoints_of(orders, model, optimizer);
+  const int taken = checkpoints ? resume(*checkpoints, ranks.rank(), watch) : 0;
+  for (int step = taken + 1; step <= number(orders, "steps"); ++step) {
     make_gradients(model, step, ranks, watch, number(orders, "pause"));
     watch.enter(Phase::preparing, step);
     optimizer.prepare_step();
     optimizer.enqueue_step();
     watch.enter(Phase::between, step);
+    if (!checkpoints) continue;
+    watch.enter(Phase::saving, step);
+    checkpoints->after(step);
+    watch.enter(Phase::between, step);
   }
+  if (checkpoints) checkpoints->finish();
   const std::uint64_t sum = checksum_of(model);
   std::printf("checksum=%016llx\n", static_cast<unsigned long long>(sum));
   std::fflush(stdout);

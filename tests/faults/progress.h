@@ -13,6 +13,7 @@ namespace shampoo::test {
 enum class Phase : std::int32_t {
   joining,
   constructing,
+  loading,  ///< a checkpoint
   gradients,
   averaging,
   preparing,    ///< from here on in step()
@@ -20,12 +21,13 @@ enum class Phase : std::int32_t {
   exchanging,   ///< in the step's collective
   applying,     ///< the step is complete, but not yet in the values
   between,      ///< steps
+  saving,       ///< at work on a checkpoint
   ended
 };
 
-constexpr std::array<const char*, 10> phase_names = {
-    "joining",     "constructing", "gradients", "averaging", "preparing",
-    "decomposing", "exchanging",   "applying",  "between",   "ended"};
+constexpr std::array<const char*, 12> phase_names = {
+    "joining",     "constructing", "loading",  "gradients", "averaging", "preparing",
+    "decomposing", "exchanging",   "applying", "between",   "saving",    "ended"};
 
 inline std::string name_of(Phase phase) { return phase_names[static_cast<std::size_t>(phase)]; }
 /// Throws std::invalid_argument.

@@ -2,9 +2,11 @@
 #include "tests/faults/soak_job.h"
 
 #include <csignal>
+#include <filesystem>
 #include <numeric>
 #include <thread>
 
+#include "shampoo/checkpoint.h"
 #include "tests/distributor/launcher/launched_job.h"
 
 namespace shampoo::test {
@@ -46,25 +48,45 @@ std::optional<std::uint64_t> common_checksum(const JobFolder& folder, int ranks,
   return common;
 }
 
-std::vector<std::string> words(const std::initializer_list<std::string>& list) { return list; }
+constexpr int steps = 25, every = 4;
+
+std::filesystem::path checkpoints_in(const JobFolder& folder) {
+  return std::filesystem::path(folder.path()) / "checkpoints";
+}
+
+std::vector<std::string> orders_of(const JobPlan& plan, const JobFolder& folder) {
+  std::vector<std::string> orders{"progress=" + folder.path(), "model=heavy",
+                                  "steps=" + std::to_string(steps), "deadline=20", "connect=30"};
+  if (plan.saves == Saves::none) return orders;
+  orders.push_back("checkpoints=" + checkpoints_in(folder).string());
+  orders.push_back("every=" + std::to_string(every));
+  orders.push_back(std::string("threaded=") + (plan.saves == Saves::threaded ? "yes" : "no"));
+  return orders;
+}
+
+bool are_good(const std::filesystem::path& root) {
+  const checkpoint::Listing listing = list_checkpoints(root);
+  return listing.broken.empty() && listing.leftovers.empty() && listing.complete.size() == 2 &&
+         listing.complete.back().step == steps - steps % every;
+}
 
 }  // namespace
 
 int JobEnd::kills() const { return std::accumulate(hits.begin(), hits.end(), 0); }
 
-JobEnd run_job(int ranks, int kills, double training, std::mt19937_64& random) {
+JobEnd run_job(const JobPlan& plan, std::mt19937_64& random) {
   const JobFolder folder;
-  LaunchedJob job(
-      words({"--nproc-per-node", std::to_string(ranks), "--max-restarts", std::to_string(kills)}),
-      words({"progress=" + folder.path(), "model=heavy", "steps=25", "deadline=20", "connect=30"}),
-      FAULT_TRAINER);
+  LaunchedJob job({"--nproc-per-node", std::to_string(plan.ranks), "--max-restarts",
+                   std::to_string(plan.kills)},
+                  orders_of(plan, folder), FAULT_TRAINER);
   JobEnd end;
   int restarts = 0;
-  while (restarts < kills) {
-    const Blow blow{.rank = std::uniform_int_distribution(0, ranks - 1)(random),
+  while (restarts < plan.kills) {
+    const Blow blow{.rank = std::uniform_int_distribution(0, plan.ranks - 1)(random),
                     .restarts = restarts};
     const bool early = std::uniform_int_distribution(0, 9)(random) == 0;
-    const double wait = std::uniform_real_distribution(0.0, early ? 0.1 : training)(random);
+    const double longest_wait = early ? 0.1 : plan.longest_wait;
+    const double wait = std::uniform_real_distribution(0.0, longest_wait)(random);
     if (!await_start(folder, blow, early)) break;
     std::this_thread::sleep_for(std::chrono::duration<double>(wait));
     if (!strike(folder, blow)) break;
@@ -76,8 +98,10 @@ JobEnd run_job(int ranks, int kills, double training, std::mt19937_64& random) {
   }
   end.code = job.wait();
   end.left_nothing = job.leaves_nothing();
-  end.checksum = common_checksum(folder, ranks, restarts);
+  end.checksum = common_checksum(folder, plan.ranks, restarts);
   end.output = job.output();
+  end.resumed = job.count("goes on after step");
+  if (plan.saves != Saves::none) end.good_checkpoints = are_good(checkpoints_in(folder));
   return end;
 }
 

@@ -16,6 +16,9 @@ struct JobEnd {
   int code = -1;
   std::optional<std::uint64_t> checksum = std::nullopt;  ///< where all ranks have the same
   bool left_nothing = false;
+  int resumed = 0;  ///< starts that went on from a checkpoint
+  /// Checkpoints are as they must be: none broken, nothing left behind, the last step the latest.
+  bool good_checkpoints = true;
   /// Kills by the phase that they hit.
   std::array<int, phase_names.size()> hits = {};
   std::string output = {};
@@ -23,9 +26,23 @@ struct JobEnd {
   int kills() const;
 };
 
-/// Runs a job of `ranks` ranks and kills a random one at a random time, `kills` times; the launcher
-/// starts the job again from its first step. `training` is how long an undisturbed run trains, in
-/// seconds: nine kills of ten come while it does, the tenth while it starts.
-JobEnd run_job(int ranks, int kills, double training, std::mt19937_64& random);
+enum class Saves : std::uint8_t {
+  none,     ///< the job starts again from its first step
+  waiting,  ///< save()
+  threaded  ///< Saver
+};
+
+struct JobPlan {
+  int ranks = 2;
+  int kills = 0;
+  /// Nine kills of ten come so many seconds after the start of training at the latest, the tenth
+  /// before it.
+  double longest_wait = 0;
+  Saves saves = Saves::none;
+};
+
+/// Runs a job and kills a random rank at a random time, again and again; the launcher starts the
+/// job again.
+JobEnd run_job(const JobPlan& plan, std::mt19937_64& random);
 
 }  // namespace shampoo::test

@@ -31,6 +31,8 @@ cmake_path(GET pc PARENT_PATH pc_folder)
 set(ENV{PKG_CONFIG_PATH} "${pc_folder}")
 execute_process(COMMAND pkg-config --cflags --libs shampoo
   OUTPUT_VARIABLE options OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+# A toolkit of CUDA is no place where programs look for libraries by themselves.
+string(REGEX REPLACE "(^| )-L([^ ]+)" "\\1-L\\2 -Wl,-rpath,\\2" options "${options}")
 separate_arguments(options UNIX_COMMAND "${options}")
 separate_arguments(compiler_flags UNIX_COMMAND "${FLAGS}")
 run(${COMPILER} ${compiler_flags} "${CMAKE_CURRENT_LIST_DIR}/main.cpp" ${options}

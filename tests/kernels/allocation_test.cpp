@@ -23,7 +23,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     Table t(cases, type);
     SquareBatch<double> a({90, 90, 200}), b({90, 90, 200});
     for (std::size_t m = 0; m < 3; ++m) fill_wishart<double>(a.side(m), 200, m, a.matrix(m));
-    std::vector<double> column(3, 0.5);
+    std::vector<double> column(3, 0.5), epsilons(3, 1e-3);
     std::vector<std::int32_t> failed(3);
     const kernels::Phase phase = t.phase();
     const std::vector<kernels::Selection> selected = t.selected();
@@ -43,6 +43,16 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->store(b.squares(), a.pairs(), failed.data());
     backend->multiply(b.squares(), b.squares(), a.squares(), nullptr);
     backend->measure(a.squares(), kernels::Measure::frobenius, column.data(), nullptr);
+    backend->normalize(b.squares(), column.data());
+    backend->multiply_symmetric(b.squares(), b.squares(), {}, kernels::Precision::half,
+                                a.squares());
+    backend->damp(b.squares(), a.squares(),
+                  {.epsilons = epsilons.data(),
+                   .kappa_max = 100,
+                   .scales = column.data(),
+                   .raised = epsilons.data()});
+    backend->check_identity(b.squares(), 0.5, nullptr, nullptr, failed.data());
+    backend->rescale(b.squares(), column.data(), 0.5);
     backend->precondition(phase, t.stacks, selected, t.direction.data(), t.direction_norms.data());
     backend->update(
         phase, {true, false, t.direction.data(), t.graft_norms.data(), t.direction_norms.data(),

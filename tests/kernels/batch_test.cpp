@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "kernels/cpu_backend.h"
 #include "kernels/inverse_root.h"
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
+#include "tests/support/backends.h"
 
 // A block's result has the same bits alone, in a stack of any size, beside other shapes, and on any
 // number of threads.
@@ -128,9 +128,22 @@ std::map<std::uint64_t, Bytes> step(Backend& backend, Table& t) {
   return result;
 }
 
-class StepBits : public ::testing::TestWithParam<Type> {};
+/// Threads are the CPU's business.
+int most_threads(Place place) { return place == Place::cpu ? 3 : 1; }
+
+/// An emulated device takes its time.
+std::vector<std::uint64_t> batches(Place place) {
+  if (place == Place::emulated) return {2, 3};
+  return {1, 2, 3, 4, 5, 6, 7, 8, 9};
+}
+
+class StepBits : public ::testing::TestWithParam<std::tuple<Type, Place>> {
+ protected:
+  void SetUp() override { require(std::get<1>(GetParam())); }
+};
 
 TEST_P(StepBits, AreTheSameAloneInAnyStackAndOnAnyNumberOfThreads) {
+  const auto [type, place] = GetParam();
   const std::vector<std::vector<std::int64_t>> shapes = {{},        {97},      {64, 64}, {65, 33},
                                                          {129, 70}, {3, 5, 7}, {200, 96}};
   const Cut cut{.block_side = 130, .piece_elements = 900};
@@ -139,20 +152,20 @@ TEST_P(StepBits, AreTheSameAloneInAnyStackAndOnAnyNumberOfThreads) {
     for (const auto& shape : shapes) all.push_back(some_case(shape, all.size()));
 
   std::map<std::uint64_t, Bytes> alone;
-  const std::unique_ptr<Backend> one = cpu_backend({.threads = 1});
+  const std::unique_ptr<Backend> one = backend_with_host_arrays(place, 1);
   for (const TensorCase& c : all) {
-    Table t({c}, GetParam(), cut);
+    Table t({c}, type, cut);
     alone.merge(step(*one, t));
   }
 
-  for (int threads = 1; threads <= 3; ++threads) {
-    const std::unique_ptr<Backend> backend = cpu_backend({.threads = threads});
-    for (std::size_t batch = 1; batch <= 9; ++batch) {
+  for (int threads = 1; threads <= most_threads(place); ++threads) {
+    const std::unique_ptr<Backend> backend = backend_with_host_arrays(place, threads);
+    for (const std::uint64_t batch : batches(place)) {
       // Other members and another order in every batch.
       std::vector<TensorCase> some;
       for (std::size_t i = 0; i < batch * shapes.size(); ++i)
         some.push_back(all[(i * 2 + batch * 5) % all.size()]);
-      Table t(some, GetParam(), cut);
+      Table t(some, type, cut);
       for (const auto& [seed, bytes] : step(*backend, t))
         ASSERT_EQ(bytes, alone[seed])
             << threads << " threads, batch of " << batch << ", seed " << seed;
@@ -160,8 +173,13 @@ TEST_P(StepBits, AreTheSameAloneInAnyStackAndOnAnyNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Arithmetic, StepBits, ::testing::Values(Type::float32, Type::float64),
-                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+INSTANTIATE_TEST_SUITE_P(Everywhere, StepBits,
+                         ::testing::Combine(::testing::Values(Type::float32, Type::float64),
+                                            ::testing::ValuesIn(all_places)),
+                         [](const auto& tested) {
+                           return name_of(std::get<1>(tested.param)) + "_" +
+                                  std::string(name_of(std::get<0>(tested.param)));
+                         });
 
 constexpr std::int64_t batch_sides[] = {1, 2, 17, 64, 65, 100};
 
@@ -213,23 +231,24 @@ std::vector<Bytes> solve(Backend& backend, const std::vector<std::int64_t>& side
   return result;
 }
 
-template <typename Real>
-class SolverBits : public ::testing::Test {};
-using Reals = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(SolverBits, Reals);
+template <typename Tested>
+class SolverBits : public AtPlace<Tested> {};
+TYPED_TEST_SUITE(SolverBits, RealsAtAllPlaces, NameOfPlace);
 
 TYPED_TEST(SolverBits, AreTheSameAloneInAnyBatchAndOnAnyNumberOfThreads) {
+  using Real = typename TypeParam::Real;
+  constexpr Place place = TypeParam::place;
   std::map<std::pair<std::int64_t, std::uint64_t>, Bytes> alone;
-  const std::unique_ptr<Backend> one = cpu_backend({.threads = 1});
+  const std::unique_ptr<Backend> one = backend_with_host_arrays(place, 1);
   one->reserve({}, Type::float64, 100);
   for (const std::int64_t side : batch_sides)
     for (std::uint64_t seed = 1; seed <= 9; ++seed)
-      alone[{side, seed}] = solve<TypeParam>(*one, {side}, {seed}).front();
+      alone[{side, seed}] = solve<Real>(*one, {side}, {seed}).front();
 
-  for (int threads = 1; threads <= 3; ++threads) {
-    const std::unique_ptr<Backend> backend = cpu_backend({.threads = threads});
-    backend->reserve({}, Type::float64, 100);
-    for (std::uint64_t batch = 1; batch <= 9; ++batch) {
+  for (int threads = 1; threads <= most_threads(place); ++threads) {
+    const std::unique_ptr<Backend> another = backend_with_host_arrays(place, threads);
+    another->reserve({}, Type::float64, 100);
+    for (const std::uint64_t batch : batches(place)) {
       std::vector<std::int64_t> sides;
       std::vector<std::uint64_t> seeds;
       for (const std::int64_t side : batch_sides)
@@ -237,7 +256,7 @@ TYPED_TEST(SolverBits, AreTheSameAloneInAnyBatchAndOnAnyNumberOfThreads) {
           sides.push_back(side);
           seeds.push_back((i + batch) % 9 + 1);
         }
-      const std::vector<Bytes> found = solve<TypeParam>(*backend, sides, seeds);
+      const std::vector<Bytes> found = solve<Real>(*another, sides, seeds);
       for (std::size_t i = 0; i < found.size(); ++i) {
         const bool is_equal = found[i] == alone[{sides[i], seeds[i]}];
         ASSERT_TRUE(is_equal) << threads << " threads, batch of " << batch << ", side " << sides[i];
@@ -265,25 +284,32 @@ std::vector<Bytes> roots(Backend& backend, const Solver& solver, Type type, std:
   const std::vector<std::int64_t> sides(seeds.size(), side);
   root.reserve(sides);
   root.solve(jobs);
+  root.collect(jobs);
   for (const kernels::RootJob& job : jobs) EXPECT_EQ(job.outcome, kernels::Outcome::computed);
   return pairs;
 }
 
-TEST(SolverBits, AreTheSameForEverySolverOverThePrimitives) {
+class RootBits : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override { require(GetParam()); }
+};
+
+TEST_P(RootBits, AreTheSameForEverySolverOverThePrimitives) {
+  const Place place = GetParam();
   const Solver solvers[] = {Automatic{}, Eigen{.perturb_before = false}, CoupledNewton{},
-                            CoupledHigherOrder{.relative_epsilon = 1e-4}};
+                            CoupledHigherOrder{.relative_epsilon = 1e-4}, Minimax{}};
   for (const Type type : {Type::float32, Type::float64})
     for (const Solver& solver : solvers)
       for (const std::int64_t side : {1, 13, 66}) {
         std::vector<Bytes> alone;
-        const std::unique_ptr<Backend> one = cpu_backend({.threads = 1});
+        const std::unique_ptr<Backend> one = backend_with_host_arrays(place, 1);
         one->reserve({}, type, side);
         for (std::uint64_t seed = 0; seed < 9; ++seed)
           alone.push_back(roots(*one, solver, type, side, {seed + 1}).front());
-        for (int threads = 1; threads <= 3; ++threads) {
-          const std::unique_ptr<Backend> backend = cpu_backend({.threads = threads});
+        for (int threads = 1; threads <= most_threads(place); ++threads) {
+          const std::unique_ptr<Backend> backend = backend_with_host_arrays(place, threads);
           backend->reserve({}, type, side);
-          for (std::uint64_t batch = 1; batch <= 9; ++batch) {
+          for (const std::uint64_t batch : batches(place)) {
             std::vector<std::uint64_t> seeds;
             for (std::uint64_t i = 0; i < batch; ++i) seeds.push_back((batch + 2 * i) % 9 + 1);
             const std::vector<Bytes> found = roots(*backend, solver, type, side, seeds);
@@ -293,6 +319,9 @@ TEST(SolverBits, AreTheSameForEverySolverOverThePrimitives) {
         }
       }
 }
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, RootBits, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace
 }  // namespace shampoo::test

@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
-#include "kernels/cpu_backend.h"
 #include "tests/kernels/square_batch.h"
+#include "tests/support/backends.h"
 
 // Backward stability: computed Q and L are exact for a matrix within n epsilon ||A|| of A, and Q is
 // within n epsilon of an orthogonal matrix; the factor 4 covers the constants of both algorithms.
@@ -57,18 +57,9 @@ void fill_kind(Kind kind, std::int64_t n, std::span<Real> a) {
   }
 }
 
-template <typename Real>
-struct Case {
-  using real = Real;
-};
-
-template <typename Real>
-class Eigh : public ::testing::Test {
- protected:
-  std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
-};
-using Reals = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(Eigh, Reals);
+template <typename Tested>
+class Eigh : public AtPlace<Tested> {};
+TYPED_TEST_SUITE(Eigh, RealsAtAllPlaces, NameOfPlace);
 
 template <typename Real>
 void expect_decomposition(SquareBatch<Real>& old, SquareBatch<Real>& now, std::size_t m) {
@@ -98,6 +89,7 @@ void expect_decomposition(SquareBatch<Real>& old, SquareBatch<Real>& now, std::s
 }
 
 TYPED_TEST(Eigh, GivesSortedValuesAndOrthonormalRows) {
+  using Real = typename TypeParam::Real;
   // 1 and 2, the largest side that LAPACK treats without dividing (25), primes, a cache line more.
   std::vector<std::int64_t> sides;
   for (const std::int64_t n : {1, 2, 3, 25, 26, 61, 80})
@@ -105,29 +97,30 @@ TYPED_TEST(Eigh, GivesSortedValuesAndOrthonormalRows) {
   this->backend->reserve({}, Type::float64, 80);
 
   for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi}) {
-    SquareBatch<TypeParam> old(sides), now(sides);
+    SquareBatch<Real> old(sides), now(sides);
     for (std::size_t m = 0; m < sides.size(); ++m)
       for (auto* batch : {&old, &now})
-        fill_kind<TypeParam>(all_kinds[m % std::size(all_kinds)], sides[m], batch->matrix(m));
+        fill_kind<Real>(all_kinds[m % std::size(all_kinds)], sides[m], batch->matrix(m));
     std::vector<std::int32_t> failed(sides.size(), -1);
     this->backend->eigh(now.squares(), solver, failed.data());
 
     for (std::size_t m = 0; m < sides.size(); ++m) {
       EXPECT_EQ(failed[m], 0);
-      expect_decomposition<TypeParam>(old, now, m);
+      expect_decomposition<Real>(old, now, m);
     }
   }
 }
 
 TYPED_TEST(Eigh, FlagsAMatrixThatIsNotFiniteAndNoOther) {
+  using Real = typename TypeParam::Real;
   const std::vector<std::int64_t> sides = {5, 5, 5, 40};
   this->backend->reserve({}, Type::float64, 40);
   for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi}) {
-    SquareBatch<TypeParam> a(sides);
+    SquareBatch<Real> a(sides);
     for (std::size_t m = 0; m < sides.size(); ++m)
-      fill_wishart<TypeParam>(sides[m], 50, m + 1, a.matrix(m));
-    a.at(0, 3, 1) = std::numeric_limits<TypeParam>::quiet_NaN();
-    a.at(2, 4, 4) = std::numeric_limits<TypeParam>::infinity();
+      fill_wishart<Real>(sides[m], 50, m + 1, a.matrix(m));
+    a.at(0, 3, 1) = std::numeric_limits<Real>::quiet_NaN();
+    a.at(2, 4, 4) = std::numeric_limits<Real>::infinity();
     std::vector<std::int32_t> failed(sides.size(), -1);
     this->backend->eigh(a.squares(), solver, failed.data());
 
@@ -139,11 +132,12 @@ TYPED_TEST(Eigh, FlagsAMatrixThatIsNotFiniteAndNoOther) {
 }
 
 TYPED_TEST(Eigh, BothSolversAgree) {
+  using Real = typename TypeParam::Real;
   const std::vector<std::int64_t> sides = {33, 70};
   this->backend->reserve({}, Type::float64, 70);
-  SquareBatch<TypeParam> a(sides), b(sides);
+  SquareBatch<Real> a(sides), b(sides);
   for (std::size_t m = 0; m < sides.size(); ++m)
-    for (auto* batch : {&a, &b}) fill_wishart<TypeParam>(sides[m], 90, m + 1, batch->matrix(m));
+    for (auto* batch : {&a, &b}) fill_wishart<Real>(sides[m], 90, m + 1, batch->matrix(m));
   std::int32_t failed[2];
   this->backend->eigh(a.squares(), Eigensolver::divide_and_conquer, failed);
   this->backend->eigh(b.squares(), Eigensolver::jacobi, failed);
@@ -151,7 +145,7 @@ TYPED_TEST(Eigh, BothSolversAgree) {
   for (std::size_t m = 0; m < sides.size(); ++m) {
     // Weyl: each computed value is within the backward error of the true one.
     const double largest = static_cast<double>(a.values(m).back());
-    const double allowed = 8 * static_cast<double>(sides[m]) * epsilon_of<TypeParam> * largest;
+    const double allowed = 8 * static_cast<double>(sides[m]) * epsilon_of<Real> * largest;
     for (std::size_t i = 0; i < a.values(m).size(); ++i)
       EXPECT_NEAR(a.values(m)[i], b.values(m)[i], allowed);
   }

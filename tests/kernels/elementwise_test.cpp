@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "kernels/cpu_backend.h"
 #include "tests/kernels/mixes.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
+#include "tests/support/backends.h"
 
 // The formulas element by element, with every operation rounded to the arithmetic type as the
 // kernels promise: results are equal, not near. Only sums over a block have a tolerance: they are
@@ -80,20 +80,19 @@ struct Element {
   Real w, m, v, d, momentum, g = 0, f = 0, grafted = 0;
 };
 
-template <typename Real>
-class Elementwise : public ::testing::Test {
+template <typename Tested>
+class Elementwise : public AtPlace<Tested> {
  protected:
-  static constexpr Type real = type_of<Real>;
+  static constexpr Type real = type_of<typename Tested::Real>;
   static constexpr Cut cut{.block_side = 400, .piece_elements = 1000};
 
-  std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
   Table before{all_mixes(), real, cut}, after{all_mixes(), real, cut};
 };
 
-using Reals = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(Elementwise, Reals);
+TYPED_TEST_SUITE(Elementwise, RealsAtAllPlaces, NameOfPlace);
 
 TYPED_TEST(Elementwise, FilterWritesMomentsAndDirection) {
+  using Real = typename TypeParam::Real;
   for (const Graft graft : {Graft::none, Graft::identity, Graft::diagonal}) {
     Table old(all_mixes(), this->real, this->cut), now(all_mixes(), this->real, this->cut);
     old.scale = now.scale = 0.7;
@@ -106,7 +105,7 @@ TYPED_TEST(Elementwise, FilterWritesMomentsAndDirection) {
       const Mode mode = now.modes[b];
       double norm = 0;
       for (std::int64_t i = 0; i < now.blocks[b].elements; ++i) {
-        Element<TypeParam> e(old, b, i);
+        Element<Real> e(old, b, i);
         if (mode != Mode::absent) e.filter(graft);
         const std::int64_t flat = now.blocks[b].flat + i;
         ASSERT_EQ(now.slot(now.first_moment, flat), e.m);
@@ -136,6 +135,7 @@ TYPED_TEST(Elementwise, FilterWorksWithoutAFirstMomentWhereItsWeightIsOne) {
 }
 
 TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
+  using Real = typename TypeParam::Real;
   for (const auto& [has_momentum, nesterov] :
        {std::pair{false, false}, std::pair{true, false}, std::pair{true, true}}) {
     Table old(all_mixes(), this->real, this->cut), now(all_mixes(), this->real, this->cut);
@@ -155,7 +155,7 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
               ? std::sqrt(now.graft_norms[b]) / (std::sqrt(now.direction_norms[b]) + 1e-16)
               : 1.0;
       for (std::int64_t i = 0; i < block.elements; ++i) {
-        Element<TypeParam> e(old, b, i);
+        Element<Real> e(old, b, i);
         const std::byte* const shipped = now.segment.data() + block.segment +
                                          static_cast<std::size_t>(i) * size_of(block.shipped);
         if (now.modes[b] == Mode::absent) {
@@ -163,13 +163,13 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
           ASSERT_EQ(now.slot(now.momentum, block.flat + i), e.momentum);
           continue;
         }
-        double expected = e.update(static_cast<TypeParam>(s), has_momentum, nesterov);
+        double expected = e.update(static_cast<Real>(s), has_momentum, nesterov);
         ASSERT_EQ(now.slot(now.momentum, block.flat + i), e.momentum);
         if (block.master >= 0) {
-          expected = static_cast<float>(e.w + static_cast<TypeParam>(expected));
+          expected = static_cast<float>(e.w + static_cast<Real>(expected));
           ASSERT_EQ(read(now.masters.data() + 4 * (block.master + i), Type::float32), expected);
         } else if (block.assigns) {
-          expected = e.w + static_cast<TypeParam>(expected);
+          expected = e.w + static_cast<Real>(expected);
         }
         ASSERT_EQ(read(shipped, block.shipped), rounded(expected, block.shipped));
       }
@@ -234,6 +234,7 @@ TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
   this->backend->update(
       t.phase(), {true, true, t.direction.data(), t.graft_norms.data(), t.direction_norms.data(),
                   t.masters.data(), t.momentum.data(), t.segment.data()});
+  count_from_blocks(t);
   this->backend->apply(t.elements(), t.modes.data(), t.segment.data(), &t.proceed);
 
   const Table& old = this->before;

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "kernels/cpu_backend.h"
+#include "tests/support/backends.h"
 
 namespace shampoo::test {
 namespace {
@@ -74,47 +74,49 @@ struct Solved {
 };
 
 template <typename Real>
-std::vector<Solved> solve(const std::vector<Matrix>& factors, const Solver& solver, RootJob common,
-                          int threads = 2, double trace_exponent = 0) {
+std::vector<Solved> solve(Place place, const std::vector<Matrix>& factors, const Solver& solver,
+                          RootJob common, int threads = 2, double trace_exponent = 0) {
   constexpr Type type = sizeof(Real) == 4 ? Type::float32 : Type::float64;
-  const auto backend = cpu_backend({.threads = threads});
-  std::vector<kernels::Buffer> pairs;
+  const auto backend = backend_at(place, threads);
+  std::vector<kernels::Buffer> memory;
+  std::vector<std::vector<Real>> pairs;
   std::vector<RootJob> jobs;
   std::vector<std::int64_t> sides;
-  std::int64_t largest = 0;
   for (const Matrix& a : factors) {
     const std::int64_t n = side_of(a);
-    pairs.emplace_back(*backend, static_cast<std::size_t>(n * (n + 1)) * sizeof(Real));
-    Real* const pair = static_cast<Real*>(pairs.back().data());
+    std::vector<Real>& pair = pairs.emplace_back(static_cast<std::size_t>(n * (n + 1)));
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j <= i; ++j) pair[i * (n + 1) + j] = static_cast<Real>(a[i * n + j]);
+    memory.emplace_back(*backend, pair.size() * sizeof(Real));
+    backend->upload(memory.back().data(), pair.data(), memory.back().bytes());
     jobs.push_back(common);
-    jobs.back().pair = pair;
+    jobs.back().pair = memory.back().data();
     jobs.back().side = n;
     sides.push_back(n);
-    largest = std::max(largest, n);
   }
-  backend->reserve({}, type, largest);
+  backend->reserve({}, type, *std::max_element(sides.begin(), sides.end()));
   InverseRoot roots(*backend, type, solver, trace_exponent);
   roots.reserve(sides);
   roots.solve(jobs);
 
   std::vector<Solved> solved;
-  for (const RootJob& job : jobs) {
-    const std::int64_t n = job.side;
-    const Real* const pair = static_cast<const Real*>(job.pair);
+  for (std::size_t m = 0; m < jobs.size(); ++m) {
+    const std::int64_t n = sides[m];
+    std::vector<Real>& pair = pairs[m];
+    backend->download(pair.data(), memory[m].data(), memory[m].bytes());
+    backend->synchronize();
     Matrix root(static_cast<std::size_t>(n * n));
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = i; j < n; ++j)
         root[j * n + i] = root[i * n + j] = static_cast<double>(pair[i * (n + 1) + j + 1]);
-    solved.push_back({root, job.outcome, job.raised});
+    solved.push_back({root, jobs[m].outcome, jobs[m].raised});
   }
   return solved;
 }
 
 template <typename Real>
-Solved solve_one(const Matrix& a, const Solver& solver, RootJob job) {
-  return solve<Real>({a}, solver, job).front();
+Solved solve_one(Place place, const Matrix& a, const Solver& solver, RootJob job) {
+  return solve<Real>(place, {a}, solver, job).front();
 }
 
 /// max |X^p (A + epsilon I) - I|
@@ -129,13 +131,17 @@ double residual(const Matrix& root, Matrix a, double epsilon, int p) {
   return largest;
 }
 
-class InverseRootSolver : public ::testing::TestWithParam<std::string> {
+class InverseRootSolver : public ::testing::TestWithParam<std::tuple<std::string, Place>> {
  protected:
+  void SetUp() override { require(place()); }
+
+  static Place place() { return std::get<1>(GetParam()); }
   static Solver solver() {
-    if (GetParam() == "Newton") return CoupledNewton{.tolerance = 1e-14};
-    if (GetParam() == "HigherOrder")
+    const std::string& name = std::get<0>(GetParam());
+    if (name == "Newton") return CoupledNewton{.tolerance = 1e-14};
+    if (name == "HigherOrder")
       return CoupledHigherOrder{.absolute_epsilon = 1e-14, .tolerance = 1e-14};
-    if (GetParam() == "EigenAfter") return Eigen{.perturb_before = false};
+    if (name == "EigenAfter") return Eigen{.perturb_before = false};
     return Eigen{};
   }
 };
@@ -147,7 +153,7 @@ TEST_P(InverseRootSolver, InvertsTheRootWithinTheConditionOfTheMatrix) {
       for (const int p : {1, 2, 4, 6}) {
         const Matrix a = with_eigenvalues(spectrum(n, condition), 3);
         const Solved solved =
-            solve_one<double>(a, solver(), {.exponent = 1.0 / p, .epsilon = epsilon});
+            solve_one<double>(place(), a, solver(), {.exponent = 1.0 / p, .epsilon = epsilon});
         EXPECT_EQ(solved.outcome, Outcome::computed);
         // An error of n machine epsilons in A moves X^p A by at most that times the condition;
         // an iteration adds about one more for each of its (at most 60) steps.
@@ -163,18 +169,31 @@ TEST_P(InverseRootSolver, GivesTheSameBitsInAnyBatchOnAnyNumberOfThreads) {
     all.push_back(with_eigenvalues(spectrum(seed % 3 == 0 ? 17 : 24, 100.0 * seed), seed));
   const RootJob job{.exponent = 0.25, .epsilon = 1e-6};
   std::vector<Matrix> alone;
-  for (const Matrix& a : all) alone.push_back(solve_one<float>(a, solver(), job).root);
+  for (const Matrix& a : all) alone.push_back(solve_one<float>(place(), a, solver(), job).root);
   for (int batch = 1; batch <= 9; ++batch)
     for (const int threads : {1, 2, 3}) {
-      const auto solved = solve<float>({all.begin(), all.begin() + batch}, solver(), job, threads);
+      const auto solved =
+          solve<float>(place(), {all.begin(), all.begin() + batch}, solver(), job, threads);
       for (int i = 0; i < batch; ++i)
         EXPECT_EQ(solved[static_cast<std::size_t>(i)].root, alone[static_cast<std::size_t>(i)]);
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, InverseRootSolver,
-                         ::testing::Values("Eigen", "EigenAfter", "Newton", "HigherOrder"),
-                         [](const auto& solver) { return solver.param; });
+                         ::testing::Combine(::testing::Values("Eigen", "EigenAfter", "Newton",
+                                                              "HigherOrder"),
+                                            ::testing::ValuesIn(all_places)),
+                         [](const auto& tested) {
+                           return std::get<0>(tested.param) + "_" +
+                                  name_of(std::get<1>(tested.param));
+                         });
+
+class AtOnePlace : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override { require(GetParam()); }
+};
+class EigenRoot : public AtOnePlace {};
+class CoupledIterations : public AtOnePlace {};
 
 /// Both sides of every element, in units of the larger matrix.
 void expect_near(const Matrix& found, const Matrix& expected, double tolerance) {
@@ -187,79 +206,88 @@ void expect_near(const Matrix& found, const Matrix& expected, double tolerance) 
 
 constexpr double tight = 64 * std::numeric_limits<double>::epsilon();
 
-TEST(EigenRoot, AddsEpsilonBeforeOrAfterTheDecomposition) {
+TEST_P(EigenRoot, AddsEpsilonBeforeOrAfterTheDecomposition) {
   // lambda = (0.1, 3.1): before, A + 0.9 I = diag(1, 4); after, the shift needs epsilon = 0.9 too.
   const Matrix a = diagonal({0.1, 3.1});
   const RootJob job{.exponent = 0.5, .epsilon = 0.9};
-  expect_near(solve_one<double>(a, Eigen{}, job).root, diagonal({1, 0.5}), tight);
-  expect_near(solve_one<double>(a, Eigen{.perturb_before = false}, job).root, diagonal({1, 0.5}),
-              tight);
+  expect_near(solve_one<double>(GetParam(), a, Eigen{}, job).root, diagonal({1, 0.5}), tight);
+  expect_near(solve_one<double>(GetParam(), a, Eigen{.perturb_before = false}, job).root,
+              diagonal({1, 0.5}), tight);
 }
 
-TEST(EigenRoot, ShiftsAnIndefiniteMatrixUntilItsLeastEigenvalueIsEpsilon) {
+TEST_P(EigenRoot, ShiftsAnIndefiniteMatrixUntilItsLeastEigenvalueIsEpsilon) {
   // diag(-5, 5) + I has eigenvalues -4, 6: less than epsilon = 1, so they become 1, 11.
   const Solved before =
-      solve_one<double>(diagonal({-5, 5}), Eigen{}, {.exponent = 1, .epsilon = 1});
+      solve_one<double>(GetParam(), diagonal({-5, 5}), Eigen{}, {.exponent = 1, .epsilon = 1});
   expect_near(before.root, diagonal({1, 1.0 / 11}), tight);
   EXPECT_EQ(before.raised, 2);
   // Afterwards: (-5, 5) - (-5) + 1 = (1, 11).
-  const Solved after = solve_one<double>(diagonal({-5, 5}), Eigen{.perturb_before = false},
-                                         {.exponent = 1, .epsilon = 1});
+  const Solved after = solve_one<double>(
+      GetParam(), diagonal({-5, 5}), Eigen{.perturb_before = false}, {.exponent = 1, .epsilon = 1});
   expect_near(after.root, diagonal({1, 1.0 / 11}), tight);
 }
 
-TEST(EigenRoot, DropsTheNullSpaceAsAPseudoInverse) {
+TEST_P(EigenRoot, DropsTheNullSpaceAsAPseudoInverse) {
   for (const std::optional<double> tolerance : {std::optional<double>(), std::optional(1e-6)}) {
     const Eigen solver{.pseudo_inverse = PseudoInverse{.relative_tolerance = tolerance}};
-    expect_near(solve_one<double>(diagonal({1, 4, 0}), solver, {.exponent = 0.5}).root,
+    expect_near(solve_one<double>(GetParam(), diagonal({1, 4, 0}), solver, {.exponent = 0.5}).root,
                 diagonal({1, 0.5, 0}), tight);
   }
 }
 
-TEST(EigenRoot, RaisesSmallEigenvaluesToTheRelativeFloor) {
-  const Solved solved = solve_one<double>(diagonal({100, 1e-6, 1}), Eigen{.relative_floor = 0.01},
-                                          {.exponent = 1, .epsilon = 1e-30});
+TEST_P(EigenRoot, RaisesSmallEigenvaluesToTheRelativeFloor) {
+  const Solved solved =
+      solve_one<double>(GetParam(), diagonal({100, 1e-6, 1}), Eigen{.relative_floor = 0.01},
+                        {.exponent = 1, .epsilon = 1e-30});
   expect_near(solved.root, diagonal({0.01, 1, 1}), tight);
   EXPECT_EQ(solved.raised, 1);
 }
 
-TEST(EigenRoot, ScalesByTheTrace) {
+TEST_P(EigenRoot, ScalesByTheTrace) {
   // A / trace(A)^(1/2), trace = 16: diag(1, 3) after division by 4 and the root of order 1.
-  const auto solved =
-      solve<double>({diagonal({4, 12})}, Eigen{}, {.exponent = 1, .epsilon = 1e-30}, 1, 0.5);
+  const auto solved = solve<double>(GetParam(), {diagonal({4, 12})}, Eigen{},
+                                    {.exponent = 1, .epsilon = 1e-30}, 1, 0.5);
   expect_near(solved.front().root, diagonal({1, 1.0 / 3}), tight);
 }
 
-TEST(EigenRoot, OfAZeroMatrixIsThatOfEpsilon) {
-  expect_near(solve_one<double>(Matrix(9, 0), Eigen{}, {.exponent = 0.25, .epsilon = 1e-8}).root,
-              diagonal({100, 100, 100}), tight);
+TEST_P(EigenRoot, OfAZeroMatrixIsThatOfEpsilon) {
+  expect_near(
+      solve_one<double>(GetParam(), Matrix(9, 0), Eigen{}, {.exponent = 0.25, .epsilon = 1e-8})
+          .root,
+      diagonal({100, 100, 100}), tight);
 }
 
-TEST(EigenRoot, KeepsTheOldRootOfAMatrixThatIsNotFinite) {
+TEST_P(EigenRoot, KeepsTheOldRootOfAMatrixThatIsNotFinite) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const auto solved = solve<float>({diagonal({1, 4}), diagonal({nan, 1}), diagonal({4, 1})},
-                                   Eigen{}, {.exponent = 0.5, .epsilon = 1e-12});
+  const auto solved =
+      solve<float>(GetParam(), {diagonal({1, 4}), diagonal({nan, 1}), diagonal({4, 1})}, Eigen{},
+                   {.exponent = 0.5, .epsilon = 1e-12});
   EXPECT_EQ(solved[0].outcome, Outcome::computed);
   EXPECT_EQ(solved[1].outcome, Outcome::failed);
   EXPECT_EQ(solved[2].outcome, Outcome::computed);
   EXPECT_EQ(solved[1].root, Matrix(4, 0)) << "what the test put there";
 }
 
-TEST(CoupledIterations, GiveWayToAnEigendecompositionWhereTheyDiverge) {
+TEST_P(CoupledIterations, GiveWayToAnEigendecompositionWhereTheyDiverge) {
   // Zero iterations leave X = z^(1/p) I, far from a root.
   const Solver none = CoupledHigherOrder{.absolute_epsilon = 1e-12, .max_iterations = 0};
   const Solved solved =
-      solve_one<double>(diagonal({1, 1e-4}), none, {.exponent = 0.5, .epsilon = 1e-12});
+      solve_one<double>(GetParam(), diagonal({1, 1e-4}), none, {.exponent = 0.5, .epsilon = 1e-12});
   EXPECT_EQ(solved.outcome, Outcome::by_eigenvalues);
   expect_near(solved.root, diagonal({1, 100}), 1e-7);
 }
 
-TEST(CoupledIterations, TakeRationalRoots) {
+TEST_P(CoupledIterations, TakeRationalRoots) {
   // A^(-3/4) of diag(1, 16) = diag(1, 1/8)
   const Solver solver = CoupledHigherOrder{.absolute_epsilon = 1e-15, .tolerance = 1e-14};
-  expect_near(solve_one<double>(diagonal({1, 16}), solver, {.exponent = 0.75}).root,
+  expect_near(solve_one<double>(GetParam(), diagonal({1, 16}), solver, {.exponent = 0.75}).root,
               diagonal({1, 0.125}), 1e3 * std::numeric_limits<double>::epsilon());
 }
+
+constexpr auto place_name = [](const auto& tested) { return name_of(tested.param); };
+INSTANTIATE_TEST_SUITE_P(Everywhere, EigenRoot, ::testing::ValuesIn(all_places), place_name);
+INSTANTIATE_TEST_SUITE_P(Everywhere, CoupledIterations, ::testing::ValuesIn(all_places),
+                         place_name);
 
 TEST(Rational, IsFoundWhereTheRootIsOne) {
   const auto is = [](double root, int p, int q) {

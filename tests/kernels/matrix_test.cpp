@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "kernels/cpu_backend.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
+#include "tests/support/backends.h"
 
 // Every number is compared with its definition in double precision. With k products in a sum of
 // terms t the arithmetic type's error is at most (k + c) epsilon sum |t|, c for the few roundings
@@ -60,21 +60,22 @@ std::vector<TensorCase> all_shapes(Type type, Type other) {
   return cases;
 }
 
-template <typename Real>
-class Matrices : public ::testing::Test {
+template <typename Tested>
+class Matrices : public AtPlace<Tested> {
  protected:
-  static constexpr Type real = type_of<Real>;
+  static constexpr Type real = type_of<typename Tested::Real>;
   static constexpr Type other = real == Type::float32 ? Type::bfloat16 : Type::float32;
 
-  Matrices() { backend->reserve(before.stacks, real, 1); }
+  void SetUp() override {
+    AtPlace<Tested>::SetUp();
+    if (this->backend) this->backend->reserve(before.stacks, real, 1);
+  }
 
-  std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
   Cut cut{.block_side = 80, .piece_elements = 700};
   Table before{all_shapes(real, other), real, cut}, after{all_shapes(real, other), real, cut};
 };
 
-using Reals = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(Matrices, Reals);
+TYPED_TEST_SUITE(Matrices, RealsAtAllPlaces, NameOfPlace);
 
 template <typename Real>
 std::vector<double> gradient_of(Table& t, std::size_t b) {
@@ -136,6 +137,7 @@ void expect_factors(Table& old, Table& now) {
 }
 
 TYPED_TEST(Matrices, AccumulateAddsTheContractionOfEveryDimension) {
+  using Real = typename TypeParam::Real;
   for (const double scale : {1.0, 0.7}) {
     Table old(this->before.cases, this->real, this->cut), now(old.cases, this->real, this->cut);
     old.scale = now.scale = scale;
@@ -144,14 +146,43 @@ TYPED_TEST(Matrices, AccumulateAddsTheContractionOfEveryDimension) {
 
     this->backend->accumulate_factors(now.phase(), now.stacks, now.selected(), nullptr);
 
-    expect_factors<TypeParam>(old, now);
+    expect_factors<Real>(old, now);
+  }
+}
+
+/// Sides one past a tile of 128 and more, layouts that accesses of 16 bytes fit and do not fit.
+std::vector<TensorCase> sixteen_bits() {
+  std::vector<TensorCase> cases;
+  for (const Type type : {Type::bfloat16, Type::float16})
+    for (const auto& shape : std::vector<std::vector<std::int64_t>>{{129, 40}, {33, 150}, {200}})
+      for (const Layout layout :
+           {Layout::packed, Layout::padded, Layout::shifted, Layout::spread, Layout::transposed})
+        cases.push_back({.shape = shape,
+                         .gradient = type,
+                         .layout = layout,
+                         .coefficients = some_coefficients(2 * cases.size()),
+                         .seed = cases.size() + 1});
+  return cases;
+}
+
+TYPED_TEST(Matrices, AccumulateReadsGradientsOfSixteenBits) {
+  for (const double scale : {1.0, 0.7}) {
+    Table old(sixteen_bits(), this->real), now(sixteen_bits(), this->real);
+    this->backend->reserve(now.stacks, this->real, 200);
+    old.scale = now.scale = scale;
+
+    this->backend->accumulate_factors(now.phase(), now.stacks, now.selected(), nullptr);
+
+    expect_factors<typename TypeParam::Real>(old, now);
   }
 }
 
 TYPED_TEST(Matrices, AccumulateReadsMastersForDecay) {
+  using Real = typename TypeParam::Real;
   const std::vector<TensorCase> cases = {
       {.shape = {6, 5}, .value = Type::bfloat16, .coefficients = {.l2 = 1e3, .factor_keep = 0}}};
   Table t(cases, this->real);
+  this->backend->reserve(t.stacks, this->real, 6);
   this->backend->accumulate_factors(t.phase(), t.stacks, t.selected(), t.masters.data());
 
   Sum c;
@@ -160,7 +191,7 @@ TYPED_TEST(Matrices, AccumulateReadsMastersForDecay) {
     const double g = t.gradient(0, j) + 1e3 * w;
     c.add(g * g);
   }
-  EXPECT_NEAR(t.factor(0, 0, 0, 0, 0), c.value, 20 * epsilon_of<TypeParam> * c.size);
+  EXPECT_NEAR(t.factor(0, 0, 0, 0, 0), c.value, 20 * epsilon_of<Real> * c.size);
 }
 
 /// Contraction with the root of every dimension in turn, with the error that it may have.
@@ -183,6 +214,7 @@ void contract(Table& t, std::size_t s, std::int64_t m, std::size_t k, std::vecto
 }
 
 TYPED_TEST(Matrices, PreconditionContractsWithEveryRoot) {
+  using Real = typename TypeParam::Real;
   Table& now = this->after;
   for (Table* t : {&now, &this->before})
     for (kernels::Stack& stack : t->stacks)
@@ -211,9 +243,8 @@ TYPED_TEST(Matrices, PreconditionContractsWithEveryRoot) {
       for (std::size_t i = 0; i < d.size(); ++i) {
         const double x = now.slot(now.direction, now.blocks[b].flat + static_cast<std::int64_t>(i));
         norm += x * x;
-        ASSERT_NEAR(
-            x, d[i],
-            is_absent ? 0 : static_cast<double>(roundings) * epsilon_of<TypeParam> * size[i])
+        ASSERT_NEAR(x, d[i],
+                    is_absent ? 0 : static_cast<double>(roundings) * epsilon_of<Real> * size[i])
             << "stack " << s;
       }
       if (is_absent)
@@ -223,31 +254,62 @@ TYPED_TEST(Matrices, PreconditionContractsWithEveryRoot) {
     }
 }
 
-TYPED_TEST(Matrices, OnlySelectedBlocksTakePart) {
+TYPED_TEST(Matrices, OnlyBlocksWhoseModeAsksForItTakePart) {
   Table& now = this->after;
-  for (auto& list : now.selections) std::erase_if(list, [](std::int32_t i) { return i % 2 == 0; });
-  const auto selected = now.selected();
-  this->backend->accumulate_factors(now.phase(), now.stacks, selected, nullptr);
-  this->backend->precondition(now.phase(), now.stacks, selected, now.direction.data(),
+  for (std::size_t b = 0; b < now.modes.size(); ++b)
+    if (now.modes[b] != Mode::absent && b % 3 != 0)
+      now.modes[b] = b % 3 == 1 ? Mode::graft_only : Mode::absent;
+  now.select_present();
+  this->backend->accumulate_factors(now.phase(), now.stacks, now.selected(), nullptr);
+  for (std::size_t s = 0; s < now.stacks.size(); ++s)
+    std::erase_if(now.selections[s], [&](std::int32_t i) {
+      return now.modes[static_cast<std::size_t>(now.stacks[s].first_block + i)] != Mode::grafted;
+    });
+  this->backend->precondition(now.phase(), now.stacks, now.selected(), now.direction.data(),
                               now.direction_norms.data());
 
-  std::int64_t touched = 0;
+  std::int64_t preconditioned = 0;
   for (std::size_t s = 0; s < now.stacks.size(); ++s)
     for (std::int64_t m = 0; m < now.stacks[s].count; ++m) {
       const auto b = static_cast<std::size_t>(now.stacks[s].first_block + m);
-      const bool is_selected = m % 2 == 1 && now.modes[b] != Mode::absent;
-      EXPECT_EQ(now.direction_norms[b] != -1, is_selected);
-      if (!now.stacks[s].extent.empty()) {
-        EXPECT_EQ(now.factor(s, 0, m, 0, 0) != this->before.factor(s, 0, m, 0, 0), is_selected);
+      EXPECT_EQ(now.direction_norms[b] != -1, now.modes[b] == Mode::grafted);
+      preconditioned += now.modes[b] == Mode::grafted;
+      if (now.stacks[s].extent.empty()) continue;
+      EXPECT_EQ(now.factor(s, 0, m, 0, 0) != this->before.factor(s, 0, m, 0, 0),
+                now.modes[b] != Mode::absent);
+      if (now.modes[b] != Mode::grafted) {
+        EXPECT_EQ(now.slot(now.direction, now.blocks[b].flat),
+                  this->before.slot(this->before.direction, now.blocks[b].flat));
       }
-      touched += is_selected;
     }
-  EXPECT_GT(touched, 20);
+  EXPECT_GT(preconditioned, 20);
 }
 
-TEST(Reserve, SufficesForTheSmallestBlocks) {
+TYPED_TEST(Matrices, ARefusedStepChangesNothing) {
+  Table& now = this->after;
+  now.proceed = 0;
+  this->backend->accumulate_factors(now.phase(), now.stacks, now.selected(), nullptr);
+  this->backend->precondition(now.phase(), now.stacks, now.selected(), now.direction.data(),
+                              now.direction_norms.data());
+
+  EXPECT_EQ(now.factors, this->before.factors);
+  EXPECT_EQ(now.direction, this->before.direction);
+  EXPECT_EQ(now.direction_norms, this->before.direction_norms);
+}
+
+class Reserve : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override {
+    require(GetParam());
+    if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam(), 1);
+  }
+
+  std::unique_ptr<Backend> backend;
+};
+
+TEST_P(Reserve, SufficesForTheSmallestBlocks) {
   for (const Type type : {Type::float32, Type::float64}) {
-    const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+    backend = backend_with_host_arrays(GetParam(), 1);
     Table t({{.shape = {2, 1}, .coefficients = {.l2 = 1}}}, type);
     backend->reserve(t.stacks, type, 2);
 
@@ -259,13 +321,15 @@ TEST(Reserve, SufficesForTheSmallestBlocks) {
   }
 }
 
-TEST(Reserve, IsNeededBeforeMatrixWork) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+TEST_P(Reserve, IsNeededBeforeMatrixWork) {
   Table t({{.shape = {5, 6}, .coefficients = {.l2 = 1}}}, Type::float32);
 
   EXPECT_THROW(backend->accumulate_factors(t.phase(), t.stacks, t.selected(), nullptr),
                std::logic_error);
 }
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, Reserve, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace
 }  // namespace shampoo::test

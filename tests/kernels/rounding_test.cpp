@@ -4,16 +4,25 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cpu_backend.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
+#include "tests/support/backends.h"
 
 namespace shampoo::test {
 namespace {
 
-TEST(Rounding, To16BitsHappensOnceAndToEven) {
+class Rounding : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override {
+    require(GetParam());
+    if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam(), 1);
+  }
+
+  std::unique_ptr<Backend> backend;
+};
+
+TEST_P(Rounding, To16BitsHappensOnceAndToEven) {
   // Ties, neighbours of ties, least numbers and overflow, from both arithmetic types.
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
   for (const Type shipped : {Type::bfloat16, Type::float16}) {
     std::vector<double> inputs;
     const int bits = format_of(shipped).bits;
@@ -38,8 +47,7 @@ TEST(Rounding, To16BitsHappensOnceAndToEven) {
   }
 }
 
-TEST(Rounding, EveryFloat16AndBfloat16IsReadExactly) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+TEST_P(Rounding, EveryFloat16AndBfloat16IsReadExactly) {
   for (const Type type : {Type::bfloat16, Type::float16}) {
     Table t({{.shape = {256, 256}, .value = type}}, Type::float32);
     for (std::uint32_t bits = 0; bits < 65536; ++bits) {
@@ -57,6 +65,9 @@ TEST(Rounding, EveryFloat16AndBfloat16IsReadExactly) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, Rounding, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace
 }  // namespace shampoo::test

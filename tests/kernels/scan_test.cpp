@@ -3,23 +3,22 @@
 
 #include <limits>
 
-#include "kernels/cpu_backend.h"
 #include "tests/kernels/mixes.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
+#include "tests/support/backends.h"
 
 namespace shampoo::test {
 namespace {
 
-template <typename Real>
-class Scan : public ::testing::Test {
+template <typename Tested>
+class Scan : public AtPlace<Tested> {
  protected:
-  std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
-  Table table{all_mixes(), type_of<Real>, {.block_side = 400, .piece_elements = 1000}};
+  Table table{
+      all_mixes(), type_of<typename Tested::Real>, {.block_side = 400, .piece_elements = 1000}};
 };
 
-using Reals = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(Scan, Reals);
+TYPED_TEST_SUITE(Scan, RealsAtAllPlaces, NameOfPlace);
 
 TYPED_TEST(Scan, SumsTheSquaresOfPresentGradients) {
   Table& t = this->table;
@@ -31,7 +30,8 @@ TYPED_TEST(Scan, SumsTheSquaresOfPresentGradients) {
   for (std::size_t b = 0; b < t.blocks.size(); ++b) {
     if (t.modes[b] == kernels::Mode::absent) continue;
     for (std::int64_t i = 0; i < t.blocks[b].elements; ++i, ++count) {
-      const double g = 0.5 * static_cast<double>(static_cast<TypeParam>(t.gradient(b, i)));
+      const double g =
+          0.5 * static_cast<double>(static_cast<typename TypeParam::Real>(t.gradient(b, i)));
       norm += g * g;
     }
   }
@@ -67,9 +67,9 @@ TYPED_TEST(Scan, FindsTheFirstBadTensorWhereverTheElementLies) {
 
 TYPED_TEST(Scan, TakesLargeFiniteGradientsAsTheyAre) {
   // Squares overflow in float64 arithmetic: the norm is infinite, the gradient is not.
-  Table t({{.shape = {33}, .value = Type::float64, .gradient = type_of<TypeParam>}},
-          type_of<TypeParam>);
-  t.gradients[0].write(7, std::numeric_limits<TypeParam>::max());
+  Table t({{.shape = {33}, .value = Type::float64, .gradient = type_of<typename TypeParam::Real>}},
+          type_of<typename TypeParam::Real>);
+  t.gradients[0].write(7, std::numeric_limits<typename TypeParam::Real>::max());
   const double scale = 1;
   kernels::Verdict verdict;
   this->backend->scan(t.elements(), &scale, true, &verdict);

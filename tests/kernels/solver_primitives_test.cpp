@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu_backend.h"
 #include "tests/kernels/square_batch.h"
+#include "tests/support/backends.h"
 
 namespace shampoo::test {
 namespace {
@@ -13,37 +13,42 @@ namespace {
 using kernels::Measure;
 using kernels::Spectrum;
 
-const std::vector<std::int64_t> some_sides = {1, 2, 2, 7, 7, 7, 64, 65, 91};
+const std::vector<std::int64_t> some_sides = {1, 2, 2, 7, 7, 7, 64, 65, 91, 131};
 
-template <typename Real>
-class SolverPrimitives : public ::testing::Test {
+template <typename Tested>
+class SolverPrimitives : public AtPlace<Tested> {
  protected:
+  using Number = typename Tested::Real;
+
+  void SetUp() override {
+    AtPlace<Tested>::SetUp();
+    if (this->backend) this->backend->reserve({}, type_of<Number>, some_sides.back());
+  }
+
   SolverPrimitives() {
-    backend->reserve({}, Type::float64, 91);
     for (std::size_t m = 0; m < a.size(); ++m) {
       const std::int64_t n = a.side(m);
       Numbers numbers(m + 1);
       for (auto* batch : {&a, &b})
-        for (Real& x : batch->matrix(m)) x = static_cast<Real>(numbers.next());
-      for (Real& x : a.pair(m)) x = static_cast<Real>(numbers.next());
-      for (Real& x : c.matrix(m)) x = std::numeric_limits<Real>::quiet_NaN();
+        for (Number& x : batch->matrix(m)) x = static_cast<Number>(numbers.next());
+      for (Number& x : a.pair(m)) x = static_cast<Number>(numbers.next());
+      for (Number& x : c.matrix(m)) x = std::numeric_limits<Number>::quiet_NaN();
       scales.push_back(numbers.next());
       shifts.push_back(numbers.next());
       active.push_back(m % 3 != 1);
-      fill_wishart<Real>(n, n + 1, m, spd.matrix(m));
+      fill_wishart<Number>(n, n + 1, m, spd.matrix(m));
     }
   }
 
-  std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
-  SquareBatch<Real> a{some_sides}, b{some_sides}, c{some_sides}, spd{some_sides};
+  SquareBatch<Number> a{some_sides}, b{some_sides}, c{some_sides}, spd{some_sides};
   std::vector<double> scales, shifts;
   std::vector<std::uint8_t> active;
 };
 
-using Reals = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(SolverPrimitives, Reals);
+TYPED_TEST_SUITE(SolverPrimitives, RealsAtAllPlaces, NameOfPlace);
 
 TYPED_TEST(SolverPrimitives, LoadMirrorsScalesAndShifts) {
+  using Real = typename TypeParam::Real;
   this->backend->load(this->a.pairs(),
                       {.scales = this->scales.data(), .shifts = this->shifts.data()},
                       this->c.squares());
@@ -52,14 +57,15 @@ TYPED_TEST(SolverPrimitives, LoadMirrorsScalesAndShifts) {
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         const std::int64_t place = std::max(i, j) * (n + 1) + std::min(i, j);
-        TypeParam expected = this->a.pair(m)[static_cast<std::size_t>(place)] *
-                             static_cast<TypeParam>(this->scales[m]);
-        if (i == j) expected = expected + static_cast<TypeParam>(this->shifts[m]);
+        Real expected =
+            this->a.pair(m)[static_cast<std::size_t>(place)] * static_cast<Real>(this->scales[m]);
+        if (i == j) expected = expected + static_cast<Real>(this->shifts[m]);
         ASSERT_EQ(this->c.at(m, i, j), expected);
       }
 }
 
 TYPED_TEST(SolverPrimitives, LoadDividesByAPowerOfTheTrace) {
+  using Real = typename TypeParam::Real;
   std::vector<double> floors(this->a.size(), 0.25), zero(this->a.size(), 0), one(this->a.size(), 1);
   this->backend->load(
       this->a.pairs(),
@@ -76,18 +82,18 @@ TYPED_TEST(SolverPrimitives, LoadDividesByAPowerOfTheTrace) {
       const double old =
           static_cast<double>(this->a.pair(m)[static_cast<std::size_t>(i * (n + 2))]);
       // One rounding of the factor, one of the product.
-      EXPECT_NEAR(this->c.at(m, i, i), old * factor,
-                  2 * epsilon_of<TypeParam> * std::abs(old * factor));
+      EXPECT_NEAR(this->c.at(m, i, i), old * factor, 2 * epsilon_of<Real> * std::abs(old * factor));
     }
   }
 }
 
 TYPED_TEST(SolverPrimitives, LoadAndStoreConvertBetweenPrecisions) {
+  using Real = typename TypeParam::Real;
   const std::vector<std::int64_t> sides = {5};
-  SquareBatch<TypeParam> pair(sides);
+  SquareBatch<Real> pair(sides);
   SquareBatch<double> wide(sides);
   Numbers numbers(3);
-  for (TypeParam& x : pair.pair(0)) x = static_cast<TypeParam>(numbers.next());
+  for (Real& x : pair.pair(0)) x = static_cast<Real>(numbers.next());
   const double one = 1, zero = 0;
   this->backend->load(pair.pairs(), {.scales = &one, .shifts = &zero}, wide.squares());
   EXPECT_EQ(wide.at(0, 3, 2), static_cast<double>(pair.pair(0)[3 * 6 + 2]));
@@ -96,11 +102,12 @@ TYPED_TEST(SolverPrimitives, LoadAndStoreConvertBetweenPrecisions) {
   wide.at(0, 2, 3) = wide.at(0, 3, 2) = 1.0 / 3;
   this->backend->store(wide.squares(), pair.pairs(), &failed);
   EXPECT_EQ(failed, 0);
-  EXPECT_EQ(pair.pair(0)[2 * 6 + 3 + 1], static_cast<TypeParam>(1.0 / 3));
+  EXPECT_EQ(pair.pair(0)[2 * 6 + 3 + 1], static_cast<Real>(1.0 / 3));
 }
 
 TYPED_TEST(SolverPrimitives, StoreWritesTheRootOnly) {
-  const std::vector<TypeParam> old(this->a.pair(8).begin(), this->a.pair(8).end());
+  using Real = typename TypeParam::Real;
+  const std::vector<Real> old(this->a.pair(8).begin(), this->a.pair(8).end());
   std::vector<std::int32_t> failed(this->a.size(), 0);
   this->backend->store(this->spd.squares(), this->a.pairs(), failed.data());
 
@@ -108,17 +115,18 @@ TYPED_TEST(SolverPrimitives, StoreWritesTheRootOnly) {
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j <= n; ++j) {
       const auto place = static_cast<std::size_t>(i * (n + 1) + j);
-      const TypeParam expected = j > i ? this->spd.at(8, i, j - 1) : old[place];
+      const Real expected = j > i ? this->spd.at(8, i, j - 1) : old[place];
       ASSERT_EQ(this->a.pair(8)[place], expected);
     }
 }
 
 TYPED_TEST(SolverPrimitives, StoreKeepsTheRootOfAFailedOrNonFiniteMatrix) {
+  using Real = typename TypeParam::Real;
   std::vector<std::int32_t> failed(this->a.size(), 0);
   failed[3] = 7;
-  this->spd.at(4, 6, 0) = std::numeric_limits<TypeParam>::infinity();
-  this->spd.at(8, 0, 90) = std::numeric_limits<TypeParam>::quiet_NaN();
-  std::vector<std::vector<TypeParam>> old;
+  this->spd.at(4, 6, 0) = std::numeric_limits<Real>::infinity();
+  this->spd.at(8, 0, 90) = std::numeric_limits<Real>::quiet_NaN();
+  std::vector<std::vector<Real>> old;
   for (std::size_t m = 0; m < this->a.size(); ++m)
     old.emplace_back(this->a.pair(m).begin(), this->a.pair(m).end());
   this->backend->store(this->spd.squares(), this->a.pairs(), failed.data());
@@ -130,8 +138,19 @@ TYPED_TEST(SolverPrimitives, StoreKeepsTheRootOfAFailedOrNonFiniteMatrix) {
   }
 }
 
-TEST(Store, RefusesANumberThatOverflowsTheRootsType) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+class Store : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override {
+    require(GetParam());
+    if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam());
+  }
+
+  std::unique_ptr<Backend> backend;
+};
+INSTANTIATE_TEST_SUITE_P(Everywhere, Store, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+TEST_P(Store, RefusesANumberThatOverflowsTheRootsType) {
   SquareBatch<double> x({2});
   SquareBatch<float> root({2});
   x.at(0, 0, 0) = x.at(0, 1, 1) = 1;
@@ -144,6 +163,7 @@ TEST(Store, RefusesANumberThatOverflowsTheRootsType) {
 }
 
 TYPED_TEST(SolverPrimitives, MultiplySkipsRestingMatrices) {
+  using Real = typename TypeParam::Real;
   this->backend->multiply(this->a.squares(), this->b.squares(), this->c.squares(),
                           this->active.data());
 
@@ -161,19 +181,19 @@ TYPED_TEST(SolverPrimitives, MultiplySkipsRestingMatrices) {
           sum += term;
           size += std::abs(term);
         }
-        ASSERT_NEAR(this->c.at(m, i, j), sum,
-                    static_cast<double>(n) * epsilon_of<TypeParam> * size);
+        ASSERT_NEAR(this->c.at(m, i, j), sum, static_cast<double>(n) * epsilon_of<Real> * size);
       }
 }
 
 TYPED_TEST(SolverPrimitives, CombineScalesAndShifts) {
+  using Real = typename TypeParam::Real;
   this->backend->combine(this->scales.data(), this->a.squares(), this->shifts.data(),
                          this->c.squares(), this->active.data());
   for (std::size_t m = 0; m < this->a.size(); ++m)
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
-        TypeParam expected = static_cast<TypeParam>(this->scales[m]) * this->a.at(m, i, j);
-        if (i == j) expected = expected + static_cast<TypeParam>(this->shifts[m]);
+        Real expected = static_cast<Real>(this->scales[m]) * this->a.at(m, i, j);
+        if (i == j) expected = expected + static_cast<Real>(this->shifts[m]);
         if (this->active[m] != 0)
           ASSERT_EQ(this->c.at(m, i, j), expected);
         else
@@ -182,8 +202,9 @@ TYPED_TEST(SolverPrimitives, CombineScalesAndShifts) {
 }
 
 TYPED_TEST(SolverPrimitives, CombineWorksInPlace) {
+  using Real = typename TypeParam::Real;
   const std::vector<double> two(this->a.size(), 2), one(this->a.size(), 1);
-  const TypeParam corner = this->a.at(6, 63, 63), other = this->a.at(6, 63, 0);
+  const Real corner = this->a.at(6, 63, 63), other = this->a.at(6, 63, 0);
   this->backend->combine(two.data(), this->a.squares(), one.data(), this->a.squares(), nullptr);
 
   EXPECT_EQ(this->a.at(6, 63, 63), 2 * corner + 1);
@@ -225,7 +246,8 @@ TYPED_TEST(SolverPrimitives, MeasureGivesTheNumbersOfEveryActiveMatrix) {
 }
 
 TYPED_TEST(SolverPrimitives, MeasureShowsThatAnElementIsNotANumber) {
-  this->a.at(6, 10, 20) = std::numeric_limits<TypeParam>::quiet_NaN();
+  using Real = typename TypeParam::Real;
+  this->a.at(6, 10, 20) = std::numeric_limits<Real>::quiet_NaN();
   for (const Measure what :
        {Measure::frobenius, Measure::largest_row_sum, Measure::distance_from_identity}) {
     std::vector<double> numbers(this->a.size());
@@ -236,7 +258,8 @@ TYPED_TEST(SolverPrimitives, MeasureShowsThatAnElementIsNotANumber) {
 }
 
 TYPED_TEST(SolverPrimitives, IdentityRootsLeaveFactorsAlone) {
-  const std::vector<TypeParam> old(this->a.pair(3).begin(), this->a.pair(3).end());
+  using Real = typename TypeParam::Real;
+  const std::vector<Real> old(this->a.pair(3).begin(), this->a.pair(3).end());
   this->backend->identity_roots(this->a.pairs());
 
   for (std::int64_t i = 0; i < 7; ++i)
@@ -247,7 +270,8 @@ TYPED_TEST(SolverPrimitives, IdentityRootsLeaveFactorsAlone) {
 }
 
 TYPED_TEST(SolverPrimitives, AssembleAfterEighGivesTheMatrixBack) {
-  SquareBatch<TypeParam> q(some_sides);
+  using Real = typename TypeParam::Real;
+  SquareBatch<Real> q(some_sides);
   for (std::size_t m = 0; m < q.size(); ++m)
     std::copy(this->spd.matrix(m).begin(), this->spd.matrix(m).end(), q.matrix(m).begin());
   std::vector<std::int32_t> failed(q.size());
@@ -255,7 +279,7 @@ TYPED_TEST(SolverPrimitives, AssembleAfterEighGivesTheMatrixBack) {
   // values <- |values|: rounding may leave a least one just below zero.
   double largest = 0;
   for (std::size_t m = 0; m < q.size(); ++m)
-    for (TypeParam& x : q.values(m)) {
+    for (Real& x : q.values(m)) {
       x = std::abs(x);
       largest = std::max(largest, static_cast<double>(x));
     }
@@ -266,7 +290,7 @@ TYPED_TEST(SolverPrimitives, AssembleAfterEighGivesTheMatrixBack) {
       for (std::int64_t j = 0; j < n; ++j) {
         ASSERT_EQ(this->c.at(m, i, j), this->c.at(m, j, i));
         ASSERT_NEAR(this->c.at(m, i, j), this->spd.at(m, i, j),
-                    8 * static_cast<double>(n) * epsilon_of<TypeParam> * largest);
+                    8 * static_cast<double>(n) * epsilon_of<Real> * largest);
       }
 }
 

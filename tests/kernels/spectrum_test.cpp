@@ -3,17 +3,19 @@
 
 #include <cmath>
 
-#include "kernels/cpu_backend.h"
 #include "tests/kernels/square_batch.h"
+#include "tests/support/backends.h"
 
 namespace shampoo::test {
 namespace {
 
 using kernels::Spectrum;
 
-template <typename Real>
-class RootSpectrum : public ::testing::Test {
+template <typename Tested>
+class RootSpectrum : public AtPlace<Tested> {
  protected:
+  using Number = typename Tested::Real;
+
   struct Result {
     std::vector<double> values;
     double raised = -1;
@@ -21,14 +23,14 @@ class RootSpectrum : public ::testing::Test {
 
   /// Eigenvalues of the root with exponent 1/2.
   Result root_of(const std::vector<double>& values, Spectrum spectrum, double epsilon) {
-    SquareBatch<Real> a({static_cast<std::int64_t>(values.size())});
-    for (std::size_t i = 0; i < values.size(); ++i) a.values(0)[i] = static_cast<Real>(values[i]);
+    SquareBatch<Number> a({static_cast<std::int64_t>(values.size())});
+    for (std::size_t i = 0; i < values.size(); ++i) a.values(0)[i] = static_cast<Number>(values[i]);
     Result result;
     const double exponent = 0.5;
     spectrum.epsilons = &epsilon;
     spectrum.exponents = &exponent;
     spectrum.raised = &result.raised;
-    backend->root_spectrum(a.squares(), spectrum);
+    this->backend->root_spectrum(a.squares(), spectrum);
     result.values.assign(a.values(0).begin(), a.values(0).end());
     return result;
   }
@@ -38,15 +40,12 @@ class RootSpectrum : public ::testing::Test {
     ASSERT_EQ(result.values.size(), of.size());
     for (std::size_t i = 0; i < of.size(); ++i) {
       const double expected = of[i] == 0 ? 0 : 1 / std::sqrt(of[i]);
-      EXPECT_NEAR(result.values[i], expected, 2 * epsilon_of<Real> * expected) << i;
+      EXPECT_NEAR(result.values[i], expected, 2 * epsilon_of<Number> * expected) << i;
     }
   }
-
-  std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
 };
 
-using Reals = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(RootSpectrum, Reals);
+TYPED_TEST_SUITE(RootSpectrum, RealsAtAllPlaces, NameOfPlace);
 
 TYPED_TEST(RootSpectrum, LeavesAPositiveDefiniteMatrixAlone) {
   const auto result = this->root_of({0.25, 1, 4}, {}, 0.125);
@@ -63,10 +62,11 @@ TYPED_TEST(RootSpectrum, ShiftsTheLeastEigenvalueToEpsilon) {
 }
 
 TYPED_TEST(RootSpectrum, CountsOnlyEigenvaluesThatMovedByMoreThanRounding) {
+  using Real = typename TypeParam::Real;
   // The shift of 2^-30 is below 4 epsilon of the largest eigenvalue in float32.
   const auto result = this->root_of({0, 1024}, {}, 0x1p-30);
 
-  EXPECT_EQ(result.raised, sizeof(TypeParam) == 4 ? 1 : 2);
+  EXPECT_EQ(result.raised, sizeof(Real) == 4 ? 1 : 2);
 }
 
 TYPED_TEST(RootSpectrum, AddsEpsilonAfterTheDecomposition) {
@@ -93,8 +93,9 @@ TYPED_TEST(RootSpectrum, CutsSmallEigenvalues) {
 }
 
 TYPED_TEST(RootSpectrum, CutsAtSideTimesMachineEpsilonIfAsked) {
+  using Real = typename TypeParam::Real;
   const Spectrum spectrum{.rule = Spectrum::Rule::cut, .cut_relative = -1};
-  const double limit = 3 * epsilon_of<TypeParam>;
+  const double limit = 3 * epsilon_of<Real>;
 
   this->expect_roots(this->root_of({limit, 2 * limit, 1}, spectrum, 0), {0, 2 * limit, 1});
 }
@@ -122,15 +123,16 @@ TYPED_TEST(RootSpectrum, OfZeroIsNotFinite) {
 }
 
 TYPED_TEST(RootSpectrum, TakesEachMatrixItsOwnRates) {
-  SquareBatch<TypeParam> a({1, 2, 2});
+  using Real = typename TypeParam::Real;
+  SquareBatch<Real> a({1, 2, 2});
   for (std::size_t m = 0; m < 3; ++m)
-    for (TypeParam& x : a.values(m)) x = 4;
+    for (Real& x : a.values(m)) x = 4;
   const double epsilons[] = {0, 0, 16}, exponents[] = {0.5, 1, 0.25};
   this->backend->root_spectrum(a.squares(), {.epsilons = epsilons, .exponents = exponents});
 
-  EXPECT_EQ(a.values(0)[0], TypeParam(0.5));
-  EXPECT_EQ(a.values(1)[1], TypeParam(0.25));
-  EXPECT_EQ(a.values(2)[0], TypeParam(0.5));
+  EXPECT_EQ(a.values(0)[0], Real(0.5));
+  EXPECT_EQ(a.values(1)[1], Real(0.25));
+  EXPECT_EQ(a.values(2)[0], Real(0.5));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ class StepAllocations : public ::testing::TestWithParam<std::string> {
   static Solver solver() {
     if (GetParam() == "Newton") return CoupledNewton{};
     if (GetParam() == "HigherOrder") return CoupledHigherOrder{.absolute_epsilon = 1e-3};
+    if (GetParam() == "Minimax") return Minimax{};
     return Automatic{};
   }
 };
@@ -84,7 +85,7 @@ TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Solvers, StepAllocations,
-                         ::testing::Values("Automatic", "Newton", "HigherOrder"),
+                         ::testing::Values("Automatic", "Newton", "HigherOrder", "Minimax"),
                          [](const auto& solver) { return solver.param; });
 
 }  // namespace

@@ -115,6 +115,8 @@ TEST_F(BadInput, RecipeFieldsOutOfRangeAreNamed) {
   expect_recipe_refused(solver(CoupledNewton{.tolerance = nan}), "tolerance");
   expect_recipe_refused(solver(CoupledHigherOrder{.order = 1}), "order");
   expect_recipe_refused(solver(CoupledHigherOrder{.absolute_epsilon = 0}), "absolute_epsilon");
+  for (const double kappa_max : {9.0, 1.01e7, nan, infinity})
+    expect_recipe_refused(solver(Minimax{.kappa_max = kappa_max}), "solver.kappa_max");
   expect_recipe_refused(exponent({.order = -1}), "exponents.order");
   expect_recipe_refused(exponent({.order = 2, .dimension = 2}), "exponents.dimension");
   expect_recipe_refused(exponent({.value = -0.5}), "exponents.value");
@@ -124,6 +126,18 @@ TEST_F(BadInput, RecipeFieldsOutOfRangeAreNamed) {
         r.preconditioner = RootInverse{.solver = CoupledNewton{}, .exponents = {{.value = 0.75}}};
       },
       "exponents.value");
+  for (const double value : {0.3183, 1.5, 5.0 / 7, 1.0 / 65})
+    expect_recipe_refused(
+        [=](Recipe& r) {
+          r.preconditioner = RootInverse{.solver = Minimax{}, .exponents = {{.value = value}}};
+        },
+        "exponents.value");
+  expect_recipe_refused(
+      [](Recipe& r) {
+        r.arithmetic = Arithmetic::float64;
+        std::get<RootInverse>(r.preconditioner).solver = Minimax{.kappa_max = 1.01e12};
+      },
+      "solver.kappa_max");
   expect_recipe_refused(
       [](Recipe& r) { std::get<RootInverse>(r.preconditioner).trace_scaling = 1.5; },
       "trace_scaling");

@@ -20,6 +20,16 @@ void CountingBackend::scan(const kernels::Elements& gradients, const double* gra
   launch().scan(gradients, gradient_scale, refuses, verdict);
 }
 
+void CountingBackend::admit(const kernels::Admission* admission, std::int32_t offers,
+                            kernels::Runs* runs, kernels::Verdict* verdict) {
+  launch().admit(admission, offers, runs, verdict);
+}
+
+void CountingBackend::compare(const kernels::Records& records, void* gathered,
+                              std::int32_t* proceed) {
+  launch().compare(records, gathered, proceed);
+}
+
 void CountingBackend::read_values(const kernels::Elements& elements, void* masters) {
   launch().read_values(elements, masters);
 }
@@ -91,6 +101,35 @@ void CountingBackend::combine(const double* scales, std::span<const kernels::Squ
 void CountingBackend::measure(std::span<const kernels::Squares> a, kernels::Measure what,
                               double* numbers, const std::uint8_t* active) {
   launch().measure(a, what, numbers, active);
+}
+
+void CountingBackend::normalize(std::span<const kernels::Squares> a, double* scales) {
+  launch().normalize(a, scales);
+}
+
+void CountingBackend::damp(std::span<const kernels::Squares> a,
+                           std::span<const kernels::Squares> squared,
+                           const kernels::Damping& damping) {
+  launch().damp(a, squared, damping);
+}
+
+void CountingBackend::multiply_symmetric(std::span<const kernels::Squares> a,
+                                         std::span<const kernels::Squares> b,
+                                         const kernels::Weights& weights,
+                                         kernels::Precision precision,
+                                         std::span<const kernels::Squares> c) {
+  launch().multiply_symmetric(a, b, weights, precision, c);
+}
+
+void CountingBackend::check_identity(std::span<const kernels::Squares> m, double limit,
+                                     const std::int32_t* proceed, const std::uint8_t* active,
+                                     std::int32_t* failed) {
+  launch().check_identity(m, limit, proceed, active, failed);
+}
+
+void CountingBackend::rescale(std::span<const kernels::Squares> x, const double* scales,
+                              double exponent) {
+  launch().rescale(x, scales, exponent);
 }
 
 void CountingBackend::identity_roots(std::span<const kernels::Pairs> roots) {

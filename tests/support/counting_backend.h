@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "kernels/backend.h"
 
@@ -19,9 +20,19 @@ class CountingBackend : public Backend {
   std::string description() const override { return backend_.description(); }
   std::string arithmetic() const override { return backend_.arithmetic(); }
   Memory memory() const override { return backend_.memory(); }
+  bool prefers_products() const override { return backend_.prefers_products(); }
   void* allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
   void release(void* memory) noexcept override { backend_.release(memory); }
+  bool is_immediate() const override { return backend_.is_immediate(); }
+  void* stream() const override { return backend_.stream(); }
+  void* allocate_host(std::size_t bytes) override { return backend_.allocate_host(bytes); }
+  void release_host(void* memory) noexcept override { backend_.release_host(memory); }
+  std::unique_ptr<kernels::Mark> make_mark() override { return backend_.make_mark(); }
+  bool is_idle() override { return backend_.is_idle(); }
   void synchronize() override { backend_.synchronize(); }
+  bool is_capturing() const override { return backend_.is_capturing(); }
+  void begin_range(const char* name) override { backend_.begin_range(name); }
+  void end_range() override { backend_.end_range(); }
   void reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
                std::int64_t largest_side) override {
     backend_.reserve(stacks, arithmetic, largest_side);
@@ -32,6 +43,9 @@ class CountingBackend : public Backend {
   void copy(void* to, const void* from, std::size_t bytes) override;
   void scan(const kernels::Elements& gradients, const double* gradient_scale, bool refuses,
             kernels::Verdict* verdict) override;
+  void admit(const kernels::Admission* admission, std::int32_t offers, kernels::Runs* runs,
+             kernels::Verdict* verdict) override;
+  void compare(const kernels::Records& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const kernels::Elements& elements, void* masters) override;
   void accumulate_factors(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,
@@ -58,6 +72,16 @@ class CountingBackend : public Backend {
                std::span<const kernels::Squares> y, const std::uint8_t* active) override;
   void measure(std::span<const kernels::Squares> a, kernels::Measure what, double* numbers,
                const std::uint8_t* active) override;
+  void normalize(std::span<const kernels::Squares> a, double* scales) override;
+  void damp(std::span<const kernels::Squares> a, std::span<const kernels::Squares> squared,
+            const kernels::Damping& damping) override;
+  void multiply_symmetric(std::span<const kernels::Squares> a, std::span<const kernels::Squares> b,
+                          const kernels::Weights& weights, kernels::Precision precision,
+                          std::span<const kernels::Squares> c) override;
+  void check_identity(std::span<const kernels::Squares> m, double limit,
+                      const std::int32_t* proceed, const std::uint8_t* active,
+                      std::int32_t* failed) override;
+  void rescale(std::span<const kernels::Squares> x, const double* scales, double exponent) override;
   void identity_roots(std::span<const kernels::Pairs> roots) override;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked with what a build without MPI and Gloo has in their place.
+// Linked with what a build without MPI, Gloo and NCCL has in their place.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,6 +7,7 @@
 
 #include "distributor/gloo.h"
 #include "distributor/mpi.h"
+#include "distributor/nccl.h"
 
 namespace shampoo::test {
 namespace {
@@ -34,6 +35,15 @@ TEST(ABuildWithoutGloo, NamesThePackageAndTheOption) {
   const std::string text = refusal([] { gloo_communicator({}, nullptr); });
   EXPECT_NE(text.find("libgloo-dev"), std::string::npos) << text;
   EXPECT_NE(text.find("-DSHAMPOO_GLOO=ON"), std::string::npos) << text;
+}
+
+TEST(ABuildWithoutNccl, NamesTheScriptAndTheOption) {
+  EXPECT_FALSE(has_nccl());
+  for (const std::string& text : {refusal([] { nccl_communicator(0, 1, nullptr); }),
+                                  refusal([] { nccl_communicator_of(nullptr); })}) {
+    EXPECT_NE(text.find("tests/setup_cuda.sh"), std::string::npos) << text;
+    EXPECT_NE(text.find("-DSHAMPOO_CUDA=ON"), std::string::npos) << text;
+  }
 }
 
 }  // namespace

@@ -26,94 +26,125 @@ std::int64_t total(const Counts& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
+/// What every part of the test works with.
+struct Bench {
+  Communicator& ranks;
+  LentMemory& memory;
+
+  template <typename T>
+  Lent<T> lend(std::vector<T> numbers) const {
+    return {memory, std::move(numbers)};
+  }
+  Loan loan(std::shared_ptr<const void> owner = nullptr) const {
+    return {memory.stream(), std::move(owner)};
+  }
+};
+
 /// Rank r contributes counts[r] bytes.
-void gather(Communicator& ranks, const Counts& counts) {
-  std::vector<char> everyone(static_cast<std::size_t>(total(counts)), 0);
+void gather(const Bench& bench, const Counts& counts) {
+  Communicator& ranks = bench.ranks;
+  std::vector<char> own(static_cast<std::size_t>(total(counts)), 0);
   std::int64_t begin = 0;
   for (int r = 0; r < ranks.size(); begin += counts[r++])
     for (std::int64_t i = 0; r == ranks.rank() && i < counts[r]; ++i)
-      everyone[begin + i] = byte(r, 0, i);
-  ranks.all_gather(everyone.data(), counts).wait();
+      own[begin + i] = byte(r, 0, i);
+  Lent<char> everyone = bench.lend(std::move(own));
+  ranks.all_gather(everyone.data(), counts, bench.loan()).wait();
+  everyone.read();
   begin = 0;
   for (int r = 0; r < ranks.size(); begin += counts[r++])
     for (std::int64_t i = 0; i < counts[r]; ++i)
-      require(everyone[begin + i] == byte(r, 0, i), "all_gather: a byte is wrong");
+      require(everyone.host[begin + i] == byte(r, 0, i), "all_gather: a byte is wrong");
 }
 
-void gathers(Communicator& ranks) {
-  Counts counts(static_cast<std::size_t>(ranks.size()), 5);
-  gather(ranks, counts);
-  for (int r = 0; r < ranks.size(); ++r) counts[r] = r % 2 == 0 ? 0 : 3 * r + 1;
-  gather(ranks, counts);
-  for (int r = 0; r < ranks.size(); ++r) counts[r] = r == ranks.size() - 1 ? 1021 : 0;
-  gather(ranks, counts);
-  gather(ranks, Counts(counts.size(), 0));
-  for (int r = 0; r < ranks.size(); ++r) counts[r] = (20 << 20) / ranks.size() + r;
-  gather(ranks, counts);
+void gathers(const Bench& bench) {
+  const int size = bench.ranks.size();
+  Counts counts(static_cast<std::size_t>(size), 5);
+  gather(bench, counts);
+  for (int r = 0; r < size; ++r) counts[r] = r % 2 == 0 ? 0 : 3 * r + 1;
+  gather(bench, counts);
+  for (int r = 0; r < size; ++r) counts[r] = r == size - 1 ? 1021 : 0;
+  gather(bench, counts);
+  gather(bench, Counts(counts.size(), 0));
+  for (int r = 0; r < size; ++r) counts[r] = (20 << 20) / size + r;
+  gather(bench, counts);
 }
 
 /// Two at a time, waited for in the other order, with buffers of their own.
-void gathers_at_once(Communicator& ranks) {
+void gathers_at_once(const Bench& bench) {
+  Communicator& ranks = bench.ranks;
   const Counts counts(static_cast<std::size_t>(ranks.size()), 1);
-  std::vector<char> one(counts.size()), two(counts.size());
-  one[ranks.rank()] = byte(ranks.rank(), 1, 0);
-  two[ranks.rank()] = byte(ranks.rank(), 2, 0);
+  Lent<char> one = bench.lend(std::vector<char>(counts.size(), byte(ranks.rank(), 1, 0)));
+  Lent<char> two = bench.lend(std::vector<char>(counts.size(), byte(ranks.rank(), 2, 0)));
   const auto owner = std::make_shared<const int>(0);
-  Completion first = ranks.all_gather(one.data(), counts, {.owner = owner});
-  Completion second = ranks.all_gather(two.data(), counts, {.owner = owner});
+  Completion first = ranks.all_gather(one.data(), counts, bench.loan(owner));
+  Completion second = ranks.all_gather(two.data(), counts, bench.loan(owner));
   second.wait();
   first.wait();
+  one.read();
+  two.read();
   for (int r = 0; r < ranks.size(); ++r)
-    require(one[r] == byte(r, 1, 0) && two[r] == byte(r, 2, 0), "two at once: a byte is wrong");
+    require(one.host[r] == byte(r, 1, 0) && two.host[r] == byte(r, 2, 0),
+            "two at once: a byte is wrong");
+  ranks.barrier(bench.loan()).wait();  // a loan may come back as late as here
   require(owner.use_count() == 1, "a completed collective keeps its loan");
 }
 
-void exchange(Communicator& ranks, int unit) {
+void exchange(const Bench& bench, int unit) {
+  Communicator& ranks = bench.ranks;
   const auto bytes = [&](int from, int to) { return (from + 2 * to) % 3 * unit; };
   Counts send_counts, receive_counts;
-  std::vector<char> send;
+  std::vector<char> sent;
   for (int r = 0; r < ranks.size(); ++r) {
     send_counts.push_back(bytes(ranks.rank(), r));
     receive_counts.push_back(bytes(r, ranks.rank()));
-    for (std::int64_t i = 0; i < send_counts[r]; ++i) send.push_back(byte(ranks.rank(), r, i));
+    for (std::int64_t i = 0; i < send_counts[r]; ++i) sent.push_back(byte(ranks.rank(), r, i));
   }
-  std::vector<char> received(static_cast<std::size_t>(total(receive_counts)));
-  ranks.all_to_all(send.data(), send_counts, received.data(), receive_counts).wait();
+  Lent<char> send = bench.lend(std::move(sent));
+  Lent<char> received =
+      bench.lend(std::vector<char>(static_cast<std::size_t>(total(receive_counts))));
+  ranks.all_to_all(send.data(), send_counts, received.data(), receive_counts, bench.loan()).wait();
+  received.read();
   std::size_t at = 0;
   for (int r = 0; r < ranks.size(); ++r)
     for (std::int64_t i = 0; i < receive_counts[r]; ++i)
-      require(received[at++] == byte(r, ranks.rank(), i), "all_to_all: a byte is wrong");
+      require(received.host[at++] == byte(r, ranks.rank(), i), "all_to_all: a byte is wrong");
 }
 
-void broadcasts(Communicator& ranks) {
+void broadcasts(const Bench& bench) {
+  Communicator& ranks = bench.ranks;
   for (int root = 0; root < ranks.size(); ++root)
     for (const std::int64_t bytes : {0, 1, 70'001}) {
-      std::vector<char> data(static_cast<std::size_t>(bytes), 0);
-      for (std::int64_t i = 0; ranks.rank() == root && i < bytes; ++i) data[i] = byte(root, 3, i);
-      ranks.broadcast(data.data(), bytes, root).wait();
+      std::vector<char> own(static_cast<std::size_t>(bytes), 0);
+      for (std::int64_t i = 0; ranks.rank() == root && i < bytes; ++i) own[i] = byte(root, 3, i);
+      Lent<char> data = bench.lend(std::move(own));
+      ranks.broadcast(data.data(), bytes, root, bench.loan()).wait();
+      data.read();
       for (std::int64_t i = 0; i < bytes; ++i)
-        require(data[i] == byte(root, 3, i), "broadcast: a byte is wrong");
+        require(data.host[i] == byte(root, 3, i), "broadcast: a byte is wrong");
     }
-  ranks.barrier().wait();
+  ranks.barrier(bench.loan()).wait();
 }
 
-void splits_reversed(Communicator& ranks) {
+void splits_reversed(const Bench& bench) {
+  Communicator& ranks = bench.ranks;
   const int color = ranks.rank() % 3 == 2 ? -1 : ranks.rank() % 2;
   const auto part = ranks.split(color, -ranks.rank());
   require((part != nullptr) == (color >= 0), "split: only a negative color belongs to no part");
   if (!part) return;
   Counts places(static_cast<std::size_t>(part->size()), sizeof(std::int64_t));
-  Counts members(places.size());
-  members[part->rank()] = ranks.rank();
-  part->all_gather(members.data(), places).wait();
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    require(members[i] % 2 == color, "split: a rank of another color");
-    require(i == 0 || members[i] < members[i - 1], "split: the key does not decide the order");
+  Lent<std::int64_t> members = bench.lend(Counts(places.size(), ranks.rank()));
+  part->all_gather(members.data(), places, bench.loan()).wait();
+  members.read();
+  for (std::size_t i = 0; i < members.host.size(); ++i) {
+    require(members.host[i] % 2 == color, "split: a rank of another color");
+    require(i == 0 || members.host[i] < members.host[i - 1],
+            "split: the key does not decide the order");
   }
   require(part->deadline() == ranks.deadline(), "split: another deadline");
   require(part->local_rank() < part->size(), "split: the local rank is out of range");
   const auto inner = part->split(0, 0);
-  inner->barrier().wait();
+  inner->barrier(bench.loan()).wait();
 }
 
 template <typename Call>
@@ -172,34 +203,37 @@ std::vector<std::uint16_t> halves(int rank, std::size_t count) {
   return made;
 }
 
-std::uint64_t sums(Communicator& ranks) {
+std::uint64_t sums(const Bench& bench) {
+  Communicator& ranks = bench.ranks;
+  const StreamRef stream = bench.memory.stream();
   Checksum checksum;
-  const auto add = [&](const auto& made) {
-    checksum.add(made.data(), made.size() * sizeof(made[0]));
+  const auto add = [&](auto& lent) {
+    lent.read();
+    checksum.add(lent.host.data(), lent.host.size() * sizeof(lent.host[0]));
   };
-  auto doubles = numbers<double>(ranks.rank(), 1001);
-  ranks.all_reduce(doubles.data(), 1001, Type::float64);
+  auto doubles = bench.lend(numbers<double>(ranks.rank(), 1001));
+  ranks.all_reduce(doubles.data(), 1001, Type::float64, stream);
   add(doubles);
   for (const Type type : {Type::float16, Type::bfloat16}) {
-    auto small = halves(ranks.rank(), 333);
-    ranks.all_reduce(small.data(), 333, type);
+    auto small = bench.lend(halves(ranks.rank(), 333));
+    ranks.all_reduce(small.data(), 333, type, stream);
     add(small);
   }
-  auto odd = numbers<float>(ranks.rank(), 4099);
-  auto one = numbers<float>(ranks.rank() + 5, 1);
-  auto half = halves(ranks.rank(), 17);
+  auto odd = bench.lend(numbers<float>(ranks.rank(), 4099));
+  auto one = bench.lend(numbers<float>(ranks.rank() + 5, 1));
+  auto half = bench.lend(halves(ranks.rank(), 17));
   const std::vector<Numbers> tensors{
       {odd.data(), 4099}, {half.data(), 17, Type::bfloat16}, {nullptr, 0}, {one.data(), 1}};
-  ranks.average(tensors);
+  ranks.average(tensors, stream);
   add(odd);
   add(half);
   add(one);
 
   Counts counts;
   for (int r = 0; r < ranks.size(); ++r) counts.push_back(r % 3 * 101);
-  auto all = numbers<float>(ranks.rank(), static_cast<std::size_t>(total(counts)));
-  std::vector<float> own(static_cast<std::size_t>(counts[ranks.rank()]));
-  ranks.reduce_scatter(all.data(), own.data(), counts, Type::float32);
+  auto all = bench.lend(numbers<float>(ranks.rank(), static_cast<std::size_t>(total(counts))));
+  auto own = bench.lend(std::vector<float>(static_cast<std::size_t>(counts[ranks.rank()])));
+  ranks.reduce_scatter(all.data(), own.data(), counts, Type::float32, stream);
   add(own);
   return checksum.sum();
 }
@@ -211,24 +245,31 @@ void require(bool holds, std::string_view what) {
 }
 
 std::uint64_t conform(Communicator& ranks, bool splits) {
+  LentMemory host;
   require(ranks.memory() == Memory::host, "memory: not of the host");
+  return conform(ranks, host, splits);
+}
+
+std::uint64_t conform(Communicator& ranks, LentMemory& memory, bool splits) {
+  const Bench bench{ranks, memory};
   require(ranks.local_rank() >= 0 && ranks.local_rank() < ranks.size(), "local_rank");
   require(!ranks.description().empty(), "description");
   wrong_arguments(ranks);
-  gathers(ranks);
-  gathers_at_once(ranks);
-  exchange(ranks, 0);
-  exchange(ranks, 1);
-  exchange(ranks, 50'021);
-  broadcasts(ranks);
-  if (splits) splits_reversed(ranks);
-  return sums(ranks);
+  gathers(bench);
+  gathers_at_once(bench);
+  exchange(bench, 0);
+  exchange(bench, 1);
+  exchange(bench, 50'021);
+  broadcasts(bench);
+  if (splits) splits_reversed(bench);
+  return sums(bench);
 }
 
 std::uint64_t checksum_of_threads(int rank, int size) {
   std::uint64_t checksum = 0;
   run_ranks(size, [&](Communicator& ranks) {
-    const std::uint64_t mine = sums(ranks);
+    LentMemory host;
+    const std::uint64_t mine = sums({ranks, host});
     if (ranks.rank() == rank) checksum = mine;
   });
   return checksum;

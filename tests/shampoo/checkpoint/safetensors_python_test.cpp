@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/shampoo/checkpoint/safetensors_python.h"
+
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <numeric>
 
 #include "shampoo/checkpoint/safetensors_file.h"
 #include "shampoo/checkpoint/safetensors_writer.h"
-#include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {
 namespace {
 
-/// Runs a Python that has PyPI's package safetensors; SHAMPOO_SAFETENSORS_PYTHON names it.
-class SafetensorsInPython : public testing::Test {
- protected:
-  void SetUp() override {
-    const char* named = std::getenv("SHAMPOO_SAFETENSORS_PYTHON");
-    python_ = named != nullptr ? named : "python3";
-    if (run("import safetensors") != 0)
-      GTEST_SKIP() << "no Python with safetensors; SHAMPOO_SAFETENSORS_PYTHON can name one";
-  }
-
-  int run(const std::string& script) {
-    const auto path = put(folder_.path() / "script.py", script);
-    return std::system((python_ + " " + path.string() + " " + folder_.path().string() + " > " +
-                        (folder_.path() / "output").string() + " 2>&1")
-                           .c_str());
-  }
-  std::string output() { return content_of(folder_.path() / "output"); }
-
-  TemporaryFolder folder_;
-  std::string python_;
-};
+using shampoo::test::SafetensorsInPython;
 
 TEST_F(SafetensorsInPython, ReadsWhatWasWritten) {
   const std::vector<TensorDescription> tensors{
@@ -57,7 +37,6 @@ assert bytes(read["\u00e9"]["data"]) == b"\x07\x07"
 }
 
 TEST_F(SafetensorsInPython, WritesWhatIsRead) {
-  if (run("import safetensors.numpy") != 0) GTEST_SKIP() << "no numpy";
   ASSERT_EQ(run(R"(import sys, numpy
 from safetensors.numpy import save_file
 save_file({"b": numpy.array([97, 98, 99], numpy.uint8), "a": numpy.ones((1, 2)),

@@ -6,24 +6,31 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
 #include <utility>
 
 namespace shampoo::checkpoint::test {
 namespace {
 
-CallWatch::Decide* watching = nullptr;
+std::atomic<CallWatch::Decide*> watching = nullptr;
+std::mutex deciding;
 std::size_t calls = 0;
+thread_local bool decides = false;
 
-/// What is decided; itself unwatched.
+/// What is decided, about one call after the other; itself unwatched.
 CallFault decide(const std::string& call) {
-  CallWatch::Decide* const decider = std::exchange(watching, nullptr);
+  if (decides) return {};
+  const std::lock_guard lock(deciding);
+  CallWatch::Decide* const decider = watching;
   if (decider == nullptr) return {};
+  decides = true;
   const CallFault fault = (*decider)(calls++, call);
-  watching = decider;
+  decides = false;
   return fault;
 }
 
@@ -55,7 +62,11 @@ CallWatch::CallWatch(Decide decide) {
   watching = new Decide(std::move(decide));
 }
 
-CallWatch::~CallWatch() { delete std::exchange(watching, nullptr); }
+CallWatch::~CallWatch() {
+  const CallWatch::Decide* const decider = watching.exchange(nullptr);
+  const std::lock_guard lock(deciding);
+  delete decider;
+}
 
 std::vector<std::string> calls_of(const std::function<void()>& action) {
   std::vector<std::string> made;

@@ -22,7 +22,7 @@ struct CallFault {
 
 /// Decides about each call of open, write, fsync, close, rename and mkdir that changes or syncs
 /// something on the way to a checkpoint, before it happens: its place, from 0 on, and its text,
-/// "fsync /path". Calls of one thread only; one watch at a time.
+/// "fsync /path". Of all threads, one call after the other; one watch at a time.
 class CallWatch {
  public:
   using Decide = std::function<CallFault(std::size_t place, const std::string& call)>;

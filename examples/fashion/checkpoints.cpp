@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "examples/fashion/checkpoints.h"
+
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace fashion {
+
+namespace {
+
+/// Clocks differ, and ranks may not yet see the same in a folder that all share.
+template <typename T>
+T decided_by_rank_0(shampoo::Communicator& ranks, T own) {
+  ranks.broadcast(&own, sizeof own, 0).wait();
+  return own;
+}
+
+void require_same(const char* what, bool same) {
+  if (!same)
+    throw std::invalid_argument(std::string("--resume: the checkpoint is of a run with another ") +
+                                what);
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optimizer,
+                         Network<float>& network, CheckpointPlan plan, RunIdentity identity)
+    : ranks_(ranks),
+      optimizer_(optimizer),
+      network_(network),
+      plan_(std::move(plan)),
+      identity_(std::move(identity)),
+      root_(plan_.folder / identity_.method),
+      saver_(optimizer) {
+  const bool first = ranks.rank() == 0;
+  if (first) shampoo::remove_leftovers(root_);
+  const bool taken = decided_by_rank_0(ranks, first && shampoo::latest_checkpoint(root_));
+  if (taken && !plan_.resume)
+    throw std::invalid_argument("--checkpoint: " + root_.string() +
+                                " has checkpoints; --resume goes on from them");
+  plan_.resume = taken;
+}
+
+shampoo::Extras Checkpoints::extras(RunState& state) {
+  shampoo::Extras extras;
+  for (const auto& tensor : network_.tensors())
+    extras.tensors.push_back({tensor.name, tensor.shape, tensor.value});
+  const auto size = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
+  extras.tensors.push_back({"losses", {size(state.losses)}, state.losses.data()});
+  extras.tensors.push_back({"accuracies", {size(state.accuracies)}, state.accuracies.data()});
+  extras.values = {{"step", std::int64_t{state.step}},
+                   {"seed", static_cast<std::int64_t>(identity_.seed)},
+                   {"rate", identity_.rate},
+                   {"seconds", state.seconds},
+                   {"optimizer_seconds", state.optimizer_seconds}};
+  return extras;
+}
+
+bool Checkpoints::resume(RunState& state) {
+  if (!plan_.resume) return false;
+  shampoo::Extras found = extras(state);
+  shampoo::load(optimizer_, root_, found);
+  require_same("seed", std::get<std::int64_t>(found.values.at("seed")) ==
+                           static_cast<std::int64_t>(identity_.seed));
+  require_same("rate", std::get<double>(found.values.at("rate")) == identity_.rate);
+  state.step = static_cast<int>(std::get<std::int64_t>(found.values.at("step")));
+  state.seconds = std::get<double>(found.values.at("seconds"));
+  state.optimizer_seconds = std::get<double>(found.values.at("optimizer_seconds"));
+  saved_ = state.step;
+  return true;
+}
+
+void Checkpoints::start(RunState& state) {
+  state.seconds = decided_by_rank_0(ranks_, state.seconds);
+  state.optimizer_seconds = decided_by_rank_0(ranks_, state.optimizer_seconds);
+  saver_.start(root_, extras(state), {.step = state.step, .keep_last = plan_.keep});
+  saved_ = state.step;
+}
+
+std::string Checkpoints::save(RunState& state, bool last) {
+  std::string complaint;
+  const auto tell = [&](const auto& work) {
+    try {
+      work();
+    } catch (const std::system_error& error) {
+      complaint = std::string("a checkpoint failed: ") + error.what();
+    }
+  };
+  const bool starts = is_due(state.step) || (last && state.step != saved_);
+  tell([&] { starts ? saver_.wait() : saver_.poll(); });
+  if (starts) tell([&] { start(state); });
+  if (last) tell([&] { saver_.wait(); });
+  return complaint;
+}
+
+}  // namespace fashion

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "examples/fashion/network.h"
+#include "shampoo/shampoo.h"
+
+namespace fashion {
+
+/// Where and when a run is saved.
+struct CheckpointPlan {
+  std::filesystem::path folder;  ///< of all runs; a run has a folder in it
+  int every = 100;               ///< steps
+  int keep = 3;                  ///< of a run; 0: all
+  bool resume = false;           ///< goes on from the latest one, if there is one
+};
+
+/// How far a run has come, beside its network and its optimizer.
+struct RunState {
+  int step = 0;                    ///< steps taken
+  std::vector<double> losses;      ///< of each planned step, 0 for those to come
+  std::vector<double> accuracies;  ///< after each planned epoch, likewise
+  double seconds = 0, optimizer_seconds = 0;
+};
+
+/// What must be the same when a run goes on.
+struct RunIdentity {
+  std::string method;
+  std::uint64_t seed;
+  double rate;
+};
+
+/// Saves a run while it trains, and brings it back. Borrows all but the plan.
+class Checkpoints {
+ public:
+  /// Collective. Removes what interrupted saves left. Throws std::invalid_argument where there are
+  /// checkpoints already and the plan does not resume.
+  Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optimizer, Network<float>& network,
+              CheckpointPlan plan, RunIdentity identity);
+
+  /// Whether the run that `state` now describes goes on from a checkpoint. Collective.
+  bool resume(RunState& state);
+  /// Whether save() saves after this step.
+  bool is_due(int step) const { return step != saved_ && step % plan_.every == 0; }
+  /// To be called after every step. Begins to save where it is time to, or in any case if `last`,
+  /// and then waits for the disk, too. Returns what a person should know, or nothing: a disk that
+  /// is full does not end the training. Collective.
+  std::string save(RunState& state, bool last);
+
+ private:
+  shampoo::Extras extras(RunState& state);
+  void start(RunState& state);
+
+  shampoo::Communicator& ranks_;
+  shampoo::Optimizer& optimizer_;
+  Network<float>& network_;
+  CheckpointPlan plan_;
+  RunIdentity identity_;
+  std::filesystem::path root_;
+  int saved_ = -1;  ///< the step of the latest checkpoint
+  shampoo::Saver saver_;
+};
+
+}  // namespace fashion

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/matrix_numbers.h"
+#include "kernels/cpu/solver_tasks.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+/// body(i, j) for j <= i, tile by tile: elements that mirror each other share few cache lines.
+template <typename Body>
+void for_lower_triangle(std::int64_t n, Body&& body) {
+  constexpr std::int64_t tile = 32;
+  for (std::int64_t top = 0; top < n; top += tile)
+    for (std::int64_t left = 0; left <= top; left += tile)
+      for (std::int64_t i = top; i < std::min(top + tile, n); ++i)
+        for (std::int64_t j = left; j < std::min(left + tile, i + 1); ++j) body(i, j);
+}
+
+/// C <- product (C + C^T) / 2 + first A + identity I
+template <typename Real>
+void weigh(const Weights& weights, const Real* a, Real* c, std::int64_t n) {
+  const Real product = static_cast<Real>(weights.product), first = static_cast<Real>(weights.first);
+  const Real identity = static_cast<Real>(weights.identity);
+  constexpr Real half = Real(0.5);
+  for_lower_triangle(n, [&](std::int64_t i, std::int64_t j) {
+    const Real mean = half * c[i * n + j] + half * c[j * n + i];
+    c[i * n + j] = c[j * n + i] = product * mean + first * a[i * n + j];
+  });
+  for (std::int64_t i = 0; i < n; ++i) c[i * (n + 1)] += identity;
+}
+
+/// What damping does to one matrix: M = weight (A + shift I).
+struct Shift {
+  double weight = 0, shift = 0;
+  bool raised = true;
+};
+
+template <typename Real>
+Shift shift_of(const Real* a, const Real* squared, std::int64_t n, const Damping& damping,
+               std::int64_t row) {
+  constexpr double margin = 1 + 0x1p-10;
+  const double row_sum = largest_row_sum(a, n), root = std::sqrt(frobenius(squared, n));
+  const double largest = margin * (row_sum <= root ? row_sum : root);
+  const double absolute = damping.epsilons[row] / damping.scales[row];
+  const double relative = largest / damping.kappa_max;
+  if (largest == 0 && absolute == 0) return {.weight = 1, .shift = 1};
+
+  const double shift = larger(relative, absolute);
+  const double weight = std::ldexp(1.0, -std::ilogb(largest + shift) - 1);
+  return {.weight = weight, .shift = shift, .raised = relative > absolute};
+}
+
+/// A <- M ; S <- n0 I + n1 M + n2 M^2, from M^2 = weight^2 (S + 2 shift A + shift^2 I)
+template <typename Real>
+void damp_matrix(const Shift& by, const std::array<double, 3>& n, Real* a, Real* s,
+                 std::int64_t side) {
+  const double square = n[2] * by.weight * by.weight;
+  const Real of_squared = static_cast<Real>(square);
+  const Real of_a = static_cast<Real>(n[1] * by.weight + 2 * square * by.shift);
+  const double weighted_shift = by.weight * by.shift;
+  const Real of_identity =
+      static_cast<Real>(n[0] + (n[1] + n[2] * weighted_shift) * weighted_shift);
+  const Real weight = static_cast<Real>(by.weight), shift = static_cast<Real>(weighted_shift);
+  for (std::int64_t i = 0; i < side * side; ++i) {
+    s[i] = of_squared * s[i] + of_a * a[i];
+    a[i] *= weight;
+  }
+  for (std::int64_t i = 0; i < side; ++i) {
+    s[i * (side + 1)] += of_identity;
+    a[i * (side + 1)] += shift;
+  }
+}
+
+}  // namespace
+
+void CpuBackend::normalize(std::span<const Squares> a, double* scales) {
+  for_each_matrix(workers_, a, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const std::int64_t n = a[g].side;
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      Real* const matrix = matrix_of<Real>(a[g], member);
+      const double largest = largest_element(matrix, n);
+      const bool plain = largest == 0 || !std::isfinite(largest);
+      const double scale = plain ? 1.0 : std::ldexp(1.0, std::ilogb(largest) + 1);
+      scales[a[g].first + member] = scale;
+      for (std::int64_t i = 0; i < n * n; ++i)
+        matrix[i] = static_cast<Real>(static_cast<double>(matrix[i]) / scale);
+    });
+  });
+}
+
+void CpuBackend::damp(std::span<const Squares> a, std::span<const Squares> squared,
+                      const Damping& damping) {
+  for_each_matrix(workers_, a, 2, 8, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const std::int64_t n = a[g].side, row = a[g].first + member;
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      Real* const matrix = matrix_of<Real>(a[g], member);
+      Real* const square = matrix_of<Real>(squared[g], member);
+      const Shift by = shift_of(matrix, square, n, damping, row);
+      damp_matrix(by, damping.polynomial, matrix, square, n);
+      damping.scales[row] /= by.weight;
+      damping.raised[row] = by.raised ? 1 : 0;
+    });
+  });
+}
+
+void CpuBackend::multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
+                                    const Weights& weights, Precision, std::span<const Squares> c) {
+  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const int n = static_cast<int>(a[g].side);
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      const Real* const left = matrix_of<Real>(a[g], member);
+      Real* const product = matrix_of<Real>(c[g], member);
+      // BLAS sees C^T = B^T A^T.
+      blas::gemm('N', 'N', n, n, n, Real(1), matrix_of<Real>(b[g], member), n, left, n, Real(0),
+                 product, n);
+      weigh(weights, left, product, n);
+    });
+  });
+}
+
+void CpuBackend::check_identity(std::span<const Squares> m, double limit,
+                                const std::int32_t* proceed, const std::uint8_t* active,
+                                std::int32_t* failed) {
+  const bool refused = proceed != nullptr && *proceed == 0;
+  for_each_matrix(workers_, m, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+    with_real(m[g].type, [&]<typename Real>(Real*) {
+      const double distance = distance_from_identity(matrix_of<Real>(m[g], member), m[g].side);
+      const std::int64_t row = m[g].first + member;
+      failed[row] = refused || (active != nullptr && active[row] == 0) ? refused_root
+                    : distance <= limit                                ? 0
+                                                                       : non_finite_root;
+    });
+  });
+}
+
+void CpuBackend::rescale(std::span<const Squares> x, const double* scales, double exponent) {
+  for_each_matrix(workers_, x, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const std::int64_t n = x[g].side;
+    with_real(x[g].type, [&]<typename Real>(Real*) {
+      const Real factor = static_cast<Real>(std::pow(scales[x[g].first + member], exponent));
+      Real* const matrix = matrix_of<Real>(x[g], member);
+      for (std::int64_t i = 0; i < n * n; ++i) matrix[i] *= factor;
+    });
+  });
+}
+
+}  // namespace shampoo::kernels

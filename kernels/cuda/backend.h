@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/workspace.h"
+
+namespace shampoo::kernels::cuda {
+
+/// A GPU. Members stand in the file that is named above them.
+class DeviceBackend final : public Backend {
+ public:
+  explicit DeviceBackend(std::unique_ptr<Device> device);
+  ~DeviceBackend() override;
+
+  // backend.cpp
+  std::string description() const override { return device_->description(); }
+  std::string arithmetic() const override { return device_->arithmetic(); }
+  Memory memory() const override { return Memory::cuda; }
+  bool prefers_products() const override { return true; }
+  bool is_immediate() const override { return false; }
+  void* stream() const override { return device_->stream(); }
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void* allocate_host(std::size_t bytes) override;
+  void release_host(void* memory) noexcept override;
+  void upload(void* to, const void* from_host, std::size_t bytes) override;
+  void download(void* to_host, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  std::unique_ptr<Mark> make_mark() override { return device_->make_mark(); }
+  bool is_idle() override { return device_->is_idle(); }
+  void synchronize() override { device_->synchronize(); }
+  bool is_capturing() const override { return device_->is_capturing(); }
+  void begin_range(const char* name) override { device_->begin_range(name); }
+  void end_range() override { device_->end_range(); }
+  void reserve(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side) override;
+
+  // elementwise.cpp
+  void scan(const Elements& gradients, const double* gradient_scale, bool refuses,
+            Verdict* verdict) override;
+  void admit(const Admission* admission, std::int32_t offers, Runs* runs,
+             Verdict* verdict) override;
+  void compare(const Records& records, void* gathered, std::int32_t* proceed) override;
+  void read_values(const Elements& elements, void* masters) override;
+  void filter(const Phase& phase, const Filter& filter) override;
+  void update(const Phase& phase, const Update& update) override;
+  void apply(const Elements& elements, const Mode* modes, const void* segments,
+             const std::int32_t* proceed) override;
+
+  // products.cpp
+  void accumulate_factors(const Phase& phase, std::span<const Stack> stacks,
+                          std::span<const Selection> selected, const void* masters) override;
+  void precondition(const Phase& phase, std::span<const Stack> stacks,
+                    std::span<const Selection> selected, void* direction,
+                    double* direction_norms) override;
+
+  // pairs.cpp
+  void load(std::span<const Pairs> factors, const Loading& loading,
+            std::span<const Squares> a) override;
+  void store(std::span<const Squares> x, std::span<const Pairs> roots,
+             std::int32_t* failed) override;
+  void identity_roots(std::span<const Pairs> roots) override;
+
+  // eigen.cpp
+  void eigh(std::span<const Squares> a, Eigensolver solver, std::int32_t* failed) override;
+  void root_spectrum(std::span<const Squares> a, const Spectrum& spectrum) override;
+  void assemble(std::span<const Squares> q, std::span<const Squares> x) override;
+
+  // squares.cpp
+  void multiply(std::span<const Squares> a, std::span<const Squares> b, std::span<const Squares> c,
+                const std::uint8_t* active) override;
+  void combine(const double* scales, std::span<const Squares> x, const double* shifts,
+               std::span<const Squares> y, const std::uint8_t* active) override;
+  void measure(std::span<const Squares> a, Measure what, double* numbers,
+               const std::uint8_t* active) override;
+
+  // symmetric.cpp
+  void normalize(std::span<const Squares> a, double* scales) override;
+  void damp(std::span<const Squares> a, std::span<const Squares> squared,
+            const Damping& damping) override;
+  void multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
+                          const Weights& weights, Precision precision,
+                          std::span<const Squares> c) override;
+  void check_identity(std::span<const Squares> m, double limit, const std::int32_t* proceed,
+                      const std::uint8_t* active, std::int32_t* failed) override;
+  void rescale(std::span<const Squares> x, const double* scales, double exponent) override;
+
+ private:
+  void multiply_halves(const ThreeOf& group, Precision precision);
+
+  std::unique_ptr<Device> device_;
+  Workspace workspace_;
+};
+
+}  // namespace shampoo::kernels::cuda

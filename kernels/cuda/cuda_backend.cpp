@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda_backend.h"
+
+#include <stdexcept>
+#include <string>
+
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/device_query.h"
+
+namespace shampoo {
+
+namespace {
+
+void validate(const CudaOptions& options) {
+  const int devices = kernels::cuda::device_count();
+  if (devices == 0)
+    throw std::invalid_argument("cuda_backend: there is no CUDA device here, or no driver for it");
+  if (options.device < -1 || options.device >= devices)
+    throw std::invalid_argument("cuda_backend: device is " + std::to_string(options.device) +
+                                "; it must lie in [-1, " + std::to_string(devices - 1) + "]");
+  if (!options.allocator.allocate != !options.allocator.release)
+    throw std::invalid_argument(
+        "cuda_backend: allocator has one of allocate and release; it must "
+        "have both or none");
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  if (options.solver_workspace_mebibytes < 1 || options.solver_workspace_mebibytes > most)
+    throw std::invalid_argument("cuda_backend: solver_workspace_mebibytes is " +
+                                std::to_string(options.solver_workspace_mebibytes) +
+                                "; it must lie in [1, " + std::to_string(most) + "]");
+}
+
+}  // namespace
+
+bool has_cuda() { return true; }
+
+std::unique_ptr<Backend> cuda_backend(const CudaOptions& options) {
+  using namespace kernels::cuda;
+  validate(options);
+  CudaOptions chosen = options;
+  if (chosen.device < 0) check(cudaGetDevice(&chosen.device), "cudaGetDevice", 0);
+  const OnDevice current(chosen.device);
+  return std::make_unique<DeviceBackend>(std::make_unique<CudaDevice>(chosen));
+}
+
+std::unique_ptr<Backend> cuda_backend(void* stream) {
+  return cuda_backend(CudaOptions{.stream = stream});
+}
+
+}  // namespace shampoo

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cusolverDn.h>
+
+/// Faults of CUDA and its libraries, as exceptions.
+namespace shampoo::kernels::cuda {
+
+/// Throw DeviceError with the call, the device, the code and what it means, unless all is well.
+void check(cudaError_t status, const char* call, int device);
+void check(cublasStatus_t status, const char* call, int device);
+void check(cusolverStatus_t status, const char* call, int device);
+
+/// Makes a device current on this thread, while it lives.
+class OnDevice {
+ public:
+  explicit OnDevice(int device);
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int device_, before_ = 0;
+};
+
+/// Whether what is queued on the stream goes into a graph in place of running.
+bool is_capturing(cudaStream_t stream, int device);
+/// Throws DeviceError if so: the call would wait, which would spoil the caller's graph.
+void refuse_capture(cudaStream_t stream, int device, const char* call);
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/eigen_kernels.h"
+#include "kernels/cuda/square_products.h"
+#include "kernels/cuda/tile_class.h"
+
+namespace shampoo::kernels::cuda {
+
+namespace {
+
+std::int64_t parts_of(const OneOf& group) { return row_parts(group.x.side); }
+std::int64_t one_part(const OneOf&) { return 1; }
+
+}  // namespace
+
+void DeviceBackend::eigh(std::span<const Squares> a, Eigensolver solver, std::int32_t* failed) {
+  std::int32_t* const flags = workspace_.flags();
+  for_each_batch<OneOf>(
+      a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, parts_of,
+      [&](const auto& batch) {
+        using Task = GuardMatrices::Task;
+        const std::int64_t matrices = batch.matrices();
+        device_->zero(flags, static_cast<std::size_t>(matrices) * sizeof(std::int32_t));
+        device_->launch(batch.blocks, GuardMatrices{batch, flags, Task::raise});
+        device_->launch(batch.blocks, GuardMatrices{batch, flags, Task::clear});
+        for (int g = 0; g < batch.count; ++g) {
+          const Squares& x = batch.groups[g].x;
+          device_->decompose({x.type, x.side, x.count, x.data, x.values, failed + x.first, solver});
+        }
+        device_->launch(ceiling(matrices, ReportMatrices::threads),
+                        ReportMatrices{batch, flags, failed});
+      },
+      Workspace::rows);
+}
+
+void DeviceBackend::root_spectrum(std::span<const Squares> a, const Spectrum& spectrum) {
+  for_each_batch<OneOf>(
+      a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, one_part,
+      [&](const auto& batch) {
+        device_->launch(batch.blocks, RootSpectrum{batch, spectrum});
+      });
+}
+
+void DeviceBackend::assemble(std::span<const Squares> q, std::span<const Squares> x) {
+  for_each_batch<OneOf>(
+      q.size(), [&](std::size_t g) { return OneOf{q[g]}; }, parts_of,
+      [&](const auto& batch) { device_->launch(batch.blocks, ScaleVectors{batch}); });
+  // X <- B^T B with B's rows sqrt(value_j) q_j
+  for_each_tile_class([&]<typename Class>(Class) {
+    for_each_batch<TwoOf>(
+        q.size(),
+        [&](std::size_t g) {
+          return Class::has(q[g].type, q[g].side) ? TwoOf{q[g], x[g]} : TwoOf{};
+        },
+        [](const TwoOf& group) { return lower_tiles(group.x.side, Class::tile); },
+        [&](const auto& batch) {
+          device_->launch(batch.blocks, SquareGram<typename Class::real, Class::tile>{batch});
+        });
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

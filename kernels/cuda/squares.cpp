@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/square_kernels.h"
+#include "kernels/cuda/square_products.h"
+#include "kernels/cuda/tile_class.h"
+
+namespace shampoo::kernels::cuda {
+
+namespace {
+
+std::int64_t parts_of(const OneOf& group) { return row_parts(group.x.side); }
+
+Matrices dense(const Squares& squares) {
+  return {squares.data, squares.type, squares.side, squares.side * squares.side, false};
+}
+
+}  // namespace
+
+/// A library takes all matrices of a group or none, so products with a mask are made here: those of
+/// resting matrices are skipped on the device.
+void DeviceBackend::multiply(std::span<const Squares> a, std::span<const Squares> b,
+                             std::span<const Squares> c, const std::uint8_t* active) {
+  if (active == nullptr) {
+    for (std::size_t g = 0; g < a.size(); ++g) {
+      const std::int64_t n = a[g].side;
+      if (a[g].count > 0)
+        device_->multiply(
+            {n, n, n, a[g].count, dense(a[g]), dense(b[g]), c[g].data, c[g].type, n, n * n, 1, 0});
+    }
+    return;
+  }
+  for_each_tile_class([&]<typename Class>(Class) {
+    constexpr int tile = Class::tile;
+    for_each_batch<ThreeOf>(
+        a.size(),
+        [&](std::size_t g) {
+          return Class::has(a[g].type, a[g].side) ? ThreeOf{a[g], b[g], c[g]} : ThreeOf{};
+        },
+        [](const ThreeOf& group) {
+          return ceiling(group.c.side, tile) * ceiling(group.c.side, tile);
+        },
+        [&](const auto& batch) {
+          device_->launch(batch.blocks, SquareProduct<typename Class::real, tile>{batch, active});
+        });
+  });
+}
+
+void DeviceBackend::combine(const double* scales, std::span<const Squares> x, const double* shifts,
+                            std::span<const Squares> y, const std::uint8_t* active) {
+  for_each_batch<TwoOf>(
+      x.size(),
+      [&](std::size_t g) {
+        return TwoOf{x[g], y[g]};
+      },
+      [](const TwoOf& group) { return row_parts(group.x.side); },
+      [&](const auto& batch) {
+        device_->launch(batch.blocks, Combine{batch, scales, shifts, active});
+      });
+}
+
+void DeviceBackend::measure(std::span<const Squares> a, Measure what, double* numbers,
+                            const std::uint8_t* active) {
+  double* const partials = workspace_.partials();
+  for_each_batch<OneOf>(
+      a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, parts_of,
+      [&](const auto& batch) {
+        device_->launch(batch.blocks, MeasureParts{batch, number_of(what), active, partials});
+        device_->launch(batch.matrices(),
+                        MeasureMatrices{batch, number_of(what), active, partials, numbers, false});
+      },
+      Workspace::rows);
+}
+
+}  // namespace shampoo::kernels::cuda

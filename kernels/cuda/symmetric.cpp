@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/half_panels.h"
+#include "kernels/cuda/square_kernels.h"
+#include "kernels/cuda/symmetric_kernels.h"
+#include "kernels/cuda/tile_class.h"
+
+namespace shampoo::kernels::cuda {
+
+namespace {
+
+template <typename Group>
+std::int64_t parts_of(const Group& group) {
+  return row_parts(group.x.side);
+}
+
+/// Numbers of matrices in the order of a batch.
+void measure_in_batch(Device& device, const Batch<OneOf>& batch, Number what, double* partials,
+                      double* numbers) {
+  device.launch(batch.blocks, MeasureParts{batch, what, nullptr, partials});
+  device.launch(batch.matrices(), MeasureMatrices{batch, what, nullptr, partials, numbers, true});
+}
+
+Batch<OneOf> one_of(const Batch<TwoOf>& batch, Squares TwoOf::*which) {
+  Batch<OneOf> result;
+  for (int g = 0; g < batch.count; ++g) result.add({batch.groups[g].*which}, batch.parts[g]);
+  return result;
+}
+
+std::int64_t thread_blocks(std::int64_t matrices, int threads) {
+  return ceiling(matrices, threads);
+}
+
+/// Whether products of this kind run on units for 16 bits.
+bool splits(const Squares& squares) {
+  return squares.type == Type::float32 && squares.side > longest_small_side;
+}
+
+/// A column range of panels.
+Matrices panel_part(const HalfPanels& panels, std::int64_t first_part, bool transposed) {
+  const std::int64_t n = panels.x.side;
+  return {panels.panels + first_part * HalfPanels::width(n), Type::float16,
+          HalfPanels::row(n, panels.has_low), HalfPanels::size(n, panels.has_low), transposed};
+}
+
+}  // namespace
+
+void DeviceBackend::normalize(std::span<const Squares> a, double* scales) {
+  double* const partials = workspace_.partials();
+  for_each_batch<OneOf>(
+      a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, parts_of<OneOf>,
+      [&](const Batch<OneOf>& batch) {
+        constexpr Number what = Number::power_of_two;
+        device_->launch(batch.blocks, MeasureParts{batch, what, nullptr, partials});
+        device_->launch(batch.matrices(),
+                        MeasureMatrices{batch, what, nullptr, partials, scales, false});
+        device_->launch(batch.blocks, Normalize{batch, scales});
+      },
+      Workspace::rows);
+}
+
+void DeviceBackend::damp(std::span<const Squares> a, std::span<const Squares> squared,
+                         const Damping& damping) {
+  double* const partials = workspace_.partials();
+  double* const row_sums = workspace_.numbers();
+  double* const norms = row_sums + Workspace::rows;
+  auto* const shifts = reinterpret_cast<DampingShift*>(norms + Workspace::rows);
+  for_each_batch<TwoOf>(
+      a.size(),
+      [&](std::size_t g) {
+        return TwoOf{a[g], squared[g]};
+      },
+      parts_of<TwoOf>,
+      [&](const Batch<TwoOf>& batch) {
+        measure_in_batch(*device_, one_of(batch, &TwoOf::x), Number::largest_row_sum, partials,
+                         row_sums);
+        measure_in_batch(*device_, one_of(batch, &TwoOf::y), Number::frobenius, partials, norms);
+        device_->launch(thread_blocks(batch.matrices(), FindShifts::threads),
+                        FindShifts{batch, damping, row_sums, norms, shifts});
+        device_->launch(batch.blocks, Damp{batch, damping.polynomial[0], damping.polynomial[1],
+                                           damping.polynomial[2], shifts});
+      },
+      Workspace::rows);
+}
+
+void DeviceBackend::multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
+                                       const Weights& weights, Precision precision,
+                                       std::span<const Squares> c) {
+  for_each_tile_class([&]<typename Class>(Class) {
+    if constexpr (Class::tile == 64)
+      for_each_batch<ThreeOf>(
+          a.size(),
+          [&](std::size_t g) {
+            const bool mine = !splits(a[g]) && Class::has(a[g].type, a[g].side);
+            return mine ? ThreeOf{a[g], b[g], c[g]} : ThreeOf{};
+          },
+          [](const ThreeOf& group) { return lower_tiles(group.c.side, Class::tile); },
+          [&](const Batch<ThreeOf>& batch) {
+            device_->launch(batch.blocks,
+                            SymmetricProduct<typename Class::real, Class::tile>{batch, weights});
+          });
+  });
+  for (std::size_t g = 0; g < a.size(); ++g) {
+    if (!splits(a[g])) continue;
+    const ThreeOf group{a[g], b[g], c[g]};
+    const std::int64_t side = a[g].side;
+    const std::int64_t most = workspace_.panel_matrices(side, precision == Precision::accurate);
+    for (std::int64_t first = 0; first < a[g].count; first += most)
+      multiply_halves(group.range(first, std::min(most, a[g].count - first)), precision);
+  }
+  for_each_batch<TwoOf>(
+      a.size(),
+      [&](std::size_t g) {
+        return splits(a[g]) ? TwoOf{a[g], c[g]} : TwoOf{};
+      },
+      [](const TwoOf& group) { return lower_tiles(group.x.side, mirrored_side); },
+      [&](const Batch<TwoOf>& batch) {
+        device_->launch(batch.blocks, Weigh{batch, weights});
+      });
+}
+
+/// C <- A B from terms in float16; its mean with its transpose is the product.
+void DeviceBackend::multiply_halves(const ThreeOf& group, Precision precision) {
+  const std::int64_t n = group.a.side, width = HalfPanels::width(n), count = group.a.count;
+  const bool has_low = precision == Precision::accurate, square = group.a.data == group.b.data;
+  auto* const memory = static_cast<Float16*>(workspace_.panels());
+  const HalfPanels left{group.a, memory, has_low};
+  const HalfPanels right =
+      square ? left : HalfPanels{group.b, memory + count * HalfPanels::size(n, has_low), has_low};
+  for_each_batch<HalfPanels>(
+      square ? 1 : 2, [&](std::size_t g) { return g == 0 ? left : right; }, parts_of<HalfPanels>,
+      [&](const Batch<HalfPanels>& batch) { device_->launch(batch.blocks, SplitHalves{batch}); });
+
+  Product product{n,
+                  n,
+                  n,
+                  count,
+                  panel_part(left, 0, false),
+                  panel_part(right, 0, true),
+                  group.c.data,
+                  Type::float32,
+                  n,
+                  n * n,
+                  1,
+                  0};
+  device_->multiply(product);
+  if (!has_low) return;
+  constexpr double low = 1.0 / static_cast<double>(HalfPanels::low_scale);
+  product.beta = 1;
+  if (square) {
+    // hi lo + lo hi is twice the mean of hi lo and its transpose.
+    product.alpha = 2 * low;
+    product.b = panel_part(right, 1, true);
+  } else {
+    product.alpha = low;
+    product.depth = 2 * width;
+    product.b = panel_part(right, 1, true);
+  }
+  device_->multiply(product);
+}
+
+void DeviceBackend::check_identity(std::span<const Squares> m, double limit,
+                                   const std::int32_t* proceed, const std::uint8_t* active,
+                                   std::int32_t* failed) {
+  double* const partials = workspace_.partials();
+  double* const distances = workspace_.numbers();
+  for_each_batch<OneOf>(
+      m.size(), [&](std::size_t g) { return OneOf{m[g]}; }, parts_of<OneOf>,
+      [&](const Batch<OneOf>& batch) {
+        measure_in_batch(*device_, batch, Number::distance_from_identity, partials, distances);
+        device_->launch(thread_blocks(batch.matrices(), JudgeIdentity::threads),
+                        JudgeIdentity{batch, distances, limit, proceed, active, failed});
+      },
+      Workspace::rows);
+}
+
+void DeviceBackend::rescale(std::span<const Squares> x, const double* scales, double exponent) {
+  for_each_batch<OneOf>(
+      x.size(), [&](std::size_t g) { return OneOf{x[g]}; }, parts_of<OneOf>,
+      [&](const Batch<OneOf>& batch) {
+        device_->launch(batch.blocks, Rescale{batch, scales, exponent});
+      });
+}
+
+}  // namespace shampoo::kernels::cuda

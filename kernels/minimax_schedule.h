@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <vector>
+
+namespace shampoo::kernels {
+
+/// One step of the iteration N = a I + b M + c M^2 ; X <- X N ; M <- N^p M.
+struct MinimaxStep {
+  std::array<double, 3> coefficients{};        ///< a, b, c
+  double least = 1, greatest = 1;              ///< eigenvalues of M before the step
+  double least_after = 1, greatest_after = 1;  ///< and after it, in exact arithmetic
+  double error = 0;      ///< largest relative error of an eigenvalue of X after the step
+  double magnitude = 1;  ///< largest |N|, also over eigenvalues of M in [0, least]
+
+  /// Largest condition number of M before the step.
+  double kappa() const { return greatest / least; }
+};
+
+/// Factors of the ends of the interval, in m^(1/p), that a step is fitted to, over those of the one
+/// that it is needed for: rounding must not carry an eigenvalue to where N is worse than no step.
+struct Widening {
+  double least = 0.98;
+  double greatest = 1.01;
+};
+
+/// Steps after which X is M_0^(-1/p), up to a relative error of `tolerance` for every eigenvalue of
+/// M_0 in [1 / kappa, 1]. Each is the best of its form for the interval that the one before leaves
+/// (Remez exchange). An eigenvalue in [0, 1 / kappa) gets less than its root, and does no harm.
+/// p >= 1, kappa > 1, tolerance >= 1e-15.
+std::vector<MinimaxStep> minimax_schedule(int p, double kappa, double tolerance,
+                                          const Widening& widening = {});
+
+}  // namespace shampoo::kernels

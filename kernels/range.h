@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/backend.h"
+
+namespace shampoo::kernels {
+
+/// A name, for profilers, of what is queued while it lives.
+class Range {
+ public:
+  Range(Backend& backend, const char* name) : backend_(backend) { backend_.begin_range(name); }
+  ~Range() { backend_.end_range(); }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+  /// What comes now has another name.
+  void next(const char* name) {
+    backend_.end_range();
+    backend_.begin_range(name);
+  }
+
+ private:
+  Backend& backend_;
+};
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/checkpoint/command/remove.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "shampoo/checkpoint/command/places.h"
+#include "shampoo/checkpoint/command/text.h"
+#include "shampoo/checkpoint/folders.h"
+
+namespace shampoo::checkpoint::command {
+namespace {
+
+using Folders = std::vector<std::filesystem::path>;
+
+void print(const Folders& folders, const Options& options, std::ostream& out) {
+  const char* what = options.dry_run ? "would remove" : "removed";
+  if (options.json) {
+    Json list = Json::array();
+    for (const auto& folder : folders) list.push_back(folder.string());
+    out << to_text({{options.dry_run ? "would_remove" : "removed", list}});
+    return;
+  }
+  for (const auto& folder : folders) out << what << " " << path_text(folder) << "\n";
+  if (folders.empty()) out << path_text(options.path) << ": nothing to remove\n";
+}
+
+Folders beyond_last(const std::filesystem::path& root, int last) {
+  Folders folders;
+  for (const CompleteFolder& folder : list_folders(root).complete) folders.push_back(folder.path);
+  const std::size_t kept = std::min(folders.size(), static_cast<std::size_t>(last));
+  folders.resize(folders.size() - kept);
+  return folders;
+}
+
+}  // namespace
+
+void clean(const Options& options, std::ostream& out) {
+  const std::filesystem::path root = root_at(options.path);
+  print(options.dry_run ? list_folders(root).leftovers : remove_leftovers(root), options, out);
+}
+
+void retain(const Options& options, std::ostream& out) {
+  const std::filesystem::path root = root_at(options.path);
+  print(options.dry_run ? beyond_last(root, options.last) : retain_latest(root, options.last),
+        options, out);
+}
+
+}  // namespace shampoo::checkpoint::command

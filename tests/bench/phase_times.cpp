@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/phase_times.h"
+
+#include <chrono>
+#include <utility>
+
+namespace shampoo::test {
+
+std::map<std::string, double> PhaseTimes::take() { return std::exchange(times_, {}); }
+
+template <typename Call>
+void PhaseTimes::time(const char* phase, const Call& call) {
+  using Clock = std::chrono::steady_clock;
+  synchronize();
+  const Clock::time_point begin = Clock::now();
+  call();
+  synchronize();
+  times_[phase] += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+void PhaseTimes::scan(const kernels::Elements& gradients, const double* gradient_scale,
+                      bool refuses, kernels::Verdict* verdict) {
+  time("scan", [&] { CountingBackend::scan(gradients, gradient_scale, refuses, verdict); });
+}
+
+void PhaseTimes::accumulate_factors(const kernels::Phase& phase,
+                                    std::span<const kernels::Stack> stacks,
+                                    std::span<const kernels::Selection> selected,
+                                    const void* masters) {
+  time("factors", [&] { CountingBackend::accumulate_factors(phase, stacks, selected, masters); });
+}
+
+void PhaseTimes::filter(const kernels::Phase& phase, const kernels::Filter& filter) {
+  time("filter", [&] { CountingBackend::filter(phase, filter); });
+}
+
+void PhaseTimes::precondition(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+                              std::span<const kernels::Selection> selected, void* direction,
+                              double* direction_norms) {
+  time("precondition",
+       [&] { CountingBackend::precondition(phase, stacks, selected, direction, direction_norms); });
+}
+
+void PhaseTimes::update(const kernels::Phase& phase, const kernels::Update& update) {
+  time("update", [&] { CountingBackend::update(phase, update); });
+}
+
+void PhaseTimes::apply(const kernels::Elements& elements, const kernels::Mode* modes,
+                       const void* segments, const std::int32_t* proceed) {
+  time("apply", [&] { CountingBackend::apply(elements, modes, segments, proceed); });
+}
+
+}  // namespace shampoo::test

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tests/support/counting_backend.h"
+
+namespace shampoo::test {
+
+/// A backend that waits around every call of a step and adds up what the phases take. Whole steps
+/// take longer than without it.
+class PhaseTimes final : public CountingBackend {
+ public:
+  using CountingBackend::CountingBackend;
+
+  /// Milliseconds since the last take(), per phase.
+  std::map<std::string, double> take();
+
+  void scan(const kernels::Elements& gradients, const double* gradient_scale, bool refuses,
+            kernels::Verdict* verdict) override;
+  void accumulate_factors(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+                          std::span<const kernels::Selection> selected,
+                          const void* masters) override;
+  void filter(const kernels::Phase& phase, const kernels::Filter& filter) override;
+  void precondition(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+                    std::span<const kernels::Selection> selected, void* direction,
+                    double* direction_norms) override;
+  void update(const kernels::Phase& phase, const kernels::Update& update) override;
+  void apply(const kernels::Elements& elements, const kernels::Mode* modes, const void* segments,
+             const std::int32_t* proceed) override;
+
+ private:
+  template <typename Call>
+  void time(const char* phase, const Call& call);
+
+  std::map<std::string, double> times_;
+};
+
+}  // namespace shampoo::test

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "distributor/nccl_calls.h"
+#include "tests/distributor/transports/stream_double.h"
+
+namespace shampoo::test {
+
+/// One collective or message of a launch.
+struct NcclWork {
+  enum class Kind : std::uint8_t { all_gather, broadcast, send, receive, meet } kind;
+  const char* send = nullptr;
+  char* receive = nullptr;
+  std::int64_t bytes = 0;
+  int peer = 0;  ///< or root
+};
+
+/// The ranks of one communicator: where they meet, launch after launch.
+class NcclClique {
+ public:
+  explicit NcclClique(int size)
+      : arrived_(static_cast<std::size_t>(size)), aborted_(static_cast<std::size_t>(size)) {}
+
+  int size() const { return static_cast<int>(arrived_.size()); }
+  void arrive(int rank);
+  bool is_connected();
+  /// Runs on a stream until all ranks have come to the launch, or this one was aborted.
+  void launch(int rank, std::vector<NcclWork> work);
+  void abort(int rank);
+  /// Where ranks with one color of one split meet.
+  std::shared_ptr<NcclClique> child(std::uint64_t split, int rank, int color, int key, int& place);
+  /// Empty unless ranks have launched what does not fit.
+  std::string fault();
+
+ private:
+  struct Launch {
+    std::map<int, std::vector<NcclWork>> of;
+    bool done = false;
+  };
+  struct Split {
+    std::map<int, std::pair<int, int>> choices;  ///< rank: color and key
+    std::map<int, std::shared_ptr<NcclClique>> cliques;
+  };
+
+  void perform(Launch& launch);
+  void move(Launch& launch, int rank, std::size_t at);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<bool> arrived_, aborted_;
+  std::vector<std::uint64_t> launches_ = std::vector<std::uint64_t>(arrived_.size());
+  std::map<std::uint64_t, Launch> launch_;
+  std::map<std::uint64_t, Split> splits_;
+  std::string fault_;
+};
+
+/// What the ranks of a job share.
+struct NcclJob {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<NcclClique>> cliques;  ///< by unique id
+};
+
+/// Plays NCCL and the CUDA runtime for one rank, on threads and in host memory: streams run behind,
+/// calls are taken on some polls after they were made, and faults come when asked for.
+class NcclDouble final : public NcclCalls {
+ public:
+  struct Comm_ {
+    std::shared_ptr<NcclClique> clique;
+    int rank = 0;
+    int polls = 0;  ///< until it is ready
+    std::uint64_t splits = 0;
+    std::vector<std::function<void()>> held = {};  ///< what happens when it is
+  };
+
+  NcclDouble(NcclJob& job, std::string device) : job_(job), device_(std::move(device)) {}
+  ~NcclDouble() override;
+
+  // For tests.
+  StreamDouble& stream() { return default_stream_; }
+  /// Ends the capture of a stream, of all that joined it.
+  std::shared_ptr<GraphDouble> end_capture(StreamDouble& stream);
+  void replay(const std::shared_ptr<GraphDouble>& graph);
+  /// What the next poll reports.
+  void break_next(std::string fault) { set_fault(std::move(fault)); }
+  struct Counts {
+    std::atomic<int> launches{0}, all_gathers{0}, broadcasts{0}, aborts{0}, destroys{0}, events{0},
+        registrations{0};
+  } counts;
+  std::atomic<bool> has_no_id{false};
+
+  std::string description() override { return "NCCL played on threads"; }
+  std::string device_name() override { return device_; }
+  std::string unique_id() override;
+  Comm connect(const Place& place, const std::string& unique_id) override;
+  void split(Comm comm, int color, int key, Comm& part) override;
+  bool is_ready(Comm comm) override;
+  Place place(Comm comm) override;
+  void finalize(Comm comm) override;
+  void destroy(Comm comm) noexcept override;
+  void abort(Comm comm) noexcept override;
+
+  void begin_group() override { is_grouping_ = true; }
+  void end_group() override;
+  void all_gather(const void* send, void* receive, std::int64_t bytes, Comm comm,
+                  Stream stream) override;
+  void broadcast(void* data, std::int64_t bytes, int root, Comm comm, Stream stream) override;
+  void send(const void* data, std::int64_t bytes, int to, Comm comm, Stream stream) override;
+  void receive(void* data, std::int64_t bytes, int from, Comm comm, Stream stream) override;
+  void meet(void* byte, Comm comm, Stream stream) override;
+  void* register_memory(Comm comm, void* memory, std::int64_t bytes) override;
+  void deregister_memory(Comm comm, void* registration) noexcept override;
+
+  void enter_thread() override {}
+  Stream make_stream() override;
+  void destroy_stream(Stream stream) noexcept override;
+  Event make_event() override;
+  void destroy_event(Event event) noexcept override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  bool is_done(Event event) override;
+  bool is_capturing(Stream stream) override;
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void copy(void* to, const void* from, std::int64_t bytes, Stream stream) override;
+  void sum_in_order(const void* parts, int n, std::int64_t count, Type type, double divisor,
+                    void* sum, Stream stream) override;
+
+ private:
+  StreamDouble& on(Stream stream) {
+    return stream ? *static_cast<StreamDouble*>(stream) : default_stream_;
+  }
+  /// The communicator, of which nothing is under way.
+  static Comm_& asked(Comm comm);
+  void add(const NcclWork& work, Comm comm, Stream stream);
+  void launch();
+  void set_fault(std::string fault);
+
+  NcclJob& job_;
+  const std::string device_;
+  std::mutex fault_mutex_;
+  std::string fault_;
+  bool is_grouping_ = false;
+  std::vector<NcclWork> group_;
+  Comm_* group_comm_ = nullptr;
+  StreamDouble* group_stream_ = nullptr;
+  std::list<StreamDouble> streams_;
+  StreamDouble default_stream_;
+};
+
+}  // namespace shampoo::test

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/square_batch.h"
+#include "tests/support/backends.h"
+
+// The primitives of solvers without host steps.
+
+namespace shampoo::test {
+namespace {
+
+const std::vector<std::int64_t> some_sides = {1, 2, 2, 7, 7, 64, 65, 65, 131};
+
+template <typename Tested>
+class SymmetricPrimitives : public AtPlace<Tested> {
+ protected:
+  using Number = typename Tested::Real;
+
+  void SetUp() override {
+    AtPlace<Tested>::SetUp();
+    if (this->backend) this->backend->reserve({}, type_of<Number>, some_sides.back());
+    for (std::size_t m = 0; m < a.size(); ++m)
+      fill_wishart<Number>(a.side(m), a.side(m) + 1, m, a.matrix(m));
+  }
+
+  SquareBatch<Number> a{some_sides}, b{some_sides}, c{some_sides};
+  std::vector<double> numbers = std::vector<double>(some_sides.size(), -1);
+};
+
+TYPED_TEST_SUITE(SymmetricPrimitives, RealsAtAllPlaces, NameOfPlace);
+
+TYPED_TEST(SymmetricPrimitives, NormalizeDividesByAPowerOfTwo) {
+  using Real = typename TypeParam::Real;
+  std::vector<std::vector<Real>> before;
+  for (std::size_t m = 0; m < this->a.size(); ++m) {
+    for (Real& x : this->a.matrix(m)) x *= std::ldexp(Real(1), 22 * int(m) - 90);
+    before.emplace_back(this->a.matrix(m).begin(), this->a.matrix(m).end());
+  }
+  this->backend->normalize(this->a.squares(), this->numbers.data());
+
+  for (std::size_t m = 0; m < this->a.size(); ++m) {
+    int exponent = 0;
+    EXPECT_EQ(std::frexp(this->numbers[m], &exponent), 0.5);
+    double largest = 0;
+    for (std::size_t i = 0; i < before[m].size(); ++i) {
+      const double x = static_cast<double>(this->a.matrix(m)[i]);
+      EXPECT_EQ(x * this->numbers[m], static_cast<double>(before[m][i]));
+      largest = std::max(largest, std::abs(x));
+    }
+    EXPECT_GE(largest, 0.5);
+    EXPECT_LT(largest, 1);
+  }
+}
+
+TYPED_TEST(SymmetricPrimitives, NormalizeLeavesZerosAndWhatIsNotFinite) {
+  using Real = typename TypeParam::Real;
+  const Real nan = std::numeric_limits<Real>::quiet_NaN();
+  for (const std::size_t m : {0u, 3u})
+    std::fill(this->a.matrix(m).begin(), this->a.matrix(m).end(), Real(0));
+  this->a.matrix(4)[3] = nan;
+  this->a.matrix(5)[3] = std::numeric_limits<Real>::infinity();
+  this->backend->normalize(this->a.squares(), this->numbers.data());
+
+  for (const std::size_t m : {0u, 3u, 4u, 5u}) EXPECT_EQ(this->numbers[m], 1);
+  EXPECT_TRUE(std::isnan(this->a.matrix(4)[3]));
+  EXPECT_EQ(this->a.at(3, 6, 6), 0);
+}
+
+TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
+  using Real = typename TypeParam::Real;
+  const std::size_t count = this->a.size();
+  std::vector<double> scales(count, 4), epsilons, raised(count, -1);
+  this->backend->normalize(this->a.squares(), this->numbers.data());
+  this->backend->multiply_symmetric(this->a.squares(), this->a.squares(), {},
+                                    kernels::Precision::accurate, this->b.squares());
+  std::vector<std::vector<Real>> before;
+  for (std::size_t m = 0; m < count; ++m) {
+    before.emplace_back(this->a.matrix(m).begin(), this->a.matrix(m).end());
+    epsilons.push_back(m % 2 == 0 ? 0.5 : 1e-9);
+  }
+  this->backend->damp(this->a.squares(), this->b.squares(),
+                      {.epsilons = epsilons.data(),
+                       .kappa_max = 100,
+                       .polynomial = {3, -2, 0.5},
+                       .scales = scales.data(),
+                       .raised = raised.data()});
+  this->backend->multiply_symmetric(this->a.squares(), this->a.squares(),
+                                    {.product = 0.5, .first = -2, .identity = 3},
+                                    kernels::Precision::accurate, this->c.squares());
+
+  for (std::size_t m = 0; m < count; ++m) {
+    const std::int64_t n = this->a.side(m);
+    double row_sum = 0, fourth = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < n; ++j) {
+        double square = 0;
+        for (std::int64_t k = 0; k < n; ++k)
+          square += static_cast<double>(before[m][static_cast<std::size_t>(i * n + k)]) *
+                    static_cast<double>(before[m][static_cast<std::size_t>(j * n + k)]);
+        fourth += square * square;
+        sum += std::abs(static_cast<double>(before[m][static_cast<std::size_t>(i * n + j)]));
+      }
+      row_sum = std::max(row_sum, sum);
+    }
+    const double largest = (1 + 0x1p-10) * std::min(row_sum, std::pow(fourth, 0.25));
+    const double shift = std::max(epsilons[m] / 4, largest / 100);
+    const double unit = std::exp2(std::floor(std::log2(largest + shift)) + 1);
+    EXPECT_EQ(raised[m], largest / 100 > epsilons[m] / 4);
+    EXPECT_EQ(scales[m], 4 * unit);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        const double expected =
+            static_cast<double>(before[m][static_cast<std::size_t>(i * n + j)]) / unit +
+            (i == j ? shift / unit : 0);
+        // The sum of squares carries n roundings of S, and shift is a hundredth of it.
+        EXPECT_NEAR(this->a.at(m, i, j), expected, 2 * epsilon_of<Real>);
+        // Both products have n terms of at most 1, weighted by at most 3.
+        EXPECT_NEAR(this->b.at(m, i, j), this->c.at(m, i, j),
+                    static_cast<double>(n + 10) * 4 * epsilon_of<Real>);
+      }
+  }
+}
+
+TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
+  using Real = typename TypeParam::Real;
+  this->backend->multiply_symmetric(this->a.squares(), this->a.squares(), {},
+                                    kernels::Precision::accurate, this->b.squares());
+  this->backend->multiply_symmetric(this->a.squares(), this->b.squares(),
+                                    {.product = 2, .first = 0.5, .identity = -1},
+                                    kernels::Precision::accurate, this->c.squares());
+  for (std::size_t m = 0; m < this->a.size(); ++m)
+    for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        EXPECT_EQ(this->c.at(m, i, j), this->c.at(m, j, i));
+        double sum = 0, size = 1;
+        for (std::int64_t k = 0; k < n; ++k) {
+          const double term =
+              static_cast<double>(this->a.at(m, i, k)) * static_cast<double>(this->b.at(m, k, j));
+          sum += term;
+          size += std::abs(term);
+        }
+        const double expected =
+            2 * sum + 0.5 * static_cast<double>(this->a.at(m, i, j)) - (i == j ? 1 : 0);
+        // Rounding of the n terms, and of B, which commutes with A but for its own rounding.
+        EXPECT_NEAR(this->c.at(m, i, j), expected,
+                    static_cast<double>(4 * n + 4) * epsilon_of<Real> * size);
+      }
+}
+
+TYPED_TEST(SymmetricPrimitives, ProductsOfHalfOperandsRoundThemOnce) {
+  using Real = typename TypeParam::Real;
+  this->backend->multiply_symmetric(this->a.squares(), this->a.squares(), {},
+                                    kernels::Precision::half, this->c.squares());
+  // Both operands of a term are off by 2^-11 at most, or by half of float16's least number.
+  const double unit = 2 * 0x1p-11;
+  for (std::size_t m = 0; m < this->a.size(); ++m)
+    for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        double sum = 0, size = 0, absolute = 0;
+        for (std::int64_t k = 0; k < n; ++k) {
+          const double x = static_cast<double>(this->a.at(m, i, k));
+          const double y = static_cast<double>(this->a.at(m, k, j));
+          sum += x * y;
+          size += std::abs(x * y);
+          absolute += 0x1p-25 * (std::abs(x) + std::abs(y));
+        }
+        EXPECT_EQ(this->c.at(m, i, j), this->c.at(m, j, i));
+        EXPECT_NEAR(this->c.at(m, i, j), sum,
+                    (unit + static_cast<double>(n + 4) * epsilon_of<Real>)*size + absolute);
+      }
+}
+
+TYPED_TEST(SymmetricPrimitives, ChecksFlagWhatIsFarFromTheIdentityOrNotANumber) {
+  using Real = typename TypeParam::Real;
+  for (std::size_t m = 0; m < this->a.size(); ++m)
+    for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) this->a.at(m, i, j) = i == j ? Real(1.25) : 0;
+  this->a.at(1, 1, 0) = this->a.at(1, 0, 1) = Real(-0.5);
+  this->a.at(4, 2, 2) = std::numeric_limits<Real>::quiet_NaN();
+  std::vector<std::int32_t> failed(this->a.size(), 5);
+  const auto flags = [&](double limit, const std::int32_t* proceed,
+                         const std::uint8_t* active = nullptr) {
+    this->backend->check_identity(this->a.squares(), limit, proceed, active, failed.data());
+    return failed;
+  };
+  constexpr std::int32_t bad = kernels::non_finite_root, refused = kernels::refused_root;
+  const std::int32_t yes = 1, no = 0;
+  EXPECT_EQ(flags(0.25, nullptr), (std::vector<std::int32_t>{0, bad, 0, 0, bad, 0, 0, 0, 0}));
+  EXPECT_EQ(flags(0.5, &yes), (std::vector<std::int32_t>{0, 0, 0, 0, bad, 0, 0, 0, 0}));
+  EXPECT_EQ(flags(0.5, &no), std::vector<std::int32_t>(failed.size(), refused));
+  const std::vector<std::uint8_t> some = {1, 1, 0, 1, 0, 0, 1, 0, 1};
+  EXPECT_EQ(flags(0.25, nullptr, some.data()),
+            (std::vector<std::int32_t>{0, bad, refused, 0, refused, refused, 0, refused, 0}));
+}
+
+TYPED_TEST(SymmetricPrimitives, RescaleMultipliesByAPower) {
+  using Real = typename TypeParam::Real;
+  std::vector<Real> before(this->a.matrix(5).begin(), this->a.matrix(5).end());
+  std::fill(this->numbers.begin(), this->numbers.end(), 16);
+  this->backend->rescale(this->a.squares(), this->numbers.data(), -0.25);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    EXPECT_EQ(this->a.matrix(5)[i], before[i] * Real(0.5));
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "tests/shampoo/device_job.h"
+#include "tests/support/thrown.h"
+
+namespace shampoo::test {
+namespace {
+
+/// Never refreshes after its second step.
+Recipe calm_recipe() {
+  Recipe recipe = quick_recipe();
+  recipe.refresh = {.every = 1000000, .first = 2};
+  recipe.averaging = Momentum{};
+  return recipe;
+}
+
+const float infinity = std::numeric_limits<float>::infinity();
+
+TEST(AnAsynchronousStep, ReturnsWhileNothingHasRun) {
+  DeviceJob job(calm_recipe());
+  for (int step = 0; step < 3; ++step) job.optimizer->step();
+  job.backend.synchronize();
+
+  const StepResult result = job.optimizer->step();
+
+  EXPECT_GT(job.device.pending(), 5u);
+  EXPECT_TRUE(result.applied());
+  EXPECT_EQ(job.device.pending(), 0u);
+  EXPECT_GT(result.gradient_norm(), 0);
+}
+
+TEST(AnAsynchronousStep, IsWaitedForByTheNextPrepareStepButNotWhatCameBehindIt) {
+  DeviceJob job(calm_recipe());
+  for (int step = 0; step < 3; ++step) job.optimizer->step();
+  job.send_gradients();  // the backward pass of the next step
+  const std::size_t behind = job.model.tensors.size();
+
+  job.optimizer->prepare_step();
+
+  EXPECT_EQ(job.device.pending(), behind + 1) << "and the upload of what changed";
+}
+
+TEST(AnAsynchronousOptimizer, TrainsLikeTheOneOnTheCpu) {
+  const Recipe recipe = quick_recipe();
+  DeviceJob job(recipe);
+  ToyModel<float> model(awkward_shapes());
+  const auto cpu = cpu_backend({.threads = 1});
+  const auto ranks = one_rank();
+  Optimizer optimizer(*cpu, *ranks, {model.group(recipe)});
+  double largest = 0;
+  for (int step = 0; step < 6; ++step) {
+    job.new_gradients();
+    model.new_gradients();
+    job.optimizer->step();
+    optimizer.step();
+  }
+  const auto values = job.values();
+  for (std::size_t t = 0; t < values.size(); ++t)
+    for (std::size_t i = 0; i < values[t].size(); ++i)
+      largest = std::max<double>(largest, std::abs(values[t][i] - model.tensors[t].value[i]));
+  // Six steps of 1e-3, each with a direction that differs by the roots' error: with a relative
+  // floor of 1e-7 the smallest eigenvalues, of rank-deficient factors, are noise of the solver.
+  EXPECT_LT(largest, 6e-3);
+  EXPECT_EQ(job.optimizer->steps("tensor0"), 6);
+}
+
+TEST(AnAsynchronousRefusal, IsLearntByReadingOrByTheNextStepAndMovesNoCounter) {
+  DeviceJob job(calm_recipe());
+  DeviceJob undisturbed(calm_recipe());
+  job.optimizer->step();
+  undisturbed.optimizer->step();
+  const float kept = std::exchange(job.model.tensors[5].gradient[1], infinity);
+  job.send_gradients();
+
+  const StepResult refused = job.optimizer->step();
+
+  job.model.tensors[5].gradient[1] = kept;
+  job.send_gradients();
+  job.optimizer->step();
+  undisturbed.optimizer->step();
+  EXPECT_FALSE(refused.applied()) << "read later";
+  EXPECT_EQ(refused.non_finite_gradient(), "tensor5");
+  EXPECT_EQ(job.optimizer->steps("tensor0"), 2);
+  EXPECT_EQ(job.optimizer->statistics().refused_steps, 1);
+  EXPECT_EQ(job.optimizer->statistics().applied_steps, 2);
+  EXPECT_EQ(job.values(), undisturbed.values());
+  EXPECT_EQ(job.state(), undisturbed.state());
+}
+
+TEST(AnAsynchronousError, IsThrownOnceByReadingTheResultOrByTheNextPrepareStep) {
+  for (const bool reads : {false, true}) {
+    DeviceJob job(calm_recipe(), awkward_shapes(), {}, {.non_finite = NonFinite::error});
+    job.optimizer->step();
+    const float kept = std::exchange(job.model.tensors[5].gradient[1], infinity);
+    job.send_gradients();
+    const StepResult result = job.optimizer->step();
+    EXPECT_EQ(job.optimizer->statistics().refused_steps, 1) << "which throws nothing";
+    job.model.tensors[5].gradient[1] = kept;
+    job.send_gradients();
+
+    const auto read = [&] { return error_of<NumericalError>([&] { (void)result.applied(); }); };
+    if (reads) {
+      EXPECT_NE(read().find("tensor5"), std::string::npos);
+    } else {
+      EXPECT_NE(error_of<NumericalError>([&] { job.optimizer->prepare_step(); }).find("tensor5"),
+                std::string::npos);
+    }
+    EXPECT_TRUE(job.optimizer->step().applied());
+    EXPECT_NE(read(), "") << "the result stays what it was";
+  }
+}
+
+TEST(AResult, CanBeReadAfterItsOptimizerIfItWasKnown) {
+  std::optional<StepResult> known, unknown;
+  {
+    DeviceJob job(calm_recipe());
+    known = job.optimizer->step();
+    unknown = job.optimizer->step();
+  }
+  EXPECT_TRUE(known->applied());
+  EXPECT_THROW((void)unknown->applied(), std::logic_error);
+}
+
+TEST(AnAsynchronousBadRate, IsThrownBeforeAnythingChanged) {
+  DeviceJob job(calm_recipe());
+  job.optimizer->step();
+  const auto before = job.values();
+  job.optimizer->group(1).rates.beta1 = 1;
+  EXPECT_THROW(job.optimizer->step(), std::invalid_argument);
+  EXPECT_EQ(job.values(), before);
+  job.optimizer->group(1).rates.beta1 = 0.5;
+  EXPECT_TRUE(job.optimizer->step().applied());
+}
+
+TEST(AnAsynchronousStep, GetsNoMemoryAndUploadsOnceAfterTheFirst) {
+  DeviceJob job(calm_recipe());
+  for (int step = 0; step < 2; ++step) job.optimizer->step();  // the second refreshes
+  for (int step = 0; step < 5; ++step) {
+    job.optimizer->group(0).rates.learning_rate *= 0.5;
+    job.optimizer->group(1).rates.weight_decay += 0.125;
+    job.set_present(4, step % 2 == 0);
+    const std::int64_t allocations = job.device.allocations(), uploads = job.backend.uploads;
+    job.optimizer->step();
+    EXPECT_EQ(job.device.allocations(), allocations);
+    EXPECT_EQ(job.backend.uploads, uploads + 1);
+  }
+}
+
+TEST(AnAsynchronousStep, UploadsNothingWhereNothingChanged) {
+  Recipe recipe = calm_recipe();
+  recipe.bias_correction = false;
+  recipe.grafting = Sgd{};
+  DeviceJob job(recipe);
+  for (int step = 0; step < 3; ++step) job.optimizer->step();
+  const std::int64_t uploads = job.backend.uploads;
+  for (int step = 0; step < 4; ++step) job.optimizer->step();
+  EXPECT_EQ(job.backend.uploads, uploads);
+  EXPECT_EQ(job.optimizer->steps("tensor0"), 7);
+}
+
+/// Launches of one step without refresh and of one with.
+std::pair<std::int64_t, std::int64_t> launches(const DeviceJob::Shapes& shapes,
+                                               int tensors_per_group) {
+  Recipe recipe = quick_recipe();
+  recipe.refresh = {.every = 1000000, .first = 2};
+  DeviceJob job(recipe, shapes, {}, {}, tensors_per_group);
+  const auto of_step = [&] {
+    job.backend.synchronize();
+    const std::int64_t before = job.device.launches();
+    job.optimizer->step();
+    return job.device.launches() - before;
+  };
+  of_step();
+  const std::int64_t with = of_step();
+  return {of_step(), with};
+}
+
+TEST(LaunchesOfAStep, DoNotGrowWithGroupsOrLayers) {
+  DeviceJob::Shapes layer = {{9, 8}, {13}, {8, 9}, {3, 4, 5}}, layers;
+  for (int i = 0; i < 10; ++i) layers.insert(layers.end(), layer.begin(), layer.end());
+
+  const auto one = launches(layer, 4);
+  EXPECT_EQ(launches(layer, 1), one);
+  EXPECT_EQ(launches(layers, 40), one);
+  EXPECT_EQ(launches(layers, 1), one);
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shampoo/checkpoint.h"
+#include "tests/distributor/launcher/temporary_folder.h"
+#include "tests/shampoo/state_job.h"
+
+namespace shampoo::test {
+
+using launcher::test::TemporaryFolder;
+
+/// The values of a job's parameters, beside the state.
+template <typename Scalar>
+Extras extras_of(Job<Scalar>& job) {
+  Extras extras;
+  for (int g = 0; g < job.optimizer->group_count(); ++g)
+    for (const Parameter& parameter : job.optimizer->group(g).parameters())
+      extras.tensors.push_back({parameter.name, parameter.shape, parameter.value});
+  // The same on all ranks, and in another order for another arrangement.
+  return extras;
+}
+
+/// Every kind of slot: factors, roots, both moments, momentum, masters; counters that differ.
+inline Trainee everything() {
+  Recipe staggered = quick_recipe();
+  staggered.averaging = Momentum{};
+  staggered.refresh.staggered = true;
+  Recipe plain = quick_recipe();
+  plain.grafting = Sgd{};
+  return {.recipes = {staggered, plain}, .narrow = true, .absent_every = 4};
+}
+
+template <typename Scalar>
+End<Scalar> end_of(Job<Scalar>& job) {
+  return {job.optimizer->full_state_dict(), job.values()};
+}
+
+/// Trains from the start and saves.
+template <typename Scalar>
+std::filesystem::path save_first(const std::filesystem::path& root, const Trainee& trainee,
+                                 const Arrangement& arrangement, const SaveOptions& options = {}) {
+  std::filesystem::path folder;
+  run_ranks(arrangement.ranks, [&](Communicator& communicator) {
+    Job<Scalar> job(communicator, trainee, arrangement);
+    job.train(0, steps_before);
+    const auto made = save(*job.optimizer, root, extras_of(job), options);
+    if (communicator.rank() == 0) folder = made;
+  });
+  return folder;
+}
+
+/// Goes on from a checkpoint.
+template <typename Scalar>
+End<Scalar> load_on(const std::filesystem::path& path, const Trainee& trainee,
+                    const Arrangement& arrangement, int steps = steps_after,
+                    const CheckpointOptions& options = {}) {
+  End<Scalar> end;
+  run_ranks(arrangement.ranks, [&](Communicator& communicator) {
+    Job<Scalar> job(communicator, trainee, arrangement);
+    Extras extras = extras_of(job);
+    load(*job.optimizer, path, extras, options);
+    job.train(steps_before, steps_before + steps);
+    End<Scalar> own = end_of(job);
+    if (communicator.rank() == 0) end = std::move(own);
+  });
+  return end;
+}
+
+}  // namespace shampoo::test

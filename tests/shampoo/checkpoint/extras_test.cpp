@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/extras.h"
+
+#include <gtest/gtest.h>
+
+#include <clocale>
+#include <limits>
+
+#include "shampoo/checkpoint/extra_text.h"
+#include "shampoo/checkpoint/snapshot.h"
+#include "tests/shampoo/checkpoint/checkpoint_job.h"
+
+namespace shampoo::test {
+namespace {
+
+class ExtrasOfATrainer : public testing::Test {
+ protected:
+  Extras extras() {
+    return {.tensors = {{"mean", {2, 3}, mean_.data()},
+                        {"nothing", {0, 4}, Tensor(nullptr, Type::float16)},
+                        {"tensor0/factor/0/0.0", {}, scale_.data()},
+                        {"narrow", {5}, Tensor(narrow_.data(), Type::bfloat16)}},
+            .values = {{"position", std::int64_t{-1} << 63},
+                       {"best", 0.1},
+                       {"phase", std::string("warm up\n\"ä\"")}}};
+  }
+  void change() {
+    mean_.assign(6, 0);
+    scale_ = {0};
+    narrow_.assign(5, 0);
+  }
+  std::string refusal(Extras& asked) {
+    Alone alone;
+    const std::vector<float> mean = mean_;
+    const StateDict state = alone.job.optimizer->state_dict();
+    const std::map<std::string, ExtraValue> values = asked.values;
+    const std::string message =
+        error_of<std::invalid_argument>([&] { load(*alone.job.optimizer, root_, asked); });
+    EXPECT_EQ(mean_, mean);
+    EXPECT_EQ(asked.values, values);
+    EXPECT_EQ(alone.job.optimizer->state_dict(), state);
+    return message;
+  }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path root_ = folder_.path() / "root";
+  std::vector<float> mean_{1, 2, 3, 4, 5, 6};
+  std::vector<double> scale_{0.3};
+  std::vector<std::uint16_t> narrow_{1, 2, 3, 4, 0xffff};
+};
+
+TEST_F(ExtrasOfATrainer, ComeBackOnAnyNumberOfRanks) {
+  for (const int ranks : {1, 3}) {
+    run_ranks(ranks, [&](Communicator& communicator) {
+      Job<float> job(communicator, small, {});
+      save(*job.optimizer, root_, extras(), {.step = ranks});
+    });
+    const Extras saved = extras();
+    const auto tensors = std::tuple(mean_, scale_, narrow_);
+    change();
+    Alone alone;
+    Extras asked = extras();
+    asked.values = {{"position", std::int64_t{0}}, {"best", 0.0}, {"phase", std::string()}};
+    load(*alone.job.optimizer, root_, asked);
+    EXPECT_EQ(std::tuple(mean_, scale_, narrow_), tensors);
+    EXPECT_EQ(asked.values, saved.values);
+  }
+}
+
+TEST_F(ExtrasOfATrainer, MustBeWhatWasSaved) {
+  {
+    Alone alone;
+    save(*alone.job.optimizer, root_, extras());
+  }
+  Extras asked = extras();
+  asked.tensors[0].shape = {3, 2};
+  expect_says(refusal(asked), {"'mean'", "shape", "(2, 3)", "(3, 2)"});
+  asked = extras();
+  asked.tensors[3].tensor.type = Type::float16;
+  expect_says(refusal(asked), {"'narrow'", "type", "BF16", "F16"});
+  asked = extras();
+  asked.values["best"] = std::int64_t{1};
+  expect_says(refusal(asked), {"'best'", "an integer", "a number"});
+  asked = extras();
+  asked.values.erase("best");
+  asked.values["worst"] = 1.0;
+  asked.tensors.erase(asked.tensors.begin());
+  expect_says(refusal(asked), {"missing 'worst'", "not asked for 'mean', 'best'", "strict"});
+
+  Alone alone;
+  const LoadedCheckpoint loaded =
+      load(*alone.job.optimizer, root_, asked, {.state = {.strict = false}});
+  EXPECT_EQ(loaded.missing_extras, std::vector<std::string>{"worst"});
+  EXPECT_EQ(loaded.unexpected_extras, (std::vector<std::string>{"mean", "best"}));
+  EXPECT_EQ(asked.values.at("worst"), ExtraValue(1.0));
+  EXPECT_TRUE(load(*alone.job.optimizer, root_).unexpected_extras.empty()) << "nobody asked";
+}
+
+TEST_F(ExtrasOfATrainer, AreValidatedByName) {
+  Alone alone;
+  const auto refused = [&](const auto& spoil) {
+    Extras bad = extras();
+    spoil(bad.tensors[0]);
+    const std::string message =
+        error_of<std::invalid_argument>([&] { save(*alone.job.optimizer, root_, bad); });
+    EXPECT_FALSE(std::filesystem::exists(root_));
+    return message;
+  };
+  using E = ExtraTensor;
+  expect_says(refused([](E& e) { e.name = ""; }), {"name", "empty"});
+  expect_says(refused([](E& e) { e.name = "narrow"; }), {"'narrow'", "unique"});
+  expect_says(refused([](E& e) { e.shape[0] = -2; }), {"'mean'", "shape"});
+  expect_says(refused([](E& e) { e.tensor.data = nullptr; }), {"'mean'", "data"});
+  expect_says(refused([](E& e) { e.tensor.strides = {1, 2}; }), {"'mean'", "strides"});
+  Extras latin = extras();
+  latin.values["\xe4"] = 1.0;
+  EXPECT_THROW(save(*alone.job.optimizer, root_, latin), std::exception);
+  EXPECT_EQ(latest_checkpoint(root_), std::nullopt);
+  save(*alone.job.optimizer, root_, extras());
+}
+
+TEST_F(ExtrasOfATrainer, ThatDifferBetweenRanksAreRefused) {
+  std::array<std::string, 2> messages;
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    Extras own = extras();
+    if (communicator.rank() == 1) own.values["best"] = 0.2;
+    messages[static_cast<std::size_t>(communicator.rank())] =
+        error_of<CommunicationError>([&] { save(*job.optimizer, root_, own); });
+    save(*job.optimizer, root_, extras());
+  });
+  expect_says(messages[0], {"rank 1 has", "best", "0.2"});
+  EXPECT_EQ(messages[0], messages[1]);
+}
+
+TEST_F(ExtrasOfATrainer, AreSharedOutByTheirBytes) {
+  std::vector<float> numbers(8);
+  std::vector<ExtraTensor> tensors;
+  for (const std::int64_t size : {1, 8, 2, 5, 0}) tensors.push_back({"", {size}, numbers.data()});
+  EXPECT_EQ(place_extras(tensors, 1), (std::vector<int>{0, 0, 0, 0, 0}));
+  EXPECT_EQ(place_extras(tensors, 2), (std::vector<int>{1, 0, 1, 1, 0}));
+}
+
+TEST(TheTextOfAValue, IsExactInAnyLocale) {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  for (const char* locale : {"C", "de_DE.UTF-8"}) {
+    std::setlocale(LC_ALL, locale);
+    for (const double number : {0.1, -0.0, 1e-310, 1.7976931348623157e308, 1.0 / 3,
+                                std::numeric_limits<double>::infinity()}) {
+      const auto back = extra_from(extra_text(number));
+      ASSERT_TRUE(back);
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(std::get<double>(*back)),
+                std::bit_cast<std::uint64_t>(number));
+    }
+    EXPECT_EQ(exact_text(0.1), "0.1");
+  }
+  std::setlocale(LC_ALL, before.c_str());
+  for (const char* text : {"", "number", "number ", "number 1,5", "number 1x", "integer 1.5",
+                           "integer 9223372036854775808", "integer  1", "word 1"})
+    EXPECT_FALSE(extra_from(text)) << text;
+  EXPECT_EQ(extra_from("text "), ExtraValue(std::string()));
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/saver.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/shampoo/checkpoint/checkpoint_job.h"
+
+namespace shampoo::test {
+namespace {
+
+class ASaver : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  const std::filesystem::path root_ = folder_.path() / "root";
+};
+
+TEST_F(ASaver, SavesTheStateOfTheMomentWhileTrainingGoesOn) {
+  const Trainee trainee = everything();
+  const End<float> undisturbed = train_first<float>(trainee, {}, steps_before + steps_after);
+  for (const int ranks : {1, 2, 3}) {
+    const auto root = root_ / std::to_string(ranks);
+    run_ranks(ranks, [&](Communicator& communicator) {
+      Job<float> job(communicator, trainee, {});
+      Saver saver(*job.optimizer);
+      job.train(0, steps_before);
+      saver.start(root, extras_of(job));
+      EXPECT_EQ(saver.progress().unfinished, 1U);
+      EXPECT_GT(saver.progress().bytes, 0);
+      std::optional<std::filesystem::path> folder;
+      for (int step = steps_before; step < steps_before + steps_after; ++step) {
+        job.train(step, step + 1);
+        if (const auto done = saver.poll()) folder = done;
+      }
+      if (!folder) folder = saver.wait();
+      EXPECT_EQ(folder, root / "step-7");
+      EXPECT_EQ(saver.progress().unfinished, 0U);
+      EXPECT_EQ(saver.poll(), std::nullopt);
+      EXPECT_EQ(saver.wait(), std::nullopt);
+      EXPECT_EQ(job.values(), undisturbed.values);
+    });
+    EXPECT_EQ(load_on<float>(root, trainee, {.ranks = 2}), undisturbed) << ranks << " ranks";
+  }
+}
+
+TEST_F(ASaver, PersistsASnapshotThatWasMadeBefore) {
+  const End<float> undisturbed = train_first<float>(small, {}, steps_before + steps_after);
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    job.train(0, steps_before);
+    Snapshot copy = snapshot(*job.optimizer, extras_of(job));
+    EXPECT_EQ(copy.step(), steps_before);
+    EXPECT_GT(copy.bytes(), job.optimizer->state_bytes());
+    job.train(steps_before, steps_before + 3);
+    for (auto& tensor : job.model.tensors) std::ranges::fill(tensor.value, 7.0f);
+    Saver saver(*job.optimizer);
+    saver.start(std::move(copy), root_);
+    EXPECT_EQ(saver.wait(), root_ / "step-7");
+  });
+  EXPECT_EQ(load_on<float>(root_, small, {}), undisturbed);
+}
+
+TEST_F(ASaver, LetsSavesQueue) {
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    Saver queues(*job.optimizer, {.while_saving = WhileSaving::queue});
+    for (int step = 2; step <= 5; ++step) {
+      job.train(step, step + 1);
+      queues.start(root_, {}, {.step = step, .keep_last = 3});
+    }
+    EXPECT_EQ(queues.wait(), root_ / "step-5");
+  });
+  const checkpoint::Listing listing = list_checkpoints(root_);
+  ASSERT_EQ(listing.complete.size(), 3U);
+  EXPECT_EQ(listing.complete.front().step, 3);
+  EXPECT_TRUE(listing.leftovers.empty());
+}
+
+TEST_F(ASaver, DeliversAnErrorToAllRanksOnce) {
+  std::array<std::string, 3> messages;
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    save(*job.optimizer, root_, {}, {.step = 1});
+    Saver saver(*job.optimizer);
+    saver.start(root_, {}, {.step = 1});
+    messages[static_cast<std::size_t>(communicator.rank())] =
+        error_of<std::invalid_argument>([&] { saver.wait(); });
+    EXPECT_EQ(saver.wait(), std::nullopt);
+    job.train(0, 1);
+
+    Saver queues(*job.optimizer, {.while_saving = WhileSaving::queue});
+    queues.start(root_, {}, {.step = 1});
+    queues.start(root_, {}, {.step = 2});
+    EXPECT_THROW(queues.wait(), std::invalid_argument);
+    EXPECT_EQ(queues.wait(), root_ / "step-2") << "the next one goes on";
+    EXPECT_THROW(queues.start(root_, {}, {.step = -1}), std::invalid_argument);
+  });
+  expect_says(messages[0], {"rank 0", "step-1 exists"});
+  EXPECT_EQ(messages[0], messages[1]);
+  EXPECT_EQ(messages[0], messages[2]);
+}
+
+TEST_F(ASaver, ThatGoesAwayLeavesNothingHalf) {
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    save(*job.optimizer, root_, {}, {.step = 1});
+    {
+      Saver saver(*job.optimizer, {.while_saving = WhileSaving::queue});
+      saver.start(root_, {}, {.step = 2});
+      saver.start(root_, {}, {.step = 3});
+    }
+    job.train(0, 1);
+    communicator.barrier().wait();
+    if (communicator.rank() == 0) remove_leftovers(root_);
+    communicator.barrier().wait();
+    EXPECT_EQ(save(*job.optimizer, root_, {}, {.step = 2}), root_ / "step-2");
+  });
+  const checkpoint::Listing listing = list_checkpoints(root_);
+  EXPECT_EQ(listing.complete.size(), 2U);
+  EXPECT_TRUE(listing.broken.empty());
+  EXPECT_TRUE(listing.leftovers.empty());
+}
+
+TEST_F(ASaver, OutlivesARankThatIsAtAnotherCall) {
+  std::array<std::string, 2> messages;
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    Saver saver(*job.optimizer);
+    saver.start(root_);
+    messages[static_cast<std::size_t>(communicator.rank())] = error_of<CommunicationError>([&] {
+      if (communicator.rank() == 0)
+        saver.wait();
+      else
+        job.optimizer->full_state_dict();
+    });
+  });
+  for (const std::string& message : messages)
+    expect_says(message, {"following a save on rank 0", "collecting the state on rank 1"});
+}
+
+}  // namespace
+}  // namespace shampoo::test

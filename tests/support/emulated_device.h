@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+
+namespace shampoo::test {
+
+/// One block after the other, and in each of them one thread after the other.
+void run_blocks_in_turn(std::int64_t blocks, const kernels::cuda::Kernel& kernel);
+
+/// A device whose kernels run on the host, from the source that devices run. It is as late as a
+/// device may be: queued work runs when somebody waits for it. Between that, its memory cannot be
+/// read or written, so that a host which follows a pointer into it crashes; new memory is filled
+/// with NaN.
+class EmulatedDevice final : public kernels::cuda::Device {
+ public:
+  using Work = std::function<void()>;
+  /// Runs the blocks of a launch.
+  using Runner = void (*)(std::int64_t blocks, const kernels::cuda::Kernel& kernel);
+
+  explicit EmulatedDevice(Runner runner = run_blocks_in_turn);
+  ~EmulatedDevice() override;
+
+  std::string description() const override { return "emulated device"; }
+  std::string arithmetic() const override { return "emulated device"; }
+  void* stream() const override { return nullptr; }
+
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void* allocate_host(std::size_t bytes) override;
+  void release_host(void* memory) noexcept override;
+  void zero(void* memory, std::size_t bytes) override;
+  void upload(void* to, const void* from_host, std::size_t bytes) override;
+  void download(void* to_host, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  std::unique_ptr<kernels::Mark> make_mark() override;
+  bool is_idle() override;  ///< also runs the oldest queued work
+  void synchronize() override;
+  bool is_capturing() const override { return captures_; }
+  void begin_range(const char* name) override { ranges_.emplace_back(name); }
+  void end_range() override { ranges_.pop_back(); }
+  void launch(std::int64_t blocks, const kernels::cuda::Kernel& kernel) override;
+  void multiply(const kernels::cuda::Product& product) override;
+  void reserve_products() override {}
+  void reserve_eigen(Type, std::int64_t, std::int64_t) override {}
+  void decompose(const kernels::cuda::EigenProblem& problem) override;
+
+  /// Everything queued from here to end_capture() is recorded and not run, as by a CUDA graph.
+  void begin_capture();
+  std::vector<Work> end_capture();
+  void replay(const std::vector<Work>& graph);
+
+  /// Queues what another library would queue on the stream.
+  void call(Work work) { enqueue(std::move(work)); }
+
+  std::int64_t launches() const { return launches_; }        ///< kernels, products, copies
+  std::int64_t allocations() const { return allocations_; }  ///< of both kinds of memory
+  std::size_t pending() const { return queue_.size(); }
+  /// Names that are open.
+  const std::vector<std::string>& ranges() const { return ranges_; }
+
+  /// Runs body() as device work does, for tests that look into device memory.
+  void with_memory(const Work& body);
+
+ private:
+  friend class EmulatedMark;
+  void enqueue(Work work);
+  void run_until(std::uint64_t ticket);
+  void protect(bool accessible);
+
+  Runner runner_;
+  char* arena_ = nullptr;
+  std::size_t used_ = 0;
+  std::map<char*, std::size_t> blocks_;  ///< handed out
+  std::multimap<std::size_t, char*> free_;
+  std::deque<Work> queue_;
+  std::uint64_t queued_ = 0, done_ = 0;
+  std::vector<Work> captured_;
+  bool captures_ = false;
+  std::vector<std::string> ranges_;
+  std::int64_t launches_ = 0, allocations_ = 0;
+};
+
+}  // namespace shampoo::test

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/backend.h"
+
+namespace shampoo::test {
+
+/// Another backend for callers whose arrays lie in the memory of the host: each call copies them
+/// into the backend's memory, and back when it is done. Sizes follow from the arguments.
+class StagingBackend final : public Backend {
+ public:
+  explicit StagingBackend(std::unique_ptr<Backend> backend);
+  ~StagingBackend() override;
+
+  std::string description() const override { return backend_->description(); }
+  std::string arithmetic() const override { return backend_->arithmetic(); }
+  Memory memory() const override { return Memory::host; }
+  bool prefers_products() const override { return backend_->prefers_products(); }
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(void* to, const void* from_host, std::size_t bytes) override;
+  void download(void* to_host, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void synchronize() override {}
+  void reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
+               std::int64_t largest_side) override;
+
+  // staging_elements.cpp
+  void scan(const kernels::Elements& gradients, const double* gradient_scale, bool refuses,
+            kernels::Verdict* verdict) override;
+  void admit(const kernels::Admission* admission, std::int32_t offers, kernels::Runs* runs,
+             kernels::Verdict* verdict) override;
+  void compare(const kernels::Records& records, void* gathered, std::int32_t* proceed) override;
+  void read_values(const kernels::Elements& elements, void* masters) override;
+  void filter(const kernels::Phase& phase, const kernels::Filter& filter) override;
+  void update(const kernels::Phase& phase, const kernels::Update& update) override;
+  void apply(const kernels::Elements& elements, const kernels::Mode* modes, const void* segments,
+             const std::int32_t* proceed) override;
+  void accumulate_factors(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+                          std::span<const kernels::Selection> selected,
+                          const void* masters) override;
+  void precondition(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+                    std::span<const kernels::Selection> selected, void* direction,
+                    double* direction_norms) override;
+
+  // staging_squares.cpp
+  void load(std::span<const kernels::Pairs> factors, const kernels::Loading& loading,
+            std::span<const kernels::Squares> a) override;
+  void eigh(std::span<const kernels::Squares> a, kernels::Eigensolver solver,
+            std::int32_t* failed) override;
+  void root_spectrum(std::span<const kernels::Squares> a,
+                     const kernels::Spectrum& spectrum) override;
+  void assemble(std::span<const kernels::Squares> q, std::span<const kernels::Squares> x) override;
+  void store(std::span<const kernels::Squares> x, std::span<const kernels::Pairs> roots,
+             std::int32_t* failed) override;
+  void multiply(std::span<const kernels::Squares> a, std::span<const kernels::Squares> b,
+                std::span<const kernels::Squares> c, const std::uint8_t* active) override;
+  void combine(const double* scales, std::span<const kernels::Squares> x, const double* shifts,
+               std::span<const kernels::Squares> y, const std::uint8_t* active) override;
+  void measure(std::span<const kernels::Squares> a, kernels::Measure what, double* numbers,
+               const std::uint8_t* active) override;
+  void identity_roots(std::span<const kernels::Pairs> roots) override;
+
+  // staging_symmetric.cpp
+  void normalize(std::span<const kernels::Squares> a, double* scales) override;
+  void damp(std::span<const kernels::Squares> a, std::span<const kernels::Squares> squared,
+            const kernels::Damping& damping) override;
+  void multiply_symmetric(std::span<const kernels::Squares> a, std::span<const kernels::Squares> b,
+                          const kernels::Weights& weights, kernels::Precision precision,
+                          std::span<const kernels::Squares> c) override;
+  void check_identity(std::span<const kernels::Squares> m, double limit,
+                      const std::int32_t* proceed, const std::uint8_t* active,
+                      std::int32_t* failed) override;
+  void rescale(std::span<const kernels::Squares> x, const double* scales, double exponent) override;
+
+ private:
+  std::unique_ptr<Backend> backend_;
+};
+
+}  // namespace shampoo::test

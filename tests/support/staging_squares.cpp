@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "tests/support/staged_squares.h"
+#include "tests/support/staging.h"
+#include "tests/support/staging_backend.h"
+
+namespace shampoo::test {
+
+namespace {
+
+using kernels::Pairs;
+using kernels::Squares;
+
+void note(Staging& staging, std::span<const Pairs> groups) {
+  for (const Pairs& group : groups)
+    for (std::int64_t i = 0; i < group.count; ++i)
+      staging.note(group.arrays[i],
+                   static_cast<std::size_t>(group.side * (group.side + 1)) * size_of(group.type));
+}
+
+std::vector<Pairs> staged(Staging& staging, std::span<const Pairs> groups) {
+  std::vector<Pairs> result(groups.begin(), groups.end());
+  for (Pairs& group : result) group.arrays = staging.table(group.arrays, group.count);
+  return result;
+}
+
+}  // namespace
+
+void StagingBackend::load(std::span<const Pairs> factors, const kernels::Loading& loading,
+                          std::span<const Squares> a) {
+  Staging staging(*backend_);
+  note(staging, factors);
+  note(staging, a);
+  for (const double* const column : {loading.scales, loading.shifts, loading.floors})
+    staging.note_array(column, rows_of(a));
+  staging.begin();
+  kernels::Loading copy = loading;
+  copy.scales = staging.at(loading.scales);
+  copy.shifts = staging.at(loading.shifts);
+  copy.floors = staging.at(loading.floors);
+  backend_->load(staged(staging, factors), copy, staged(staging, a));
+  staging.finish();
+}
+
+void StagingBackend::eigh(std::span<const Squares> a, kernels::Eigensolver solver,
+                          std::int32_t* failed) {
+  Staging staging(*backend_);
+  note(staging, a);
+  staging.note_array(failed, rows_of(a));
+  staging.begin();
+  backend_->eigh(staged(staging, a), solver, staging.at(failed));
+  staging.finish();
+}
+
+void StagingBackend::root_spectrum(std::span<const Squares> a, const kernels::Spectrum& spectrum) {
+  Staging staging(*backend_);
+  note(staging, a);
+  for (const double* const column : {spectrum.epsilons, spectrum.exponents})
+    staging.note_array(column, rows_of(a));
+  staging.note_array(spectrum.raised, rows_of(a));
+  staging.begin();
+  kernels::Spectrum copy = spectrum;
+  copy.epsilons = staging.at(spectrum.epsilons);
+  copy.exponents = staging.at(spectrum.exponents);
+  copy.raised = staging.at(spectrum.raised);
+  backend_->root_spectrum(staged(staging, a), copy);
+  staging.finish();
+}
+
+void StagingBackend::assemble(std::span<const Squares> q, std::span<const Squares> x) {
+  Staging staging(*backend_);
+  note(staging, q);
+  note(staging, x);
+  staging.begin();
+  backend_->assemble(staged(staging, q), staged(staging, x));
+  staging.finish();
+}
+
+void StagingBackend::store(std::span<const Squares> x, std::span<const Pairs> roots,
+                           std::int32_t* failed) {
+  Staging staging(*backend_);
+  note(staging, x);
+  note(staging, roots);
+  staging.note_array(failed, rows_of(x));
+  staging.begin();
+  backend_->store(staged(staging, x), staged(staging, roots), staging.at(failed));
+  staging.finish();
+}
+
+void StagingBackend::multiply(std::span<const Squares> a, std::span<const Squares> b,
+                              std::span<const Squares> c, const std::uint8_t* active) {
+  Staging staging(*backend_);
+  note(staging, a);
+  note(staging, b);
+  note(staging, c);
+  staging.note_array(active, rows_of(a));
+  staging.begin();
+  backend_->multiply(staged(staging, a), staged(staging, b), staged(staging, c),
+                     staging.at(active));
+  staging.finish();
+}
+
+void StagingBackend::combine(const double* scales, std::span<const Squares> x, const double* shifts,
+                             std::span<const Squares> y, const std::uint8_t* active) {
+  Staging staging(*backend_);
+  note(staging, x);
+  note(staging, y);
+  for (const double* const column : {scales, shifts}) staging.note_array(column, rows_of(x));
+  staging.note_array(active, rows_of(x));
+  staging.begin();
+  backend_->combine(staging.at(scales), staged(staging, x), staging.at(shifts), staged(staging, y),
+                    staging.at(active));
+  staging.finish();
+}
+
+void StagingBackend::measure(std::span<const Squares> a, kernels::Measure what, double* numbers,
+                             const std::uint8_t* active) {
+  Staging staging(*backend_);
+  note(staging, a);
+  staging.note_array(numbers, rows_of(a));
+  staging.note_array(active, rows_of(a));
+  staging.begin();
+  backend_->measure(staged(staging, a), what, staging.at(numbers), staging.at(active));
+  staging.finish();
+}
+
+void StagingBackend::identity_roots(std::span<const Pairs> roots) {
+  Staging staging(*backend_);
+  note(staging, roots);
+  staging.begin();
+  backend_->identity_roots(staged(staging, roots));
+  staging.finish();
+}
+
+}  // namespace shampoo::test

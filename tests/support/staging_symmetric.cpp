@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/staged_squares.h"
+#include "tests/support/staging_backend.h"
+
+namespace shampoo::test {
+
+using kernels::Squares;
+
+void StagingBackend::normalize(std::span<const Squares> a, double* scales) {
+  Staging staging(*backend_);
+  note(staging, a);
+  staging.note_array(scales, rows_of(a));
+  staging.begin();
+  backend_->normalize(staged(staging, a), staging.at(scales));
+  staging.finish();
+}
+
+void StagingBackend::damp(std::span<const Squares> a, std::span<const Squares> squared,
+                          const kernels::Damping& damping) {
+  Staging staging(*backend_);
+  note(staging, a);
+  note(staging, squared);
+  staging.note_array(damping.epsilons, rows_of(a));
+  for (double* const column : {damping.scales, damping.raised})
+    staging.note_array(column, rows_of(a));
+  staging.begin();
+  kernels::Damping copy = damping;
+  copy.epsilons = staging.at(damping.epsilons);
+  copy.scales = staging.at(damping.scales);
+  copy.raised = staging.at(damping.raised);
+  backend_->damp(staged(staging, a), staged(staging, squared), copy);
+  staging.finish();
+}
+
+void StagingBackend::multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
+                                        const kernels::Weights& weights,
+                                        kernels::Precision precision, std::span<const Squares> c) {
+  Staging staging(*backend_);
+  note(staging, a);
+  note(staging, b);
+  note(staging, c);
+  staging.begin();
+  backend_->multiply_symmetric(staged(staging, a), staged(staging, b), weights, precision,
+                               staged(staging, c));
+  staging.finish();
+}
+
+void StagingBackend::check_identity(std::span<const Squares> m, double limit,
+                                    const std::int32_t* proceed, const std::uint8_t* active,
+                                    std::int32_t* failed) {
+  Staging staging(*backend_);
+  note(staging, m);
+  staging.note_array(proceed, proceed == nullptr ? 0 : 1);
+  staging.note_array(active, active == nullptr ? 0 : rows_of(m));
+  staging.note_array(failed, rows_of(m));
+  staging.begin();
+  backend_->check_identity(staged(staging, m), limit, staging.at(proceed), staging.at(active),
+                           staging.at(failed));
+  staging.finish();
+}
+
+void StagingBackend::rescale(std::span<const Squares> x, const double* scales, double exponent) {
+  Staging staging(*backend_);
+  note(staging, x);
+  staging.note_array(scales, rows_of(x));
+  staging.begin();
+  backend_->rescale(staged(staging, x), staging.at(scales), exponent);
+  staging.finish();
+}
+
+}  // namespace shampoo::test
