@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -12,6 +14,30 @@
 #include "distributor/store/store.h"
 
 namespace shampoo {
+
+/// A mutex that threads get in the order in which they asked: one that waits in slices, and asks
+/// again at once, keeps nobody out.
+class FairMutex {
+ public:
+  void lock() {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t ticket = last_++;
+    turn_.wait(lock, [&] { return ticket == now_; });
+  }
+
+  void unlock() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++now_;
+    }
+    turn_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable turn_;
+  std::uint64_t last_ = 0, now_ = 0;
+};
 
 /// A store for several threads of this library; whoever else uses the store must not do so at the
 /// same time.
@@ -65,7 +91,7 @@ class LockedStore {
   }
 
  private:
-  std::mutex mutex_;
+  FairMutex mutex_;
   std::shared_ptr<Store> store_;
   std::chrono::milliseconds usual_;
 };

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "distributor/grace.h"
 #include "tests/support/memory_store.h"
@@ -18,6 +20,21 @@ TEST(TheGraceOfADeadline, IsAQuarterFromOneToTenSeconds) {
   EXPECT_EQ(grace_of(10min), 10s);
   EXPECT_EQ(grace_of(2s), 1s);
   EXPECT_EQ(grace_of(300ms), 300ms);
+}
+
+TEST(ALockedStore, LetsOthersInWhileAThreadWaitsAgainAndAgain) {
+  LockedStore store(std::make_shared<MemoryStore>(), 20s);
+  const std::vector<std::string> keys{"done"};
+  int slices = 0;
+  const std::jthread other([&] {
+    std::this_thread::sleep_for(50ms);
+    store.with([](Store& inner) { inner.set("done", ""); });
+  });
+
+  const auto wait = [&](Store& inner) { return inner.wait(keys, 20ms); };
+  while (!store.with(wait) && slices < 100) ++slices;
+
+  EXPECT_LT(slices, 100);
 }
 
 FaultBoard board(const std::shared_ptr<LockedStore>& store, int rank, const char* server = "") {
