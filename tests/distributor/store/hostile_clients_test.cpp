@@ -136,9 +136,6 @@ void expect_answers(RawClient& client, const std::string& keys) {
 }
 
 TEST(HostileClients, UseUpAllDescriptorsAndStaySilent) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer needs descriptors of its own, and takes their lack for a fault";
-#endif
   const StoreServer server;
   RawClient old_friend(server.port());
   expect_answers(old_friend, "L(0)");
