@@ -29,7 +29,7 @@ bool same_bits(const Values& a, const Values& b) {
 
 /// Trajectories compared; throws where one differs.
 int compare(const fs::path& path, Communicator& ranks) {
-  const std::string family = family_of(path);
+  const std::string family = read_outline(path).family;
   if (family != "shampoo" && family != "solvers" && family != "beyond") return 0;
   const GoldenCase golden = read_case(path);
   const auto alone = one_rank();

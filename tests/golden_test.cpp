@@ -124,13 +124,14 @@ void add_case_at(Place place, const fs::path& path, const std::string& name, boo
 }
 
 void add_case(const fs::path& path, const std::string& name) {
-  std::string family;
+  GoldenOutline outline;
   try {
-    family = family_of(path);
+    outline = read_outline(path);
   } catch (const std::exception& error) {
     const std::string fault = error.what();
     return add_test("Golden", name, [fault] { FAIL() << fault; });
   }
+  const std::string& family = outline.family;
   if (family == "family" || family == "torch")
     return add_test("Golden", name, [family] {
       GTEST_SKIP() << "family " << family << ": other optimizers than root-inverse Shampoo";
@@ -138,12 +139,7 @@ void add_case(const fs::path& path, const std::string& name) {
   if (family != "shampoo" && family != "solvers" && family != "beyond")
     return add_test("Golden", name, [family] { FAIL() << "unknown family: " << family; });
 
-  bool has_groups = false;
-  try {
-    has_groups = read_case(path).groups.size() > 1;
-  } catch (const std::exception&) {  // the tests report it
-  }
-  for (const Place place : all_places) add_case_at(place, path, name, has_groups);
+  for (const Place place : all_places) add_case_at(place, path, name, outline.groups > 1);
   add_test("GoldenOnManyRanksInFloat64", name,
            [path] { is_the_same_on_all_ranks(path, Type::float64); });
   add_test("GoldenOnManyRanksInFloat32", name,
@@ -162,7 +158,7 @@ std::vector<fs::path> cases_in(const fs::path& folder) {
 void skips_at_most_three_cases_in_float32(const std::vector<fs::path>& paths) {
   std::vector<std::string> skipped;
   for (const fs::path& path : paths) {
-    const std::string family = family_of(path);
+    const std::string family = read_outline(path).family;
     if (family == "family" || family == "torch") continue;
     if (!beyond_float32(read_case(path)).empty()) skipped.push_back(path.stem());
   }

@@ -13,10 +13,10 @@
 namespace shampoo::test {
 namespace {
 
-Json description_of(const SafeTensors& file) {
-  if (file.metadata.size() != 1 || !file.metadata.contains("case"))
+Json description_of(const std::map<std::string, std::string>& metadata) {
+  if (metadata.size() != 1 || !metadata.contains("case"))
     throw std::invalid_argument("__metadata__: must hold one key, case");
-  return Json::parse(file.metadata.at("case"));
+  return Json::parse(metadata.at("case"));
 }
 
 int count_of(Fields& fields, const std::string& key, std::int64_t least, std::int64_t most) {
@@ -108,7 +108,7 @@ void check_evaluations(Fields& fields, const GoldenCase& of, Trajectory& traject
 }
 
 GoldenCase parse(const SafeTensors& file) {
-  const Json description = description_of(file);
+  const Json description = description_of(file.metadata);
   Fields fields(description, "case");
   GoldenCase result;
   fields.text("name");
@@ -139,9 +139,10 @@ GoldenCase parse(const SafeTensors& file) {
 
 }  // namespace
 
-std::string family_of(const std::filesystem::path& path) {
-  const Json description = description_of(read_safetensors(path));
-  return Fields(description, path.string()).text("family");
+GoldenOutline read_outline(const std::filesystem::path& path) {
+  const Json description = description_of(read_metadata(path));
+  Fields fields(description, path.string());
+  return {.family = fields.text("family"), .groups = fields.at("groups").size()};
 }
 
 GoldenCase read_case(const std::filesystem::path& path) { return parse(read_safetensors(path)); }

@@ -37,8 +37,14 @@ struct GoldenCase {
   std::vector<GoldenGroup> groups;
 };
 
-/// The name of the family that a file belongs to. Throws std::invalid_argument.
-std::string family_of(const std::filesystem::path& path);
+/// What a file is about.
+struct GoldenOutline {
+  std::string family;
+  std::size_t groups = 0;
+};
+
+/// Without the tensors. Throws std::invalid_argument.
+GoldenOutline read_outline(const std::filesystem::path& path);
 
 /// Reads a case of root-inverse Shampoo. Throws std::invalid_argument for anything in it that is
 /// unknown, missing or left over.

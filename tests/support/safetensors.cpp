@@ -18,7 +18,9 @@ using Json = nlohmann::json;
 // Numbers lie in the file as this machine keeps them.
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::uint64_t length_bytes = 8;
+constexpr std::streamsize length_bytes = 8;
+constexpr std::uint64_t most_header_bytes = 100'000'000;
+constexpr const char* metadata_name = "__metadata__";
 
 void require(bool holds, const std::string& fault) {
   if (!holds) throw std::invalid_argument(fault);
@@ -62,7 +64,7 @@ SafeTensors::Tensor tensor_of(const std::string& name, const Json& entry, const 
 void require_full_cover(const Json& header, std::uint64_t size) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
+    if (name == metadata_name) continue;
     const Range range = range_of(name, entry);
     ranges.emplace_back(range.begin, range.end);
   }
@@ -75,19 +77,27 @@ void require_full_cover(const Json& header, std::uint64_t size) {
   require(covered == size, "bytes after the last tensor");
 }
 
-SafeTensors parse(const std::string& file) {
-  require(file.size() >= length_bytes, "too short");
+std::string read_header(std::istream& file) {
   std::uint64_t length = 0;
-  std::memcpy(&length, file.data(), length_bytes);
-  require(length <= file.size() - length_bytes, "the header is longer than the file");
-  const Json header = Json::parse(file.substr(length_bytes, length));
+  file.read(reinterpret_cast<char*>(&length), length_bytes);
+  require(file.gcount() == length_bytes, "too short");
+  require(length <= most_header_bytes, "the header is too long");
+  std::string header(length, ' ');
+  file.read(header.data(), static_cast<std::streamsize>(length));
+  require(file.gcount() == static_cast<std::streamsize>(length),
+          "the header is longer than the file");
+  return header;
+}
+
+SafeTensors parse(std::istream& file) {
+  const Json header = Json::parse(read_header(file));
   require(header.is_object(), "the header is no object");
-  const std::string data = file.substr(length_bytes + length);
+  const std::string data{std::istreambuf_iterator<char>(file), {}};
   require_full_cover(header, data.size());
 
   SafeTensors result;
   for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__")
+    if (name == metadata_name)
       result.metadata = entry.get<std::map<std::string, std::string>>();
     else
       result.tensors.emplace(name, tensor_of(name, entry, data));
@@ -95,17 +105,30 @@ SafeTensors parse(const std::string& file) {
   return result;
 }
 
-}  // namespace
+std::map<std::string, std::string> parse_metadata(std::istream& file) {
+  const auto is_wanted = [](int depth, Json::parse_event_t event, const Json& parsed) {
+    return depth != 1 || event != Json::parse_event_t::key || parsed == metadata_name;
+  };
+  return Json::parse(read_header(file), is_wanted).at(metadata_name);
+}
 
-SafeTensors read_safetensors(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw std::invalid_argument(path.string() + ": this file cannot be opened");
-  const std::string file{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+template <typename Parse>
+auto parse_at(const std::filesystem::path& path, const Parse& parse) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::invalid_argument(path.string() + ": this file cannot be opened");
   try {
     return parse(file);
   } catch (const std::exception& error) {
     throw std::invalid_argument(path.string() + ": " + error.what());
   }
+}
+
+}  // namespace
+
+SafeTensors read_safetensors(const std::filesystem::path& path) { return parse_at(path, parse); }
+
+std::map<std::string, std::string> read_metadata(const std::filesystem::path& path) {
+  return parse_at(path, parse_metadata);
 }
 
 }  // namespace shampoo::test

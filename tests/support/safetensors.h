@@ -24,4 +24,7 @@ struct SafeTensors {
 /// is exact and the tensors cover the data without a gap or an overlap.
 SafeTensors read_safetensors(const std::filesystem::path& path);
 
+/// Reads the metadata alone, and checks nothing else. Throws as read_safetensors().
+std::map<std::string, std::string> read_metadata(const std::filesystem::path& path);
+
 }  // namespace shampoo::test
