@@ -14,7 +14,7 @@ using Tensors = std::map<std::string, SavedTensor>;
 
 void add_tensors(const ShardReport& report, const Snapshot::Data& snapshot, int rank,
                  Tensors& tensors) {
-  const auto entries = shard_tensors(report.state, snapshot.extras, rank);
+  const auto entries = shard_tensors(report.state, {}, snapshot.extras, rank);
   if (entries.size() != report.file.checksums.size())
     throw std::logic_error("rank " + std::to_string(rank) + " wrote another number of tensors");
   for (std::size_t e = 0; e < entries.size(); ++e) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,14 @@ namespace shampoo::checkpoint {
 /// What names of tensors in the manifest begin with.
 inline constexpr std::string_view state_prefix = "optimizer/", extra_prefix = "extra/";
 
+/// A triangle that is packed while it is written.
+struct UnpackedTriangle {
+  const std::byte* array;  ///< of a factor and its root
+  Half half;
+  std::int64_t side;
+  Type type;
+};
+
 /// A part of a tensor in the file of a rank.
 struct ShardTensor {
   std::string name;  ///< of the tensor in the manifest
@@ -24,15 +33,17 @@ struct ShardTensor {
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape;  ///< of the tensor
   grouping::Box box;
-  std::span<const std::byte> bytes;  ///< empty where the state has no contents
+  std::span<const std::byte> bytes;          ///< empty where the state has no contents
+  std::optional<UnpackedTriangle> triangle;  ///< in place of `bytes`
 };
 
 /// shard-R-of-N.safetensors.
 std::string shard_name(int rank, int ranks);
 
 /// The tensors that a rank writes, given its state and all extras, in their order in the file: the
-/// largest elements first, as readers that map files want it. Borrows from both.
-std::vector<ShardTensor> shard_tensors(const StateDict& state,
+/// largest elements first, as readers that map files want it. `sources` as in Snapshot::Data.
+/// Borrows from all of them.
+std::vector<ShardTensor> shard_tensors(const StateDict& state, std::span<const StateSource> sources,
                                        std::span<const SnapshotExtra> extras, int rank);
 
 /// What became of a rank's file.

@@ -30,6 +30,19 @@ void validate_extra(const ExtraTensor& extra) {
   if (bytes_of(extra) > 0 && !extra.tensor.data) fail(extra.name, "tensor.data: must not be null");
 }
 
+void take_extra(Backend& backend, const ExtraTensor& extra, Contents contents,
+                SnapshotExtra& taken) {
+  const auto bytes = static_cast<std::size_t>(bytes_of(extra));
+  if (bytes == 0) return;
+  if (contents == Contents::borrowed) {
+    taken.bytes = {static_cast<const std::byte*>(extra.tensor.data), bytes};
+    return;
+  }
+  taken.copy.resize(bytes);
+  taken.bytes = taken.copy;
+  backend.download(taken.copy.data(), extra.tensor.data, bytes);
+}
+
 }  // namespace
 
 std::int64_t bytes_of(const ExtraTensor& extra) {
@@ -74,6 +87,11 @@ std::int64_t Snapshot::bytes() const {
 }
 
 Snapshot snapshot(const Optimizer& optimizer, const Extras& extras, bool derived) {
+  return take_snapshot(optimizer, extras, derived, Contents::copied);
+}
+
+Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool derived,
+                       Contents contents) {
   validate_extras(extras);
   auto data = std::make_unique<Snapshot::Data>();
   Backend& backend = OptimizerAccess::backend(optimizer);
@@ -81,16 +99,16 @@ Snapshot snapshot(const Optimizer& optimizer, const Extras& extras, bool derived
   data->ranks = OptimizerAccess::communicator(optimizer).size();
   data->plan_hash = OptimizerAccess::stepper(optimizer).plan_hash();
   data->values = extras.values;
-  data->state = optimizer.state_dict({.derived = derived});
+  const StateDictOptions options{.derived = derived, .contents = contents == Contents::copied};
+  data->state = optimizer.state_dict(options);
+  if (contents == Contents::borrowed)
+    data->sources = sources_of(OptimizerAccess::training(optimizer), options);
 
   const std::vector<int> writers = place_extras(extras.tensors, data->ranks);
   for (std::size_t t = 0; t < extras.tensors.size(); ++t) {
     const ExtraTensor& extra = extras.tensors[t];
-    data->extras.push_back({extra.name, extra.tensor.type, extra.shape, writers[t], {}});
-    if (writers[t] != data->rank) continue;
-    std::vector<std::byte>& bytes = data->extras.back().bytes;
-    bytes.resize(static_cast<std::size_t>(bytes_of(extra)));
-    if (!bytes.empty()) backend.download(bytes.data(), extra.tensor.data, bytes.size());
+    data->extras.push_back({extra.name, extra.tensor.type, extra.shape, writers[t], {}, {}});
+    if (writers[t] == data->rank) take_extra(backend, extra, contents, data->extras.back());
   }
   backend.synchronize();
   return Snapshot(std::move(data));

@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/dtype.h"
+#include "shampoo/collect_state.h"
 
 namespace shampoo {
 
@@ -18,16 +21,27 @@ struct SnapshotExtra {
   Type type = Type::float32;
   std::vector<std::int64_t> shape;
   int writer = 0;
-  std::vector<std::byte> bytes;  ///< on the writer
+  std::vector<std::byte> copy;       ///< on the writer, unless borrowed
+  std::span<const std::byte> bytes;  ///< on the writer: of the copy, or the trainer's
 };
 
 struct Snapshot::Data {
   StateDict state;  ///< of this rank
+  /// Where the bytes of the state's tensors lie that it has no copies of.
+  std::vector<StateSource> sources;
   std::vector<SnapshotExtra> extras;
   std::map<std::string, ExtraValue> values;
   std::uint64_t plan_hash = 0;
   int rank = 0, ranks = 1;
 };
+
+/// Whether a snapshot has copies, or reads state and extras where they lie, in host memory: then
+/// they must stay as they are for as long as it is used.
+enum class Contents : std::uint8_t { copied, borrowed };
+
+/// See snapshot().
+Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool derived,
+                       Contents contents);
 
 /// Throws std::invalid_argument that names the extra and the field.
 void validate_extras(const Extras& extras);
