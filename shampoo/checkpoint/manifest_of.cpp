@@ -65,7 +65,7 @@ Manifest manifest_of(const Snapshot::Data& snapshot, const SavePlace& place,
   for (auto& [name, tensor] : tensors) manifest.tensors.push_back(std::move(tensor));
   for (ParameterState& parameter : full.parameters)
     std::ranges::sort(parameter.blocks, {}, &BlockState::box);
-  add_values(describe_state(full), manifest.values);
+  add_values(describe_state(full, snapshot.derived), manifest.values);
   for (const auto& [name, value] : snapshot.values)
     manifest.values[std::string(extra_prefix) + name] = extra_text(value);
   return manifest;

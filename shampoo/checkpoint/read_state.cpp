@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "shampoo/checkpoint/announced_tensors.h"
 #include "shampoo/checkpoint/error.h"
 #include "shampoo/checkpoint/shard.h"
 #include "shampoo/state_names.h"
@@ -40,6 +41,7 @@ void require_boxes(const SavedState& saved) {
 StateReader::StateReader(const Reader& reader, Checksums checksums)
     : reader_(reader), checksums_(checksums), saved_(state_from(reader.manifest().values)) {
   require_boxes(saved_);
+  require_announced(reader, saved_);
   saved_.dict.library = reader.manifest().library_version;
   saved_.dict.arithmetic = reader.manifest().arithmetic;
   for (const SavedTensor& tensor : reader.manifest().tensors)
@@ -148,9 +150,6 @@ void StateReader::add_triangle(const StateTensor& own, StateDict& dict) const {
   const SavedTensor* const found = find(std::string(state_prefix) + tensor.name());
   if (!found) return;
   tensor.type = type_of_tensor(*found);
-  if (found->shape != std::vector<std::int64_t>{tensor.count()})
-    throw CheckpointError("manifest: tensor " + in_quotes(found->name) + ": must have " +
-                          std::to_string(tensor.count()) + " numbers");
   tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
   // Several blocks may overlap the same one.
   const auto same = [&](const StateTensor& other) {

@@ -99,6 +99,7 @@ Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool de
   data->ranks = OptimizerAccess::communicator(optimizer).size();
   data->plan_hash = OptimizerAccess::stepper(optimizer).plan_hash();
   data->values = extras.values;
+  data->derived = derived;
   const StateDictOptions options{.derived = derived, .contents = contents == Contents::copied};
   data->state = optimizer.state_dict(options);
   if (contents == Contents::borrowed)
@@ -115,7 +116,8 @@ Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool de
 }
 
 std::string request_text(const Snapshot::Data& data) {
-  std::string text = "steps attempted: " + std::to_string(data.state.progress.attempts) + "\n";
+  std::string text = "steps attempted: " + std::to_string(data.state.progress.attempts) +
+                     "\nderived: " + (data.derived ? "true" : "false") + "\n";
   for (const SnapshotExtra& extra : data.extras)
     text += "extra '" + extra.name + "': " + shape_text(extra.shape) + ", " +
             std::string(name_of(extra.type)) + "\n";

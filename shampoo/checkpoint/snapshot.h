@@ -31,6 +31,7 @@ struct Snapshot::Data {
   std::vector<StateSource> sources;
   std::vector<SnapshotExtra> extras;
   std::map<std::string, ExtraValue> values;
+  bool derived = true;  ///< see StateDictOptions
   std::uint64_t plan_hash = 0;
   int rank = 0, ranks = 1;
 };
