@@ -78,7 +78,7 @@ std::filesystem::path run_save(Optimizer& optimizer, const Snapshot& snapshot,
   const Snapshot::Data& data = snapshot.data();
   WrittenFile file;
   const SaveSteps steps{
-      .write = [&](const auto& folder) { file = write_shard(data, folder, place.save, written); },
+      .write = [&](const auto& folder) { file = write_shard(data, folder, place, written); },
       .manifest =
           [&] {
             std::vector<std::string> reports;

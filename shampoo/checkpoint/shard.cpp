@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "shampoo/checkpoint/listed_file.h"
 #include "shampoo/state_words.h"
 
 namespace shampoo::checkpoint {
@@ -93,7 +94,7 @@ std::vector<ShardTensor> shard_tensors(const StateDict& state, std::span<const S
 }
 
 WrittenFile write_shard(const Snapshot::Data& snapshot, const std::filesystem::path& folder,
-                        const std::string& save, std::atomic<std::int64_t>& written) {
+                        const SavePlace& place, std::atomic<std::int64_t>& written) {
   const std::vector<ShardTensor> tensors =
       shard_tensors(snapshot.state, snapshot.sources, snapshot.extras, snapshot.rank);
   std::vector<TensorDescription> descriptions;
@@ -101,7 +102,7 @@ WrittenFile write_shard(const Snapshot::Data& snapshot, const std::filesystem::p
     descriptions.push_back({tensor.key, tensor.dtype, tensor.box.extent});
 
   SafetensorsWriter writer(folder / shard_name(snapshot.rank, snapshot.ranks), descriptions,
-                           {{"save", save}});
+                           metadata_of(place.save, place.step));
   std::vector<std::byte> rows;
   const auto write = [&](std::span<const std::byte> part) {
     writer.write(part);

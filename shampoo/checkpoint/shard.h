@@ -11,6 +11,7 @@
 
 #include "shampoo/checkpoint/manifest.h"
 #include "shampoo/checkpoint/safetensors_writer.h"
+#include "shampoo/checkpoint/save.h"
 #include "shampoo/checkpoint/snapshot.h"
 
 namespace shampoo::checkpoint {
@@ -54,7 +55,7 @@ struct ShardReport {
 
 /// Writes and syncs the file of this rank; `written` counts its bytes.
 WrittenFile write_shard(const Snapshot::Data& snapshot, const std::filesystem::path& folder,
-                        const std::string& save, std::atomic<std::int64_t>& written);
+                        const SavePlace& place, std::atomic<std::int64_t>& written);
 
 /// A report for rank 0, which is of the same version.
 std::string words_of_report(const WrittenFile& file, const StateDict& state);

@@ -160,6 +160,9 @@ SavedState state_from(const std::map<std::string, std::string>& texts) {
   state.derived = values.truth("derived");
   dict.progress = {values.number("progress.attempts", most), values.number("progress.taken", most),
                    static_cast<int>(values.number("progress.refused_in_a_row", most_int))};
+  if (dict.progress.taken > dict.progress.attempts)
+    refuse("progress.taken", ": " + std::to_string(dict.progress.taken) + " steps taken of " +
+                                 std::to_string(dict.progress.attempts) + " attempted");
   while (const auto name = values.find("shape/")) {
     const auto key = [&](const char* field) { return field + ("/" + *name); };
     ParameterState parameter{.name = *name};

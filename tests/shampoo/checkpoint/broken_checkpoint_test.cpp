@@ -128,6 +128,28 @@ TEST_F(BrokenCheckpoints, AreFoundByValuesThatNobodyWrites) {
   refused("recipe.nonsense/tensor0", "");
 }
 
+TEST_F(BrokenCheckpoints, AreFoundByAStepThatIsNotTheirs) {
+  rewrite([](checkpoint::Manifest& manifest) { manifest.step = 8; });
+  expect_says(refusal(), {"step-7", "step 8, not 7"});
+  const auto renamed = [&](const char* name) {
+    std::filesystem::rename(folder_, root_.path() / name);
+    folder_ = root_.path() / name;
+  };
+  renamed("best");
+  expect_says(refusal(), {shard(0).filename(), "is of step \"7\"", "the manifest of step 8"});
+  rewrite([](checkpoint::Manifest& manifest) { manifest.step = 7; });
+  renamed("step-8");
+  expect_says(refusal(), {"step-8", "step 7, not 8"});
+  folder_ /= "";
+  expect_says(refusal(), {"step-8", "step 7, not 8"});
+  folder_ = folder_.parent_path();
+  renamed("best");
+  Alone alone;
+  EXPECT_EQ(load(*alone.job.optimizer, folder_).step, 7);
+  rewrite([](checkpoint::Manifest& manifest) { manifest.values["progress.taken"] = "8"; });
+  expect_says(refusal(), {"progress.taken", "8 steps taken of 7"});
+}
+
 TEST_F(BrokenCheckpoints, AreFoundByRootsThatAreNotThoseOfTheFactors) {
   const auto good = checkpoint::read_manifest(folder_ / checkpoint::manifest_name);
   const auto root = std::ranges::find_if(good.tensors, [](const checkpoint::SavedTensor& tensor) {
