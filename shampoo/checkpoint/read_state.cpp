@@ -180,14 +180,15 @@ void StateReader::add_unknown(const StateDict& own, const std::string& prefix,
 }
 
 void StateReader::read_whole(const SavedTensor& tensor, std::span<std::byte> bytes) const {
-  const auto size = static_cast<std::size_t>(bits_of(tensor.dtype) / 8);
   const grouping::Box whole{grouping::Shape(tensor.shape.size(), 0), tensor.shape};
+  const auto only = std::ranges::find(tensor.pieces, whole, &SavedPiece::box);
+  if (only != tensor.pieces.end()) return reader_.read(*only, bytes, checksums_);
+  if (bits_of(tensor.dtype) % 8 != 0)
+    throw CheckpointError("manifest: tensor " + in_quotes(tensor.name) + ": elements of type " +
+                          std::string(name_of(tensor.dtype)) + " must lie in one piece");
+  const auto size = static_cast<std::size_t>(bits_of(tensor.dtype) / 8);
   Assembly assembly{bytes.data(), static_cast<std::int64_t>(bytes.size() / size)};
-  for (const SavedPiece& piece : tensor.pieces) {
-    if (piece.box == whole) {
-      reader_.read(piece, bytes, checksums_);
-      return;
-    }
+  for (const SavedPiece& piece : tensor.pieces)
     reader_.read_parts(
         piece,
         [&](std::uint64_t offset, std::span<const std::byte> part) {
@@ -197,7 +198,6 @@ void StateReader::read_whole(const SavedTensor& tensor, std::span<std::byte> byt
                        {tensor.shape, whole}, assembly, size);
         },
         checksums_);
-  }
 }
 
 }  // namespace shampoo::checkpoint

@@ -42,13 +42,8 @@ void borrow(const StateTensor& tensor, const StateSource& source, ShardTensor& s
 
 ShardTensor of_extra(const SnapshotExtra& extra) {
   const std::string name = std::string(extra_prefix) + extra.name;
-  return {name,
-          name,
-          dtype_of(extra.type),
-          extra.shape,
-          {Shape(extra.shape.size(), 0), extra.shape},
-          extra.bytes,
-          {}};
+  return {name,        name, extra.dtype, extra.shape, {Shape(extra.shape.size(), 0), extra.shape},
+          extra.bytes, {}};
 }
 
 /// Bytes that a progress is told of together.

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "shampoo/checkpoint/extra_text.h"
+#include "shampoo/checkpoint/tensor_entry.h"
 #include "shampoo/optimizer_access.h"
 #include "shampoo/pieces.h"
 #include "shampoo/sayings.h"
@@ -26,7 +27,12 @@ void validate_extra(const ExtraTensor& extra) {
   const auto& strides = extra.tensor.strides;
   if (!strides.empty() && strides != row_major_strides(extra.shape))
     fail(extra.name, "tensor.strides: must be those of a row-major tensor");
-  if (extra.tensor.type > Type::float16) fail(extra.name, "tensor.type: is not a type");
+  if (static_cast<std::size_t>(extra.tensor.dtype) >= checkpoint::dtypes().size())
+    fail(extra.name, "tensor.dtype: is not a type");
+  if (!checkpoint::bytes_of(extra.tensor.dtype, extra.shape))
+    fail(extra.name, "shape: " + shape_text(extra.shape) + " elements of type " +
+                         std::string(name_of(extra.tensor.dtype)) +
+                         " must fill whole bytes, fewer than 2^61");
   if (bytes_of(extra) > 0 && !extra.tensor.data) fail(extra.name, "tensor.data: must not be null");
 }
 
@@ -46,7 +52,7 @@ void take_extra(Backend& backend, const ExtraTensor& extra, Contents contents,
 }  // namespace
 
 std::int64_t bytes_of(const ExtraTensor& extra) {
-  return grouping::numel(extra.shape) * static_cast<std::int64_t>(size_of(extra.tensor.type));
+  return static_cast<std::int64_t>(checkpoint::bytes_of(extra.tensor.dtype, extra.shape).value());
 }
 
 void validate_extras(const Extras& extras) {
@@ -108,7 +114,7 @@ Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool de
   const std::vector<int> writers = place_extras(extras.tensors, data->ranks);
   for (std::size_t t = 0; t < extras.tensors.size(); ++t) {
     const ExtraTensor& extra = extras.tensors[t];
-    data->extras.push_back({extra.name, extra.tensor.type, extra.shape, writers[t], {}, {}});
+    data->extras.push_back({extra.name, extra.tensor.dtype, extra.shape, writers[t], {}, {}});
     if (writers[t] == data->rank) take_extra(backend, extra, contents, data->extras.back());
   }
   backend.synchronize();
@@ -120,7 +126,7 @@ std::string request_text(const Snapshot::Data& data) {
                      "\nderived: " + (data.derived ? "true" : "false") + "\n";
   for (const SnapshotExtra& extra : data.extras)
     text += "extra '" + extra.name + "': " + shape_text(extra.shape) + ", " +
-            std::string(name_of(extra.type)) + "\n";
+            std::string(name_of(extra.dtype)) + "\n";
   for (const auto& [name, value] : data.values)
     text += "extra value '" + name + "': " + extra_text(value) + "\n";
   return text;

@@ -18,7 +18,7 @@ namespace shampoo {
 /// An extra tensor, known to all ranks. One of them writes it.
 struct SnapshotExtra {
   std::string name;
-  Type type = Type::float32;
+  checkpoint::Dtype dtype = checkpoint::Dtype::f32;
   std::vector<std::int64_t> shape;
   int writer = 0;
   std::vector<std::byte> copy;       ///< on the writer, unless borrowed
@@ -47,7 +47,7 @@ Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool de
 /// Throws std::invalid_argument that names the extra and the field.
 void validate_extras(const Extras& extras);
 
-/// Bytes of an extra.
+/// Bytes of a valid extra.
 std::int64_t bytes_of(const ExtraTensor& extra);
 
 /// The rank that writes each of the tensors: each goes to the rank that has the fewest bytes so

@@ -51,8 +51,9 @@ class PlacedJob {
   Extras extras() {
     Extras extras;
     for (std::size_t t = 0; t < values_.size(); ++t)
-      extras.tensors.push_back(
-          {model_.tensors[t].name, model_.tensors[t].shape, {values_[t].data(), Type::float32}});
+      extras.tensors.push_back({model_.tensors[t].name,
+                                model_.tensors[t].shape,
+                                {values_[t].data(), checkpoint::Dtype::f32}});
     return extras;
   }
 
