@@ -57,6 +57,9 @@ Snapshot snapshot(const Optimizer& optimizer, const Extras& extras = {}, bool de
 /// is missing. Every rank writes its blocks and its share of the extras into a file of its own,
 /// shard-R-of-N.safetensors; manifest.json comes last.
 ///
+/// Reads state and extras where they lie, if that is host memory, and makes no copy of them; from
+/// other memory it copies them first, see snapshot(). They must not change before it returns.
+///
 /// Collective, with equal arguments; waits for the disk. A rank that fails makes all of them throw
 /// the same, with its message: std::system_error with its errno for what the system refuses,
 /// std::invalid_argument for bad arguments and a step-N that exists. Checkpoints that were complete

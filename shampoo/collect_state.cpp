@@ -46,36 +46,54 @@ class HostView {
   std::size_t bytes_ = 0;
 };
 
-void copy_slot(const Slot& slot, const void* data, HostView& view, StateTensor& tensor) {
-  const std::size_t size = size_of(slot.type);
-  tensor.bytes.resize(static_cast<std::size_t>(slot.count) * size);
-  if (tensor.layout == StateLayout::elements) {
-    view.copy(data, tensor.bytes);
-    return;
+/// A slot of a block that this rank owns.
+struct OwnedSlot {
+  const GroupOptimizer& group;
+  int block;
+  const TrainedParameter& trained;
+  const grouping::Box& box;
+  const Slot& slot;
+
+  StateTensor tensor() const {
+    return {.parameter = trained.parameter().name,
+            .slot = slot.name,
+            .shape = trained.merged,
+            .box = box,
+            .layout = layout_of(slot),
+            .dimension = slot.dimension,
+            .type = slot.type};
   }
-  const std::int64_t n = tensor.box.extent[slot.dimension];
-  const Half half = slot.layout == Slot::Layout::upper_triangle ? Half::root : Half::factor;
-  pack(view(data, static_cast<std::size_t>(n * (n + 1)) * size).data(), half, n, slot.type,
-       tensor.bytes.data());
+
+  StateSource source() const {
+    return {static_cast<const std::byte*>(group.state().data(block, slot)),
+            slot.layout == Slot::Layout::upper_triangle ? Half::root : Half::factor};
+  }
+};
+
+template <typename Visit>
+void for_each_slot(const Training& training, bool derived, const Visit& visit) {
+  for (const auto& group : training.virtual_groups())
+    for (std::size_t b = 0; b < group->blocks().size(); ++b) {
+      const OwnedBlock& owned = group->blocks()[b];
+      const TrainedParameter& trained = training.parameters()[owned.parameter];
+      const auto block = static_cast<int>(b);
+      for (const Slot& slot : group->state().slots(block))
+        if (derived || !slot.derived)
+          visit(OwnedSlot{*group, block, trained, trained.boxes[owned.index], slot});
+    }
 }
 
-void collect_block(HostView& view, const GroupOptimizer& group, std::size_t b,
-                   const TrainedParameter& trained, const StateDictOptions& options,
-                   StateDict& dict) {
-  const grouping::Box& box = trained.boxes[group.blocks()[b].index];
-  const std::vector<Slot> slots = group.state().slots(static_cast<int>(b));
-  for (const Slot& slot : slots) {
-    if (slot.derived && !options.derived) continue;
-    dict.tensors.push_back({.parameter = trained.parameter().name,
-                            .slot = slot.name,
-                            .shape = trained.merged,
-                            .box = box,
-                            .layout = layout_of(slot),
-                            .dimension = slot.dimension,
-                            .type = slot.type});
-    if (options.contents)
-      copy_slot(slot, group.state().data(static_cast<int>(b), slot), view, dict.tensors.back());
+void copy_slot(const OwnedSlot& from, HostView& view, StateTensor& tensor) {
+  const std::size_t size = size_of(tensor.type);
+  const StateSource source = from.source();
+  tensor.bytes.resize(static_cast<std::size_t>(from.slot.count) * size);
+  if (tensor.layout == StateLayout::elements) {
+    view.copy(source.data, tensor.bytes);
+    return;
   }
+  const std::int64_t n = tensor.box.extent[tensor.dimension];
+  const auto array = view(source.data, static_cast<std::size_t>(n * (n + 1)) * size);
+  pack(array.data(), source.half, n, tensor.type, tensor.bytes.data());
 }
 
 }  // namespace
@@ -86,23 +104,35 @@ StateDict collect_state(Backend& backend, const Training& training,
   StateDict dict{.library = std::string(library_version()), .arithmetic = backend.arithmetic()};
   for (const TrainedParameter& trained : parameters) dict.parameters.push_back(described(trained));
 
-  std::size_t count = 0;
-  for (const auto& group : training.virtual_groups())
-    for (std::size_t b = 0; b < group->blocks().size(); ++b)
-      count += group->state().slots(static_cast<int>(b)).size();
-  dict.tensors.reserve(count);
-  HostView view(backend);
   for (const auto& group : training.virtual_groups())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
-      const TrainedParameter& trained = parameters[owned.parameter];
       dict.parameters[owned.parameter].blocks.push_back(
-          {trained.boxes[owned.index], group->failures(b), owned.phase});
-      collect_block(view, *group, b, trained, options, dict);
+          {parameters[owned.parameter].boxes[owned.index], group->failures(b), owned.phase});
     }
+  std::size_t count = 0;
+  for_each_slot(training, options.derived, [&](const OwnedSlot&) { ++count; });
+  dict.tensors.reserve(count);  // queued copies need their bytes to stay where they are
+  HostView view(backend);
+  for_each_slot(training, options.derived, [&](const OwnedSlot& slot) {
+    dict.tensors.push_back(slot.tensor());
+    if (options.contents) copy_slot(slot, view, dict.tensors.back());
+  });
   backend.synchronize();
   sort_by_name(dict);
   return dict;
+}
+
+std::vector<StateSource> sources_of(const Training& training, const StateDictOptions& options) {
+  std::vector<std::pair<std::string, StateSource>> named;
+  for_each_slot(training, options.derived, [&](const OwnedSlot& slot) {
+    named.emplace_back(slot.tensor().name(), slot.source());
+  });
+  std::ranges::sort(named, {}, [](const auto& one) -> const std::string& { return one.first; });
+  std::vector<StateSource> sources;
+  sources.reserve(named.size());
+  for (const auto& [name, source] : named) sources.push_back(source);
+  return sources;
 }
 
 void sort_by_name(StateDict& dict) {

@@ -5,6 +5,9 @@
 
 namespace shampoo {
 
+std::string factor_slot(int dimension) { return "factor/" + std::to_string(dimension); }
+std::string root_slot(int dimension) { return "root/" + std::to_string(dimension); }
+
 Type arithmetic_type(const Recipe& recipe) {
   return recipe.arithmetic == Arithmetic::float64 ? Type::float64 : Type::float32;
 }
@@ -38,9 +41,8 @@ std::vector<Slot> slots_of(const Recipe& recipe, std::span<const std::int64_t> e
     if (!has_factor(recipe, order, k)) continue;
     const std::int64_t n = extent[k];
     const std::int64_t triangle = n * (n + 1) / 2;
-    const std::string number = std::to_string(k);
-    slots.push_back({"factor/" + number, Slot::Layout::lower_triangle, k, type, false, triangle});
-    slots.push_back({"root/" + number, Slot::Layout::upper_triangle, k, type, true, triangle});
+    slots.push_back({factor_slot(k), Slot::Layout::lower_triangle, k, type, false, triangle});
+    slots.push_back({root_slot(k), Slot::Layout::upper_triangle, k, type, true, triangle});
   }
 
   const auto add_elements = [&](const char* name, Type of) {

@@ -18,6 +18,10 @@ inline constexpr const char* graft_moment_slot = "grafting";
 inline constexpr const char* momentum_slot = "momentum";
 inline constexpr const char* master_slot = "master";
 
+/// Of one dimension of a block.
+std::string factor_slot(int dimension);
+std::string root_slot(int dimension);
+
 /// One named piece of state of a block. Allocation, byte counts and views follow from it.
 struct Slot {
   enum class Layout : std::uint8_t {

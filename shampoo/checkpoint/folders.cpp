@@ -19,16 +19,6 @@ namespace {
 constexpr std::string_view prefix = "step-";
 constexpr std::string_view infix = ".tmp-";
 
-/// Empty unless folder_name() gives this.
-std::optional<std::int64_t> step_of(std::string_view name) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  const std::string_view digits = name.substr(prefix.size());
-  std::int64_t step = -1;
-  std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  if (step < 0 || folder_name(step) != name) return std::nullopt;
-  return step;
-}
-
 bool is_temporary(std::string_view name) {
   const std::size_t end = name.find(infix);
   return end != std::string_view::npos && step_of(name.substr(0, end)) &&
@@ -53,6 +43,17 @@ std::vector<std::filesystem::path> folders_in(const std::filesystem::path& root)
 }  // namespace
 
 std::string folder_name(std::int64_t step) { return std::string(prefix) + std::to_string(step); }
+
+std::optional<std::int64_t> step_of(const std::filesystem::path& folder) {
+  const std::filesystem::path last = folder.has_filename() ? folder : folder.parent_path();
+  const std::string name = last.filename().string();
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const std::string_view digits = std::string_view(name).substr(prefix.size());
+  std::int64_t step = -1;
+  std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (step < 0 || folder_name(step) != name) return std::nullopt;
+  return step;
+}
 
 std::string temporary_name(std::int64_t step, std::string_view save) {
   return folder_name(step) + std::string(infix) + std::string(save);

@@ -32,6 +32,8 @@ struct Listing {
 
 /// step-N.
 std::string folder_name(std::int64_t step);
+/// N; empty unless the last part of the path is a name of folder_name().
+std::optional<std::int64_t> step_of(const std::filesystem::path& folder);
 /// step-N.tmp-<save>.
 std::string temporary_name(std::int64_t step, std::string_view save);
 

@@ -44,6 +44,19 @@ SafetensorsFile open_listed(const std::filesystem::path& folder, const ShardFile
   return file;
 }
 
+std::map<std::string, std::string> metadata_of(const std::string& save, std::int64_t step) {
+  return {{"save", save}, {"step", std::to_string(step)}};
+}
+
+void require_same_save(const SafetensorsFile& file, const Manifest& manifest) {
+  if (file.metadata("save") != manifest.save)
+    throw CheckpointError(file.path().string() + ": is of another save than the manifest");
+  const std::string step = file.metadata("step").value_or("none");
+  if (step != std::to_string(manifest.step))
+    throw CheckpointError(file.path().string() + ": is of step " + in_quotes(step) +
+                          ", the manifest of step " + std::to_string(manifest.step));
+}
+
 TensorEntry entry_of(const SafetensorsFile& file, const SavedTensor& tensor,
                      const SavedPiece& piece) {
   auto entry = file.find(piece.key);

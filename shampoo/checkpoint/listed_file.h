@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 
 #include "shampoo/checkpoint/manifest.h"
 #include "shampoo/checkpoint/safetensors_file.h"
@@ -23,6 +25,13 @@ void require_size(const std::filesystem::path& folder, const ShardFile& listed);
 /// A file of a checkpoint. Throws CheckpointError unless size and header are those that the
 /// manifest knows; std::system_error.
 SafetensorsFile open_listed(const std::filesystem::path& folder, const ShardFile& listed);
+
+/// What the header of a file of a checkpoint says about it.
+std::map<std::string, std::string> metadata_of(const std::string& save, std::int64_t step);
+
+/// Throws CheckpointError unless the file says that it is of the save and the step that the
+/// manifest is of.
+void require_same_save(const SafetensorsFile& file, const Manifest& manifest);
 
 /// Where a piece lies in its file. Throws CheckpointError if it is missing or has another dtype or
 /// shape than the manifest says.

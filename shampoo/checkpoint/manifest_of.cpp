@@ -14,7 +14,7 @@ using Tensors = std::map<std::string, SavedTensor>;
 
 void add_tensors(const ShardReport& report, const Snapshot::Data& snapshot, int rank,
                  Tensors& tensors) {
-  const auto entries = shard_tensors(report.state, snapshot.extras, rank);
+  const auto entries = shard_tensors(report.state, {}, snapshot.extras, rank);
   if (entries.size() != report.file.checksums.size())
     throw std::logic_error("rank " + std::to_string(rank) + " wrote another number of tensors");
   for (std::size_t e = 0; e < entries.size(); ++e) {
@@ -65,7 +65,7 @@ Manifest manifest_of(const Snapshot::Data& snapshot, const SavePlace& place,
   for (auto& [name, tensor] : tensors) manifest.tensors.push_back(std::move(tensor));
   for (ParameterState& parameter : full.parameters)
     std::ranges::sort(parameter.blocks, {}, &BlockState::box);
-  add_values(describe_state(full), manifest.values);
+  add_values(describe_state(full, snapshot.derived), manifest.values);
   for (const auto& [name, value] : snapshot.values)
     manifest.values[std::string(extra_prefix) + name] = extra_text(value);
   return manifest;

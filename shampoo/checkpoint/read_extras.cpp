@@ -52,9 +52,9 @@ void ExtrasLoad::read_tensor(const StateReader& state, const ExtraTensor& extra,
   if (saved->shape != extra.shape)
     fail(extra.name, "shape: the checkpoint has " + shape_text(saved->shape) + ", not " +
                          shape_text(extra.shape));
-  if (saved->dtype != dtype_of(extra.tensor.type))
-    fail(extra.name, "tensor.type: the checkpoint has " + std::string(name_of(saved->dtype)) +
-                         ", not " + std::string(name_of(dtype_of(extra.tensor.type))));
+  if (saved->dtype != extra.tensor.dtype)
+    fail(extra.name, "tensor.dtype: the checkpoint has " + std::string(name_of(saved->dtype)) +
+                         ", not " + std::string(name_of(extra.tensor.dtype)));
   std::vector<std::byte>& bytes = bytes_[index];
   bytes.resize(static_cast<std::size_t>(bytes_of(extra)));
   state.read_whole(*saved, bytes);

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "shampoo/checkpoint/announced_tensors.h"
 #include "shampoo/checkpoint/error.h"
 #include "shampoo/checkpoint/shard.h"
 #include "shampoo/state_names.h"
@@ -40,6 +41,7 @@ void require_boxes(const SavedState& saved) {
 StateReader::StateReader(const Reader& reader, Checksums checksums)
     : reader_(reader), checksums_(checksums), saved_(state_from(reader.manifest().values)) {
   require_boxes(saved_);
+  require_announced(reader, saved_);
   saved_.dict.library = reader.manifest().library_version;
   saved_.dict.arithmetic = reader.manifest().arithmetic;
   for (const SavedTensor& tensor : reader.manifest().tensors)
@@ -148,9 +150,6 @@ void StateReader::add_triangle(const StateTensor& own, StateDict& dict) const {
   const SavedTensor* const found = find(std::string(state_prefix) + tensor.name());
   if (!found) return;
   tensor.type = type_of_tensor(*found);
-  if (found->shape != std::vector<std::int64_t>{tensor.count()})
-    throw CheckpointError("manifest: tensor " + in_quotes(found->name) + ": must have " +
-                          std::to_string(tensor.count()) + " numbers");
   tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
   // Several blocks may overlap the same one.
   const auto same = [&](const StateTensor& other) {
@@ -181,14 +180,15 @@ void StateReader::add_unknown(const StateDict& own, const std::string& prefix,
 }
 
 void StateReader::read_whole(const SavedTensor& tensor, std::span<std::byte> bytes) const {
-  const auto size = static_cast<std::size_t>(bits_of(tensor.dtype) / 8);
   const grouping::Box whole{grouping::Shape(tensor.shape.size(), 0), tensor.shape};
+  const auto only = std::ranges::find(tensor.pieces, whole, &SavedPiece::box);
+  if (only != tensor.pieces.end()) return reader_.read(*only, bytes, checksums_);
+  if (bits_of(tensor.dtype) % 8 != 0)
+    throw CheckpointError("manifest: tensor " + in_quotes(tensor.name) + ": elements of type " +
+                          std::string(name_of(tensor.dtype)) + " must lie in one piece");
+  const auto size = static_cast<std::size_t>(bits_of(tensor.dtype) / 8);
   Assembly assembly{bytes.data(), static_cast<std::int64_t>(bytes.size() / size)};
-  for (const SavedPiece& piece : tensor.pieces) {
-    if (piece.box == whole) {
-      reader_.read(piece, bytes, checksums_);
-      return;
-    }
+  for (const SavedPiece& piece : tensor.pieces)
     reader_.read_parts(
         piece,
         [&](std::uint64_t offset, std::span<const std::byte> part) {
@@ -198,7 +198,6 @@ void StateReader::read_whole(const SavedTensor& tensor, std::span<std::byte> byt
                        {tensor.shape, whole}, assembly, size);
         },
         checksums_);
-  }
 }
 
 }  // namespace shampoo::checkpoint

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "shampoo/checkpoint/error.h"
+#include "shampoo/checkpoint/folders.h"
 
 namespace shampoo::checkpoint {
 namespace {
@@ -17,26 +18,31 @@ void require_no_more(const Manifest& manifest,
   for (const SavedTensor& tensor : manifest.tensors)
     for (const SavedPiece& piece : tensor.pieces) ++pieces[piece.file];
   for (const auto& [name, file] : files) {
-    if (file.metadata("save") != manifest.save)
-      throw CheckpointError(file.path().string() + ": is of another save than the manifest");
+    require_same_save(file, manifest);
     if (file.size() != pieces[name])
       throw CheckpointError(file.path().string() + ": has " + std::to_string(file.size()) +
                             " tensors, but the manifest lists " + std::to_string(pieces[name]));
   }
 }
 
+void require_step(const std::filesystem::path& folder, const Manifest& manifest,
+                  std::int64_t step) {
+  if (manifest.step != step)
+    throw CheckpointError(folder.string() + ": the manifest is of step " +
+                          std::to_string(manifest.step) + ", not " + std::to_string(step));
+}
+
 }  // namespace
 
 void require_complete(const std::filesystem::path& folder, const Manifest& manifest,
                       std::int64_t step) {
-  if (manifest.step != step)
-    throw CheckpointError(folder.string() + ": the manifest is of step " +
-                          std::to_string(manifest.step) + ", not " + std::to_string(step));
+  require_step(folder, manifest, step);
   for (const ShardFile& file : manifest.files) require_size(folder, file);
 }
 
 Reader::Reader(const std::filesystem::path& folder)
     : manifest_(read_manifest(folder / manifest_name)) {
+  if (const auto step = step_of(folder)) require_step(folder, manifest_, *step);
   for (const ShardFile& listed : manifest_.files)
     files_.emplace(listed.name, open_listed(folder, listed));
   for (const SavedTensor& tensor : manifest_.tensors)

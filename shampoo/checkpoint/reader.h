@@ -19,8 +19,9 @@ namespace shampoo::checkpoint {
 void require_complete(const std::filesystem::path& folder, const Manifest& manifest,
                       std::int64_t step);
 
-/// A checkpoint folder for reading. Manifest, headers and pieces are known to fit together as
-/// soon as there is an object; nothing outside of the folder is opened.
+/// A checkpoint folder for reading. Its name, if it is one of folder_name(), manifest, headers and
+/// pieces are known to fit together as soon as there is an object; nothing outside of the folder is
+/// opened.
 class Reader {
  public:
   /// Throws CheckpointError, std::system_error.

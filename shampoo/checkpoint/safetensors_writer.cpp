@@ -15,6 +15,10 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// Small enough to be in the cache still when it is written after the checksum looked at it.
+constexpr std::uint64_t at_once = std::uint64_t{1} << 20;
+constexpr std::uint64_t synced_together = std::uint64_t{8} << 20;
+
 // Elements lie in the file as this machine keeps them.
 static_assert(std::endian::native == std::endian::little);
 
@@ -108,18 +112,20 @@ void SafetensorsWriter::write(std::span<const std::byte> bytes) {
     throw std::invalid_argument(file_.path().string() + ": " + std::to_string(bytes.size()) +
                                 " bytes to write, but only " + std::to_string(left_) +
                                 " of the announced ones are missing");
-  file_.write(bytes);
-  file_.start_sync(written_.bytes, bytes.size());
   left_ -= bytes.size();
-  written_.bytes += bytes.size();
   while (!bytes.empty()) {
     const auto part =
-        bytes.first(std::min<std::uint64_t>(bytes.size(), sizes_[next_] - in_tensor_));
+        bytes.first(std::min<std::uint64_t>({bytes.size(), sizes_[next_] - in_tensor_, at_once}));
     checksum_.add(part);
+    file_.write(part);
+    written_.bytes += part.size();
     in_tensor_ += part.size();
     bytes = bytes.subspan(part.size());
     complete_tensors();
   }
+  if (written_.bytes - syncing_ < synced_together) return;
+  file_.start_sync(syncing_, written_.bytes - syncing_);
+  syncing_ = written_.bytes;
 }
 
 WrittenFile SafetensorsWriter::finish() {

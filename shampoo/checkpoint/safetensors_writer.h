@@ -55,6 +55,7 @@ class SafetensorsWriter {
   std::size_t next_ = 0;         ///< the tensor that the next byte belongs to
   std::uint64_t in_tensor_ = 0;  ///< bytes of it that were written
   std::uint64_t left_ = 0;       ///< bytes of all tensors that were not
+  std::uint64_t syncing_ = 0;    ///< bytes of the file that are on their way to the disk
   Checksum checksum_;
   WrittenFile written_;
   File file_;

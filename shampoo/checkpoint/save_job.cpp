@@ -33,12 +33,13 @@ void remove_old(const std::filesystem::path& folder, int keep_last) {
 
 }  // namespace
 
-Snapshot agreed_snapshot(Optimizer& optimizer, const Extras& extras, bool derived) {
+Snapshot agreed_snapshot(Optimizer& optimizer, const Extras& extras, bool derived,
+                         Contents contents) {
   std::optional<Snapshot> copy;
   Stepper& stepper = OptimizerAccess::stepper(optimizer);
   stepper.check_usable();
   stepper.vote(saving_checkpoint, "call", [&] {
-    copy.emplace(snapshot(optimizer, extras, derived));
+    copy.emplace(take_snapshot(optimizer, extras, derived, contents));
     return std::string();
   });
   return std::move(*copy);
@@ -77,7 +78,7 @@ std::filesystem::path run_save(Optimizer& optimizer, const Snapshot& snapshot,
   const Snapshot::Data& data = snapshot.data();
   WrittenFile file;
   const SaveSteps steps{
-      .write = [&](const auto& folder) { file = write_shard(data, folder, place.save, written); },
+      .write = [&](const auto& folder) { file = write_shard(data, folder, place, written); },
       .manifest =
           [&] {
             std::vector<std::string> reports;
@@ -110,11 +111,13 @@ namespace shampoo {
 
 std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& root,
                            const Extras& extras, const SaveOptions& options) {
-  const Snapshot copy = checkpoint::agreed_snapshot(optimizer, extras, options.derived);
-  const checkpoint::SavePlace place = checkpoint::agree_on_save(optimizer, copy, root, options);
+  const bool in_host_memory = OptimizerAccess::backend(optimizer).memory() == Memory::host;
+  const Snapshot state = checkpoint::agreed_snapshot(
+      optimizer, extras, options.derived, in_host_memory ? Contents::borrowed : Contents::copied);
+  const checkpoint::SavePlace place = checkpoint::agree_on_save(optimizer, state, root, options);
   std::atomic<std::int64_t> written = 0;
   return checkpoint::run_save(
-      optimizer, copy, place, options, [](const auto& work) { work(); }, written);
+      optimizer, state, place, options, [](const auto& work) { work(); }, written);
 }
 
 }  // namespace shampoo

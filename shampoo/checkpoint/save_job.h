@@ -13,8 +13,9 @@ namespace shampoo::checkpoint {
 /// throws what it throws.
 using Collectively = std::function<void(const std::function<void()>&)>;
 
-/// snapshot(), where a fault of one rank is thrown by all. Collective.
-Snapshot agreed_snapshot(Optimizer& optimizer, const Extras& extras, bool derived);
+/// take_snapshot(), where a fault of one rank is thrown by all. Collective.
+Snapshot agreed_snapshot(Optimizer& optimizer, const Extras& extras, bool derived,
+                         Contents contents);
 
 /// Checks a request and agrees with the other ranks on it. Collective; throws the same on all
 /// ranks.

@@ -152,8 +152,9 @@ Saver::~Saver() = default;
 void Saver::start(const std::filesystem::path& root, const Extras& extras,
                   const SaveOptions& options) {
   jobs_->require_room();
-  jobs_->add(checkpoint::agreed_snapshot(jobs_->optimizer(), extras, options.derived), root,
-             options);
+  jobs_->add(
+      checkpoint::agreed_snapshot(jobs_->optimizer(), extras, options.derived, Contents::copied),
+      root, options);
 }
 
 void Saver::start(Snapshot snapshot, const std::filesystem::path& root,

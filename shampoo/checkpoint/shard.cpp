@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "shampoo/checkpoint/listed_file.h"
 #include "shampoo/state_words.h"
 
 namespace shampoo::checkpoint {
@@ -31,14 +32,40 @@ ShardTensor of_state(const StateTensor& tensor) {
   return shard;
 }
 
+/// Bytes that the state does not have, where they lie.
+void borrow(const StateTensor& tensor, const StateSource& source, ShardTensor& shard) {
+  if (tensor.layout == StateLayout::elements)
+    shard.bytes = {source.data, static_cast<std::size_t>(tensor.count()) * size_of(tensor.type)};
+  else
+    shard.triangle = {source.data, source.half, tensor.box.extent[tensor.dimension], tensor.type};
+}
+
 ShardTensor of_extra(const SnapshotExtra& extra) {
   const std::string name = std::string(extra_prefix) + extra.name;
-  return {name,
-          name,
-          dtype_of(extra.type),
-          extra.shape,
-          {Shape(extra.shape.size(), 0), extra.shape},
-          extra.bytes};
+  return {name,        name, extra.dtype, extra.shape, {Shape(extra.shape.size(), 0), extra.shape},
+          extra.bytes, {}};
+}
+
+/// Bytes that a progress is told of together.
+constexpr std::size_t at_once = std::size_t{1} << 20;
+
+/// Packs some rows after the other into `packed`, and calls write(bytes).
+template <typename Write>
+void write_triangle(const UnpackedTriangle& triangle, std::vector<std::byte>& packed,
+                    const Write& write) {
+  constexpr std::int64_t fewest = 16;  // that are packed well together
+  const auto size = static_cast<std::int64_t>(size_of(triangle.type));
+  const std::int64_t n = triangle.side;
+  const std::int64_t fitting =
+      static_cast<std::int64_t>(at_once) / (std::max<std::int64_t>(n, 1) * size);
+  const std::int64_t step = std::max(fitting / fewest * fewest, fewest);
+  for (std::int64_t first = 0; first < n; first += step) {
+    const std::int64_t last = std::min(first + step, n);
+    const std::int64_t numbers = (last * (last + 1) - first * (first + 1)) / 2;
+    packed.resize(static_cast<std::size_t>(numbers * size));
+    pack_rows(triangle.array, triangle.half, first, last, n, triangle.type, packed.data());
+    write(packed);
+  }
 }
 
 }  // namespace
@@ -49,10 +76,11 @@ std::string shard_name(int rank, int ranks) {
   return name;
 }
 
-std::vector<ShardTensor> shard_tensors(const StateDict& state,
+std::vector<ShardTensor> shard_tensors(const StateDict& state, std::span<const StateSource> sources,
                                        std::span<const SnapshotExtra> extras, int rank) {
   std::vector<ShardTensor> tensors;
   for (const StateTensor& tensor : state.tensors) tensors.push_back(of_state(tensor));
+  for (std::size_t t = 0; t < sources.size(); ++t) borrow(state.tensors[t], sources[t], tensors[t]);
   for (const SnapshotExtra& extra : extras)
     if (extra.writer == rank) tensors.push_back(of_extra(extra));
   std::ranges::stable_sort(tensors, std::greater<>(),
@@ -61,22 +89,26 @@ std::vector<ShardTensor> shard_tensors(const StateDict& state,
 }
 
 WrittenFile write_shard(const Snapshot::Data& snapshot, const std::filesystem::path& folder,
-                        const std::string& save, std::atomic<std::int64_t>& written) {
-  constexpr std::size_t at_once = std::size_t{8} << 20;
+                        const SavePlace& place, std::atomic<std::int64_t>& written) {
   const std::vector<ShardTensor> tensors =
-      shard_tensors(snapshot.state, snapshot.extras, snapshot.rank);
+      shard_tensors(snapshot.state, snapshot.sources, snapshot.extras, snapshot.rank);
   std::vector<TensorDescription> descriptions;
   for (const ShardTensor& tensor : tensors)
     descriptions.push_back({tensor.key, tensor.dtype, tensor.box.extent});
 
   SafetensorsWriter writer(folder / shard_name(snapshot.rank, snapshot.ranks), descriptions,
-                           {{"save", save}});
+                           metadata_of(place.save, place.step));
+  std::vector<std::byte> rows;
+  const auto write = [&](std::span<const std::byte> part) {
+    writer.write(part);
+    written += static_cast<std::int64_t>(part.size());
+  };
   for (const ShardTensor& tensor : tensors)
-    for (std::size_t done = 0; done < tensor.bytes.size(); done += at_once) {
-      const auto part = tensor.bytes.subspan(done, std::min(at_once, tensor.bytes.size() - done));
-      writer.write(part);
-      written += static_cast<std::int64_t>(part.size());
-    }
+    if (tensor.triangle)
+      write_triangle(*tensor.triangle, rows, write);
+    else
+      for (std::size_t done = 0; done < tensor.bytes.size(); done += at_once)
+        write(tensor.bytes.subspan(done, std::min(at_once, tensor.bytes.size() - done)));
   return writer.finish();
 }
 

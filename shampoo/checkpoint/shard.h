@@ -4,18 +4,28 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "shampoo/checkpoint/manifest.h"
 #include "shampoo/checkpoint/safetensors_writer.h"
+#include "shampoo/checkpoint/save.h"
 #include "shampoo/checkpoint/snapshot.h"
 
 namespace shampoo::checkpoint {
 
 /// What names of tensors in the manifest begin with.
 inline constexpr std::string_view state_prefix = "optimizer/", extra_prefix = "extra/";
+
+/// A triangle that is packed while it is written.
+struct UnpackedTriangle {
+  const std::byte* array;  ///< of a factor and its root
+  Half half;
+  std::int64_t side;
+  Type type;
+};
 
 /// A part of a tensor in the file of a rank.
 struct ShardTensor {
@@ -24,15 +34,17 @@ struct ShardTensor {
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape;  ///< of the tensor
   grouping::Box box;
-  std::span<const std::byte> bytes;  ///< empty where the state has no contents
+  std::span<const std::byte> bytes;          ///< empty where the state has no contents
+  std::optional<UnpackedTriangle> triangle;  ///< in place of `bytes`
 };
 
 /// shard-R-of-N.safetensors.
 std::string shard_name(int rank, int ranks);
 
 /// The tensors that a rank writes, given its state and all extras, in their order in the file: the
-/// largest elements first, as readers that map files want it. Borrows from both.
-std::vector<ShardTensor> shard_tensors(const StateDict& state,
+/// largest elements first, as readers that map files want it. `sources` as in Snapshot::Data.
+/// Borrows from all of them.
+std::vector<ShardTensor> shard_tensors(const StateDict& state, std::span<const StateSource> sources,
                                        std::span<const SnapshotExtra> extras, int rank);
 
 /// What became of a rank's file.
@@ -43,7 +55,7 @@ struct ShardReport {
 
 /// Writes and syncs the file of this rank; `written` counts its bytes.
 WrittenFile write_shard(const Snapshot::Data& snapshot, const std::filesystem::path& folder,
-                        const std::string& save, std::atomic<std::int64_t>& written);
+                        const SavePlace& place, std::atomic<std::int64_t>& written);
 
 /// A report for rank 0, which is of the same version.
 std::string words_of_report(const WrittenFile& file, const StateDict& state);

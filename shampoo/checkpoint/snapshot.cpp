@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "shampoo/checkpoint/extra_text.h"
+#include "shampoo/checkpoint/tensor_entry.h"
 #include "shampoo/optimizer_access.h"
 #include "shampoo/pieces.h"
 #include "shampoo/sayings.h"
@@ -26,14 +27,32 @@ void validate_extra(const ExtraTensor& extra) {
   const auto& strides = extra.tensor.strides;
   if (!strides.empty() && strides != row_major_strides(extra.shape))
     fail(extra.name, "tensor.strides: must be those of a row-major tensor");
-  if (extra.tensor.type > Type::float16) fail(extra.name, "tensor.type: is not a type");
+  if (static_cast<std::size_t>(extra.tensor.dtype) >= checkpoint::dtypes().size())
+    fail(extra.name, "tensor.dtype: is not a type");
+  if (!checkpoint::bytes_of(extra.tensor.dtype, extra.shape))
+    fail(extra.name, "shape: " + shape_text(extra.shape) + " elements of type " +
+                         std::string(name_of(extra.tensor.dtype)) +
+                         " must fill whole bytes, fewer than 2^61");
   if (bytes_of(extra) > 0 && !extra.tensor.data) fail(extra.name, "tensor.data: must not be null");
+}
+
+void take_extra(Backend& backend, const ExtraTensor& extra, Contents contents,
+                SnapshotExtra& taken) {
+  const auto bytes = static_cast<std::size_t>(bytes_of(extra));
+  if (bytes == 0) return;
+  if (contents == Contents::borrowed) {
+    taken.bytes = {static_cast<const std::byte*>(extra.tensor.data), bytes};
+    return;
+  }
+  taken.copy.resize(bytes);
+  taken.bytes = taken.copy;
+  backend.download(taken.copy.data(), extra.tensor.data, bytes);
 }
 
 }  // namespace
 
 std::int64_t bytes_of(const ExtraTensor& extra) {
-  return grouping::numel(extra.shape) * static_cast<std::int64_t>(size_of(extra.tensor.type));
+  return static_cast<std::int64_t>(checkpoint::bytes_of(extra.tensor.dtype, extra.shape).value());
 }
 
 void validate_extras(const Extras& extras) {
@@ -74,6 +93,11 @@ std::int64_t Snapshot::bytes() const {
 }
 
 Snapshot snapshot(const Optimizer& optimizer, const Extras& extras, bool derived) {
+  return take_snapshot(optimizer, extras, derived, Contents::copied);
+}
+
+Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool derived,
+                       Contents contents) {
   validate_extras(extras);
   auto data = std::make_unique<Snapshot::Data>();
   Backend& backend = OptimizerAccess::backend(optimizer);
@@ -81,26 +105,28 @@ Snapshot snapshot(const Optimizer& optimizer, const Extras& extras, bool derived
   data->ranks = OptimizerAccess::communicator(optimizer).size();
   data->plan_hash = OptimizerAccess::stepper(optimizer).plan_hash();
   data->values = extras.values;
-  data->state = optimizer.state_dict({.derived = derived});
+  data->derived = derived;
+  const StateDictOptions options{.derived = derived, .contents = contents == Contents::copied};
+  data->state = optimizer.state_dict(options);
+  if (contents == Contents::borrowed)
+    data->sources = sources_of(OptimizerAccess::training(optimizer), options);
 
   const std::vector<int> writers = place_extras(extras.tensors, data->ranks);
   for (std::size_t t = 0; t < extras.tensors.size(); ++t) {
     const ExtraTensor& extra = extras.tensors[t];
-    data->extras.push_back({extra.name, extra.tensor.type, extra.shape, writers[t], {}});
-    if (writers[t] != data->rank) continue;
-    std::vector<std::byte>& bytes = data->extras.back().bytes;
-    bytes.resize(static_cast<std::size_t>(bytes_of(extra)));
-    if (!bytes.empty()) backend.download(bytes.data(), extra.tensor.data, bytes.size());
+    data->extras.push_back({extra.name, extra.tensor.dtype, extra.shape, writers[t], {}, {}});
+    if (writers[t] == data->rank) take_extra(backend, extra, contents, data->extras.back());
   }
   backend.synchronize();
   return Snapshot(std::move(data));
 }
 
 std::string request_text(const Snapshot::Data& data) {
-  std::string text = "steps attempted: " + std::to_string(data.state.progress.attempts) + "\n";
+  std::string text = "steps attempted: " + std::to_string(data.state.progress.attempts) +
+                     "\nderived: " + (data.derived ? "true" : "false") + "\n";
   for (const SnapshotExtra& extra : data.extras)
     text += "extra '" + extra.name + "': " + shape_text(extra.shape) + ", " +
-            std::string(name_of(extra.type)) + "\n";
+            std::string(name_of(extra.dtype)) + "\n";
   for (const auto& [name, value] : data.values)
     text += "extra value '" + name + "': " + extra_text(value) + "\n";
   return text;

@@ -4,35 +4,50 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/dtype.h"
+#include "shampoo/collect_state.h"
 
 namespace shampoo {
 
 /// An extra tensor, known to all ranks. One of them writes it.
 struct SnapshotExtra {
   std::string name;
-  Type type = Type::float32;
+  checkpoint::Dtype dtype = checkpoint::Dtype::f32;
   std::vector<std::int64_t> shape;
   int writer = 0;
-  std::vector<std::byte> bytes;  ///< on the writer
+  std::vector<std::byte> copy;       ///< on the writer, unless borrowed
+  std::span<const std::byte> bytes;  ///< on the writer: of the copy, or the trainer's
 };
 
 struct Snapshot::Data {
   StateDict state;  ///< of this rank
+  /// Where the bytes of the state's tensors lie that it has no copies of.
+  std::vector<StateSource> sources;
   std::vector<SnapshotExtra> extras;
   std::map<std::string, ExtraValue> values;
+  bool derived = true;  ///< see StateDictOptions
   std::uint64_t plan_hash = 0;
   int rank = 0, ranks = 1;
 };
 
+/// Whether a snapshot has copies, or reads state and extras where they lie, in host memory: then
+/// they must stay as they are for as long as it is used.
+enum class Contents : std::uint8_t { copied, borrowed };
+
+/// See snapshot().
+Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool derived,
+                       Contents contents);
+
 /// Throws std::invalid_argument that names the extra and the field.
 void validate_extras(const Extras& extras);
 
-/// Bytes of an extra.
+/// Bytes of a valid extra.
 std::int64_t bytes_of(const ExtraTensor& extra);
 
 /// The rank that writes each of the tensors: each goes to the rank that has the fewest bytes so

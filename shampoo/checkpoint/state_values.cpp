@@ -43,8 +43,9 @@ std::string rate_text(const std::optional<double>& rate) {
 
 }  // namespace
 
-SavedState describe_state(const StateDict& full) {
+SavedState describe_state(const StateDict& full, bool derived) {
   SavedState state;
+  state.derived = derived;
   state.dict = {.format = full.format,
                 .library = full.library,
                 .arithmetic = full.arithmetic,
@@ -64,6 +65,7 @@ SavedState describe_state(const StateDict& full) {
 void add_values(const SavedState& state, std::map<std::string, std::string>& values) {
   const StateDict& dict = state.dict;
   values["format"] = std::to_string(dict.format);
+  values["derived"] = state.derived ? "true" : "false";
   values["progress.attempts"] = std::to_string(dict.progress.attempts);
   values["progress.taken"] = std::to_string(dict.progress.taken);
   values["progress.refused_in_a_row"] = std::to_string(dict.progress.refused_in_a_row);

@@ -29,16 +29,18 @@ struct SavedParameter {
 /// A state dict without tensors.
 struct SavedState {
   StateDict dict;
+  bool derived = true;  ///< see StateDictOptions
   std::map<std::string, SavedParameter, std::less<>> parameters;
 };
 
 /// What a full state dict says beside the bytes of its tensors.
-SavedState describe_state(const StateDict& full);
+SavedState describe_state(const StateDict& full, bool derived);
 
 /// As values of a manifest: "<field>" or "<field>/<parameter>". Numbers are exact and do not depend
 /// on the locale:
 ///
 ///     format, progress.attempts, progress.taken, progress.refused_in_a_row
+///     derived                 true, or false
 ///     shape/w                 5 5 16
 ///     merged_shape/w          25 16
 ///     steps/w                 120

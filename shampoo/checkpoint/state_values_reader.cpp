@@ -49,6 +49,12 @@ class Values {
 
   bool has(const std::string& key) const { return left_.contains(key); }
 
+  bool truth(const std::string& key) {
+    const std::string& text = take(key);
+    if (text != "true" && text != "false") refuse(key, ": must be true or false");
+    return text == "true";
+  }
+
   std::int64_t number(const std::string& key, std::int64_t most) {
     return number_of(key, take(key), most);
   }
@@ -151,8 +157,12 @@ SavedState state_from(const std::map<std::string, std::string>& texts) {
   if (dict.format > StateDict::newest_format)
     refuse("format", ": " + std::to_string(dict.format) + "; this version reads up to " +
                          std::to_string(StateDict::newest_format));
+  state.derived = values.truth("derived");
   dict.progress = {values.number("progress.attempts", most), values.number("progress.taken", most),
                    static_cast<int>(values.number("progress.refused_in_a_row", most_int))};
+  if (dict.progress.taken > dict.progress.attempts)
+    refuse("progress.taken", ": " + std::to_string(dict.progress.taken) + " steps taken of " +
+                                 std::to_string(dict.progress.attempts) + " attempted");
   while (const auto name = values.find("shape/")) {
     const auto key = [&](const char* field) { return field + ("/" + *name); };
     ParameterState parameter{.name = *name};

@@ -57,7 +57,10 @@ class FolderCheck {
   void open_files() {
     result_.files = manifest_.files.size();
     for (const ShardFile& listed : manifest_.files)
-      attempt([&] { files_.emplace(listed.name, open_listed(result_.path, listed)); });
+      attempt([&] {
+        const auto opened = files_.emplace(listed.name, open_listed(result_.path, listed)).first;
+        require_same_save(opened->second, manifest_);
+      });
   }
 
   void check_tensors() {

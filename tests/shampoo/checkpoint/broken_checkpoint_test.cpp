@@ -111,7 +111,7 @@ TEST_F(BrokenCheckpoints, AreFoundByValuesThatNobodyWrites) {
     });
     expect_says(refusal(), {key});
   };
-  for (const char* key : {"format", "progress.taken", "steps/tensor0", "slots/tensor1",
+  for (const char* key : {"format", "derived", "progress.taken", "steps/tensor0", "slots/tensor1",
                           "blocks/tensor2", "merged_shape/tensor0", "rates.epsilon/tensor0"})
     refused(key, nullptr);
   for (const char* value : {"", "-1", "1.0", " 1", "99999999999999999999", "1,000"})
@@ -121,16 +121,64 @@ TEST_F(BrokenCheckpoints, AreFoundByValuesThatNobodyWrites) {
     refused("blocks/tensor0", value);
   for (const char* value : {"factor/0", "a:b:0", ":elements:0", "a:elements:"})
     refused("slots/tensor0", value);
+  for (const char* value : {"", "no", "false"}) refused("derived", value);
   refused("format", "2");
   refused("nonsense", "");
   refused("nonsense/tensor0", "");
   refused("recipe.nonsense/tensor0", "");
 }
 
+TEST_F(BrokenCheckpoints, AreFoundByAStepThatIsNotTheirs) {
+  rewrite([](checkpoint::Manifest& manifest) { manifest.step = 8; });
+  expect_says(refusal(), {"step-7", "step 8, not 7"});
+  const auto renamed = [&](const char* name) {
+    std::filesystem::rename(folder_, root_.path() / name);
+    folder_ = root_.path() / name;
+  };
+  renamed("best");
+  expect_says(refusal(), {shard(0).filename(), "is of step \"7\"", "the manifest of step 8"});
+  rewrite([](checkpoint::Manifest& manifest) { manifest.step = 7; });
+  renamed("step-8");
+  expect_says(refusal(), {"step-8", "step 7, not 8"});
+  folder_ /= "";
+  expect_says(refusal(), {"step-8", "step 7, not 8"});
+  folder_ = folder_.parent_path();
+  renamed("best");
+  Alone alone;
+  EXPECT_EQ(load(*alone.job.optimizer, folder_).step, 7);
+  rewrite([](checkpoint::Manifest& manifest) { manifest.values["progress.taken"] = "8"; });
+  expect_says(refusal(), {"progress.taken", "8 steps taken of 7"});
+}
+
+TEST_F(BrokenCheckpoints, AreFoundByRootsThatAreNotThoseOfTheFactors) {
+  const auto good = checkpoint::read_manifest(folder_ / checkpoint::manifest_name);
+  const auto root = std::ranges::find_if(good.tensors, [](const checkpoint::SavedTensor& tensor) {
+    return tensor.name.starts_with("optimizer/tensor0/root/0/");
+  });
+  ASSERT_NE(root, good.tensors.end());
+  for (const char* name : {"optimizer/tensor0/root/2/0.0", "optimizer/tensor0/roots",
+                           "optimizer/tensor9/root/0/0.0", "root"}) {
+    rewrite([&](checkpoint::Manifest& manifest) {
+      manifest.tensors[static_cast<std::size_t>(root - good.tensors.begin())].name = name;
+    });
+    expect_says(refusal(), {root->pieces.front().file, std::string("\"") + name + "\""});
+  }
+  rewrite([&](checkpoint::Manifest& manifest) {
+    manifest = good;
+    std::string& slots = manifest.values.at("slots/tensor0");
+    slots.erase(slots.find(" root/0:lower_triangle:0"), 24);
+  });
+  expect_says(refusal(), {"slots/tensor0", "2 factors and 1 roots", "derived"});
+  rewrite([&](checkpoint::Manifest& manifest) { manifest.values = good.values; });
+  Alone alone;
+  Extras extras = extras_of(alone.job);
+  EXPECT_TRUE(load(*alone.job.optimizer, folder_, extras).state.recomputed.empty());
+}
+
 TEST(TheValuesOfAState, AreReadAsTheyWereWritten) {
   const Trainee trainee = everything();
   const StateDict full = train_first<float>(trainee, {.ranks = 2}).state;
-  const checkpoint::SavedState state = checkpoint::describe_state(full);
+  const checkpoint::SavedState state = checkpoint::describe_state(full, true);
   Values values;
   checkpoint::add_values(state, values);
   EXPECT_EQ(values.at("slots/tensor4"),

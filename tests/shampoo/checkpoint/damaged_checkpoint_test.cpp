@@ -83,20 +83,17 @@ class DamagedCheckpoints : public testing::Test {
     expect_no_change(damage);
   }
 
-  /// The same for one that names tensors otherwise. It may be refused as one that does not fit; and
-  /// where roots are not found under their names, they are recomputed, as if they had been left
-  /// out.
+  /// The same for one that names tensors otherwise: where it is an extra, that is one which was not
+  /// saved.
   void expect_misfit(const std::string& lie) {
     try {
-      const LoadedCheckpoint loaded = load(*alone_.job.optimizer, root_.path(), extras_);
-      EXPECT_FALSE(loaded.state.recomputed.empty()) << lie << " was believed";
-      ++recomputed_;
-      extras_.values["epoch"] = std::int64_t{3};
-      alone_.job.train(0, 1);
-      take_stock();
-    } catch (const CheckpointError&) {
+      load(*alone_.job.optimizer, root_.path(), extras_);
+      ADD_FAILURE() << lie << " was believed";
+    } catch (const CheckpointError& error) {
+      EXPECT_NE(std::string(error.what()).find("manifest"), std::string::npos) << error.what();
     } catch (const std::invalid_argument& error) {
-      EXPECT_NE(std::string(error.what()).find("tensor"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("extras: missing"), std::string::npos)
+          << error.what();
       ++misfits_;
     }
     expect_no_change(lie);
@@ -123,7 +120,7 @@ class DamagedCheckpoints : public testing::Test {
   void expect_cases(int least) {
     EXPECT_GE(cases_, least);
     RecordProperty("cases", cases_);
-    std::printf("%d cases, %d of them misfits, %d recomputed\n", cases_, misfits_, recomputed_);
+    std::printf("%d cases, %d of them misfits\n", cases_, misfits_);
   }
 
   TemporaryFolder root_;
@@ -133,7 +130,7 @@ class DamagedCheckpoints : public testing::Test {
   End<float> before_;
   std::vector<char> bytes_;
   std::map<std::string, std::string> contents_;
-  int cases_ = 0, misfits_ = 0, recomputed_ = 0;
+  int cases_ = 0, misfits_ = 0;
 };
 
 TEST_F(DamagedCheckpoints, AreRefusedWhereverAFileIsCut) {
@@ -223,7 +220,7 @@ TEST_F(DamagedCheckpoints, AreRefusedWithAManifestThatLies) {
       expect_refusal(folder_.filename(), lie.what);
   }
   restore();
-  EXPECT_GT(misfits_, 50);
+  EXPECT_GE(misfits_, 3) << "one for each extra";
   expect_cases(5000);
 }
 

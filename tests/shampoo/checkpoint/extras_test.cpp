@@ -13,11 +13,15 @@
 namespace shampoo::test {
 namespace {
 
+using checkpoint::Dtype;
+
 class ExtrasOfATrainer : public testing::Test {
  protected:
   Extras extras() {
     return {.tensors = {{"mean", {2, 3}, mean_.data()},
                         {"nothing", {0, 4}, Tensor(nullptr, Type::float16)},
+                        {"seen", {}, seen_.data()},
+                        {"generator", {2, 2}, generator_.data()},
                         {"tensor0/factor/0/0.0", {}, scale_.data()},
                         {"narrow", {5}, Tensor(narrow_.data(), Type::bfloat16)}},
             .values = {{"position", std::int64_t{-1} << 63},
@@ -28,6 +32,8 @@ class ExtrasOfATrainer : public testing::Test {
     mean_.assign(6, 0);
     scale_ = {0};
     narrow_.assign(5, 0);
+    seen_ = {0};
+    generator_.assign(4, 0);
   }
   std::string refusal(Extras& asked) {
     Alone alone;
@@ -47,6 +53,8 @@ class ExtrasOfATrainer : public testing::Test {
   std::vector<float> mean_{1, 2, 3, 4, 5, 6};
   std::vector<double> scale_{0.3};
   std::vector<std::uint16_t> narrow_{1, 2, 3, 4, 0xffff};
+  std::vector<std::int64_t> seen_{std::numeric_limits<std::int64_t>::min() + 1};
+  std::vector<std::uint8_t> generator_{0, 127, 128, 255};
 };
 
 TEST_F(ExtrasOfATrainer, ComeBackOnAnyNumberOfRanks) {
@@ -56,15 +64,42 @@ TEST_F(ExtrasOfATrainer, ComeBackOnAnyNumberOfRanks) {
       save(*job.optimizer, root_, extras(), {.step = ranks});
     });
     const Extras saved = extras();
-    const auto tensors = std::tuple(mean_, scale_, narrow_);
+    const auto tensors = std::tuple(mean_, scale_, narrow_, seen_, generator_);
     change();
     Alone alone;
     Extras asked = extras();
     asked.values = {{"position", std::int64_t{0}}, {"best", 0.0}, {"phase", std::string()}};
     load(*alone.job.optimizer, root_, asked);
-    EXPECT_EQ(std::tuple(mean_, scale_, narrow_), tensors);
+    EXPECT_EQ(std::tuple(mean_, scale_, narrow_, seen_, generator_), tensors);
     EXPECT_EQ(asked.values, saved.values);
   }
+}
+
+TEST_F(ExtrasOfATrainer, AreOfAnyTypeThatFilesHave) {
+  constexpr std::size_t bytes_of_each = 24;  // whole elements of 64, 6 and 4 bits
+  std::vector<std::vector<std::uint8_t>> tensors;
+  const auto all = [&] {
+    Extras extras;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      const checkpoint::DtypeFacts& facts = checkpoint::dtypes()[t];
+      const auto count = static_cast<std::int64_t>(bytes_of_each * 8) / facts.bits;
+      extras.tensors.push_back(
+          {std::string(facts.name), {count}, {tensors[t].data(), facts.dtype}});
+    }
+    return extras;
+  };
+  for (std::size_t t = 0; t < checkpoint::dtypes().size(); ++t)
+    tensors.emplace_back(bytes_of_each, static_cast<std::uint8_t>(t + 1));
+  const auto saved = tensors;
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    save(*job.optimizer, root_, all());
+  });
+  for (auto& tensor : tensors) tensor.assign(bytes_of_each, 0);
+  Alone alone;
+  Extras asked = all();
+  load(*alone.job.optimizer, root_, asked);
+  EXPECT_EQ(tensors, saved);
 }
 
 TEST_F(ExtrasOfATrainer, MustBeWhatWasSaved) {
@@ -76,8 +111,11 @@ TEST_F(ExtrasOfATrainer, MustBeWhatWasSaved) {
   asked.tensors[0].shape = {3, 2};
   expect_says(refusal(asked), {"'mean'", "shape", "(2, 3)", "(3, 2)"});
   asked = extras();
-  asked.tensors[3].tensor.type = Type::float16;
-  expect_says(refusal(asked), {"'narrow'", "type", "BF16", "F16"});
+  asked.tensors[5].tensor.dtype = Dtype::f16;
+  expect_says(refusal(asked), {"'narrow'", "dtype", "BF16", "F16"});
+  asked = extras();
+  asked.tensors[2].tensor.dtype = Dtype::u64;  // as many bytes
+  expect_says(refusal(asked), {"'seen'", "dtype", "I64", "U64"});
   asked = extras();
   asked.values["best"] = std::int64_t{1};
   expect_says(refusal(asked), {"'best'", "an integer", "a number"});
@@ -112,6 +150,13 @@ TEST_F(ExtrasOfATrainer, AreValidatedByName) {
   expect_says(refused([](E& e) { e.shape[0] = -2; }), {"'mean'", "shape"});
   expect_says(refused([](E& e) { e.tensor.data = nullptr; }), {"'mean'", "data"});
   expect_says(refused([](E& e) { e.tensor.strides = {1, 2}; }), {"'mean'", "strides"});
+  expect_says(refused([](E& e) { e.tensor.dtype = static_cast<Dtype>(99); }), {"'mean'", "dtype"});
+  expect_says(refused([](E& e) {
+                e.shape = {3};
+                e.tensor.dtype = Dtype::f4;
+              }),
+              {"'mean'", "(3)", "F4", "whole bytes"});
+  expect_says(refused([](E& e) { e.shape = {std::int64_t{1} << 62, 4}; }), {"'mean'", "shape"});
   Extras latin = extras();
   latin.values["\xe4"] = 1.0;
   EXPECT_THROW(save(*alone.job.optimizer, root_, latin), std::exception);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <span>
 
+#include "shampoo/checkpoint/listed_file.h"
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/safetensors_writer.h"
 
@@ -33,11 +34,11 @@ Manifest Sample::write(const std::filesystem::path& folder, const std::string& s
   const std::vector<TensorDescription> in_first{{"w/0", Dtype::f64, {1, 3}}, {"count", Dtype::i64}};
   const std::vector<TensorDescription> in_second{{"w/1", Dtype::f64, {1, 3}}};
 
-  SafetensorsWriter writer(folder / "r0.safetensors", in_first, {{"save", save}});
+  SafetensorsWriter writer(folder / "r0.safetensors", in_first, metadata_of(save, step));
   writer.write(std::as_bytes(std::span(w).first(3)));
   writer.write(std::as_bytes(std::span(&count, 1)));
   const WrittenFile one = writer.finish();
-  SafetensorsWriter other(folder / "r1.safetensors", in_second, {{"save", save}});
+  SafetensorsWriter other(folder / "r1.safetensors", in_second, metadata_of(save, step));
   other.write(std::as_bytes(std::span(w).last(3)));
   const WrittenFile two = other.finish();
 

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "shampoo/checkpoint/manifest.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {
@@ -75,6 +76,24 @@ TEST_F(ASaver, LetsSavesQueue) {
   ASSERT_EQ(listing.complete.size(), 3U);
   EXPECT_EQ(listing.complete.front().step, 3);
   EXPECT_TRUE(listing.leftovers.empty());
+}
+
+TEST_F(ASaver, WritesFromItsCopyWhatASaveWritesFromTheStateItself) {
+  Trainee trainee = everything();
+  trainee.shapes.push_back({600, 2});  // triangles of more than is packed at once
+  for (Recipe& recipe : trainee.recipes) recipe.blocking.size = 1024;
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, trainee, {});
+    job.train(0, 3);
+    save(*job.optimizer, root_, extras_of(job), {.step = 1});
+    Saver saver(*job.optimizer);
+    saver.start(root_, extras_of(job), {.step = 2});
+    saver.wait();
+  });
+  const auto tensors = [&](const char* folder) {
+    return checkpoint::read_manifest(root_ / folder / checkpoint::manifest_name).tensors;
+  };
+  EXPECT_EQ(tensors("step-1"), tensors("step-2")) << "with the checksum of every piece";
 }
 
 TEST_F(ASaver, DeliversAnErrorToAllRanksOnce) {

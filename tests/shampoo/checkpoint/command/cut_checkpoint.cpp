@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "shampoo/checkpoint/listed_file.h"
 #include "shampoo/checkpoint/safetensors_writer.h"
 #include "shampoo/checkpoint/save.h"
 #include "tests/shampoo/checkpoint/sample.h"
@@ -33,7 +34,7 @@ SavedPiece write_piece(const CutTensor& tensor, const grouping::Box& box,
                        const std::filesystem::path& folder, Manifest& manifest) {
   const std::string file = "f" + std::to_string(manifest.files.size()) + ".safetensors";
   const std::vector<TensorDescription> description{{tensor.name, tensor.dtype, box.extent}};
-  SafetensorsWriter writer(folder / file, description, {{"save", manifest.save}});
+  SafetensorsWriter writer(folder / file, description, metadata_of(manifest.save, manifest.step));
   writer.write(bits_of(tensor.dtype) % 8 == 0 ? part_of(tensor, box) : tensor.bytes);
   const WrittenFile written = writer.finish();
   manifest.files.push_back({file, written.bytes, written.header_checksum});

@@ -3,6 +3,7 @@
 
 #include "shampoo/checkpoint/error.h"
 #include "shampoo/checkpoint/folders.h"
+#include "shampoo/checkpoint/manifest.h"
 #include "tests/shampoo/checkpoint/command/asked.h"
 #include "tests/shampoo/checkpoint/command/cut_checkpoint.h"
 #include "tests/shampoo/checkpoint/sample.h"
@@ -104,6 +105,21 @@ TEST_F(Verifies, ThatAStepHasItsOwnNameUnlessItWasGivenAnother) {
   EXPECT_EQ(faults(root() / "step-4").size(), 1);
   std::filesystem::rename(root() / "step-4", root() / "best");
   EXPECT_EQ(verify(root() / "best").status, 0);
+}
+
+TEST_F(Verifies, ThatTheFilesAreOfTheStepOfTheManifest) {
+  std::filesystem::rename(folder(2), root() / "best");
+  const std::filesystem::path path = root() / "best" / manifest_name;
+  Manifest manifest = read_manifest(path);
+  manifest.step = 5;
+  put(path, to_json(manifest));
+
+  const auto found = faults(root() / "best");
+
+  ASSERT_EQ(found.size(), 2) << "of both files";
+  EXPECT_NE(found[0].find("r0.safetensors: is of step \"2\", the manifest of step 5"),
+            std::string::npos)
+      << found[0];
 }
 
 TEST_F(Verifies, AndShowsWhatDoesNotBelong) {
