@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times snapshot, save and load of a model's state on one disk, against plain copies, writes and
 // reads of as many bytes in the same run, and the steps beside which a Saver saves.
-#include <stdlib.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -13,12 +10,12 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "shampoo/shampoo.h"
 #include "tests/bench/plain_copies.h"
 #include "tests/support/models.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::test {
 namespace {
@@ -32,27 +29,6 @@ struct Options {
   int repeats = 3;
   bool derived = true;
   bool json = false;
-};
-
-/// Removes itself.
-class Scratch {
- public:
-  explicit Scratch(const std::string& parent) {
-    std::string pattern = (fs::path(parent) / "checkpoint_benchmark_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr)
-      throw std::system_error(errno, std::generic_category(), pattern);
-    path_ = pattern;
-  }
-  ~Scratch() {
-    std::error_code nothing;
-    fs::remove_all(path_, nothing);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 /// Values and gradients of a model, one group.
@@ -210,7 +186,7 @@ nlohmann::ordered_json summary(const Options& options, const Model& model,
 
 void measure(const Options& options) {
   const Model model = load_model(options.model);
-  const Scratch scratch(options.folder);
+  const TemporaryFolder scratch(options.folder);
   const auto backend = cpu_backend({.threads = options.threads});
   const auto ranks = one_rank();
   Trainee trainee(model);

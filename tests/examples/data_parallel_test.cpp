@@ -18,7 +18,7 @@
 #include "examples/fashion/replica.h"
 #include "examples/fashion/training.h"
 #include "kernels/cpu_backend.h"
-#include "tests/distributor/launcher/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace fashion {
 namespace {
@@ -141,7 +141,7 @@ TEST_F(FashionRanks, GiveTheSameBitsAgainWithMoreThreads) {
 }
 
 TEST_F(FashionRanks, GoOnFromACheckpointWithTheSameBits) {
-  const shampoo::launcher::test::TemporaryFolder folder;
+  const shampoo::test::TemporaryFolder folder;
   const auto run = [&](int ranks, int steps, bool resumes) {
     Task task{dataset, normalisation, 3, steps, 1};
     task.checkpoints = CheckpointPlan{folder.path() / std::to_string(ranks), 3, 2, resumes};

@@ -12,13 +12,14 @@
 #include "distributor/store/store_server.h"
 #include "tests/distributor/join/processes.h"
 #include "tests/faults/progress.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::test {
 
-/// The pages of one job, in a folder under /tmp. Kills what is left of the job in the end.
+/// The pages of one job, in a temporary folder. Kills what is left of the job in the end.
 class JobFolder {
  public:
-  JobFolder();
+  JobFolder() = default;
   ~JobFolder();
   JobFolder(const JobFolder&) = delete;
   JobFolder& operator=(const JobFolder&) = delete;
@@ -34,7 +35,8 @@ class JobFolder {
   bool is_left_by_all() const;
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
+  std::string path_ = folder_.path();
 };
 
 /// Who serves the store where the ranks meet: the test, as a launcher does, or rank 0.

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "../launcher/launched_job.h"
-#include "../launcher/temporary_folder.h"
 #include "launchers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::launcher::test {
+
+using shampoo::test::TemporaryFolder;
 
 using Words = std::vector<std::string>;
 

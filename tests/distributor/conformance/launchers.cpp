@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <ostream>
 
-#include "../launcher/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::launcher::test {
+
+using shampoo::test::content_of;
 namespace {
 
 namespace fs = std::filesystem;

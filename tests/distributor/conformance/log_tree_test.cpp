@@ -6,6 +6,8 @@
 #include "conformance.h"
 
 namespace shampoo::launcher::test {
+
+using shampoo::test::content_of;
 namespace {
 
 namespace fs = std::filesystem;

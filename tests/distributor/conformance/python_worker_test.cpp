@@ -3,6 +3,8 @@
 #include "conformance.h"
 
 namespace shampoo::launcher::test {
+
+using shampoo::test::TemporaryFolder;
 namespace {
 
 /// Joins twice: the first attempt fails after the sum. PyTorch trusts any key that it finds in the

@@ -9,29 +9,24 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace shampoo {
 namespace {
 
 class ErrorReport : public testing::Test {
  protected:
-  ErrorReport() {
-    std::string folder = testing::TempDir() + "error_report_XXXXXX";
-    folder_ = mkdtemp(folder.data());
-    file_ = folder_ / "error.json";
-    setenv("TORCHELASTIC_ERROR_FILE", file_.c_str(), 1);
-  }
-  ~ErrorReport() override {
-    unsetenv("TORCHELASTIC_ERROR_FILE");
-    std::filesystem::remove_all(folder_);
-  }
+  ErrorReport() { setenv("TORCHELASTIC_ERROR_FILE", file_.c_str(), 1); }
+  ~ErrorReport() override { unsetenv("TORCHELASTIC_ERROR_FILE"); }
 
   nlohmann::json written() const { return nlohmann::json::parse(std::ifstream(file_)); }
   auto files() const {
-    return std::distance(std::filesystem::directory_iterator(folder_),
+    return std::distance(std::filesystem::directory_iterator(folder_.path()),
                          std::filesystem::directory_iterator());
   }
 
-  std::filesystem::path folder_, file_;
+  test::TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_.path() / "error.json";
 };
 
 TEST_F(ErrorReport, MessageStandsWhereTorchrunLooksForIt) {
@@ -67,7 +62,7 @@ TEST_F(ErrorReport, NothingIsWrittenWhereNobodyAsks) {
   report_error("one");
   setenv("TORCHELASTIC_ERROR_FILE", "", 1);
   report_error("one");
-  setenv("TORCHELASTIC_ERROR_FILE", (folder_ / "absent" / "error.json").c_str(), 1);
+  setenv("TORCHELASTIC_ERROR_FILE", (folder_.path() / "absent" / "error.json").c_str(), 1);
   report_error("one");
 
   EXPECT_EQ(files(), 0);

@@ -7,9 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::launcher::test {
+
+using shampoo::test::content_of;
+using shampoo::test::TemporaryFolder;
+using shampoo::test::write_file;
 namespace {
 
 using Json = nlohmann::json;

@@ -9,9 +9,11 @@
 
 #include "distributor/descriptor.h"
 #include "launched_job.h"
-#include "temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::launcher::test {
+
+using shampoo::test::TemporaryFolder;
 namespace {
 
 /// A console that takes what a pipe holds and no more.

@@ -31,12 +31,6 @@ std::string content(const std::filesystem::path& path) {
   return text.str();
 }
 
-std::string make_folder() {
-  std::string folder = "/tmp/launched_job_XXXXXX";
-  if (!mkdtemp(folder.data())) throw std::runtime_error("mkdtemp");
-  return folder;
-}
-
 [[noreturn]] void execute(std::vector<std::string>& words, const std::string& output,
                           const std::string& marker) {
   const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -62,8 +56,7 @@ bool comes_true(const std::function<bool()>& condition) {
 }
 
 LaunchedJob::LaunchedJob(std::vector<std::string> flags, std::vector<std::string> actions,
-                         const std::string& program)
-    : folder_(make_folder()) {
+                         const std::string& program) {
   std::vector<std::string> words{SHAMPOORUN, "--no-python", "--log-dir", folder_ + "/logs"};
   words.insert(words.end(), flags.begin(), flags.end());
   words.push_back(program.empty() ? LAUNCHED_WORKER : program);
@@ -71,9 +64,7 @@ LaunchedJob::LaunchedJob(std::vector<std::string> flags, std::vector<std::string
   start(words);
 }
 
-LaunchedJob::LaunchedJob(std::vector<std::string> command) : folder_(make_folder()) {
-  start(command);
-}
+LaunchedJob::LaunchedJob(std::vector<std::string> command) { start(command); }
 
 void LaunchedJob::start(std::vector<std::string>& command) {
   std::ofstream(folder_ + "/output").flush();
@@ -86,8 +77,6 @@ LaunchedJob::~LaunchedJob() {
   if (!code_) send(SIGKILL);
   for (const pid_t pid : processes()) kill(pid, SIGKILL);
   if (!code_) waitpid(pid_, nullptr, 0);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 void LaunchedJob::send(int signal) const { kill(pid_, signal); }

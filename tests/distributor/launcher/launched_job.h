@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+
 namespace shampoo::launcher::test {
 
 /// A launcher in a process of its own, and all that runs below it.
@@ -44,7 +46,8 @@ class LaunchedJob {
  private:
   void start(std::vector<std::string>& command);
 
-  std::string folder_;
+  shampoo::test::TemporaryFolder temporary_;
+  std::string folder_ = temporary_.path();
   pid_t pid_ = -1;
   std::optional<int> code_;
 };

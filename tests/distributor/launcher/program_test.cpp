@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "distributor/launcher/template_text.h"
-#include "temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::launcher::test {
+
+using shampoo::test::TemporaryFolder;
+using shampoo::test::write_file;
 namespace {
 
 namespace fs = std::filesystem;

@@ -12,9 +12,12 @@
 #include <thread>
 
 #include "distributor/launcher/line_buffer.h"
-#include "temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::launcher::test {
+
+using shampoo::test::content_of;
+using shampoo::test::TemporaryFolder;
 namespace {
 
 using std::chrono::milliseconds;

@@ -2,12 +2,10 @@
 #pragma once
 
 #include "shampoo/checkpoint.h"
-#include "tests/distributor/launcher/temporary_folder.h"
 #include "tests/shampoo/state_job.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::test {
-
-using launcher::test::TemporaryFolder;
 
 /// The values of a job's parameters, beside the state.
 template <typename Scalar>

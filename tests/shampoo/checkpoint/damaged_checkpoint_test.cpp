@@ -14,8 +14,6 @@
 namespace shampoo::test {
 namespace {
 
-using launcher::test::content_of;
-
 constexpr const char* manifest_file = "manifest.json";
 constexpr std::array<const char*, 2> shards{"shard-00000-of-00002.safetensors",
                                             "shard-00001-of-00002.safetensors"};

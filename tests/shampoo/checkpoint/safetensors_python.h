@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/distributor/launcher/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::test {
 
@@ -24,14 +24,14 @@ class SafetensorsInPython : public testing::Test {
 
   /// The script's argument is folder_.
   int run(const std::string& script) {
-    const auto path = launcher::test::write_file(folder_.path() / "script.py", script);
+    const auto path = write_file(folder_.path() / "script.py", script);
     return std::system(("'" + python_ + "' " + path.string() + " " + folder_.path().string() +
                         " > " + (folder_.path() / "output").string() + " 2>&1")
                            .c_str());
   }
-  std::string output() { return launcher::test::content_of(folder_.path() / "output"); }
+  std::string output() { return content_of(folder_.path() / "output"); }
 
-  launcher::test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::string python_;
 };
 

@@ -10,12 +10,9 @@
 
 #include "shampoo/checkpoint/manifest.h"
 #include "shampoo/checkpoint/save.h"
-#include "tests/distributor/launcher/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::checkpoint::test {
-
-using launcher::test::content_of;
-using launcher::test::TemporaryFolder;
 
 /// Overwrites the file.
 std::filesystem::path put(const std::filesystem::path& path, std::string_view content);

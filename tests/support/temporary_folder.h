@@ -3,20 +3,23 @@
 
 #include <stdlib.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
 #include <string>
+#include <system_error>
 
-namespace shampoo::launcher::test {
+namespace shampoo::test {
 
 /// Removes itself and all that is in it.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "launcher_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
+  explicit TemporaryFolder(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string pattern = (parent / "shampoo_test_XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr)
+      throw std::system_error(errno, std::generic_category(), pattern);
     path_ = pattern;
   }
   ~TemporaryFolder() {
@@ -43,4 +46,4 @@ inline std::filesystem::path write_file(const std::filesystem::path& path,
   return path;
 }
 
-}  // namespace shampoo::launcher::test
+}  // namespace shampoo::test
