@@ -36,7 +36,7 @@ TEST(AnAsynchronousStep, ReturnsWhileNothingHasRun) {
 TEST(AnAsynchronousStep, IsWaitedForByTheNextPrepareStepButNotWhatCameBehindIt) {
   DeviceJob job(calm_recipe());
   for (int step = 0; step < 3; ++step) job.optimizer->step();
-  job.send_gradients();  // the backward pass of the next step
+  job.model.send_gradients();  // the backward pass of the next step
   const std::size_t behind = job.model.tensors.size();
 
   job.optimizer->prepare_step();
@@ -53,7 +53,7 @@ TEST(AnAsynchronousOptimizer, TrainsLikeTheOneOnTheCpu) {
   Optimizer optimizer(*cpu, *ranks, {model.group(recipe)});
   double largest = 0;
   for (int step = 0; step < 6; ++step) {
-    job.new_gradients();
+    job.model.new_gradients();
     model.new_gradients();
     job.optimizer->step();
     optimizer.step();
@@ -74,12 +74,12 @@ TEST(AnAsynchronousRefusal, IsLearntByReadingOrByTheNextStepAndMovesNoCounter) {
   job.optimizer->step();
   undisturbed.optimizer->step();
   const float kept = std::exchange(job.model.tensors[5].gradient[1], infinity);
-  job.send_gradients();
+  job.model.send_gradients();
 
   const StepResult refused = job.optimizer->step();
 
   job.model.tensors[5].gradient[1] = kept;
-  job.send_gradients();
+  job.model.send_gradients();
   job.optimizer->step();
   undisturbed.optimizer->step();
   EXPECT_FALSE(refused.applied()) << "read later";
@@ -96,11 +96,11 @@ TEST(AnAsynchronousError, IsThrownOnceByReadingTheResultOrByTheNextPrepareStep) 
     DeviceJob job(calm_recipe(), awkward_shapes(), {}, {.non_finite = NonFinite::error});
     job.optimizer->step();
     const float kept = std::exchange(job.model.tensors[5].gradient[1], infinity);
-    job.send_gradients();
+    job.model.send_gradients();
     const StepResult result = job.optimizer->step();
     EXPECT_EQ(job.optimizer->statistics().refused_steps, 1) << "which throws nothing";
     job.model.tensors[5].gradient[1] = kept;
-    job.send_gradients();
+    job.model.send_gradients();
 
     const auto read = [&] { return error_of<NumericalError>([&] { (void)result.applied(); }); };
     if (reads) {

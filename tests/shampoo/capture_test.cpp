@@ -51,7 +51,7 @@ struct Replays {
 void disturb(DeviceJob& job, int step) {
   job.model.new_gradients();
   if (step == 7 || step == 8) job.model.tensors[3].gradient[2] = -std::nanf("");
-  job.send_gradients();
+  job.model.send_gradients();
   job.optimizer->group(0).rates.learning_rate = 1e-3 * (step + 1);
   job.optimizer->group(1).rates.beta2 = 0.9 + 0.003 * step;
   job.set_present(4, step % 3 != 0);
