@@ -163,11 +163,16 @@ TEST(AnAsynchronousStep, UploadsNothingWhereNothingChanged) {
 }
 
 /// Launches of one step without refresh and of one with.
-std::pair<std::int64_t, std::int64_t> launches(const DeviceJob::Shapes& shapes,
-                                               int tensors_per_group) {
+std::pair<std::int64_t, std::int64_t> launches(const Solver& solver, const DeviceJob::Shapes& layer,
+                                               int layers, int groups) {
+  DeviceJob::Shapes shapes;
+  for (int i = 0; i < layers; ++i) shapes.insert(shapes.end(), layer.begin(), layer.end());
   Recipe recipe = quick_recipe();
+  recipe.preconditioner = RootInverse{.solver = solver};
   recipe.refresh = {.every = 1000000, .first = 2};
-  DeviceJob job(recipe, shapes, {}, {}, tensors_per_group);
+  const int tensors = static_cast<int>(shapes.size());
+  DeviceJob job(recipe, shapes, {}, {}, (tensors + groups - 1) / groups);
+  EXPECT_EQ(job.optimizer->group_count(), groups);
   const auto of_step = [&] {
     job.backend.synchronize();
     const std::int64_t before = job.device.launches();
@@ -180,13 +185,20 @@ std::pair<std::int64_t, std::int64_t> launches(const DeviceJob::Shapes& shapes,
 }
 
 TEST(LaunchesOfAStep, DoNotGrowWithGroupsOrLayers) {
-  DeviceJob::Shapes layer = {{9, 8}, {13}, {8, 9}, {3, 4, 5}}, layers;
-  for (int i = 0; i < 10; ++i) layers.insert(layers.end(), layer.begin(), layer.end());
+  const DeviceJob::Shapes layer = {{9, 8}, {13}, {8, 9}, {3, 4, 5}};
+  const auto one = launches(Minimax{}, layer, 1, 1);
+  EXPECT_GT(one.second, one.first);
+  EXPECT_EQ(launches(Minimax{}, layer, 10, 1), one);
+  EXPECT_EQ(launches(Minimax{}, layer, 7, 28), one);
+}
 
-  const auto one = launches(layer, 4);
-  EXPECT_EQ(launches(layer, 1), one);
-  EXPECT_EQ(launches(layers, 40), one);
-  EXPECT_EQ(launches(layers, 1), one);
+TEST(LaunchesOfAStep, AreTheSameForAThousandGroups) {
+  const DeviceJob::Shapes layer = {{3, 2}, {2}};
+  const auto one = launches(Eigen{}, layer, 5, 1);
+  EXPECT_GT(one.second, one.first);
+  EXPECT_EQ(launches(Eigen{}, layer, 50, 1), one);
+  EXPECT_EQ(launches(Eigen{}, layer, 28, 28), one);
+  EXPECT_EQ(launches(Eigen{}, layer, 500, 1000), one);
 }
 
 }  // namespace
