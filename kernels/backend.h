@@ -92,6 +92,13 @@ enum class Measure : std::uint8_t {
   distance_from_identity  ///< max over elements of |A - I|
 };
 
+/// What a solver calls.
+struct SolverCalls {
+  std::int64_t largest_side = 0;
+  bool decompositions = true;      ///< eigh()
+  bool symmetric_products = true;  ///< multiply_symmetric()
+};
+
 /// A place in the work of a backend, which must outlive it.
 class Mark {
  public:
@@ -151,10 +158,9 @@ class Backend {
   virtual void begin_range(const char* /*name*/) {}
   virtual void end_range() {}
 
-  /// Gets all scratch memory that calls with these stacks, and solver calls with sides up to
-  /// `largest_side`, will ever need.
+  /// Gets all scratch memory that calls with these stacks, and of solvers, will ever need.
   virtual void reserve(std::span<const Stack> stacks, Type arithmetic,
-                       std::int64_t largest_side) = 0;
+                       const SolverCalls& calls) = 0;
 
   // The step.
 

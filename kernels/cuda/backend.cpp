@@ -40,9 +40,14 @@ void DeviceBackend::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
-                            std::int64_t largest_side) {
-  workspace_.reserve(stacks, arithmetic, largest_side);
+                            const SolverCalls& calls) {
+  workspace_.reserve(stacks, arithmetic, calls);
   device_->reserve_products();
+  if (calls.decompositions) reserve_eigen(stacks, arithmetic, calls.largest_side);
+}
+
+void DeviceBackend::reserve_eigen(std::span<const Stack> stacks, Type arithmetic,
+                                  std::int64_t largest_side) {
   std::map<std::int64_t, std::int64_t> counts;
   for (const Stack& stack : stacks)
     for (const std::int64_t side : stack.extent)

@@ -36,7 +36,7 @@ class DeviceBackend final : public Backend {
   bool is_capturing() const override { return device_->is_capturing(); }
   void begin_range(const char* name) override { device_->begin_range(name); }
   void end_range() override { device_->end_range(); }
-  void reserve(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side) override;
+  void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) override;
 
   // elementwise.cpp
   void scan(const Elements& gradients, const double* gradient_scale, bool refuses,
@@ -90,6 +90,8 @@ class DeviceBackend final : public Backend {
 
  private:
   void multiply_halves(const ThreeOf& group, Precision precision);
+
+  void reserve_eigen(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side);
 
   std::unique_ptr<Device> device_;
   Workspace workspace_;

@@ -63,11 +63,11 @@ void Workspace::grow(Part& part, std::size_t bytes) {
   part = {bytes, larger};
 }
 
-void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side) {
+void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   grow(rows_, row_bytes);
   grow(dense_, dense_bytes(stacks, arithmetic));
-  if (arithmetic == Type::float32)
-    grow(panels_, std::max(panel_bytes(largest_side, true),
+  if (arithmetic == Type::float32 && calls.symmetric_products)
+    grow(panels_, std::max(panel_bytes(calls.largest_side, true),
                            std::min(all_panel_bytes(stacks), usual_panel_bytes)));
 }
 

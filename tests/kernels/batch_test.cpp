@@ -93,7 +93,7 @@ std::map<std::uint64_t, Bytes> step(Backend& backend, Table& t) {
   std::int64_t side = 0;
   for (const kernels::Stack& stack : t.stacks)
     for (const std::int64_t n : stack.extent) side = std::max(side, n);
-  backend.reserve(t.stacks, t.arithmetic, side);
+  backend.reserve(t.stacks, t.arithmetic, {side});
   const kernels::Phase phase = t.phase();
   backend.accumulate_factors(phase, t.stacks, t.selected(), t.masters.data());
   refresh(backend, t);
@@ -240,14 +240,14 @@ TYPED_TEST(SolverBits, AreTheSameAloneInAnyBatchAndOnAnyNumberOfThreads) {
   constexpr Place place = TypeParam::place;
   std::map<std::pair<std::int64_t, std::uint64_t>, Bytes> alone;
   const std::unique_ptr<Backend> one = backend_with_host_arrays(place, 1);
-  one->reserve({}, Type::float64, 100);
+  one->reserve({}, Type::float64, {100});
   for (const std::int64_t side : batch_sides)
     for (std::uint64_t seed = 1; seed <= 9; ++seed)
       alone[{side, seed}] = solve<Real>(*one, {side}, {seed}).front();
 
   for (int threads = 1; threads <= most_threads(place); ++threads) {
     const std::unique_ptr<Backend> another = backend_with_host_arrays(place, threads);
-    another->reserve({}, Type::float64, 100);
+    another->reserve({}, Type::float64, {100});
     for (const std::uint64_t batch : batches(place)) {
       std::vector<std::int64_t> sides;
       std::vector<std::uint64_t> seeds;
@@ -318,12 +318,12 @@ TEST_P(RootBits, AreTheSameForEverySolverOverThePrimitives) {
     for (const std::int64_t side : sides) {
       std::vector<Bytes> alone;
       const std::unique_ptr<Backend> one = backend_with_host_arrays(place(), 1);
-      one->reserve({}, type, side);
+      one->reserve({}, type, {side});
       for (std::uint64_t seed = 0; seed < seeds(); ++seed)
         alone.push_back(roots(*one, solver(), type, side, {seed + 1}).front());
       for (int threads = 1; threads <= most_threads(place()); ++threads) {
         const std::unique_ptr<Backend> backend = backend_with_host_arrays(place(), threads);
-        backend->reserve({}, type, side);
+        backend->reserve({}, type, {side});
         for (const std::uint64_t batch : batches(place())) {
           std::vector<std::uint64_t> some;
           for (std::uint64_t i = 0; i < batch; ++i) some.push_back((batch + 2 * i) % seeds() + 1);

@@ -94,7 +94,7 @@ std::vector<Solved> solve(Place place, const std::vector<Matrix>& factors, const
     jobs.back().side = n;
     sides.push_back(n);
   }
-  backend->reserve({}, type, *std::max_element(sides.begin(), sides.end()));
+  backend->reserve({}, type, {*std::max_element(sides.begin(), sides.end())});
   InverseRoot roots(*backend, type, solver, trace_exponent);
   roots.reserve(sides);
   roots.solve(jobs);

@@ -162,6 +162,18 @@ TEST(AnAsynchronousStep, UploadsNothingWhereNothingChanged) {
   EXPECT_EQ(job.optimizer->steps("tensor0"), 7);
 }
 
+TEST(AnOptimizerOnADevice, ReservesWhatItsSolverCalls) {
+  const auto job_with = [](const Solver& solver) {
+    Recipe recipe = quick_recipe();
+    recipe.preconditioner = RootInverse{.solver = solver};
+    return std::make_unique<DeviceJob>(recipe);
+  };
+  EXPECT_EQ(job_with(Minimax{})->device.decomposable(), 0);
+  EXPECT_EQ(job_with(Automatic{})->device.decomposable(), 0);
+  EXPECT_GT(job_with(Eigen{})->device.decomposable(), 0);
+  EXPECT_GT(job_with(CoupledNewton{})->device.decomposable(), 0) << "where the iteration diverges";
+}
+
 /// Launches of one step without refresh and of one with.
 std::pair<std::int64_t, std::int64_t> launches(const Solver& solver, const DeviceJob::Shapes& layer,
                                                int layers, int groups) {

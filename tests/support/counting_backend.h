@@ -34,8 +34,8 @@ class CountingBackend : public Backend {
   void begin_range(const char* name) override { backend_.begin_range(name); }
   void end_range() override { backend_.end_range(); }
   void reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
-               std::int64_t largest_side) override {
-    backend_.reserve(stacks, arithmetic, largest_side);
+               const kernels::SolverCalls& calls) override {
+    backend_.reserve(stacks, arithmetic, calls);
   }
 
   void upload(void* to, const void* from_host, std::size_t bytes) override;
