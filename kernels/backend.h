@@ -99,6 +99,13 @@ struct SolverCalls {
   bool symmetric_products = true;  ///< multiply_symmetric()
 };
 
+/// Bytes that a backend uses beside what was allocated by its callers.
+struct MemoryUse {
+  std::int64_t scratch = 0;  ///< of kernels and of the libraries that they call
+  std::int64_t host = 0;     ///< of allocate_host(), where uploads and downloads need it
+  std::int64_t pool = 0;     ///< that a pool of its own holds for all of it, in use or not
+};
+
 /// A place in the work of a backend, which must outlive it.
 class Mark {
  public:
@@ -145,6 +152,9 @@ class Backend {
   /// 64-byte aligned. Throws std::bad_alloc.
   virtual void* allocate_host(std::size_t bytes);
   virtual void release_host(void* memory) noexcept;
+
+  /// What all users of the backend have made it get so far. Does not wait.
+  virtual MemoryUse memory_use() const { return {}; }
 
   virtual std::unique_ptr<Mark> make_mark();
   /// Whether all queued work, the caller's on this stream included, is done.

@@ -176,8 +176,13 @@ std::span<const std::int32_t> SolverWorkspace::store(int x) {
 }
 
 std::int64_t SolverWorkspace::bytes() const {
-  std::size_t total = values_.bytes();
+  std::size_t total = arrays_.bytes() + active.bytes() + finished.bytes();
   for (const Buffer& memory : memory_) total += memory.bytes();
+  for (const Buffer* const buffer : {&values_, &measured_, &zeros_, &sizes, &failed, &raised})
+    total += buffer->bytes();
+  for (const Mirror<double>* const column :
+       {&scales, &shifts, &epsilons, &exponents, &combine_scales, &combine_shifts})
+    total += column->bytes();
   return static_cast<std::int64_t>(total);
 }
 

@@ -264,9 +264,13 @@ SlotView Training::slot(std::string_view parameter, int block, std::string_view 
                               "'");
 }
 
-std::string Training::describe() const {
-  return grouping::describe(plan_,
-                            {.workspace_bytes = workspace_bytes(), .header_bytes = sizeof(Header)});
+std::string Training::describe(std::int64_t workspace_bytes) const {
+  const kernels::MemoryUse use = backend_.memory_use();
+  return grouping::describe(plan_, {.workspace_bytes = workspace_bytes,
+                                    .header_bytes = sizeof(Header),
+                                    .scratch_bytes = use.scratch,
+                                    .host_bytes = use.host,
+                                    .pool_bytes = use.pool});
 }
 
 std::int64_t Training::state_bytes() const {

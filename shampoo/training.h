@@ -71,7 +71,8 @@ class Training {
 
   std::int64_t state_bytes() const;
   std::int64_t workspace_bytes() const;
-  std::string describe() const;
+  /// `workspace_bytes`: of the whole optimizer.
+  std::string describe(std::int64_t workspace_bytes) const;
 
  private:
   void register_groups(std::span<const Group* const> added);

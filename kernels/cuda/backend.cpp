@@ -22,10 +22,21 @@ void DeviceBackend::release(void* memory) noexcept { device_->release(memory); }
 void* DeviceBackend::allocate_host(std::size_t bytes) {
   void* const memory = device_->allocate_host(bytes);
   std::memset(memory, 0, bytes);
+  host_blocks_[memory] = bytes;
   return memory;
 }
 
-void DeviceBackend::release_host(void* memory) noexcept { device_->release_host(memory); }
+void DeviceBackend::release_host(void* memory) noexcept {
+  host_blocks_.erase(memory);
+  device_->release_host(memory);
+}
+
+MemoryUse DeviceBackend::memory_use() const {
+  MemoryUse use = device_->memory_use();
+  use.scratch += static_cast<std::int64_t>(workspace_.bytes());
+  for (const auto& [memory, bytes] : host_blocks_) use.host += static_cast<std::int64_t>(bytes);
+  return use;
+}
 
 void DeviceBackend::upload(void* to, const void* from_host, std::size_t bytes) {
   if (bytes != 0) device_->upload(to, from_host, bytes);

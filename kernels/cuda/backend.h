@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -30,6 +31,7 @@ class DeviceBackend final : public Backend {
   void upload(void* to, const void* from_host, std::size_t bytes) override;
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  MemoryUse memory_use() const override;
   std::unique_ptr<Mark> make_mark() override { return device_->make_mark(); }
   bool is_idle() override { return device_->is_idle(); }
   void synchronize() override { device_->synchronize(); }
@@ -94,6 +96,7 @@ class DeviceBackend final : public Backend {
   void reserve_eigen(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side);
 
   std::unique_ptr<Device> device_;
+  std::map<void*, std::size_t> host_blocks_;  ///< of allocate_host()
   Workspace workspace_;
 };
 

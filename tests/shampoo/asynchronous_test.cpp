@@ -174,6 +174,29 @@ TEST(AnOptimizerOnADevice, ReservesWhatItsSolverCalls) {
   EXPECT_GT(job_with(CoupledNewton{})->device.decomposable(), 0) << "where the iteration diverges";
 }
 
+TEST(AnOptimizerOnADevice, KnowsAllMemoryThatItUses) {
+  for (const Solver& solver : {Solver(Minimax{}), Solver(Eigen{})}) {
+    Recipe recipe = quick_recipe();
+    recipe.preconditioner = RootInverse{.solver = solver};
+    DeviceJob job(recipe);
+    std::int64_t model = 0;
+    for (const auto& tensor : job.model.tensors)
+      model += 2 * static_cast<std::int64_t>(tensor.value.size() * sizeof(float));
+    const kernels::MemoryUse use = job.backend.memory_use();
+
+    const std::int64_t known =
+        model + job.optimizer->state_bytes() + job.optimizer->workspace_bytes() + use.scratch;
+    EXPECT_GE(use.pool, known);
+    // The device gives out multiples of 256 bytes.
+    EXPECT_LE(use.pool, known + 255 * job.device.allocations());
+    EXPECT_GT(use.scratch, 0);
+    EXPECT_GT(use.host, 0);
+    const std::string text = job.optimizer->describe();
+    EXPECT_NE(text.find("its backend has scratch memory of "), std::string::npos) << text;
+    EXPECT_NE(text.find(" on the host for copies, and holds "), std::string::npos) << text;
+  }
+}
+
 /// Launches of one step without refresh and of one with.
 std::pair<std::int64_t, std::int64_t> launches(const Solver& solver, const DeviceJob::Shapes& layer,
                                                int layers, int groups) {

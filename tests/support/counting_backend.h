@@ -27,6 +27,7 @@ class CountingBackend : public Backend {
   void* stream() const override { return backend_.stream(); }
   void* allocate_host(std::size_t bytes) override { return backend_.allocate_host(bytes); }
   void release_host(void* memory) noexcept override { backend_.release_host(memory); }
+  kernels::MemoryUse memory_use() const override { return backend_.memory_use(); }
   std::unique_ptr<kernels::Mark> make_mark() override { return backend_.make_mark(); }
   bool is_idle() override { return backend_.is_idle(); }
   void synchronize() override { backend_.synchronize(); }

@@ -41,6 +41,7 @@ class EmulatedDevice final : public kernels::cuda::Device {
   void upload(void* to, const void* from_host, std::size_t bytes) override;
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  kernels::MemoryUse memory_use() const override;
   std::unique_ptr<kernels::Mark> make_mark() override;
   bool is_idle() override;  ///< also runs the oldest queued work
   void synchronize() override;
