@@ -29,6 +29,7 @@ Training::Training(Backend& backend, Communicator& communicator, bool merges,
     groups_ = before->groups_;
     first_rows_ = before->first_rows_;
     plan_ = before->plan_;
+    scan_type_ = before->scan_type_;
   }
   register_groups(added);
   build_tables();
@@ -42,11 +43,13 @@ void Training::register_groups(std::span<const Group* const> added) {
     groups_.push_back(group);
     first_rows_.push_back(static_cast<int>(parameters_.size()));
     planned.push_back({canonical_text(group->recipe()), {}});
+    if (group->recipe().arithmetic == Arithmetic::float64) scan_type_ = Type::float64;
     if (!merges_) planned.back().recipe += " of group " + std::to_string(index);
     for (std::size_t i = 0; i < group->parameters().size(); ++i) {
       TrainedParameter trained{.group = group, .group_index = index, .index = i};
       cut(trained);
       const Parameter& parameter = trained.parameter();
+      if (parameter.gradient.type == Type::float64) scan_type_ = Type::float64;
       grouping::Parameter entry{.name = parameter.name,
                                 .shape = trained.merged,
                                 .element_bytes = static_cast<std::int64_t>(size_of(
@@ -167,7 +170,7 @@ bool Training::refreshes_queued() const {
 
 void Training::scan(const StepInputs& inputs, bool refuses, kernels::Verdict* verdict) {
   const kernels::Range range(backend_, "scan");
-  backend_.scan(scan_table_.elements(Type::float64, tensors_.tensors()), inputs.gradient_scale,
+  backend_.scan(scan_table_.elements(scan_type_, tensors_.tensors()), inputs.gradient_scale,
                 refuses, verdict);
 }
 
