@@ -112,8 +112,8 @@ std::vector<OwnedBlock> Training::owned_blocks(int v) const {
                        .index = blocks[b].piece,
                        .stack = static_cast<int>(s),
                        .in_stack = static_cast<std::int64_t>(i),
-                       .flat = stacks[s].offset +
-                               static_cast<std::int64_t>(i) * grouping::numel(stacks[s].extent),
+                       .flat = stacks[s].offset + static_cast<std::int64_t>(i) *
+                                                      grouping::flat_stride(stacks[s].extent),
                        .segment = segments_.blocks[v][b],
                        .phase = phases[b]});
     }

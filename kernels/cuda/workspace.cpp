@@ -19,15 +19,9 @@ constexpr std::size_t row_bytes = partial_bytes + number_bytes + rows * sizeof(s
 /// and more would only leave its cache.
 constexpr std::size_t usual_panel_bytes = std::size_t{96} << 20;
 
-std::int64_t elements_of(const Stack& stack) {
-  std::int64_t product = stack.count;
-  for (const std::int64_t side : stack.extent) product *= side;
-  return product;
-}
-
 std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
   std::int64_t elements = 0;
-  for (const Stack& stack : stacks) elements += elements_of(stack);
+  for (const Stack& stack : stacks) elements += stack.count * stack.stride;
   return static_cast<std::size_t>(elements) * size_of(arithmetic);
 }
 

@@ -294,6 +294,29 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, EigenRoot, ::testing::ValuesIn(all_places),
 INSTANTIATE_TEST_SUITE_P(Everywhere, CoupledIterations, ::testing::ValuesIn(all_places),
                          place_name);
 
+TEST(SolverWorkspace, StartsTheMatricesOfEverySideAtMultiplesOf256Bytes) {
+  const std::vector<std::int64_t> sides = {9, 7, 7, 5, 1};
+  const auto cpu = backend_at(Place::cpu);
+  kernels::SolverWorkspace workspace(*cpu, Type::float32, 2);
+  workspace.reserve(sides);
+  std::vector<RootJob> jobs;
+  for (const std::int64_t side : sides) jobs.push_back({.side = side});
+  const std::vector<int> order = {0, 1, 2, 3, 4};
+
+  EXPECT_EQ(workspace.take(order, jobs, Type::float32), sides.size());
+
+  const std::span<const kernels::Squares> groups = workspace.matrix(1);
+  ASSERT_EQ(groups.size(), 4u);
+  for (std::size_t g = 1; g < groups.size(); ++g) {
+    const kernels::Squares& before = groups[g - 1];
+    const auto* const first = static_cast<const char*>(groups[0].data);
+    const auto* const data = static_cast<const char*>(groups[g].data);
+    EXPECT_EQ((data - first) % 256, 0);
+    EXPECT_GE(data, static_cast<const char*>(before.data) +
+                        before.count * before.side * before.side * std::int64_t{sizeof(float)});
+  }
+}
+
 TEST(Rational, IsFoundWhereTheRootIsOne) {
   const auto is = [](double root, int p, int q) {
     const auto found = kernels::rational(root);
