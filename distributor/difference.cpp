@@ -37,11 +37,15 @@ std::string line_of(const std::string& text, std::int64_t number) {
   return line;
 }
 
+Loan lent(const Backend& backend, const std::shared_ptr<kernels::Buffer>& buffer) {
+  return {.stream = {backend.stream()}, .owner = buffer};
+}
+
 std::string broadcast_text(Backend& backend, Communicator& communicator, const std::string& own) {
   auto bytes = static_cast<std::int64_t>(own.size());
   const auto length = std::make_shared<kernels::Buffer>(backend, sizeof(bytes));
   backend.upload(length->data(), &bytes, sizeof(bytes));
-  communicator.broadcast(length->data(), sizeof(bytes), 0, {.owner = length}).wait();
+  communicator.broadcast(length->data(), sizeof(bytes), 0, lent(backend, length)).wait();
   backend.download(&bytes, length->data(), sizeof(bytes));
   backend.synchronize();
 
@@ -49,7 +53,7 @@ std::string broadcast_text(Backend& backend, Communicator& communicator, const s
   text.resize(static_cast<std::size_t>(bytes));
   const auto letters = std::make_shared<kernels::Buffer>(backend, text.size());
   if (bytes > 0) backend.upload(letters->data(), text.data(), text.size());
-  communicator.broadcast(letters->data(), bytes, 0, {.owner = letters}).wait();
+  communicator.broadcast(letters->data(), bytes, 0, lent(backend, letters)).wait();
   if (bytes > 0) backend.download(text.data(), letters->data(), text.size());
   backend.synchronize();
   return text;
@@ -67,7 +71,7 @@ std::vector<std::string> gather_texts(Backend& backend, Communicator& communicat
   backend.upload(static_cast<std::int64_t*>(all_lengths->data()) + rank, &length, sizeof(length));
   communicator
       .all_gather(all_lengths->data(), std::vector<std::int64_t>(ranks, sizeof(std::int64_t)),
-                  {.owner = all_lengths})
+                  lent(backend, all_lengths))
       .wait();
   backend.download(lengths.data(), all_lengths->data(), ranks * sizeof(std::int64_t));
   backend.synchronize();
@@ -81,7 +85,7 @@ std::vector<std::string> gather_texts(Backend& backend, Communicator& communicat
   const auto letters = std::make_shared<kernels::Buffer>(backend, total);
   if (!own.empty())
     backend.upload(static_cast<char*>(letters->data()) + before, own.data(), own.size());
-  communicator.all_gather(letters->data(), lengths, {.owner = letters}).wait();
+  communicator.all_gather(letters->data(), lengths, lent(backend, letters)).wait();
   if (total > 0) backend.download(joined.data(), letters->data(), total);
   backend.synchronize();
 

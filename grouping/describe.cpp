@@ -120,6 +120,17 @@ Rows balance_rows(const Plan& plan) {
   return rows;
 }
 
+std::string memory_lines(const Surroundings& surroundings) {
+  std::string text =
+      "  workspace of " + bytes_text(surroundings.workspace_bytes) + " on this rank\n";
+  text += "  its backend has scratch memory of " + bytes_text(surroundings.scratch_bytes);
+  if (surroundings.host_bytes > 0)
+    text += ", " + bytes_text(surroundings.host_bytes) + " on the host for copies";
+  if (surroundings.pool_bytes > 0)
+    text += ", and holds " + bytes_text(surroundings.pool_bytes) + " in all";
+  return text + "\n";
+}
+
 std::string exchange_line(const Plan& plan, std::int64_t header_bytes) {
   const Segments layout = segments(plan, header_bytes);
   const std::int64_t all = layout.begins.back();
@@ -142,7 +153,7 @@ std::string describe(const Plan& plan, const Surroundings& surroundings) {
     text += table(stack_rows(plan, v));
   }
   text += "\n" + table(balance_rows(plan));
-  text += "\n  workspace of " + bytes_text(surroundings.workspace_bytes) + " on the largest rank\n";
+  text += "\n" + memory_lines(surroundings);
   return text + exchange_line(plan, surroundings.header_bytes);
 }
 

@@ -7,6 +7,10 @@
 
 namespace shampoo::grouping {
 
+std::int64_t flat_stride(const Shape& extent) {
+  return (numel(extent) + flat_alignment - 1) / flat_alignment * flat_alignment;
+}
+
 std::vector<std::vector<Stack>> stack(std::span<const Shape* const> extents,
                                       std::span<const int> owners, int ranks) {
   using Key = std::pair<std::int64_t, Shape>;
@@ -18,7 +22,8 @@ std::vector<std::vector<Stack>> stack(std::span<const Shape* const> extents,
   for (int r = 0; r < ranks; ++r) {
     std::int64_t offset = 0;
     for (auto& [key, members] : blocks[r]) {
-      const std::int64_t elements = key.first * static_cast<std::int64_t>(members.size());
+      const std::int64_t elements =
+          flat_stride(key.second) * static_cast<std::int64_t>(members.size());
       stacks[r].push_back({key.second, std::move(members), offset});
       offset += elements;
     }

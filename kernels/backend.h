@@ -92,6 +92,20 @@ enum class Measure : std::uint8_t {
   distance_from_identity  ///< max over elements of |A - I|
 };
 
+/// What a solver calls.
+struct SolverCalls {
+  std::int64_t largest_side = 0;
+  bool decompositions = true;      ///< eigh()
+  bool symmetric_products = true;  ///< multiply_symmetric()
+};
+
+/// Bytes that a backend uses beside what was allocated by its callers.
+struct MemoryUse {
+  std::int64_t scratch = 0;  ///< of kernels and of the libraries that they call
+  std::int64_t host = 0;     ///< of allocate_host(), where uploads and downloads need it
+  std::int64_t pool = 0;     ///< that a pool of its own holds for all of it, in use or not
+};
+
 /// A place in the work of a backend, which must outlive it.
 class Mark {
  public:
@@ -139,6 +153,9 @@ class Backend {
   virtual void* allocate_host(std::size_t bytes);
   virtual void release_host(void* memory) noexcept;
 
+  /// What all users of the backend have made it get so far. Does not wait.
+  virtual MemoryUse memory_use() const { return {}; }
+
   virtual std::unique_ptr<Mark> make_mark();
   /// Whether all queued work, the caller's on this stream included, is done.
   virtual bool is_idle() { return true; }
@@ -151,10 +168,9 @@ class Backend {
   virtual void begin_range(const char* /*name*/) {}
   virtual void end_range() {}
 
-  /// Gets all scratch memory that calls with these stacks, and solver calls with sides up to
-  /// `largest_side`, will ever need.
+  /// Gets all scratch memory that calls with these stacks, and of solvers, will ever need.
   virtual void reserve(std::span<const Stack> stacks, Type arithmetic,
-                       std::int64_t largest_side) = 0;
+                       const SolverCalls& calls) = 0;
 
   // The step.
 

@@ -89,6 +89,10 @@ InverseRoot::~InverseRoot() = default;
 
 bool InverseRoot::waits() const { return !std::holds_alternative<Minimax>(solver_); }
 
+SolverCalls InverseRoot::calls(std::int64_t largest_side) const {
+  return {.largest_side = largest_side, .decompositions = waits(), .symmetric_products = !waits()};
+}
+
 void InverseRoot::add_attempts() {
   using enum Outcome;
   constexpr Eigensolver usual = Eigensolver::divide_and_conquer;

@@ -45,6 +45,9 @@ class InverseRoot {
   /// Whether solve() waits for the backend: the solver has steps on the host.
   bool waits() const;
 
+  /// What solve() calls, with sides up to this.
+  SolverCalls calls(std::int64_t largest_side) const;
+
   /// Replaces the roots of all jobs that can be computed; the others stay as they were. Where
   /// waits(), outcomes are written and `proceed` is not read. Otherwise the work is only queued,
   /// and changes nothing if *proceed ([backend]; null: 1) is 0 when it runs.

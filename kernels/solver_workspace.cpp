@@ -2,6 +2,7 @@
 #include "kernels/solver_workspace.h"
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/root_slots.h"
 
@@ -12,6 +13,11 @@ namespace {
 /// Bytes of one set of dense matrices, unless a single matrix needs more: enough that all workers
 /// have several matrices of common sides, little beside the state of a model that needs it.
 constexpr std::size_t usual_bytes = std::size_t{64} << 20;
+
+/// Matrices of one side start at multiples of this, as all memory of a device does.
+constexpr std::size_t alignment = 256;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 }  // namespace
 
@@ -25,8 +31,9 @@ void SolverWorkspace::reserve(std::span<const std::int64_t> sides) {
     largest = std::max(largest, elements * sizeof(double));
     all_values += static_cast<std::size_t>(side) * sizeof(double);
   }
-  matrix_bytes_ = std::max(largest, std::min(all, usual_bytes));
-  value_bytes_ = all_values;
+  const std::size_t gaps = alignment * std::set(sides.begin(), sides.end()).size();
+  matrix_bytes_ = std::max(largest, std::min(all + gaps, usual_bytes));
+  value_bytes_ = all_values + gaps;
   for (int m = 0; m < matrices_; ++m) memory_[m] = Buffer(backend_, matrix_bytes_);
   values_ = Buffer(backend_, value_bytes_);
 
@@ -108,8 +115,9 @@ std::optional<double> SolverWorkspace::take_slots(const RootSlots& slots, bool a
     exponent = rows.exponent;
     const auto side = static_cast<std::size_t>(rows.side);
     const std::size_t size = side * side * size_of(arithmetic_);
+    bytes = aligned(bytes);
+    if (bytes + size > matrix_bytes_) break;
     const std::size_t count = std::min(left, (matrix_bytes_ - bytes) / size);
-    if (count == 0) break;
     add_group(arithmetic_, rows.side, rows.first + cursor.row, slots.arrays(), bytes, 0);
     extend_group(static_cast<std::int64_t>(count));
     bytes += count * size;
@@ -127,11 +135,15 @@ std::size_t SolverWorkspace::take_placed(std::span<const int> order, std::span<c
   for (const int job : order) {
     const std::int64_t n = jobs[job].side;
     const std::size_t side = static_cast<std::size_t>(n), size = side * side * size_of(type);
+    const bool begins = pairs_.empty() || pairs_.back().side != n;
+    if (begins) {
+      bytes = aligned(bytes);
+      values = aligned(values);
+    }
     if (bytes + size > matrix_bytes_) break;
 
     const std::size_t row = first + taken_.size();
-    if (pairs_.empty() || pairs_.back().side != n)
-      add_group(type, n, row, arrays_.data(), bytes, values);
+    if (begins) add_group(type, n, row, arrays_.data(), bytes, values);
     extend_group(1);
     taken_.push_back(job);
     bytes += size;
@@ -176,8 +188,13 @@ std::span<const std::int32_t> SolverWorkspace::store(int x) {
 }
 
 std::int64_t SolverWorkspace::bytes() const {
-  std::size_t total = values_.bytes();
+  std::size_t total = arrays_.bytes() + active.bytes() + finished.bytes();
   for (const Buffer& memory : memory_) total += memory.bytes();
+  for (const Buffer* const buffer : {&values_, &measured_, &zeros_, &sizes, &failed, &raised})
+    total += buffer->bytes();
+  for (const Mirror<double>* const column :
+       {&scales, &shifts, &epsilons, &exponents, &combine_scales, &combine_shifts})
+    total += column->bytes();
   return static_cast<std::int64_t>(total);
 }
 

@@ -91,11 +91,12 @@ struct Coefficients {
   double step = 0;      ///< minus the learning rate
 };
 
-/// Blocks of one extent, back to back in the flat slots and in `factors`.
+/// Blocks of one extent, one after the other in the flat slots, back to back in `factors`.
 struct Stack {
   std::vector<std::int64_t> extent;
   std::int64_t first_block = 0;  ///< row of its first block
   std::int64_t count = 0;
+  std::int64_t stride = 0;  ///< elements of a flat slot from one block to the next
   /// For every dimension: [backend] `count` pair arrays of side n = extent[k], or null where the
   /// dimension is left alone. A pair array is row-major n x (n + 1): the factor in the lower
   /// triangle, element (i, j) with j <= i at i (n + 1) + j; the root in the upper one, element

@@ -125,8 +125,8 @@ class Arrival {
     if (receives_) {
       const std::int64_t all = std::reduce(counts.begin(), counts.end());
       backend_.download(host_.data(), buffer_->data(), static_cast<std::size_t>(all));
-      backend_.synchronize();
     }
+    backend_.synchronize();  // copies reach host_
     communicator_.check();
     const std::byte* from = host_.data();
     for (std::size_t r = 0; r < counts.size(); ++r) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "grouping/stack.h"
 #include "kernels/range.h"
 #include "shampoo/coefficients.h"
 
@@ -46,7 +47,7 @@ void GroupOptimizer::build_tables(kernels::Columns& columns,
     const Type type = parameter.parameter().value.type;
     kernels::Block block = shipped_block(parameter, owned.parameter, owned.segment);
     if (has_master(type))
-      block.master = std::exchange(masters, masters + grouping::numel(box.extent));
+      block.master = std::exchange(masters, masters + grouping::flat_stride(box.extent));
     table_.append(parameter, box, block, owned.flat);
     places.push_back({box.extent, type, owned.stack, owned.in_stack, owned.flat, block.master});
     extents_.push_back(box.extent);
@@ -70,6 +71,7 @@ void GroupOptimizer::build_stacks() {
     if (blocks_[b].in_stack == 0) {
       kernels::Stack stack;
       stack.extent = extents_[b];
+      stack.stride = grouping::flat_stride(extents_[b]);
       stack.first_block = static_cast<std::int64_t>(b);
       stack.factors = state_->factors(blocks_[b].stack);
       stacks_.push_back(std::move(stack));

@@ -50,7 +50,7 @@ void GroupOptimizer::build_solver(kernels::Columns& columns) {
   solver_->reserve(sides, exponents);
   if (!solver_->waits()) solver_->reserve_slots(columns, jobs_);
   const std::int64_t largest = sides.empty() ? 0 : *std::max_element(sides.begin(), sides.end());
-  backend_.reserve(stacks_, arithmetic_, largest);
+  backend_.reserve(stacks_, arithmetic_, solver_->calls(largest));
 }
 
 void GroupOptimizer::add_jobs(std::size_t b, const TrainedParameter& parameter, std::int64_t step) {

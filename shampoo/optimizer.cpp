@@ -206,7 +206,7 @@ std::int64_t Optimizer::workspace_bytes() const {
   return parts_->training->workspace_bytes() + parts_->stepper.workspace_bytes();
 }
 
-std::string Optimizer::describe() const { return parts_->training->describe(); }
+std::string Optimizer::describe() const { return parts_->training->describe(workspace_bytes()); }
 
 Backend& OptimizerAccess::backend(const Optimizer& optimizer) { return optimizer.parts_->backend; }
 Communicator& OptimizerAccess::communicator(const Optimizer& optimizer) {

@@ -199,7 +199,8 @@ class Optimizer {
   std::int64_t state_bytes() const;
   /// Bytes beside the state: directions, solver workspace, exchange buffer, tables.
   std::int64_t workspace_bytes() const;
-  /// The plan as a table for people.
+  /// The plan as a table for people, with this rank's workspace and what its backend has beside:
+  /// scratch memory, host memory for copies, and the pool, shared with other users of the backend.
   std::string describe() const;
 
  private:

@@ -29,6 +29,7 @@ Training::Training(Backend& backend, Communicator& communicator, bool merges,
     groups_ = before->groups_;
     first_rows_ = before->first_rows_;
     plan_ = before->plan_;
+    scan_type_ = before->scan_type_;
   }
   register_groups(added);
   build_tables();
@@ -42,11 +43,13 @@ void Training::register_groups(std::span<const Group* const> added) {
     groups_.push_back(group);
     first_rows_.push_back(static_cast<int>(parameters_.size()));
     planned.push_back({canonical_text(group->recipe()), {}});
+    if (group->recipe().arithmetic == Arithmetic::float64) scan_type_ = Type::float64;
     if (!merges_) planned.back().recipe += " of group " + std::to_string(index);
     for (std::size_t i = 0; i < group->parameters().size(); ++i) {
       TrainedParameter trained{.group = group, .group_index = index, .index = i};
       cut(trained);
       const Parameter& parameter = trained.parameter();
+      if (parameter.gradient.type == Type::float64) scan_type_ = Type::float64;
       grouping::Parameter entry{.name = parameter.name,
                                 .shape = trained.merged,
                                 .element_bytes = static_cast<std::int64_t>(size_of(
@@ -109,8 +112,8 @@ std::vector<OwnedBlock> Training::owned_blocks(int v) const {
                        .index = blocks[b].piece,
                        .stack = static_cast<int>(s),
                        .in_stack = static_cast<std::int64_t>(i),
-                       .flat = stacks[s].offset +
-                               static_cast<std::int64_t>(i) * grouping::numel(stacks[s].extent),
+                       .flat = stacks[s].offset + static_cast<std::int64_t>(i) *
+                                                      grouping::flat_stride(stacks[s].extent),
                        .segment = segments_.blocks[v][b],
                        .phase = phases[b]});
     }
@@ -167,7 +170,7 @@ bool Training::refreshes_queued() const {
 
 void Training::scan(const StepInputs& inputs, bool refuses, kernels::Verdict* verdict) {
   const kernels::Range range(backend_, "scan");
-  backend_.scan(scan_table_.elements(Type::float64, tensors_.tensors()), inputs.gradient_scale,
+  backend_.scan(scan_table_.elements(scan_type_, tensors_.tensors()), inputs.gradient_scale,
                 refuses, verdict);
 }
 
@@ -264,9 +267,13 @@ SlotView Training::slot(std::string_view parameter, int block, std::string_view 
                               "'");
 }
 
-std::string Training::describe() const {
-  return grouping::describe(plan_,
-                            {.workspace_bytes = workspace_bytes(), .header_bytes = sizeof(Header)});
+std::string Training::describe(std::int64_t workspace_bytes) const {
+  const kernels::MemoryUse use = backend_.memory_use();
+  return grouping::describe(plan_, {.workspace_bytes = workspace_bytes,
+                                    .header_bytes = sizeof(Header),
+                                    .scratch_bytes = use.scratch,
+                                    .host_bytes = use.host,
+                                    .pool_bytes = use.pool});
 }
 
 std::int64_t Training::state_bytes() const {

@@ -71,7 +71,8 @@ class Training {
 
   std::int64_t state_bytes() const;
   std::int64_t workspace_bytes() const;
-  std::string describe() const;
+  /// `workspace_bytes`: of the whole optimizer.
+  std::string describe(std::int64_t workspace_bytes) const;
 
  private:
   void register_groups(std::span<const Group* const> added);
@@ -96,6 +97,9 @@ class Training {
   kernels::Column<kernels::Admission> admission_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;
+  /// Float64 where any gradient or arithmetic is. Sums are in double either way, as squares of
+  /// float32 numbers leave its range; others need not be converted before they are scaled.
+  Type scan_type_ = Type::float32;
   kernels::Column<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<GroupOptimizer>> virtual_groups_;

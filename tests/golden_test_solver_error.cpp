@@ -113,7 +113,7 @@ std::vector<double> SolverErrorMeter::root(const std::vector<double>& factor, Ty
   job.pair = pair.data();
   kernels::InverseRoot solver(backend_, type, preconditioner.solver,
                               preconditioner.trace_scaling.value_or(0));
-  backend_.reserve({}, type, n);
+  backend_.reserve({}, type, {n});
   solver.reserve({&n, 1});
   const bool wide = type == Type::float64;
   std::vector<std::byte> host(pair.bytes());

@@ -53,9 +53,8 @@ void CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
-void CpuBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
-                         std::int64_t largest_side) {
-  std::size_t bytes = eigen_scratch(largest_side);
+void CpuBackend::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
+  std::size_t bytes = calls.decompositions ? eigen_scratch(calls.largest_side) : 0;
   for (const Stack& stack : stacks)
     bytes =
         std::max(bytes, arithmetic == Type::float64 ? mode_product_scratch<double>(stack.extent)

@@ -25,7 +25,8 @@ class CpuBackend final : public Backend {
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void synchronize() override {}
-  void reserve(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side) override;
+  MemoryUse memory_use() const override { return {.scratch = workers_.scratch_bytes()}; }
+  void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) override;
 
   // elementwise.cpp
   void scan(const Elements& gradients, const double* gradient_scale, bool refuses,

@@ -28,6 +28,8 @@ class Scratch {
     bytes_ = bytes;
   }
 
+  std::size_t bytes() const { return bytes_; }
+
   /// Gives everything back.
   void clear() { used_ = 0; }
 

@@ -21,6 +21,13 @@ class Workers {
     schedule.reserve(groups);
   }
 
+  /// Of all scratch memories.
+  std::int64_t scratch_bytes() const {
+    std::size_t all = 0;
+    for (const Scratch& scratch : scratch_) all += scratch.bytes();
+    return static_cast<std::int64_t>(all);
+  }
+
   /// body(group, member, scratch) for every task of the schedule.
   template <typename Body>
   void run_schedule(Body&& body) {

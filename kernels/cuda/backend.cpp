@@ -22,10 +22,21 @@ void DeviceBackend::release(void* memory) noexcept { device_->release(memory); }
 void* DeviceBackend::allocate_host(std::size_t bytes) {
   void* const memory = device_->allocate_host(bytes);
   std::memset(memory, 0, bytes);
+  host_blocks_[memory] = bytes;
   return memory;
 }
 
-void DeviceBackend::release_host(void* memory) noexcept { device_->release_host(memory); }
+void DeviceBackend::release_host(void* memory) noexcept {
+  host_blocks_.erase(memory);
+  device_->release_host(memory);
+}
+
+MemoryUse DeviceBackend::memory_use() const {
+  MemoryUse use = device_->memory_use();
+  use.scratch += static_cast<std::int64_t>(workspace_.bytes());
+  for (const auto& [memory, bytes] : host_blocks_) use.host += static_cast<std::int64_t>(bytes);
+  return use;
+}
 
 void DeviceBackend::upload(void* to, const void* from_host, std::size_t bytes) {
   if (bytes != 0) device_->upload(to, from_host, bytes);
@@ -40,9 +51,14 @@ void DeviceBackend::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
-                            std::int64_t largest_side) {
-  workspace_.reserve(stacks, arithmetic, largest_side);
+                            const SolverCalls& calls) {
+  workspace_.reserve(stacks, arithmetic, calls);
   device_->reserve_products();
+  if (calls.decompositions) reserve_eigen(stacks, arithmetic, calls.largest_side);
+}
+
+void DeviceBackend::reserve_eigen(std::span<const Stack> stacks, Type arithmetic,
+                                  std::int64_t largest_side) {
   std::map<std::int64_t, std::int64_t> counts;
   for (const Stack& stack : stacks)
     for (const std::int64_t side : stack.extent)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -30,13 +31,14 @@ class DeviceBackend final : public Backend {
   void upload(void* to, const void* from_host, std::size_t bytes) override;
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  MemoryUse memory_use() const override;
   std::unique_ptr<Mark> make_mark() override { return device_->make_mark(); }
   bool is_idle() override { return device_->is_idle(); }
   void synchronize() override { device_->synchronize(); }
   bool is_capturing() const override { return device_->is_capturing(); }
   void begin_range(const char* name) override { device_->begin_range(name); }
   void end_range() override { device_->end_range(); }
-  void reserve(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side) override;
+  void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) override;
 
   // elementwise.cpp
   void scan(const Elements& gradients, const double* gradient_scale, bool refuses,
@@ -91,7 +93,10 @@ class DeviceBackend final : public Backend {
  private:
   void multiply_halves(const ThreeOf& group, Precision precision);
 
+  void reserve_eigen(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side);
+
   std::unique_ptr<Device> device_;
+  std::map<void*, std::size_t> host_blocks_;  ///< of allocate_host()
   Workspace workspace_;
 };
 

@@ -66,6 +66,12 @@ CudaDevice::CudaDevice(const CudaOptions& options)
 
 CudaDevice::~CudaDevice() = default;
 
+MemoryUse CudaDevice::memory_use() const {
+  const OnDevice current(device_);
+  return {.scratch = static_cast<std::int64_t>(products_.scratch_bytes() + eigen_.scratch_bytes()),
+          .pool = static_cast<std::int64_t>(memory_.pool_bytes())};
+}
+
 void* CudaDevice::allocate(std::size_t bytes) {
   const OnDevice current(device_);
   return memory_.allocate(bytes);

@@ -33,6 +33,7 @@ class CudaDevice final : public Device {
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
 
+  MemoryUse memory_use() const override;
   std::unique_ptr<Mark> make_mark() override;
   bool is_idle() override;  ///< false while the stream is captured
   bool is_capturing() const override;

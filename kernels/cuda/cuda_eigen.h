@@ -26,6 +26,7 @@ class CudaEigen {
   CudaEigen& operator=(const CudaEigen&) = delete;
 
   void reserve(Type type, std::int64_t side, std::int64_t count);
+  std::size_t scratch_bytes() const { return workspace_.bytes(); }
   void decompose(const EigenProblem& problem);
 
  private:

@@ -53,6 +53,14 @@ void CudaMemory::release(void* memory) noexcept {
     cudaFreeAsync(memory, stream_);
 }
 
+std::size_t CudaMemory::pool_bytes() const {
+  if (pool_ == nullptr) return 0;
+  std::uint64_t bytes = 0;
+  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &bytes),
+        "cudaMemPoolGetAttribute", device_);
+  return bytes;
+}
+
 void CudaScratch::reserve(std::size_t bytes) {
   if (bytes <= bytes_) return;
   memory_.release(std::exchange(data_, nullptr));

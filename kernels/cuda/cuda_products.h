@@ -26,6 +26,7 @@ class CudaProducts {
 
   /// Gets the library's workspace, so that products can be captured.
   void reserve();
+  std::size_t scratch_bytes() const { return workspace_.bytes(); }
   void multiply(const Product& product);
 
  private:

@@ -62,6 +62,9 @@ class Device {
   virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
 
+  /// Scratch memory of its libraries, and the pool.
+  virtual MemoryUse memory_use() const = 0;
+
   virtual std::unique_ptr<Mark> make_mark() = 0;
   /// Whether all queued work is done.
   virtual bool is_idle() = 0;

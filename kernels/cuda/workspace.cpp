@@ -19,15 +19,9 @@ constexpr std::size_t row_bytes = partial_bytes + number_bytes + rows * sizeof(s
 /// and more would only leave its cache.
 constexpr std::size_t usual_panel_bytes = std::size_t{96} << 20;
 
-std::int64_t elements_of(const Stack& stack) {
-  std::int64_t product = stack.count;
-  for (const std::int64_t side : stack.extent) product *= side;
-  return product;
-}
-
 std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
   std::int64_t elements = 0;
-  for (const Stack& stack : stacks) elements += elements_of(stack);
+  for (const Stack& stack : stacks) elements += stack.count * stack.stride;
   return static_cast<std::size_t>(elements) * size_of(arithmetic);
 }
 
@@ -63,11 +57,11 @@ void Workspace::grow(Part& part, std::size_t bytes) {
   part = {bytes, larger};
 }
 
-void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side) {
+void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   grow(rows_, row_bytes);
   grow(dense_, dense_bytes(stacks, arithmetic));
-  if (arithmetic == Type::float32)
-    grow(panels_, std::max(panel_bytes(largest_side, true),
+  if (arithmetic == Type::float32 && calls.symmetric_products)
+    grow(panels_, std::max(panel_bytes(calls.largest_side, true),
                            std::min(all_panel_bytes(stacks), usual_panel_bytes)));
 }
 

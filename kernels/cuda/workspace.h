@@ -20,7 +20,7 @@ class Workspace {
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
-  void reserve(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side);
+  void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls);
 
   // These throw std::logic_error if reserve() got less.
   /// As long as the flat slots of the stacks.

@@ -37,7 +37,7 @@ struct Setting {
   explicit Setting(std::int64_t side, std::int64_t elements, int threads)
       : backend(cpu_backend({.threads = threads})),
         table(blocks_of(side, elements), Type::float32) {
-    backend->reserve(table.stacks, Type::float32, side);
+    backend->reserve(table.stacks, Type::float32, {side});
     // Roots near I keep repeated preconditioning in range.
     for (auto& stack : table.factors)
       for (auto& array : stack) std::fill(array.begin(), array.end(), std::byte{0});
@@ -195,7 +195,7 @@ BENCHMARK(copy_memory);
 void eigh(benchmark::State& state) {
   const std::int64_t n = state.range(0);
   const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
-  backend->reserve({}, Type::float32, n);
+  backend->reserve({}, Type::float32, {n});
   SquareBatch<float> original({n}), a({n});
   fill_wishart<float>(n, n, 1, original.matrix(0));
   std::int32_t failed = 0;

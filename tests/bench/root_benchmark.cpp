@@ -160,7 +160,7 @@ void measure(const Options& options) {
   kernels::InverseRoot solver(*backend, Type::float32, solver_of(options), 0);
   const std::vector<std::int64_t> sides(jobs.size(), options.side);
   const std::vector<double> exponents{1 / options.root};
-  backend->reserve({}, Type::float32, options.side);
+  backend->reserve({}, Type::float32, {options.side});
   solver.reserve(sides, exponents);
 
   std::vector<double> times;

@@ -72,7 +72,7 @@ double root_rate(Backend& backend, std::int64_t side, std::int64_t count) {
 
 KernelRates measure_rates(int threads, std::int64_t side) {
   const auto backend = cpu_backend({.threads = threads});
-  backend->reserve({}, Type::float32, side);
+  backend->reserve({}, Type::float32, {side});
   // Many small matrices, so that a call lasts much longer than its start.
   const std::int64_t products = threads * std::max<std::int64_t>(1, 1024 / side);
   const std::int64_t roots = threads * std::max<std::int64_t>(1, 256 / side);

@@ -66,9 +66,20 @@ TEST(Describe, TellsBalanceMemoryAndExchange) {
   expect_contains(text, "cost     2,432  1,216    1,216        0   1.000    1.000\n");
   expect_contains(text, "bytes    128 B   64 B     64 B        0   1.000    1.000\n");
   expect_contains(text, "state    576 B  288 B    288 B        0   1.000    1.000\n");
-  expect_contains(text, "workspace of 3.0 KiB on the largest rank\n");
+  expect_contains(text, "workspace of 3.0 KiB on this rank\n");
+  expect_contains(text, "its backend has scratch memory of 0 B\n");
   expect_contains(text, "exchange of 256 B; segments of equal length would be 128 B");
   expect_contains(text, "1.000 times as much");
+}
+
+TEST(Describe, TellsWhatTheBackendHas) {
+  const std::string text =
+      describe(sample_plan(),
+               {.scratch_bytes = 2048, .host_bytes = 512, .pool_bytes = std::int64_t{3} << 20});
+
+  expect_contains(text,
+                  "its backend has scratch memory of 2.0 KiB, 512 B on the host for copies, and "
+                  "holds 3.0 MiB in all\n");
 }
 
 TEST(Describe, TellsThePaddingOfUnequalSegments) {

@@ -19,7 +19,7 @@ std::vector<std::vector<Stack>> stack_of(const std::vector<Shape>& extents,
 TEST(Stack, HoldsBlocksOfOneExtentInTheirOrder) {
   const auto stacks = stack_of({{2, 3}, {4}, {2, 3}, {2, 3}}, {0, 0, 0, 0}, 1);
 
-  const std::vector<std::vector<Stack>> expected = {{{{2, 3}, {0, 2, 3}, 0}, {{4}, {1}, 18}}};
+  const std::vector<std::vector<Stack>> expected = {{{{2, 3}, {0, 2, 3}, 0}, {{4}, {1}, 24}}};
   EXPECT_EQ(stacks, expected);
 }
 
@@ -27,11 +27,11 @@ TEST(Stack, PutsTheLargestExtentFirst) {
   const auto stacks = stack_of({{5}, {2, 3}, {3, 2}, {}, {7}, {6}}, std::vector<int>(6, 0), 1);
 
   const std::vector<std::vector<Stack>> expected = {{{{7}, {4}, 0},
-                                                     {{6}, {5}, 7},
-                                                     {{3, 2}, {2}, 13},
-                                                     {{2, 3}, {1}, 19},
-                                                     {{5}, {0}, 25},
-                                                     {{}, {3}, 30}}};
+                                                     {{6}, {5}, 8},
+                                                     {{3, 2}, {2}, 16},
+                                                     {{2, 3}, {1}, 24},
+                                                     {{5}, {0}, 32},
+                                                     {{}, {3}, 40}}};
   EXPECT_EQ(stacks, expected);
 }
 
@@ -46,7 +46,15 @@ TEST(Stack, OfNothingIsNothingOnEveryRank) {
   EXPECT_EQ(stack_of({}, {}, 2), (std::vector<std::vector<Stack>>(2)));
 }
 
-TEST(Stack, FillsTheFlatRunOfEveryRankWithoutGapOrOverlap) {
+TEST(FlatStride, IsTheNextMultipleOf16BytesInFloat32) {
+  EXPECT_EQ(flat_stride({}), 4);
+  EXPECT_EQ(flat_stride({4}), 4);
+  EXPECT_EQ(flat_stride({5}), 8);
+  EXPECT_EQ(flat_stride({7, 9}), 64);
+  EXPECT_EQ(flat_stride({1024, 1024}), 1024 * 1024);
+}
+
+TEST(Stack, FillsTheFlatRunOfEveryRankWithoutOverlapOrOtherGaps) {
   std::mt19937 random(11);
   for (int trial = 0; trial < 1000; ++trial) {
     const int ranks = 1 + static_cast<int>(random() % 5);
@@ -64,7 +72,7 @@ TEST(Stack, FillsTheFlatRunOfEveryRankWithoutGapOrOverlap) {
       std::int64_t end = 0;
       for (const Stack& stack : stacks[r]) {
         EXPECT_EQ(stack.offset, end);
-        end += numel(stack.extent) * static_cast<std::int64_t>(stack.blocks.size());
+        end += flat_stride(stack.extent) * static_cast<std::int64_t>(stack.blocks.size());
         for (int b : stack.blocks) {
           EXPECT_EQ(extents[b], stack.extent);
           EXPECT_EQ(owners[b], r);

@@ -28,7 +28,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     const kernels::Phase phase = t.phase();
     const std::vector<kernels::Selection> selected = t.selected();
     kernels::Verdict verdict;
-    backend->reserve(t.stacks, type, 200);
+    backend->reserve(t.stacks, type, {200});
 
     const AllocationCounter counter;
     backend->scan(phase.elements, &t.scale, true, &verdict);
@@ -70,7 +70,7 @@ Allocations of_small_products(Backend& backend, std::int64_t side) {
   fill_wishart<Real>(side, side, 1, a.matrix(0));
   const std::vector<kernels::Selection> selected = t.selected();
   std::int32_t failed = 0;
-  backend.reserve(t.stacks, type_of<Real>, side);
+  backend.reserve(t.stacks, type_of<Real>, {side});
 
   const AllocationCounter counter;
   backend.accumulate_factors(t.phase(), t.stacks, selected, nullptr);

@@ -93,7 +93,7 @@ std::map<std::uint64_t, Bytes> step(Backend& backend, Table& t) {
   std::int64_t side = 0;
   for (const kernels::Stack& stack : t.stacks)
     for (const std::int64_t n : stack.extent) side = std::max(side, n);
-  backend.reserve(t.stacks, t.arithmetic, side);
+  backend.reserve(t.stacks, t.arithmetic, {side});
   const kernels::Phase phase = t.phase();
   backend.accumulate_factors(phase, t.stacks, t.selected(), t.masters.data());
   refresh(backend, t);
@@ -240,14 +240,14 @@ TYPED_TEST(SolverBits, AreTheSameAloneInAnyBatchAndOnAnyNumberOfThreads) {
   constexpr Place place = TypeParam::place;
   std::map<std::pair<std::int64_t, std::uint64_t>, Bytes> alone;
   const std::unique_ptr<Backend> one = backend_with_host_arrays(place, 1);
-  one->reserve({}, Type::float64, 100);
+  one->reserve({}, Type::float64, {100});
   for (const std::int64_t side : batch_sides)
     for (std::uint64_t seed = 1; seed <= 9; ++seed)
       alone[{side, seed}] = solve<Real>(*one, {side}, {seed}).front();
 
   for (int threads = 1; threads <= most_threads(place); ++threads) {
     const std::unique_ptr<Backend> another = backend_with_host_arrays(place, threads);
-    another->reserve({}, Type::float64, 100);
+    another->reserve({}, Type::float64, {100});
     for (const std::uint64_t batch : batches(place)) {
       std::vector<std::int64_t> sides;
       std::vector<std::uint64_t> seeds;
@@ -289,39 +289,59 @@ std::vector<Bytes> roots(Backend& backend, const Solver& solver, Type type, std:
   return pairs;
 }
 
-class RootBits : public ::testing::TestWithParam<Place> {
+struct SolverCase {
+  const char* name;
+  Solver solver;
+};
+void PrintTo(const SolverCase& solver, std::ostream* out) { *out << solver.name; }
+
+const SolverCase solvers[] = {{"Automatic", Automatic{}},
+                              {"EigenAfter", Eigen{.perturb_before = false}},
+                              {"Newton", CoupledNewton{}},
+                              {"HigherOrder", CoupledHigherOrder{.relative_epsilon = 1e-4}},
+                              {"Minimax", Minimax{}}};
+
+class RootBits : public ::testing::TestWithParam<std::tuple<SolverCase, Place>> {
  protected:
-  void SetUp() override { require(GetParam()); }
+  void SetUp() override { require(place()); }
+
+  static const Solver& solver() { return std::get<0>(GetParam()).solver; }
+  static Place place() { return std::get<1>(GetParam()); }
+
+  /// One element; part of a tile of 64; part of one of 128, or, in float64, of four of 64.
+  static constexpr std::int64_t sides[] = {1, 13, 66};
+  static std::uint64_t seeds() { return place() == Place::emulated ? 3 : 9; }
 };
 
 TEST_P(RootBits, AreTheSameForEverySolverOverThePrimitives) {
-  const Place place = GetParam();
-  const Solver solvers[] = {Automatic{}, Eigen{.perturb_before = false}, CoupledNewton{},
-                            CoupledHigherOrder{.relative_epsilon = 1e-4}, Minimax{}};
   for (const Type type : {Type::float32, Type::float64})
-    for (const Solver& solver : solvers)
-      for (const std::int64_t side : {1, 13, 66}) {
-        std::vector<Bytes> alone;
-        const std::unique_ptr<Backend> one = backend_with_host_arrays(place, 1);
-        one->reserve({}, type, side);
-        for (std::uint64_t seed = 0; seed < 9; ++seed)
-          alone.push_back(roots(*one, solver, type, side, {seed + 1}).front());
-        for (int threads = 1; threads <= most_threads(place); ++threads) {
-          const std::unique_ptr<Backend> backend = backend_with_host_arrays(place, threads);
-          backend->reserve({}, type, side);
-          for (const std::uint64_t batch : batches(place)) {
-            std::vector<std::uint64_t> seeds;
-            for (std::uint64_t i = 0; i < batch; ++i) seeds.push_back((batch + 2 * i) % 9 + 1);
-            const std::vector<Bytes> found = roots(*backend, solver, type, side, seeds);
-            for (std::size_t i = 0; i < found.size(); ++i)
-              ASSERT_EQ(found[i], alone[seeds[i] - 1]) << "solver " << solver.index();
-          }
+    for (const std::int64_t side : sides) {
+      std::vector<Bytes> alone;
+      const std::unique_ptr<Backend> one = backend_with_host_arrays(place(), 1);
+      one->reserve({}, type, {side});
+      for (std::uint64_t seed = 0; seed < seeds(); ++seed)
+        alone.push_back(roots(*one, solver(), type, side, {seed + 1}).front());
+      for (int threads = 1; threads <= most_threads(place()); ++threads) {
+        const std::unique_ptr<Backend> backend = backend_with_host_arrays(place(), threads);
+        backend->reserve({}, type, {side});
+        for (const std::uint64_t batch : batches(place())) {
+          std::vector<std::uint64_t> some;
+          for (std::uint64_t i = 0; i < batch; ++i) some.push_back((batch + 2 * i) % seeds() + 1);
+          const std::vector<Bytes> found = roots(*backend, solver(), type, side, some);
+          for (std::size_t i = 0; i < found.size(); ++i)
+            ASSERT_EQ(found[i], alone[some[i] - 1]) << "side " << side;
         }
       }
+    }
 }
 
-INSTANTIATE_TEST_SUITE_P(Everywhere, RootBits, ::testing::ValuesIn(all_places),
-                         [](const auto& tested) { return name_of(tested.param); });
+INSTANTIATE_TEST_SUITE_P(Everywhere, RootBits,
+                         ::testing::Combine(::testing::ValuesIn(solvers),
+                                            ::testing::ValuesIn(all_places)),
+                         [](const auto& tested) {
+                           return std::string(std::get<0>(tested.param).name) + "_" +
+                                  name_of(std::get<1>(tested.param));
+                         });
 
 }  // namespace
 }  // namespace shampoo::test

@@ -94,7 +94,7 @@ TYPED_TEST(Eigh, GivesSortedValuesAndOrthonormalRows) {
   std::vector<std::int64_t> sides;
   for (const std::int64_t n : {1, 2, 3, 25, 26, 61, 80})
     for (std::size_t k = 0; k < std::size(all_kinds); ++k) sides.push_back(n);
-  this->backend->reserve({}, Type::float64, 80);
+  this->backend->reserve({}, Type::float64, {80});
 
   for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi}) {
     SquareBatch<Real> old(sides), now(sides);
@@ -114,7 +114,7 @@ TYPED_TEST(Eigh, GivesSortedValuesAndOrthonormalRows) {
 TYPED_TEST(Eigh, FlagsAMatrixThatIsNotFiniteAndNoOther) {
   using Real = typename TypeParam::Real;
   const std::vector<std::int64_t> sides = {5, 5, 5, 40};
-  this->backend->reserve({}, Type::float64, 40);
+  this->backend->reserve({}, Type::float64, {40});
   for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi}) {
     SquareBatch<Real> a(sides);
     for (std::size_t m = 0; m < sides.size(); ++m)
@@ -134,7 +134,7 @@ TYPED_TEST(Eigh, FlagsAMatrixThatIsNotFiniteAndNoOther) {
 TYPED_TEST(Eigh, BothSolversAgree) {
   using Real = typename TypeParam::Real;
   const std::vector<std::int64_t> sides = {33, 70};
-  this->backend->reserve({}, Type::float64, 70);
+  this->backend->reserve({}, Type::float64, {70});
   SquareBatch<Real> a(sides), b(sides);
   for (std::size_t m = 0; m < sides.size(); ++m)
     for (auto* batch : {&a, &b}) fill_wishart<Real>(sides[m], 90, m + 1, batch->matrix(m));

@@ -224,7 +224,7 @@ TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
   Table& t = this->after;
   t.proceed = 0;
   const auto selected = t.selected();
-  this->backend->reserve(t.stacks, this->real, 1);
+  this->backend->reserve(t.stacks, this->real, {1});
   this->backend->filter(
       t.phase(), {Graft::diagonal, t.masters.data(), t.first_moment.data(), t.graft_moment.data(),
                   t.direction.data(), t.graft_norms.data()});

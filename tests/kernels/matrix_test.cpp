@@ -68,7 +68,7 @@ class Matrices : public AtPlace<Tested> {
 
   void SetUp() override {
     AtPlace<Tested>::SetUp();
-    if (this->backend) this->backend->reserve(before.stacks, real, 1);
+    if (this->backend) this->backend->reserve(before.stacks, real, {1});
   }
 
   Cut cut{.block_side = 80, .piece_elements = 700};
@@ -168,7 +168,7 @@ std::vector<TensorCase> sixteen_bits() {
 TYPED_TEST(Matrices, AccumulateReadsGradientsOfSixteenBits) {
   for (const double scale : {1.0, 0.7}) {
     Table old(sixteen_bits(), this->real), now(sixteen_bits(), this->real);
-    this->backend->reserve(now.stacks, this->real, 200);
+    this->backend->reserve(now.stacks, this->real, {200});
     old.scale = now.scale = scale;
 
     this->backend->accumulate_factors(now.phase(), now.stacks, now.selected(), nullptr);
@@ -182,7 +182,7 @@ TYPED_TEST(Matrices, AccumulateReadsMastersForDecay) {
   const std::vector<TensorCase> cases = {
       {.shape = {6, 5}, .value = Type::bfloat16, .coefficients = {.l2 = 1e3, .factor_keep = 0}}};
   Table t(cases, this->real);
-  this->backend->reserve(t.stacks, this->real, 6);
+  this->backend->reserve(t.stacks, this->real, {6});
   this->backend->accumulate_factors(t.phase(), t.stacks, t.selected(), t.masters.data());
 
   Sum c;
@@ -311,7 +311,7 @@ TEST_P(Reserve, SufficesForTheSmallestBlocks) {
   for (const Type type : {Type::float32, Type::float64}) {
     backend = backend_with_host_arrays(GetParam(), 1);
     Table t({{.shape = {2, 1}, .coefficients = {.l2 = 1}}}, type);
-    backend->reserve(t.stacks, type, 2);
+    backend->reserve(t.stacks, type, {2});
 
     backend->accumulate_factors(t.phase(), t.stacks, t.selected(), nullptr);
     backend->precondition(t.phase(), t.stacks, t.selected(), t.direction.data(),

@@ -42,7 +42,7 @@ Matrix exact_root(const Matrix& a, double shift, double exponent) {
   const kernels::Squares group{Type::float64, n, 1, 0, q.data(), values.data()};
   const kernels::Squares result{Type::float64, n, 1, 0, root.data(), nullptr};
   std::int32_t failed = 0;
-  backend->reserve({}, Type::float64, n);
+  backend->reserve({}, Type::float64, {n});
   backend->eigh({&group, 1}, kernels::Eigensolver::divide_and_conquer, &failed);
   EXPECT_EQ(failed, 0);
   for (double& value : values) value = std::pow(value + shift, -exponent);
@@ -295,7 +295,7 @@ TEST(MinimaxRoot, IsQueuedWithoutAWaitInAnyNumberOfChunks) {
                     .exponent = m % 5 == 0 ? 0.5 : 0.25,
                     .epsilon = 1e-3});
   }
-  cpu->reserve({}, Type::float32, n);
+  cpu->reserve({}, Type::float32, {n});
   WaitingBackend backend(*cpu);
   kernels::InverseRoot solver(backend, Type::float32, Minimax{.kappa_max = 1e2}, 0);
   solver.reserve(std::vector<std::int64_t>(count, n), std::vector{0.5, 0.25});

@@ -22,7 +22,7 @@ class SolverPrimitives : public AtPlace<Tested> {
 
   void SetUp() override {
     AtPlace<Tested>::SetUp();
-    if (this->backend) this->backend->reserve({}, type_of<Number>, some_sides.back());
+    if (this->backend) this->backend->reserve({}, type_of<Number>, {some_sides.back()});
   }
 
   SolverPrimitives() {

@@ -89,7 +89,7 @@ std::vector<Root> roots_of(Backend& backend, const std::vector<Matrix>& factors,
     jobs.back().side = n;
     sides.push_back(n);
   }
-  backend.reserve({}, type_of<Real>, *std::max_element(sides.begin(), sides.end()));
+  backend.reserve({}, type_of<Real>, {*std::max_element(sides.begin(), sides.end())});
   kernels::InverseRoot solve(backend, type_of<Real>, solver, 0);
   solve.reserve(sides);
   solve.solve(jobs, proceed);

@@ -21,7 +21,7 @@ class SymmetricPrimitives : public AtPlace<Tested> {
 
   void SetUp() override {
     AtPlace<Tested>::SetUp();
-    if (this->backend) this->backend->reserve({}, type_of<Number>, some_sides.back());
+    if (this->backend) this->backend->reserve({}, type_of<Number>, {some_sides.back()});
     for (std::size_t m = 0; m < a.size(); ++m)
       fill_wishart<Number>(a.side(m), a.side(m) + 1, m, a.matrix(m));
   }

@@ -206,7 +206,7 @@ void Table::make_stacks() {
       ++stacks.back().count;
       continue;
     }
-    stacks.push_back({extents[b], static_cast<std::int64_t>(b), 1, {}});
+    stacks.push_back({extents[b], static_cast<std::int64_t>(b), 1, blocks[b].elements, {}});
   }
   for (kernels::Stack& stack : stacks) {
     auto& arrays = factors.emplace_back(stack.extent.size());

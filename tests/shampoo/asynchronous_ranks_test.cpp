@@ -30,7 +30,7 @@ struct RankJob {
 TEST(AsynchronousRanks, ComputeTheBitsOfOneRankInOneCollective) {
   DeviceJob alone(quick_recipe());
   for (int step = 0; step < 8; ++step) {
-    alone.new_gradients();
+    alone.model.new_gradients();
     alone.optimizer->step();
   }
   const auto expected = alone.values();
@@ -39,7 +39,7 @@ TEST(AsynchronousRanks, ComputeTheBitsOfOneRankInOneCollective) {
       RankJob rank(threads, {.agree_before_commit = votes});
       const std::int64_t before = rank.communicator.collectives();
       for (int step = 0; step < 8; ++step) {
-        rank.job.new_gradients();
+        rank.job.model.new_gradients();
         rank.optimizer().step();
       }
       EXPECT_EQ(rank.communicator.collectives() - before, votes ? 16 : 8);
@@ -51,7 +51,7 @@ TEST(AsynchronousRanks, ComputeTheBitsOfOneRankInOneCollective) {
 TEST(AsynchronousRanks, ReplayCapturedStepsWithTheBitsOfPlainOnes) {
   DeviceJob alone(quick_recipe());
   for (int step = 0; step < 9; ++step) {
-    alone.new_gradients();
+    alone.model.new_gradients();
     alone.optimizer->step();
   }
   const auto expected = alone.values();
@@ -59,7 +59,7 @@ TEST(AsynchronousRanks, ReplayCapturedStepsWithTheBitsOfPlainOnes) {
     RankJob rank(threads);
     std::vector<EmulatedDevice::Work> graph;
     for (int step = 0; step < 9; ++step) {
-      rank.job.new_gradients();
+      rank.job.model.new_gradients();
       rank.optimizer().prepare_step();
       if (rank.optimizer().refresh_is_due()) {
         rank.optimizer().enqueue_step();
@@ -102,7 +102,7 @@ Messages messages_after(const std::function<void(RankJob&)>& spoil, bool stays_u
     rank.job.set_present(4, true);
     for (auto& tensor : rank.job.model.tensors)
       for (float& g : tensor.gradient) g = 1;
-    rank.job.send_gradients();
+    rank.job.model.send_gradients();
     if (stays_usable) {
       EXPECT_TRUE(rank.optimizer().step().applied());
     } else {
@@ -142,7 +142,7 @@ TEST(AsynchronousGradientsThatDiffer, AreNamedAndAppliedNowhere) {
   const Messages norms = messages_after<CommunicationError>(
       [](RankJob& rank) {
         if (rank.communicator.rank() == 0) rank.job.model.tensors[0].gradient[0] += 1;
-        rank.job.send_gradients();
+        rank.job.model.send_gradients();
       },
       false);
   EXPECT_TRUE(says(norms, "their norm is")) << norms[0];
@@ -150,7 +150,7 @@ TEST(AsynchronousGradientsThatDiffer, AreNamedAndAppliedNowhere) {
   const Messages bad = messages_after<CommunicationError>(
       [](RankJob& rank) {
         if (rank.communicator.rank() == 0) rank.job.model.tensors[1].gradient[0] = std::nanf("");
-        rank.job.send_gradients();
+        rank.job.model.send_gradients();
       },
       false);
   EXPECT_TRUE(says(bad, "that of 'tensor1' is not finite on rank 0")) << bad[0];
@@ -174,13 +174,13 @@ TEST(AsynchronousRanks, RefuseAStepTogetherWhereTheyVote) {
     const auto before = rank.job.values();
     const float kept = rank.job.model.tensors[2].gradient[3];
     if (threads.rank() == 2) rank.job.model.tensors[2].gradient[3] = std::nanf("");
-    rank.job.send_gradients();
+    rank.job.model.send_gradients();
     const StepResult result = rank.optimizer().step();
     EXPECT_FALSE(result.applied());
     EXPECT_EQ(result.non_finite_gradient(), "tensor2");
     EXPECT_EQ(rank.job.values(), before);
     rank.job.model.tensors[2].gradient[3] = kept;
-    rank.job.send_gradients();
+    rank.job.model.send_gradients();
     EXPECT_TRUE(rank.optimizer().step().applied());
   });
 }

@@ -36,7 +36,7 @@ TEST(AnAsynchronousStep, ReturnsWhileNothingHasRun) {
 TEST(AnAsynchronousStep, IsWaitedForByTheNextPrepareStepButNotWhatCameBehindIt) {
   DeviceJob job(calm_recipe());
   for (int step = 0; step < 3; ++step) job.optimizer->step();
-  job.send_gradients();  // the backward pass of the next step
+  job.model.send_gradients();  // the backward pass of the next step
   const std::size_t behind = job.model.tensors.size();
 
   job.optimizer->prepare_step();
@@ -53,7 +53,7 @@ TEST(AnAsynchronousOptimizer, TrainsLikeTheOneOnTheCpu) {
   Optimizer optimizer(*cpu, *ranks, {model.group(recipe)});
   double largest = 0;
   for (int step = 0; step < 6; ++step) {
-    job.new_gradients();
+    job.model.new_gradients();
     model.new_gradients();
     job.optimizer->step();
     optimizer.step();
@@ -74,12 +74,12 @@ TEST(AnAsynchronousRefusal, IsLearntByReadingOrByTheNextStepAndMovesNoCounter) {
   job.optimizer->step();
   undisturbed.optimizer->step();
   const float kept = std::exchange(job.model.tensors[5].gradient[1], infinity);
-  job.send_gradients();
+  job.model.send_gradients();
 
   const StepResult refused = job.optimizer->step();
 
   job.model.tensors[5].gradient[1] = kept;
-  job.send_gradients();
+  job.model.send_gradients();
   job.optimizer->step();
   undisturbed.optimizer->step();
   EXPECT_FALSE(refused.applied()) << "read later";
@@ -96,11 +96,11 @@ TEST(AnAsynchronousError, IsThrownOnceByReadingTheResultOrByTheNextPrepareStep) 
     DeviceJob job(calm_recipe(), awkward_shapes(), {}, {.non_finite = NonFinite::error});
     job.optimizer->step();
     const float kept = std::exchange(job.model.tensors[5].gradient[1], infinity);
-    job.send_gradients();
+    job.model.send_gradients();
     const StepResult result = job.optimizer->step();
     EXPECT_EQ(job.optimizer->statistics().refused_steps, 1) << "which throws nothing";
     job.model.tensors[5].gradient[1] = kept;
-    job.send_gradients();
+    job.model.send_gradients();
 
     const auto read = [&] { return error_of<NumericalError>([&] { (void)result.applied(); }); };
     if (reads) {
@@ -162,12 +162,52 @@ TEST(AnAsynchronousStep, UploadsNothingWhereNothingChanged) {
   EXPECT_EQ(job.optimizer->steps("tensor0"), 7);
 }
 
+TEST(AnOptimizerOnADevice, ReservesWhatItsSolverCalls) {
+  const auto job_with = [](const Solver& solver) {
+    Recipe recipe = quick_recipe();
+    recipe.preconditioner = RootInverse{.solver = solver};
+    return std::make_unique<DeviceJob>(recipe);
+  };
+  EXPECT_EQ(job_with(Minimax{})->device.decomposable(), 0);
+  EXPECT_EQ(job_with(Automatic{})->device.decomposable(), 0);
+  EXPECT_GT(job_with(Eigen{})->device.decomposable(), 0);
+  EXPECT_GT(job_with(CoupledNewton{})->device.decomposable(), 0) << "where the iteration diverges";
+}
+
+TEST(AnOptimizerOnADevice, KnowsAllMemoryThatItUses) {
+  for (const Solver& solver : {Solver(Minimax{}), Solver(Eigen{})}) {
+    Recipe recipe = quick_recipe();
+    recipe.preconditioner = RootInverse{.solver = solver};
+    DeviceJob job(recipe);
+    std::int64_t model = 0;
+    for (const auto& tensor : job.model.tensors)
+      model += 2 * static_cast<std::int64_t>(tensor.value.size() * sizeof(float));
+    const kernels::MemoryUse use = job.backend.memory_use();
+
+    const std::int64_t known =
+        model + job.optimizer->state_bytes() + job.optimizer->workspace_bytes() + use.scratch;
+    EXPECT_GE(use.pool, known);
+    // The device gives out multiples of 256 bytes.
+    EXPECT_LE(use.pool, known + 255 * job.device.allocations());
+    EXPECT_GT(use.scratch, 0);
+    EXPECT_GT(use.host, 0);
+    const std::string text = job.optimizer->describe();
+    EXPECT_NE(text.find("its backend has scratch memory of "), std::string::npos) << text;
+    EXPECT_NE(text.find(" on the host for copies, and holds "), std::string::npos) << text;
+  }
+}
+
 /// Launches of one step without refresh and of one with.
-std::pair<std::int64_t, std::int64_t> launches(const DeviceJob::Shapes& shapes,
-                                               int tensors_per_group) {
+std::pair<std::int64_t, std::int64_t> launches(const Solver& solver, const DeviceJob::Shapes& layer,
+                                               int layers, int groups) {
+  DeviceJob::Shapes shapes;
+  for (int i = 0; i < layers; ++i) shapes.insert(shapes.end(), layer.begin(), layer.end());
   Recipe recipe = quick_recipe();
+  recipe.preconditioner = RootInverse{.solver = solver};
   recipe.refresh = {.every = 1000000, .first = 2};
-  DeviceJob job(recipe, shapes, {}, {}, tensors_per_group);
+  const int tensors = static_cast<int>(shapes.size());
+  DeviceJob job(recipe, shapes, {}, {}, (tensors + groups - 1) / groups);
+  EXPECT_EQ(job.optimizer->group_count(), groups);
   const auto of_step = [&] {
     job.backend.synchronize();
     const std::int64_t before = job.device.launches();
@@ -180,13 +220,20 @@ std::pair<std::int64_t, std::int64_t> launches(const DeviceJob::Shapes& shapes,
 }
 
 TEST(LaunchesOfAStep, DoNotGrowWithGroupsOrLayers) {
-  DeviceJob::Shapes layer = {{9, 8}, {13}, {8, 9}, {3, 4, 5}}, layers;
-  for (int i = 0; i < 10; ++i) layers.insert(layers.end(), layer.begin(), layer.end());
+  const DeviceJob::Shapes layer = {{9, 8}, {13}, {8, 9}, {3, 4, 5}};
+  const auto one = launches(Minimax{}, layer, 1, 1);
+  EXPECT_GT(one.second, one.first);
+  EXPECT_EQ(launches(Minimax{}, layer, 10, 1), one);
+  EXPECT_EQ(launches(Minimax{}, layer, 7, 28), one);
+}
 
-  const auto one = launches(layer, 4);
-  EXPECT_EQ(launches(layer, 1), one);
-  EXPECT_EQ(launches(layers, 40), one);
-  EXPECT_EQ(launches(layers, 1), one);
+TEST(LaunchesOfAStep, AreTheSameForAThousandGroups) {
+  const DeviceJob::Shapes layer = {{3, 2}, {2}};
+  const auto one = launches(Eigen{}, layer, 5, 1);
+  EXPECT_GT(one.second, one.first);
+  EXPECT_EQ(launches(Eigen{}, layer, 50, 1), one);
+  EXPECT_EQ(launches(Eigen{}, layer, 28, 28), one);
+  EXPECT_EQ(launches(Eigen{}, layer, 500, 1000), one);
 }
 
 }  // namespace

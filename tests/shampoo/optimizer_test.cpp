@@ -223,5 +223,23 @@ TEST_F(Training, DescribesItsPlan) {
   EXPECT_NE(text.find("blocks"), std::string::npos) << text;
 }
 
+TEST(ElementwiseSlots, StartAtMultiplesOf16BytesForEveryBlock) {
+  ToyModel<float> model(awkward_shapes());
+  const auto backend = cpu_backend();
+  const auto ranks = one_rank();
+  Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe())});
+  int odd = 0;
+  for (const auto& tensor : model.tensors)
+    for (int block = 0; block < optimizer.block_count(tensor.name); ++block)
+      for (const std::string slot : {"filtered_gradient", "grafting"}) {
+        const SlotView view = optimizer.slot(tensor.name, block, slot);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data) % 16, 0u) << tensor.name << block;
+        std::int64_t elements = 1;
+        for (const std::int64_t side : view.extent) elements *= side;
+        odd += elements % 4 != 0;
+      }
+  EXPECT_GT(odd, 0);
+}
+
 }  // namespace
 }  // namespace shampoo::test

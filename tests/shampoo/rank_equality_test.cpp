@@ -8,6 +8,7 @@
 #include "distributor/threads.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_communicator.h"
+#include "tests/support/ranks_at.h"
 
 namespace shampoo::test {
 namespace {
@@ -28,6 +29,7 @@ struct Setting {
   int steps = 7;
   bool merges = true;
   int absent_every = 0;  ///< tensor t has no gradient in step s where (s + t) % absent_every == 0
+  Place place = Place::cpu;
 };
 
 template <typename Scalar>
@@ -51,21 +53,19 @@ Trained<Scalar> train(int ranks, const Setting& setting) {
   run.values.resize(static_cast<std::size_t>(ranks));
   run.state_bytes.resize(static_cast<std::size_t>(ranks));
   std::mutex mutex;
-  run_ranks(ranks, [&](Communicator& threads) {
-    ToyModel<Scalar> model(setting.shapes);
-    const auto backend = cpu_backend({.threads = 1});
-    CountingCommunicator counting(threads);
-    Optimizer optimizer(*backend, counting, groups_of(model, setting),
+  run_ranks_at(setting.place, ranks, [&](Communicator& communicator, Backend& backend) {
+    ToyModel<Scalar> model(setting.shapes, 1, &backend);
+    CountingCommunicator counting(communicator);
+    Optimizer optimizer(backend, counting, groups_of(model, setting),
                         {.merge_groups = setting.merges});
     std::int64_t most = 0, received = 0;
     for (int step = 0; step < setting.steps; ++step) {
       for (int g = 0, t = 0; g < optimizer.group_count(); ++g) {
         Group& group = optimizer.group(g);
         for (std::size_t j = 0; j < group.parameters().size(); ++j, ++t) {
-          auto& tensor = *std::ranges::find(model.tensors, group.parameters()[j].name,
-                                            &ToyModel<Scalar>::Tensor::name);
           const bool absent = setting.absent_every > 0 && (step + t) % setting.absent_every == 0;
-          group.set_gradient(j, absent ? nullptr : tensor.gradient.data());
+          group.set_gradient(
+              j, absent ? nullptr : model.parameter(group.parameters()[j].name).gradient.data);
         }
       }
       const std::int64_t collectives = counting.collectives(), bytes = counting.gathered_bytes();
@@ -74,9 +74,10 @@ Trained<Scalar> train(int ranks, const Setting& setting) {
       received = counting.gathered_bytes() - bytes;
       model.new_gradients();
     }
+    std::vector<std::vector<Scalar>> values = model.values();
     const std::lock_guard lock(mutex);
-    const auto rank = static_cast<std::size_t>(threads.rank());
-    run.values[rank] = model.values();
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    run.values[rank] = std::move(values);
     run.state_bytes[rank] = optimizer.state_bytes();
     run.collectives = std::max(run.collectives, most);
     run.received += received;
@@ -84,36 +85,68 @@ Trained<Scalar> train(int ranks, const Setting& setting) {
   return run;
 }
 
+/// Few where kernels run on the host, block after block.
+std::vector<int> rank_counts(Place place) {
+  return place == Place::cpu ? std::vector{2, 3, 4, 8} : std::vector{2, 3};
+}
+
 template <typename Scalar>
 void expect_equal_on_all_ranks(const Setting& setting) {
   const Trained<Scalar> alone = train<Scalar>(1, setting);
   EXPECT_EQ(alone.collectives, 0);
-  for (const int ranks : {2, 3, 4, 8}) {
+  const auto untrained = ToyModel<Scalar>(setting.shapes).values();
+  EXPECT_EQ(alone.values[0] == untrained, setting.absent_every == 1);
+  for (const int ranks : rank_counts(setting.place)) {
     const Trained<Scalar> run = train<Scalar>(ranks, setting);
     for (const auto& values : run.values) EXPECT_EQ(values, alone.values[0]) << ranks << " ranks";
     EXPECT_EQ(run.collectives, 1) << ranks << " ranks";
   }
 }
 
-TEST(ManyRanks, GiveTheBitsOfOneInFloat32) { expect_equal_on_all_ranks<float>({}); }
+class ManyRanksAt : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override { require_ranks(GetParam()); }
 
-TEST(ManyRanks, GiveTheBitsOfOneInFloat64) {
+  Setting here(Setting setting) const {
+    setting.place = GetParam();
+    if (setting.place == Place::cpu) return setting;
+    setting.shapes = {{}, {1, 7}, {9, 8}, {20, 3}, {2, 3, 2, 4}};
+    setting.steps = 4;  // of which the second refreshes
+    return setting;
+  }
+};
+
+TEST_P(ManyRanksAt, GiveTheBitsOfOneInFloat32) { expect_equal_on_all_ranks<float>(here({})); }
+
+TEST_P(ManyRanksAt, GiveTheBitsOfOneInFloat64) {
   Recipe recipe = quick_recipe();
   recipe.arithmetic = Arithmetic::float64;
-  expect_equal_on_all_ranks<double>({.recipes = {recipe}});
+  expect_equal_on_all_ranks<double>(here({.recipes = {recipe}}));
 }
 
-TEST(ManyRanks, GiveTheBitsOfOneWithSeveralRecipesUnmergedAndAbsentGradients) {
+TEST_P(ManyRanksAt, GiveTheBitsOfOneWithSeveralRecipesUnmergedAndAbsentGradients) {
   Recipe other = quick_recipe();
   other.averaging = Momentum{};
   other.grafting = Sgd{};
   other.refresh.staggered = true;
-  const Setting setting{.recipes = {quick_recipe(), other}, .groups = 5, .absent_every = 4};
+  Setting setting = here({.recipes = {quick_recipe(), other}, .groups = 5, .absent_every = 4});
   expect_equal_on_all_ranks<float>(setting);
+  setting.recipes[1].refresh.staggered = false;  // phases follow the virtual group
   Setting unmerged = setting;
   unmerged.merges = false;
   EXPECT_EQ(train<float>(3, unmerged).values[2], train<float>(3, setting).values[0]);
 }
+
+TEST_P(ManyRanksAt, HaveTheStateOnTheOwnersOnly) {
+  const std::int64_t all = train<float>(1, here({})).state_bytes[0];
+  for (const int ranks : rank_counts(GetParam())) {
+    const Trained<float> run = train<float>(ranks, here({}));
+    EXPECT_EQ(std::reduce(run.state_bytes.begin(), run.state_bytes.end()), all);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, ManyRanksAt, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
 
 TEST(ManyRanks, WorkWithFewerBlocksThanRanksAndParametersOfOneElement) {
   expect_equal_on_all_ranks<float>({.shapes = {{1}}, .groups = 1});
@@ -248,14 +281,6 @@ TEST(OneStep, HasOneCollectiveForAnyNumberOfGroupsAndReceivesWhatItDoesNotOwn) {
       EXPECT_GE(run.received, (ranks - 1) * updates);
       EXPECT_LE(run.received, (ranks - 1) * (updates + ranks * (64 + 63)));
     }
-}
-
-TEST(State, LiesOnTheOwnersOnly) {
-  const std::int64_t all = train<float>(1, {}).state_bytes[0];
-  for (const int ranks : {2, 3, 8}) {
-    const Trained<float> run = train<float>(ranks, {});
-    EXPECT_EQ(std::reduce(run.state_bytes.begin(), run.state_bytes.end()), all);
-  }
 }
 
 }  // namespace

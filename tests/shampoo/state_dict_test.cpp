@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/shampoo/state_job.h"
+#include "tests/support/ranks_at.h"
 
 namespace shampoo::test {
 namespace {
@@ -75,10 +76,48 @@ TEST(AStateDict, LeavesMergedAndUnmergedRunsTheSameWay) {
                                    {.ranks = 1, .groups = 1, .reversed = true}});
 }
 
-TEST(AStateDict, OfTheFirstMomentIsValid) {
-  const Trainee trainee = everything();
-  run_ranks(2, [&](Communicator& communicator) {
-    Job<float> job(communicator, trainee, {}), other(communicator, trainee, {});
+class AStateDictAt : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override { require(GetParam()); }
+
+  void on_ranks(int ranks, const RankBody& body) const { run_ranks_at(GetParam(), ranks, body); }
+  RankRunner runner() const {
+    return
+        [place = GetParam()](int ranks, const RankBody& body) { run_ranks_at(place, ranks, body); };
+  }
+  int ranks() const { return GetParam() == Place::cuda ? 1 : 2; }
+};
+
+Trainee few() {
+  Trainee trainee = everything();
+  trainee.shapes = small.shapes;
+  return trainee;
+}
+
+TEST_P(AStateDictAt, LetsTrainingGoOnWithTheSameBits) {
+  expect_to_go_on<float>(few(), {{.ranks = 1, .groups = 2, .run = runner()},
+                                 {.ranks = ranks(), .reversed = true, .run = runner()}});
+}
+
+TEST_P(AStateDictAt, FromTheCpuIsLoadedBitForBitAndTrainedOn) {
+  const End<float> saved = train_first<float>(few(), {});
+  on_ranks(ranks(), [&](Communicator& communicator, Backend& backend) {
+    Job<float> job(communicator, few(), {}, {}, &backend);
+    job.set_values(saved.values);
+    const LoadReport report = job.optimizer->load_state_dict(saved.state);
+    EXPECT_EQ(report.other_arithmetic.empty(), GetParam() == Place::cpu);
+    EXPECT_EQ(job.optimizer->full_state_dict().tensors, saved.state.tensors);
+    EXPECT_EQ(job.values(), saved.values);
+    job.train(steps_before, steps_before + 2);
+    EXPECT_TRUE(job.optimizer->latest_result().applied());
+  });
+}
+
+TEST_P(AStateDictAt, OfTheFirstMomentIsValid) {
+  const Trainee trainee = few();
+  on_ranks(ranks(), [&](Communicator& communicator, Backend& backend) {
+    Job<float> job(communicator, trainee, {}, {}, &backend);
+    Job<float> other(communicator, trainee, {}, {}, &backend);
     const StateDict start = job.optimizer->full_state_dict();
     job.train(0, 3);
     EXPECT_NE(job.optimizer->full_state_dict(), start);
@@ -88,17 +127,19 @@ TEST(AStateDict, OfTheFirstMomentIsValid) {
   });
 }
 
-TEST(AStateDict, IsACopyThatTrainingDoesNotChange) {
-  const auto alone = one_rank();
-  Job<float> job(*alone, everything(), {});
-  job.train(0, 3);
-  const StateDict held = job.optimizer->state_dict();
-  const StateDict copy = held;
-  const auto state = state_of(*job.optimizer, job.model);
-  job.train(3, 6);
-  EXPECT_EQ(held, copy);
-  job.optimizer->load_state_dict(held);
-  EXPECT_EQ(state_of(*job.optimizer, job.model), state) << "down to bytes that belong to no slot";
+TEST_P(AStateDictAt, IsACopyThatTrainingDoesNotChange) {
+  on_ranks(1, [&](Communicator& alone, Backend& backend) {
+    Job<float> job(alone, few(), {}, {}, &backend);
+    job.train(0, 3);
+    const StateDict held = job.optimizer->state_dict();
+    const StateDict copy = held;
+    const auto state = state_of(*job.optimizer, job.model);
+    job.train(3, 6);
+    EXPECT_EQ(held, copy);
+    EXPECT_NE(job.optimizer->state_dict(), held);
+    job.optimizer->load_state_dict(held);
+    EXPECT_EQ(state_of(*job.optimizer, job.model), state) << "down to bytes that belong to no slot";
+  });
 }
 
 TEST(AStateDict, NamesEveryTensorOnceInOrder) {
@@ -125,26 +166,31 @@ TEST(AStateDict, NamesEveryTensorOnceInOrder) {
   EXPECT_EQ(full.bytes(), job.optimizer->state_bytes());
 }
 
-TEST(AStateDict, HoldsFactorsAndRootsAsLowerTriangles) {
-  const auto alone = one_rank();
-  Job<float> job(*alone, {.shapes = {{5, 4}}}, {});
-  job.train(0, 4);
-  const StateDict dict = job.optimizer->state_dict();
-  for (const std::string slot : {"factor/0", "factor/1", "root/0", "root/1"}) {
-    const StateTensor* const tensor = dict.find("tensor0/" + slot + "/0.0");
-    ASSERT_NE(tensor, nullptr) << slot;
-    const SlotView view = job.optimizer->slot("tensor0", 0, slot);
-    const auto* const numbers = static_cast<const float*>(view.data);
-    std::size_t at = 0;
-    for (std::int64_t i = 0; i < view.extent[0]; ++i)
-      for (std::int64_t j = 0; j <= i; ++j, at += sizeof(float)) {
-        float packed;
-        std::memcpy(&packed, tensor->bytes.data() + at, sizeof(float));
-        EXPECT_EQ(packed,
-                  numbers[view.upper_triangle ? j * view.strides[0] + i : i * view.strides[0] + j]);
-      }
-    EXPECT_EQ(at, tensor->bytes.size());
-  }
+TEST_P(AStateDictAt, HoldsFactorsAndRootsAsLowerTriangles) {
+  on_ranks(1, [&](Communicator& alone, Backend& backend) {
+    Job<float> job(alone, {.shapes = {{5, 4}}}, {}, {}, &backend);
+    job.train(0, 4);
+    const StateDict dict = job.optimizer->state_dict();
+    for (const std::string slot : {"factor/0", "factor/1", "root/0", "root/1"}) {
+      const StateTensor* const tensor = dict.find("tensor0/" + slot + "/0.0");
+      ASSERT_NE(tensor, nullptr) << slot;
+      const SlotView view = job.optimizer->slot("tensor0", 0, slot);
+      const auto elements = static_cast<std::size_t>((view.extent[0] - 1) * view.strides[0] +
+                                                     (view.extent[1] - 1) * view.strides[1] + 1);
+      std::vector<float> numbers(elements);
+      download(&backend, numbers.data(), view.data, elements * sizeof(float));
+      std::size_t at = 0;
+      for (std::int64_t i = 0; i < view.extent[0]; ++i)
+        for (std::int64_t j = 0; j <= i; ++j, at += sizeof(float)) {
+          float packed;
+          std::memcpy(&packed, tensor->bytes.data() + at, sizeof(float));
+          const std::int64_t stored =
+              view.upper_triangle ? j * view.strides[0] + i : i * view.strides[0] + j;
+          EXPECT_EQ(packed, numbers[static_cast<std::size_t>(stored)]);
+        }
+      EXPECT_EQ(at, tensor->bytes.size());
+    }
+  });
 }
 
 TEST(AStateDict, OfTheRanksTogetherIsTheFullOne) {
@@ -182,6 +228,9 @@ TEST(AStateDict, OfOneRankIsEnoughForTheSameRank) {
     EXPECT_EQ(job.optimizer->state_dict(), other.optimizer->state_dict());
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, AStateDictAt, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
 
 TEST(OnRank0, OnlyItHasTheState) {
   run_ranks(3, [&](Communicator& communicator) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,16 @@ struct Trainee {
   int absent_every = 0;  ///< tensor t has no gradient in step s where (s + t) % absent_every == 0
 };
 
+/// Runs a body on so many ranks, with a backend for each.
+using RankRunner = std::function<void(int, const std::function<void(Communicator&, Backend&)>&)>;
+
+inline void run_on_cpu(int ranks, const std::function<void(Communicator&, Backend&)>& body) {
+  run_ranks(ranks, [&](Communicator& communicator) {
+    const auto backend = cpu_backend({.threads = 1});
+    body(communicator, *backend);
+  });
+}
+
 /// How: may differ between the two.
 struct Arrangement {
   int ranks = 1;
@@ -33,6 +44,7 @@ struct Arrangement {
   bool merges = true;
   bool reversed = false;  ///< order of groups and parameters
   Rates rates = {.learning_rate = 1e-2, .epsilon = 1e-6, .weight_decay = 0.01, .momentum = 0.5};
+  RankRunner run = run_on_cpu;
 };
 
 /// One rank's trainer.
@@ -45,10 +57,11 @@ class Job {
   /// `backend`: its own unless given.
   Job(Communicator& communicator, const Trainee& trainee, const Arrangement& arrangement,
       const OptimizerOptions& options = {}, Backend* backend = nullptr)
-      : trainee_(trainee), model(trainee.shapes), narrow_(model.tensors.size()) {
+      : trainee_(trainee), model(trainee.shapes, 1, backend), narrow_(model.tensors.size()) {
     for (std::size_t t = 0; t < narrow_.size(); ++t) {
       const std::vector<Scalar>& value = model.tensors[t].value;
       if (trainee.narrow && t % 2 == 0) narrow_[t].assign(value.size(), 0x3f80);  // 1
+      narrow_there_.emplace_back(backend, narrow_[t]);
     }
     OptimizerOptions merging = options;
     merging.merge_groups = arrangement.merges;
@@ -66,14 +79,21 @@ class Job {
       set_gradients(step);
       optimizer->step();
     }
+    if (first < last) (void)optimizer->latest_result().applied();
   }
 
-  Values values() const { return {model.values(), narrow_}; }
+  Values values() const {
+    Values all{model.values(), {}};
+    for (const auto& narrow : narrow_there_) all.second.push_back(narrow.fetch());
+    return all;
+  }
   void set_values(const Values& values) {
     for (std::size_t t = 0; t < narrow_.size(); ++t) {
       std::ranges::copy(values.first[t], model.tensors[t].value.begin());
       std::ranges::copy(values.second[t], narrow_[t].begin());
+      narrow_there_[t].send();
     }
+    model.send_values();
   }
 
  private:
@@ -85,7 +105,7 @@ class Job {
       made[g] = {.rates = arrangement.rates, .recipe = trainee_.recipes[g % recipes]};
     for (std::size_t t = 0; t < model.tensors.size(); ++t) {
       Parameter parameter = model.parameter(t);
-      if (!narrow_[t].empty()) parameter.value = Tensor(narrow_[t].data(), Type::bfloat16);
+      if (!narrow_[t].empty()) parameter.value = Tensor(narrow_there_[t].data(), Type::bfloat16);
       made[t % recipes + recipes * (t / recipes % split)].parameters.push_back(parameter);
     }
     std::erase_if(made, [](const ParameterGroup& group) { return group.parameters.empty(); });
@@ -104,7 +124,8 @@ class Job {
                                               &ToyModel<Scalar>::Tensor::name);
         const auto t = static_cast<int>(tensor - model.tensors.begin());
         const bool absent = trainee_.absent_every > 0 && (step + t) % trainee_.absent_every == 0;
-        group.set_gradient(j, absent ? nullptr : tensor->gradient.data());
+        group.set_gradient(
+            j, absent ? nullptr : model.parameter(static_cast<std::size_t>(t)).gradient.data);
       }
     }
   }
@@ -114,10 +135,15 @@ class Job {
 
  public:
   ToyModel<Scalar> model;
-  std::unique_ptr<Optimizer> optimizer;
 
  private:
   std::vector<std::vector<std::uint16_t>> narrow_;
+  std::deque<Placed<std::uint16_t>> narrow_there_;
+
+ public:
+  std::unique_ptr<Optimizer> optimizer;
+
+ private:
   int made_ = 0;  ///< gradients so far
 };
 
@@ -151,8 +177,8 @@ template <typename Scalar>
 End<Scalar> train_first(const Trainee& trainee, const Arrangement& arrangement,
                         int steps = steps_before) {
   End<Scalar> end;
-  run_ranks(arrangement.ranks, [&](Communicator& communicator) {
-    Job<Scalar> job(communicator, trainee, arrangement);
+  arrangement.run(arrangement.ranks, [&](Communicator& communicator, Backend& backend) {
+    Job<Scalar> job(communicator, trainee, arrangement, {}, &backend);
     job.train(0, steps);
     StateDict state = job.optimizer->full_state_dict({}, Gather::on_rank_0);
     if (communicator.rank() == 0) end = {std::move(state), job.values()};
@@ -166,8 +192,8 @@ End<Scalar> train_on(const End<Scalar>& from, const Trainee& trainee,
                      const Arrangement& arrangement, const LoadOptions& options = {},
                      int steps = steps_after) {
   End<Scalar> end;
-  run_ranks(arrangement.ranks, [&](Communicator& communicator) {
-    Job<Scalar> job(communicator, trainee, arrangement);
+  arrangement.run(arrangement.ranks, [&](Communicator& communicator, Backend& backend) {
+    Job<Scalar> job(communicator, trainee, arrangement, {}, &backend);
     job.set_values(from.values);
     job.optimizer->load_state_dict(from.state, options);
     job.train(steps_before, steps_before + steps);

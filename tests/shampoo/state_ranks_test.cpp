@@ -7,6 +7,7 @@
 #include "shampoo/gather_state.h"
 #include "tests/shampoo/state_job.h"
 #include "tests/support/counting_backend.h"
+#include "tests/support/ranks_at.h"
 
 namespace shampoo::test {
 namespace {
@@ -29,11 +30,17 @@ class FailingCopies : public CountingBackend {
   bool fails_upload = false, fails_download = false;
 };
 
-TEST(AFullStateDict, ThatOneRankCannotCollectIsAnErrorOfAll) {
+class StateOfRanks : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override { require_ranks(GetParam()); }
+
+  void on_ranks(int ranks, const RankBody& body) const { run_ranks_at(GetParam(), ranks, body); }
+};
+
+TEST_P(StateOfRanks, ThatOneRankCannotCollectIsAnErrorOfAll) {
   std::array<std::string, 3> messages;
-  run_ranks(3, [&](Communicator& communicator) {
-    const auto cpu = cpu_backend({.threads = 1});
-    FailingCopies backend(*cpu);
+  on_ranks(3, [&](Communicator& communicator, Backend& place) {
+    FailingCopies backend(place);
     Job<float> job(communicator, small, {}, {}, &backend);
     job.train(0, 2);
     backend.fails_download = communicator.rank() == 1;
@@ -46,11 +53,10 @@ TEST(AFullStateDict, ThatOneRankCannotCollectIsAnErrorOfAll) {
   for (const std::string& message : messages) EXPECT_EQ(message, "rank 1: std::bad_alloc");
 }
 
-TEST(ALoad, ThatFailsWhileOneRankReplacesItsStateEndsAll) {
+TEST_P(StateOfRanks, ThatOneRankFailsToReplaceEndsAll) {
   const StateDict good = trained_state();
-  run_ranks(3, [&](Communicator& communicator) {
-    const auto cpu = cpu_backend({.threads = 1});
-    FailingCopies backend(*cpu);
+  on_ranks(3, [&](Communicator& communicator, Backend& place) {
+    FailingCopies backend(place);
     Job<float> job(communicator, small, {}, {}, &backend);
     communicator.barrier().wait();
     std::string message;
@@ -67,11 +73,11 @@ TEST(ALoad, ThatFailsWhileOneRankReplacesItsStateEndsAll) {
   });
 }
 
-TEST(RanksThatAreNotAtTheSameCall, SaySo) {
+TEST_P(StateOfRanks, OfWhichOneIsAtAnotherCallSaysSo) {
   const StateDict good = trained_state();
   std::array<std::string, 3> messages;
-  run_ranks(3, [&](Communicator& communicator) {
-    Job<float> job(communicator, small, {});
+  on_ranks(3, [&](Communicator& communicator, Backend& backend) {
+    Job<float> job(communicator, small, {}, {}, &backend);
     messages[static_cast<std::size_t>(communicator.rank())] = error_of<CommunicationError>([&] {
       if (communicator.rank() == 1)
         job.optimizer->full_state_dict();
@@ -128,11 +134,11 @@ TEST(AGroupAddedLater, KeepsItsStateWhereTheStateDictLacksIt) {
   });
 }
 
-TEST(AFaultOnOneRank, IsThrownByAllAndLeavesAllAsTheyWere) {
+TEST_P(StateOfRanks, WithAFaultOnOneIsRefusedByAllAndLeavesAllAsTheyWere) {
   const StateDict good = trained_state();
   std::array<std::string, 3> messages;
-  run_ranks(3, [&](Communicator& communicator) {
-    Job<float> job(communicator, small, {});
+  on_ranks(3, [&](Communicator& communicator, Backend& backend) {
+    Job<float> job(communicator, small, {}, {}, &backend);
     job.train(0, 4);
     const auto state = state_of(*job.optimizer, job.model);
     const StateDict before = job.optimizer->state_dict();
@@ -159,11 +165,12 @@ TEST(AFaultOnOneRank, IsThrownByAllAndLeavesAllAsTheyWere) {
   EXPECT_EQ(messages[2], messages[0]);
 }
 
-TEST(ALoad, MakesAnOptimizerUsableAgain) {
-  const End<float> saved = train_first<float>(small, {});
-  const End<float> undisturbed = train_first<float>(small, {}, steps_before + steps_after);
-  run_ranks(3, [&](Communicator& communicator) {
-    Job<float> job(communicator, small, {});
+TEST_P(StateOfRanks, MakesAnOptimizerUsableAgain) {
+  const Arrangement alone{.run = [&](int ranks, const RankBody& body) { on_ranks(ranks, body); }};
+  const End<float> saved = train_first<float>(small, alone);
+  const End<float> undisturbed = train_first<float>(small, alone, steps_before + steps_after);
+  on_ranks(3, [&](Communicator& communicator, Backend& backend) {
+    Job<float> job(communicator, small, {}, {}, &backend);
     job.train(0, 4);
     if (communicator.rank() == 1) job.optimizer->group(0).rates.beta2 = 0.5;
     EXPECT_THROW(job.train(4, 5), CommunicationError);
@@ -185,6 +192,9 @@ TEST(ALoad, MakesAnOptimizerUsableAgain) {
     EXPECT_EQ(job.optimizer->full_state_dict(), undisturbed.state);
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, StateOfRanks, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
 
 TEST(ALoad, DoesNotBringBackALostRank) {
   const StateDict good = trained_state();

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shampoo/shampoo.h"
+#include "tests/shampoo/placed.h"
 
 namespace shampoo::test {
 
-/// Values and gradients of a few tensors, with random numbers that depend on the seed alone.
+/// Values and gradients of a few tensors, with random numbers that depend on the seed alone; in
+/// the memory of a backend, if one is given.
 template <typename Scalar>
 class ToyModel {
  public:
@@ -21,11 +26,12 @@ class ToyModel {
   struct Tensor {
     std::string name;
     std::vector<std::int64_t> shape;
-    std::vector<Scalar> value, gradient;
+    std::vector<Scalar> value, gradient;  ///< as they were made; see values()
   };
 
-  explicit ToyModel(const std::vector<std::vector<std::int64_t>>& shapes, unsigned seed = 1)
-      : random_(seed) {
+  explicit ToyModel(const std::vector<std::vector<std::int64_t>>& shapes, unsigned seed = 1,
+                    Backend* backend = nullptr)
+      : random_(seed), backend_(backend) {
     for (const auto& shape : shapes) {
       std::size_t count = 1;
       for (const std::int64_t side : shape) count *= static_cast<std::size_t>(side);
@@ -33,19 +39,38 @@ class ToyModel {
                          std::vector<Scalar>(count), std::vector<Scalar>(count)});
       fill(tensors.back().value);
     }
-    new_gradients();
+    for (Tensor& tensor : tensors) {
+      fill(tensor.gradient);
+      values_.emplace_back(backend, tensor.value);
+      gradients_.emplace_back(backend, tensor.gradient);
+    }
   }
 
   void new_gradients() {
     for (Tensor& tensor : tensors) fill(tensor.gradient);
+    send_gradients();
+  }
+  /// Queues copies of gradients that were assigned to, as a backward pass would; nothing to do in
+  /// the memory of the host.
+  void send_gradients() {
+    for (auto& gradient : gradients_) gradient.send();
+  }
+  void send_values() {
+    for (auto& value : values_) value.send();
   }
 
   Parameter parameter(std::size_t t) {
     Tensor& tensor = tensors[t];
     return {.name = tensor.name,
             .shape = tensor.shape,
-            .value = tensor.value.data(),
-            .gradient = tensor.gradient.data()};
+            .value = values_[t].data(),
+            .gradient = gradients_[t].data()};
+  }
+
+  Parameter parameter(std::string_view name) {
+    const auto tensor = std::ranges::find(tensors, name, &Tensor::name);
+    if (tensor == tensors.end()) throw std::out_of_range(std::string(name));
+    return parameter(static_cast<std::size_t>(tensor - tensors.begin()));
   }
 
   /// One group with all tensors.
@@ -65,10 +90,17 @@ class ToyModel {
     return each;
   }
 
+  /// As trained. Waits.
   std::vector<std::vector<Scalar>> values() const {
     std::vector<std::vector<Scalar>> all;
-    for (const Tensor& tensor : tensors) all.push_back(tensor.value);
+    for (const auto& value : values_) all.push_back(value.fetch());
     return all;
+  }
+  /// Of memory where the model lies. Waits.
+  std::vector<char> bytes_at(const void* data, std::size_t count) const {
+    std::vector<char> bytes(count);
+    download(backend_, bytes.data(), data, count);
+    return bytes;
   }
 
   std::vector<Tensor> tensors;
@@ -80,6 +112,8 @@ class ToyModel {
   }
 
   std::mt19937_64 random_;
+  Backend* backend_;
+  std::deque<Placed<Scalar>> values_, gradients_;
 };
 
 /// All bytes of all slots of the blocks that this rank owns.
@@ -90,8 +124,8 @@ std::vector<char> state_of(const Optimizer& optimizer, const ToyModel<Scalar>& m
     std::size_t count = 1;
     for (std::size_t k = 0; k < slot.extent.size(); ++k)
       count += static_cast<std::size_t>((slot.extent[k] - 1) * slot.strides[k]);
-    const char* const first = static_cast<const char*>(slot.data);
-    bytes.insert(bytes.end(), first, first + count * size_of(slot.type));
+    const std::vector<char> some = model.bytes_at(slot.data, count * size_of(slot.type));
+    bytes.insert(bytes.end(), some.begin(), some.end());
   };
   for (const auto& tensor : model.tensors)
     for (int block = 0; block < optimizer.block_count(tensor.name); ++block) try {

@@ -129,5 +129,25 @@ TEST_F(Types, EveryMixOfTypesTrains) {
       }
 }
 
+TEST(TheNormOfGradients, HasTheSameBitsInEitherArithmeticThoughSquaresLeaveFloat32) {
+  for (const float size : {1e-30f, 1.0f, 1e30f}) {
+    double norms[2] = {};
+    for (const Arithmetic arithmetic : {Arithmetic::float32, Arithmetic::float64}) {
+      ToyModel<float> model(awkward_shapes());
+      for (auto& tensor : model.tensors)
+        for (float& g : tensor.gradient) g *= size;
+      const auto backend = cpu_backend({.threads = 1});
+      const auto ranks = one_rank();
+      Recipe recipe = quick_recipe();
+      recipe.arithmetic = arithmetic;
+      Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
+      norms[arithmetic == Arithmetic::float64] = optimizer.step().gradient_norm();
+    }
+    EXPECT_EQ(norms[0], norms[1]);
+    EXPECT_GT(norms[0], size);
+    EXPECT_LT(norms[0], 1e3 * size);
+  }
+}
+
 }  // namespace
 }  // namespace shampoo::test

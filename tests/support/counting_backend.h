@@ -27,6 +27,7 @@ class CountingBackend : public Backend {
   void* stream() const override { return backend_.stream(); }
   void* allocate_host(std::size_t bytes) override { return backend_.allocate_host(bytes); }
   void release_host(void* memory) noexcept override { backend_.release_host(memory); }
+  kernels::MemoryUse memory_use() const override { return backend_.memory_use(); }
   std::unique_ptr<kernels::Mark> make_mark() override { return backend_.make_mark(); }
   bool is_idle() override { return backend_.is_idle(); }
   void synchronize() override { backend_.synchronize(); }
@@ -34,8 +35,8 @@ class CountingBackend : public Backend {
   void begin_range(const char* name) override { backend_.begin_range(name); }
   void end_range() override { backend_.end_range(); }
   void reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
-               std::int64_t largest_side) override {
-    backend_.reserve(stacks, arithmetic, largest_side);
+               const kernels::SolverCalls& calls) override {
+    backend_.reserve(stacks, arithmetic, calls);
   }
 
   void upload(void* to, const void* from_host, std::size_t bytes) override;

@@ -109,6 +109,10 @@ void EmulatedDevice::copy(void* to, const void* from, std::size_t bytes) {
   enqueue([=] { std::memcpy(to, from, bytes); });
 }
 
+kernels::MemoryUse EmulatedDevice::memory_use() const {
+  return {.pool = static_cast<std::int64_t>(used_)};
+}
+
 std::unique_ptr<kernels::Mark> EmulatedDevice::make_mark() {
   return std::make_unique<EmulatedMark>(*this);
 }

@@ -31,7 +31,7 @@ class EmulatedDevice final : public kernels::cuda::Device {
 
   std::string description() const override { return "emulated device"; }
   std::string arithmetic() const override { return "emulated device"; }
-  void* stream() const override { return nullptr; }
+  void* stream() const override { return const_cast<EmulatedDevice*>(this); }
 
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
@@ -41,6 +41,7 @@ class EmulatedDevice final : public kernels::cuda::Device {
   void upload(void* to, const void* from_host, std::size_t bytes) override;
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  kernels::MemoryUse memory_use() const override;
   std::unique_ptr<kernels::Mark> make_mark() override;
   bool is_idle() override;  ///< also runs the oldest queued work
   void synchronize() override;
@@ -50,7 +51,7 @@ class EmulatedDevice final : public kernels::cuda::Device {
   void launch(std::int64_t blocks, const kernels::cuda::Kernel& kernel) override;
   void multiply(const kernels::cuda::Product& product) override;
   void reserve_products() override {}
-  void reserve_eigen(Type, std::int64_t, std::int64_t) override {}
+  void reserve_eigen(Type, std::int64_t, std::int64_t count) override { decomposable_ += count; }
   void decompose(const kernels::cuda::EigenProblem& problem) override;
 
   /// Everything queued from here to end_capture() is recorded and not run, as by a CUDA graph.
@@ -61,8 +62,9 @@ class EmulatedDevice final : public kernels::cuda::Device {
   /// Queues what another library would queue on the stream.
   void call(Work work) { enqueue(std::move(work)); }
 
-  std::int64_t launches() const { return launches_; }        ///< kernels, products, copies
-  std::int64_t allocations() const { return allocations_; }  ///< of both kinds of memory
+  std::int64_t launches() const { return launches_; }          ///< kernels, products, copies
+  std::int64_t allocations() const { return allocations_; }    ///< of both kinds of memory
+  std::int64_t decomposable() const { return decomposable_; }  ///< matrices of reserve_eigen()
   std::size_t pending() const { return queue_.size(); }
   /// Names that are open.
   const std::vector<std::string>& ranges() const { return ranges_; }
@@ -86,7 +88,7 @@ class EmulatedDevice final : public kernels::cuda::Device {
   std::vector<Work> captured_;
   bool captures_ = false;
   std::vector<std::string> ranges_;
-  std::int64_t launches_ = 0, allocations_ = 0;
+  std::int64_t launches_ = 0, allocations_ = 0, decomposable_ = 0;
 };
 
 }  // namespace shampoo::test

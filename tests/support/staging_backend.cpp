@@ -35,8 +35,8 @@ void StagingBackend::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void StagingBackend::reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
-                             std::int64_t largest_side) {
-  backend_->reserve(stacks, arithmetic, largest_side);
+                             const kernels::SolverCalls& calls) {
+  backend_->reserve(stacks, arithmetic, calls);
 }
 
 }  // namespace shampoo::test

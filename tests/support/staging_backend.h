@@ -26,7 +26,7 @@ class StagingBackend final : public Backend {
   void copy(void* to, const void* from, std::size_t bytes) override;
   void synchronize() override {}
   void reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
-               std::int64_t largest_side) override;
+               const kernels::SolverCalls& calls) override;
 
   // staging_elements.cpp
   void scan(const kernels::Elements& gradients, const double* gradient_scale, bool refuses,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "distributor/communicator.h"
@@ -30,7 +31,13 @@ class StreamCommunicator final : public Communicator {
   using Counts = std::span<const std::int64_t>;
 
   template <typename Body>
-  void queue(Body body) {
+  void queue(const Loan& loan, Body body) {
+    if (loan.stream.handle != device_.stream())
+      throw std::logic_error("a collective out of order with the work on its buffers");
+    queue_now(body);
+  }
+  template <typename Body>
+  void queue_now(Body body) {
     ++collectives_;
     device_.call([this, body] {
       try {
@@ -41,25 +48,26 @@ class StreamCommunicator final : public Communicator {
     });
   }
 
-  void start_all_gather(std::uint64_t, void* everyone, Counts counts, const Loan&) override {
-    queue([this, everyone, counts = std::vector<std::int64_t>(counts.begin(), counts.end())] {
+  void start_all_gather(std::uint64_t, void* everyone, Counts counts, const Loan& loan) override {
+    queue(loan, [this, everyone, counts = std::vector<std::int64_t>(counts.begin(), counts.end())] {
       ranks_.all_gather(everyone, counts).wait();
     });
   }
   void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const Loan&) override {
-    queue([this, send, receive,
+                        Counts receive_counts, const Loan& loan) override {
+    queue(loan,
+          [this, send, receive,
            sent = std::vector<std::int64_t>(send_counts.begin(), send_counts.end()),
            received = std::vector<std::int64_t>(receive_counts.begin(), receive_counts.end())] {
-      ranks_.all_to_all(send, sent, receive, received).wait();
-    });
+            ranks_.all_to_all(send, sent, receive, received).wait();
+          });
   }
   void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
-                       const Loan&) override {
-    queue([=, this] { ranks_.broadcast(data, bytes, root).wait(); });
+                       const Loan& loan) override {
+    queue(loan, [=, this] { ranks_.broadcast(data, bytes, root).wait(); });
   }
   void start_barrier(std::uint64_t, const Loan&) override {
-    queue([this] { ranks_.barrier().wait(); });
+    queue_now([this] { ranks_.barrier().wait(); });
   }
   void finish(std::uint64_t) override {}  // the stream waits
   std::unique_ptr<Communicator> make_split(std::span<const Member>, int, std::uint64_t) override {
