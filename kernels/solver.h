@@ -69,7 +69,9 @@ enum class MinimaxPrecision : std::uint8_t {
 /// max(epsilon, largest / kappa_max), where `largest` is the tightest of several upper bounds of
 /// the largest eigenvalue, and counts the factors for which the second was the larger.
 struct Minimax {
-  double kappa_max = 1e7;  ///< in [10, 1e7] in float32, [10, 1e12] in float64
+  /// In [10, 1e7] in float32, which takes 2^20 for more: its rounding would make definite matrices
+  /// indefinite. In [10, 1e12] in float64.
+  double kappa_max = 1e7;
   MinimaxPrecision precision = MinimaxPrecision::mixed;
   bool operator==(const Minimax&) const = default;
 };

@@ -51,7 +51,8 @@ Shift shift_of(const Real* a, const Real* squared, std::int64_t n, const Damping
   if (largest == 0 && absolute == 0) return {.weight = 1, .shift = 1};
 
   const double shift = larger(relative, absolute);
-  const double weight = std::ldexp(1.0, -std::ilogb(largest + shift) - 1);
+  const double both = largest + shift;
+  const double weight = std::isfinite(both) ? std::ldexp(1.0, -std::ilogb(both) - 1) : both;
   return {.weight = weight, .shift = shift, .raised = relative > absolute};
 }
 

@@ -56,6 +56,25 @@ TEST(TrainingWithMinimax, StaysNearTrainingWithEigenvalues) {
       EXPECT_NEAR(minimax.values[t][i], eigen.values[t][i], 1e-3) << t << ' ' << i;
 }
 
+/// Factors of one to four gradients, whose other eigenvalues are what rounding makes of 0.
+TEST(TrainingWithMinimax, KeepsNoRootOfAFactorOfFewGradients) {
+  const auto backend = cpu_backend({.threads = 2});
+  const auto ranks = one_rank();
+  Recipe recipe = with_solver(Minimax{});
+  recipe.refresh = {.every = 1, .first = 1};
+  recipe.blocking.target_order = grouping::any_order;
+  ToyModel<float> model({{4}, {8}, {13}, {64}, {300}, {512}, {9, 8}, {64, 3}, {300, 5}});
+  for (int seed = 0; seed < 5; ++seed) {
+    Optimizer optimizer(*backend, *ranks, {model.group(recipe, {.epsilon = 1e-30})});
+    for (int step = 0; step < 4; ++step) {
+      model.new_gradients();
+      optimizer.step();
+    }
+    EXPECT_EQ(optimizer.statistics().kept_roots, 0);
+    EXPECT_GT(optimizer.statistics().refreshes, 0);
+  }
+}
+
 TEST(TrainingWithMinimax, CountsTheFactorsWhoseRelativeShiftWon) {
   const auto backend = cpu_backend({.threads = 2});
   const Statistics raised = train(*backend, Minimax{.kappa_max = 100}, 1e-12).statistics;
