@@ -14,6 +14,9 @@
 
 namespace shampoo::checkpoint::test {
 
+using shampoo::test::content_of;
+using shampoo::test::TemporaryFolder;
+
 /// Overwrites the file.
 std::filesystem::path put(const std::filesystem::path& path, std::string_view content);
 
