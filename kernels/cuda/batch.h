@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/cuda/share.h"
 #include "kernels/cuda/thread_block.h"
 #include "kernels/views.h"
 
@@ -63,13 +64,9 @@ struct Batch {
   }
 
   SHAMPOO_BOTH Place place(std::int64_t block) const {
-    int low = 0;
-    for (int high = count; high - low > 1;) {
-      const int middle = (low + high) / 2;
-      (first[middle] <= block ? low : high) = middle;
-    }
-    const std::int64_t within = block - first[low];
-    return {groups[low], within / parts[low], within % parts[low], block};
+    const int g = share_with(block, first, count);
+    const std::int64_t within = block - first[g];
+    return {groups[g], within / parts[g], within % parts[g], block};
   }
 };
 

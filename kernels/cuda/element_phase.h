@@ -3,26 +3,10 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
+#include "kernels/cuda/phase.h"
 #include "kernels/cuda/strip.h"
 
 namespace shampoo::kernels::cuda {
-
-/// A Phase by value.
-struct ElementPhase {
-  Elements elements;
-  const Mode* modes = nullptr;
-  const Coefficients* coefficients = nullptr;
-  const double* gradient_scale = nullptr;
-  const std::int32_t* proceed = nullptr;
-
-  explicit ElementPhase(const Phase& phase)
-      : elements(phase.elements),
-        modes(phase.modes),
-        coefficients(phase.coefficients),
-        gradient_scale(phase.gradient_scale),
-        proceed(phase.proceed) {}
-};
 
 /// W, from the master where there is one.
 SHAMPOO_BOTH inline Strip weight_strip(const Tensors& tensors, const Piece& piece,
@@ -37,7 +21,7 @@ SHAMPOO_BOTH inline Strip weight_strip(const Tensors& tensors, const Piece& piec
 template <typename Real>
 class Gradient {
  public:
-  SHAMPOO_BOTH Gradient(const ElementPhase& phase, const Piece& piece, const Block& block,
+  SHAMPOO_BOTH Gradient(const PhaseByValue& phase, const Piece& piece, const Block& block,
                         const void* masters)
       : gradient_(gradient_strip(phase.elements.tensors, piece)),
         scale_(static_cast<Real>(*phase.gradient_scale)),

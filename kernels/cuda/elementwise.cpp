@@ -37,7 +37,7 @@ void DeviceBackend::read_values(const Elements& elements, void* masters) {
 void DeviceBackend::filter(const Phase& phase, const Filter& filter) {
   const Elements& elements = phase.elements;
   device_->launch(elements.piece_count,
-                  in_arithmetic<FilterPiece>(elements.arithmetic, ElementPhase(phase), filter));
+                  in_arithmetic<FilterPiece>(elements.arithmetic, PhaseByValue(phase), filter));
   if (filter.graft == Graft::none || filter.graft_norms == nullptr) return;
   device_->launch((elements.block_count + SumPieces::threads - 1) / SumPieces::threads,
                   SumPieces{elements, phase.modes, phase.proceed, filter.graft_norms});
@@ -46,7 +46,7 @@ void DeviceBackend::filter(const Phase& phase, const Filter& filter) {
 void DeviceBackend::update(const Phase& phase, const Update& update) {
   device_->launch(
       phase.elements.piece_count,
-      in_arithmetic<UpdatePiece>(phase.elements.arithmetic, ElementPhase(phase), update));
+      in_arithmetic<UpdatePiece>(phase.elements.arithmetic, PhaseByValue(phase), update));
 }
 
 void DeviceBackend::apply(const Elements& elements, const Mode* modes, const void* segments,

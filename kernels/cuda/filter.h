@@ -32,7 +32,7 @@ struct FilterPiece {
     double sums[threads];
   };
 
-  ElementPhase phase;
+  PhaseByValue phase;
   Filter slots;
 
   template <typename Threads>

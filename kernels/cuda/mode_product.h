@@ -114,7 +114,7 @@ SHAMPOO_BOTH void ModeProduct<Real, Side>::contract(Threads& block, Shared& shar
   typename Threads::template PerThread<typename Tile::Sums> sums;
   if (shape.after == 1) {
     // Y <- S X, with S before x side
-    const Plain<Real> s{from, {shape.side}, {1}, shape.before, shape.side};
+    const Plain<Real> s{{{shape.side}, {1}, shape.before, shape.side}, from};
     Tile::multiply(block, shared, s, top, root, start, sums);
     Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
       if (top + i < plane.lines && start + j < plane.columns)
@@ -125,7 +125,7 @@ SHAMPOO_BOTH void ModeProduct<Real, Side>::contract(Threads& block, Shared& shar
   // Y <- X S, with S side x after for every index before
   const std::int64_t slice = shape.side * shape.after;
   const Axis columns{1, shape.before == 1 ? 0 : shape.after, slice};
-  const Plain<Real> s{from, columns, {shape.after}, plane.columns, shape.side};
+  const Plain<Real> s{{columns, {shape.after}, plane.columns, shape.side}, from};
   Tile::multiply(block, shared, root, top, s, start, sums);
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
     if (top + i < plane.lines && start + j < plane.columns)

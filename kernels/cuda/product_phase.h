@@ -3,27 +3,16 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
-#include "kernels/cuda/thread_block.h"
+#include "kernels/cuda/phase.h"
+#include "kernels/cuda/share.h"
 
 namespace shampoo::kernels::cuda {
 
 /// A Phase by value, and dense memory as long as the flat slots.
-struct ProductPhase {
-  Elements elements;
-  const Mode* modes = nullptr;
-  const Coefficients* coefficients = nullptr;
-  const double* gradient_scale = nullptr;
-  const std::int32_t* proceed = nullptr;
+struct ProductPhase : PhaseByValue {
   void* dense = nullptr;
 
-  ProductPhase(const Phase& phase, void* memory)
-      : elements(phase.elements),
-        modes(phase.modes),
-        coefficients(phase.coefficients),
-        gradient_scale(phase.gradient_scale),
-        proceed(phase.proceed),
-        dense(memory) {}
+  ProductPhase(const Phase& phase, void* memory) : PhaseByValue(phase), dense(memory) {}
 
   /// Whether the factors of a block are updated in this step.
   SHAMPOO_BOTH bool accumulates(std::int64_t block) const {
@@ -76,13 +65,9 @@ struct TaskList {
   }
 
   SHAMPOO_BOTH Place place(std::int64_t block) const {
-    int low = 0;
-    for (int high = count; high - low > 1;) {
-      const int middle = (low + high) / 2;
-      (first[middle] <= block ? low : high) = middle;
-    }
-    const std::int64_t within = block - first[low];
-    return {tasks[low], within / tasks[low].tiles, within % tasks[low].tiles};
+    const int t = share_with(block, first, count);
+    const std::int64_t within = block - first[t];
+    return {tasks[t], within / tasks[t].tiles, within % tasks[t].tiles};
   }
 };
 

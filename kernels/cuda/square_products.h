@@ -56,8 +56,8 @@ SHAMPOO_BOTH void SquareProduct<Real, Side>::operator()(Threads& block, Shared& 
   if (!is_active(active, place.group.c.first + place.member)) return;
   const std::int64_t tiles = ceiling(n, Side), offset = place.member * n * n;
   const std::int64_t top = place.part / tiles * Side, start = place.part % tiles * Side;
-  const Plain<Real> a{static_cast<const Real*>(place.group.a.data) + offset, {n}, {1}, n, n};
-  const Plain<Real> b{static_cast<const Real*>(place.group.b.data) + offset, {1}, {n}, n, n};
+  const Plain<Real> a{{{n}, {1}, n, n}, static_cast<const Real*>(place.group.a.data) + offset};
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.b.data) + offset};
   Real* const c = static_cast<Real*>(place.group.c.data) + offset;
   typename Threads::template PerThread<typename Tile::Sums> sums;
   Tile::multiply(block, shared, a, top, b, start, sums);
@@ -73,7 +73,7 @@ SHAMPOO_BOTH void SquareGram<Real, Side>::operator()(Threads& block, Shared& sha
   const std::int64_t n = place.group.x.side, offset = place.member * n * n;
   const TilePlace tile = lower_tile(place.part);
   const std::int64_t top = tile.row * Side, start = tile.column * Side;
-  const Plain<Real> b{static_cast<const Real*>(place.group.x.data) + offset, {1}, {n}, n, n};
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.x.data) + offset};
   Real* const x = static_cast<Real*>(place.group.y.data) + offset;
   typename Threads::template PerThread<typename Tile::Sums> sums;
   Tile::multiply(block, shared, b, top, b, start, sums);

@@ -274,8 +274,8 @@ SHAMPOO_BOTH void SymmetricProduct<Real, Side>::operator()(Threads& block, Share
   const std::int64_t top = tile.row * Side, start = tile.column * Side;
   const Real* const first = static_cast<const Real*>(place.group.a.data) + offset;
   // Both are symmetric: rows of A are its columns too.
-  const Plain<Real> a{first, {1}, {n}, n, n};
-  const Plain<Real> b{static_cast<const Real*>(place.group.b.data) + offset, {1}, {n}, n, n};
+  const Plain<Real> a{{{1}, {n}, n, n}, first};
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.b.data) + offset};
   Real* const c = static_cast<Real*>(place.group.c.data) + offset;
   const Real of_product = static_cast<Real>(weights.product);
   const Real of_first = static_cast<Real>(weights.first);

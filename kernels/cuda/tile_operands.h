@@ -24,12 +24,8 @@ struct Axis {
   }
 };
 
-/// Elements of some type at some strides, scaled in the arithmetic type.
-template <typename Real>
-struct Strided {
-  const void* data = nullptr;
-  Type type = Type::float32;
-  Real scale = 1;
+/// Where the elements of an operand lie.
+struct Grid {
   Axis lines, places;
   std::int64_t line_count = 0, place_count = 0;
 
@@ -41,6 +37,14 @@ struct Strided {
                                    std::int64_t place) const {
     return line_offset + places.offset(place);
   }
+};
+
+/// Elements of some type, scaled in the arithmetic type.
+template <typename Real>
+struct Strided : Grid {
+  const void* data = nullptr;
+  Type type = Type::float32;
+  Real scale = 1;
 
   /// body(value), with value(offset) an element.
   template <typename Body>
@@ -52,21 +56,11 @@ struct Strided {
   }
 };
 
-/// Elements of the arithmetic type at some strides.
+/// Elements of the arithmetic type.
 template <typename Real>
-struct Plain {
+struct Plain : Grid {
   const Real* data = nullptr;
-  Axis lines, places;
-  std::int64_t line_count = 0, place_count = 0;
 
-  SHAMPOO_BOTH bool along_places(std::int64_t, std::int64_t) const {
-    return places.inner < lines.inner;
-  }
-  SHAMPOO_BOTH std::int64_t line_offset(std::int64_t line) const { return lines.offset(line); }
-  SHAMPOO_BOTH std::int64_t offset(std::int64_t line_offset, std::int64_t,
-                                   std::int64_t place) const {
-    return line_offset + places.offset(place);
-  }
   template <typename Body>
   SHAMPOO_BOTH void with_values(Body&& body) const {
     body([this](std::int64_t offset) { return data[offset]; });

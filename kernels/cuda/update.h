@@ -16,7 +16,7 @@ struct UpdatePiece {
   static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 2;
   struct Shared {};
 
-  ElementPhase phase;
+  PhaseByValue phase;
   Update slots;
 
   template <typename Threads>
