@@ -2,8 +2,11 @@
 #include "shampoo/collect_state.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "distributor/library_version.h"
+#include "kernels/buffer.h"
 #include "shampoo/triangle.h"
 
 namespace shampoo {
@@ -18,32 +21,53 @@ ParameterState described(const TrainedParameter& trained) {
           .rates = trained.group->rates};
 }
 
-/// Reads arrays of the backend: where they are, or in a copy that the next call overwrites.
-class HostView {
+/// Brings arrays of the backend to the host, many between two waits.
+class Landing {
  public:
-  explicit HostView(Backend& backend) : backend_(backend) { backend_.synchronize(); }
+  using Use = std::function<void(const std::byte*)>;
 
-  /// Queues the copy; `to` must stay where it is.
-  void copy(const void* data, std::vector<std::byte>& to) {
-    backend_.download(to.data(), data, to.size());
+  explicit Landing(Backend& backend) : backend_(backend), settled_(backend) {}
+
+  /// Calls use(array), after the next finish() at the latest.
+  void bring(const std::byte* array, std::size_t bytes, Use use) {
+    if (backend_.memory() == Memory::host) return use(array);
+    if (array != last_) {  // a factor and its root are the same array
+      if (used_ + bytes > capacity_) finish();
+      if (bytes > capacity_) grow(std::max(bytes, usual_bytes));
+      backend_.download(place(used_), array, bytes);
+      last_ = array;
+      last_place_ = used_;
+      used_ += (bytes + alignment - 1) / alignment * alignment;
+    }
+    uses_.emplace_back(last_place_, std::move(use));
   }
 
-  std::span<const std::byte> operator()(const void* data, std::size_t bytes) {
-    if (backend_.memory() == Memory::host) return {static_cast<const std::byte*>(data), bytes};
-    if (data == data_ && bytes == bytes_) return {copy_.data(), bytes};
-    if (copy_.size() < bytes) copy_.resize(bytes);
-    backend_.download(copy_.data(), data, bytes);
+  void finish() {
     backend_.synchronize();
-    data_ = data;
-    bytes_ = bytes;
-    return {copy_.data(), bytes};
+    for (const auto& [where, use] : uses_) use(place(where));
+    uses_.clear();
+    used_ = 0;
+    last_ = nullptr;
   }
 
  private:
+  static constexpr std::size_t usual_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t alignment = 64;
+
+  void grow(std::size_t bytes) {
+    memory_ = {};
+    memory_ = kernels::HostBuffer(backend_, bytes);
+    capacity_ = bytes;
+  }
+  std::byte* place(std::size_t at) const { return static_cast<std::byte*>(memory_.data()) + at; }
+
   Backend& backend_;
-  std::vector<std::byte> copy_;
-  const void* data_ = nullptr;  ///< what was copied; a factor and its root are the same array
-  std::size_t bytes_ = 0;
+  kernels::HostBuffer memory_;
+  std::size_t capacity_ = 0, used_ = 0;
+  const std::byte* last_ = nullptr;  ///< the array that was brought last
+  std::size_t last_place_ = 0;
+  std::vector<std::pair<std::size_t, Use>> uses_;
+  kernels::Settled settled_;
 };
 
 /// A slot of a block that this rank owns.
@@ -83,17 +107,18 @@ void for_each_slot(const Training& training, bool derived, const Visit& visit) {
     }
 }
 
-void copy_slot(const OwnedSlot& from, HostView& view, StateTensor& tensor) {
+/// Queues copies into the tensor, which must stay where it is.
+void copy_slot(const OwnedSlot& from, Backend& backend, Landing& landing, StateTensor& tensor) {
   const std::size_t size = size_of(tensor.type);
   const StateSource source = from.source();
   tensor.bytes.resize(static_cast<std::size_t>(from.slot.count) * size);
-  if (tensor.layout == StateLayout::elements) {
-    view.copy(source.data, tensor.bytes);
-    return;
-  }
+  if (tensor.layout == StateLayout::elements)
+    return backend.download(tensor.bytes.data(), source.data, tensor.bytes.size());
   const std::int64_t n = tensor.box.extent[tensor.dimension];
-  const auto array = view(source.data, static_cast<std::size_t>(n * (n + 1)) * size);
-  pack(array.data(), source.half, n, tensor.type, tensor.bytes.data());
+  landing.bring(source.data, static_cast<std::size_t>(n * (n + 1)) * size,
+                [&tensor, half = source.half, n](const std::byte* array) {
+                  pack(array, half, n, tensor.type, tensor.bytes.data());
+                });
 }
 
 }  // namespace
@@ -113,12 +138,13 @@ StateDict collect_state(Backend& backend, const Training& training,
   std::size_t count = 0;
   for_each_slot(training, options.derived, [&](const OwnedSlot&) { ++count; });
   dict.tensors.reserve(count);  // queued copies need their bytes to stay where they are
-  HostView view(backend);
+  backend.synchronize();
+  Landing landing(backend);
   for_each_slot(training, options.derived, [&](const OwnedSlot& slot) {
     dict.tensors.push_back(slot.tensor());
-    if (options.contents) copy_slot(slot, view, dict.tensors.back());
+    if (options.contents) copy_slot(slot, backend, landing, dict.tensors.back());
   });
-  backend.synchronize();
+  landing.finish();
   sort_by_name(dict);
   return dict;
 }
