@@ -17,7 +17,7 @@ run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${stage}")
 file(RENAME "${stage}" "${moved}")
 set(ENV{LD_LIBRARY_PATH} "${moved}/lib:$ENV{LD_LIBRARY_PATH}")
 
-run(${CMAKE_COMMAND} -S "${CMAKE_CURRENT_LIST_DIR}" -B "${SCRATCH}/found"
+run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}" -B "${SCRATCH}/found"
   "-DCMAKE_PREFIX_PATH=${moved}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
   -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -DCMAKE_INSTALL_LIBDIR=lib)
 run(${CMAKE_COMMAND} --build "${SCRATCH}/found")

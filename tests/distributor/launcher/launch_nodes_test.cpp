@@ -83,8 +83,9 @@ TEST(LaunchNodes, TheWaitForOtherNodesAtTheStartHasALimitAndCanBeInterrupted) {
   LaunchedJob limited(fixed_node("0", free_port()) + Words{"--rdzv-conf", "timeout=1"}, {});
   const Words waiting = fixed_node("1", listener.port()) + Words{"--rdzv-conf", "timeout=600"};
   LaunchedJob interrupted(waiting, {}), orphaned(waiting, {});
-  ASSERT_TRUE(listener.is_found() &&
-              comes_true([&] { return !children_of(orphaned.pid()).empty(); }));
+  ASSERT_TRUE(listener.is_found());
+  for (const LaunchedJob* job : {&interrupted, &orphaned})  // signals are taken from then on
+    ASSERT_TRUE(comes_true([&] { return !children_of(job->pid()).empty(); }));
 
   interrupted.send(SIGINT);
   orphaned.send(SIGKILL);
