@@ -50,13 +50,21 @@ std::uint32_t wait_until(const std::atomic<std::uint32_t>& state, Done done) {
 
 }  // namespace
 
-Pool::Pool(int threads) {
+Pool::Pool(int threads) : starting_(threads - 1) {
   threads_.reserve(static_cast<std::size_t>(threads) - 1);
-  for (int worker = 1; worker < threads; ++worker)
-    threads_.emplace_back([this, worker] { serve(worker); });
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      threads_.emplace_back([this, worker] { serve(worker); });
+  } catch (...) {  // those that exist are waited for
+    stop();
+    throw;
+  }
+  starting_.wait();
 }
 
-Pool::~Pool() {
+Pool::~Pool() { stop(); }
+
+void Pool::stop() {
   stopped_ = true;
   state_ += next_job;
   state_.notify_all();
@@ -102,6 +110,7 @@ void Pool::work(int worker) {
 
 void Pool::serve(int worker) {
   const FlushDenormals mode;
+  starting_.count_down();
   std::uint32_t last = 0;
   for (;;) {
     std::uint32_t state = wait_until(state_, [&](std::uint32_t now) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <latch>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -14,7 +15,8 @@ namespace shampoo::kernels {
 /// every task. Nothing is allocated after construction.
 class Pool {
  public:
-  /// `threads` >= 1, the caller included.
+  /// `threads` >= 1, the caller included. Waits until all of them run: a thread that starts
+  /// allocates.
   explicit Pool(int threads);
   ~Pool();
   Pool(const Pool&) = delete;
@@ -51,6 +53,7 @@ class Pool {
   void run_tasks(const Job& job);
   void work(int worker);
   void serve(int worker);
+  void stop();
 
   Job job_;
   std::exception_ptr error_;
@@ -58,6 +61,7 @@ class Pool {
   /// Number of the job, whether workers may still join it, and how many are inside.
   alignas(64) std::atomic<std::uint32_t> state_ = 0;
   std::atomic<bool> failed_ = false, stopped_ = false;
+  std::latch starting_;
   std::vector<std::jthread> threads_;
 };
 
