@@ -15,7 +15,11 @@ if(SHAMPOO_CUDA)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
+    # For projects that ask for 3.25, that CMake wants nvToolsExt, which CUDA 13 does not have.
+    set(asked_for ${CMAKE_MINIMUM_REQUIRED_VERSION})
+    set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
     find_package(CUDAToolkit 13 QUIET)
+    set(CMAKE_MINIMUM_REQUIRED_VERSION ${asked_for})
     find_package(NCCL 2.18 QUIET)
     if(CUDAToolkit_FOUND AND NCCL_FOUND AND TARGET CUDA::cusolver AND TARGET CUDA::cublasLt AND
         CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
