@@ -14,6 +14,7 @@
 
 #include "shampoo/shampoo.h"
 #include "tests/bench/plain_copies.h"
+#include "tests/bench/print_result.h"
 #include "tests/support/models.h"
 #include "tests/support/temporary_folder.h"
 
@@ -196,12 +197,7 @@ void measure(const Options& options) {
   for (int i = 0; i < options.repeats; ++i) benchmark.repeat();
 
   const nlohmann::ordered_json result = summary(options, model, benchmark, *backend);
-  if (options.json) {
-    std::printf("%s\n", result.dump().c_str());
-    return;
-  }
-  for (const auto& [key, value] : result.items())
-    std::printf("%-28s %s\n", key.c_str(), value.dump().c_str());
+  print_result(result, options.json);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "tests/bench/bench_tensors.h"
 #include "tests/bench/device_floor.h"
 #include "tests/bench/phase_times.h"
+#include "tests/bench/print_result.h"
 #include "tests/bench/ranks.h"
 #include "tests/bench/roofline.h"
 #include "tests/support/counting_backend.h"
@@ -211,12 +212,7 @@ void measure(Options options, Communicator& communicator) {
   if (backend->memory() == Memory::cuda) result["floor_ms"] = floor_of(options, model);
   if (communicator.rank() > 0) return;
   if (options.roofline) add_roofline(options, model, result);
-  if (options.json) {
-    std::printf("%s\n", result.dump().c_str());
-    return;
-  }
-  for (const auto& [key, value] : result.items())
-    std::printf("%-28s %s\n", key.c_str(), value.dump().c_str());
+  print_result(result, options.json);
 }
 
 }  // namespace

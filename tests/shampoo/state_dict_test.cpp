@@ -9,16 +9,6 @@
 namespace shampoo::test {
 namespace {
 
-/// Every kind of slot: factors, roots, both moments, momentum, masters; counters that differ.
-Trainee everything() {
-  Recipe staggered = quick_recipe();
-  staggered.averaging = Momentum{};
-  staggered.refresh.staggered = true;
-  Recipe plain = quick_recipe();
-  plain.grafting = Sgd{};
-  return {.recipes = {staggered, plain}, .narrow = true, .absent_every = 4};
-}
-
 /// What is loaded must replace these.
 const Rates other_rates{.learning_rate = 0.5, .beta1 = 0.5, .beta2 = 0.5, .weight_decay = 0.3};
 

@@ -27,6 +27,16 @@ struct Trainee {
   int absent_every = 0;  ///< tensor t has no gradient in step s where (s + t) % absent_every == 0
 };
 
+/// Every kind of slot: factors, roots, both moments, momentum, masters; counters that differ.
+inline Trainee everything() {
+  Recipe staggered = quick_recipe();
+  staggered.averaging = Momentum{};
+  staggered.refresh.staggered = true;
+  Recipe plain = quick_recipe();
+  plain.grafting = Sgd{};
+  return {.recipes = {staggered, plain}, .narrow = true, .absent_every = 4};
+}
+
 /// Runs a body on so many ranks, with a backend for each.
 using RankRunner = std::function<void(int, const std::function<void(Communicator&, Backend&)>&)>;
 

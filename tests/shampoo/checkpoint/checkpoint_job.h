@@ -18,16 +18,6 @@ Extras extras_of(Job<Scalar>& job) {
   return extras;
 }
 
-/// Every kind of slot: factors, roots, both moments, momentum, masters; counters that differ.
-inline Trainee everything() {
-  Recipe staggered = quick_recipe();
-  staggered.averaging = Momentum{};
-  staggered.refresh.staggered = true;
-  Recipe plain = quick_recipe();
-  plain.grafting = Sgd{};
-  return {.recipes = {staggered, plain}, .narrow = true, .absent_every = 4};
-}
-
 template <typename Scalar>
 End<Scalar> end_of(Job<Scalar>& job) {
   return {job.optimizer->full_state_dict(), job.values()};
