@@ -93,7 +93,7 @@ void Communicator::check_counts(std::string_view operation,
 }
 
 Completion Communicator::all_gather(void* everyone, std::span<const std::int64_t> counts,
-                                    const Loan& loan) {
+                                    const BufferLease& loan) {
   check_counts("all_gather", counts);
   return start("all_gather",
                [&](std::uint64_t ticket) { start_all_gather(ticket, everyone, counts, loan); });
@@ -101,7 +101,7 @@ Completion Communicator::all_gather(void* everyone, std::span<const std::int64_t
 
 Completion Communicator::all_to_all(const void* send, std::span<const std::int64_t> send_counts,
                                     void* receive, std::span<const std::int64_t> receive_counts,
-                                    const Loan& loan) {
+                                    const BufferLease& loan) {
   check_counts("all_to_all", send_counts);
   check_counts("all_to_all", receive_counts);
   if (send_counts[rank()] != receive_counts[rank()])
@@ -111,7 +111,8 @@ Completion Communicator::all_to_all(const void* send, std::span<const std::int64
   });
 }
 
-Completion Communicator::broadcast(void* data, std::int64_t bytes, int root, const Loan& loan) {
+Completion Communicator::broadcast(void* data, std::int64_t bytes, int root,
+                                   const BufferLease& loan) {
   if (root < 0 || root >= size())
     throw std::invalid_argument("broadcast: root must be from 0 to " + std::to_string(size() - 1) +
                                 ", got " + std::to_string(root));
@@ -122,7 +123,7 @@ Completion Communicator::broadcast(void* data, std::int64_t bytes, int root, con
                [&](std::uint64_t ticket) { start_broadcast(ticket, data, bytes, root, loan); });
 }
 
-Completion Communicator::barrier(const Loan& loan) {
+Completion Communicator::barrier(const BufferLease& loan) {
   return start("barrier", [&](std::uint64_t ticket) { start_barrier(ticket, loan); });
 }
 

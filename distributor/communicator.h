@@ -22,7 +22,7 @@ struct StreamRef {
 };
 
 /// How buffers are lent to a collective.
-struct Loan {
+struct BufferLease {
   StreamRef stream = {};  ///< the collective runs in order with it
   /// Kept for as long as the transport may touch the buffers. After a missed deadline that can be
   /// longer than the call; without an owner the caller must then keep them until the process ends.
@@ -37,7 +37,7 @@ struct Numbers {
 };
 
 class Communicator;
-class Summing;
+class Reducer;
 
 /// Names one started collective. The communicator must outlive it.
 class Completion {
@@ -58,7 +58,7 @@ class Completion {
 };
 
 /// Where a rank stands in its communicator.
-struct Standing {
+struct RankInfo {
   int rank = 0;
   int size = 1;
   int local_rank = 0;  ///< among the ranks of its host
@@ -96,18 +96,18 @@ class Communicator {
   /// written its own part and gets those of the others.
   /// Throws std::invalid_argument for a wrong number of counts, or a negative one.
   Completion all_gather(void* everyone, std::span<const std::int64_t> counts,
-                        const Loan& loan = {});
+                        const BufferLease& loan = {});
 
   /// Sends send_counts[r] bytes (0 allowed) to every rank r, back to back in `send`, and receives
   /// receive_counts[r] from it.
   Completion all_to_all(const void* send, std::span<const std::int64_t> send_counts, void* receive,
-                        std::span<const std::int64_t> receive_counts, const Loan& loan = {});
+                        std::span<const std::int64_t> receive_counts, const BufferLease& loan = {});
 
   /// `data` of rank `root` reaches all ranks.
-  Completion broadcast(void* data, std::int64_t bytes, int root, const Loan& loan = {});
+  Completion broadcast(void* data, std::int64_t bytes, int root, const BufferLease& loan = {});
 
   /// Completes when all ranks have come here.
-  Completion barrier(const Loan& loan = {});
+  Completion barrier(const BufferLease& loan = {});
 
   /// own <- sum over the ranks, in their order, of the part of `all` that belongs to this rank:
   /// counts[r] numbers of `type` for every rank r. Sums of 16-bit numbers are kept in float32 and
@@ -152,7 +152,7 @@ class Communicator {
   virtual void watch(StreamRef) {}
 
  protected:
-  explicit Communicator(const Standing& standing) : standing_(standing) {}
+  explicit Communicator(const RankInfo& standing) : standing_(standing) {}
 
   /// One member of a sub-set, as split() found it.
   struct Member {
@@ -169,13 +169,14 @@ class Communicator {
   // What a transport does. Arguments are checked; a failure is thrown as CommunicationError with a
   // message that goes on after "all_gather: ".
   virtual void start_all_gather(std::uint64_t ticket, void* everyone,
-                                std::span<const std::int64_t> counts, const Loan& loan) = 0;
+                                std::span<const std::int64_t> counts, const BufferLease& loan) = 0;
   virtual void start_all_to_all(std::uint64_t ticket, const void* send,
                                 std::span<const std::int64_t> send_counts, void* receive,
-                                std::span<const std::int64_t> receive_counts, const Loan& loan) = 0;
+                                std::span<const std::int64_t> receive_counts,
+                                const BufferLease& loan) = 0;
   virtual void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
-                               const Loan& loan) = 0;
-  virtual void start_barrier(std::uint64_t ticket, const Loan& loan) = 0;
+                               const BufferLease& loan) = 0;
+  virtual void start_barrier(std::uint64_t ticket, const BufferLease& loan) = 0;
   /// Waits for a started collective; called at most once for a ticket, in any order.
   virtual void finish(std::uint64_t ticket) = 0;
   /// `members` in their new order, of which this rank is one; `index` counts the splits so far.
@@ -187,7 +188,7 @@ class Communicator {
   virtual void deadline_changed() {}
   /// As all_gather(), of `bytes` from every rank in host memory; waits.
   virtual void gather_on_host(std::shared_ptr<void> everyone, std::int64_t bytes);
-  virtual std::shared_ptr<Summing> make_summing();
+  virtual std::shared_ptr<Reducer> make_summing();
 
   template <typename Body>
   Completion start(std::string_view operation, const Body& body);
@@ -199,15 +200,15 @@ class Communicator {
   void sum(std::span<const Numbers> tensors, std::string_view operation, double divisor,
            StreamRef stream);
   void sum_packed(std::int64_t bytes, Type type, double divisor, StreamRef stream);
-  const std::shared_ptr<Summing>& summing();
+  const std::shared_ptr<Reducer>& summing();
 
-  Standing standing_;
+  RankInfo standing_;
   std::chrono::milliseconds deadline_ = std::chrono::minutes(10);
   std::uint64_t tickets_ = 0, splits_ = 0;
   mutable std::mutex failure_mutex_;
   std::string failure_;
   std::vector<int> missing_;
-  std::shared_ptr<Summing> summing_;
+  std::shared_ptr<Reducer> summing_;
 };
 
 /// One rank. Every collective has completed when its call returns. `memory` is where buffers lie:

@@ -51,7 +51,7 @@ void Exchange::write(const Header& header) {
   backend_.upload(segment(static_cast<std::size_t>(communicator_.rank())), &own_, sizeof(Header));
 }
 
-void Exchange::write(const Header* header, const kernels::Verdict* verdict,
+void Exchange::write(const Header* header, const kernels::ScanResult* verdict,
                      std::size_t verdict_bytes) {
   char* const own = segment(static_cast<std::size_t>(communicator_.rank()));
   backend_.copy(own, header, sizeof(Header));
@@ -80,7 +80,7 @@ void Exchange::gate(bool compares_verdicts, Header* gathered, std::int32_t* proc
                     .bytes = sizeof(Header),
                     .first_equal = compares_verdicts ? 0 : std::int64_t{offsetof(Header, magic)},
                     .last_equal = offsetof(Header, finding),
-                    .flag = offsetof(Header, verdict) + offsetof(kernels::Verdict, proceed)},
+                    .flag = offsetof(Header, verdict) + offsetof(kernels::ScanResult, proceed)},
                    gathered, proceed);
 }
 

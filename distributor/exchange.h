@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "distributor/communicator.h"
-#include "distributor/header.h"
+#include "distributor/segment_header.h"
 #include "kernels/buffer.h"
 
 namespace shampoo {
@@ -31,7 +31,7 @@ class Exchange {
   /// The header of this rank's segment.
   void write(const Header& header);
   /// The same from the backend's memory, with the first `verdict_bytes` of its verdict from there.
-  void write(const Header* header, const kernels::Verdict* verdict, std::size_t verdict_bytes);
+  void write(const Header* header, const kernels::ScanResult* verdict, std::size_t verdict_bytes);
   /// Collective, unless there is only one rank. Throws CommunicationError.
   void run();
   /// The headers of all ranks; waits. Valid until the next call. Throws CommunicationError where

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "distributor/communicator.h"
-#include "kernels/cpu/vector_types.h"
+#include "kernels/cpu/simd/vector_types.h"
 
 namespace shampoo {
 
@@ -37,7 +37,7 @@ void sum_typed(const Stored* parts, int n, std::int64_t count, double divisor, S
   }
 }
 
-class HostSumming final : public Summing {
+class HostSumming final : public Reducer {
  public:
   char* packed(std::int64_t bytes) override { return grown(packed_, bytes); }
   char* received(std::int64_t bytes) override { return grown(received_, bytes); }
@@ -77,12 +77,12 @@ void Communicator::check_host(std::string_view operation) const {
                                 ": works on host memory only, and the communicator does not");
 }
 
-std::shared_ptr<Summing> Communicator::make_summing() {
+std::shared_ptr<Reducer> Communicator::make_summing() {
   check_host("sums");
   return std::make_shared<HostSumming>();
 }
 
-const std::shared_ptr<Summing>& Communicator::summing() {
+const std::shared_ptr<Reducer>& Communicator::summing() {
   if (!summing_) summing_ = make_summing();
   return summing_;
 }
@@ -90,7 +90,7 @@ const std::shared_ptr<Summing>& Communicator::summing() {
 void Communicator::reduce_scatter(const void* all, void* own, std::span<const std::int64_t> counts,
                                   Type type, StreamRef stream) {
   check_counts("reduce_scatter", counts);
-  const std::shared_ptr<Summing>& sums = summing();
+  const std::shared_ptr<Reducer>& sums = summing();
   const auto bytes = static_cast<std::int64_t>(size_of(type));
   std::vector<std::int64_t> send(counts.begin(), counts.end());
   for (std::int64_t& count : send) count *= bytes;
@@ -118,7 +118,7 @@ void Communicator::sum(std::span<const Numbers> tensors, std::string_view operat
                                   ": a tensor must have a count of at least 0, got " +
                                   std::to_string(tensor.count) + ", and memory for it");
   if (size() == 1) return;
-  const std::shared_ptr<Summing>& sums = summing();
+  const std::shared_ptr<Reducer>& sums = summing();
   for (const Type type : {Type::float64, Type::float32, Type::bfloat16, Type::float16}) {
     std::int64_t left = 0;
     for (const Numbers& tensor : tensors) left += tensor.type == type ? bytes_of(tensor) : 0;
@@ -159,7 +159,7 @@ void Communicator::sum_packed(std::int64_t bytes, Type type, double divisor, Str
     shares.push_back(((r + 1) * count / size() - r * count / size()) * unit);
   const std::int64_t own = shares.at(static_cast<std::size_t>(rank()));
   const std::vector<std::int64_t> receive(shares.size(), own);
-  const std::shared_ptr<Summing>& sums = summing();
+  const std::shared_ptr<Reducer>& sums = summing();
   char* const packed = sums->packed(bytes);
   void* const received = sums->received(size() * own);
   all_to_all(packed, shares, received, receive, {stream, sums}).wait();

@@ -15,9 +15,9 @@ void sum_in_order(const void* parts, int n, std::int64_t count, Type type, doubl
 
 /// Where a communicator computes sums: scratch memory of its kind, and arithmetic in order with a
 /// stream. A pending collective keeps it.
-class Summing {
+class Reducer {
  public:
-  virtual ~Summing() = default;
+  virtual ~Reducer() = default;
 
   /// Two arrays that grow as needed and keep what they hold only until they do.
   virtual char* packed(std::int64_t bytes) = 0;

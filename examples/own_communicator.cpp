@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/caller.h"
-#include "distributor/threads.h"
+#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/transports/local/user_communicator.h"
 #include "examples/checksum.h"
 #include "shampoo/shampoo.h"
 

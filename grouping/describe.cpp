@@ -40,7 +40,7 @@ std::string headline(const Plan& plan) {
     for (const Parameter& parameter : group.parameters) {
       ++parameters;
       values += numel(parameter.shape);
-      blocks += static_cast<std::int64_t>(parameter.pieces.size());
+      blocks += static_cast<std::int64_t>(parameter.blocks.size());
     }
   return counted(static_cast<std::int64_t>(plan.groups.size()), "group") + " merged into " +
          counted(static_cast<std::int64_t>(plan.virtual_groups.size()), "virtual group") + ": " +
@@ -60,7 +60,7 @@ Rows group_rows(const Plan& plan, int v, int names_per_group) {
     const Parameter& parameter = plan.parameter(member);
     Line& line = lines[member.group];
     line.values += numel(parameter.shape);
-    line.blocks += static_cast<std::int64_t>(parameter.pieces.size());
+    line.blocks += static_cast<std::int64_t>(parameter.blocks.size());
     if (line.parameters++ < names_per_group)
       line.names += (line.names.empty() ? "" : ", ") + parameter.name;
   }
@@ -97,7 +97,7 @@ Rows stack_rows(const Plan& plan, int v) {
 Rows balance_rows(const Plan& plan) {
   std::vector<Work> works;
   for (int v = 0; v < static_cast<int>(plan.blocks.size()); ++v)
-    for (const Block& block : plan.blocks[v]) works.push_back(plan.piece(v, block).work);
+    for (const Block& block : plan.blocks[v]) works.push_back(plan.block_work(v, block).work);
   const Work bounds = lower_bounds(works, plan.ranks);
   const std::vector<Work> ranks = loads(plan);
 

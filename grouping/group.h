@@ -11,11 +11,11 @@
 namespace shampoo::grouping {
 
 /// One block of a parameter: its box in the merged tensor, and the work of its owner.
-struct Piece {
+struct BlockWork {
   Box box;
   Work work;
 
-  bool operator==(const Piece&) const = default;
+  bool operator==(const BlockWork&) const = default;
 };
 
 /// A parameter as far as plans know it.
@@ -23,7 +23,7 @@ struct Parameter {
   std::string name;
   Shape shape;                     ///< after merging small dimensions
   std::int64_t element_bytes = 4;  ///< of one value in the exchange, at least 1
-  std::vector<Piece> pieces;       ///< cover the shape, each element once
+  std::vector<BlockWork> blocks;   ///< cover the shape, each element once
 
   bool operator==(const Parameter&) const = default;
 };

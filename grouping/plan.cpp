@@ -50,17 +50,17 @@ void check(const Parameter& parameter, Work& sums, std::int64_t& blocks) {
     refuse(parameter,
            "element_bytes must be at least 1, got " + std::to_string(parameter.element_bytes));
   std::int64_t covered = 0;
-  for (const Piece& piece : parameter.pieces) {
-    check_box(parameter, piece.box);
-    accumulate(covered, numel(piece.box.extent), parameter, "elements");
-    accumulate(sums.cost, piece.work.cost, parameter, "cost");
-    accumulate(sums.bytes, piece.work.bytes, parameter, "bytes");
-    accumulate(sums.state, piece.work.state, parameter, "state");
+  for (const BlockWork& block : parameter.blocks) {
+    check_box(parameter, block.box);
+    accumulate(covered, numel(block.box.extent), parameter, "elements");
+    accumulate(sums.cost, block.work.cost, parameter, "cost");
+    accumulate(sums.bytes, block.work.bytes, parameter, "bytes");
+    accumulate(sums.state, block.work.state, parameter, "state");
   }
   if (covered != elements)
     refuse(parameter, "its pieces have " + std::to_string(covered) + " elements, its shape has " +
                           std::to_string(elements));
-  blocks += static_cast<std::int64_t>(parameter.pieces.size());
+  blocks += static_cast<std::int64_t>(parameter.blocks.size());
   if (blocks > std::numeric_limits<int>::max())
     refuse(parameter, "all blocks together must be at most 2^31 - 1");
 }
@@ -85,7 +85,7 @@ std::vector<Place> list_blocks(Plan& plan) {
     // Members and parameters without blocks are passed over again; they add nothing.
     const int next = blocks.empty() ? 0 : blocks.back().member + 1;
     for (int m = next; m < static_cast<int>(members.size()); ++m)
-      for (int p = 0; p < static_cast<int>(plan.parameter(members[m]).pieces.size()); ++p) {
+      for (int p = 0; p < static_cast<int>(plan.parameter(members[m]).blocks.size()); ++p) {
         added.push_back({v, static_cast<int>(blocks.size())});
         blocks.push_back({m, p, 0});
       }
@@ -115,7 +115,7 @@ Plan extend(Plan before, std::vector<Group> groups) {
   std::vector<int> owners;
   for (const Place& place : places) {
     const Block& block = after.blocks[place.virtual_group][place.block];
-    works.push_back(after.piece(place.virtual_group, block).work);
+    works.push_back(after.block_work(place.virtual_group, block).work);
     if (owners.size() < known) owners.push_back(block.owner);
   }
   owners = place(works, after.ranks, owners, after.padding_percent);
@@ -128,7 +128,7 @@ std::vector<Work> loads(const Plan& plan) {
   std::vector<Work> sums(plan.ranks);
   for (int v = 0; v < static_cast<int>(plan.blocks.size()); ++v)
     for (const Block& block : plan.blocks[v])
-      sums[block.owner] = sums[block.owner] + plan.piece(v, block).work;
+      sums[block.owner] = sums[block.owner] + plan.block_work(v, block).work;
   return sums;
 }
 
@@ -136,7 +136,7 @@ std::vector<std::vector<Stack>> stacks(const Plan& plan, int v) {
   std::vector<const Shape*> extents;
   std::vector<int> owners;
   for (const Block& block : plan.blocks[v]) {
-    extents.push_back(&plan.piece(v, block).box.extent);
+    extents.push_back(&plan.block_work(v, block).box.extent);
     owners.push_back(block.owner);
   }
   return stack(extents, owners, plan.ranks);
@@ -154,12 +154,12 @@ std::uint64_t hash(const Plan& plan) {
     all.add(group.recipe).add(static_cast<std::int64_t>(group.parameters.size()));
     for (const Parameter& parameter : group.parameters) {
       all.add(parameter.name).add(parameter.element_bytes);
-      all.add(static_cast<std::int64_t>(parameter.pieces.size()));
+      all.add(static_cast<std::int64_t>(parameter.blocks.size()));
       add(parameter.shape);
-      for (const Piece& piece : parameter.pieces) {
-        add(piece.box.offset);
-        add(piece.box.extent);
-        all.add(piece.work.cost).add(piece.work.bytes).add(piece.work.state);
+      for (const BlockWork& block : parameter.blocks) {
+        add(block.box.offset);
+        add(block.box.extent);
+        all.add(block.work.cost).add(block.work.bytes).add(block.work.state);
       }
     }
   }

@@ -14,7 +14,7 @@ namespace shampoo::grouping {
 /// A block of a virtual group, and the rank that owns it.
 struct Block {
   int member = 0;  ///< place in the virtual group's members
-  int piece = 0;   ///< place in the parameter's pieces
+  int index = 0;   ///< place in the parameter's pieces
   int owner = 0;
 
   bool operator==(const Block&) const = default;
@@ -39,8 +39,8 @@ struct Plan {
   }
 
   /// The box and the work of a block of virtual group `v`.
-  const Piece& piece(int v, const Block& block) const {
-    return parameter(v, block).pieces[block.piece];
+  const BlockWork& block_work(int v, const Block& block) const {
+    return parameter(v, block).blocks[block.index];
   }
 
   bool operator==(const Plan&) const = default;

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/products.h"
+#include "kernels/solvers/products.h"
 #include "kernels/step_records.h"
 #include "kernels/views.h"
 
@@ -19,8 +19,8 @@ enum class Memory : std::uint8_t { host, cuda };
 namespace kernels {
 
 /// What the elementwise kernels of one virtual group share.
-struct Phase {
-  const Elements& elements;
+struct PassContext {
+  const TileTable& elements;
   const Mode* modes;                 ///< [backend] per block
   const Coefficients* coefficients;  ///< [backend] per block
   const double* gradient_scale;      ///< [backend] one number; 1 is exact
@@ -176,77 +176,80 @@ class Backend {
 
   /// Looks at every gradient once: the norm of all, and whether every element is finite. A
   /// non-finite one refuses the step if `refuses`.
-  virtual void scan(const Elements& gradients, const double* gradient_scale, bool refuses,
-                    Verdict* verdict) = 0;
+  virtual void scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
+                    ScanResult* verdict) = 0;
 
   /// Counts the step in *runs. Refuses it where its ticket was the last one, too, unless it is
   /// permitted, and unless `offers` has all the bits that it needs; first_bad is unfit_step then.
-  virtual void admit(const Admission* admission, std::int32_t offers, Runs* runs,
-                     Verdict* verdict) = 0;
+  virtual void admit(const StepPermit* admission, std::int32_t offers, ReplayCounter* runs,
+                     ScanResult* verdict) = 0;
 
   /// gathered <- all records, back to back; *proceed <- 0 unless they agree.
-  virtual void compare(const Records& records, void* gathered, std::int32_t* proceed) = 0;
+  virtual void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) = 0;
 
   /// masters <- values, for blocks that have one.
-  virtual void read_values(const Elements& elements, void* masters) = 0;
+  virtual void read_values(const TileTable& elements, void* masters) = 0;
 
   /// L_k <- keep L_k + add C_k, with C_k = G contracted with itself over all dimensions but k;
   /// lower triangles only. G is the scaled gradient plus l2 times the value (`masters`: see
   /// Filter). `selected` lists the blocks whose mode is not `absent`, as the modes say too.
-  virtual void accumulate_factors(const Phase& phase, std::span<const Stack> stacks,
+  virtual void accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
                                   std::span<const Selection> selected, const void* masters) = 0;
 
   /// V, M and F of Shampoo's step, in one pass over the gradients.
-  virtual void filter(const Phase& phase, const Filter& filter) = 0;
+  virtual void filter(const PassContext& phase, const Filter& filter) = 0;
 
   /// direction <- direction contracted with the root of every dimension, in place; then the squared
   /// norms of the selected blocks: those whose mode is `preconditioned` or `grafted`, as the modes
   /// say too.
-  virtual void precondition(const Phase& phase, std::span<const Stack> stacks,
+  virtual void precondition(const PassContext& phase, std::span<const Stack> stacks,
                             std::span<const Selection> selected, void* direction,
                             double* direction_norms) = 0;
 
   /// Scaling to the grafted norm, decay, momentum, step length; written into the segment.
-  virtual void update(const Phase& phase, const Update& update) = 0;
+  virtual void update(const PassContext& phase, const Update& update) = 0;
 
-  /// Adds or assigns received segments to the values. `pieces[].flat` counts elements of the
+  /// Adds or assigns received segments to the values. `tiles[].flat` counts elements of the
   /// block's own part of the segment.
-  virtual void apply(const Elements& elements, const Mode* modes, const void* segments,
+  virtual void apply(const TileTable& elements, const Mode* modes, const void* segments,
                      const std::int32_t* proceed) = 0;
 
   // Solvers. `active` holds one flag per matrix, null for all; others are left untouched.
 
   /// A <- factor, full and symmetric, scaled and shifted.
-  virtual void load(std::span<const Pairs> factors, const Loading& loading,
-                    std::span<const Squares> a) = 0;
+  virtual void load(std::span<const FactorBatch> factors, const Loading& loading,
+                    std::span<const SquareMatrixBatch> a) = 0;
 
   /// A <- its eigenvectors, row j of memory is the one of value j; values ascending.
   /// `failed` gets, per matrix, 0, the library's code, or non_finite_root for an A that is not
   /// finite; what A then holds is not specified.
-  virtual void eigh(std::span<const Squares> a, Eigensolver solver, std::int32_t* failed) = 0;
+  virtual void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
+                    std::int32_t* failed) = 0;
 
   /// values <- eigenvalues of the root.
-  virtual void root_spectrum(std::span<const Squares> a, const Spectrum& spectrum) = 0;
+  virtual void root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) = 0;
 
   /// X <- sum over j of values_j q_j q_j^T for the eigenvectors and values (>= 0) that `q` holds;
   /// q's matrices are overwritten.
-  virtual void assemble(std::span<const Squares> q, std::span<const Squares> x) = 0;
+  virtual void assemble(std::span<const SquareMatrixBatch> q,
+                        std::span<const SquareMatrixBatch> x) = 0;
 
   /// The roots of `pairs` <- X, symmetric, where X is finite and its flag in `failed` is 0; where X
   /// is not finite the flag becomes non_finite_root.
-  virtual void store(std::span<const Squares> x, std::span<const Pairs> roots,
+  virtual void store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
                      std::int32_t* failed) = 0;
 
   /// C <- A B.
-  virtual void multiply(std::span<const Squares> a, std::span<const Squares> b,
-                        std::span<const Squares> c, const std::uint8_t* active) = 0;
+  virtual void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,
+                        std::span<const SquareMatrixBatch> c, const std::uint8_t* active) = 0;
 
   /// Y <- scale X + shift I, with one scale and shift per matrix; X and Y may be the same.
-  virtual void combine(const double* scales, std::span<const Squares> x, const double* shifts,
-                       std::span<const Squares> y, const std::uint8_t* active) = 0;
+  virtual void combine(const double* scales, std::span<const SquareMatrixBatch> x,
+                       const double* shifts, std::span<const SquareMatrixBatch> y,
+                       const std::uint8_t* active) = 0;
 
   /// One number per matrix.
-  virtual void measure(std::span<const Squares> a, Measure what, double* numbers,
+  virtual void measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,
                        const std::uint8_t* active) = 0;
 
   // Solvers without host steps: every number stays in the backend's memory. Matrices are dense and
@@ -255,31 +258,33 @@ class Backend {
   /// A <- A / scale, exactly but for what underflows: scale is the power of two for which the
   /// largest |a_ij| of A / scale lies in [1/2, 1); 1 for a matrix of zeros or one that is not
   /// finite. `scales` gets one number per matrix.
-  virtual void normalize(std::span<const Squares> a, double* scales) = 0;
+  virtual void normalize(std::span<const SquareMatrixBatch> a, double* scales) = 0;
 
   /// A <- M, `squared` <- N; see Damping. `squared` holds A A on entry.
-  virtual void damp(std::span<const Squares> a, std::span<const Squares> squared,
-                    const Damping& damping) = 0;
+  virtual void damp(std::span<const SquareMatrixBatch> a,
+                    std::span<const SquareMatrixBatch> squared, const Damping& damping) = 0;
 
   /// C <- weights.product A B + weights.first A + weights.identity I for A and B that commute: both
   /// are polynomials of one matrix, or the same. C is no operand. C is symmetric bit for bit: of
   /// the elements of A B at (i, j) and (j, i), one stands for both, or their mean.
-  virtual void multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
-                                  const Weights& weights, Precision precision,
-                                  std::span<const Squares> c) = 0;
+  virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
+                                  std::span<const SquareMatrixBatch> b, const Weights& weights,
+                                  Precision precision, std::span<const SquareMatrixBatch> c) = 0;
 
   /// failed <- 0 where max over elements of |M - I| <= limit, otherwise (NaN too) non_finite_root;
   /// refused_root for all if *proceed ([backend]; null: 1) is 0, and for those that are not active.
   /// One flag per matrix.
-  virtual void check_identity(std::span<const Squares> m, double limit, const std::int32_t* proceed,
-                              const std::uint8_t* active, std::int32_t* failed) = 0;
+  virtual void check_identity(std::span<const SquareMatrixBatch> m, double limit,
+                              const std::int32_t* proceed, const std::uint8_t* active,
+                              std::int32_t* failed) = 0;
 
   /// X <- scales^exponent X, with one scale (> 0) per matrix; the power is computed in double and
   /// rounded once.
-  virtual void rescale(std::span<const Squares> x, const double* scales, double exponent) = 0;
+  virtual void rescale(std::span<const SquareMatrixBatch> x, const double* scales,
+                       double exponent) = 0;
 
   /// Writes a new identity into roots: the state before the first refresh.
-  virtual void identity_roots(std::span<const Pairs> roots) = 0;
+  virtual void identity_roots(std::span<const FactorBatch> roots) = 0;
 };
 
 inline constexpr std::int32_t non_finite_root = 1 << 30;

@@ -10,13 +10,13 @@
 /// into the backend's memory and are never followed by the host.
 namespace shampoo::kernels {
 
-/// Elements of a piece at most. Pieces are cut by a block's own shape only, so sums over the pieces
+/// Elements of a tile at most. Tiles are cut by a block's own shape only, so sums over the tiles
 /// of a block have the same order in every stack, on any number of threads.
-inline constexpr std::int64_t piece_elements = 16384;
+inline constexpr std::int64_t tile_elements = 16384;
 
 /// A 2-D part of one block: whole rows of its last dimension, or a part of one row. Its elements
 /// are consecutive in flat slots, and strided in the caller's tensors (strides in elements).
-struct Piece {
+struct Tile {
   std::int32_t block = 0;     ///< row of the blocks, modes, coefficients and norms
   std::int32_t tensor = 0;    ///< row of the tensors
   std::int64_t flat = 0;      ///< first element in flat slots
@@ -31,7 +31,7 @@ struct Piece {
 /// One block of a table of elements.
 struct Block {
   std::int32_t tensor = 0;
-  std::int32_t first_piece = 0, piece_count = 0;
+  std::int32_t first_tile = 0, tile_count = 0;
   std::int64_t flat = 0;  ///< first element in flat slots
   std::int64_t elements = 0;
   std::int64_t master = -1;  ///< first element in the masters, or -1: the value is its own master
@@ -53,14 +53,14 @@ struct Tensors {
 };
 
 /// A table over which an elementwise kernel runs in one launch.
-struct Elements {
+struct TileTable {
   Type arithmetic = Type::float32;  ///< float32 or float64: type of flat slots and computation
-  const Piece* pieces = nullptr;    ///< [backend]
-  std::int64_t piece_count = 0;
+  const Tile* tiles = nullptr;      ///< [backend]
+  std::int64_t tile_count = 0;
   const Block* blocks = nullptr;  ///< [backend]
   std::int64_t block_count = 0;
   Tensors tensors;
-  double* partials = nullptr;  ///< [backend] one number per piece, for reductions
+  double* partials = nullptr;  ///< [backend] one number per tile, for reductions
 };
 
 /// What a step does with one block.
@@ -111,7 +111,7 @@ struct Selection {
 };
 
 /// Square matrices of one side in a solver's workspace: dense, row-major, back to back.
-struct Squares {
+struct SquareMatrixBatch {
   Type type = Type::float32;  ///< float32 or float64
   std::int64_t side = 0;
   std::int64_t count = 0;
@@ -121,7 +121,7 @@ struct Squares {
 };
 
 /// Pair arrays of one side, anywhere.
-struct Pairs {
+struct FactorBatch {
   Type type = Type::float32;
   std::int64_t side = 0;
   std::int64_t count = 0;

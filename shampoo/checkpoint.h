@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/folders.h"
-#include "shampoo/extras.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint_error.h"
 #include "shampoo/optimizer.h"
+#include "shampoo/user_state.h"
 
 namespace shampoo {
 

@@ -7,14 +7,14 @@
 #include <stdexcept>
 #include <utility>
 
-#include "shampoo/collect_state.h"
-#include "shampoo/gather_state.h"
-#include "shampoo/load_state.h"
-#include "shampoo/optimizer_access.h"
-#include "shampoo/stepper.h"
-#include "shampoo/training.h"
-#include "shampoo/validate.h"
-#include "shampoo/validate_parameters.h"
+#include "shampoo/protocol/step_protocol.h"
+#include "shampoo/state/export_state.h"
+#include "shampoo/state/gather_state.h"
+#include "shampoo/state/import_state.h"
+#include "shampoo/state/optimizer_access.h"
+#include "shampoo/update/engine.h"
+#include "shampoo/validation/validate_parameters.h"
+#include "shampoo/validation/validate_recipe.h"
 
 namespace shampoo {
 
@@ -45,7 +45,7 @@ void Group::set_gradient(std::size_t j, void* data) {
 /// Everything behind the interface.
 struct Optimizer::Parts {
   Parts(Backend& b, Communicator& c, const OptimizerOptions& o)
-      : backend(b), communicator(c), options(o), stepper(b, c, o) {}
+      : backend(b), communicator(c), options(o), protocol(b, c, o) {}
 
   void add(std::vector<ParameterGroup> added);
   std::vector<std::unique_ptr<Group>> make_groups(std::vector<ParameterGroup> added,
@@ -56,8 +56,8 @@ struct Optimizer::Parts {
   OptimizerOptions options;
   ValueMemory values;
   std::vector<std::unique_ptr<Group>> groups;
-  std::unique_ptr<Training> training;
-  Stepper stepper;
+  std::unique_ptr<Engine> engine;
+  StepProtocol protocol;
 };
 
 std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<ParameterGroup> added,
@@ -85,18 +85,18 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
 void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
   ValueMemory all_values;
   std::vector<std::unique_ptr<Group>> made;
-  std::unique_ptr<Training> next;
-  stepper.agree([&] {
+  std::unique_ptr<Engine> next;
+  protocol.agree([&] {
     validate_options(options);
     if (added.empty()) throw std::invalid_argument("groups: must have at least one entry");
     made = make_groups(std::move(added), all_values);
     std::vector<const Group*> pointers;
     for (const auto& group : made) pointers.push_back(group.get());
-    next = std::make_unique<Training>(backend, communicator, options.merge_groups, pointers,
-                                      training.get());
+    next = std::make_unique<Engine>(backend, communicator, options.merge_groups, pointers,
+                                    engine.get());
     return next->plan_text(options) + next->rates_text();
   });
-  training = std::move(next);
+  engine = std::move(next);
   values = std::move(all_values);
   std::move(made.begin(), made.end(), std::back_inserter(groups));
 }
@@ -117,16 +117,16 @@ StepResult Optimizer::step() {
 }
 
 void Optimizer::prepare_step() {
-  parts_->stepper.prepare(*parts_->training, [this] {
+  parts_->protocol.prepare(*parts_->engine, [this] {
     for (int g = 0; g < group_count(); ++g)
       validate_rates(parts_->groups[g]->rates, parts_->groups[g]->recipe(), g);
-    parts_->training->prepare();
+    parts_->engine->prepare();
   });
 }
 
-StepResult Optimizer::enqueue_step() { return parts_->stepper.take(*parts_->training); }
-bool Optimizer::refresh_is_due() const { return parts_->training->refreshes(); }
-StepResult Optimizer::latest_result() { return parts_->stepper.latest_result(); }
+StepResult Optimizer::enqueue_step() { return parts_->protocol.take(*parts_->engine); }
+bool Optimizer::refresh_is_due() const { return parts_->engine->refreshes(); }
+StepResult Optimizer::latest_result() { return parts_->protocol.latest_result(); }
 
 void Optimizer::add_group(ParameterGroup group) {
   std::vector<ParameterGroup> one;
@@ -135,24 +135,24 @@ void Optimizer::add_group(ParameterGroup group) {
 }
 
 StateDict Optimizer::state_dict(const StateDictOptions& options) const {
-  parts_->stepper.settle();
-  parts_->stepper.check_usable();
-  StateDict dict = collect_state(parts_->backend, *parts_->training, options);
-  dict.progress = parts_->stepper.progress();
+  parts_->protocol.settle();
+  parts_->protocol.check_usable();
+  StateDict dict = collect_state(parts_->backend, *parts_->engine, options);
+  dict.progress = parts_->protocol.progress();
   return dict;
 }
 
 StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gather) {
-  parts_->stepper.settle();
-  parts_->stepper.check_usable();
+  parts_->protocol.settle();
+  parts_->protocol.check_usable();
   StateDict own;
-  parts_->stepper.vote(collecting_state, "request", [&] {
+  parts_->protocol.vote(collecting_state, "request", [&] {
     own = state_dict(options);
     return std::string("state dict: derived ") + (options.derived ? "true" : "false") +
            ", contents " + (options.contents ? "true" : "false") + ", gathered " +
            (gather == Gather::everywhere ? "everywhere" : "on rank 0");
   });
-  return gather_state(parts_->backend, parts_->communicator, parts_->stepper, std::move(own),
+  return gather_state(parts_->backend, parts_->communicator, parts_->protocol, std::move(own),
                       options, gather,
                       std::max<std::int64_t>(1, gather_bytes / parts_->communicator.size()));
 }
@@ -160,10 +160,10 @@ StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gat
 LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& options) {
   std::optional<StateLoad> load;
   const auto examine = [&] {
-    load.emplace(parts_->backend, *parts_->training, dict, options);
+    load.emplace(parts_->backend, *parts_->engine, dict, options);
     return load->lines();
   };
-  parts_->stepper.load(examine, [&](Statistics& statistics) {
+  parts_->protocol.load(examine, [&](Statistics& statistics) {
     for (const auto& [group, rates] : load->rates()) parts_->groups[group]->rates = rates;
     load->replace(statistics);
     return dict.progress;
@@ -172,49 +172,49 @@ LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& 
 }
 
 std::string Optimizer::failure() const {
-  parts_->stepper.settle();
-  return parts_->stepper.failure();
+  parts_->protocol.settle();
+  return parts_->protocol.failure();
 }
 
 int Optimizer::group_count() const { return static_cast<int>(parts_->groups.size()); }
 Group& Optimizer::group(int index) { return *parts_->groups.at(static_cast<std::size_t>(index)); }
 Statistics Optimizer::statistics() const {
-  parts_->stepper.settle();
-  return parts_->stepper.statistics();
+  parts_->protocol.settle();
+  return parts_->protocol.statistics();
 }
 
 std::int64_t Optimizer::steps(std::string_view parameter) const {
-  parts_->stepper.settle();
-  return parts_->training->find(parameter).steps;
+  parts_->protocol.settle();
+  return parts_->engine->find(parameter).steps;
 }
 
 int Optimizer::block_count(std::string_view parameter) const {
-  return static_cast<int>(parts_->training->find(parameter).boxes.size());
+  return static_cast<int>(parts_->engine->find(parameter).boxes.size());
 }
 
 std::vector<std::string> Optimizer::slot_names(std::string_view parameter, int block) const {
-  return parts_->training->slot_names(parameter, block);
+  return parts_->engine->slot_names(parameter, block);
 }
 
 SlotView Optimizer::slot(std::string_view parameter, int block, std::string_view slot) const {
-  return parts_->training->slot(parameter, block, slot);
+  return parts_->engine->slot(parameter, block, slot);
 }
 
-std::int64_t Optimizer::state_bytes() const { return parts_->training->state_bytes(); }
+std::int64_t Optimizer::state_bytes() const { return parts_->engine->state_bytes(); }
 
 std::int64_t Optimizer::workspace_bytes() const {
-  return parts_->training->workspace_bytes() + parts_->stepper.workspace_bytes();
+  return parts_->engine->workspace_bytes() + parts_->protocol.workspace_bytes();
 }
 
-std::string Optimizer::describe() const { return parts_->training->describe(workspace_bytes()); }
+std::string Optimizer::describe() const { return parts_->engine->describe(workspace_bytes()); }
 
 Backend& OptimizerAccess::backend(const Optimizer& optimizer) { return optimizer.parts_->backend; }
 Communicator& OptimizerAccess::communicator(const Optimizer& optimizer) {
   return optimizer.parts_->communicator;
 }
-Stepper& OptimizerAccess::stepper(const Optimizer& optimizer) { return optimizer.parts_->stepper; }
-Training& OptimizerAccess::training(const Optimizer& optimizer) {
-  return *optimizer.parts_->training;
+StepProtocol& OptimizerAccess::protocol(const Optimizer& optimizer) {
+  return optimizer.parts_->protocol;
 }
+Engine& OptimizerAccess::engine(const Optimizer& optimizer) { return *optimizer.parts_->engine; }
 
 }  // namespace shampoo

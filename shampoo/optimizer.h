@@ -52,14 +52,14 @@ class Group {
 
 /// What a step does when a gradient is not finite.
 enum class NonFinite : std::uint8_t {
-  refuse,  ///< nothing changes; an error after `refused_in_a_row`
-  error,   ///< nothing changes; NumericalError
-  ignore   ///< the step is taken
+  skip,   ///< nothing changes; an error after `skipped_in_a_row`
+  error,  ///< nothing changes; NumericalError
+  ignore  ///< the step is taken
 };
 
 struct OptimizerOptions {
-  NonFinite non_finite = NonFinite::refuse;
-  int refused_in_a_row = 20;  ///< refused steps in a row after which step() throws; >= 1
+  NonFinite non_finite = NonFinite::skip;
+  int skipped_in_a_row = 20;  ///< refused steps in a row after which step() throws; >= 1
   bool merge_groups = true;   ///< off: one virtual group per group; results are the same bits
   /// Ranks vote, in a small collective of its own, before a step writes anything: what is wrong on
   /// one rank then leaves all of them as they were. For gradients that are not equal on all ranks.

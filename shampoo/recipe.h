@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "grouping/blocks.h"
-#include "kernels/solver.h"
+#include "kernels/solvers/solver.h"
 #include "kernels/types.h"
 
 namespace shampoo {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "distributor/caller.h"
 #include "distributor/communicator.h"
-#include "distributor/join/error_report.h"
-#include "distributor/join/join.h"
-#include "distributor/threads.h"
+#include "distributor/rendezvous/error_report.h"
+#include "distributor/rendezvous/join.h"
+#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/transports/local/user_communicator.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/cuda_backend.h"
 #include "kernels/error.h"
+#include "shampoo/async_checkpointer.h"
 #include "shampoo/checkpoint.h"
 #include "shampoo/optimizer.h"
 #include "shampoo/recipes.h"
-#include "shampoo/saver.h"

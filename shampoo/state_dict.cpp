@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "shampoo/state_names.h"
+#include "shampoo/state/state_names.h"
 
 namespace shampoo {
 

@@ -66,7 +66,7 @@ struct ParameterState {
 struct Progress {
   std::int64_t attempts = 0;  ///< steps, refused ones included
   std::int64_t taken = 0;     ///< steps that were not refused
-  int refused_in_a_row = 0;
+  int skipped_in_a_row = 0;
   bool operator==(const Progress&) const = default;
 };
 

@@ -8,7 +8,7 @@ namespace shampoo {
 /// What happened since construction, on this rank.
 struct Statistics {
   std::int64_t applied_steps = 0;
-  std::int64_t refused_steps = 0;       ///< for a non-finite gradient
+  std::int64_t skipped_steps = 0;       ///< for a non-finite gradient
   std::int64_t refreshes = 0;           ///< roots computed
   std::int64_t by_eigenvalues = 0;      ///< of these: after an iteration diverged
   std::int64_t jittered = 0;            ///< of these: with a jittered diagonal

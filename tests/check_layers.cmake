@@ -33,7 +33,7 @@ if(NOT public_headers)
   message(SEND_ERROR "no public headers were named")
 endif()
 # Installed for those who include them knowingly, never from another header.
-set(opt_in_headers "${ROOT}/distributor/mpi_interop.h" "${ROOT}/distributor/nccl_interop.h")
+set(opt_in_headers "${ROOT}/distributor/transports/mpi/mpi_interop.h" "${ROOT}/distributor/transports/nccl/nccl_interop.h")
 set(may_show_mpi_interop "<mpi\\.h>")
 set(may_show_nccl_interop "<(nccl|cuda_runtime_api)\\.h>")
 list(REMOVE_ITEM public_headers ${opt_in_headers})

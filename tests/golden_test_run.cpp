@@ -19,9 +19,9 @@ namespace {
 
 /// One model, and the optimizer or optimizers that train it.
 template <typename Real>
-class Training {
+class Engine {
  public:
-  Training(const GoldenCase& golden, Merging merging, Communicator& ranks, Place place)
+  Engine(const GoldenCase& golden, Merging merging, Communicator& ranks, Place place)
       : golden_(golden), backend_(backend_at(place, ranks.size() == 1 ? 0 : 1)), ranks_(ranks) {
     for (const GoldenParameter& parameter : golden.parameters) {
       // Never empty, so that tensors without elements have an address, too.
@@ -139,7 +139,7 @@ std::int64_t longest_side(const GoldenCase& golden, const GoldenParameter& param
 }  // namespace
 
 Values run_in_float64(const GoldenCase& golden, Merging merging, Communicator& ranks, Place place) {
-  Training<double> training(golden, merging, ranks, place);
+  Engine<double> training(golden, merging, ranks, place);
   Values values;
   for (int step = 0; step < golden.steps; ++step) {
     training.step(step);
@@ -151,7 +151,7 @@ Values run_in_float64(const GoldenCase& golden, Merging merging, Communicator& r
 Float32Run run_in_float32(const GoldenCase& golden, Merging merging, Communicator& ranks,
                           Place place) {
   const GoldenCase rounded = in_float32(golden);
-  Training<float> training(rounded, merging, ranks, place);
+  Engine<float> training(rounded, merging, ranks, place);
   Float32Run run;
   for (int step = 0; step < golden.steps; ++step) {
     training.step(step);

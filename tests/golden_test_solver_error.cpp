@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "shampoo/slots.h"
+#include "shampoo/update/slots.h"
 
 namespace shampoo::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/inverse_root.h"
+#include "kernels/solvers/inverse_root.h"
 #include "shampoo/optimizer.h"
 
 namespace shampoo::test {

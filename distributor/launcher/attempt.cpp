@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "distributor/host_name.h"
 #include "distributor/launcher/program.h"
 #include "distributor/launcher/worker.h"
+#include "distributor/system/host_name.h"
 
 namespace shampoo::launcher {
 

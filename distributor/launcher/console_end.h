@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "distributor/descriptor.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "distributor/descriptor.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 namespace {

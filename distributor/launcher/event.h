@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "distributor/descriptor.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 

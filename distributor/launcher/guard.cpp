@@ -17,9 +17,9 @@
 #include <system_error>
 #include <vector>
 
-#include "distributor/descriptor.h"
 #include "distributor/launcher/descendants.h"
 #include "distributor/launcher/signal_queue.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 

@@ -9,12 +9,12 @@
 #include <chrono>
 #include <system_error>
 
-#include "distributor/descriptor.h"
 #include "distributor/error.h"
-#include "distributor/host_name.h"
 #include "distributor/launcher/local_store.h"
 #include "distributor/launcher/node_group.h"
 #include "distributor/store/tcp_store.h"
+#include "distributor/system/host_name.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "distributor/error.h"
-#include "distributor/host_name.h"
 #include "distributor/launcher/event.h"
 #include "distributor/launcher/meeting_point.h"
 #include "distributor/launcher/node_group.h"
-#include "distributor/thread_without_signals.h"
+#include "distributor/system/host_name.h"
+#include "distributor/system/thread_without_signals.h"
 
 namespace shampoo::launcher {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "distributor/descriptor.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 

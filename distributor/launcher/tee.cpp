@@ -9,7 +9,7 @@
 #include <climits>
 #include <utility>
 
-#include "distributor/thread_without_signals.h"
+#include "distributor/system/thread_without_signals.h"
 
 namespace shampoo::launcher {
 namespace {

@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "distributor/descriptor.h"
 #include "distributor/launcher/console_end.h"
 #include "distributor/launcher/event.h"
 #include "distributor/launcher/line_buffer.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <vector>
 
-#include "distributor/descriptor.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 

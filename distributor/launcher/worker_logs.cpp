@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <system_error>
 
-#include "distributor/host_name.h"
 #include "distributor/launcher/tee.h"
 #include "distributor/launcher/template_text.h"
+#include "distributor/system/host_name.h"
 
 namespace shampoo::launcher {
 namespace {

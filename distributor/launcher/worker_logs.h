@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <memory>
 
-#include "distributor/descriptor.h"
 #include "distributor/launcher/launch_options.h"
 #include "distributor/launcher/log_folder.h"
 #include "distributor/launcher/worker_environment.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "distributor/store/service.h"
+#include "distributor/store/request_handler.h"
 #include "distributor/store/socket.h"
 
 namespace shampoo::store {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distributor/descriptor.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::store {
 

@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "distributor/store/connection.h"
-#include "distributor/thread_without_signals.h"
+#include "distributor/system/thread_without_signals.h"
 
 namespace shampoo {
 

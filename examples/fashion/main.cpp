@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "distributor/join/error_report.h"
-#include "distributor/join/join.h"
+#include "distributor/rendezvous/error_report.h"
+#include "distributor/rendezvous/join.h"
 #include "examples/fashion/chart.h"
 #include "examples/fashion/options.h"
 #include "examples/fashion/sweep.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/backend.h"
-#include "kernels/cpu/blas.h"
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
 #include "kernels/cpu/solver_tasks.h"
 
@@ -36,7 +36,7 @@ int divide_and_conquer(std::int64_t n, Real* a, Real* values, Scratch& scratch) 
 }
 
 template <typename Real>
-std::int32_t decompose(const Squares& group, std::int64_t member, Eigensolver solver,
+std::int32_t decompose(const SquareMatrixBatch& group, std::int64_t member, Eigensolver solver,
                        Scratch& scratch) {
   const std::int64_t n = group.side;
   Real* const a = matrix_of<Real>(group, member);
@@ -125,7 +125,8 @@ std::size_t eigen_scratch(std::int64_t side) {
          scratch_bytes<double>(work_count(side)) + scratch_bytes<int>(integer_count(side));
 }
 
-void CpuBackend::eigh(std::span<const Squares> a, Eigensolver solver, std::int32_t* failed) {
+void CpuBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
+                      std::int32_t* failed) {
   for_each_matrix(workers_, a, 3, 9, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     with_real(a[g].type, [&]<typename Real>(Real*) {
       failed[a[g].first + member] = decompose<Real>(a[g], member, solver, scratch);
@@ -133,7 +134,7 @@ void CpuBackend::eigh(std::span<const Squares> a, Eigensolver solver, std::int32
   });
 }
 
-void CpuBackend::root_spectrum(std::span<const Squares> a, const Spectrum& spectrum) {
+void CpuBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) {
   // A power costs as much as some tens of products.
   for_each_matrix(workers_, a, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
     const std::int64_t row = a[g].first + member;
@@ -144,7 +145,8 @@ void CpuBackend::root_spectrum(std::span<const Squares> a, const Spectrum& spect
   });
 }
 
-void CpuBackend::assemble(std::span<const Squares> q, std::span<const Squares> x) {
+void CpuBackend::assemble(std::span<const SquareMatrixBatch> q,
+                          std::span<const SquareMatrixBatch> x) {
   for_each_matrix(workers_, q, 3, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
     with_real(q[g].type, [&]<typename Real>(Real*) {
       assemble_matrix(q[g].side, values_of<Real>(q[g], member), matrix_of<Real>(q[g], member),

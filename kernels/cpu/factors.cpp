@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/backend.h"
-#include "kernels/cpu/blas.h"
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
 
 namespace shampoo::kernels {
@@ -15,14 +15,14 @@ struct Rows {
 };
 
 struct Context {
-  const Phase& phase;
+  const PassContext& phase;
   const VectorLevel& level;
   const float* masters;
 };
 
 /// Whether G is what lies in the caller's gradient, to the bit.
 template <typename Real>
-bool is_in_place(const Phase& phase, const Stack& stack, std::int64_t block) {
+bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t block) {
   const Block& b = phase.elements.blocks[block];
   const std::size_t order = stack.extent.size();
   const bool has_rows =
@@ -36,19 +36,19 @@ bool is_in_place(const Phase& phase, const Stack& stack, std::int64_t block) {
 template <typename Real>
 Rows<Real> rows_of(const Context& context, const Stack& stack, std::int64_t block,
                    Scratch& scratch) {
-  const Elements& elements = context.phase.elements;
+  const TileTable& elements = context.phase.elements;
   const Block& b = elements.blocks[block];
   if (is_in_place<Real>(context.phase, stack, block)) {
     const Real* const gradient = static_cast<const Real*>(elements.tensors.gradients[b.tensor]);
     return {gradient + b.gradient, stack.extent.size() == 1 ? 0 : b.gradient_row};
   }
   Real* const g = scratch.take<Real>(b.elements);
-  for (std::int32_t k = 0; k < b.piece_count; ++k) {
-    const Piece& piece = elements.pieces[b.first_piece + k];
+  for (std::int32_t k = 0; k < b.tile_count; ++k) {
+    const Tile& tile = elements.tiles[b.first_tile + k];
     context.level.in<Real>().gather(
-        {elements.tensors, piece, b, context.phase.coefficients[block], context.phase.modes[block],
+        {elements.tensors, tile, b, context.phase.coefficients[block], context.phase.modes[block],
          *context.phase.gradient_scale, context.masters},
-        g + (piece.flat - b.flat));
+        g + (tile.flat - b.flat));
   }
   return {g, 0};
 }
@@ -124,7 +124,7 @@ void accumulate_block(const Context& context, const Stack& stack, std::int64_t i
 
 }  // namespace
 
-void CpuBackend::accumulate_factors(const Phase& phase, std::span<const Stack> stacks,
+void CpuBackend::accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
                                     std::span<const Selection> selected, const void* masters) {
   if (*phase.proceed == 0) return;
   const Context context{phase, level_, static_cast<const float*>(masters)};

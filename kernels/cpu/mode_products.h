@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/threads/scratch.h"
 #include "kernels/views.h"
 
 namespace shampoo::kernels {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/backend.h"
+#include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/solver_tasks.h"
 
 namespace shampoo::kernels {
@@ -52,10 +52,10 @@ void write_identity(Stored* pair, std::int64_t n) {
 
 }  // namespace
 
-void CpuBackend::load(std::span<const Pairs> factors, const Loading& loading,
-                      std::span<const Squares> a) {
+void CpuBackend::load(std::span<const FactorBatch> factors, const Loading& loading,
+                      std::span<const SquareMatrixBatch> a) {
   for_each_matrix(workers_, factors, 2, 4, [&](std::size_t g, std::int64_t member, Scratch&) {
-    const Pairs& pairs = factors[g];
+    const FactorBatch& pairs = factors[g];
     const std::int64_t row = pairs.first + member, n = pairs.side;
     with_real(a[g].type, [&]<typename Real>(Real*) {
       Real* const to = matrix_of<Real>(a[g], member);
@@ -72,10 +72,10 @@ void CpuBackend::load(std::span<const Pairs> factors, const Loading& loading,
   });
 }
 
-void CpuBackend::store(std::span<const Squares> x, std::span<const Pairs> roots,
+void CpuBackend::store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
                        std::int32_t* failed) {
   for_each_matrix(workers_, roots, 2, 4, [&](std::size_t g, std::int64_t member, Scratch&) {
-    const Pairs& pairs = roots[g];
+    const FactorBatch& pairs = roots[g];
     std::int32_t& flag = failed[pairs.first + member];
     if (flag != 0) return;
     with_real(x[g].type, [&]<typename Real>(Real*) {
@@ -88,7 +88,7 @@ void CpuBackend::store(std::span<const Squares> x, std::span<const Pairs> roots,
   });
 }
 
-void CpuBackend::identity_roots(std::span<const Pairs> roots) {
+void CpuBackend::identity_roots(std::span<const FactorBatch> roots) {
   for_each_matrix(workers_, roots, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
     with_real(roots[g].type, [&]<typename Stored>(Stored*) {
       write_identity(static_cast<Stored*>(roots[g].arrays[member]), roots[g].side);

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu/backend.h"
-#include "kernels/cpu/blas.h"
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
 
 namespace shampoo::kernels {
@@ -85,7 +85,7 @@ void precondition_block(const VectorKernels<Real>& vector, const Stack& stack, s
 
 }  // namespace
 
-void CpuBackend::precondition(const Phase& phase, std::span<const Stack> stacks,
+void CpuBackend::precondition(const PassContext& phase, std::span<const Stack> stacks,
                               std::span<const Selection> selected, void* direction,
                               double* direction_norms) {
   if (*phase.proceed == 0) return;

@@ -5,18 +5,18 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/cpu/workers.h"
+#include "kernels/cpu/threads/workers.h"
 #include "kernels/views.h"
 
 namespace shampoo::kernels {
 
 template <typename Real>
-Real* matrix_of(const Squares& group, std::int64_t member) {
+Real* matrix_of(const SquareMatrixBatch& group, std::int64_t member) {
   return static_cast<Real*>(group.data) + member * group.side * group.side;
 }
 
 template <typename Real>
-Real* values_of(const Squares& group, std::int64_t member) {
+Real* values_of(const SquareMatrixBatch& group, std::int64_t member) {
   return static_cast<Real*>(group.values) + member * group.side;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "kernels/cpu/backend.h"
-#include "kernels/cpu/blas.h"
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/matrix_numbers.h"
 #include "kernels/cpu/solver_tasks.h"
 
@@ -10,7 +10,7 @@ namespace shampoo::kernels {
 
 namespace {
 
-bool is_active(const std::uint8_t* active, const Squares& group, std::int64_t member) {
+bool is_active(const std::uint8_t* active, const SquareMatrixBatch& group, std::int64_t member) {
   return active == nullptr || active[group.first + member] != 0;
 }
 
@@ -31,8 +31,9 @@ double number_of(const Real* a, std::int64_t n, Measure what) {
 
 }  // namespace
 
-void CpuBackend::multiply(std::span<const Squares> a, std::span<const Squares> b,
-                          std::span<const Squares> c, const std::uint8_t* active) {
+void CpuBackend::multiply(std::span<const SquareMatrixBatch> a,
+                          std::span<const SquareMatrixBatch> b,
+                          std::span<const SquareMatrixBatch> c, const std::uint8_t* active) {
   for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
     if (!is_active(active, a[g], member)) return;
     const int n = static_cast<int>(a[g].side);
@@ -44,8 +45,9 @@ void CpuBackend::multiply(std::span<const Squares> a, std::span<const Squares> b
   });
 }
 
-void CpuBackend::combine(const double* scales, std::span<const Squares> x, const double* shifts,
-                         std::span<const Squares> y, const std::uint8_t* active) {
+void CpuBackend::combine(const double* scales, std::span<const SquareMatrixBatch> x,
+                         const double* shifts, std::span<const SquareMatrixBatch> y,
+                         const std::uint8_t* active) {
   for_each_matrix(workers_, x, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
     if (!is_active(active, x[g], member)) return;
     const std::int64_t n = x[g].side, row = x[g].first + member;
@@ -59,7 +61,7 @@ void CpuBackend::combine(const double* scales, std::span<const Squares> x, const
   });
 }
 
-void CpuBackend::measure(std::span<const Squares> a, Measure what, double* numbers,
+void CpuBackend::measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,
                          const std::uint8_t* active) {
   for_each_matrix(workers_, a, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
     if (!is_active(active, a[g], member)) return;

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/backend.h"
-#include "kernels/cpu/blas.h"
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/matrix_numbers.h"
 #include "kernels/cpu/solver_tasks.h"
 
@@ -79,7 +79,7 @@ void damp_matrix(const Shift& by, const std::array<double, 3>& n, Real* a, Real*
 
 }  // namespace
 
-void CpuBackend::normalize(std::span<const Squares> a, double* scales) {
+void CpuBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales) {
   for_each_matrix(workers_, a, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
     const std::int64_t n = a[g].side;
     with_real(a[g].type, [&]<typename Real>(Real*) {
@@ -94,8 +94,8 @@ void CpuBackend::normalize(std::span<const Squares> a, double* scales) {
   });
 }
 
-void CpuBackend::damp(std::span<const Squares> a, std::span<const Squares> squared,
-                      const Damping& damping) {
+void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
+                      std::span<const SquareMatrixBatch> squared, const Damping& damping) {
   for_each_matrix(workers_, a, 2, 8, [&](std::size_t g, std::int64_t member, Scratch&) {
     const std::int64_t n = a[g].side, row = a[g].first + member;
     with_real(a[g].type, [&]<typename Real>(Real*) {
@@ -109,8 +109,9 @@ void CpuBackend::damp(std::span<const Squares> a, std::span<const Squares> squar
   });
 }
 
-void CpuBackend::multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
-                                    const Weights& weights, Precision, std::span<const Squares> c) {
+void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
+                                    std::span<const SquareMatrixBatch> b, const Weights& weights,
+                                    Precision, std::span<const SquareMatrixBatch> c) {
   for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {
@@ -124,7 +125,7 @@ void CpuBackend::multiply_symmetric(std::span<const Squares> a, std::span<const 
   });
 }
 
-void CpuBackend::check_identity(std::span<const Squares> m, double limit,
+void CpuBackend::check_identity(std::span<const SquareMatrixBatch> m, double limit,
                                 const std::int32_t* proceed, const std::uint8_t* active,
                                 std::int32_t* failed) {
   const bool refused = proceed != nullptr && *proceed == 0;
@@ -139,7 +140,8 @@ void CpuBackend::check_identity(std::span<const Squares> m, double limit,
   });
 }
 
-void CpuBackend::rescale(std::span<const Squares> x, const double* scales, double exponent) {
+void CpuBackend::rescale(std::span<const SquareMatrixBatch> x, const double* scales,
+                         double exponent) {
   for_each_matrix(workers_, x, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
     const std::int64_t n = x[g].side;
     with_real(x[g].type, [&]<typename Real>(Real*) {

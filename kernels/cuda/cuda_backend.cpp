@@ -4,10 +4,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/cuda/backend.h"
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/cuda_status.h"
-#include "kernels/cuda/device_query.h"
+#include "kernels/cuda/device/cuda_device.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/device_query.h"
+#include "kernels/cuda/device_backend.h"
 
 namespace shampoo {
 

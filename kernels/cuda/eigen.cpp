@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/backend.h"
-#include "kernels/cuda/eigen_kernels.h"
-#include "kernels/cuda/square_products.h"
-#include "kernels/cuda/tile_class.h"
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/eigen_kernels.h"
+#include "kernels/cuda/gemm/square_products.h"
+#include "kernels/cuda/gemm/tile_class.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -13,7 +13,8 @@ std::int64_t one_part(const OneOf&) { return 1; }
 
 }  // namespace
 
-void DeviceBackend::eigh(std::span<const Squares> a, Eigensolver solver, std::int32_t* failed) {
+void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
+                         std::int32_t* failed) {
   std::int32_t* const flags = workspace_.flags();
   for_each_batch<OneOf>(
       a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, parts_of,
@@ -24,7 +25,7 @@ void DeviceBackend::eigh(std::span<const Squares> a, Eigensolver solver, std::in
         device_->launch(batch.blocks, GuardMatrices{batch, flags, Task::raise});
         device_->launch(batch.blocks, GuardMatrices{batch, flags, Task::clear});
         for (int g = 0; g < batch.count; ++g) {
-          const Squares& x = batch.groups[g].x;
+          const SquareMatrixBatch& x = batch.groups[g].x;
           device_->decompose({x.type, x.side, x.count, x.data, x.values, failed + x.first, solver});
         }
         device_->launch(ceiling(matrices, ReportMatrices::threads),
@@ -33,7 +34,7 @@ void DeviceBackend::eigh(std::span<const Squares> a, Eigensolver solver, std::in
       Workspace::rows);
 }
 
-void DeviceBackend::root_spectrum(std::span<const Squares> a, const Spectrum& spectrum) {
+void DeviceBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) {
   for_each_batch<OneOf>(
       a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, one_part,
       [&](const auto& batch) {
@@ -41,7 +42,8 @@ void DeviceBackend::root_spectrum(std::span<const Squares> a, const Spectrum& sp
       });
 }
 
-void DeviceBackend::assemble(std::span<const Squares> q, std::span<const Squares> x) {
+void DeviceBackend::assemble(std::span<const SquareMatrixBatch> q,
+                             std::span<const SquareMatrixBatch> x) {
   for_each_batch<OneOf>(
       q.size(), [&](std::size_t g) { return OneOf{q[g]}; }, parts_of,
       [&](const auto& batch) { device_->launch(batch.blocks, ScaleVectors{batch}); });

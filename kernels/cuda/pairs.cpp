@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/backend.h"
-#include "kernels/cuda/pair_kernels.h"
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/pair_kernels.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -12,8 +12,8 @@ std::int64_t mirrored_tiles(const PairedOf& group) {
 
 }  // namespace
 
-void DeviceBackend::load(std::span<const Pairs> factors, const Loading& loading,
-                         std::span<const Squares> a) {
+void DeviceBackend::load(std::span<const FactorBatch> factors, const Loading& loading,
+                         std::span<const SquareMatrixBatch> a) {
   for_each_batch<PairedOf>(
       factors.size(),
       [&](std::size_t g) {
@@ -25,7 +25,7 @@ void DeviceBackend::load(std::span<const Pairs> factors, const Loading& loading,
       });
 }
 
-void DeviceBackend::store(std::span<const Squares> x, std::span<const Pairs> roots,
+void DeviceBackend::store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
                           std::int32_t* failed) {
   for_each_batch<PairedOf>(
       roots.size(),
@@ -39,7 +39,7 @@ void DeviceBackend::store(std::span<const Squares> x, std::span<const Pairs> roo
       });
 }
 
-void DeviceBackend::identity_roots(std::span<const Pairs> roots) {
+void DeviceBackend::identity_roots(std::span<const FactorBatch> roots) {
   for_each_batch<PairedOf>(
       roots.size(),
       [&](std::size_t g) {

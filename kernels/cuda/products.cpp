@@ -3,10 +3,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/cuda/backend.h"
-#include "kernels/cuda/half_gram.h"
-#include "kernels/cuda/mode_product.h"
-#include "kernels/cuda/tile_class.h"
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/half_gram.h"
+#include "kernels/cuda/gemm/mode_product.h"
+#include "kernels/cuda/gemm/tile_class.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -85,13 +85,13 @@ bool takes(Type arithmetic, ModeTask& task) {
 
 }  // namespace
 
-void DeviceBackend::accumulate_factors(const Phase& phase, std::span<const Stack> stacks,
+void DeviceBackend::accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
                                        std::span<const Selection>, const void* masters) {
   const Type arithmetic = phase.elements.arithmetic;
   const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
   with_real(arithmetic, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    device_->launch(phase.elements.piece_count,
+    device_->launch(phase.elements.tile_count,
                     GatherGradients<Real>{p, static_cast<const float*>(masters)});
   });
   for_each_tile_class([&]<typename Class>(Class) {
@@ -112,7 +112,7 @@ void DeviceBackend::accumulate_factors(const Phase& phase, std::span<const Stack
   });
 }
 
-void DeviceBackend::precondition(const Phase& phase, std::span<const Stack> stacks,
+void DeviceBackend::precondition(const PassContext& phase, std::span<const Stack> stacks,
                                  std::span<const Selection>, void* direction,
                                  double* direction_norms) {
   const Type arithmetic = phase.elements.arithmetic;
@@ -135,7 +135,7 @@ void DeviceBackend::precondition(const Phase& phase, std::span<const Stack> stac
     });
   with_real(arithmetic, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    device_->launch(phase.elements.piece_count, DirectionNorms<Real>{p, direction});
+    device_->launch(phase.elements.tile_count, DirectionNorms<Real>{p, direction});
   });
   device_->launch(phase.elements.block_count, SumDirectionNorms{p, direction_norms});
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/backend.h"
-#include "kernels/cuda/square_kernels.h"
-#include "kernels/cuda/square_products.h"
-#include "kernels/cuda/tile_class.h"
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/square_kernels.h"
+#include "kernels/cuda/gemm/square_products.h"
+#include "kernels/cuda/gemm/tile_class.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t parts_of(const OneOf& group) { return row_parts(group.x.side); }
 
-Matrices dense(const Squares& squares) {
+Matrices dense(const SquareMatrixBatch& squares) {
   return {squares.data, squares.type, squares.side, squares.side * squares.side, false};
 }
 
@@ -18,8 +18,9 @@ Matrices dense(const Squares& squares) {
 
 /// A library takes all matrices of a group or none, so products with a mask are made here: those of
 /// resting matrices are skipped on the device.
-void DeviceBackend::multiply(std::span<const Squares> a, std::span<const Squares> b,
-                             std::span<const Squares> c, const std::uint8_t* active) {
+void DeviceBackend::multiply(std::span<const SquareMatrixBatch> a,
+                             std::span<const SquareMatrixBatch> b,
+                             std::span<const SquareMatrixBatch> c, const std::uint8_t* active) {
   if (active == nullptr) {
     for (std::size_t g = 0; g < a.size(); ++g) {
       const std::int64_t n = a[g].side;
@@ -45,8 +46,9 @@ void DeviceBackend::multiply(std::span<const Squares> a, std::span<const Squares
   });
 }
 
-void DeviceBackend::combine(const double* scales, std::span<const Squares> x, const double* shifts,
-                            std::span<const Squares> y, const std::uint8_t* active) {
+void DeviceBackend::combine(const double* scales, std::span<const SquareMatrixBatch> x,
+                            const double* shifts, std::span<const SquareMatrixBatch> y,
+                            const std::uint8_t* active) {
   for_each_batch<TwoOf>(
       x.size(),
       [&](std::size_t g) {
@@ -58,7 +60,7 @@ void DeviceBackend::combine(const double* scales, std::span<const Squares> x, co
       });
 }
 
-void DeviceBackend::measure(std::span<const Squares> a, Measure what, double* numbers,
+void DeviceBackend::measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,
                             const std::uint8_t* active) {
   double* const partials = workspace_.partials();
   for_each_batch<OneOf>(

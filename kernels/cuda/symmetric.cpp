@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "kernels/cuda/backend.h"
-#include "kernels/cuda/half_panels.h"
-#include "kernels/cuda/square_kernels.h"
-#include "kernels/cuda/symmetric_kernels.h"
-#include "kernels/cuda/tile_class.h"
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/half_panels.h"
+#include "kernels/cuda/gemm/square_kernels.h"
+#include "kernels/cuda/gemm/symmetric_kernels.h"
+#include "kernels/cuda/gemm/tile_class.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -23,7 +23,7 @@ void measure_in_batch(Device& device, const Batch<OneOf>& batch, Number what, do
   device.launch(batch.matrices(), MeasureMatrices{batch, what, nullptr, partials, numbers, true});
 }
 
-Batch<OneOf> one_of(const Batch<TwoOf>& batch, Squares TwoOf::*which) {
+Batch<OneOf> one_of(const Batch<TwoOf>& batch, SquareMatrixBatch TwoOf::*which) {
   Batch<OneOf> result;
   for (int g = 0; g < batch.count; ++g) result.add({batch.groups[g].*which}, batch.parts[g]);
   return result;
@@ -34,7 +34,7 @@ std::int64_t thread_blocks(std::int64_t matrices, int threads) {
 }
 
 /// Whether products of this kind run on units for 16 bits.
-bool splits(const Squares& squares) {
+bool splits(const SquareMatrixBatch& squares) {
   return squares.type == Type::float32 && squares.side > longest_small_side;
 }
 
@@ -47,7 +47,7 @@ Matrices panel_part(const HalfPanels& panels, std::int64_t first_part, bool tran
 
 }  // namespace
 
-void DeviceBackend::normalize(std::span<const Squares> a, double* scales) {
+void DeviceBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales) {
   double* const partials = workspace_.partials();
   for_each_batch<OneOf>(
       a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, parts_of<OneOf>,
@@ -61,8 +61,8 @@ void DeviceBackend::normalize(std::span<const Squares> a, double* scales) {
       Workspace::rows);
 }
 
-void DeviceBackend::damp(std::span<const Squares> a, std::span<const Squares> squared,
-                         const Damping& damping) {
+void DeviceBackend::damp(std::span<const SquareMatrixBatch> a,
+                         std::span<const SquareMatrixBatch> squared, const Damping& damping) {
   double* const partials = workspace_.partials();
   double* const row_sums = workspace_.numbers();
   double* const norms = row_sums + Workspace::rows;
@@ -85,9 +85,9 @@ void DeviceBackend::damp(std::span<const Squares> a, std::span<const Squares> sq
       Workspace::rows);
 }
 
-void DeviceBackend::multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
-                                       const Weights& weights, Precision precision,
-                                       std::span<const Squares> c) {
+void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
+                                       std::span<const SquareMatrixBatch> b, const Weights& weights,
+                                       Precision precision, std::span<const SquareMatrixBatch> c) {
   for_each_tile_class([&]<typename Class>(Class) {
     if constexpr (Class::tile == 64)
       for_each_batch<ThreeOf>(
@@ -161,7 +161,7 @@ void DeviceBackend::multiply_halves(const ThreeOf& group, Precision precision) {
   device_->multiply(product);
 }
 
-void DeviceBackend::check_identity(std::span<const Squares> m, double limit,
+void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double limit,
                                    const std::int32_t* proceed, const std::uint8_t* active,
                                    std::int32_t* failed) {
   double* const partials = workspace_.partials();
@@ -176,7 +176,8 @@ void DeviceBackend::check_identity(std::span<const Squares> m, double limit,
       Workspace::rows);
 }
 
-void DeviceBackend::rescale(std::span<const Squares> x, const double* scales, double exponent) {
+void DeviceBackend::rescale(std::span<const SquareMatrixBatch> x, const double* scales,
+                            double exponent) {
   for_each_batch<OneOf>(
       x.size(), [&](std::size_t g) { return OneOf{x[g]}; }, parts_of<OneOf>,
       [&](const Batch<OneOf>& batch) {

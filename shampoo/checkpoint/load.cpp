@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
-#include "distributor/difference.h"
+#include "distributor/text_consensus.h"
 #include "shampoo/checkpoint.h"
-#include "shampoo/checkpoint/read_extras.h"
-#include "shampoo/collect_state.h"
-#include "shampoo/load_state.h"
-#include "shampoo/optimizer_access.h"
+#include "shampoo/checkpoint/read_user_state.h"
+#include "shampoo/state/export_state.h"
+#include "shampoo/state/import_state.h"
+#include "shampoo/state/optimizer_access.h"
 
 namespace shampoo {
 
@@ -35,7 +35,7 @@ class Loading {
       : optimizer_(optimizer),
         backend_(OptimizerAccess::backend(optimizer)),
         communicator_(OptimizerAccess::communicator(optimizer)),
-        stepper_(OptimizerAccess::stepper(optimizer)),
+        stepper_(OptimizerAccess::protocol(optimizer)),
         extras_(extras),
         options_(options) {}
 
@@ -61,7 +61,7 @@ class Loading {
   }
 
   std::string examine() {
-    const Training& training = OptimizerAccess::training(optimizer_);
+    const Engine& engine = OptimizerAccess::engine(optimizer_);
     const Reader reader(loaded_.folder);
     loaded_.step = reader.manifest().step;
     const StateReader state(reader, options_.checksums ? Checksums::compare : Checksums::skip);
@@ -70,9 +70,8 @@ class Loading {
       loaded_.missing_extras = read_extras_->missing();
       loaded_.unexpected_extras = read_extras_->unexpected();
     }
-    dict_ =
-        state.read(collect_state(backend_, training, {.contents = false}), options_.state.prefix);
-    state_.emplace(backend_, OptimizerAccess::training(optimizer_), dict_, options_.state);
+    dict_ = state.read(collect_state(backend_, engine, {.contents = false}), options_.state.prefix);
+    state_.emplace(backend_, OptimizerAccess::engine(optimizer_), dict_, options_.state);
     return "save: " + reader.manifest().save + "\n" + state_->lines();
   }
 
@@ -86,7 +85,7 @@ class Loading {
   Optimizer& optimizer_;
   Backend& backend_;
   Communicator& communicator_;
-  Stepper& stepper_;
+  StepProtocol& stepper_;
   Extras* extras_;
   const CheckpointOptions& options_;
   LoadedCheckpoint loaded_;

@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "shampoo/checkpoint/announced_tensors.h"
-#include "shampoo/checkpoint/error.h"
+#include "shampoo/checkpoint/expected_tensors.h"
 #include "shampoo/checkpoint/shard.h"
-#include "shampoo/state_names.h"
+#include "shampoo/checkpoint_error.h"
+#include "shampoo/state/state_names.h"
 
 namespace shampoo::checkpoint {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/state_values.h"
-#include "shampoo/recut.h"
+#include "shampoo/state/reshard.h"
 
 namespace shampoo::checkpoint {
 

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/folders.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint_error.h"
 
 namespace shampoo::checkpoint {
 namespace {

@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 
-#include "shampoo/checkpoint/listed_file.h"
-#include "shampoo/checkpoint/manifest.h"
-#include "shampoo/checkpoint/safetensors_file.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
+#include "shampoo/checkpoint/verified_file.h"
 
 namespace shampoo::checkpoint {
 

@@ -4,10 +4,10 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "shampoo/checkpoint/file.h"
-#include "shampoo/checkpoint/folder_calls.h"
-#include "shampoo/checkpoint/folders.h"
 #include "shampoo/checkpoint/reader.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/directory_operations.h"
+#include "shampoo/checkpoint/storage/file.h"
 
 namespace shampoo::checkpoint {
 namespace {

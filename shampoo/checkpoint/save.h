@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "shampoo/checkpoint/manifest.h"
-#include "shampoo/checkpoint/save_id.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/uuid.h"
 
 namespace shampoo::checkpoint {
 

@@ -4,15 +4,15 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "distributor/difference.h"
-#include "shampoo/checkpoint/folders.h"
+#include "distributor/text_consensus.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 namespace {
 
 /// What one rank has thrown, all throw.
-void vote(Stepper& stepper, const std::exception_ptr& mine) {
-  stepper.vote(saving_checkpoint, "outcome", [&] {
+void vote(StepProtocol& protocol, const std::exception_ptr& mine) {
+  protocol.vote(saving_checkpoint, "outcome", [&] {
     if (mine) std::rethrow_exception(mine);
     return std::string();
   });
@@ -36,9 +36,9 @@ void remove_old(const std::filesystem::path& folder, int keep_last) {
 Snapshot agreed_snapshot(Optimizer& optimizer, const Extras& extras, bool derived,
                          Contents contents) {
   std::optional<Snapshot> copy;
-  Stepper& stepper = OptimizerAccess::stepper(optimizer);
-  stepper.check_usable();
-  stepper.vote(saving_checkpoint, "call", [&] {
+  StepProtocol& protocol = OptimizerAccess::protocol(optimizer);
+  protocol.check_usable();
+  protocol.vote(saving_checkpoint, "call", [&] {
     copy.emplace(take_snapshot(optimizer, extras, derived, contents));
     return std::string();
   });
@@ -47,12 +47,12 @@ Snapshot agreed_snapshot(Optimizer& optimizer, const Extras& extras, bool derive
 
 SavePlace agree_on_save(Optimizer& optimizer, const Snapshot& snapshot,
                         const std::filesystem::path& root, const SaveOptions& options) {
-  Stepper& stepper = OptimizerAccess::stepper(optimizer);
-  stepper.check_usable();
+  StepProtocol& protocol = OptimizerAccess::protocol(optimizer);
+  protocol.check_usable();
   const Snapshot::Data& data = snapshot.data();
   SavePlace place{
       .root = root, .step = options.step.value_or(snapshot.step()), .save = {}, .rank = data.rank};
-  stepper.vote(saving_checkpoint, "request", [&] {
+  protocol.vote(saving_checkpoint, "request", [&] {
     if (place.step < 0)
       throw std::invalid_argument("save: step: must be >= 0, got " + std::to_string(place.step));
     if (options.keep_last < 0)
@@ -61,7 +61,7 @@ SavePlace agree_on_save(Optimizer& optimizer, const Snapshot& snapshot,
     return "root: " + root.string() + "\nstep: " + std::to_string(place.step) +
            "\nkeep_last: " + std::to_string(options.keep_last) + "\n" + request_text(data);
   });
-  stepper.together([&] {
+  protocol.together([&] {
     place.save =
         gather_texts(OptimizerAccess::backend(optimizer), OptimizerAccess::communicator(optimizer),
                      place.rank == 0 ? new_save_id() : std::string())
@@ -74,7 +74,7 @@ std::filesystem::path run_save(Optimizer& optimizer, const Snapshot& snapshot,
                                const SavePlace& place, const SaveOptions& options,
                                const Collectively& collectively,
                                std::atomic<std::int64_t>& written) {
-  Stepper& stepper = OptimizerAccess::stepper(optimizer);
+  StepProtocol& protocol = OptimizerAccess::protocol(optimizer);
   const Snapshot::Data& data = snapshot.data();
   WrittenFile file;
   const SaveSteps steps{
@@ -83,7 +83,7 @@ std::filesystem::path run_save(Optimizer& optimizer, const Snapshot& snapshot,
           [&] {
             std::vector<std::string> reports;
             collectively([&] {
-              stepper.together([&] {
+              protocol.together([&] {
                 reports = gather_texts(OptimizerAccess::backend(optimizer),
                                        OptimizerAccess::communicator(optimizer),
                                        words_of_report(file, data.state));
@@ -91,7 +91,7 @@ std::filesystem::path run_save(Optimizer& optimizer, const Snapshot& snapshot,
             });
             return place.rank == 0 ? manifest_of(data, place, reports) : Manifest();
           },
-      .vote = [&](const auto& mine) { collectively([&] { vote(stepper, mine); }); }};
+      .vote = [&](const auto& mine) { collectively([&] { vote(protocol, mine); }); }};
   const std::filesystem::path folder = save_folder(place, steps);
   if (options.keep_last > 0) {
     std::exception_ptr mine;
@@ -100,7 +100,7 @@ std::filesystem::path run_save(Optimizer& optimizer, const Snapshot& snapshot,
     } catch (...) {
       mine = std::current_exception();
     }
-    collectively([&] { vote(stepper, mine); });
+    collectively([&] { vote(protocol, mine); });
   }
   return folder;
 }

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <functional>
 
-#include "shampoo/checkpoint/manifest_of.h"
-#include "shampoo/optimizer_access.h"
+#include "shampoo/checkpoint/build_manifest.h"
+#include "shampoo/state/optimizer_access.h"
 
 namespace shampoo::checkpoint {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "shampoo/checkpoint/listed_file.h"
-#include "shampoo/state_words.h"
+#include "shampoo/checkpoint/verified_file.h"
+#include "shampoo/state/state_serialization.h"
 
 namespace shampoo::checkpoint {
 namespace {
@@ -123,7 +123,7 @@ std::string words_of_report(const WrittenFile& file, const StateDict& state) {
     here.tensors.push_back({t.parameter, t.slot, t.shape, t.box, t.layout, t.dimension, t.type});
   std::string words(numbers.size() * sizeof(std::uint64_t), '\0');
   std::memcpy(words.data(), numbers.data(), words.size());
-  return words + shampoo::words_of(here);
+  return words + shampoo::serialize(here);
 }
 
 ShardReport report_from(const std::string& words) {

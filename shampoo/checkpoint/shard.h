@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "shampoo/checkpoint/manifest.h"
-#include "shampoo/checkpoint/safetensors_writer.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "shampoo/checkpoint/save.h"
 #include "shampoo/checkpoint/snapshot.h"
 

@@ -6,11 +6,11 @@
 #include <set>
 #include <stdexcept>
 
-#include "shampoo/checkpoint/extra_text.h"
-#include "shampoo/checkpoint/tensor_entry.h"
-#include "shampoo/optimizer_access.h"
-#include "shampoo/pieces.h"
-#include "shampoo/sayings.h"
+#include "shampoo/checkpoint/format/tensor_entry.h"
+#include "shampoo/checkpoint/user_state_text.h"
+#include "shampoo/protocol/diagnostics.h"
+#include "shampoo/state/optimizer_access.h"
+#include "shampoo/update/strided_tiles.h"
 
 namespace shampoo {
 
@@ -103,13 +103,13 @@ Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool de
   Backend& backend = OptimizerAccess::backend(optimizer);
   data->rank = OptimizerAccess::communicator(optimizer).rank();
   data->ranks = OptimizerAccess::communicator(optimizer).size();
-  data->plan_hash = OptimizerAccess::stepper(optimizer).plan_hash();
+  data->plan_hash = OptimizerAccess::protocol(optimizer).plan_hash();
   data->values = extras.values;
   data->derived = derived;
   const StateDictOptions options{.derived = derived, .contents = contents == Contents::copied};
   data->state = optimizer.state_dict(options);
   if (contents == Contents::borrowed)
-    data->sources = sources_of(OptimizerAccess::training(optimizer), options);
+    data->sources = sources_of(OptimizerAccess::engine(optimizer), options);
 
   const std::vector<int> writers = place_extras(extras.tensors, data->ranks);
   for (std::size_t t = 0; t < extras.tensors.size(); ++t) {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "shampoo/checkpoint.h"
-#include "shampoo/checkpoint/dtype.h"
-#include "shampoo/collect_state.h"
+#include "shampoo/checkpoint/format/dtype.h"
+#include "shampoo/state/export_state.h"
 
 namespace shampoo {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <ranges>
 
-#include "shampoo/checkpoint/extra_text.h"
-#include "shampoo/fingerprint.h"
+#include "shampoo/checkpoint/user_state_text.h"
+#include "shampoo/protocol/fingerprint.h"
 
 namespace shampoo::checkpoint {
 namespace {
@@ -68,7 +68,7 @@ void add_values(const SavedState& state, std::map<std::string, std::string>& val
   values["derived"] = state.derived ? "true" : "false";
   values["progress.attempts"] = std::to_string(dict.progress.attempts);
   values["progress.taken"] = std::to_string(dict.progress.taken);
-  values["progress.refused_in_a_row"] = std::to_string(dict.progress.refused_in_a_row);
+  values["progress.skipped_in_a_row"] = std::to_string(dict.progress.skipped_in_a_row);
   for (const ParameterState& parameter : dict.parameters) {
     const SavedParameter& saved = state.parameters.at(parameter.name);
     const auto add = [&](const std::string& field, std::string text) {

@@ -39,7 +39,7 @@ SavedState describe_state(const StateDict& full, bool derived);
 /// As values of a manifest: "<field>" or "<field>/<parameter>". Numbers are exact and do not depend
 /// on the locale:
 ///
-///     format, progress.attempts, progress.taken, progress.refused_in_a_row
+///     format, progress.attempts, progress.taken, progress.skipped_in_a_row
 ///     derived                 true, or false
 ///     shape/w                 5 5 16
 ///     merged_shape/w          25 16

@@ -4,12 +4,12 @@
 #include <optional>
 #include <utility>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/extra_text.h"
+#include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint/shard.h"
 #include "shampoo/checkpoint/state_values.h"
-#include "shampoo/checkpoint/tensor_entry.h"
-#include "shampoo/fingerprint.h"
+#include "shampoo/checkpoint/user_state_text.h"
+#include "shampoo/checkpoint_error.h"
+#include "shampoo/protocol/fingerprint.h"
 
 namespace shampoo::checkpoint {
 namespace {
@@ -159,7 +159,7 @@ SavedState state_from(const std::map<std::string, std::string>& texts) {
                          std::to_string(StateDict::newest_format));
   state.derived = values.truth("derived");
   dict.progress = {values.number("progress.attempts", most), values.number("progress.taken", most),
-                   static_cast<int>(values.number("progress.refused_in_a_row", most_int))};
+                   static_cast<int>(values.number("progress.skipped_in_a_row", most_int))};
   if (dict.progress.taken > dict.progress.attempts)
     refuse("progress.taken", ": " + std::to_string(dict.progress.taken) + " steps taken of " +
                                  std::to_string(dict.progress.attempts) + " attempted");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
-#include "kernels/cpu/blas.h"
-#include "kernels/cpu/blas_setup.h"
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/blas_setup.h"
 #include "kernels/cpu_backend.h"
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
@@ -46,8 +46,8 @@ struct Setting {
       for (void* first : stack.factors)
         for (std::int64_t i = 0; i < stack.count; ++i)
           arrays.push_back(static_cast<float*>(first) + i * side * (side + 1));
-    const kernels::Pairs pairs{Type::float32, side, static_cast<std::int64_t>(arrays.size()), 0,
-                               arrays.data()};
+    const kernels::FactorBatch pairs{Type::float32, side, static_cast<std::int64_t>(arrays.size()),
+                                     0, arrays.data()};
     backend->identity_roots({&pairs, 1});
   }
 
@@ -72,7 +72,7 @@ void per_block(benchmark::State& state, double blocks) {
 void accumulate_factors(benchmark::State& state) {
   const std::int64_t n = state.range(0);
   Setting s(n, 1 << 20, static_cast<int>(state.range(1)));
-  const kernels::Phase phase = s.table.phase();
+  const kernels::PassContext phase = s.table.phase();
   const auto selected = s.table.selected();
   for (auto _ : state) s.backend->accumulate_factors(phase, s.table.stacks, selected, nullptr);
   const double side = static_cast<double>(n);
@@ -87,7 +87,7 @@ BENCHMARK(accumulate_factors)
 void precondition(benchmark::State& state) {
   const std::int64_t n = state.range(0);
   Setting s(n, 1 << 20, static_cast<int>(state.range(1)));
-  const kernels::Phase phase = s.table.phase();
+  const kernels::PassContext phase = s.table.phase();
   const auto selected = s.table.selected();
   for (auto _ : state)
     s.backend->precondition(phase, s.table.stacks, selected, s.table.direction.data(),
@@ -133,7 +133,7 @@ class Foreach {
 
   template <typename Body>
   void run(double bytes_per_element, Body body) {
-    const kernels::Phase phase = setting_.table.phase();
+    const kernels::PassContext phase = setting_.table.phase();
     for (auto _ : state_) body(*setting_.backend, setting_.table, phase);
     state_.SetBytesProcessed(state_.iterations() *
                              static_cast<std::int64_t>(bytes_per_element * in_memory));
@@ -145,8 +145,8 @@ class Foreach {
 };
 
 void scan(benchmark::State& state) {
-  kernels::Verdict verdict;
-  Foreach(state).run(4, [&](Backend& backend, Table& t, const kernels::Phase& phase) {
+  kernels::ScanResult verdict;
+  Foreach(state).run(4, [&](Backend& backend, Table& t, const kernels::PassContext& phase) {
     backend.scan(phase.elements, &t.scale, true, &verdict);
   });
 }
@@ -154,7 +154,7 @@ BENCHMARK(scan)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 
 void filter(benchmark::State& state) {
   // Reads G, M and V; writes M, V and F.
-  Foreach(state).run(24, [](Backend& backend, Table& t, const kernels::Phase& phase) {
+  Foreach(state).run(24, [](Backend& backend, Table& t, const kernels::PassContext& phase) {
     backend.filter(phase, {kernels::Graft::diagonal, nullptr, t.first_moment.data(),
                            t.graft_moment.data(), t.direction.data(), t.graft_norms.data()});
   });
@@ -163,7 +163,7 @@ BENCHMARK(filter)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 
 void update(benchmark::State& state) {
   // Reads F and W; writes the segment.
-  Foreach(state).run(12, [](Backend& backend, Table& t, const kernels::Phase& phase) {
+  Foreach(state).run(12, [](Backend& backend, Table& t, const kernels::PassContext& phase) {
     backend.update(phase, {.direction = t.direction.data(),
                            .graft_norms = t.graft_norms.data(),
                            .direction_norms = t.direction_norms.data(),
@@ -175,7 +175,7 @@ BENCHMARK(update)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 void apply(benchmark::State& state) {
   // Reads the segment and W; writes W. One tensor for each block: places in a block are flat ones.
   Foreach run(state);
-  run.run(12, [](Backend& backend, Table& t, const kernels::Phase& phase) {
+  run.run(12, [](Backend& backend, Table& t, const kernels::PassContext& phase) {
     for (kernels::Block& block : t.blocks) block.segment = 0;
     backend.apply(phase.elements, t.modes.data(), t.segment.data(), &t.proceed);
   });

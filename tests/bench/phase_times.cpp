@@ -18,34 +18,35 @@ void PhaseTimes::time(const char* phase, const Call& call) {
   times_[phase] += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-void PhaseTimes::scan(const kernels::Elements& gradients, const double* gradient_scale,
-                      bool refuses, kernels::Verdict* verdict) {
+void PhaseTimes::scan(const kernels::TileTable& gradients, const double* gradient_scale,
+                      bool refuses, kernels::ScanResult* verdict) {
   time("scan", [&] { CountingBackend::scan(gradients, gradient_scale, refuses, verdict); });
 }
 
-void PhaseTimes::accumulate_factors(const kernels::Phase& phase,
+void PhaseTimes::accumulate_factors(const kernels::PassContext& phase,
                                     std::span<const kernels::Stack> stacks,
                                     std::span<const kernels::Selection> selected,
                                     const void* masters) {
   time("factors", [&] { CountingBackend::accumulate_factors(phase, stacks, selected, masters); });
 }
 
-void PhaseTimes::filter(const kernels::Phase& phase, const kernels::Filter& filter) {
+void PhaseTimes::filter(const kernels::PassContext& phase, const kernels::Filter& filter) {
   time("filter", [&] { CountingBackend::filter(phase, filter); });
 }
 
-void PhaseTimes::precondition(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+void PhaseTimes::precondition(const kernels::PassContext& phase,
+                              std::span<const kernels::Stack> stacks,
                               std::span<const kernels::Selection> selected, void* direction,
                               double* direction_norms) {
   time("precondition",
        [&] { CountingBackend::precondition(phase, stacks, selected, direction, direction_norms); });
 }
 
-void PhaseTimes::update(const kernels::Phase& phase, const kernels::Update& update) {
+void PhaseTimes::update(const kernels::PassContext& phase, const kernels::Update& update) {
   time("update", [&] { CountingBackend::update(phase, update); });
 }
 
-void PhaseTimes::apply(const kernels::Elements& elements, const kernels::Mode* modes,
+void PhaseTimes::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                        const void* segments, const std::int32_t* proceed) {
   time("apply", [&] { CountingBackend::apply(elements, modes, segments, proceed); });
 }

@@ -17,17 +17,17 @@ class PhaseTimes final : public CountingBackend {
   /// Milliseconds since the last take(), per phase.
   std::map<std::string, double> take();
 
-  void scan(const kernels::Elements& gradients, const double* gradient_scale, bool refuses,
-            kernels::Verdict* verdict) override;
-  void accumulate_factors(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+  void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool refuses,
+            kernels::ScanResult* verdict) override;
+  void accumulate_factors(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,
                           const void* masters) override;
-  void filter(const kernels::Phase& phase, const kernels::Filter& filter) override;
-  void precondition(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+  void filter(const kernels::PassContext& phase, const kernels::Filter& filter) override;
+  void precondition(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
-  void update(const kernels::Phase& phase, const kernels::Update& update) override;
-  void apply(const kernels::Elements& elements, const kernels::Mode* modes, const void* segments,
+  void update(const kernels::PassContext& phase, const kernels::Update& update) override;
+  void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 
  private:

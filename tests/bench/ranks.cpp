@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "distributor/join/join.h"
+#include "distributor/rendezvous/join.h"
 #include "distributor/store/store_server.h"
-#include "distributor/threads.h"
+#include "distributor/transports/local/thread_communicator.h"
 #include "kernels/cpu_backend.h"
 
 namespace shampoo::test {

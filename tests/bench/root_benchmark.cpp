@@ -14,7 +14,7 @@
 #include "kernels/buffer.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/cuda_backend.h"
-#include "kernels/inverse_root.h"
+#include "kernels/solvers/inverse_root.h"
 
 namespace shampoo::test {
 namespace {

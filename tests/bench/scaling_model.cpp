@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "grouping/segments.h"
-#include "shampoo/planning.h"
-#include "shampoo/slots.h"
+#include "shampoo/update/block_work.h"
+#include "shampoo/update/slots.h"
 
 namespace shampoo::test {
 namespace {
@@ -35,7 +35,8 @@ Balance balance(std::span<const grouping::Work> ranks, const grouping::Work& bou
 void add_balances(const grouping::Plan& plan, Forecast& result) {
   std::vector<grouping::Work> blocks;
   for (int v = 0; v < static_cast<int>(plan.blocks.size()); ++v)
-    for (const grouping::Block& block : plan.blocks[v]) blocks.push_back(plan.piece(v, block).work);
+    for (const grouping::Block& block : plan.blocks[v])
+      blocks.push_back(plan.block_work(v, block).work);
   const grouping::Work bounds = grouping::lower_bounds(blocks, plan.ranks);
   const std::vector<grouping::Work> ranks = grouping::loads(plan);
   result.cost = balance(ranks, bounds, &grouping::Work::cost);
@@ -66,9 +67,9 @@ grouping::Group planned_group(const Job& job) {
                                   .shape = grouping::merge_small_dimensions(
                                       tensor.shape, blocking.size, blocking.target_order),
                                   .element_bytes = static_cast<std::int64_t>(size_of(job.type)),
-                                  .pieces = {}};
+                                  .blocks = {}};
     for (const grouping::Box& box : grouping::cut(parameter.shape, blocking.size))
-      parameter.pieces.push_back({box, work_of(job.recipe, box, job.type)});
+      parameter.blocks.push_back({box, work_of(job.recipe, box, job.type)});
     group.parameters.push_back(std::move(parameter));
   }
   return group;
@@ -109,7 +110,7 @@ std::vector<OwnerWork> work_of_ranks(const Job& job, const grouping::Plan& plan)
   std::vector<OwnerWork> ranks(static_cast<std::size_t>(plan.ranks));
   for (int v = 0; v < static_cast<int>(plan.blocks.size()); ++v)
     for (const grouping::Block& block : plan.blocks[v]) {
-      const OwnerWork work = work_of_block(job, plan.piece(v, block).box.extent);
+      const OwnerWork work = work_of_block(job, plan.block_work(v, block).box.extent);
       OwnerWork& rank = ranks[block.owner];
       rank.products.insert(rank.products.end(), work.products.begin(), work.products.end());
       rank.roots.insert(rank.roots.end(), work.roots.begin(), work.roots.end());

@@ -9,7 +9,7 @@
 
 #include "kernels/buffer.h"
 #include "kernels/cpu_backend.h"
-#include "kernels/inverse_root.h"
+#include "kernels/solvers/inverse_root.h"
 #include "tests/bench/roofline.h"
 #include "tests/kernels/numbers.h"
 
@@ -36,8 +36,8 @@ double product_rate(Backend& backend, std::int64_t side, std::int64_t count) {
   const std::vector<float> random = Numbers(1).some<float>(count * side * side);
   kernels::Buffer a(backend, numbers * sizeof(float)), c(backend, numbers * sizeof(float));
   backend.upload(a.data(), random.data(), numbers * sizeof(float));
-  const kernels::Squares from{Type::float32, side, count, 0, a.data(), nullptr};
-  const kernels::Squares to{Type::float32, side, count, 0, c.data(), nullptr};
+  const kernels::SquareMatrixBatch from{Type::float32, side, count, 0, a.data(), nullptr};
+  const kernels::SquareMatrixBatch to{Type::float32, side, count, 0, c.data(), nullptr};
   const double seconds = fastest(0.3, [&] {
     backend.multiply({&from, 1}, {&from, 1}, {&to, 1}, nullptr);
     backend.synchronize();

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "distributor/threads.h"
+#include "distributor/transports/local/thread_communicator.h"
 #include "kernels/cpu_backend.h"
 
 namespace shampoo::test {
@@ -37,7 +37,7 @@ TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
     char* const all = static_cast<char*>(exchange.data());
     if (ranks.rank() == 0) std::memset(all + 64, 'a', 64);
     if (ranks.rank() == 2) std::memset(all + 64 + 64 + 64 + 64, 'c', 192);
-    const kernels::Verdict verdict{
+    const kernels::ScanResult verdict{
         .proceed = 1, .first_bad = -1, .squared_norm = ranks.rank() + 1.5};
 
     exchange.write(

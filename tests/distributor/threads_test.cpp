@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/threads.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "distributor/transports/local/thread_communicator.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {

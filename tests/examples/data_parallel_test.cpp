@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/threads.h"
+#include "distributor/transports/local/thread_communicator.h"
 #include "examples/fashion/agreement.h"
 #include "examples/fashion/layout.h"
 #include "examples/fashion/random.h"

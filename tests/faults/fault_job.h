@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "distributor/store/store_server.h"
-#include "tests/distributor/join/processes.h"
+#include "tests/distributor/rendezvous/processes.h"
 #include "tests/faults/progress.h"
 #include "tests/support/temporary_folder.h"
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <thread>
 
-#include "distributor/join/detection.h"
+#include "distributor/rendezvous/detection.h"
 #include "examples/checksum.h"
 #include "tests/faults/progress.h"
 #include "tests/faults/trainer_checkpoints.h"
@@ -104,16 +104,16 @@ class WatchedBackend final : public CountingBackend {
  public:
   WatchedBackend(Backend& backend, Watch& watch) : CountingBackend(backend), watch_(watch) {}
 
-  void eigh(std::span<const kernels::Squares> a, kernels::Eigensolver solver,
+  void eigh(std::span<const kernels::SquareMatrixBatch> a, kernels::Eigensolver solver,
             std::int32_t* failed) override {
     watch_.go_on(Phase::decomposing);
     CountingBackend::eigh(a, solver, failed);
   }
-  void update(const kernels::Phase& phase, const kernels::Update& update) override {
+  void update(const kernels::PassContext& phase, const kernels::Update& update) override {
     CountingBackend::update(phase, update);
     watch_.go_on(Phase::exchanging);
   }
-  void apply(const kernels::Elements& elements, const kernels::Mode* modes, const void* segments,
+  void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override {
     watch_.go_on(Phase::applying);
     CountingBackend::apply(elements, modes, segments, proceed);

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "shampoo/saver.h"
+#include "shampoo/async_checkpointer.h"
 #include "tests/shampoo/toy_model.h"
 
 namespace shampoo::test {

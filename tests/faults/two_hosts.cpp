@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "tests/distributor/join/processes.h"
+#include "tests/distributor/rendezvous/processes.h"
 
 namespace shampoo::test {
 

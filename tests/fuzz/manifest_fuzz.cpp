@@ -3,9 +3,9 @@
 // seal at its end, without which nothing else would be looked at.
 #include <string>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/manifest.h"
-#include "shampoo/checkpoint/manifest_seal.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/format/manifest_checksum.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/fuzz/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -12,8 +12,8 @@
 #include <span>
 #include <string>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/safetensors_file.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/fuzz/target.h"
 
 namespace {

@@ -101,7 +101,7 @@ TEST_P(PlaceModel, StaysWithinFivePercentOfTheLowerBounds) {
   std::vector<std::int64_t> costs, sent;
   const Group all = test::groups_of(model, 1)[0];
   for (const Parameter& parameter : all.parameters)
-    for (const Piece& piece : parameter.pieces) works.push_back(piece.work);
+    for (const BlockWork& block : parameter.blocks) works.push_back(block.work);
   for (const Work& work : works) {
     costs.push_back(work.cost);
     sent.push_back(work.bytes);

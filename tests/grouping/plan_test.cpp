@@ -27,11 +27,11 @@ void expect_complete(const Plan& plan) {
       EXPECT_EQ(plan.groups[member.group].recipe, plan.virtual_groups[v].recipe);
       EXPECT_GE(block.owner, 0);
       EXPECT_LT(block.owner, plan.ranks);
-      EXPECT_TRUE(seen.emplace(member.group, member.parameter, block.piece).second);
+      EXPECT_TRUE(seen.emplace(member.group, member.parameter, block.index).second);
     }
   std::size_t pieces = 0;
   for (const Group& group : plan.groups)
-    for (const Parameter& parameter : group.parameters) pieces += parameter.pieces.size();
+    for (const Parameter& parameter : group.parameters) pieces += parameter.blocks.size();
   EXPECT_EQ(seen.size(), pieces);
 }
 
@@ -54,7 +54,7 @@ void expect_dense(const Plan& plan) {
     for (int r = 0; r < plan.ranks; ++r) {
       std::int64_t owned = 0, found = 0, end = 0;
       for (const Block& block : plan.blocks[v])
-        if (block.owner == r) owned += numel(plan.piece(v, block).box.extent);
+        if (block.owner == r) owned += numel(plan.block_work(v, block).box.extent);
       for (const Stack& stack : all[r]) {
         EXPECT_EQ(stack.offset, end);
         const auto count = static_cast<std::int64_t>(stack.blocks.size());
@@ -133,7 +133,7 @@ TEST(Plan, PlacesAddedGroupsAroundTheOldOnes) {
 
   expect_prefix(before, after);
   std::vector<Work> works;
-  for (const Block& block : after.blocks[0]) works.push_back(after.piece(0, block).work);
+  for (const Block& block : after.blocks[0]) works.push_back(after.block_work(0, block).work);
   const std::int64_t bound = lower_bounds(works, 8).cost;
   // Greedy placement never exceeds an idlest rank by more than a block; one more of 1024 x 768
   // is the worst that the second half can do to a balanced first half.
@@ -164,15 +164,15 @@ TEST(Plan, NamesTheParameterThatIsWrong) {
   refuse([](Parameter& p) { p.element_bytes = 0; }, "element_bytes");
   refuse([](Parameter& p) { p.shape = {-1, 3}; }, "at least 0");
   refuse([](Parameter& p) { p.shape = {huge, 3}; }, "2^63 - 1");
-  refuse([](Parameter& p) { p.pieces[0].work.cost = -1; }, "cost");
-  refuse([](Parameter& p) { p.pieces[0].work.bytes = huge; }, "bytes");
-  refuse([](Parameter& p) { p.pieces[1].work.state = huge; }, "state");
-  refuse([](Parameter& p) { p.pieces.pop_back(); }, "12 elements");
-  refuse([](Parameter& p) { p.pieces.push_back(p.pieces[0]); }, "27 elements");
-  refuse([](Parameter& p) { p.pieces[1].box.offset = {5, 0}; }, "inside");
-  refuse([](Parameter& p) { p.pieces[1].box.offset = {huge, 0}; }, "inside");
-  refuse([](Parameter& p) { p.pieces[0].box.extent = {12}; }, "inside");
-  refuse([](Parameter& p) { p.pieces[0].box.extent = {0, 3}; }, "inside");
+  refuse([](Parameter& p) { p.blocks[0].work.cost = -1; }, "cost");
+  refuse([](Parameter& p) { p.blocks[0].work.bytes = huge; }, "bytes");
+  refuse([](Parameter& p) { p.blocks[1].work.state = huge; }, "state");
+  refuse([](Parameter& p) { p.blocks.pop_back(); }, "12 elements");
+  refuse([](Parameter& p) { p.blocks.push_back(p.blocks[0]); }, "27 elements");
+  refuse([](Parameter& p) { p.blocks[1].box.offset = {5, 0}; }, "inside");
+  refuse([](Parameter& p) { p.blocks[1].box.offset = {huge, 0}; }, "inside");
+  refuse([](Parameter& p) { p.blocks[0].box.extent = {12}; }, "inside");
+  refuse([](Parameter& p) { p.blocks[0].box.extent = {0, 3}; }, "inside");
 }
 
 TEST(Plan, NamesTheRanksThatAreWrong) {
@@ -205,9 +205,9 @@ TEST(PlanHash, TellsPlansApart) {
   changed([](auto& g) { g[0].parameters[0].element_bytes = 2; });
   changed([](auto& g) { g[0].parameters[0] = test::parameter("x", {6, 4}, 3); });
   changed([](auto& g) { g[0].parameters[0] = test::parameter("x", {4, 6}, 4); });
-  changed([](auto& g) { g[0].parameters[0].pieces[0].work.cost += 1; });
-  changed([](auto& g) { g[0].parameters[0].pieces[0].work.bytes += 1; });
-  changed([](auto& g) { g[0].parameters[0].pieces[0].work.state += 1; });
+  changed([](auto& g) { g[0].parameters[0].blocks[0].work.cost += 1; });
+  changed([](auto& g) { g[0].parameters[0].blocks[0].work.bytes += 1; });
+  changed([](auto& g) { g[0].parameters[0].blocks[0].work.state += 1; });
   changed([](auto& g) { g.push_back({"c", {}}); });
   EXPECT_EQ(hashes.size(), 14u);
 

@@ -33,7 +33,7 @@ Parameter parameter(const std::string& name, const Shape& shape, std::int64_t bl
                     int target_order) {
   Parameter made{name, grouping::merge_small_dimensions(shape, block_size, target_order), 4, {}};
   for (const Box& box : grouping::cut(made.shape, block_size))
-    made.pieces.push_back({box, root_inverse_work(box.extent)});
+    made.blocks.push_back({box, root_inverse_work(box.extent)});
   return made;
 }
 

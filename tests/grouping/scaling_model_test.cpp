@@ -140,9 +140,9 @@ TEST(ScalingModel, TheLargestStateIsAShareOfOneRanksAndABlock) {
     const grouping::Group group = planned_group(job);
     std::int64_t all = 0, largest_block = 0;
     for (const grouping::Parameter& parameter : group.parameters)
-      for (const grouping::Piece& piece : parameter.pieces) {
-        all += piece.work.state;
-        largest_block = std::max(largest_block, piece.work.state);
+      for (const grouping::BlockWork& block : parameter.blocks) {
+        all += block.work.state;
+        largest_block = std::max(largest_block, block.work.state);
       }
     for (const int ranks : {2, 3, 4, 8, 32, 256}) {
       const auto loads = grouping::loads(grouping::plan({group}, ranks));

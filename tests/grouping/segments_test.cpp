@@ -56,7 +56,7 @@ TEST(Segments, OfRandomPlansNeverOverlap) {
         const Block& block = made.blocks[v][b];
         const std::int64_t element = made.parameter(v, block).element_bytes;
         const std::int64_t start = layout.blocks[v][b];
-        const std::int64_t end = start + element * numel(made.piece(v, block).box.extent);
+        const std::int64_t end = start + element * numel(made.block_work(v, block).box.extent);
         EXPECT_EQ(start % element, 0);
         EXPECT_GE(start, layout.begins[block.owner] + header);
         EXPECT_LE(end, layout.begins[block.owner + 1]);

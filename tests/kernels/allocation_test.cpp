@@ -25,9 +25,9 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     for (std::size_t m = 0; m < 3; ++m) fill_wishart<double>(a.side(m), 200, m, a.matrix(m));
     std::vector<double> column(3, 0.5), epsilons(3, 1e-3);
     std::vector<std::int32_t> failed(3);
-    const kernels::Phase phase = t.phase();
+    const kernels::PassContext phase = t.phase();
     const std::vector<kernels::Selection> selected = t.selected();
-    kernels::Verdict verdict;
+    kernels::ScanResult verdict;
     backend->reserve(t.stacks, type, {200});
 
     const AllocationCounter counter;

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "kernels/inverse_root.h"
+#include "kernels/solvers/inverse_root.h"
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
 #include "tests/support/backends.h"
@@ -54,8 +54,8 @@ TensorCase some_case(const std::vector<std::int64_t>& shape, std::size_t i) {
 
 /// Roots of all factors through the primitives of an eigendecomposition.
 void refresh(Backend& backend, Table& t) {
-  std::vector<kernels::Pairs> pairs;
-  std::vector<kernels::Squares> a, x;
+  std::vector<kernels::FactorBatch> pairs;
+  std::vector<kernels::SquareMatrixBatch> a, x;
   std::vector<std::vector<void*>> arrays;
   std::int64_t rows = 0;
   const std::size_t element = size_of(t.arithmetic);
@@ -94,7 +94,7 @@ std::map<std::uint64_t, Bytes> step(Backend& backend, Table& t) {
   for (const kernels::Stack& stack : t.stacks)
     for (const std::int64_t n : stack.extent) side = std::max(side, n);
   backend.reserve(t.stacks, t.arithmetic, {side});
-  const kernels::Phase phase = t.phase();
+  const kernels::PassContext phase = t.phase();
   backend.accumulate_factors(phase, t.stacks, t.selected(), t.masters.data());
   refresh(backend, t);
   backend.filter(phase, {kernels::Graft::diagonal, t.masters.data(), t.first_moment.data(),
@@ -146,7 +146,7 @@ TEST_P(StepBits, AreTheSameAloneInAnyStackAndOnAnyNumberOfThreads) {
   const auto [type, place] = GetParam();
   const std::vector<std::vector<std::int64_t>> shapes = {{},        {97},      {64, 64}, {65, 33},
                                                          {129, 70}, {3, 5, 7}, {200, 96}};
-  const Cut cut{.block_side = 130, .piece_elements = 900};
+  const Cut cut{.block_side = 130, .tile_elements = 900};
   std::vector<TensorCase> all;
   for (std::size_t i = 0; i < 9; ++i)
     for (const auto& shape : shapes) all.push_back(some_case(shape, all.size()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/blas_setup.h"
+#include "kernels/cpu/blas/blas_setup.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -3,13 +3,13 @@
 
 #include <cstring>
 
-#include "kernels/cuda/backend.h"
-#include "kernels/cuda/strip.h"
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/elementwise/strided_span.h"
 #include "tests/kernels/numbers.h"
 #include "tests/support/emulated_device.h"
 
 // What is special about elements on devices: how many launches there are, and where elements of a
-// piece lie. Values are tested together with those of the other backends.
+// tile lie. Values are tested together with those of the other backends.
 
 namespace shampoo::kernels::cuda {
 namespace {
@@ -18,48 +18,51 @@ using test::EmulatedDevice;
 
 class Launches : public ::testing::Test {
  protected:
-  /// Kernels that a call queues for so many pieces and blocks. None of them ever runs.
+  /// Kernels that a call queues for so many tiles and blocks. None of them ever runs.
   template <typename Call>
-  std::int64_t of(std::int64_t pieces, std::int64_t blocks, const Call& call) {
+  std::int64_t of(std::int64_t tiles, std::int64_t blocks, const Call& call) {
     auto* const device = new EmulatedDevice;
     DeviceBackend backend{std::unique_ptr<Device>(device)};
-    Elements elements;
-    elements.piece_count = pieces;
+    TileTable elements;
+    elements.tile_count = tiles;
     elements.block_count = blocks;
     const std::int64_t before = device->launches();
-    call(backend, Phase{elements, nullptr, nullptr, nullptr, nullptr});
+    call(backend, PassContext{elements, nullptr, nullptr, nullptr, nullptr});
     return device->launches() - before;
   }
 };
 
-TEST_F(Launches, DoNotGrowWithPiecesAndBlocks) {
+TEST_F(Launches, DoNotGrowWithTilesAndBlocks) {
   double norms = 0;
   for (const std::int64_t blocks : {1, 28, 1000, 300000}) {
-    const std::int64_t pieces = 7 * blocks;
-    EXPECT_EQ(of(pieces, blocks,
-                 [](Backend& b, const Phase& p) { b.scan(p.elements, nullptr, true, nullptr); }),
-              2);
-    EXPECT_EQ(of(pieces, blocks, [&](Backend& b, const Phase& p) { b.filter(p, {}); }), 1);
-    EXPECT_EQ(of(pieces, blocks,
-                 [&](Backend& b, const Phase& p) {
+    const std::int64_t tiles = 7 * blocks;
+    EXPECT_EQ(
+        of(tiles, blocks,
+           [](Backend& b, const PassContext& p) { b.scan(p.elements, nullptr, true, nullptr); }),
+        2);
+    EXPECT_EQ(of(tiles, blocks, [&](Backend& b, const PassContext& p) { b.filter(p, {}); }), 1);
+    EXPECT_EQ(of(tiles, blocks,
+                 [&](Backend& b, const PassContext& p) {
                    b.filter(p, {.graft = Graft::diagonal, .graft_norms = &norms});
                  }),
               2);
-    EXPECT_EQ(of(pieces, blocks, [](Backend& b, const Phase& p) { b.update(p, {}); }), 1);
-    EXPECT_EQ(
-        of(pieces, blocks,
-           [](Backend& b, const Phase& p) { b.apply(p.elements, nullptr, nullptr, nullptr); }),
-        1);
-    EXPECT_EQ(
-        of(pieces, blocks, [](Backend& b, const Phase& p) { b.read_values(p.elements, nullptr); }),
-        1);
+    EXPECT_EQ(of(tiles, blocks, [](Backend& b, const PassContext& p) { b.update(p, {}); }), 1);
+    EXPECT_EQ(of(tiles, blocks,
+                 [](Backend& b, const PassContext& p) {
+                   b.apply(p.elements, nullptr, nullptr, nullptr);
+                 }),
+              1);
+    EXPECT_EQ(of(tiles, blocks,
+                 [](Backend& b, const PassContext& p) { b.read_values(p.elements, nullptr); }),
+              1);
   }
 }
 
 TEST_F(Launches, OfNothingAreNone) {
-  EXPECT_EQ(of(0, 0, [](Backend& b, const Phase& p) { b.update(p, {}); }), 0);
+  EXPECT_EQ(of(0, 0, [](Backend& b, const PassContext& p) { b.update(p, {}); }), 0);
   EXPECT_EQ(
-      of(0, 0, [](Backend& b, const Phase& p) { b.apply(p.elements, nullptr, nullptr, nullptr); }),
+      of(0, 0,
+         [](Backend& b, const PassContext& p) { b.apply(p.elements, nullptr, nullptr, nullptr); }),
       0);
 }
 
@@ -87,12 +90,12 @@ constexpr Type type_of_stored = std::is_same_v<Stored, double>     ? Type::float
                                 : std::is_same_v<Stored, Bfloat16> ? Type::bfloat16
                                                                    : Type::float16;
 
-TYPED_TEST(Strips, FindEveryElementOfAPieceAndNothingElse) {
+TYPED_TEST(Strips, FindEveryElementOfATileAndNothingElse) {
   constexpr Type type = type_of_stored<TypeParam>;
   for (const Layout& layout : layouts) {
-    Piece piece;
-    piece.rows = layout.rows;
-    piece.columns = layout.columns;
+    Tile tile;
+    tile.rows = layout.rows;
+    tile.columns = layout.columns;
     const std::int64_t size =
         layout.first + (layout.rows - 1) * layout.row + (layout.columns - 1) * layout.column + 1;
     // Numbers up to 255 are exact in every type.
@@ -102,9 +105,9 @@ TYPED_TEST(Strips, FindEveryElementOfAPieceAndNothingElse) {
     std::vector<Aligned> memory(static_cast<std::size_t>(size) * sizeof(TypeParam) / 16 + 1);
     TypeParam* const base = memory.front().elements;
     for (std::int64_t i = 0; i < size; ++i) base[i] = stored<TypeParam>(float(i % 255 + 1));
-    const Strip strip = strided(base, type, piece, layout.first, layout.row, layout.column);
+    const Strip strip = strided(base, type, tile, layout.first, layout.row, layout.column);
 
-    const std::int32_t count = piece.rows * piece.columns;
+    const std::int32_t count = tile.rows * tile.columns;
     for (std::int32_t i = 0; i < count; i += group_size) {
       float x[group_size];
       read(strip, i, count - i, x);
@@ -127,10 +130,10 @@ TYPED_TEST(Strips, AreReadSixteenBytesAtATimeWhereAddressesAllowIt) {
   constexpr Type type = type_of_stored<TypeParam>;
   alignas(16) TypeParam elements[64];
   const auto aligned = [&](Layout l) {
-    Piece piece;
-    piece.rows = l.rows;
-    piece.columns = l.columns;
-    return strided(elements, type, piece, l.first, l.row, l.column).aligned;
+    Tile tile;
+    tile.rows = l.rows;
+    tile.columns = l.columns;
+    return strided(elements, type, tile, l.first, l.row, l.column).aligned;
   };
   EXPECT_TRUE(aligned({2, 8, 8, 1, 0}));
   EXPECT_TRUE(aligned({3, 5, 5, 1, 0}));

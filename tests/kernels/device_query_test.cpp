@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/device_query.h"
+#include "kernels/cuda/device/device_query.h"
 
 #include <gtest/gtest.h>
 

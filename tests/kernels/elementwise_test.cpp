@@ -20,11 +20,11 @@ using kernels::Coefficients;
 using kernels::Graft;
 using kernels::Mode;
 
-/// Pieces of a table for apply() count from the start of their block's part of the segment.
+/// Tiles of a table for apply() count from the start of their block's part of the segment.
 void count_from_blocks(Table& t) {
   for (kernels::Block& block : t.blocks) {
-    for (std::int32_t k = 0; k < block.piece_count; ++k)
-      t.pieces[static_cast<std::size_t>(block.first_piece + k)].flat -= block.flat;
+    for (std::int32_t k = 0; k < block.tile_count; ++k)
+      t.tiles[static_cast<std::size_t>(block.first_tile + k)].flat -= block.flat;
     block.flat = 0;
   }
 }
@@ -84,7 +84,7 @@ template <typename Tested>
 class Elementwise : public AtPlace<Tested> {
  protected:
   static constexpr Type real = type_of<typename Tested::Real>;
-  static constexpr Cut cut{.block_side = 400, .piece_elements = 1000};
+  static constexpr Cut cut{.block_side = 400, .tile_elements = 1000};
 
   Table before{all_mixes(), real, cut}, after{all_mixes(), real, cut};
 };

@@ -71,7 +71,7 @@ class Matrices : public AtPlace<Tested> {
     if (this->backend) this->backend->reserve(before.stacks, real, {1});
   }
 
-  Cut cut{.block_side = 80, .piece_elements = 700};
+  Cut cut{.block_side = 80, .tile_elements = 700};
   Table before{all_shapes(real, other), real, cut}, after{all_shapes(real, other), real, cut};
 };
 

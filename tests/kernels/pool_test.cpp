@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/pool.h"
+#include "kernels/cpu/threads/pool.h"
 
 #include <gtest/gtest.h>
 

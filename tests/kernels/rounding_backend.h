@@ -16,13 +16,14 @@ class RoundingBackend : public CountingBackend {
  public:
   using CountingBackend::CountingBackend;
 
-  void multiply_symmetric(std::span<const kernels::Squares> a, std::span<const kernels::Squares> b,
+  void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
+                          std::span<const kernels::SquareMatrixBatch> b,
                           const kernels::Weights& weights, kernels::Precision precision,
-                          std::span<const kernels::Squares> c) override {
+                          std::span<const kernels::SquareMatrixBatch> c) override {
     for (std::size_t g = 0; g < a.size(); ++g)
       for (std::int64_t member = 0; member < a[g].count; ++member) {
-        const auto one = [member](const kernels::Squares& group) {
-          kernels::Squares single = group;
+        const auto one = [member](const kernels::SquareMatrixBatch& group) {
+          kernels::SquareMatrixBatch single = group;
           single.count = 1;
           single.data = static_cast<float*>(group.data) + member * group.side * group.side;
           return single;
@@ -37,18 +38,18 @@ class RoundingBackend : public CountingBackend {
  private:
   using Numbers = std::vector<float>;
 
-  void multiply_one(const kernels::Squares& a, const kernels::Squares& b,
+  void multiply_one(const kernels::SquareMatrixBatch& a, const kernels::SquareMatrixBatch& b,
                     const kernels::Weights& weights, kernels::Precision precision,
-                    const kernels::Squares& c) {
+                    const kernels::SquareMatrixBatch& c) {
     const std::int64_t n = a.side;
     const auto count = static_cast<std::size_t>(n * n);
     Numbers high_a(count), low_a(count), high_b(count), low_b(count), sum(count), term(count);
     split(a, high_a, low_a);
     split(b, high_b, low_b);
     const auto times = [&](Numbers& left, Numbers& right, Numbers& product) {
-      const kernels::Squares l{Type::float32, n, 1, 0, left.data()};
-      const kernels::Squares r{Type::float32, n, 1, 0, right.data()};
-      const kernels::Squares p{Type::float32, n, 1, 0, product.data()};
+      const kernels::SquareMatrixBatch l{Type::float32, n, 1, 0, left.data()};
+      const kernels::SquareMatrixBatch r{Type::float32, n, 1, 0, right.data()};
+      const kernels::SquareMatrixBatch p{Type::float32, n, 1, 0, product.data()};
       multiply({&l, 1}, {&r, 1}, {&p, 1}, nullptr);
     };
     times(high_a, high_b, sum);
@@ -70,7 +71,7 @@ class RoundingBackend : public CountingBackend {
       }
   }
 
-  static void split(const kernels::Squares& a, Numbers& high, Numbers& low) {
+  static void split(const kernels::SquareMatrixBatch& a, Numbers& high, Numbers& low) {
     const float* const from = static_cast<const float*>(a.data);
     for (std::size_t i = 0; i < high.size(); ++i) {
       high[i] = static_cast<float>(rounded(from[i], Type::float16));

@@ -15,7 +15,7 @@ template <typename Tested>
 class Scan : public AtPlace<Tested> {
  protected:
   Table table{
-      all_mixes(), type_of<typename Tested::Real>, {.block_side = 400, .piece_elements = 1000}};
+      all_mixes(), type_of<typename Tested::Real>, {.block_side = 400, .tile_elements = 1000}};
 };
 
 TYPED_TEST_SUITE(Scan, RealsAtAllPlaces, NameOfPlace);
@@ -23,7 +23,7 @@ TYPED_TEST_SUITE(Scan, RealsAtAllPlaces, NameOfPlace);
 TYPED_TEST(Scan, SumsTheSquaresOfPresentGradients) {
   Table& t = this->table;
   const double scale = 0.5;  // exact
-  kernels::Verdict verdict;
+  kernels::ScanResult verdict;
   this->backend->scan(t.elements(), &scale, true, &verdict);
 
   double norm = 0, count = 0;
@@ -55,7 +55,7 @@ TYPED_TEST(Scan, FindsTheFirstBadTensorWhereverTheElementLies) {
     gradient.write(place, bad[tries++ % 3]);
     const double scale = 1;
     for (const bool refuses : {true, false}) {
-      kernels::Verdict verdict;
+      kernels::ScanResult verdict;
       this->backend->scan(this->table.elements(), &scale, refuses, &verdict);
       EXPECT_EQ(verdict.first_bad, static_cast<std::int32_t>(t));
       EXPECT_EQ(verdict.proceed, refuses ? 0 : 1);
@@ -71,7 +71,7 @@ TYPED_TEST(Scan, TakesLargeFiniteGradientsAsTheyAre) {
           type_of<typename TypeParam::Real>);
   t.gradients[0].write(7, std::numeric_limits<typename TypeParam::Real>::max());
   const double scale = 1;
-  kernels::Verdict verdict;
+  kernels::ScanResult verdict;
   this->backend->scan(t.elements(), &scale, true, &verdict);
 
   EXPECT_EQ(verdict.proceed, 1);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/buffer.h"
-#include "kernels/inverse_root.h"
+#include "kernels/solvers/inverse_root.h"
 #include "tests/kernels/numbers.h"
 
 /// Symmetric matrices with known eigenvalues, and what solvers make of them.

@@ -42,8 +42,8 @@ class SquareBatch {
   }
   SquareBatch(const SquareBatch&) = delete;
 
-  std::span<const kernels::Squares> squares() const { return squares_; }
-  std::span<const kernels::Pairs> pairs() const { return pair_groups_; }
+  std::span<const kernels::SquareMatrixBatch> squares() const { return squares_; }
+  std::span<const kernels::FactorBatch> pairs() const { return pair_groups_; }
 
   std::size_t size() const { return sides_.size(); }
   std::int64_t side(std::size_t i) const { return sides_[i]; }
@@ -77,8 +77,8 @@ class SquareBatch {
   std::vector<Real> matrices_, values_, pairs_;
   std::vector<Real*> first_matrix_, first_value_;
   std::vector<void*> arrays_;
-  std::vector<kernels::Squares> squares_;
-  std::vector<kernels::Pairs> pair_groups_;
+  std::vector<kernels::SquareMatrixBatch> squares_;
+  std::vector<kernels::FactorBatch> pair_groups_;
 };
 
 /// G G^T / columns of a random G: symmetric, positive semidefinite.

@@ -23,7 +23,7 @@ class StepAt : public ::testing::TestWithParam<Place> {
 
 TEST_P(StepAt, IsCountedAndRefusedUnlessItIsPermittedAndAbleToDoWhatItMust) {
   struct Case {
-    kernels::Admission admission;
+    kernels::StepPermit admission;
     std::int32_t offers, proceed, first_bad;
   };
   const std::vector<Case> cases = {
@@ -34,9 +34,9 @@ TEST_P(StepAt, IsCountedAndRefusedUnlessItIsPermittedAndAbleToDoWhatItMust) {
       {{.permitted = 0, .needs = 5}, 5, 0, 3},
       {{.permitted = 0, .needs = 5}, 2, 0, kernels::unfit_step},
   };
-  kernels::Runs runs{.count = 40};
+  kernels::ReplayCounter runs{.count = 40};
   for (const Case& c : cases) {
-    kernels::Verdict verdict{.proceed = 1, .first_bad = 3, .squared_norm = 2.5};
+    kernels::ScanResult verdict{.proceed = 1, .first_bad = 3, .squared_norm = 2.5};
     backend->admit(&c.admission, c.offers, &runs, &verdict);
     EXPECT_EQ(verdict.proceed, c.proceed);
     EXPECT_EQ(verdict.first_bad, c.first_bad);
@@ -44,17 +44,17 @@ TEST_P(StepAt, IsCountedAndRefusedUnlessItIsPermittedAndAbleToDoWhatItMust) {
   }
   EXPECT_EQ(runs.count, 46);
 
-  kernels::Verdict refused{.proceed = 0};
-  const kernels::Admission any;
+  kernels::ScanResult refused{.proceed = 0};
+  const kernels::StepPermit any;
   backend->admit(&any, 0, &runs, &refused);
   EXPECT_EQ(refused.proceed, 0);
 }
 
 TEST_P(StepAt, TakesATicketOnce) {
-  kernels::Runs runs;
+  kernels::ReplayCounter runs;
   const auto proceeds = [&](std::int64_t ticket) {
-    const kernels::Admission admission{.ticket = ticket};
-    kernels::Verdict verdict;
+    const kernels::StepPermit admission{.ticket = ticket};
+    kernels::ScanResult verdict;
     backend->admit(&admission, 0, &runs, &verdict);
     return verdict.proceed;
   };
@@ -86,7 +86,7 @@ struct Array {
     }
   }
   std::uint32_t* record(int r) { return words.data() + begins[static_cast<std::size_t>(r)] / 4; }
-  kernels::Records records() const {
+  kernels::RecordArray records() const {
     return {.array = words.data(),
             .begins = begins.data(),
             .count = static_cast<std::int64_t>(begins.size()),

@@ -82,7 +82,7 @@ Table::Table(std::vector<TensorCase> tensors, Type arithmetic_type, Cut cut)
     gradients.push_back(host_tensor(c.shape, c.gradient, c.layout, numbers));
   }
   cut_blocks(cut);
-  for (std::size_t b = 0; b < blocks.size(); ++b) cut_pieces(b, cut.piece_elements);
+  for (std::size_t b = 0; b < blocks.size(); ++b) cut_tiles(b, cut.tile_elements);
   make_slots(cut.has_masters);
   make_stacks();
   select_present();
@@ -127,7 +127,7 @@ void Table::cut_blocks(const Cut& cut) {
   }
 }
 
-void Table::cut_pieces(std::size_t b, std::int64_t limit) {
+void Table::cut_tiles(std::size_t b, std::int64_t limit) {
   kernels::Block& block = blocks[b];
   const auto tensor = static_cast<std::size_t>(block.tensor);
   const Extents& extent = extents[b];
@@ -140,29 +140,29 @@ void Table::cut_pieces(std::size_t b, std::int64_t limit) {
     return order < back ? std::int64_t{back == 1} : t.strides[order - back];
   };
 
-  block.first_piece = static_cast<std::int32_t>(pieces.size());
+  block.first_tile = static_cast<std::int32_t>(tiles.size());
   for (std::int64_t outer = 0; outer < block.elements; outer += rows * columns)
     for (std::int64_t row = 0; row < rows; row += height)
       for (std::int64_t column = 0; column < columns; column += width) {
         const std::int64_t first = outer + row * columns + column;
-        kernels::Piece piece{.block = static_cast<std::int32_t>(b), .tensor = block.tensor};
-        piece.flat = block.flat + first;
-        piece.rows = static_cast<std::int32_t>(std::min(height, rows - row));
-        piece.columns = static_cast<std::int32_t>(std::min(width, columns - column));
+        kernels::Tile tile{.block = static_cast<std::int32_t>(b), .tensor = block.tensor};
+        tile.flat = block.flat + first;
+        tile.rows = static_cast<std::int32_t>(std::min(height, rows - row));
+        tile.columns = static_cast<std::int32_t>(std::min(width, columns - column));
         const auto offset = [&](HostTensor& t) {
           return (static_cast<std::byte*>(t.at(place(b, first))) -
                   static_cast<std::byte*>(t.base())) /
                  static_cast<std::ptrdiff_t>(size_of(t.type));
         };
-        piece.value = offset(values[tensor]);
-        piece.gradient = offset(gradients[tensor]);
-        piece.value_row = stride(values[tensor], 2);
-        piece.value_column = stride(values[tensor], 1);
-        piece.gradient_row = stride(gradients[tensor], 2);
-        piece.gradient_column = stride(gradients[tensor], 1);
-        pieces.push_back(piece);
+        tile.value = offset(values[tensor]);
+        tile.gradient = offset(gradients[tensor]);
+        tile.value_row = stride(values[tensor], 2);
+        tile.value_column = stride(values[tensor], 1);
+        tile.gradient_row = stride(gradients[tensor], 2);
+        tile.gradient_column = stride(gradients[tensor], 1);
+        tiles.push_back(tile);
       }
-  block.piece_count = static_cast<std::int32_t>(pieces.size()) - block.first_piece;
+  block.tile_count = static_cast<std::int32_t>(tiles.size()) - block.first_tile;
 }
 
 void Table::make_slots(bool has_masters) {
@@ -187,7 +187,7 @@ void Table::make_slots(bool has_masters) {
   segment.assign(static_cast<std::size_t>(bytes), std::byte{0x5a});
   graft_norms.assign(blocks.size(), -1);
   direction_norms.assign(blocks.size(), -1);
-  partials.assign(pieces.size(), -1);
+  partials.assign(tiles.size(), -1);
 
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const kernels::Block& block = blocks[b];
@@ -240,7 +240,7 @@ std::vector<kernels::Selection> Table::selected() const {
   return result;
 }
 
-kernels::Elements Table::elements() {
+kernels::TileTable Table::elements() {
   value_pointers_.clear();
   gradient_pointers_.clear();
   value_types_.clear();
@@ -253,8 +253,8 @@ kernels::Elements Table::elements() {
     gradient_types_.push_back(gradients[t].type);
   }
   return {arithmetic,
-          pieces.data(),
-          static_cast<std::int64_t>(pieces.size()),
+          tiles.data(),
+          static_cast<std::int64_t>(tiles.size()),
           blocks.data(),
           static_cast<std::int64_t>(blocks.size()),
           {value_pointers_.data(), gradient_pointers_.data(), value_types_.data(),

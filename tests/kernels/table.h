@@ -44,7 +44,7 @@ struct HostTensor {
 
 struct Cut {
   std::int64_t block_side = 1 << 20;
-  std::int64_t piece_elements = kernels::piece_elements;
+  std::int64_t tile_elements = kernels::tile_elements;
   bool has_masters = true;  ///< where the value has 16 bits
 };
 
@@ -55,8 +55,8 @@ class Table {
   Table(std::vector<TensorCase> tensors, Type arithmetic_type, Cut cut = {});
   Table(const Table&) = delete;
 
-  kernels::Elements elements();
-  kernels::Phase phase() {
+  kernels::TileTable elements();
+  kernels::PassContext phase() {
     return {elements_, modes.data(), coefficients.data(), &scale, &proceed};
   }
   std::vector<kernels::Selection> selected() const;
@@ -79,7 +79,7 @@ class Table {
   std::vector<HostTensor> values, gradients;
   std::vector<kernels::Block> blocks;
   std::vector<std::vector<std::int64_t>> starts, extents;  ///< of each block
-  std::vector<kernels::Piece> pieces;
+  std::vector<kernels::Tile> tiles;
   std::vector<kernels::Mode> modes;
   std::vector<kernels::Coefficients> coefficients;
   std::vector<kernels::Stack> stacks;
@@ -94,11 +94,11 @@ class Table {
 
  private:
   void cut_blocks(const Cut& cut);
-  void cut_pieces(std::size_t block, std::int64_t limit);
+  void cut_tiles(std::size_t block, std::int64_t limit);
   void make_slots(bool has_masters);
   void make_stacks();
 
-  kernels::Elements elements_;
+  kernels::TileTable elements_;
   std::vector<void*> value_pointers_;
   std::vector<const void*> gradient_pointers_;
   std::vector<Type> value_types_, gradient_types_;

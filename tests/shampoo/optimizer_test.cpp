@@ -10,13 +10,13 @@
 namespace shampoo::test {
 namespace {
 
-class Training : public ::testing::Test {
+class Engine : public ::testing::Test {
  protected:
   std::unique_ptr<Backend> backend = cpu_backend();
   std::unique_ptr<Communicator> ranks = one_rank();
 };
 
-TEST_F(Training, LowersTheLossOfALeastSquaresProblem) {
+TEST_F(Engine, LowersTheLossOfALeastSquaresProblem) {
   // loss = |W - T|^2 / 2, gradient W - T
   ToyModel<float> model({{24, 16}, {16}});
   const ToyModel<float> target({{24, 16}, {16}}, 2);
@@ -42,7 +42,7 @@ TEST_F(Training, LowersTheLossOfALeastSquaresProblem) {
   EXPECT_EQ(optimizer.statistics().applied_steps, 100);
 }
 
-TEST_F(Training, LeavesAParameterWithoutGradientAlone) {
+TEST_F(Engine, LeavesAParameterWithoutGradientAlone) {
   ToyModel<float> model({{9, 8}, {13}});
   Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe(), {.weight_decay = 0.1})});
   const auto before = model.values();
@@ -56,7 +56,7 @@ TEST_F(Training, LeavesAParameterWithoutGradientAlone) {
   EXPECT_EQ(optimizer.steps("tensor1"), 4);
 }
 
-TEST_F(Training, ContinuesAParameterAsIfTheStepsWithoutGradientHadNotBeen) {
+TEST_F(Engine, ContinuesAParameterAsIfTheStepsWithoutGradientHadNotBeen) {
   // tensor0 sits out two steps of one run, in which it has the gradients of the other.
   ToyModel<float> model({{9, 8}, {13}}), other({{9, 8}, {13}});
   Optimizer skipping(*backend, *ranks, {model.group(quick_recipe())});
@@ -73,7 +73,7 @@ TEST_F(Training, ContinuesAParameterAsIfTheStepsWithoutGradientHadNotBeen) {
   EXPECT_NE(model.tensors[1].value, other.tensors[1].value);
 }
 
-TEST_F(Training, NeverWritesAGradient) {
+TEST_F(Engine, NeverWritesAGradient) {
   for (const WeightDecay decay : {WeightDecay::decoupled, WeightDecay::l2}) {
     ToyModel<float> model(awkward_shapes());
     Recipe recipe = quick_recipe();
@@ -89,7 +89,7 @@ TEST_F(Training, NeverWritesAGradient) {
   }
 }
 
-TEST_F(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
+TEST_F(Engine, GivesTheSameBitsOnAnyNumberOfThreads) {
   std::vector<std::vector<std::vector<float>>> results;
   for (const int threads : {1, 2, 3}) {
     const auto cpu = cpu_backend({.threads = threads});
@@ -105,7 +105,7 @@ TEST_F(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST_F(Training, ReadsRatesLive) {
+TEST_F(Engine, ReadsRatesLive) {
   ToyModel<float> changed({{9, 8}}), constant({{9, 8}});
   Optimizer a(*backend, *ranks, {changed.group(quick_recipe(), {.learning_rate = 0.5})});
   Optimizer b(*backend, *ranks, {constant.group(quick_recipe(), {.learning_rate = 0.25})});
@@ -119,7 +119,7 @@ TEST_F(Training, ReadsRatesLive) {
   EXPECT_EQ(changed.values(), constant.values());
 }
 
-TEST_F(Training, WithLearningRateZeroChangesStateButNoValue) {
+TEST_F(Engine, WithLearningRateZeroChangesStateButNoValue) {
   ToyModel<float> model({{9, 8}});
   Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe(), {.learning_rate = 0})});
   const auto before = model.values();
@@ -131,7 +131,7 @@ TEST_F(Training, WithLearningRateZeroChangesStateButNoValue) {
   EXPECT_NE(*static_cast<const float*>(moment.data), 0.0F);
 }
 
-TEST_F(Training, TakesEmptyTensorsScalarsAndSidesOfOne) {
+TEST_F(Engine, TakesEmptyTensorsScalarsAndSidesOfOne) {
   ToyModel<double> model({{0, 4}, {}, {1, 1, 1}, {5, 1}});
   Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe())});
   const auto before = model.values();
@@ -146,7 +146,7 @@ TEST_F(Training, TakesEmptyTensorsScalarsAndSidesOfOne) {
   EXPECT_EQ(optimizer.steps("tensor0"), 0);
 }
 
-TEST_F(Training, KeepsNoFactorsWhenItNeverPreconditions) {
+TEST_F(Engine, KeepsNoFactorsWhenItNeverPreconditions) {
   ToyModel<float> model({{64, 64}});
   Optimizer adamw(*backend, *ranks, {model.group(recipes::adamw())});
   Optimizer shampoo(*backend, *ranks, {model.group()});
@@ -160,7 +160,7 @@ TEST_F(Training, KeepsNoFactorsWhenItNeverPreconditions) {
                                       "filtered_gradient", "grafting"}));
 }
 
-TEST_F(Training, AddsAGroupWithoutTouchingTheOthers) {
+TEST_F(Engine, AddsAGroupWithoutTouchingTheOthers) {
   ToyModel<float> grown({{9, 8}, {13}}), alone({{9, 8}, {13}});
   const auto one = [](ToyModel<float>& model, std::size_t t) {
     ParameterGroup group{.recipe = quick_recipe()};
@@ -187,7 +187,7 @@ TEST_F(Training, AddsAGroupWithoutTouchingTheOthers) {
   EXPECT_EQ(optimizer.steps("tensor1"), 5);
 }
 
-TEST_F(Training, StaggersRefreshesOverTheInterval) {
+TEST_F(Engine, StaggersRefreshesOverTheInterval) {
   ToyModel<float> model({{32, 32}});  // 16 blocks of 8 x 8, 32 roots
   Recipe recipe = quick_recipe();
   recipe.refresh = {.every = 4, .first = 2, .staggered = true};
@@ -203,7 +203,7 @@ TEST_F(Training, StaggersRefreshesOverTheInterval) {
   EXPECT_EQ(refreshes, (std::vector<std::int64_t>{0, 32, 8, 8, 8, 8, 8, 8, 8, 8}));
 }
 
-TEST_F(Training, NeedsEveryStepPrepared) {
+TEST_F(Engine, NeedsEveryStepPrepared) {
   ToyModel<float> model({std::vector<std::int64_t>{4}});
   Optimizer optimizer(*backend, *ranks, {model.group()});
 
@@ -213,7 +213,7 @@ TEST_F(Training, NeedsEveryStepPrepared) {
   EXPECT_THROW(optimizer.enqueue_step(), std::logic_error);
 }
 
-TEST_F(Training, DescribesItsPlan) {
+TEST_F(Engine, DescribesItsPlan) {
   ToyModel<float> model({{9, 8}, {13}});
   Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe())});
 

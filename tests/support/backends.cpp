@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "kernels/cpu_backend.h"
-#include "kernels/cuda/backend.h"
+#include "kernels/cuda/device_backend.h"
 #include "kernels/cuda_backend.h"
 #include "kernels/error.h"
 #include "tests/support/emulated_device.h"

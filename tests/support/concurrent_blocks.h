@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/kernel.h"
+#include "kernels/cuda/launch/kernel.h"
 
 namespace shampoo::test {
 

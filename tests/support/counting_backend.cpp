@@ -15,124 +15,126 @@ void CountingBackend::copy(void* to, const void* from, std::size_t bytes) {
   launch().copy(to, from, bytes);
 }
 
-void CountingBackend::scan(const kernels::Elements& gradients, const double* gradient_scale,
-                           bool refuses, kernels::Verdict* verdict) {
+void CountingBackend::scan(const kernels::TileTable& gradients, const double* gradient_scale,
+                           bool refuses, kernels::ScanResult* verdict) {
   launch().scan(gradients, gradient_scale, refuses, verdict);
 }
 
-void CountingBackend::admit(const kernels::Admission* admission, std::int32_t offers,
-                            kernels::Runs* runs, kernels::Verdict* verdict) {
+void CountingBackend::admit(const kernels::StepPermit* admission, std::int32_t offers,
+                            kernels::ReplayCounter* runs, kernels::ScanResult* verdict) {
   launch().admit(admission, offers, runs, verdict);
 }
 
-void CountingBackend::compare(const kernels::Records& records, void* gathered,
+void CountingBackend::compare(const kernels::RecordArray& records, void* gathered,
                               std::int32_t* proceed) {
   launch().compare(records, gathered, proceed);
 }
 
-void CountingBackend::read_values(const kernels::Elements& elements, void* masters) {
+void CountingBackend::read_values(const kernels::TileTable& elements, void* masters) {
   launch().read_values(elements, masters);
 }
 
-void CountingBackend::accumulate_factors(const kernels::Phase& phase,
+void CountingBackend::accumulate_factors(const kernels::PassContext& phase,
                                          std::span<const kernels::Stack> stacks,
                                          std::span<const kernels::Selection> selected,
                                          const void* masters) {
   launch().accumulate_factors(phase, stacks, selected, masters);
 }
 
-void CountingBackend::filter(const kernels::Phase& phase, const kernels::Filter& filter) {
+void CountingBackend::filter(const kernels::PassContext& phase, const kernels::Filter& filter) {
   launch().filter(phase, filter);
 }
 
-void CountingBackend::precondition(const kernels::Phase& phase,
+void CountingBackend::precondition(const kernels::PassContext& phase,
                                    std::span<const kernels::Stack> stacks,
                                    std::span<const kernels::Selection> selected, void* direction,
                                    double* direction_norms) {
   launch().precondition(phase, stacks, selected, direction, direction_norms);
 }
 
-void CountingBackend::update(const kernels::Phase& phase, const kernels::Update& update) {
+void CountingBackend::update(const kernels::PassContext& phase, const kernels::Update& update) {
   launch().update(phase, update);
 }
 
-void CountingBackend::apply(const kernels::Elements& elements, const kernels::Mode* modes,
+void CountingBackend::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                             const void* segments, const std::int32_t* proceed) {
   launch().apply(elements, modes, segments, proceed);
 }
 
-void CountingBackend::load(std::span<const kernels::Pairs> factors, const kernels::Loading& loading,
-                           std::span<const kernels::Squares> a) {
+void CountingBackend::load(std::span<const kernels::FactorBatch> factors,
+                           const kernels::Loading& loading,
+                           std::span<const kernels::SquareMatrixBatch> a) {
   launch().load(factors, loading, a);
 }
 
-void CountingBackend::eigh(std::span<const kernels::Squares> a, kernels::Eigensolver solver,
-                           std::int32_t* failed) {
+void CountingBackend::eigh(std::span<const kernels::SquareMatrixBatch> a,
+                           kernels::Eigensolver solver, std::int32_t* failed) {
   launch().eigh(a, solver, failed);
 }
 
-void CountingBackend::root_spectrum(std::span<const kernels::Squares> a,
+void CountingBackend::root_spectrum(std::span<const kernels::SquareMatrixBatch> a,
                                     const kernels::Spectrum& spectrum) {
   launch().root_spectrum(a, spectrum);
 }
 
-void CountingBackend::assemble(std::span<const kernels::Squares> q,
-                               std::span<const kernels::Squares> x) {
+void CountingBackend::assemble(std::span<const kernels::SquareMatrixBatch> q,
+                               std::span<const kernels::SquareMatrixBatch> x) {
   launch().assemble(q, x);
 }
 
-void CountingBackend::store(std::span<const kernels::Squares> x,
-                            std::span<const kernels::Pairs> roots, std::int32_t* failed) {
+void CountingBackend::store(std::span<const kernels::SquareMatrixBatch> x,
+                            std::span<const kernels::FactorBatch> roots, std::int32_t* failed) {
   launch().store(x, roots, failed);
 }
 
-void CountingBackend::multiply(std::span<const kernels::Squares> a,
-                               std::span<const kernels::Squares> b,
-                               std::span<const kernels::Squares> c, const std::uint8_t* active) {
+void CountingBackend::multiply(std::span<const kernels::SquareMatrixBatch> a,
+                               std::span<const kernels::SquareMatrixBatch> b,
+                               std::span<const kernels::SquareMatrixBatch> c,
+                               const std::uint8_t* active) {
   launch().multiply(a, b, c, active);
 }
 
-void CountingBackend::combine(const double* scales, std::span<const kernels::Squares> x,
-                              const double* shifts, std::span<const kernels::Squares> y,
+void CountingBackend::combine(const double* scales, std::span<const kernels::SquareMatrixBatch> x,
+                              const double* shifts, std::span<const kernels::SquareMatrixBatch> y,
                               const std::uint8_t* active) {
   launch().combine(scales, x, shifts, y, active);
 }
 
-void CountingBackend::measure(std::span<const kernels::Squares> a, kernels::Measure what,
+void CountingBackend::measure(std::span<const kernels::SquareMatrixBatch> a, kernels::Measure what,
                               double* numbers, const std::uint8_t* active) {
   launch().measure(a, what, numbers, active);
 }
 
-void CountingBackend::normalize(std::span<const kernels::Squares> a, double* scales) {
+void CountingBackend::normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales) {
   launch().normalize(a, scales);
 }
 
-void CountingBackend::damp(std::span<const kernels::Squares> a,
-                           std::span<const kernels::Squares> squared,
+void CountingBackend::damp(std::span<const kernels::SquareMatrixBatch> a,
+                           std::span<const kernels::SquareMatrixBatch> squared,
                            const kernels::Damping& damping) {
   launch().damp(a, squared, damping);
 }
 
-void CountingBackend::multiply_symmetric(std::span<const kernels::Squares> a,
-                                         std::span<const kernels::Squares> b,
+void CountingBackend::multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
+                                         std::span<const kernels::SquareMatrixBatch> b,
                                          const kernels::Weights& weights,
                                          kernels::Precision precision,
-                                         std::span<const kernels::Squares> c) {
+                                         std::span<const kernels::SquareMatrixBatch> c) {
   launch().multiply_symmetric(a, b, weights, precision, c);
 }
 
-void CountingBackend::check_identity(std::span<const kernels::Squares> m, double limit,
+void CountingBackend::check_identity(std::span<const kernels::SquareMatrixBatch> m, double limit,
                                      const std::int32_t* proceed, const std::uint8_t* active,
                                      std::int32_t* failed) {
   launch().check_identity(m, limit, proceed, active, failed);
 }
 
-void CountingBackend::rescale(std::span<const kernels::Squares> x, const double* scales,
+void CountingBackend::rescale(std::span<const kernels::SquareMatrixBatch> x, const double* scales,
                               double exponent) {
   launch().rescale(x, scales, exponent);
 }
 
-void CountingBackend::identity_roots(std::span<const kernels::Pairs> roots) {
+void CountingBackend::identity_roots(std::span<const kernels::FactorBatch> roots) {
   launch().identity_roots(roots);
 }
 

@@ -32,7 +32,8 @@ class CountingCommunicator final : public Communicator {
  private:
   using Counts = std::span<const std::int64_t>;
 
-  void start_all_gather(std::uint64_t, void* everyone, Counts counts, const Loan& loan) override {
+  void start_all_gather(std::uint64_t, void* everyone, Counts counts,
+                        const BufferLease& loan) override {
     ++collectives_;
     gathered_bytes_ += std::reduce(counts.begin(), counts.end()) - counts[rank()];
     const auto begin = std::chrono::steady_clock::now();
@@ -40,16 +41,16 @@ class CountingCommunicator final : public Communicator {
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const Loan& loan) override {
+                        Counts receive_counts, const BufferLease& loan) override {
     ++collectives_;
     communicator_.all_to_all(send, send_counts, receive, receive_counts, loan).wait();
   }
   void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
-                       const Loan& loan) override {
+                       const BufferLease& loan) override {
     ++collectives_;
     communicator_.broadcast(data, bytes, root, loan).wait();
   }
-  void start_barrier(std::uint64_t, const Loan& loan) override {
+  void start_barrier(std::uint64_t, const BufferLease& loan) override {
     ++collectives_;
     communicator_.barrier(loan).wait();
   }

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernels/cuda/device_query.h"
+#include "kernels/cuda/device/device_query.h"
 
 namespace shampoo::test {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/buffer.h"
-#include "kernels/cuda/backend.h"
+#include "kernels/cuda/device_backend.h"
 #include "shampoo/optimizer.h"
 #include "tests/support/concurrent_blocks.h"
 #include "tests/support/emulated_device.h"

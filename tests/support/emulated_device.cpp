@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "kernels/cpu/blas_setup.h"
+#include "kernels/cpu/blas/blas_setup.h"
 #include "kernels/cpu/floating_mode.h"
 #include "tests/support/emulated_numerics.h"
 

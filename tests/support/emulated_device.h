@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/device/device.h"
 
 namespace shampoo::test {
 

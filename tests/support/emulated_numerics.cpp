@@ -5,9 +5,9 @@
 #include <memory>
 #include <new>
 
-#include "kernels/cpu/blas.h"
+#include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/eigen.h"
-#include "kernels/cuda/stored.h"
+#include "kernels/cuda/elementwise/stored.h"
 
 namespace shampoo::test {
 

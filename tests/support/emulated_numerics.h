@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/device/device.h"
 
 namespace shampoo::test {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "distributor/threads.h"
-#include "kernels/cuda/backend.h"
+#include "distributor/transports/local/thread_communicator.h"
+#include "kernels/cuda/device_backend.h"
 #include "tests/support/emulated_device.h"
 #include "tests/support/stream_communicator.h"
 

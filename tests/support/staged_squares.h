@@ -18,18 +18,18 @@ std::int64_t rows_of(std::span<const Group> groups) {
   return rows;
 }
 
-inline void note(Staging& staging, std::span<const kernels::Squares> groups) {
-  for (const kernels::Squares& group : groups) {
+inline void note(Staging& staging, std::span<const kernels::SquareMatrixBatch> groups) {
+  for (const kernels::SquareMatrixBatch& group : groups) {
     const auto bytes = static_cast<std::size_t>(group.count * group.side) * size_of(group.type);
     staging.note(group.data, bytes * static_cast<std::size_t>(group.side));
     staging.note(group.values, bytes);
   }
 }
 
-inline std::vector<kernels::Squares> staged(Staging& staging,
-                                            std::span<const kernels::Squares> groups) {
-  std::vector<kernels::Squares> result(groups.begin(), groups.end());
-  for (kernels::Squares& group : result) {
+inline std::vector<kernels::SquareMatrixBatch> staged(
+    Staging& staging, std::span<const kernels::SquareMatrixBatch> groups) {
+  std::vector<kernels::SquareMatrixBatch> result(groups.begin(), groups.end());
+  for (kernels::SquareMatrixBatch& group : result) {
     group.data = staging.at(group.data);
     group.values = staging.at(group.values);
   }

@@ -29,52 +29,58 @@ class StagingBackend final : public Backend {
                const kernels::SolverCalls& calls) override;
 
   // staging_elements.cpp
-  void scan(const kernels::Elements& gradients, const double* gradient_scale, bool refuses,
-            kernels::Verdict* verdict) override;
-  void admit(const kernels::Admission* admission, std::int32_t offers, kernels::Runs* runs,
-             kernels::Verdict* verdict) override;
-  void compare(const kernels::Records& records, void* gathered, std::int32_t* proceed) override;
-  void read_values(const kernels::Elements& elements, void* masters) override;
-  void filter(const kernels::Phase& phase, const kernels::Filter& filter) override;
-  void update(const kernels::Phase& phase, const kernels::Update& update) override;
-  void apply(const kernels::Elements& elements, const kernels::Mode* modes, const void* segments,
+  void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool refuses,
+            kernels::ScanResult* verdict) override;
+  void admit(const kernels::StepPermit* admission, std::int32_t offers,
+             kernels::ReplayCounter* runs, kernels::ScanResult* verdict) override;
+  void compare(const kernels::RecordArray& records, void* gathered, std::int32_t* proceed) override;
+  void read_values(const kernels::TileTable& elements, void* masters) override;
+  void filter(const kernels::PassContext& phase, const kernels::Filter& filter) override;
+  void update(const kernels::PassContext& phase, const kernels::Update& update) override;
+  void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
-  void accumulate_factors(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+  void accumulate_factors(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,
                           const void* masters) override;
-  void precondition(const kernels::Phase& phase, std::span<const kernels::Stack> stacks,
+  void precondition(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
 
   // staging_squares.cpp
-  void load(std::span<const kernels::Pairs> factors, const kernels::Loading& loading,
-            std::span<const kernels::Squares> a) override;
-  void eigh(std::span<const kernels::Squares> a, kernels::Eigensolver solver,
+  void load(std::span<const kernels::FactorBatch> factors, const kernels::Loading& loading,
+            std::span<const kernels::SquareMatrixBatch> a) override;
+  void eigh(std::span<const kernels::SquareMatrixBatch> a, kernels::Eigensolver solver,
             std::int32_t* failed) override;
-  void root_spectrum(std::span<const kernels::Squares> a,
+  void root_spectrum(std::span<const kernels::SquareMatrixBatch> a,
                      const kernels::Spectrum& spectrum) override;
-  void assemble(std::span<const kernels::Squares> q, std::span<const kernels::Squares> x) override;
-  void store(std::span<const kernels::Squares> x, std::span<const kernels::Pairs> roots,
-             std::int32_t* failed) override;
-  void multiply(std::span<const kernels::Squares> a, std::span<const kernels::Squares> b,
-                std::span<const kernels::Squares> c, const std::uint8_t* active) override;
-  void combine(const double* scales, std::span<const kernels::Squares> x, const double* shifts,
-               std::span<const kernels::Squares> y, const std::uint8_t* active) override;
-  void measure(std::span<const kernels::Squares> a, kernels::Measure what, double* numbers,
+  void assemble(std::span<const kernels::SquareMatrixBatch> q,
+                std::span<const kernels::SquareMatrixBatch> x) override;
+  void store(std::span<const kernels::SquareMatrixBatch> x,
+             std::span<const kernels::FactorBatch> roots, std::int32_t* failed) override;
+  void multiply(std::span<const kernels::SquareMatrixBatch> a,
+                std::span<const kernels::SquareMatrixBatch> b,
+                std::span<const kernels::SquareMatrixBatch> c, const std::uint8_t* active) override;
+  void combine(const double* scales, std::span<const kernels::SquareMatrixBatch> x,
+               const double* shifts, std::span<const kernels::SquareMatrixBatch> y,
                const std::uint8_t* active) override;
-  void identity_roots(std::span<const kernels::Pairs> roots) override;
+  void measure(std::span<const kernels::SquareMatrixBatch> a, kernels::Measure what,
+               double* numbers, const std::uint8_t* active) override;
+  void identity_roots(std::span<const kernels::FactorBatch> roots) override;
 
   // staging_symmetric.cpp
-  void normalize(std::span<const kernels::Squares> a, double* scales) override;
-  void damp(std::span<const kernels::Squares> a, std::span<const kernels::Squares> squared,
+  void normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales) override;
+  void damp(std::span<const kernels::SquareMatrixBatch> a,
+            std::span<const kernels::SquareMatrixBatch> squared,
             const kernels::Damping& damping) override;
-  void multiply_symmetric(std::span<const kernels::Squares> a, std::span<const kernels::Squares> b,
+  void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
+                          std::span<const kernels::SquareMatrixBatch> b,
                           const kernels::Weights& weights, kernels::Precision precision,
-                          std::span<const kernels::Squares> c) override;
-  void check_identity(std::span<const kernels::Squares> m, double limit,
+                          std::span<const kernels::SquareMatrixBatch> c) override;
+  void check_identity(std::span<const kernels::SquareMatrixBatch> m, double limit,
                       const std::int32_t* proceed, const std::uint8_t* active,
                       std::int32_t* failed) override;
-  void rescale(std::span<const kernels::Squares> x, const double* scales, double exponent) override;
+  void rescale(std::span<const kernels::SquareMatrixBatch> x, const double* scales,
+               double exponent) override;
 
  private:
   std::unique_ptr<Backend> backend_;

@@ -9,52 +9,52 @@ namespace shampoo::test {
 
 namespace {
 
-using kernels::Elements;
-using kernels::Phase;
-using kernels::Piece;
+using kernels::PassContext;
 using kernels::Selection;
 using kernels::Stack;
+using kernels::Tile;
+using kernels::TileTable;
 
-std::int64_t elements_of(const Piece& piece) {
-  return static_cast<std::int64_t>(piece.rows) * piece.columns;
+std::int64_t elements_of(const Tile& tile) {
+  return static_cast<std::int64_t>(tile.rows) * tile.columns;
 }
 
-std::int64_t tensors_of(const Elements& elements) {
+std::int64_t tensors_of(const TileTable& elements) {
   std::int64_t count = 0;
-  for (std::int64_t i = 0; i < elements.piece_count; ++i)
-    count = std::max<std::int64_t>(count, elements.pieces[i].tensor + 1);
+  for (std::int64_t i = 0; i < elements.tile_count; ++i)
+    count = std::max<std::int64_t>(count, elements.tiles[i].tensor + 1);
   return count;
 }
 
-/// From a tensor's first element to the last one of a piece.
-void note_piece(Staging& staging, const void* base, Type type, const Piece& piece,
-                std::int64_t first, std::int64_t row, std::int64_t column) {
-  if (elements_of(piece) == 0) return;
-  const std::int64_t last = first + (piece.rows - 1) * row + (piece.columns - 1) * column;
+/// From a tensor's first element to the last one of a tile.
+void note_tile(Staging& staging, const void* base, Type type, const Tile& tile, std::int64_t first,
+               std::int64_t row, std::int64_t column) {
+  if (elements_of(tile) == 0) return;
+  const std::int64_t last = first + (tile.rows - 1) * row + (tile.columns - 1) * column;
   staging.note(base, static_cast<std::size_t>(last + 1) * size_of(type));
 }
 
-void note(Staging& staging, const Elements& elements) {
-  staging.note_array(elements.pieces, elements.piece_count);
+void note(Staging& staging, const TileTable& elements) {
+  staging.note_array(elements.tiles, elements.tile_count);
   staging.note_array(elements.blocks, elements.block_count);
-  staging.note_array(elements.partials, elements.piece_count);
+  staging.note_array(elements.partials, elements.tile_count);
   const kernels::Tensors& tensors = elements.tensors;
   const std::int64_t count = tensors_of(elements);
   staging.note_array(tensors.value_types, count);
   staging.note_array(tensors.gradient_types, count);
-  for (std::int64_t i = 0; i < elements.piece_count; ++i) {
-    const Piece& piece = elements.pieces[i];
-    note_piece(staging, tensors.values[piece.tensor], tensors.value_types[piece.tensor], piece,
-               piece.value, piece.value_row, piece.value_column);
-    note_piece(staging, tensors.gradients[piece.tensor], tensors.gradient_types[piece.tensor],
-               piece, piece.gradient, piece.gradient_row, piece.gradient_column);
+  for (std::int64_t i = 0; i < elements.tile_count; ++i) {
+    const Tile& tile = elements.tiles[i];
+    note_tile(staging, tensors.values[tile.tensor], tensors.value_types[tile.tensor], tile,
+              tile.value, tile.value_row, tile.value_column);
+    note_tile(staging, tensors.gradients[tile.tensor], tensors.gradient_types[tile.tensor], tile,
+              tile.gradient, tile.gradient_row, tile.gradient_column);
   }
 }
 
-Elements staged(Staging& staging, const Elements& elements) {
-  Elements copy = elements;
+TileTable staged(Staging& staging, const TileTable& elements) {
+  TileTable copy = elements;
   const std::int64_t count = tensors_of(elements);
-  copy.pieces = staging.at(elements.pieces);
+  copy.tiles = staging.at(elements.tiles);
   copy.blocks = staging.at(elements.blocks);
   copy.partials = staging.at(elements.partials);
   copy.tensors.values = staging.table(elements.tensors.values, count);
@@ -64,7 +64,7 @@ Elements staged(Staging& staging, const Elements& elements) {
   return copy;
 }
 
-void note(Staging& staging, const Phase& phase) {
+void note(Staging& staging, const PassContext& phase) {
   note(staging, phase.elements);
   staging.note_array(phase.modes, phase.elements.block_count);
   staging.note_array(phase.coefficients, phase.elements.block_count);
@@ -72,20 +72,20 @@ void note(Staging& staging, const Phase& phase) {
   staging.note_array(phase.proceed, 1);
 }
 
-Phase staged(Staging& staging, const Phase& phase, const Elements& elements) {
+PassContext staged(Staging& staging, const PassContext& phase, const TileTable& elements) {
   return {elements, staging.at(phase.modes), staging.at(phase.coefficients),
           staging.at(phase.gradient_scale), staging.at(phase.proceed)};
 }
 
 /// A slot with one element for each of the flat elements.
-void note_slot(Staging& staging, const Elements& elements, const void* slot) {
+void note_slot(Staging& staging, const TileTable& elements, const void* slot) {
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < elements.block_count; ++i)
     count = std::max(count, elements.blocks[i].flat + elements.blocks[i].elements);
   staging.note(slot, static_cast<std::size_t>(count) * size_of(elements.arithmetic));
 }
 
-void note_masters(Staging& staging, const Elements& elements, const void* masters) {
+void note_masters(Staging& staging, const TileTable& elements, const void* masters) {
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < elements.block_count; ++i)
     if (elements.blocks[i].master >= 0)
@@ -93,16 +93,16 @@ void note_masters(Staging& staging, const Elements& elements, const void* master
   staging.note(masters, static_cast<std::size_t>(count) * sizeof(float));
 }
 
-/// `offset` elements into the part of the segment that the piece's block has.
-void note_segment(Staging& staging, const Elements& elements, const void* segment,
-                  const Piece& piece, std::int64_t offset) {
-  const kernels::Block& block = elements.blocks[piece.block];
+/// `offset` elements into the part of the segment that the tile's block has.
+void note_segment(Staging& staging, const TileTable& elements, const void* segment,
+                  const Tile& tile, std::int64_t offset) {
+  const kernels::Block& block = elements.blocks[tile.block];
   const auto size = static_cast<std::int64_t>(size_of(block.shipped));
   staging.note(segment,
-               static_cast<std::size_t>(block.segment + (offset + elements_of(piece)) * size));
+               static_cast<std::size_t>(block.segment + (offset + elements_of(tile)) * size));
 }
 
-void note(Staging& staging, const Elements& elements, std::span<const Stack> stacks,
+void note(Staging& staging, const TileTable& elements, std::span<const Stack> stacks,
           std::span<const Selection> selected) {
   for (const Selection& selection : selected) staging.note_array(selection.blocks, selection.count);
   for (const Stack& stack : stacks)
@@ -127,8 +127,8 @@ std::vector<Selection> staged(Staging& staging, std::span<const Selection> selec
 
 }  // namespace
 
-void StagingBackend::scan(const Elements& gradients, const double* gradient_scale, bool refuses,
-                          kernels::Verdict* verdict) {
+void StagingBackend::scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
+                          kernels::ScanResult* verdict) {
   Staging staging(*backend_);
   note(staging, gradients);
   staging.note_array(gradient_scale, 1);
@@ -139,8 +139,8 @@ void StagingBackend::scan(const Elements& gradients, const double* gradient_scal
   staging.finish();
 }
 
-void StagingBackend::admit(const kernels::Admission* admission, std::int32_t offers,
-                           kernels::Runs* runs, kernels::Verdict* verdict) {
+void StagingBackend::admit(const kernels::StepPermit* admission, std::int32_t offers,
+                           kernels::ReplayCounter* runs, kernels::ScanResult* verdict) {
   Staging staging(*backend_);
   staging.note_array(admission, 1);
   staging.note_array(runs, 1);
@@ -150,7 +150,7 @@ void StagingBackend::admit(const kernels::Admission* admission, std::int32_t off
   staging.finish();
 }
 
-void StagingBackend::compare(const kernels::Records& records, void* gathered,
+void StagingBackend::compare(const kernels::RecordArray& records, void* gathered,
                              std::int32_t* proceed) {
   const std::int64_t end =
       *std::max_element(records.begins, records.begins + records.count) + records.bytes;
@@ -160,14 +160,14 @@ void StagingBackend::compare(const kernels::Records& records, void* gathered,
   staging.note(gathered, static_cast<std::size_t>(records.count * records.bytes));
   staging.note_array(proceed, 1);
   staging.begin();
-  kernels::Records copy = records;
+  kernels::RecordArray copy = records;
   copy.array = staging.at(records.array);
   copy.begins = staging.at(records.begins);
   backend_->compare(copy, staging.at(gathered), staging.at(proceed));
   staging.finish();
 }
 
-void StagingBackend::read_values(const Elements& elements, void* masters) {
+void StagingBackend::read_values(const TileTable& elements, void* masters) {
   Staging staging(*backend_);
   note(staging, elements);
   note_masters(staging, elements, masters);
@@ -176,7 +176,7 @@ void StagingBackend::read_values(const Elements& elements, void* masters) {
   staging.finish();
 }
 
-void StagingBackend::filter(const Phase& phase, const kernels::Filter& filter) {
+void StagingBackend::filter(const PassContext& phase, const kernels::Filter& filter) {
   Staging staging(*backend_);
   note(staging, phase);
   note_masters(staging, phase.elements, filter.masters);
@@ -184,7 +184,7 @@ void StagingBackend::filter(const Phase& phase, const kernels::Filter& filter) {
     note_slot(staging, phase.elements, slot);
   staging.note_array(filter.graft_norms, phase.elements.block_count);
   staging.begin();
-  const Elements elements = staged(staging, phase.elements);
+  const TileTable elements = staged(staging, phase.elements);
   backend_->filter(staged(staging, phase, elements),
                    {filter.graft, staging.at(filter.masters), staging.at(filter.first_moment),
                     staging.at(filter.graft_moment), staging.at(filter.direction),
@@ -192,7 +192,7 @@ void StagingBackend::filter(const Phase& phase, const kernels::Filter& filter) {
   staging.finish();
 }
 
-void StagingBackend::update(const Phase& phase, const kernels::Update& update) {
+void StagingBackend::update(const PassContext& phase, const kernels::Update& update) {
   Staging staging(*backend_);
   note(staging, phase);
   note_masters(staging, phase.elements, update.masters);
@@ -200,13 +200,13 @@ void StagingBackend::update(const Phase& phase, const kernels::Update& update) {
   note_slot(staging, phase.elements, update.momentum);
   for (const double* const norms : {update.graft_norms, update.direction_norms})
     staging.note_array(norms, phase.elements.block_count);
-  for (std::int64_t i = 0; i < phase.elements.piece_count; ++i) {
-    const Piece& piece = phase.elements.pieces[i];
-    note_segment(staging, phase.elements, update.segment, piece,
-                 piece.flat - phase.elements.blocks[piece.block].flat);
+  for (std::int64_t i = 0; i < phase.elements.tile_count; ++i) {
+    const Tile& tile = phase.elements.tiles[i];
+    note_segment(staging, phase.elements, update.segment, tile,
+                 tile.flat - phase.elements.blocks[tile.block].flat);
   }
   staging.begin();
-  const Elements elements = staged(staging, phase.elements);
+  const TileTable elements = staged(staging, phase.elements);
   backend_->update(
       staged(staging, phase, elements),
       {update.has_momentum, update.nesterov, staging.at(update.direction),
@@ -215,34 +215,34 @@ void StagingBackend::update(const Phase& phase, const kernels::Update& update) {
   staging.finish();
 }
 
-void StagingBackend::apply(const Elements& elements, const kernels::Mode* modes,
+void StagingBackend::apply(const TileTable& elements, const kernels::Mode* modes,
                            const void* segments, const std::int32_t* proceed) {
   Staging staging(*backend_);
   note(staging, elements);
   staging.note_array(modes, elements.block_count);
   staging.note_array(proceed, 1);
-  for (std::int64_t i = 0; i < elements.piece_count; ++i)
-    note_segment(staging, elements, segments, elements.pieces[i], elements.pieces[i].flat);
+  for (std::int64_t i = 0; i < elements.tile_count; ++i)
+    note_segment(staging, elements, segments, elements.tiles[i], elements.tiles[i].flat);
   staging.begin();
   backend_->apply(staged(staging, elements), staging.at(modes), staging.at(segments),
                   staging.at(proceed));
   staging.finish();
 }
 
-void StagingBackend::accumulate_factors(const Phase& phase, std::span<const Stack> stacks,
+void StagingBackend::accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
                                         std::span<const Selection> selected, const void* masters) {
   Staging staging(*backend_);
   note(staging, phase);
   note(staging, phase.elements, stacks, selected);
   note_masters(staging, phase.elements, masters);
   staging.begin();
-  const Elements elements = staged(staging, phase.elements);
+  const TileTable elements = staged(staging, phase.elements);
   backend_->accumulate_factors(staged(staging, phase, elements), staged(staging, stacks),
                                staged(staging, selected), staging.at(masters));
   staging.finish();
 }
 
-void StagingBackend::precondition(const Phase& phase, std::span<const Stack> stacks,
+void StagingBackend::precondition(const PassContext& phase, std::span<const Stack> stacks,
                                   std::span<const Selection> selected, void* direction,
                                   double* direction_norms) {
   Staging staging(*backend_);
@@ -251,7 +251,7 @@ void StagingBackend::precondition(const Phase& phase, std::span<const Stack> sta
   note_slot(staging, phase.elements, direction);
   staging.note_array(direction_norms, phase.elements.block_count);
   staging.begin();
-  const Elements elements = staged(staging, phase.elements);
+  const TileTable elements = staged(staging, phase.elements);
   backend_->precondition(staged(staging, phase, elements), staged(staging, stacks),
                          staged(staging, selected), staging.at(direction),
                          staging.at(direction_norms));

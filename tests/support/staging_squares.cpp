@@ -10,26 +10,26 @@ namespace shampoo::test {
 
 namespace {
 
-using kernels::Pairs;
-using kernels::Squares;
+using kernels::FactorBatch;
+using kernels::SquareMatrixBatch;
 
-void note(Staging& staging, std::span<const Pairs> groups) {
-  for (const Pairs& group : groups)
+void note(Staging& staging, std::span<const FactorBatch> groups) {
+  for (const FactorBatch& group : groups)
     for (std::int64_t i = 0; i < group.count; ++i)
       staging.note(group.arrays[i],
                    static_cast<std::size_t>(group.side * (group.side + 1)) * size_of(group.type));
 }
 
-std::vector<Pairs> staged(Staging& staging, std::span<const Pairs> groups) {
-  std::vector<Pairs> result(groups.begin(), groups.end());
-  for (Pairs& group : result) group.arrays = staging.table(group.arrays, group.count);
+std::vector<FactorBatch> staged(Staging& staging, std::span<const FactorBatch> groups) {
+  std::vector<FactorBatch> result(groups.begin(), groups.end());
+  for (FactorBatch& group : result) group.arrays = staging.table(group.arrays, group.count);
   return result;
 }
 
 }  // namespace
 
-void StagingBackend::load(std::span<const Pairs> factors, const kernels::Loading& loading,
-                          std::span<const Squares> a) {
+void StagingBackend::load(std::span<const FactorBatch> factors, const kernels::Loading& loading,
+                          std::span<const SquareMatrixBatch> a) {
   Staging staging(*backend_);
   note(staging, factors);
   note(staging, a);
@@ -44,7 +44,7 @@ void StagingBackend::load(std::span<const Pairs> factors, const kernels::Loading
   staging.finish();
 }
 
-void StagingBackend::eigh(std::span<const Squares> a, kernels::Eigensolver solver,
+void StagingBackend::eigh(std::span<const SquareMatrixBatch> a, kernels::Eigensolver solver,
                           std::int32_t* failed) {
   Staging staging(*backend_);
   note(staging, a);
@@ -54,7 +54,8 @@ void StagingBackend::eigh(std::span<const Squares> a, kernels::Eigensolver solve
   staging.finish();
 }
 
-void StagingBackend::root_spectrum(std::span<const Squares> a, const kernels::Spectrum& spectrum) {
+void StagingBackend::root_spectrum(std::span<const SquareMatrixBatch> a,
+                                   const kernels::Spectrum& spectrum) {
   Staging staging(*backend_);
   note(staging, a);
   for (const double* const column : {spectrum.epsilons, spectrum.exponents})
@@ -69,7 +70,8 @@ void StagingBackend::root_spectrum(std::span<const Squares> a, const kernels::Sp
   staging.finish();
 }
 
-void StagingBackend::assemble(std::span<const Squares> q, std::span<const Squares> x) {
+void StagingBackend::assemble(std::span<const SquareMatrixBatch> q,
+                              std::span<const SquareMatrixBatch> x) {
   Staging staging(*backend_);
   note(staging, q);
   note(staging, x);
@@ -78,7 +80,7 @@ void StagingBackend::assemble(std::span<const Squares> q, std::span<const Square
   staging.finish();
 }
 
-void StagingBackend::store(std::span<const Squares> x, std::span<const Pairs> roots,
+void StagingBackend::store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
                            std::int32_t* failed) {
   Staging staging(*backend_);
   note(staging, x);
@@ -89,8 +91,9 @@ void StagingBackend::store(std::span<const Squares> x, std::span<const Pairs> ro
   staging.finish();
 }
 
-void StagingBackend::multiply(std::span<const Squares> a, std::span<const Squares> b,
-                              std::span<const Squares> c, const std::uint8_t* active) {
+void StagingBackend::multiply(std::span<const SquareMatrixBatch> a,
+                              std::span<const SquareMatrixBatch> b,
+                              std::span<const SquareMatrixBatch> c, const std::uint8_t* active) {
   Staging staging(*backend_);
   note(staging, a);
   note(staging, b);
@@ -102,8 +105,9 @@ void StagingBackend::multiply(std::span<const Squares> a, std::span<const Square
   staging.finish();
 }
 
-void StagingBackend::combine(const double* scales, std::span<const Squares> x, const double* shifts,
-                             std::span<const Squares> y, const std::uint8_t* active) {
+void StagingBackend::combine(const double* scales, std::span<const SquareMatrixBatch> x,
+                             const double* shifts, std::span<const SquareMatrixBatch> y,
+                             const std::uint8_t* active) {
   Staging staging(*backend_);
   note(staging, x);
   note(staging, y);
@@ -115,8 +119,8 @@ void StagingBackend::combine(const double* scales, std::span<const Squares> x, c
   staging.finish();
 }
 
-void StagingBackend::measure(std::span<const Squares> a, kernels::Measure what, double* numbers,
-                             const std::uint8_t* active) {
+void StagingBackend::measure(std::span<const SquareMatrixBatch> a, kernels::Measure what,
+                             double* numbers, const std::uint8_t* active) {
   Staging staging(*backend_);
   note(staging, a);
   staging.note_array(numbers, rows_of(a));
@@ -126,7 +130,7 @@ void StagingBackend::measure(std::span<const Squares> a, kernels::Measure what, 
   staging.finish();
 }
 
-void StagingBackend::identity_roots(std::span<const Pairs> roots) {
+void StagingBackend::identity_roots(std::span<const FactorBatch> roots) {
   Staging staging(*backend_);
   note(staging, roots);
   staging.begin();

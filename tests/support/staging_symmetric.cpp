@@ -4,9 +4,9 @@
 
 namespace shampoo::test {
 
-using kernels::Squares;
+using kernels::SquareMatrixBatch;
 
-void StagingBackend::normalize(std::span<const Squares> a, double* scales) {
+void StagingBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales) {
   Staging staging(*backend_);
   note(staging, a);
   staging.note_array(scales, rows_of(a));
@@ -15,7 +15,8 @@ void StagingBackend::normalize(std::span<const Squares> a, double* scales) {
   staging.finish();
 }
 
-void StagingBackend::damp(std::span<const Squares> a, std::span<const Squares> squared,
+void StagingBackend::damp(std::span<const SquareMatrixBatch> a,
+                          std::span<const SquareMatrixBatch> squared,
                           const kernels::Damping& damping) {
   Staging staging(*backend_);
   note(staging, a);
@@ -32,9 +33,11 @@ void StagingBackend::damp(std::span<const Squares> a, std::span<const Squares> s
   staging.finish();
 }
 
-void StagingBackend::multiply_symmetric(std::span<const Squares> a, std::span<const Squares> b,
+void StagingBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
+                                        std::span<const SquareMatrixBatch> b,
                                         const kernels::Weights& weights,
-                                        kernels::Precision precision, std::span<const Squares> c) {
+                                        kernels::Precision precision,
+                                        std::span<const SquareMatrixBatch> c) {
   Staging staging(*backend_);
   note(staging, a);
   note(staging, b);
@@ -45,7 +48,7 @@ void StagingBackend::multiply_symmetric(std::span<const Squares> a, std::span<co
   staging.finish();
 }
 
-void StagingBackend::check_identity(std::span<const Squares> m, double limit,
+void StagingBackend::check_identity(std::span<const SquareMatrixBatch> m, double limit,
                                     const std::int32_t* proceed, const std::uint8_t* active,
                                     std::int32_t* failed) {
   Staging staging(*backend_);
@@ -59,7 +62,8 @@ void StagingBackend::check_identity(std::span<const Squares> m, double limit,
   staging.finish();
 }
 
-void StagingBackend::rescale(std::span<const Squares> x, const double* scales, double exponent) {
+void StagingBackend::rescale(std::span<const SquareMatrixBatch> x, const double* scales,
+                             double exponent) {
   Staging staging(*backend_);
   note(staging, x);
   staging.note_array(scales, rows_of(x));

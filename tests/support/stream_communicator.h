@@ -31,7 +31,7 @@ class StreamCommunicator final : public Communicator {
   using Counts = std::span<const std::int64_t>;
 
   template <typename Body>
-  void queue(const Loan& loan, Body body) {
+  void queue(const BufferLease& loan, Body body) {
     if (loan.stream.handle != device_.stream())
       throw std::logic_error("a collective out of order with the work on its buffers");
     queue_now(body);
@@ -48,13 +48,14 @@ class StreamCommunicator final : public Communicator {
     });
   }
 
-  void start_all_gather(std::uint64_t, void* everyone, Counts counts, const Loan& loan) override {
+  void start_all_gather(std::uint64_t, void* everyone, Counts counts,
+                        const BufferLease& loan) override {
     queue(loan, [this, everyone, counts = std::vector<std::int64_t>(counts.begin(), counts.end())] {
       ranks_.all_gather(everyone, counts).wait();
     });
   }
   void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const Loan& loan) override {
+                        Counts receive_counts, const BufferLease& loan) override {
     queue(loan,
           [this, send, receive,
            sent = std::vector<std::int64_t>(send_counts.begin(), send_counts.end()),
@@ -63,10 +64,10 @@ class StreamCommunicator final : public Communicator {
           });
   }
   void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
-                       const Loan& loan) override {
+                       const BufferLease& loan) override {
     queue(loan, [=, this] { ranks_.broadcast(data, bytes, root).wait(); });
   }
-  void start_barrier(std::uint64_t, const Loan&) override {
+  void start_barrier(std::uint64_t, const BufferLease&) override {
     queue_now([this] { ranks_.barrier().wait(); });
   }
   void finish(std::uint64_t) override {}  // the stream waits

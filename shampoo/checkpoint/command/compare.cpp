@@ -5,8 +5,8 @@
 #include <set>
 
 #include "shampoo/checkpoint/command/text.h"
+#include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint/reader.h"
-#include "shampoo/checkpoint/tensor_entry.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

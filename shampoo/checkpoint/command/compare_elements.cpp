@@ -9,7 +9,7 @@
 
 #include "shampoo/checkpoint/command/element.h"
 #include "shampoo/checkpoint/command/piece_window.h"
-#include "shampoo/checkpoint/tensor_entry.h"
+#include "shampoo/checkpoint/format/tensor_entry.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "shampoo/checkpoint/checksum.h"
 #include "shampoo/checkpoint/command/places.h"
 #include "shampoo/checkpoint/command/table.h"
 #include "shampoo/checkpoint/command/text.h"
+#include "shampoo/checkpoint/format/checksum.h"
 #include "shampoo/checkpoint/reader.h"
 
 namespace shampoo::checkpoint::command {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "shampoo/checkpoint/dtype.h"
+#include "shampoo/checkpoint/format/dtype.h"
 
 namespace shampoo::checkpoint::command {
 

@@ -11,8 +11,8 @@
 #include "shampoo/checkpoint/command/places.h"
 #include "shampoo/checkpoint/command/table.h"
 #include "shampoo/checkpoint/command/text.h"
-#include "shampoo/checkpoint/folders.h"
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/folders.h"
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint_error.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "shampoo/checkpoint/command/places.h"
 #include "shampoo/checkpoint/command/text.h"
-#include "shampoo/checkpoint/folders.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "shampoo/checkpoint/tensor_entry.h"
+#include "shampoo/checkpoint/format/tensor_entry.h"
 
 namespace shampoo::checkpoint::command {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "shampoo/checkpoint/dtype.h"
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/format/dtype.h"
+#include "shampoo/checkpoint/format/manifest.h"
 
 namespace shampoo::checkpoint::command {
 

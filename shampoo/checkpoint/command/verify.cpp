@@ -6,8 +6,8 @@
 #include <set>
 
 #include "shampoo/checkpoint/command/places.h"
-#include "shampoo/checkpoint/folders.h"
-#include "shampoo/checkpoint/listed_file.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/verified_file.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <string>
 
-#include "distributor/descriptor.h"
+#include "distributor/system/unique_fd.h"
 #include "launched_job.h"
 #include "tests/support/temporary_folder.h"
 

@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "distributor/descriptor.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/tcp_store.h"
+#include "distributor/system/unique_fd.h"
 #include "tests/distributor/store/raw_client.h"
 
 namespace shampoo::test {

@@ -5,9 +5,9 @@
 #include <functional>
 #include <stdexcept>
 
-#include "distributor/gloo.h"
-#include "distributor/mpi.h"
-#include "distributor/nccl.h"
+#include "distributor/transports/gloo/gloo.h"
+#include "distributor/transports/mpi/mpi.h"
+#include "distributor/transports/nccl/nccl.h"
 
 namespace shampoo::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "distributor/threads.h"
+#include "distributor/transports/local/thread_communicator.h"
 
 namespace shampoo::test {
 
@@ -35,7 +35,7 @@ struct Bench {
   Lent<T> lend(std::vector<T> numbers) const {
     return {memory, std::move(numbers)};
   }
-  Loan loan(std::shared_ptr<const void> owner = nullptr) const {
+  BufferLease loan(std::shared_ptr<const void> owner = nullptr) const {
     return {memory.stream(), std::move(owner)};
   }
 };

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/fault_board.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "distributor/grace.h"
+#include "distributor/rendezvous/failure_registry.h"
+#include "distributor/system/failure_timeout.h"
 #include "tests/support/memory_store.h"
 
 namespace shampoo::test {
@@ -37,7 +36,8 @@ TEST(ALockedStore, LetsOthersInWhileAThreadWaitsAgainAndAgain) {
   EXPECT_LT(slices, 100);
 }
 
-FaultBoard board(const std::shared_ptr<LockedStore>& store, int rank, const char* server = "") {
+FailureRegistry board(const std::shared_ptr<LockedStore>& store, int rank,
+                      const char* server = "") {
   return {store, "test", server, rank, 2};
 }
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "distributor/gloo.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/tcp_store.h"
+#include "distributor/transports/gloo/gloo.h"
 
 namespace shampoo::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/gloo.h"
+#include "distributor/transports/gloo/gloo.h"
 
 #include <gtest/gtest.h>
 

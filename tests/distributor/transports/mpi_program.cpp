@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "distributor/mpi_communicator.h"
-#include "distributor/mpi_interop.h"
+#include "distributor/transports/mpi/mpi_communicator.h"
+#include "distributor/transports/mpi/mpi_interop.h"
 #include "tests/distributor/transports/conformance.h"
 #include "tests/distributor/transports/mpi_scenarios.h"
 #include "tests/support/mpi_counter.h"

@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "distributor/join/join.h"
-#include "distributor/mpi.h"
-#include "distributor/mpi_communicator.h"
+#include "distributor/rendezvous/join.h"
+#include "distributor/transports/mpi/mpi.h"
+#include "distributor/transports/mpi/mpi_communicator.h"
 #include "kernels/cpu_backend.h"
 #include "tests/distributor/transports/conformance.h"
 

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "distributor/nccl_interop.h"
-#include "distributor/threads.h"
+#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/transports/nccl/nccl_interop.h"
 #include "support/cuda_device.h"
 #include "support/thrown.h"
 #include "tests/distributor/transports/conformance.h"

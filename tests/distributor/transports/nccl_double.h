@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "distributor/nccl_calls.h"
+#include "distributor/transports/nccl/nccl_api.h"
 #include "tests/distributor/transports/stream_double.h"
 
 namespace shampoo::test {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "distributor/nccl_connect.h"
-#include "distributor/threads.h"
+#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/transports/nccl/nccl_connect.h"
 #include "tests/distributor/transports/lent_memory.h"
 #include "tests/distributor/transports/nccl_double.h"
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/threads.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "distributor/caller.h"
+#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/transports/local/user_communicator.h"
 #include "tests/distributor/transports/conformance.h"
 
 namespace shampoo::test {

@@ -5,8 +5,8 @@
 #include <array>
 #include <fstream>
 
-#include "shampoo/checkpoint/manifest.h"
-#include "shampoo/checkpoint/safetensors_file.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
 #include "shampoo/checkpoint/state_values.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 

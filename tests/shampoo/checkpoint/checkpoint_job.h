@@ -2,7 +2,7 @@
 #pragma once
 
 #include "shampoo/checkpoint.h"
-#include "tests/shampoo/state_job.h"
+#include "tests/shampoo/state/state_job.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shampoo::test {

@@ -4,8 +4,8 @@
 //   checkpoint_process ROOT
 #include <cstdio>
 
-#include "distributor/join/join.h"
-#include "shampoo/saver.h"
+#include "distributor/rendezvous/join.h"
+#include "shampoo/async_checkpointer.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "shampoo/checkpoint/folders.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 #include "tests/shampoo/checkpoint/system_calls.h"
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "shampoo/checkpoint/manifest_seal.h"
+#include "shampoo/checkpoint/format/manifest_checksum.h"
 
 namespace shampoo::test {
 namespace {

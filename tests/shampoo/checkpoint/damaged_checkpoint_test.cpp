@@ -5,9 +5,9 @@
 
 #include <array>
 
-#include "shampoo/checkpoint/manifest.h"
-#include "shampoo/checkpoint/safetensors_file.h"
-#include "shampoo/checkpoint/safetensors_writer.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
+#include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 #include "tests/shampoo/checkpoint/damage.h"
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/extras.h"
-
 #include <gtest/gtest.h>
 
 #include <clocale>
 #include <limits>
 
-#include "shampoo/checkpoint/extra_text.h"
 #include "shampoo/checkpoint/snapshot.h"
+#include "shampoo/checkpoint/user_state_text.h"
+#include "shampoo/user_state.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {

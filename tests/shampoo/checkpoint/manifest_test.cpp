@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/format/manifest.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <functional>
 #include <limits>
 
-#include "shampoo/checkpoint/checksum.h"
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/manifest_seal.h"
+#include "shampoo/checkpoint/format/checksum.h"
+#include "shampoo/checkpoint/format/manifest_checksum.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {

@@ -2,7 +2,7 @@
 // Checkpoints that are saved from the memory of one backend and loaded into that of another.
 #include <gtest/gtest.h>
 
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/format/manifest.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 #include "tests/shampoo/checkpoint/placed_job.h"
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <system_error>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/folders.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {

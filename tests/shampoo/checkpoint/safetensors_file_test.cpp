@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/safetensors_file.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <limits>
 #include <system_error>
 
-#include "shampoo/checkpoint/error.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {

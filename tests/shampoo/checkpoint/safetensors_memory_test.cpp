@@ -9,8 +9,8 @@
 #include <functional>
 #include <new>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/safetensors_file.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/shampoo/checkpoint/sample.h"
 #include "tests/support/allocations.h"
 

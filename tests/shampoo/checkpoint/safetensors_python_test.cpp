@@ -5,8 +5,8 @@
 
 #include <numeric>
 
-#include "shampoo/checkpoint/safetensors_file.h"
-#include "shampoo/checkpoint/safetensors_writer.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
+#include "shampoo/checkpoint/format/safetensors_writer.h"
 
 namespace shampoo::checkpoint::test {
 namespace {

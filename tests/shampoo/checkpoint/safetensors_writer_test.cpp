@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/safetensors_writer.h"
+#include "shampoo/checkpoint/format/safetensors_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "shampoo/checkpoint/safetensors_file.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <span>
 
-#include "shampoo/checkpoint/listed_file.h"
+#include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "shampoo/checkpoint/reader.h"
-#include "shampoo/checkpoint/safetensors_writer.h"
+#include "shampoo/checkpoint/verified_file.h"
 
 namespace shampoo::checkpoint::test {
 

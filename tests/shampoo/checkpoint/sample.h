@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/save.h"
 #include "tests/support/temporary_folder.h"
 

@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "shampoo/checkpoint/folders.h"
 #include "shampoo/checkpoint/reader.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/saver.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/async_checkpointer.h"
+#include "shampoo/checkpoint/format/manifest.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {

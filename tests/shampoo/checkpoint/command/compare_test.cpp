@@ -6,8 +6,8 @@
 #include <numeric>
 #include <random>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/safetensors_file.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/shampoo/checkpoint/command/asked.h"
 #include "tests/shampoo/checkpoint/command/cut_checkpoint.h"
 #include "tests/shampoo/checkpoint/sample.h"

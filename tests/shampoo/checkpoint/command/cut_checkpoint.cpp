@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "shampoo/checkpoint/listed_file.h"
-#include "shampoo/checkpoint/safetensors_writer.h"
+#include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "shampoo/checkpoint/save.h"
+#include "shampoo/checkpoint/verified_file.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::command::test {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/format/manifest.h"
 
 namespace shampoo::checkpoint::command::test {
 

@@ -19,7 +19,7 @@ double value(Dtype dtype, Value bits) {
   return value_of(dtype, std::as_bytes(std::span(&bits, 1)));
 }
 
-TEST(Elements, OfSixteenBitsHaveTheirValues) {
+TEST(TileTable, OfSixteenBitsHaveTheirValues) {
   EXPECT_EQ(value(Dtype::bf16, std::uint16_t{0x3f80}), 1);
   EXPECT_EQ(value(Dtype::f16, std::uint16_t{0x3c00}), 1);
   EXPECT_EQ(value(Dtype::f16, std::uint16_t{0x0001}), 0x1p-24);
@@ -28,7 +28,7 @@ TEST(Elements, OfSixteenBitsHaveTheirValues) {
   EXPECT_EQ(text(Dtype::bf16, std::uint16_t{0xbf00}), "-0.5");
 }
 
-TEST(Elements, AreSpeltSoThatTheyCanBeToldApart) {
+TEST(TileTable, AreSpeltSoThatTheyCanBeToldApart) {
   EXPECT_EQ(text(Dtype::f32, .1f), "0.1");
   EXPECT_EQ(text(Dtype::f64, .1), "0.1");
   EXPECT_NE(text(Dtype::f64, .1), text(Dtype::f64, .1 + 0x1p-56));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/folders.h"
-#include "shampoo/checkpoint/save_id.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/uuid.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/shampoo/checkpoint/command/asked.h"
 #include "tests/shampoo/checkpoint/sample.h"
 

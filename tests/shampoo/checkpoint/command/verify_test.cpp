@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "shampoo/checkpoint/error.h"
-#include "shampoo/checkpoint/folders.h"
-#include "shampoo/checkpoint/manifest.h"
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint_error.h"
 #include "tests/shampoo/checkpoint/command/asked.h"
 #include "tests/shampoo/checkpoint/command/cut_checkpoint.h"
 #include "tests/shampoo/checkpoint/sample.h"

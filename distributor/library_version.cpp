@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "distributor/library_version.h"
-
-namespace shampoo {
-
-std::string_view library_version() { return SHAMPOO_VERSION; }
-
-}  // namespace shampoo

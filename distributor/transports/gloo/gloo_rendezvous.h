@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gloo/rendezvous/store.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "distributor/store/synchronized_store.h"
+
+namespace shampoo {
+
+/// Our store as Gloo sees it, for one rendezvous that ends at a given time.
+class GlooRendezvous final : public gloo::rendezvous::Store {
+ public:
+  GlooRendezvous(std::shared_ptr<LockedStore> store, std::string prefix,
+                 std::chrono::steady_clock::time_point end)
+      : store_(std::move(store)), prefix_(std::move(prefix)), end_(end) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override;
+  std::vector<char> get(const std::string& key) override;
+  void wait(const std::vector<std::string>& keys) override;
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override;
+
+ private:
+  std::chrono::milliseconds left() const;
+
+  std::shared_ptr<LockedStore> store_;
+  std::string prefix_;
+  std::chrono::steady_clock::time_point end_;
+};
+
+}  // namespace shampoo

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/local/thread_communicator.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "distributor/error.h"
+#include "distributor/rank_list.h"
+
+namespace shampoo {
+
+namespace {
+
+/// What a rank brings to a collective. Borrowed until all have copied.
+struct Post {
+  enum class Kind : std::uint8_t { all_gather, all_to_all, broadcast, barrier } kind;
+  const void* data = nullptr;
+  std::span<const std::int64_t> counts = {};
+  int root = 0;
+
+  /// Whether the posts of two ranks belong to one collective.
+  bool fits(const Post& other) const {
+    return kind == other.kind && root == other.root &&
+           (kind == Kind::all_to_all || std::ranges::equal(counts, other.counts));
+  }
+};
+
+/// Where the ranks of one communicator meet.
+class Hub {
+ public:
+  explicit Hub(int size) : posts_(size), arrived_(size), left_(size) {}
+
+  /// Posts, waits until all have, and calls copy(posts); returns when all have copied.
+  template <typename Copy>
+  void meet(int rank, const Post& post, std::chrono::milliseconds deadline, const Copy& copy) {
+    gather(rank, post, deadline);
+    const bool fits =
+        std::ranges::all_of(posts_, [&](const Post& other) { return other.fits(posts_[rank]); });
+    if (fits) copy(std::as_const(posts_));
+    release();
+    if (!fits)
+      throw CommunicationError("the ranks called different collectives, or with others' sizes");
+  }
+
+  /// Ends what the other ranks wait for, now and later.
+  void fail(const std::string& reason, std::vector<int> missing = {}) {
+    const std::lock_guard lock(mutex_);
+    fail_locked(reason, std::move(missing));
+  }
+
+  void leave(int rank) {
+    const std::lock_guard lock(mutex_);
+    left_[rank] = true;
+    if (waiting_ > 0) fail_locked(gone(), list(left_));
+  }
+
+  /// The hub of a sub-set, made by whichever of its ranks comes first.
+  std::shared_ptr<Hub> child(std::uint64_t index, int color, int size) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Hub>& hub = children_[{index, color}];
+    if (!hub) hub = std::make_shared<Hub>(size);
+    const std::shared_ptr<Hub> kept = hub;
+    if (++taken_[{index, color}] == size) hub.reset();
+    return kept;
+  }
+
+ private:
+  void gather(int rank, const Post& post, std::chrono::milliseconds deadline) {
+    std::unique_lock lock(mutex_);
+    if (failure_.empty() && std::ranges::find(left_, true) != left_.end())
+      fail_locked(gone(), list(left_));
+    if (!failure_.empty()) throw CommunicationError(failure_, missing_);
+    posts_[rank] = post;
+    arrived_[rank] = true;
+    if (++waiting_ == static_cast<int>(posts_.size())) {
+      ++round_;
+      waiting_ = 0;
+      copying_ = static_cast<int>(posts_.size());
+      arrived_.assign(arrived_.size(), false);
+      changed_.notify_all();
+      return;
+    }
+    const std::uint64_t round = round_;
+    const auto over = [&] { return round_ != round || !failure_.empty(); };
+    if (!changed_.wait_for(lock, deadline, over)) {
+      std::vector<bool> absent = arrived_;
+      absent.flip();
+      fail_locked(rank_list(list(absent)) + " did not take part within " + seconds_text(deadline),
+                  list(absent));
+    }
+    if (round_ == round) throw CommunicationError(failure_, missing_);
+  }
+
+  /// Buffers may go only when every rank has copied from them, whatever else has failed.
+  void release() {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t round = round_;
+    if (--copying_ == 0) {
+      ++round_;
+      changed_.notify_all();
+      return;
+    }
+    changed_.wait(lock, [&] { return round_ != round; });
+  }
+
+  void fail_locked(const std::string& reason, std::vector<int> missing) {
+    if (!failure_.empty()) return;
+    failure_ = reason;
+    missing_ = std::move(missing);
+    changed_.notify_all();
+  }
+
+  std::string gone() const { return rank_list(list(left_)) + " has left"; }
+
+  static std::vector<int> list(const std::vector<bool>& flags) {
+    std::vector<int> ranks;
+    for (std::size_t r = 0; r < flags.size(); ++r)
+      if (flags[r]) ranks.push_back(static_cast<int>(r));
+    return ranks;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Post> posts_;
+  std::vector<bool> arrived_, left_;
+  int waiting_ = 0, copying_ = 0;
+  std::uint64_t round_ = 0;
+  std::string failure_;
+  std::vector<int> missing_;
+  std::map<std::pair<std::uint64_t, int>, std::shared_ptr<Hub>> children_;
+  std::map<std::pair<std::uint64_t, int>, int> taken_;
+};
+
+class ThreadsCommunicator final : public Communicator {
+ public:
+  ThreadsCommunicator(std::shared_ptr<Hub> hub, const RankInfo& standing)
+      : Communicator(standing), hub_(std::move(hub)) {}
+  ~ThreadsCommunicator() override { hub_->leave(rank()); }
+
+  std::string description() const override { return "threads of one process"; }
+
+ private:
+  using Kind = Post::Kind;
+
+  void start_all_gather(std::uint64_t, void* everyone, std::span<const std::int64_t> counts,
+                        const BufferLease&) override {
+    meet({Kind::all_gather, everyone, counts}, [&](const std::vector<Post>& posts) {
+      std::int64_t begin = 0;
+      for (int r = 0; r < size(); begin += counts[r++])
+        if (r != rank()) copy(everyone, begin, posts[r].data, begin, counts[r]);
+    });
+  }
+
+  void start_all_to_all(std::uint64_t, const void* send, std::span<const std::int64_t> send_counts,
+                        void* receive, std::span<const std::int64_t> receive_counts,
+                        const BufferLease&) override {
+    std::int64_t wrong = -1;
+    meet({Kind::all_to_all, send, send_counts}, [&](const std::vector<Post>& posts) {
+      std::int64_t to = 0;
+      for (int r = 0; r < size(); to += receive_counts[r++]) {
+        const std::span<const std::int64_t> sent = posts[r].counts;
+        if (sent[rank()] != receive_counts[r]) {
+          wrong = r;
+          continue;
+        }
+        const auto from = std::accumulate(sent.begin(), sent.begin() + rank(), std::int64_t{0});
+        copy(receive, to, posts[r].data, from, receive_counts[r]);
+      }
+    });
+    if (wrong < 0) return;
+    const std::string fault = "rank " + std::to_string(wrong) + " sent rank " +
+                              std::to_string(rank()) +
+                              " another number of bytes than receive_counts says";
+    hub_->fail(fault);
+    throw CommunicationError(fault);
+  }
+
+  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
+                       const BufferLease&) override {
+    meet({Kind::broadcast, data, {&bytes, 1}, root}, [&](const std::vector<Post>& posts) {
+      if (rank() != root) copy(data, 0, posts[root].data, 0, bytes);
+    });
+  }
+
+  void start_barrier(std::uint64_t, const BufferLease&) override {
+    meet({Kind::barrier}, [](const std::vector<Post>&) {});
+  }
+
+  void finish(std::uint64_t) override {}
+
+  std::unique_ptr<Communicator> make_split(std::span<const Member> members, int color,
+                                           std::uint64_t index) override {
+    if (members.empty()) return nullptr;
+    const int count = static_cast<int>(members.size());
+    const auto self = std::ranges::find(members, rank(), &Member::rank);
+    const int place = static_cast<int>(self - members.begin());
+    return std::make_unique<ThreadsCommunicator>(
+        hub_->child(index, color, count),
+        RankInfo{.rank = place, .size = count, .local_rank = place});
+  }
+
+  void tear_down(std::string_view reason) noexcept override {
+    hub_->fail("rank " + std::to_string(rank()) + " aborted: " + std::string(reason), {rank()});
+  }
+
+  template <typename Copy>
+  void meet(const Post& post, const Copy& body) {
+    hub_->meet(rank(), post, deadline(), body);
+  }
+
+  static void copy(void* to, std::int64_t to_offset, const void* from, std::int64_t from_offset,
+                   std::int64_t bytes) {
+    if (bytes > 0)
+      std::memcpy(static_cast<char*>(to) + to_offset, static_cast<const char*>(from) + from_offset,
+                  static_cast<std::size_t>(bytes));
+  }
+
+  std::shared_ptr<Hub> hub_;
+};
+
+/// What a rank threw.
+struct Thrown {
+  std::exception_ptr exception = nullptr;
+  std::string message = "something that is no std::exception";
+  bool lost_others = false;  ///< a consequence of what another rank did
+};
+
+Thrown caught_here() {
+  Thrown thrown{.exception = std::current_exception()};
+  try {
+    throw;
+  } catch (const CommunicationError& error) {
+    thrown.message = error.what();
+    thrown.lost_others = true;
+  } catch (const std::exception& error) {
+    thrown.message = error.what();
+  } catch (...) {
+  }
+  return thrown;
+}
+
+}  // namespace
+
+void run_ranks(int n, const std::function<void(Communicator&)>& body) {
+  if (n < 1 || n > 1024)
+    throw std::invalid_argument("run_ranks: n must be from 1 to 1024, got " + std::to_string(n));
+  const auto hub = std::make_shared<Hub>(n);
+  std::mutex mutex;
+  std::vector<Thrown> all;  // in the order in which they came
+  const auto record = [&](const std::string& who, std::vector<int> missing) {
+    Thrown thrown = caught_here();
+    hub->fail(who + thrown.message, std::move(missing));
+    const std::lock_guard lock(mutex);
+    all.push_back(std::move(thrown));
+  };
+  const auto run = [&](int rank) {
+    ThreadsCommunicator communicator(hub, {.rank = rank, .size = n, .local_rank = rank});
+    try {
+      body(communicator);
+    } catch (...) {
+      record("rank " + std::to_string(rank) + " threw: ", {rank});
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (int rank = 0; rank < n; ++rank) threads.emplace_back(run, rank);
+    } catch (...) {
+      record("rank " + std::to_string(threads.size()) + " could not be started: ", {});
+    }
+  }
+  // A rank that lost others may be heard of before the rank that was the cause.
+  const auto cause = std::ranges::find(all, false, &Thrown::lost_others);
+  if (cause != all.end()) std::rethrow_exception(cause->exception);
+  if (!all.empty()) std::rethrow_exception(all.front().exception);
+}
+
+}  // namespace shampoo

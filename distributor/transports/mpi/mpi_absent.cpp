@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+
+#include "distributor/transports/mpi/mpi.h"
+#include "distributor/transports/mpi/mpi_session.h"
+
+namespace shampoo {
+
+namespace {
+
+[[noreturn]] void refuse() {
+  throw std::invalid_argument(
+      "MPI: this build has none; install the package libopenmpi-dev or libmpich-dev and configure "
+      "with -DSHAMPOO_MPI=ON");
+}
+
+}  // namespace
+
+bool has_mpi() { return false; }
+
+int mpi_world_size() { return 0; }
+
+std::unique_ptr<Communicator> mpi_communicator(std::chrono::milliseconds) { refuse(); }
+
+std::unique_ptr<Communicator> mpi_communicator_of(const void*, std::chrono::milliseconds) {
+  refuse();
+}
+
+}  // namespace shampoo

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string_view>
+
+#include "distributor/transports/mpi/mpi.h"
+
+namespace shampoo {
+
+/// Which implementation this source was compiled for: their handles are not alike.
+#if defined(OPEN_MPI)
+constexpr std::string_view mpi_implementation = "Open MPI";
+#elif defined(MPICH)
+constexpr std::string_view mpi_implementation = "MPICH";
+#else
+constexpr std::string_view mpi_implementation = "another MPI";
+#endif
+
+/// Throws std::invalid_argument unless the library was built for this implementation, whose
+/// MPI_Comm has so many bytes.
+void check_mpi_implementation(std::string_view implementation, std::size_t handle_bytes);
+
+/// The ranks of `original`, of which a duplicate is made; MPI must be initialised. Collective.
+/// Throws as mpi_communicator_of() does, and std::invalid_argument where the caller was compiled
+/// for another MPI than the library.
+inline std::unique_ptr<Communicator> mpi_communicator(MPI_Comm original) {
+  check_mpi_implementation(mpi_implementation, sizeof(MPI_Comm));
+  return mpi_communicator_of(&original);
+}
+
+}  // namespace shampoo

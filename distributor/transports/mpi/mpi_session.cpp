@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/mpi/mpi_session.h"
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdio>
+
+#include "distributor/error.h"
+#include "distributor/transports/mpi/mpi_call.h"
+
+namespace shampoo {
+
+namespace {
+
+std::atomic<bool>& abandoned() {
+  static std::atomic<bool> flag{false};
+  return flag;
+}
+
+/// Ours from MPI_Init to the end of the process.
+class Session {
+ public:
+  Session() {
+    abandoned();  // is to outlive this
+    int provided = 0;
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+  }
+  ~Session() {
+    if (!mpi_is_usable()) return;
+    if (abandoned())
+      std::fputs("shampoo: MPI_Finalize is left out, as a collective is still pending\n", stderr);
+    else
+      MPI_Finalize();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+};
+
+}  // namespace
+
+void begin_mpi() {
+  int initialized = 0, finalized = 0;
+  check_mpi(MPI_Finalized(&finalized), "MPI_Finalized");
+  if (finalized) throw CommunicationError("MPI was finalised before");
+  check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
+  if (!initialized) static const Session session;
+}
+
+void abandon_mpi() noexcept { abandoned() = true; }
+
+bool mpi_is_usable() {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized && !finalized;
+}
+
+int mpi_world_size() {
+  int size = 0;
+  if (mpi_is_usable()) MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+}  // namespace shampoo

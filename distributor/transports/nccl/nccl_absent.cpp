@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+
+#include "distributor/transports/nccl/nccl.h"
+#include "distributor/transports/nccl/nccl_device.h"
+
+namespace shampoo {
+
+namespace {
+
+[[noreturn]] void refuse() {
+  throw std::invalid_argument(
+      "NCCL: this build has none; make a toolkit with tests/setup_cuda.sh where there is none, and "
+      "configure with -DSHAMPOO_CUDA=ON");
+}
+
+}  // namespace
+
+bool has_nccl() { return false; }
+
+std::unique_ptr<Communicator> nccl_communicator(Communicator&, const NcclOptions&) { refuse(); }
+
+std::unique_ptr<Communicator> nccl_communicator(int, int, std::shared_ptr<Store>,
+                                                const NcclStoreOptions&) {
+  refuse();
+}
+
+std::unique_ptr<Communicator> nccl_communicator_of(const void*, const NcclLoan&) { refuse(); }
+
+int cuda_device_of(StreamRef) { refuse(); }
+
+std::unique_ptr<Communicator> nccl_communicator_over(std::shared_ptr<Communicator>,
+                                                     const NcclOptions&) {
+  refuse();
+}
+
+}  // namespace shampoo

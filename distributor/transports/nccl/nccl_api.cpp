@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/nccl/nccl_api.h"
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cstring>
+
+#include "distributor/error.h"
+#include "distributor/transports/nccl/nccl_device.h"
+#include "distributor/transports/nccl/nccl_sum.h"
+#include "kernels/cuda/device/device_query.h"
+
+namespace shampoo {
+
+namespace {
+
+void check(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // the program's next call is not to see it
+  throw CommunicationError(std::string(call) + ": " + cudaGetErrorString(status));
+}
+
+/// In progress is no fault.
+void check(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const char* const more = ncclGetLastError(comm);
+  throw CommunicationError(std::string(call) + ": " + ncclGetErrorString(result) +
+                           (more && *more ? std::string(" (") + more + ")" : ""));
+}
+
+/// Makes a device this thread's current one for a while.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    check(cudaGetDevice(&before_), "cudaGetDevice");
+    if (before_ != device) check(cudaSetDevice(device), "cudaSetDevice");
+  }
+  ~OnDevice() { cudaSetDevice(before_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+ncclConfig_t without_blocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+ncclComm_t nccl(NcclCalls::Comm comm) { return static_cast<ncclComm_t>(comm); }
+cudaStream_t cuda(NcclCalls::Stream stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t event_of(NcclCalls::Event event) { return static_cast<cudaEvent_t>(event); }
+
+class CudaNcclCalls final : public NcclCalls {
+ public:
+  explicit CudaNcclCalls(int device) : device_(device) {}
+
+  std::string description() override {
+    int version = 0;
+    check(ncclGetVersion(&version), "ncclGetVersion");
+    return "NCCL " + std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) +
+           "." + std::to_string(version % 100) + ", " + kernels::cuda::describe_device(device_);
+  }
+
+  std::string device_name() override {
+    const kernels::cuda::DeviceFacts facts = kernels::cuda::device_facts(device_);
+    return facts.name + " at " + facts.bus + ", " + facts.uuid;
+  }
+
+  std::string unique_id() override {
+    ncclUniqueId id;
+    check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    return {id.internal, sizeof(id.internal)};
+  }
+
+  Comm connect(const Place& place, const std::string& unique_id) override {
+    ncclUniqueId id;
+    if (unique_id.size() != sizeof(id.internal))
+      throw CommunicationError("NCCL's unique id has " + std::to_string(unique_id.size()) +
+                               " bytes, not " + std::to_string(sizeof(id.internal)));
+    std::memcpy(id.internal, unique_id.data(), sizeof(id.internal));
+    const OnDevice here(device_);
+    ncclConfig_t config = without_blocking();
+    ncclComm_t comm = nullptr;
+    check(ncclCommInitRankConfig(&comm, place.size, id, place.rank, &config),
+          "ncclCommInitRankConfig");
+    return comm;
+  }
+
+  void split(Comm comm, int color, int key, Comm& part) override {
+    const OnDevice here(device_);
+    ncclConfig_t config = without_blocking();
+    check(ncclCommSplit(nccl(comm), color < 0 ? NCCL_SPLIT_NOCOLOR : color, key,
+                        reinterpret_cast<ncclComm_t*>(&part), &config),
+          "ncclCommSplit", nccl(comm));
+  }
+
+  bool is_ready(Comm comm) override {
+    ncclResult_t state = ncclSuccess;
+    check(ncclCommGetAsyncError(nccl(comm), &state), "ncclCommGetAsyncError", nccl(comm));
+    check(state, "NCCL", nccl(comm));
+    return state == ncclSuccess;
+  }
+
+  Place place(Comm comm) override {
+    Place found{};
+    check(ncclCommUserRank(nccl(comm), &found.rank), "ncclCommUserRank", nccl(comm));
+    check(ncclCommCount(nccl(comm), &found.size), "ncclCommCount", nccl(comm));
+    return found;
+  }
+
+  void finalize(Comm comm) override {
+    check(ncclCommFinalize(nccl(comm)), "ncclCommFinalize", nccl(comm));
+  }
+  void destroy(Comm comm) noexcept override { ncclCommDestroy(nccl(comm)); }
+  void abort(Comm comm) noexcept override { ncclCommAbort(nccl(comm)); }
+
+  void begin_group() override { check(ncclGroupStart(), "ncclGroupStart"); }
+  void end_group() override { check(ncclGroupEnd(), "ncclGroupEnd"); }
+
+  void all_gather(const void* send, void* receive, std::int64_t bytes, Comm comm,
+                  Stream stream) override {
+    check(ncclAllGather(send, receive, size(bytes), ncclUint8, nccl(comm), cuda(stream)),
+          "ncclAllGather", nccl(comm));
+  }
+  void broadcast(void* data, std::int64_t bytes, int root, Comm comm, Stream stream) override {
+    check(ncclBroadcast(data, data, size(bytes), ncclUint8, root, nccl(comm), cuda(stream)),
+          "ncclBroadcast", nccl(comm));
+  }
+  void send(const void* data, std::int64_t bytes, int to, Comm comm, Stream stream) override {
+    check(ncclSend(data, size(bytes), ncclUint8, to, nccl(comm), cuda(stream)), "ncclSend",
+          nccl(comm));
+  }
+  void receive(void* data, std::int64_t bytes, int from, Comm comm, Stream stream) override {
+    check(ncclRecv(data, size(bytes), ncclUint8, from, nccl(comm), cuda(stream)), "ncclRecv",
+          nccl(comm));
+  }
+  void meet(void* byte, Comm comm, Stream stream) override {
+    check(ncclAllReduce(byte, byte, 1, ncclUint8, ncclSum, nccl(comm), cuda(stream)),
+          "ncclAllReduce", nccl(comm));
+  }
+
+  void* register_memory(Comm comm, void* memory, std::int64_t bytes) override {
+    void* registration = nullptr;
+    const ncclResult_t result = ncclCommRegister(nccl(comm), memory, size(bytes), &registration);
+    return result == ncclSuccess ? registration : nullptr;
+  }
+  void deregister_memory(Comm comm, void* registration) noexcept override {
+    ncclCommDeregister(nccl(comm), registration);
+  }
+
+  void enter_thread() override {
+    check(cudaSetDevice(device_), "cudaSetDevice");
+    // Its looks must not break a capture on another thread.
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  }
+
+  Stream make_stream() override {
+    const OnDevice here(device_);
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+          "cudaStreamCreateWithPriority");
+    return stream;
+  }
+  void destroy_stream(Stream stream) noexcept override { cudaStreamDestroy(cuda(stream)); }
+
+  Event make_event() override {
+    const OnDevice here(device_);
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    return event;
+  }
+  void destroy_event(Event event) noexcept override { cudaEventDestroy(event_of(event)); }
+  void record(Event event, Stream stream) override {
+    check(cudaEventRecord(event_of(event), cuda(stream)), "cudaEventRecord");
+  }
+  void wait(Stream stream, Event event) override {
+    check(cudaStreamWaitEvent(cuda(stream), event_of(event), 0), "cudaStreamWaitEvent");
+  }
+
+  bool is_done(Event event) override {
+    const bool was_clean = cudaPeekAtLastError() == cudaSuccess;
+    const cudaError_t status = cudaEventQuery(event_of(event));
+    if (status != cudaErrorNotReady) check(status, "cudaEventQuery");
+    if (status == cudaErrorNotReady && was_clean) cudaGetLastError();
+    return status == cudaSuccess;
+  }
+
+  bool is_capturing(Stream stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(cuda(stream), &status), "cudaStreamIsCapturing");
+    return status != cudaStreamCaptureStatusNone;
+  }
+
+  void* allocate(std::size_t bytes) override {
+    const OnDevice here(device_);
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, bytes), "cudaMalloc");
+    return memory;
+  }
+  void release(void* memory) noexcept override { cudaFree(memory); }
+  void copy(void* to, const void* from, std::int64_t bytes, Stream stream) override {
+    check(cudaMemcpyAsync(to, from, size(bytes), cudaMemcpyDefault, cuda(stream)),
+          "cudaMemcpyAsync");
+  }
+  void sum_in_order(const void* parts, int n, std::int64_t count, Type type, double divisor,
+                    void* sum, Stream stream) override {
+    check(static_cast<cudaError_t>(sum_in_order_on({stream}, parts, n, count, type, divisor, sum)),
+          "the kernel that sums");
+  }
+
+ private:
+  static std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+  const int device_;
+};
+
+}  // namespace
+
+std::unique_ptr<NcclCalls> nccl_calls(int device) {
+  return std::make_unique<CudaNcclCalls>(device);
+}
+
+int cuda_device_of(StreamRef stream) {
+  int device = -1;
+  if (stream.handle)
+    check(cudaStreamGetDevice(cuda(stream.handle), &device), "cudaStreamGetDevice");
+  else
+    check(cudaGetDevice(&device), "cudaGetDevice");
+  return device;
+}
+
+}  // namespace shampoo

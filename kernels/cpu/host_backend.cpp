@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/host_backend.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "kernels/cpu/blas/blas_setup.h"
+#include "kernels/cpu/eigen.h"
+#include "kernels/cpu/mode_products.h"
+#include "kernels/cpu_backend.h"
+
+namespace shampoo {
+
+namespace kernels {
+
+CpuBackend::CpuBackend(int threads, bool sets_up_blas)
+    : level_(best_level()), workers_(threads == 0 ? available_processors() : threads) {
+  if (sets_up_blas) set_up_blas();
+  warm_up_blas(workers_.pool.size());
+}
+
+std::string CpuBackend::description() const {
+  const int threads = workers_.pool.size();
+  return "cpu, " + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
+         std::string(level_.name) + " vectors, " + describe_blas();
+}
+
+std::string CpuBackend::arithmetic() const {
+  return "cpu, " + std::string(level_.name) + " vectors, " + blas_core();
+}
+
+void* CpuBackend::allocate(std::size_t bytes) {
+  void* const memory = ::operator new (bytes, std::align_val_t{cache_line});
+  std::memset(memory, 0, bytes);
+  return memory;
+}
+
+void CpuBackend::release(void* memory) noexcept {
+  ::operator delete (memory, std::align_val_t{cache_line});
+}
+
+void CpuBackend::upload(void* to, const void* from_host, std::size_t bytes) {
+  copy(to, from_host, bytes);
+}
+
+void CpuBackend::download(void* to_host, const void* from, std::size_t bytes) {
+  copy(to_host, from, bytes);
+}
+
+void CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
+void CpuBackend::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
+  std::size_t bytes = calls.decompositions ? eigen_scratch(calls.largest_side) : 0;
+  for (const Stack& stack : stacks)
+    bytes =
+        std::max(bytes, arithmetic == Type::float64 ? mode_product_scratch<double>(stack.extent)
+                                                    : mode_product_scratch<float>(stack.extent));
+  workers_.reserve(bytes, stacks.size());
+}
+
+}  // namespace kernels
+
+std::unique_ptr<Backend> cpu_backend(const CpuOptions& options) {
+  constexpr int most_threads = 1024;
+  if (options.threads < 0 || options.threads > most_threads)
+    throw std::invalid_argument("cpu_backend: threads is " + std::to_string(options.threads) +
+                                "; it must lie in [0, " + std::to_string(most_threads) + "]");
+  return std::make_unique<kernels::CpuBackend>(options.threads, options.set_up_blas);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/simd/vector_kernels.h"
+#include "kernels/cpu/threads/workers.h"
+
+namespace shampoo::kernels {
+
+/// The host. Members stand in the file that is named above them.
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(int threads, bool sets_up_blas);
+
+  // backend.cpp
+  std::string description() const override;
+  std::string arithmetic() const override;
+  Memory memory() const override { return Memory::host; }
+  bool prefers_products() const override { return false; }
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(void* to, const void* from_host, std::size_t bytes) override;
+  void download(void* to_host, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void synchronize() override {}
+  MemoryUse memory_use() const override { return {.scratch = workers_.scratch_bytes()}; }
+  void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) override;
+
+  // elementwise.cpp
+  void scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
+            ScanResult* verdict) override;
+  void admit(const StepPermit* admission, std::int32_t offers, ReplayCounter* runs,
+             ScanResult* verdict) override;
+  void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
+  void read_values(const TileTable& elements, void* masters) override;
+  void filter(const PassContext& phase, const Filter& filter) override;
+  void update(const PassContext& phase, const Update& update) override;
+  void apply(const TileTable& elements, const Mode* modes, const void* segments,
+             const std::int32_t* proceed) override;
+
+  // factors.cpp
+  void accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
+                          std::span<const Selection> selected, const void* masters) override;
+
+  // precondition.cpp
+  void precondition(const PassContext& phase, std::span<const Stack> stacks,
+                    std::span<const Selection> selected, void* direction,
+                    double* direction_norms) override;
+
+  // pairs.cpp
+  void load(std::span<const FactorBatch> factors, const Loading& loading,
+            std::span<const SquareMatrixBatch> a) override;
+  void store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
+             std::int32_t* failed) override;
+  void identity_roots(std::span<const FactorBatch> roots) override;
+
+  // eigen.cpp
+  void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
+            std::int32_t* failed) override;
+  void root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) override;
+  void assemble(std::span<const SquareMatrixBatch> q,
+                std::span<const SquareMatrixBatch> x) override;
+
+  // squares.cpp
+  void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,
+                std::span<const SquareMatrixBatch> c, const std::uint8_t* active) override;
+  void combine(const double* scales, std::span<const SquareMatrixBatch> x, const double* shifts,
+               std::span<const SquareMatrixBatch> y, const std::uint8_t* active) override;
+  void measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,
+               const std::uint8_t* active) override;
+
+  // symmetric.cpp
+  void normalize(std::span<const SquareMatrixBatch> a, double* scales) override;
+  void damp(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> squared,
+            const Damping& damping) override;
+  void multiply_symmetric(std::span<const SquareMatrixBatch> a,
+                          std::span<const SquareMatrixBatch> b, const Weights& weights,
+                          Precision precision, std::span<const SquareMatrixBatch> c) override;
+  void check_identity(std::span<const SquareMatrixBatch> m, double limit,
+                      const std::int32_t* proceed, const std::uint8_t* active,
+                      std::int32_t* failed) override;
+  void rescale(std::span<const SquareMatrixBatch> x, const double* scales,
+               double exponent) override;
+
+ private:
+  /// body(tile index) for every tile.
+  template <typename Body>
+  void for_each_tile(const TileTable& elements, Body&& body);
+
+  VectorLevel level_;
+  Workers workers_;
+};
+
+}  // namespace shampoo::kernels

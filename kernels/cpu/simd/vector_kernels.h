@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/backend.h"
+
+namespace shampoo::kernels {
+
+/// One tile with all that a vector kernel wants to know about it.
+struct Work {
+  const Tensors& tensors;
+  const Tile& tile;
+  const Block& block;
+  const Coefficients& coefficients;
+  Mode mode = Mode::plain;
+  double gradient_scale = 1;
+  const float* masters = nullptr;  ///< null: the value is read even where the block has a master
+};
+
+/// The inner loops, compiled once for each level of the instruction set; all levels give the same
+/// bits, because products and sums are never fused and sums have fixed lanes.
+template <typename Real>
+struct VectorKernels {
+  /// Sum of the squares of the scaled gradient; NaN where an element is not finite.
+  double (*scan)(const Tensors&, const Tile&, double gradient_scale);
+  /// `to` <- G
+  void (*gather)(const Work&, Real* to);
+  /// Returns the sum of squares of the grafted gradient where the mode wants it, or 0.
+  double (*filter)(const Work&, const Filter&);
+  void (*update)(const Work&, const Update&, Real graft_to_direction);
+  void (*apply)(const Work&, const void* segments);
+  void (*read_values)(const Work&, float* masters);
+
+  double (*squared_norm)(const Real* x, std::int64_t count);
+  /// Lower triangle of the pair array L <- keep L + add g g^T
+  void (*rank_one)(Real* pair, std::int64_t side, const Real* g, Real keep, Real add);
+  /// Lower triangle of the pair array L <- keep L + add C, C dense
+  void (*blend)(Real* pair, std::int64_t side, const Real* c, Real keep, Real add);
+  /// y <- X x with the root X of a pair array
+  void (*apply_root)(const Real* pair, std::int64_t side, const Real* x, Real* y);
+};
+
+/// Kernels of one instruction set level.
+struct VectorLevel {
+  std::string_view name;
+  const VectorKernels<float>& in_float;
+  const VectorKernels<double>& in_double;
+
+  template <typename Real>
+  const VectorKernels<Real>& in() const {
+    if constexpr (sizeof(Real) == sizeof(float))
+      return in_float;
+    else
+      return in_double;
+  }
+};
+
+VectorLevel base_level();
+VectorLevel x86_v3_level();
+VectorLevel x86_v4_level();
+
+/// The highest level that this processor has.
+VectorLevel best_level();
+
+}  // namespace shampoo::kernels

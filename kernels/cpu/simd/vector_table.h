@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cpu/simd/vector_elements.h"
+#include "kernels/cpu/simd/vector_matrices.h"
+
+namespace shampoo::kernels {
+namespace {
+
+template <typename Real>
+constexpr VectorKernels<Real> compiled_kernels{
+    scan<Real>,         gather<Real>,       filter<Real>,   update<Real>, apply<Real>,
+    read_masters<Real>, squared_norm<Real>, rank_one<Real>, blend<Real>,  apply_root<Real>};
+
+}  // namespace
+}  // namespace shampoo::kernels

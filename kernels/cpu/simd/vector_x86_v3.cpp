@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/simd/vector_table.h"
+
+namespace shampoo::kernels {
+
+VectorLevel x86_v3_level() {
+  return {"x86-64-v3", compiled_kernels<float>, compiled_kernels<double>};
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "kernels/cpu/threads/pool.h"
+#include "kernels/cpu/threads/schedule.h"
+#include "kernels/cpu/threads/scratch.h"
+
+namespace shampoo::kernels {
+
+/// Threads with a scratch memory each, and the list of what they are to do.
+class Workers {
+ public:
+  explicit Workers(int threads) : pool(threads), scratch_(static_cast<std::size_t>(pool.size())) {
+    schedule.reserve(usual_groups);
+  }
+
+  void reserve(std::size_t bytes_each, std::size_t groups) {
+    for (Scratch& scratch : scratch_) scratch.reserve(bytes_each);
+    schedule.reserve(groups);
+  }
+
+  /// Of all scratch memories.
+  std::int64_t scratch_bytes() const {
+    std::size_t all = 0;
+    for (const Scratch& scratch : scratch_) all += scratch.bytes();
+    return static_cast<std::int64_t>(all);
+  }
+
+  /// body(group, member, scratch) for every task of the schedule.
+  template <typename Body>
+  void run_schedule(Body&& body) {
+    schedule.sort();
+    const bool small = schedule.cost() < serial_cost;
+    pool.run(schedule.tasks(), small ? schedule.tasks() : 1, [&](std::int64_t task, int worker) {
+      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
+      scratch.clear();
+      const Schedule::Task what = schedule.at(task);
+      body(what.group, what.member, scratch);
+    });
+  }
+
+  Pool pool;
+  Schedule schedule;
+
+ private:
+  static constexpr std::size_t usual_groups = 1024;
+  /// Floating-point operations that one thread does in the time that it takes to share them.
+  static constexpr double serial_cost = 5e5;
+
+  std::vector<Scratch> scratch_;
+};
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/device/cuda_device.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <new>
+#include <variant>
+
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/device_query.h"
+#include "kernels/cuda/launch/start.h"
+
+namespace shampoo::kernels::cuda {
+
+namespace {
+
+/// An event that waiting threads sleep on. In a graph it is set at every replay.
+class CudaMark final : public Mark {
+ public:
+  CudaMark(int device, cudaStream_t stream) : device_(device), stream_(stream) {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
+          "cudaEventCreateWithFlags", device);
+  }
+  ~CudaMark() override { cudaEventDestroy(event_); }
+
+  void set() override {
+    const OnDevice current(device_);
+    const unsigned flags =
+        is_capturing(stream_, device_) ? cudaEventRecordExternal : cudaEventRecordDefault;
+    check(cudaEventRecordWithFlags(event_, stream_, flags), "cudaEventRecordWithFlags", device_);
+  }
+
+  void wait() override {
+    const OnDevice current(device_);
+    refuse_capture(stream_, device_, "wait");
+    check(cudaEventSynchronize(event_), "cudaEventSynchronize", device_);
+  }
+
+ private:
+  int device_;
+  cudaStream_t stream_;
+  cudaEvent_t event_ = nullptr;
+};
+
+/// What the bits of results depend on: the processor and the versions of the libraries.
+std::string arithmetic_of(int device) {
+  const DeviceFacts facts = device_facts(device);
+  int solver = 0;
+  cusolverGetVersion(&solver);
+  return "cuda, sm_" + std::to_string(facts.major) + std::to_string(facts.minor) + ", " +
+         std::to_string(facts.multiprocessors) + " multiprocessors, cuBLASLt " +
+         std::to_string(cublasLtGetVersion()) + ", cuSOLVER " + std::to_string(solver);
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(const CudaOptions& options)
+    : device_(options.device),
+      stream_(static_cast<cudaStream_t>(options.stream)),
+      description_("cuda device " + std::to_string(device_) + ", " + describe_device(device_)),
+      arithmetic_(arithmetic_of(device_)),
+      memory_(device_, stream_, options.allocator),
+      products_(device_, stream_, memory_),
+      eigen_(device_, stream_, memory_,
+             static_cast<std::size_t>(options.solver_workspace_mebibytes) << 20) {}
+
+CudaDevice::~CudaDevice() = default;
+
+MemoryUse CudaDevice::memory_use() const {
+  const OnDevice current(device_);
+  return {.scratch = static_cast<std::int64_t>(products_.scratch_bytes() + eigen_.scratch_bytes()),
+          .pool = static_cast<std::int64_t>(memory_.pool_bytes())};
+}
+
+void* CudaDevice::allocate(std::size_t bytes) {
+  const OnDevice current(device_);
+  return memory_.allocate(bytes);
+}
+
+void CudaDevice::release(void* memory) noexcept {
+  const OnDevice current(device_);
+  memory_.release(memory);
+}
+
+void* CudaDevice::allocate_host(std::size_t bytes) {
+  const OnDevice current(device_);
+  refuse_capture(stream_, device_, "allocate_host");
+  void* memory = nullptr;
+  const cudaError_t status = cudaHostAlloc(&memory, bytes == 0 ? 1 : bytes, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw std::bad_alloc();
+  }
+  check(status, "cudaHostAlloc", device_);
+  return memory;
+}
+
+void CudaDevice::release_host(void* memory) noexcept {
+  if (memory != nullptr) cudaFreeHost(memory);
+}
+
+void CudaDevice::zero(void* memory, std::size_t bytes) {
+  const OnDevice current(device_);
+  check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync", device_);
+}
+
+void CudaDevice::upload(void* to, const void* from_host, std::size_t bytes) {
+  const OnDevice current(device_);
+  check(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, stream_),
+        "cudaMemcpyAsync to the device", device_);
+}
+
+void CudaDevice::download(void* to_host, const void* from, std::size_t bytes) {
+  const OnDevice current(device_);
+  check(cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, stream_),
+        "cudaMemcpyAsync to the host", device_);
+}
+
+void CudaDevice::copy(void* to, const void* from, std::size_t bytes) {
+  const OnDevice current(device_);
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync",
+        device_);
+}
+
+std::unique_ptr<Mark> CudaDevice::make_mark() {
+  const OnDevice current(device_);
+  return std::make_unique<CudaMark>(device_, stream_);
+}
+
+bool CudaDevice::is_capturing() const { return cuda::is_capturing(stream_, device_); }
+
+void CudaDevice::begin_range(const char* name) { nvtxRangePushA(name); }
+void CudaDevice::end_range() { nvtxRangePop(); }
+
+bool CudaDevice::is_idle() {
+  const OnDevice current(device_);
+  if (is_capturing()) return false;
+  const cudaError_t status = cudaStreamQuery(stream_);
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();
+    return false;
+  }
+  check(status, "cudaStreamQuery", device_);
+  return true;
+}
+
+void CudaDevice::synchronize() {
+  const OnDevice current(device_);
+  refuse_capture(stream_, device_, "synchronize");
+  check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", device_);
+}
+
+void CudaDevice::launch(std::int64_t blocks, const Kernel& kernel) {
+  if (blocks == 0) return;
+  const OnDevice current(device_);
+  const int status =
+      std::visit([&](const auto& program) { return start(blocks, program, stream_); }, kernel);
+  check(static_cast<cudaError_t>(status), "kernel launch", device_);
+}
+
+void CudaDevice::multiply(const Product& product) {
+  const OnDevice current(device_);
+  products_.multiply(product);
+}
+
+void CudaDevice::reserve_products() {
+  const OnDevice current(device_);
+  products_.reserve();
+}
+
+void CudaDevice::reserve_eigen(Type type, std::int64_t side, std::int64_t count) {
+  const OnDevice current(device_);
+  eigen_.reserve(type, side, count);
+}
+
+void CudaDevice::decompose(const EigenProblem& problem) {
+  const OnDevice current(device_);
+  eigen_.decompose(problem);
+}
+
+}  // namespace shampoo::kernels::cuda

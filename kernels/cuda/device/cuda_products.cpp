@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/device/cuda_products.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/error.h"
+
+namespace shampoo::kernels::cuda {
+
+namespace {
+
+/// What cuBLAS recommends for the newest processors.
+constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+/// Matrices for which algorithms are chosen, however many there are.
+constexpr std::int32_t usual_count = 16;
+/// Matrices of one call at most: CUDA's limit of the grid's third dimension is 65,535.
+constexpr std::int64_t most_matrices = 32768;
+
+cudaDataType_t data_type(Type type) {
+  switch (type) {
+    case Type::float64:
+      return CUDA_R_64F;
+    case Type::float32:
+      return CUDA_R_32F;
+    case Type::bfloat16:
+      return CUDA_R_16BF;
+    case Type::float16:
+      break;
+  }
+  return CUDA_R_16F;
+}
+
+/// The largest power of two up to 16 that divides a number; no algorithm asks for more.
+std::uint32_t divisor(std::uintptr_t number) {
+  return static_cast<std::uint32_t>(number % 16 == 0 ? 16 : number & -number);
+}
+
+}  // namespace
+
+/// A product as cuBLASLt is told about it. Matrices are column-major there: C^T = B^T A^T, so that
+/// its first operand is our second one.
+struct CudaProducts::Plan {
+  cublasLtMatmulDescOpaque_t operation;
+  cublasLtMatrixLayoutOpaque_t first, second, result;
+  cublasLtMatmulAlgo_t algorithm;
+  std::int32_t count = 0;  ///< of matrices that the layouts are set to
+
+  void set_count(std::int32_t matrices, int device) {
+    if (matrices == count) return;
+    for (auto* layout : {&first, &second, &result})
+      check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices,
+                                             sizeof(matrices)),
+            "cublasLtMatrixLayoutSetAttribute", device);
+    count = matrices;
+  }
+};
+
+CudaProducts::CudaProducts(int device, cudaStream_t stream, CudaMemory& memory)
+    : device_(device), stream_(stream), workspace_(memory) {
+  check(cublasLtCreate(&library_), "cublasLtCreate", device);
+}
+
+CudaProducts::~CudaProducts() { cublasLtDestroy(library_); }
+
+void CudaProducts::reserve() { workspace_.reserve(workspace_bytes); }
+
+CudaProducts::Operand CudaProducts::operand_of(const Matrices& matrices) {
+  const auto size = size_of(matrices.type);
+  const std::uint32_t alignment =
+      std::min({divisor(static_cast<std::uintptr_t>(matrices.row) * size),
+                divisor(static_cast<std::uintptr_t>(matrices.stride) * size),
+                divisor(reinterpret_cast<std::uintptr_t>(matrices.data))});
+  return {matrices.type, matrices.transposed, matrices.row, matrices.stride, alignment};
+}
+
+CudaProducts::Plan& CudaProducts::plan_of(const Product& p) {
+  const Key key{p.rows,          p.columns,
+                p.depth,         operand_of(p.a),
+                operand_of(p.b), operand_of({p.c, p.c_type, p.c_row, p.c_stride, false})};
+  std::unique_ptr<Plan>& plan = plans_[key];
+  if (!plan) plan = make_plan(key);
+  return *plan;
+}
+
+namespace {
+
+void set_layout(cublasLtMatrixLayoutOpaque_t& layout, Type type, std::int64_t rows,
+                std::int64_t columns, std::int64_t row, std::int64_t stride, int device) {
+  check(cublasLtMatrixLayoutInit(&layout, data_type(type), static_cast<std::uint64_t>(rows),
+                                 static_cast<std::uint64_t>(columns), row),
+        "cublasLtMatrixLayoutInit", device);
+  check(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                         &stride, sizeof(stride)),
+        "cublasLtMatrixLayoutSetAttribute", device);
+}
+
+template <typename Value>
+void prefer(cublasLtMatmulPreferenceOpaque_t& preference,
+            cublasLtMatmulPreferenceAttributes_t attribute, Value value, int device) {
+  check(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)),
+        "cublasLtMatmulPreferenceSetAttribute", device);
+}
+
+bool splits_sums(const cublasLtMatmulAlgo_t& algorithm) {
+  std::int32_t parts = 1;
+  std::size_t written = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoConfigGetAttribute(
+      &algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof(parts), &written);
+  return status == CUBLAS_STATUS_SUCCESS && parts > 1;
+}
+
+}  // namespace
+
+std::unique_ptr<CudaProducts::Plan> CudaProducts::make_plan(const Key& key) const {
+  auto plan = std::make_unique<Plan>();
+  const bool in_double = key.c.type == Type::float64;
+  check(
+      cublasLtMatmulDescInit(&plan->operation, in_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                             in_double ? CUDA_R_64F : CUDA_R_32F),
+      "cublasLtMatmulDescInit", device_);
+  const auto set_transposed = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {
+    const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    check(cublasLtMatmulDescSetAttribute(&plan->operation, which, &operation, sizeof(operation)),
+          "cublasLtMatmulDescSetAttribute", device_);
+  };
+  set_transposed(CUBLASLT_MATMUL_DESC_TRANSA, key.b.transposed);
+  set_transposed(CUBLASLT_MATMUL_DESC_TRANSB, key.a.transposed);
+  const auto set = [&](cublasLtMatrixLayoutOpaque_t& layout, const Operand& operand,
+                       std::int64_t rows, std::int64_t columns) {
+    if (operand.transposed) std::swap(rows, columns);
+    set_layout(layout, operand.type, columns, rows, operand.row, operand.stride, device_);
+  };
+  set(plan->first, key.b, key.depth, key.columns);
+  set(plan->second, key.a, key.rows, key.depth);
+  set(plan->result, key.c, key.rows, key.columns);
+  plan->set_count(usual_count, device_);
+
+  cublasLtMatmulPreferenceOpaque_t preference;
+  check(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit", device_);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes},
+         device_);
+  prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}, device_);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.b.alignment, device_);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.a.alignment, device_);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.c.alignment, device_);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.c.alignment, device_);
+
+  std::array<cublasLtMatmulHeuristicResult_t, 16> found{};
+  int count = 0;
+  check(cublasLtMatmulAlgoGetHeuristic(library_, &plan->operation, &plan->first, &plan->second,
+                                       &plan->result, &plan->result, &preference,
+                                       static_cast<int>(found.size()), found.data(), &count),
+        "cublasLtMatmulAlgoGetHeuristic", device_);
+  for (int i = 0; i < count; ++i) {
+    if (found[i].state != CUBLAS_STATUS_SUCCESS || splits_sums(found[i].algo)) continue;
+    plan->algorithm = found[i].algo;
+    return plan;
+  }
+  throw DeviceError("cublasLtMatmulAlgoGetHeuristic on CUDA device " + std::to_string(device_) +
+                    ": no algorithm for a product of " + std::to_string(key.rows) + " x " +
+                    std::to_string(key.depth) + " and " + std::to_string(key.depth) + " x " +
+                    std::to_string(key.columns) + " that keeps sums whole");
+}
+
+void CudaProducts::multiply(const Product& p) {
+  if (p.rows == 0 || p.columns == 0 || p.count == 0) return;
+  reserve();
+  Plan& plan = plan_of(p);
+  const float alpha = static_cast<float>(p.alpha), beta = static_cast<float>(p.beta);
+  const bool in_double = p.c_type == Type::float64;
+  const void* const scale = in_double ? static_cast<const void*>(&p.alpha) : &alpha;
+  const void* const keep = in_double ? static_cast<const void*>(&p.beta) : &beta;
+  const auto at = [](const void* data, Type type, std::int64_t elements) {
+    return const_cast<char*>(static_cast<const char*>(data)) +
+           elements * static_cast<std::int64_t>(size_of(type));
+  };
+  for (std::int64_t done = 0; done < p.count; done += most_matrices) {
+    plan.set_count(static_cast<std::int32_t>(std::min(most_matrices, p.count - done)), device_);
+    void* const c = at(p.c, p.c_type, done * p.c_stride);
+    check(
+        cublasLtMatmul(library_, &plan.operation, scale, at(p.b.data, p.b.type, done * p.b.stride),
+                       &plan.first, at(p.a.data, p.a.type, done * p.a.stride), &plan.second, keep,
+                       c, &plan.result, c, &plan.result, &plan.algorithm, workspace_.data(),
+                       workspace_.bytes(), stream_),
+        "cublasLtMatmul", device_);
+  }
+}
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/launch/kernel.h"
+#include "kernels/types.h"
+
+namespace shampoo::kernels::cuda {
+
+/// Row-major matrices of one shape, `stride` elements apart. [device]
+struct Matrices {
+  const void* data = nullptr;
+  Type type = Type::float32;
+  std::int64_t row = 0;     ///< elements from one row to the next
+  std::int64_t stride = 0;  ///< elements from one matrix to the next
+  bool transposed = false;  ///< its transpose is meant
+};
+
+/// C <- alpha A B + beta C for `count` matrices, A rows x depth, B depth x columns. Sums are kept
+/// in float32, for float64 in float64. The bits of a product do not depend on the count.
+struct Product {
+  std::int64_t rows = 0, columns = 0, depth = 0, count = 0;
+  Matrices a, b;
+  void* c = nullptr;
+  Type c_type = Type::float32;
+  std::int64_t c_row = 0, c_stride = 0;
+  double alpha = 1, beta = 0;
+};
+
+/// Eigendecompositions of symmetric matrices, both triangles given, back to back.
+struct EigenProblem {
+  Type type = Type::float32;
+  std::int64_t side = 0, count = 0;
+  void* matrices = nullptr;        ///< in: A; out: row j of memory is the vector of value j
+  void* values = nullptr;          ///< out: count x side, ascending
+  std::int32_t* failed = nullptr;  ///< out, per matrix: 0, or the library's code
+  Eigensolver solver = Eigensolver::divide_and_conquer;
+};
+
+/// What the backend needs of a GPU. All calls but those that say so are queued on one stream and
+/// return at once.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string description() const = 0;
+  virtual std::string arithmetic() const = 0;
+  virtual void* stream() const = 0;
+
+  virtual void* allocate(std::size_t bytes) = 0;  ///< not zeroed, 256-byte aligned
+  virtual void release(void* memory) noexcept = 0;
+  virtual void* allocate_host(std::size_t bytes) = 0;  ///< pinned
+  virtual void release_host(void* memory) noexcept = 0;
+
+  virtual void zero(void* memory, std::size_t bytes) = 0;
+  virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
+  virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+
+  /// Scratch memory of its libraries, and the pool.
+  virtual MemoryUse memory_use() const = 0;
+
+  virtual std::unique_ptr<Mark> make_mark() = 0;
+  /// Whether all queued work is done.
+  virtual bool is_idle() = 0;
+  virtual void synchronize() = 0;  ///< waits
+  /// Whether calls are recorded into a graph in place of being queued.
+  virtual bool is_capturing() const = 0;
+  virtual void begin_range(const char* name) = 0;
+  virtual void end_range() = 0;
+
+  /// Runs `blocks` blocks of threads of a kernel; none for 0.
+  virtual void launch(std::int64_t blocks, const Kernel& kernel) = 0;
+  virtual void multiply(const Product& product) = 0;
+
+  /// Gets what products and decompositions need, for later calls up to this size. May wait.
+  virtual void reserve_products() = 0;
+  virtual void reserve_eigen(Type type, std::int64_t side, std::int64_t count) = 0;
+  /// Waits for some sides and libraries.
+  virtual void decompose(const EigenProblem& problem) = 0;
+};
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/device_backend.h"
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+namespace shampoo::kernels::cuda {
+
+DeviceBackend::DeviceBackend(std::unique_ptr<Device> device)
+    : device_(std::move(device)), workspace_(*device_) {}
+DeviceBackend::~DeviceBackend() = default;
+
+void* DeviceBackend::allocate(std::size_t bytes) {
+  void* const memory = device_->allocate(bytes);
+  if (bytes != 0) device_->zero(memory, bytes);
+  return memory;
+}
+
+void DeviceBackend::release(void* memory) noexcept { device_->release(memory); }
+
+void* DeviceBackend::allocate_host(std::size_t bytes) {
+  void* const memory = device_->allocate_host(bytes);
+  std::memset(memory, 0, bytes);
+  host_blocks_[memory] = bytes;
+  return memory;
+}
+
+void DeviceBackend::release_host(void* memory) noexcept {
+  host_blocks_.erase(memory);
+  device_->release_host(memory);
+}
+
+MemoryUse DeviceBackend::memory_use() const {
+  MemoryUse use = device_->memory_use();
+  use.scratch += static_cast<std::int64_t>(workspace_.bytes());
+  for (const auto& [memory, bytes] : host_blocks_) use.host += static_cast<std::int64_t>(bytes);
+  return use;
+}
+
+void DeviceBackend::upload(void* to, const void* from_host, std::size_t bytes) {
+  if (bytes != 0) device_->upload(to, from_host, bytes);
+}
+
+void DeviceBackend::download(void* to_host, const void* from, std::size_t bytes) {
+  if (bytes != 0) device_->download(to_host, from, bytes);
+}
+
+void DeviceBackend::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes != 0) device_->copy(to, from, bytes);
+}
+
+void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
+                            const SolverCalls& calls) {
+  workspace_.reserve(stacks, arithmetic, calls);
+  device_->reserve_products();
+  if (calls.decompositions) reserve_eigen(stacks, arithmetic, calls.largest_side);
+}
+
+void DeviceBackend::reserve_eigen(std::span<const Stack> stacks, Type arithmetic,
+                                  std::int64_t largest_side) {
+  std::map<std::int64_t, std::int64_t> counts;
+  for (const Stack& stack : stacks)
+    for (const std::int64_t side : stack.extent)
+      if (side <= largest_side) counts[side] += stack.count;
+  for (const auto& [side, count] : counts) device_->reserve_eigen(arithmetic, side, count);
+  // What fails is repeated in float64.
+  device_->reserve_eigen(Type::float64, largest_side, 1);
+}
+
+}  // namespace shampoo::kernels::cuda

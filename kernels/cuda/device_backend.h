@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/device/workspace.h"
+
+namespace shampoo::kernels::cuda {
+
+/// A GPU. Members stand in the file that is named above them.
+class DeviceBackend final : public Backend {
+ public:
+  explicit DeviceBackend(std::unique_ptr<Device> device);
+  ~DeviceBackend() override;
+
+  // backend.cpp
+  std::string description() const override { return device_->description(); }
+  std::string arithmetic() const override { return device_->arithmetic(); }
+  Memory memory() const override { return Memory::cuda; }
+  bool prefers_products() const override { return true; }
+  bool is_immediate() const override { return false; }
+  void* stream() const override { return device_->stream(); }
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void* allocate_host(std::size_t bytes) override;
+  void release_host(void* memory) noexcept override;
+  void upload(void* to, const void* from_host, std::size_t bytes) override;
+  void download(void* to_host, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  MemoryUse memory_use() const override;
+  std::unique_ptr<Mark> make_mark() override { return device_->make_mark(); }
+  bool is_idle() override { return device_->is_idle(); }
+  void synchronize() override { device_->synchronize(); }
+  bool is_capturing() const override { return device_->is_capturing(); }
+  void begin_range(const char* name) override { device_->begin_range(name); }
+  void end_range() override { device_->end_range(); }
+  void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) override;
+
+  // elementwise.cpp
+  void scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
+            ScanResult* verdict) override;
+  void admit(const StepPermit* admission, std::int32_t offers, ReplayCounter* runs,
+             ScanResult* verdict) override;
+  void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
+  void read_values(const TileTable& elements, void* masters) override;
+  void filter(const PassContext& phase, const Filter& filter) override;
+  void update(const PassContext& phase, const Update& update) override;
+  void apply(const TileTable& elements, const Mode* modes, const void* segments,
+             const std::int32_t* proceed) override;
+
+  // products.cpp
+  void accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
+                          std::span<const Selection> selected, const void* masters) override;
+  void precondition(const PassContext& phase, std::span<const Stack> stacks,
+                    std::span<const Selection> selected, void* direction,
+                    double* direction_norms) override;
+
+  // pairs.cpp
+  void load(std::span<const FactorBatch> factors, const Loading& loading,
+            std::span<const SquareMatrixBatch> a) override;
+  void store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
+             std::int32_t* failed) override;
+  void identity_roots(std::span<const FactorBatch> roots) override;
+
+  // eigen.cpp
+  void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
+            std::int32_t* failed) override;
+  void root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) override;
+  void assemble(std::span<const SquareMatrixBatch> q,
+                std::span<const SquareMatrixBatch> x) override;
+
+  // squares.cpp
+  void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,
+                std::span<const SquareMatrixBatch> c, const std::uint8_t* active) override;
+  void combine(const double* scales, std::span<const SquareMatrixBatch> x, const double* shifts,
+               std::span<const SquareMatrixBatch> y, const std::uint8_t* active) override;
+  void measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,
+               const std::uint8_t* active) override;
+
+  // symmetric.cpp
+  void normalize(std::span<const SquareMatrixBatch> a, double* scales) override;
+  void damp(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> squared,
+            const Damping& damping) override;
+  void multiply_symmetric(std::span<const SquareMatrixBatch> a,
+                          std::span<const SquareMatrixBatch> b, const Weights& weights,
+                          Precision precision, std::span<const SquareMatrixBatch> c) override;
+  void check_identity(std::span<const SquareMatrixBatch> m, double limit,
+                      const std::int32_t* proceed, const std::uint8_t* active,
+                      std::int32_t* failed) override;
+  void rescale(std::span<const SquareMatrixBatch> x, const double* scales,
+               double exponent) override;
+
+ private:
+  void multiply_halves(const ThreeOf& group, Precision precision);
+
+  void reserve_eigen(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side);
+
+  std::unique_ptr<Device> device_;
+  std::map<void*, std::size_t> host_blocks_;  ///< of allocate_host()
+  Workspace workspace_;
+};
+
+}  // namespace shampoo::kernels::cuda

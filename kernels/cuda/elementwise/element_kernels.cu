@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/elementwise/apply.h"
+#include "kernels/cuda/elementwise/filter.h"
+#include "kernels/cuda/elementwise/scan.h"
+#include "kernels/cuda/elementwise/step_guard.h"
+#include "kernels/cuda/elementwise/update.h"
+#include "kernels/cuda/launch/start_on_device.h"
+
+namespace shampoo::kernels::cuda {
+
+template int start(std::int64_t, const ScanTile<float>&, void*);
+template int start(std::int64_t, const ScanTile<double>&, void*);
+template int start(std::int64_t, const Judge&, void*);
+template int start(std::int64_t, const Admit&, void*);
+template int start(std::int64_t, const Compare&, void*);
+template int start(std::int64_t, const ReadValues&, void*);
+template int start(std::int64_t, const FilterTile<float>&, void*);
+template int start(std::int64_t, const FilterTile<double>&, void*);
+template int start(std::int64_t, const SumTiles&, void*);
+template int start(std::int64_t, const UpdateTile<float>&, void*);
+template int start(std::int64_t, const UpdateTile<double>&, void*);
+template int start(std::int64_t, const ApplyTile&, void*);
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/elementwise/strided_span.h"
+#include "kernels/cuda/launch/reduce.h"
+#include "kernels/views.h"
+
+namespace shampoo::kernels::cuda {
+
+/// partials[tile] <- sum of squares of the scaled gradient, NaN where an element is not finite.
+/// One block of threads per tile.
+template <typename Real>
+struct ScanTile {
+  static constexpr int threads = 256;
+  static constexpr int blocks_per_processor = 6;
+  struct Shared {
+    double sums[threads];
+    std::int32_t finite[threads];
+  };
+
+  TileTable gradients;
+  const double* gradient_scale = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// The verdict on all gradients, from the partial sums of all tiles. One block of threads.
+struct Judge {
+  static constexpr int threads = 256;
+  struct Shared {
+    double sums[threads];
+    std::int32_t bad[threads];
+  };
+
+  TileTable gradients;
+  bool refuses = true;
+  ScanResult* verdict = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+template <typename Real>
+SHAMPOO_BOTH bool is_finite(Real x) {
+  return x - x == 0;
+}
+
+template <typename Real>
+template <typename Threads>
+SHAMPOO_BOTH void ScanTile<Real>::operator()(Threads& block, Shared& shared) const {
+  const std::int64_t index = block.index();
+  const Tile tile = gradients.tiles[index];
+  const bool present = gradients.tensors.gradients[tile.tensor] != nullptr;
+  const Real scale = static_cast<Real>(*gradient_scale);
+  block.each([&](int thread) {
+    double sum = 0;
+    bool finite = true;
+    if (present) {
+      const Strip strip = gradient_strip(gradients.tensors, tile);
+      for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
+        Real g[group_size];
+        read(strip, i, count, g);
+        for (int k = 0; k < group_size; ++k) {
+          const Real scaled = scale * g[k];
+          sum += static_cast<double>(scaled) * static_cast<double>(scaled);
+          finite = finite && is_finite(scaled);
+        }
+      });
+    }
+    shared.sums[thread] = sum;
+    shared.finite[thread] = finite;
+  });
+  reduce(block, shared.sums, [](double a, double b) { return a + b; });
+  reduce(block, shared.finite, [](std::int32_t a, std::int32_t b) { return a & b; });
+  block.each([&](int thread) {
+    if (thread == 0)
+      gradients.partials[index] =
+          shared.finite[0] != 0 ? shared.sums[0] : bits_to<double>(0x7ff8000000000000ull);
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void Judge::operator()(Threads& block, Shared& shared) const {
+  constexpr std::int32_t none = 0x7fffffff;
+  block.each([&](int thread) {
+    double sum = 0;
+    std::int32_t bad = none;
+    for (std::int64_t i = thread; i < gradients.tile_count; i += threads) {
+      const double partial = gradients.partials[i];
+      sum += partial;
+      const std::int32_t tensor = gradients.tiles[i].tensor;
+      if (partial != partial && tensor < bad) bad = tensor;
+    }
+    shared.sums[thread] = sum;
+    shared.bad[thread] = bad;
+  });
+  reduce(block, shared.sums, [](double a, double b) { return a + b; });
+  reduce(block, shared.bad, [](std::int32_t a, std::int32_t b) { return a < b ? a : b; });
+  block.each([&](int thread) {
+    if (thread != 0) return;
+    const bool found = shared.bad[0] != none;
+    verdict->proceed = refuses && found ? 0 : 1;
+    verdict->first_bad = found ? shared.bad[0] : -1;
+    verdict->squared_norm = shared.sums[0];
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/launch/batch.h"
+#include "kernels/cuda/launch/reduce.h"
+
+namespace shampoo::kernels::cuda {
+
+/// Keeps matrices that are not finite away from a library. Flags count matrices in the order of the
+/// batch, from 0.
+struct GuardMatrices {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  enum class Task : std::uint8_t {
+    raise,  ///< flag <- 1 where an element is not finite; one block of threads per part of rows
+    clear   ///< A <- 0 where the flag is not 0; likewise
+  };
+
+  Batch<OneOf> batch;
+  std::int32_t* flags = nullptr;
+  Task task = Task::raise;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// failed <- non_finite_root where a flag of GuardMatrices is not 0. One thread per matrix.
+struct ReportMatrices {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<OneOf> batch;
+  const std::int32_t* flags = nullptr;
+  std::int32_t* failed = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// values <- eigenvalues of the root. One block of threads per matrix.
+struct RootSpectrum {
+  static constexpr int threads = 256;
+  struct Shared {
+    double raised[threads];
+  };
+
+  Batch<OneOf> batch;
+  Spectrum spectrum;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// q_j <- sqrt(value_j) q_j. One block of threads per part of rows.
+struct ScaleVectors {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<OneOf> batch;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+template <typename Threads>
+SHAMPOO_BOTH void GuardMatrices::operator()(Threads& block, Shared&) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side;
+  std::int32_t& flag = flags[batch.number_of(place)];
+  if (task == Task::clear && flag == 0) return;
+  const RowRange rows = row_part(n, place.part);
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    Real* const a = static_cast<Real*>(place.group.x.data) + place.member * n * n + rows.first * n;
+    block.each([&](int thread) {
+      bool finite = true;
+      for (std::int64_t e = thread; e < rows.count * n; e += threads) {
+        finite = finite && is_finite_real(a[e]);
+        if (task == Task::clear) a[e] = 0;
+      }
+      // All threads that write here write the same number.
+      if (task == Task::raise && !finite) flag = 1;
+    });
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void ReportMatrices::operator()(Threads& block, Shared&) const {
+  block.each([&](int thread) {
+    const std::int64_t number = block.index() * threads + thread;
+    const std::int64_t row = batch.row_of(number);
+    if (row >= 0 && flags[number] != 0) failed[row] = non_finite_root;
+  });
+}
+
+/// Machine epsilon.
+template <typename Real>
+SHAMPOO_BOTH constexpr Real epsilon_of() {
+  return sizeof(Real) == sizeof(float) ? Real(0x1p-23) : Real(0x1p-52);
+}
+
+/// How the eigenvalues of one matrix become those of its root.
+template <typename Real>
+struct SpectrumRule {
+  Real subtracted = 0, added = 0;  ///< the shift
+  Real usual = 0;                  ///< what a rule adds to a matrix that needs no shift
+  Real floor = 0, cutoff = 0;
+  bool cuts = false, has_floor = false;
+  double exponent = 1;
+
+  SHAMPOO_BOTH SpectrumRule(const Spectrum& spectrum, std::int64_t row, Real least, Real largest,
+                            std::int64_t side)
+      : exponent(-spectrum.exponents[row]) {
+    const Real epsilon = static_cast<Real>(spectrum.epsilons[row]);
+    if (spectrum.rule == Spectrum::Rule::shift_to_epsilon && least < epsilon) {
+      subtracted = least;
+      added = epsilon;
+    } else if (spectrum.rule == Spectrum::Rule::shift_and_add) {
+      subtracted = smaller_of(least, Real(0));
+      added = usual = epsilon;
+    } else if (spectrum.rule == Spectrum::Rule::cut) {
+      cuts = true;
+      const Real relative = spectrum.cut_relative < 0 ? static_cast<Real>(side) * epsilon_of<Real>()
+                                                      : static_cast<Real>(spectrum.cut_relative);
+      cutoff = larger_of(relative * larger_of(largest, Real(0)),
+                         static_cast<Real>(spectrum.cut_absolute));
+    }
+    has_floor = spectrum.relative_floor != 0;
+    floor = static_cast<Real>(spectrum.relative_floor) * shifted(largest);
+  }
+
+  SHAMPOO_BOTH Real shifted(Real x) const { return (x - subtracted) + added; }
+
+  /// x <- eigenvalue of the root; returns whether it was raised.
+  SHAMPOO_BOTH bool apply(Real& value) const {
+    const Real before = value + usual;
+    Real x = shifted(value);
+    if (has_floor) x = larger_of(x, floor);
+    if (cuts && value <= cutoff) {
+      value = 0;
+      return false;
+    }
+    value = static_cast<Real>(pow(static_cast<double>(x), exponent));
+    return x - before > 4 * epsilon_of<Real>() * (before < 0 ? -before : before);
+  }
+};
+
+template <typename Threads>
+SHAMPOO_BOTH void RootSpectrum::operator()(Threads& block, Shared& shared) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side, row = place.group.x.first + place.member;
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    Real* const values = static_cast<Real*>(place.group.x.values) + place.member * n;
+    const SpectrumRule<Real> rule(spectrum, row, values[0], values[n - 1], n);
+    // Every thread has read both ends.
+    block.sync();
+    block.each([&](int thread) {
+      double raised = 0;
+      for (std::int64_t i = thread; i < n; i += threads) raised += rule.apply(values[i]) ? 1 : 0;
+      shared.raised[thread] = raised;
+    });
+  });
+  reduce(block, shared.raised, [](double a, double b) { return a + b; });
+  block.each([&](int thread) {
+    if (thread == 0 && spectrum.raised != nullptr) spectrum.raised[row] = shared.raised[0];
+  });
+}
+
+SHAMPOO_BOTH inline float root_of(float x) { return sqrtf(x); }
+SHAMPOO_BOTH inline double root_of(double x) { return sqrt(x); }
+
+template <typename Threads>
+SHAMPOO_BOTH void ScaleVectors::operator()(Threads& block, Shared&) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side;
+  const RowRange rows = row_part(n, place.part);
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    const Real* const values =
+        static_cast<const Real*>(place.group.x.values) + place.member * n + rows.first;
+    Real* const q = static_cast<Real*>(place.group.x.data) + place.member * n * n + rows.first * n;
+    block.each([&](int thread) {
+      for (std::int64_t e = thread; e < rows.count * n; e += threads)
+        q[e] *= root_of(values[e / n]);
+    });
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

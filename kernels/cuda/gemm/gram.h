@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/gemm/product_phase.h"
+#include "kernels/cuda/gemm/tile_product.h"
+
+namespace shampoo::kernels::cuda {
+
+/// dense <- G of every block that statistics cannot read in place. One block of threads per tile.
+template <typename Real>
+struct GatherGradients {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  ProductPhase phase;
+  const float* masters = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// A dimension of a stack whose factors are updated.
+struct GramTask {
+  std::int64_t tiles = 0;        ///< lower tiles of a factor
+  std::int64_t first_block = 0;  ///< of the stack
+  ModeShape shape;
+  int order = 0, dimension = 0;
+  void* factors = nullptr;
+};
+
+/// L <- keep L + add C, lower triangles. One block of threads per lower tile.
+template <typename Real, int Side>
+struct Gram {
+  using Tile = TileProduct<Real, Side>;
+  static constexpr int threads = Tile::threads;
+  static constexpr int blocks_per_processor = Tile::blocks_per_processor;
+  using Shared = typename Tile::Shared;
+
+  ProductPhase phase;
+  TaskList<GramTask> list;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+
+ private:
+  /// G by the index along the dimension and the number of all others.
+  SHAMPOO_BOTH Strided<Real> operand(const GramTask& task, std::int64_t block) const;
+};
+
+template <typename Real>
+template <typename Threads>
+SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& threads_of_block, Shared&) const {
+  const Tile tile = phase.elements.tiles[threads_of_block.index()];
+  if (!phase.accumulates(tile.block) || phase.reads_in_place(tile.block)) return;
+  const Block& block = phase.elements.blocks[tile.block];
+  const Tensors& tensors = phase.elements.tensors;
+  const Real scale = static_cast<Real>(*phase.gradient_scale);
+  const Real l2 = static_cast<Real>(phase.coefficients[tile.block].l2);
+  const bool has_master = masters != nullptr && block.master >= 0;
+  const float* const master =
+      has_master ? masters + block.master + (tile.flat - block.flat) : nullptr;
+  Real* const to = static_cast<Real*>(phase.dense) + tile.flat;
+  const std::int64_t count = static_cast<std::int64_t>(tile.rows) * tile.columns;
+
+  with_type(tensors.gradient_types[tile.tensor], [&](auto* gradient_tag) {
+    const auto* const gradient =
+        static_cast<const Element<decltype(gradient_tag)>*>(tensors.gradients[tile.tensor]) +
+        tile.gradient;
+    with_type(tensors.value_types[tile.tensor], [&](auto* value_tag) {
+      const auto* const value =
+          static_cast<const Element<decltype(value_tag)>*>(tensors.values[tile.tensor]) +
+          tile.value;
+      threads_of_block.each([&](int thread) {
+        for (std::int64_t e = thread; e < count; e += threads) {
+          const std::int64_t row = e / tile.columns, column = e % tile.columns;
+          // G = scale g + l2 W
+          Real g =
+              scale * real<Real>(gradient[row * tile.gradient_row + column * tile.gradient_column]);
+          if (l2 != 0)
+            g += l2 * (has_master
+                           ? real<Real>(master[e])
+                           : real<Real>(value[row * tile.value_row + column * tile.value_column]));
+          to[e] = g;
+        }
+      });
+    });
+  });
+}
+
+template <typename Real, int Side>
+SHAMPOO_BOTH Strided<Real> Gram<Real, Side>::operand(const GramTask& task, std::int64_t row) const {
+  const Block& block = phase.elements.blocks[row];
+  const ModeShape& shape = task.shape;
+  Strided<Real> g;
+  g.line_count = shape.side;
+  g.place_count = shape.before * shape.after;
+  if (phase.reads_in_place(row)) {
+    g.type = phase.elements.tensors.gradient_types[block.tensor];
+    with_type(g.type, [&](auto* tag) {
+      g.data = static_cast<const Element<decltype(tag)>*>(
+                   phase.elements.tensors.gradients[block.tensor]) +
+               block.gradient;
+    });
+    g.scale = static_cast<Real>(*phase.gradient_scale);
+    const bool is_first_of_two = task.order == 2 && task.dimension == 0;
+    g.lines.inner = is_first_of_two ? block.gradient_row : block.gradient_column;
+    g.places.inner = is_first_of_two ? block.gradient_column : block.gradient_row;
+    return g;
+  }
+  g.data = static_cast<const Real*>(phase.dense) + block.flat;
+  g.type = sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64;
+  g.lines.inner = shape.after;
+  if (shape.after == 1)
+    g.places.inner = shape.side;
+  else
+    g.places = {1, shape.before == 1 ? 0 : shape.after, shape.side * shape.after};
+  return g;
+}
+
+template <typename Real, int Side>
+template <typename Threads>
+SHAMPOO_BOTH void Gram<Real, Side>::operator()(Threads& block, Shared& shared) const {
+  const auto [task, member, number] = list.place(block.index());
+  const std::int64_t row = task.first_block + member, n = task.shape.side;
+  if (!phase.accumulates(row)) return;
+  // See HalfGram.
+  if (Side == 128 && phase.is_on_matrix_units(row)) return;
+  const TilePlace tile = lower_tile(number);
+  const std::int64_t top = tile.row * Side, start = tile.column * Side;
+  const Strided<Real> g = operand(task, row);
+  typename Threads::template PerThread<typename Tile::Sums> sums;
+  Tile::multiply(block, shared, g, top, g, start, sums);
+
+  Real* const factor = static_cast<Real*>(task.factors) + member * n * (n + 1);
+  const Real keep = static_cast<Real>(phase.coefficients[row].factor_keep);
+  const Real add = static_cast<Real>(phase.coefficients[row].factor_add);
+  Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
+    const std::int64_t r = top + i, c = start + j;
+    if (r >= n || c > r) return;
+    Real& to = factor[r * (n + 1) + c];
+    to = keep * to + add * sum;
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/gemm/matrix_unit.h"
+
+namespace shampoo::kernels::cuda {
+
+/// Lines by places of elements of 16 bits. [device]
+template <typename Half>
+struct HalfLines {
+  const Half* data = nullptr;
+  std::int64_t line = 1, place = 1;  ///< elements from one to the next
+  std::int64_t line_count = 0, place_count = 0;
+
+  SHAMPOO_BOTH bool along_places() const { return place < line; }
+};
+
+/// One 128 x 128 tile of a product of two matrices of 16 bits, by 8 warps of 64 x 32 each. A panel
+/// of 32 places costs 16 KiB from memory for 2^20 flops, 64 per byte; matrices up to about 1000 a
+/// side leave the whole update bound by the factors' bytes, not by products.
+template <typename Half, bool Along>
+class HalfTile {
+ public:
+  static constexpr int threads = 256;
+  static constexpr int side = 128;
+
+ private:
+  static constexpr int depth = 32;
+  static constexpr int slice_rows = UnitShape::left;
+  /// 8 elements more than needed: rows of a panel start in other banks.
+  static constexpr int pitch = (Along ? depth : side) + 8;
+  static constexpr int panel = (Along ? side : depth) * pitch;
+  static constexpr int slice_pitch = side + 4;
+  static constexpr int vectors = side * depth / 8 / threads;
+
+ public:
+  union Shared {
+    alignas(32) Half panels[2][2][panel];
+    alignas(32) float slice[slice_rows * slice_pitch];
+  };
+  template <typename Threads>
+  using Sums = typename Threads::template PerWarp<typename MatrixUnit<Threads>::Sums>;
+
+  /// Sums of a(i, p) a(j, p) over all places p for the tile that starts at (top, start).
+  template <typename Threads>
+  SHAMPOO_BOTH static void multiply(Threads& block, Shared& shared, const HalfLines<Half>& a,
+                                    std::int64_t top, std::int64_t start, Sums<Threads>& sums) {
+    typename Threads::template PerThread<Fetched> left, right;
+    const bool aligned = is_aligned(a);
+    block.each([&](int thread) {
+      fetch(a, aligned, top, 0, thread, left[thread]);
+      fetch(a, aligned, start, 0, thread, right[thread]);
+    });
+    int turn = 0;
+    for (std::int64_t place = 0; place < a.place_count; place += depth) {
+      block.each([&](int thread) {
+        put(a, aligned, top, place, thread, left[thread], shared.panels[turn][0]);
+        put(a, aligned, start, place, thread, right[thread], shared.panels[turn][1]);
+      });
+      block.sync();
+      block.each([&](int thread) {
+        if (place + depth >= a.place_count) return;
+        fetch(a, aligned, top, place + depth, thread, left[thread]);
+        fetch(a, aligned, start, place + depth, thread, right[thread]);
+      });
+      block.each_warp([&](int warp) {
+        add<Threads>(shared.panels[turn][0], shared.panels[turn][1], warp, sums[warp]);
+      });
+      turn = 1 - turn;
+    }
+    block.sync();
+  }
+
+  /// body(i, j, sum) for all elements of the tile, threads along j.
+  template <typename Threads, typename Body>
+  SHAMPOO_BOTH static void for_each_sum(Threads& block, Shared& shared, Sums<Threads>& sums,
+                                        Body&& body) {
+    for (int slice = 0; slice < side / slice_rows; ++slice) {
+      block.each_warp([&](int warp) {
+        if (warp / 4 == slice)
+          MatrixUnit<Threads>::put(sums[warp], shared.slice + warp % 4 * UnitShape::right,
+                                   slice_pitch);
+      });
+      block.sync();
+      block.each([&](int thread) {
+        const int j = thread % side;
+        for (int i = thread / side; i < slice_rows; i += threads / side)
+          body(slice * slice_rows + i, j, shared.slice[i * slice_pitch + j]);
+      });
+      block.sync();
+    }
+  }
+
+ private:
+  struct alignas(16) Eight {
+    Half v[8];
+  };
+  struct Fetched {
+    Eight v[vectors];
+  };
+
+  /// Whether eight consecutive elements, from a multiple of eight, are one access.
+  SHAMPOO_BOTH static bool is_aligned(const HalfLines<Half>& a) {
+    const std::int64_t step = Along ? a.place : a.line, row = Along ? a.line : a.place;
+    return step == 1 && row % 8 == 0 && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0;
+  }
+
+  /// Eight elements that a thread moves from memory to a panel.
+  struct Spot {
+    std::int64_t line, place;  ///< of the first
+    int in_panel;
+
+    SHAMPOO_BOTH Spot(std::int64_t first_line, std::int64_t first_place, int number) {
+      constexpr int row = (Along ? depth : side) / 8;
+      const int across = number / row, along = number % row * 8;
+      line = first_line + (Along ? across : along);
+      place = first_place + (Along ? along : across);
+      in_panel = across * pitch + along;
+    }
+    /// Whether all of them exist.
+    SHAMPOO_BOTH bool is_inside(const HalfLines<Half>& a) const {
+      return line + (Along ? 1 : 8) <= a.line_count && place + (Along ? 8 : 1) <= a.place_count;
+    }
+  };
+
+  /// What can be read in one access is on its way while a panel is multiplied.
+  SHAMPOO_BOTH static void fetch(const HalfLines<Half>& a, bool aligned, std::int64_t first_line,
+                                 std::int64_t first_place, int thread, Fetched& to) {
+    for (int e = 0; e < vectors; ++e) {
+      const Spot at(first_line, first_place, thread + threads * e);
+      if (aligned && at.is_inside(a))
+        to.v[e] = *reinterpret_cast<const Eight*>(a.data + at.line * a.line + at.place * a.place);
+    }
+  }
+
+  SHAMPOO_BOTH static void put(const HalfLines<Half>& a, bool aligned, std::int64_t first_line,
+                               std::int64_t first_place, int thread, const Fetched& values,
+                               Half* panel_start) {
+    for (int e = 0; e < vectors; ++e) {
+      const Spot at(first_line, first_place, thread + threads * e);
+      Half* const to = panel_start + at.in_panel;
+      if (aligned && at.is_inside(a)) {
+        *reinterpret_cast<Eight*>(to) = values.v[e];
+        continue;
+      }
+      for (int k = 0; k < 8; ++k) {
+        const std::int64_t line = at.line + (Along ? 0 : k), place = at.place + (Along ? k : 0);
+        const bool exists = line < a.line_count && place < a.place_count;
+        to[k] = exists ? a.data[line * a.line + place * a.place] : Half{0};
+      }
+    }
+  }
+
+  template <typename Threads>
+  SHAMPOO_BOTH static void add(const Half* left, const Half* right, int warp,
+                               typename MatrixUnit<Threads>::Sums& sums) {
+    constexpr int line = Along ? pitch : 1, place = Along ? 1 : pitch;
+    left += warp / 4 * UnitShape::left * line;
+    right += warp % 4 * UnitShape::right * line;
+    for (int p = 0; p < depth; p += UnitShape::depth)
+      MatrixUnit<Threads>::template multiply_add<Along>(sums, left + p * place, right + p * place,
+                                                        pitch);
+  }
+};
+
+}  // namespace shampoo::kernels::cuda

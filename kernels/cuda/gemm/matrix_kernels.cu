@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/eigen_kernels.h"
+#include "kernels/cuda/gemm/gram.h"
+#include "kernels/cuda/gemm/half_panels.h"
+#include "kernels/cuda/gemm/mode_product.h"
+#include "kernels/cuda/gemm/pair_kernels.h"
+#include "kernels/cuda/gemm/square_kernels.h"
+#include "kernels/cuda/gemm/symmetric_kernels.h"
+#include "kernels/cuda/launch/start_on_device.h"
+
+namespace shampoo::kernels::cuda {
+
+template int start(std::int64_t, const GatherGradients<float>&, void*);
+template int start(std::int64_t, const GatherGradients<double>&, void*);
+template int start(std::int64_t, const DirectionNorms<float>&, void*);
+template int start(std::int64_t, const DirectionNorms<double>&, void*);
+template int start(std::int64_t, const SumDirectionNorms&, void*);
+template int start(std::int64_t, const LoadFactors&, void*);
+template int start(std::int64_t, const StoreRoots&, void*);
+template int start(std::int64_t, const IdentityRoots&, void*);
+template int start(std::int64_t, const Combine&, void*);
+template int start(std::int64_t, const MeasureParts&, void*);
+template int start(std::int64_t, const MeasureMatrices&, void*);
+template int start(std::int64_t, const GuardMatrices&, void*);
+template int start(std::int64_t, const ReportMatrices&, void*);
+template int start(std::int64_t, const RootSpectrum&, void*);
+template int start(std::int64_t, const ScaleVectors&, void*);
+template int start(std::int64_t, const Rescale&, void*);
+template int start(std::int64_t, const Normalize&, void*);
+template int start(std::int64_t, const FindShifts&, void*);
+template int start(std::int64_t, const Damp&, void*);
+template int start(std::int64_t, const JudgeIdentity&, void*);
+template int start(std::int64_t, const Weigh&, void*);
+template int start(std::int64_t, const SplitHalves&, void*);
+
+}  // namespace shampoo::kernels::cuda

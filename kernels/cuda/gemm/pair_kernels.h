@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/launch/batch.h"
+#include "kernels/cuda/launch/reduce.h"
+
+namespace shampoo::kernels::cuda {
+
+/// A tile of a matrix that is read along rows and written along columns; one more column keeps the
+/// threads of a warp in different banks.
+struct TransposedTile {
+  static constexpr int side = mirrored_side;
+  union {
+    float in_float[side][side + 1];
+    double in_double[side][side + 1];
+  };
+
+  SHAMPOO_BOTH float& at(const float*, int i, int j) { return in_float[i][j]; }
+  SHAMPOO_BOTH double& at(const double*, int i, int j) { return in_double[i][j]; }
+};
+
+/// A <- factor, full and symmetric, scaled and shifted. One block of threads per lower tile.
+struct LoadFactors {
+  static constexpr int threads = 256;
+  struct Shared {
+    TransposedTile tile;
+    double traces[threads];
+  };
+
+  Batch<PairedOf> batch;
+  Loading loading;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+
+ private:
+  /// shared.traces[0] <- trace of scale * factor
+  template <typename Real, typename Stored, typename Threads>
+  SHAMPOO_BOTH static void sum_trace(Threads& block, Shared& shared, const Stored* pair,
+                                     std::int64_t n, Real scale);
+  template <typename Real, typename Stored, typename Threads>
+  SHAMPOO_BOTH void load(Threads& block, Shared& shared,
+                         const typename Batch<PairedOf>::Place& place) const;
+};
+
+/// Roots <- X where X is finite and its flag 0. Runs twice: once to raise flags, once to write. One
+/// block of threads per lower tile.
+struct StoreRoots {
+  static constexpr int threads = 256;
+  struct Shared {
+    TransposedTile tile;
+  };
+
+  Batch<PairedOf> batch;
+  std::int32_t* failed = nullptr;
+  bool writes = false;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+
+ private:
+  template <typename Real, typename Stored, typename Threads>
+  SHAMPOO_BOTH void store(Threads& block, Shared& shared,
+                          const typename Batch<PairedOf>::Place& place) const;
+};
+
+/// Roots <- I. One block of threads per part of rows.
+struct IdentityRoots {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<PairedOf> batch;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+template <typename Real, typename Stored, typename Threads>
+SHAMPOO_BOTH void LoadFactors::sum_trace(Threads& block, Shared& shared, const Stored* pair,
+                                         std::int64_t n, Real scale) {
+  block.each([&](int thread) {
+    double sum = 0;
+    for (std::int64_t i = thread; i < n; i += threads)
+      sum += static_cast<double>(static_cast<Real>(pair[i * (n + 2)]) * scale);
+    shared.traces[thread] = sum;
+  });
+  reduce(block, shared.traces, [](double a, double b) { return a + b; });
+}
+
+template <typename Real, typename Stored, typename Threads>
+SHAMPOO_BOTH void LoadFactors::load(Threads& block, Shared& shared,
+                                    const typename Batch<PairedOf>::Place& place) const {
+  constexpr int side = TransposedTile::side;
+  const std::int64_t n = place.group.pairs.side, row = place.group.pairs.first + place.member;
+  const Stored* const pair = static_cast<const Stored*>(place.group.pairs.arrays[place.member]);
+  Real* const a = static_cast<Real*>(place.group.squares.data) + place.member * n * n;
+  const Real scale = static_cast<Real>(loading.scales[row]);
+  const Real shift = static_cast<Real>(loading.shifts[row]);
+  const bool by_trace = loading.trace_exponent != 0;
+  Real factor = 1;
+  if (by_trace) {
+    sum_trace(block, shared, pair, n, scale);
+    // max(trace(A), floor)^-exponent
+    factor = static_cast<Real>(
+        pow(larger_of(shared.traces[0], loading.floors[row]), -loading.trace_exponent));
+  }
+
+  const TilePlace tile = lower_tile(place.part);
+  const std::int64_t top = tile.row * side, left = tile.column * side;
+  constexpr const Real* real = nullptr;
+  block.each([&](int thread) {
+    for (int e = thread; e < side * side; e += threads) {
+      const std::int64_t i = top + e / side, j = left + e % side;
+      if (i >= n || j > i) continue;
+      Real x = static_cast<Real>(pair[i * (n + 1) + j]) * scale;
+      if (by_trace) x *= factor;
+      if (i == j) x += shift;
+      a[i * n + j] = shared.tile.at(real, e / side, e % side) = x;
+    }
+  });
+  block.sync();
+  block.each([&](int thread) {
+    for (int e = thread; e < side * side; e += threads) {
+      const std::int64_t i = top + e % side, j = left + e / side;
+      if (i < n && j < i) a[j * n + i] = shared.tile.at(real, e % side, e / side);
+    }
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void LoadFactors::operator()(Threads& block, Shared& shared) const {
+  const auto place = batch.place(block.index());
+  with_real(place.group.squares.type, [&](auto* real) {
+    with_real(place.group.pairs.type, [&](auto* stored) {
+      load<Element<decltype(real)>, Element<decltype(stored)>>(block, shared, place);
+    });
+  });
+}
+
+template <typename Real, typename Stored, typename Threads>
+SHAMPOO_BOTH void StoreRoots::store(Threads& block, Shared& shared,
+                                    const typename Batch<PairedOf>::Place& place) const {
+  constexpr int side = TransposedTile::side;
+  const std::int64_t n = place.group.pairs.side;
+  Stored* const pair = static_cast<Stored*>(place.group.pairs.arrays[place.member]);
+  const Real* const x = static_cast<const Real*>(place.group.squares.data) + place.member * n * n;
+  std::int32_t& flag = failed[place.group.pairs.first + place.member];
+  const TilePlace tile = lower_tile(place.part);
+  const std::int64_t top = tile.row * side, left = tile.column * side;
+  constexpr const Real* real = nullptr;
+
+  block.each([&](int thread) {
+    for (int e = thread; e < side * side; e += threads) {
+      const std::int64_t i = top + e / side, j = left + e % side;
+      if (i < n && j <= i) shared.tile.at(real, e / side, e % side) = x[i * n + j];
+    }
+  });
+  block.sync();
+  block.each([&](int thread) {
+    bool finite = true;
+    for (int e = thread; e < side * side; e += threads) {
+      const std::int64_t i = top + e % side, j = left + e / side;
+      if (i >= n || j > i) continue;
+      // The mean of both triangles: iterations leave X symmetric up to rounding only.
+      const Real below = shared.tile.at(real, e % side, e / side), above = x[j * n + i];
+      const Stored mean = static_cast<Stored>(Real(0.5) * above + Real(0.5) * below);
+      finite = finite && is_finite_real(below) && is_finite_real(above) && is_finite_real(mean);
+      if (writes) pair[j * (n + 1) + i + 1] = mean;
+    }
+    // All threads that write here write the same number.
+    if (!writes && !finite && flag == 0) flag = non_finite_root;
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void StoreRoots::operator()(Threads& block, Shared& shared) const {
+  const auto place = batch.place(block.index());
+  if (writes && failed[place.group.pairs.first + place.member] != 0) return;
+  with_real(place.group.squares.type, [&](auto* real) {
+    with_real(place.group.pairs.type, [&](auto* stored) {
+      store<Element<decltype(real)>, Element<decltype(stored)>>(block, shared, place);
+    });
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void IdentityRoots::operator()(Threads& block, Shared&) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.pairs.side;
+  const RowRange rows = row_part(n, place.part);
+  with_real(place.group.pairs.type, [&](auto* stored) {
+    using Stored = Element<decltype(stored)>;
+    Stored* const pair = static_cast<Stored*>(place.group.pairs.arrays[place.member]);
+    block.each([&](int thread) {
+      for (std::int64_t r = 0; r < rows.count; ++r) {
+        const std::int64_t i = rows.first + r;
+        for (std::int64_t j = i + thread; j < n; j += threads)
+          pair[i * (n + 1) + j + 1] = i == j ? Stored(1) : Stored(0);
+      }
+    });
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/launch/batch.h"
+#include "kernels/cuda/launch/reduce.h"
+
+namespace shampoo::kernels::cuda {
+
+/// Y <- scale X + shift I. One block of threads per part of rows.
+struct Combine {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<TwoOf> batch;
+  const double* scales = nullptr;
+  const double* shifts = nullptr;
+  const std::uint8_t* active = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// What is measured of a matrix.
+enum class Number : std::uint8_t {
+  frobenius,
+  largest_row_sum,
+  trace,
+  distance_from_identity,
+  power_of_two  ///< for which the largest element, divided by it, lies in [1/2, 1); 1 if there is
+                ///< none
+};
+
+SHAMPOO_BOTH constexpr Number number_of(Measure what) {
+  switch (what) {
+    case Measure::frobenius:
+      return Number::frobenius;
+    case Measure::largest_row_sum:
+      return Number::largest_row_sum;
+    case Measure::trace:
+      return Number::trace;
+    case Measure::distance_from_identity:
+      break;
+  }
+  return Number::distance_from_identity;
+}
+
+/// One number for a part of rows of every active matrix. One block of threads per part.
+struct MeasureParts {
+  static constexpr int threads = 256;
+  /// Threads that share a row.
+  static constexpr int row_threads = 32;
+  struct Shared {
+    double numbers[threads];
+  };
+
+  Batch<OneOf> batch;
+  Number what = Number::trace;
+  const std::uint8_t* active = nullptr;
+  double* partials = nullptr;  ///< out, per block of threads
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+
+ private:
+  template <typename Real>
+  SHAMPOO_BOTH static double term(Number what, Real x, bool on_diagonal);
+  template <typename Real, typename Threads>
+  SHAMPOO_BOTH void measure_elements(Threads& block, Shared& shared, const Real* a, std::int64_t n,
+                                     RowRange rows) const;
+  template <typename Real, typename Threads>
+  SHAMPOO_BOTH void measure_rows(Threads& block, Shared& shared, const Real* a, std::int64_t n,
+                                 RowRange rows) const;
+};
+
+/// The number of every active matrix, from those of its parts. One block of threads per matrix.
+struct MeasureMatrices {
+  static constexpr int threads = 256;
+  struct Shared {
+    double numbers[threads];
+  };
+
+  Batch<OneOf> batch;  ///< as for the parts
+  Number what = Number::trace;
+  const std::uint8_t* active = nullptr;
+  const double* partials = nullptr;
+  double* numbers = nullptr;    ///< out
+  bool in_batch_order = false;  ///< numbers count the batch's matrices, from 0; otherwise rows
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+
+ private:
+  SHAMPOO_BOTH static double finish(Number what, double merged);
+};
+
+template <typename Threads>
+SHAMPOO_BOTH void Combine::operator()(Threads& block, Shared&) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side, row = place.group.x.first + place.member;
+  if (!is_active(active, row)) return;
+  const RowRange rows = row_part(n, place.part);
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    const std::int64_t offset = place.member * n * n + rows.first * n;
+    const Real* const x = static_cast<const Real*>(place.group.x.data) + offset;
+    Real* const y = static_cast<Real*>(place.group.y.data) + offset;
+    const Real scale = static_cast<Real>(scales[row]), shift = static_cast<Real>(shifts[row]);
+    const std::int64_t count = rows.count * n;
+    block.each([&](int thread) {
+      for (std::int64_t e = thread; e < count; e += threads) {
+        Real to = scale * x[e];
+        // Element (i, i) of the matrix is number i (n + 1).
+        if ((rows.first * n + e) % (n + 1) == 0) to += shift;
+        y[e] = to;
+      }
+    });
+  });
+}
+
+template <typename Real>
+SHAMPOO_BOTH double MeasureParts::term(Number what, Real x, bool on_diagonal) {
+  const double a = static_cast<double>(x);
+  switch (what) {
+    case Number::frobenius:
+      return a * a;
+    case Number::trace:
+      return on_diagonal ? a : 0;
+    case Number::largest_row_sum:
+    case Number::power_of_two:
+      return fabs(a);
+    case Number::distance_from_identity:
+      break;
+  }
+  return fabs(a - (on_diagonal ? 1.0 : 0.0));
+}
+
+SHAMPOO_BOTH constexpr bool is_maximum(Number what) {
+  return what != Number::frobenius && what != Number::trace;
+}
+SHAMPOO_BOTH constexpr double merge_numbers(Number what, double a, double b) {
+  return is_maximum(what) ? largest_of(a, b) : a + b;
+}
+
+template <typename Real, typename Threads>
+SHAMPOO_BOTH void MeasureParts::measure_elements(Threads& block, Shared& shared, const Real* a,
+                                                 std::int64_t n, RowRange rows) const {
+  const std::int64_t begin = rows.first * n, count = rows.count * n;
+  block.each([&](int thread) {
+    double number = 0;
+    for (std::int64_t e = thread; e < count; e += threads)
+      number = merge_numbers(what, number, term(what, a[begin + e], (begin + e) % (n + 1) == 0));
+    shared.numbers[thread] = number;
+  });
+}
+
+template <typename Real, typename Threads>
+SHAMPOO_BOTH void MeasureParts::measure_rows(Threads& block, Shared& shared, const Real* a,
+                                             std::int64_t n, RowRange rows) const {
+  constexpr int rows_at_once = threads / row_threads;
+  typename Threads::template PerThread<double> largest;
+  for (std::int64_t first = 0; first < rows.count; first += rows_at_once) {
+    block.each([&](int thread) {
+      const std::int64_t row = first + thread / row_threads;
+      double sum = 0;
+      if (row < rows.count)
+        for (std::int64_t j = thread % row_threads; j < n; j += row_threads)
+          sum += term(what, a[(rows.first + row) * n + j], false);
+      shared.numbers[thread] = sum;
+    });
+    block.sync();
+    for (int half = row_threads / 2; half > 0; half /= 2) {
+      block.each([&](int thread) {
+        if (thread % row_threads < half) shared.numbers[thread] += shared.numbers[thread + half];
+      });
+      block.sync();
+    }
+    block.each([&](int thread) {
+      largest[thread] =
+          largest_of(largest[thread], shared.numbers[thread / row_threads * row_threads]);
+    });
+    block.sync();
+  }
+  block.each([&](int thread) { shared.numbers[thread] = largest[thread]; });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void MeasureParts::operator()(Threads& block, Shared& shared) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side;
+  if (!is_active(active, place.group.x.first + place.member)) return;
+  const RowRange rows = row_part(n, place.part);
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    const Real* const a = static_cast<const Real*>(place.group.x.data) + place.member * n * n;
+    if (what == Number::largest_row_sum)
+      measure_rows(block, shared, a, n, rows);
+    else
+      measure_elements(block, shared, a, n, rows);
+  });
+  reduce(block, shared.numbers, [&](double a, double b) { return merge_numbers(what, a, b); });
+  block.each([&](int thread) {
+    if (thread == 0) partials[place.block] = shared.numbers[0];
+  });
+}
+
+SHAMPOO_BOTH inline double MeasureMatrices::finish(Number what, double merged) {
+  if (what == Number::frobenius) return sqrt(merged);
+  if (what != Number::power_of_two) return merged;
+  return merged == 0 || !is_finite_real(merged) ? 1 : ldexp(1.0, ilogb(merged) + 1);
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void MeasureMatrices::operator()(Threads& block, Shared& shared) const {
+  // The launch has one block of threads for every matrix of the batch, in its order.
+  int g = 0;
+  std::int64_t member = block.index();
+  for (; member >= batch.groups[g].count(); ++g) member -= batch.groups[g].count();
+  const std::int64_t row = batch.groups[g].x.first + member;
+  if (!is_active(active, row)) return;
+  const double* const mine = partials + batch.first[g] + member * batch.parts[g];
+  block.each([&](int thread) {
+    double number = 0;
+    for (std::int64_t p = thread; p < batch.parts[g]; p += threads)
+      number = merge_numbers(what, number, mine[p]);
+    shared.numbers[thread] = number;
+  });
+  reduce(block, shared.numbers, [&](double a, double b) { return merge_numbers(what, a, b); });
+  block.each([&](int thread) {
+    if (thread == 0)
+      numbers[in_batch_order ? block.index() : row] = finish(what, shared.numbers[0]);
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

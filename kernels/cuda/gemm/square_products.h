@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/gemm/tile_product.h"
+#include "kernels/cuda/launch/batch.h"
+
+namespace shampoo::kernels::cuda {
+
+/// Two matrices and their product.
+struct ThreeOf {
+  SquareMatrixBatch a, b, c;
+
+  SHAMPOO_BOTH std::int64_t count() const { return c.count; }
+  ThreeOf range(std::int64_t begin, std::int64_t n) const {
+    return {range_of(a, begin, n), range_of(b, begin, n), range_of(c, begin, n)};
+  }
+};
+
+/// C <- A B for active matrices. One block of threads per tile.
+template <typename Real, int Side>
+struct SquareProduct {
+  using Tile = TileProduct<Real, Side>;
+  static constexpr int threads = Tile::threads;
+  static constexpr int blocks_per_processor = Tile::blocks_per_processor;
+  using Shared = typename Tile::Shared;
+
+  Batch<ThreeOf> batch;
+  const std::uint8_t* active = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// X <- B^T B, exactly symmetric. One block of threads per lower tile.
+template <typename Real, int Side>
+struct SquareGram {
+  using Tile = TileProduct<Real, Side>;
+  static constexpr int threads = Tile::threads;
+  static constexpr int blocks_per_processor = Tile::blocks_per_processor;
+  using Shared = typename Tile::Shared;
+
+  Batch<TwoOf> batch;  ///< of B and X
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+template <typename Real, int Side>
+template <typename Threads>
+SHAMPOO_BOTH void SquareProduct<Real, Side>::operator()(Threads& block, Shared& shared) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.c.side;
+  if (!is_active(active, place.group.c.first + place.member)) return;
+  const std::int64_t tiles = ceiling(n, Side), offset = place.member * n * n;
+  const std::int64_t top = place.part / tiles * Side, start = place.part % tiles * Side;
+  const Plain<Real> a{{{n}, {1}, n, n}, static_cast<const Real*>(place.group.a.data) + offset};
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.b.data) + offset};
+  Real* const c = static_cast<Real*>(place.group.c.data) + offset;
+  typename Threads::template PerThread<typename Tile::Sums> sums;
+  Tile::multiply(block, shared, a, top, b, start, sums);
+  Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
+    if (top + i < n && start + j < n) c[(top + i) * n + start + j] = sum;
+  });
+}
+
+template <typename Real, int Side>
+template <typename Threads>
+SHAMPOO_BOTH void SquareGram<Real, Side>::operator()(Threads& block, Shared& shared) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side, offset = place.member * n * n;
+  const TilePlace tile = lower_tile(place.part);
+  const std::int64_t top = tile.row * Side, start = tile.column * Side;
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.x.data) + offset};
+  Real* const x = static_cast<Real*>(place.group.y.data) + offset;
+  typename Threads::template PerThread<typename Tile::Sums> sums;
+  Tile::multiply(block, shared, b, top, b, start, sums);
+  Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
+    const std::int64_t r = top + i, c = start + j;
+    if (r < n && c <= r) x[r * n + c] = x[c * n + r] = sum;
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

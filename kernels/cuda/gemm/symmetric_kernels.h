@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/gemm/pair_kernels.h"
+#include "kernels/cuda/gemm/square_products.h"
+#include "kernels/cuda/launch/batch.h"
+
+namespace shampoo::kernels::cuda {
+
+/// X <- scales^exponent X, the power in double and rounded once. One block of threads per part of
+/// rows.
+struct Rescale {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<OneOf> batch;
+  const double* scales = nullptr;
+  double exponent = 1;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// A <- A / scale. One block of threads per part of rows.
+struct Normalize {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<OneOf> batch;
+  const double* scales = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// What damping does to one matrix: M = weight (A + shift I).
+struct DampingShift {
+  double weight = 1, shift = 1;
+};
+
+/// shifts, in the order of the batch, and what follows from them for each matrix; see Damping. One
+/// thread per matrix.
+struct FindShifts {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<TwoOf> batch;
+  Damping damping;
+  const double* row_sums = nullptr;   ///< of A, in the order of the batch
+  const double* frobenius = nullptr;  ///< of A A, likewise
+  DampingShift* shifts = nullptr;     ///< out, likewise
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// A <- M ; S <- n0 I + n1 M + n2 M^2. One block of threads per part of rows.
+struct Damp {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<TwoOf> batch;
+  double n0 = 0, n1 = 0, n2 = 0;
+  const DampingShift* shifts = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// failed <- 0, non_finite_root or refused_root. One thread per matrix.
+struct JudgeIdentity {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<OneOf> batch;
+  const double* distances = nullptr;  ///< in the order of the batch
+  double limit = 0;
+  const std::int32_t* proceed = nullptr;
+  const std::uint8_t* active = nullptr;
+  std::int32_t* failed = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// C <- product (C + C^T) / 2 + first A + identity I. One block of threads per lower tile.
+struct Weigh {
+  static constexpr int threads = 256;
+  struct Shared {
+    TransposedTile mirrored;
+  };
+
+  Batch<TwoOf> batch;  ///< of A and C
+  Weights weights;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// C <- product A B + first A + identity I, of which the lower triangle stands for both. One block
+/// of threads per lower tile.
+template <typename Real, int Side>
+struct SymmetricProduct {
+  using Tile = TileProduct<Real, Side>;
+  static constexpr int threads = Tile::threads;
+  static constexpr int blocks_per_processor = Tile::blocks_per_processor;
+  using Shared = typename Tile::Shared;
+
+  Batch<ThreeOf> batch;
+  Weights weights;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+template <typename Threads>
+SHAMPOO_BOTH void Rescale::operator()(Threads& block, Shared&) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side;
+  const RowRange rows = row_part(n, place.part);
+  const double scale = pow(scales[place.group.x.first + place.member], exponent);
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    Real* const x = static_cast<Real*>(place.group.x.data) + place.member * n * n + rows.first * n;
+    const Real factor = static_cast<Real>(scale);
+    block.each([&](int thread) {
+      for (std::int64_t e = thread; e < rows.count * n; e += threads) x[e] *= factor;
+    });
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void Normalize::operator()(Threads& block, Shared&) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side;
+  const RowRange rows = row_part(n, place.part);
+  // A power of two: the product is the quotient.
+  const double inverse = 1 / scales[place.group.x.first + place.member];
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    Real* const a = static_cast<Real*>(place.group.x.data) + place.member * n * n + rows.first * n;
+    block.each([&](int thread) {
+      for (std::int64_t e = thread; e < rows.count * n; e += threads)
+        a[e] = static_cast<Real>(static_cast<double>(a[e]) * inverse);
+    });
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
+  block.each([&](int thread) {
+    const std::int64_t number = block.index() * threads + thread;
+    const std::int64_t row = batch.row_of(number);
+    if (row < 0) return;
+    constexpr double margin = 1 + 0x1p-10;
+    const double row_sum = row_sums[number], root = sqrt(frobenius[number]);
+    const double largest = margin * (row_sum <= root ? row_sum : root);
+    const double absolute = damping.epsilons[row] / damping.scales[row];
+    const double relative = largest / damping.kappa_max;
+    DampingShift& by = shifts[number];
+    damping.raised[row] = relative > absolute || (largest == 0 && absolute == 0) ? 1 : 0;
+    if (largest == 0 && absolute == 0) {
+      by = {1, 1};
+      return;
+    }
+    const double shift = largest_of(relative, absolute);
+    // The least power of two above both; a number that is not finite stays.
+    const double sum_of_both = largest + shift;
+    by.weight = is_finite_real(sum_of_both) ? ldexp(1.0, -ilogb(sum_of_both) - 1) : sum_of_both;
+    by.shift = shift;
+    damping.scales[row] /= by.weight;
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared&) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side;
+  const RowRange rows = row_part(n, place.part);
+  const DampingShift by = shifts[batch.number_of(place)];
+  // From M^2 = weight^2 (S + 2 shift A + shift^2 I)
+  const double square = n2 * by.weight * by.weight, weighted_shift = by.weight * by.shift;
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    const std::int64_t offset = place.member * n * n + rows.first * n;
+    Real* const a = static_cast<Real*>(place.group.x.data) + offset;
+    Real* const s = static_cast<Real*>(place.group.y.data) + offset;
+    const Real of_squared = static_cast<Real>(square);
+    const Real of_a = static_cast<Real>(n1 * by.weight + 2 * square * by.shift);
+    const Real of_identity = static_cast<Real>(n0 + (n1 + n2 * weighted_shift) * weighted_shift);
+    const Real weight = static_cast<Real>(by.weight), shift = static_cast<Real>(weighted_shift);
+    block.each([&](int thread) {
+      for (std::int64_t e = thread; e < rows.count * n; e += threads) {
+        Real to_s = of_squared * s[e] + of_a * a[e];
+        Real to_a = a[e] * weight;
+        if ((rows.first * n + e) % (n + 1) == 0) {
+          to_s += of_identity;
+          to_a += shift;
+        }
+        s[e] = to_s;
+        a[e] = to_a;
+      }
+    });
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void JudgeIdentity::operator()(Threads& block, Shared&) const {
+  const bool refused = proceed != nullptr && *proceed == 0;
+  block.each([&](int thread) {
+    const std::int64_t number = block.index() * threads + thread;
+    const std::int64_t row = batch.row_of(number);
+    if (row < 0) return;
+    failed[row] = refused || (active != nullptr && active[row] == 0) ? refused_root
+                  : distances[number] <= limit                       ? 0
+                                                                     : non_finite_root;
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void Weigh::operator()(Threads& block, Shared& shared) const {
+  constexpr int side = TransposedTile::side;
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.x.side, offset = place.member * n * n;
+  const TilePlace tile = lower_tile(place.part);
+  const std::int64_t top = tile.row * side, left = tile.column * side;
+  with_real(place.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    constexpr const Real* real = nullptr;
+    const Real* const a = static_cast<const Real*>(place.group.x.data) + offset;
+    Real* const c = static_cast<Real*>(place.group.y.data) + offset;
+    const Real product = static_cast<Real>(weights.product);
+    const Real first = static_cast<Real>(weights.first);
+    const Real identity = static_cast<Real>(weights.identity);
+    block.each([&](int thread) {
+      for (int e = thread; e < side * side; e += threads) {
+        const std::int64_t j = left + e / side, i = top + e % side;
+        if (i < n && j <= i) shared.mirrored.at(real, e % side, e / side) = c[j * n + i];
+      }
+    });
+    block.sync();
+    block.each([&](int thread) {
+      for (int e = thread; e < side * side; e += threads) {
+        const std::int64_t i = top + e / side, j = left + e % side;
+        if (i >= n || j > i) continue;
+        Real& above = shared.mirrored.at(real, e / side, e % side);
+        const Real mean = Real(0.5) * c[i * n + j] + Real(0.5) * above;
+        Real x = product * mean + first * a[i * n + j];
+        if (i == j) x += identity;
+        c[i * n + j] = above = x;
+      }
+    });
+    block.sync();
+    block.each([&](int thread) {
+      for (int e = thread; e < side * side; e += threads) {
+        const std::int64_t j = left + e / side, i = top + e % side;
+        if (i < n && j < i) c[j * n + i] = shared.mirrored.at(real, e % side, e / side);
+      }
+    });
+  });
+}
+
+template <typename Real, int Side>
+template <typename Threads>
+SHAMPOO_BOTH void SymmetricProduct<Real, Side>::operator()(Threads& block, Shared& shared) const {
+  const auto place = batch.place(block.index());
+  const std::int64_t n = place.group.c.side, offset = place.member * n * n;
+  const TilePlace tile = lower_tile(place.part);
+  const std::int64_t top = tile.row * Side, start = tile.column * Side;
+  const Real* const first = static_cast<const Real*>(place.group.a.data) + offset;
+  // Both are symmetric: rows of A are its columns too.
+  const Plain<Real> a{{{1}, {n}, n, n}, first};
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.b.data) + offset};
+  Real* const c = static_cast<Real*>(place.group.c.data) + offset;
+  const Real of_product = static_cast<Real>(weights.product);
+  const Real of_first = static_cast<Real>(weights.first);
+  const Real of_identity = static_cast<Real>(weights.identity);
+  typename Threads::template PerThread<typename Tile::Sums> sums;
+  Tile::multiply(block, shared, a, top, b, start, sums);
+  Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
+    const std::int64_t row = top + i, column = start + j;
+    if (row >= n || column > row) return;
+    Real x = of_product * sum + of_first * first[row * n + column];
+    if (row == column) x += of_identity;
+    c[row * n + column] = c[column * n + row] = x;
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <variant>
+
+#include "kernels/cuda/elementwise/apply.h"
+#include "kernels/cuda/elementwise/filter.h"
+#include "kernels/cuda/elementwise/scan.h"
+#include "kernels/cuda/elementwise/step_guard.h"
+#include "kernels/cuda/elementwise/update.h"
+#include "kernels/cuda/gemm/eigen_kernels.h"
+#include "kernels/cuda/gemm/gram.h"
+#include "kernels/cuda/gemm/half_gram.h"
+#include "kernels/cuda/gemm/half_panels.h"
+#include "kernels/cuda/gemm/mode_product.h"
+#include "kernels/cuda/gemm/pair_kernels.h"
+#include "kernels/cuda/gemm/square_kernels.h"
+#include "kernels/cuda/gemm/square_products.h"
+#include "kernels/cuda/gemm/symmetric_kernels.h"
+
+namespace shampoo::kernels::cuda {
+
+/// Every kernel of the library.
+using Kernel = std::variant<
+    // one round per operation
+    ScanTile<float>, ScanTile<double>, Judge, Admit, Compare, ReadValues, FilterTile<float>,
+    FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, ApplyTile,
+    GatherGradients<float>, GatherGradients<double>, DirectionNorms<float>, DirectionNorms<double>,
+    SumDirectionNorms, LoadFactors, StoreRoots, IdentityRoots, Combine, MeasureParts,
+    MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize,
+    FindShifts, Damp, JudgeIdentity, Weigh, SplitHalves,
+    // fused multiply-adds
+    HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float, 64>,
+    ModeProduct<float, 128>, ModeProduct<double, 64>, SquareProduct<float, 64>,
+    SquareProduct<float, 128>, SquareProduct<double, 64>, SquareGram<float, 64>,
+    SquareGram<float, 128>, SquareGram<double, 64>, SymmetricProduct<float, 64>,
+    SymmetricProduct<double, 64>>;
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/solvers/coupled_iteration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace shampoo::kernels {
+
+namespace {
+
+// What the dense matrices of the workspace hold.
+constexpr int a = 0;      // A, damped
+constexpr int x = 1;      // X -> A^(-1/p)
+constexpr int m = 2;      // M = X^p A -> I
+constexpr int t = 3;      // the factor of this iteration, and its powers
+constexpr int other = 4;  // where a product goes before it is exchanged
+constexpr int found = 5;  // X of the matrices that are done
+constexpr int rest = 6;   // I - M
+
+/// The primitives, with one set of scalars for each matrix of the chunk.
+class Iteration {
+ public:
+  Iteration(SolverWorkspace& workspace, int p) : w_(workspace), p_(p), count_(w_.jobs().size()) {}
+
+  /// Y <- scale X + shift I
+  template <typename Scale, typename Shift>
+  void combine(Scale scale, int from, Shift shift, int to) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      w_.combine_scales.host[i] = scale(i);
+      w_.combine_shifts.host[i] = shift(i);
+    }
+    w_.combine_scales.upload(w_.backend());
+    w_.combine_shifts.upload(w_.backend());
+    w_.backend().combine(w_.combine_scales.data(), w_.matrix(from), w_.combine_shifts.data(),
+                         w_.matrix(to), active());
+  }
+  void combine(double scale, int from, double shift, int to) {
+    combine([=](std::size_t) { return scale; }, from, [=](std::size_t) { return shift; }, to);
+  }
+
+  /// C <- A B
+  void multiply(int left, int right, int product) {
+    w_.backend().multiply(w_.matrix(left), w_.matrix(right), w_.matrix(product), active());
+  }
+
+  /// Y <- T^power Y, T is lost.
+  void multiply_by_power(int power, int y) {
+    for (int bits = power; bits > 0; bits >>= 1) {
+      if (bits & 1) {
+        multiply(t, y, other);
+        w_.exchange(y, other);
+      }
+      if (bits > 1) {
+        multiply(t, t, other);
+        w_.exchange(t, other);
+      }
+    }
+  }
+
+  /// X <- z^(1/p) I ; M <- z A
+  template <typename Z>
+  void start(Z z) {
+    combine([](std::size_t) { return 0.0; }, a,
+            [&](std::size_t i) { return std::pow(z(i), 1.0 / p_); }, x);
+    combine(
+        z, a, [](std::size_t) { return 0.0; }, m);
+  }
+
+  /// X <- X T ; M <- T^p M
+  void advance() {
+    multiply(x, t, other);
+    w_.exchange(x, other);
+    multiply_by_power(p_, m);
+  }
+
+  /// T <- (1 + 1/p) I - M/p, then advance()
+  void newton_step() {
+    combine(-1.0 / p_, m, 1 + 1.0 / p_, t);
+    advance();
+  }
+
+  /// T <- sum over i < order of b_i (I - M)^i by Horner's rule, b_0 = 1,
+  /// b_i = prod over j in 1..i of (1 + (j - 1) p) / (j p); then advance().
+  void series_step(int order) {
+    const auto ratio = [&](int j) { return (1.0 + (j - 1.0) * p_) / (1.0 * j * p_); };
+    double b = 1;
+    for (int j = 1; j < order; ++j) b *= ratio(j);
+    combine(-1.0, m, 1.0, rest);
+    combine(0.0, m, b, t);
+    for (int j = order - 1; j > 0; --j) {
+      b /= ratio(j);
+      multiply(t, rest, other);
+      combine(1.0, other, b, t);
+    }
+    advance();
+  }
+
+  std::span<const double> errors() {
+    return w_.measure(m, Measure::distance_from_identity, active());
+  }
+
+  void activate_all() {
+    std::fill(w_.active.host.begin(), w_.active.host.end(), std::uint8_t{1});
+    w_.active.upload(w_.backend());
+  }
+
+  /// Matrices for which `done` holds rest from now on; their X is kept in `found`.
+  template <typename Done>
+  void retire(Done done) {
+    bool any = false;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const bool now = w_.active.host[i] && done(i);
+      w_.finished.host[i] = now;
+      w_.active.host[i] = w_.active.host[i] && !now;
+      any = any || now;
+    }
+    if (!any) return;
+    w_.finished.upload(w_.backend());
+    fill(1, 0);
+    w_.backend().combine(w_.combine_scales.data(), w_.matrix(x), w_.combine_shifts.data(),
+                         w_.matrix(found), w_.finished.data());
+    w_.active.upload(w_.backend());
+  }
+
+  bool running() const {
+    const auto& flags = w_.active.host;
+    return std::find(flags.begin(), flags.begin() + static_cast<std::ptrdiff_t>(count_), 1) !=
+           flags.begin() + static_cast<std::ptrdiff_t>(count_);
+  }
+  bool running(std::size_t i) const { return w_.active.host[i] != 0; }
+
+  /// Matrices whose max |A X^p - I| is not at most `limit` fail.
+  void check(double limit) {
+    combine(1.0, found, 0.0, t);
+    combine(1.0, a, 0.0, m);
+    multiply_by_power(p_, m);
+    const auto distances = errors();
+    for (std::size_t i = 0; i < count_; ++i)
+      w_.flags[i] = distances[i] <= limit ? 0 : non_finite_root;
+  }
+
+  /// X <- X^q
+  void raise(int q) {
+    combine(1.0, found, 0.0, t);
+    multiply_by_power(q - 1, found);
+  }
+
+  std::size_t count() const { return count_; }
+
+ private:
+  void fill(double scale, double shift) {
+    std::fill_n(w_.combine_scales.host.begin(), count_, scale);
+    std::fill_n(w_.combine_shifts.host.begin(), count_, shift);
+    w_.combine_scales.upload(w_.backend());
+    w_.combine_shifts.upload(w_.backend());
+  }
+  const std::uint8_t* active() const { return w_.active.data(); }
+
+  SolverWorkspace& w_;
+  int p_;
+  std::size_t count_;
+};
+
+/// Loads A = scale * factor + shift I.
+template <typename Shift>
+void load(SolverWorkspace& workspace, double trace_exponent, Shift shift) {
+  for (std::size_t i = 0; i < workspace.jobs().size(); ++i) workspace.shifts.host[i] = shift(i);
+  workspace.load(a, trace_exponent);
+}
+
+}  // namespace
+
+std::span<const std::int32_t> coupled_newton(SolverWorkspace& workspace, Rational root,
+                                             const CoupledNewton& options, double trace_exponent) {
+  load(workspace, trace_exponent, [&](std::size_t i) { return workspace.epsilons.host[i]; });
+  Iteration iteration(workspace, root.p);
+  iteration.activate_all();
+  std::fill(workspace.flags.begin(), workspace.flags.end(), 0);
+
+  // z = (p + 1) / (2 |A|_F)
+  const auto norms = workspace.measure(a, Measure::frobenius);
+  iteration.start([&](std::size_t i) { return (root.p + 1) / (2 * norms[i]); });
+  for (int done = 0;; ++done) {
+    const auto errors = iteration.errors();
+    iteration.retire([&](std::size_t i) {
+      return !(errors[i] > options.tolerance) || done == options.max_iterations;
+    });
+    if (!iteration.running()) break;
+    iteration.newton_step();
+  }
+  workspace.send_flags();
+  return workspace.store(found);
+}
+
+std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, Rational root,
+                                                   const CoupledHigherOrder& options,
+                                                   double trace_exponent) {
+  load(workspace, trace_exponent, [](std::size_t) { return 0.0; });
+  Iteration iteration(workspace, root.p);
+  iteration.activate_all();
+  std::fill(workspace.flags.begin(), workspace.flags.end(), 0);
+
+  // A <- A + max(relative |A|_inf, absolute) I ; z = 1 / trace(A)
+  const auto sums = workspace.measure(a, Measure::largest_row_sum);
+  iteration.combine([](std::size_t) { return 1.0; }, a,
+                    [&](std::size_t i) {
+                      return std::max(sums[i] * options.relative_epsilon, options.absolute_epsilon);
+                    },
+                    a);
+  const auto traces = workspace.measure(a, Measure::trace);
+  iteration.start([&](std::size_t i) { return 1 / traces[i]; });
+  iteration.newton_step();
+
+  std::vector<double>& before = workspace.before;
+  auto errors = iteration.errors();
+  std::copy(errors.begin(), errors.end(), before.begin());
+  iteration.retire([&](std::size_t i) { return !(before[i] > options.tolerance); });
+  for (int done = 1; iteration.running() && done < options.max_iterations; ++done) {
+    iteration.series_step(options.order);
+    errors = iteration.errors();
+    iteration.retire([&](std::size_t i) {
+      const bool stalled =
+          errors[i] > 1.2 * before[i] || (errors[i] == before[i] && errors[i] < 1e-3);
+      return stalled || !(errors[i] > options.tolerance);
+    });
+    for (std::size_t i = 0; i < iteration.count(); ++i) before[i] = errors[i];
+  }
+  iteration.retire([](std::size_t) { return true; });
+
+  iteration.activate_all();
+  iteration.check(0.1);
+  iteration.raise(root.q);
+  workspace.send_flags();
+  return workspace.store(found);
+}
+
+}  // namespace shampoo::kernels

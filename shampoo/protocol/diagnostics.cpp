@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/protocol/diagnostics.h"
+
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "distributor/system/library_version.h"
+#include "shampoo/protocol/fingerprint.h"
+
+namespace shampoo {
+
+namespace {
+
+std::string exact(double number) {
+  std::array<char, 32> digits;
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
+}
+std::string exact(const std::optional<double>& number) {
+  return number ? exact(*number) : "not set";
+}
+
+std::string options_text(const OptimizerOptions& options) {
+  constexpr std::array policies = {"refuse", "error", "ignore"};
+  return std::string("options: non_finite ") +
+         policies[static_cast<std::size_t>(options.non_finite)] + ", skipped_in_a_row " +
+         std::to_string(options.skipped_in_a_row) + ", merge_groups " +
+         (options.merge_groups ? "true" : "false") + ", agree_before_commit " +
+         (options.agree_before_commit ? "true\n" : "false\n");
+}
+
+std::string of(const RegisteredParameter& registered) {
+  return "group " + std::to_string(registered.group_index) + ", parameter '" +
+         registered.parameter().name + "'";
+}
+
+}  // namespace
+
+std::string shape_text(std::span<const std::int64_t> shape) {
+  std::string text = "(";
+  for (const std::int64_t side : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(side);
+  return text + ")";
+}
+
+std::string plan_text(const Backend& backend, const OptimizerOptions& options,
+                      std::span<const Group* const> groups,
+                      std::span<const RegisteredParameter> parameters, const grouping::Plan& plan) {
+  std::string text = "library: shampoo " + std::string(library_version()) +
+                     "\narithmetic: " + backend.arithmetic() + "\n" + options_text(options);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::string group = "group " + std::to_string(g) + ": ";
+    for (const RecipeField& field : fields_of(groups[g]->recipe()))
+      text += group + "recipe." + field.name + " " + field.value + "\n";
+    text += group + std::to_string(groups[g]->parameters().size()) + " parameters\n";
+  }
+  for (const RegisteredParameter& registered : parameters) {
+    const Parameter& parameter = registered.parameter();
+    text += of(registered) + ": shape " + shape_text(parameter.shape) + ", value " +
+            std::string(name_of(parameter.value.type)) + ", gradient " +
+            std::string(name_of(parameter.gradient.type)) + "\n";
+  }
+  for (std::size_t v = 0; v < plan.blocks.size(); ++v) {
+    std::map<std::string, std::string> owners;
+    for (const grouping::Block& block : plan.blocks[v])
+      owners[plan.parameter(static_cast<int>(v), block).name] += " " + std::to_string(block.owner);
+    for (const auto& [name, list] : owners)
+      text += "parameter '" + name + "': owners of its blocks" + list + "\n";
+  }
+  return text;
+}
+
+std::string rates_text(std::span<const Group* const> groups) {
+  std::string text;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    text += rates_text(static_cast<int>(g), groups[g]->rates);
+  return text;
+}
+
+std::string rates_text(int group, const Rates& rates) {
+  std::string text;
+  for_each_rate(rates, [&](const char* name, const auto& value) {
+    text += "group " + std::to_string(group) + ": " + name + " " + exact(value) + "\n";
+  });
+  return text;
+}
+
+std::string presence_text(std::span<const RegisteredParameter> parameters) {
+  std::string text;
+  for (const RegisteredParameter& registered : parameters)
+    text += of(registered) + ": its gradient is " + (registered.present ? "present\n" : "absent\n");
+  return text;
+}
+
+}  // namespace shampoo

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/protocol/step_outcome.h"
+
+#include <stdexcept>
+
+#include "shampoo/optimizer.h"
+#include "shampoo/protocol/step_protocol.h"
+
+namespace shampoo {
+
+namespace {
+
+/// The step under way, the result of the step before that the caller still holds, and one more.
+constexpr std::size_t usual_outcomes = 3;
+
+}  // namespace
+
+const StepOutcome& StepOutcome::read() {
+  if (!known && protocol) protocol->settle();
+  if (error) {
+    if (protocol) protocol->told(error);
+    std::rethrow_exception(error);
+  }
+  if (!known)
+    throw std::logic_error(
+        "StepResult: the optimizer went before the outcome of its step was known");
+  return *this;
+}
+
+StepOutcomes::StepOutcomes() {
+  while (all_.size() < usual_outcomes) all_.push_back(std::make_shared<StepOutcome>());
+}
+
+StepOutcomes::~StepOutcomes() {
+  for (const auto& outcome : all_) outcome->protocol = nullptr;
+}
+
+std::shared_ptr<StepOutcome> StepOutcomes::begin(StepProtocol& protocol) {
+  for (const auto& outcome : all_)
+    if (outcome.use_count() == 1) {
+      *outcome = {.protocol = &protocol};
+      return outcome;
+    }
+  all_.push_back(std::make_shared<StepOutcome>(StepOutcome{.protocol = &protocol}));
+  return all_.back();
+}
+
+bool StepResult::applied() const { return outcome_->read().applied; }
+std::string_view StepResult::non_finite_gradient() const {
+  return outcome_->read().non_finite_gradient;
+}
+double StepResult::gradient_norm() const { return outcome_->read().gradient_norm; }
+
+}  // namespace shampoo

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/protocol/step_protocol.h"
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace shampoo {
+
+namespace {
+
+// Bits of what a step may have to be able to do.
+constexpr std::int32_t queued_refresh = 1, refresh_with_host_steps = 2;
+
+std::int32_t needs_of(const Engine& engine) {
+  return (engine.refreshes_queued() ? queued_refresh : 0) |
+         (engine.host_steps().empty() ? 0 : refresh_with_host_steps);
+}
+
+}  // namespace
+
+StepProtocol::StepProtocol(Backend& backend, Communicator& communicator,
+                           const OptimizerOptions& options)
+    : backend_(backend),
+      communicator_(communicator),
+      options_(options),
+      consensus_(backend, communicator),
+      gradient_scale_(backend, sizeof(double)),
+      report_(backend, communicator.size(), options.agree_before_commit) {
+  const double one = 1;
+  backend.upload(gradient_scale_.data(), &one, sizeof(one));
+  backend.synchronize();
+  if (options.agree_before_commit && !consensus_.alone())
+    vote_.emplace(backend, communicator,
+                  std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size()),
+                                            std::int64_t{sizeof(Header)}));
+}
+
+bool StepProtocol::everywhere(std::int64_t call, bool holds) {
+  check_usable();
+  bool result = false;
+  together([&] { result = consensus_.everywhere(call, holds); });
+  return result;
+}
+
+void StepProtocol::check_usable() const {
+  if (unusable_) throw *unusable_;
+}
+
+void StepProtocol::begin_load() const {
+  if (!communicator_.failure().empty()) check_usable();
+}
+
+/// The other ranks have gone on.
+void StepProtocol::fail_load() {
+  const std::string what = "it could not replace the state: " + current_error().message;
+  if (!consensus_.alone()) {
+    communicator_.abort(what);
+    end(CommunicationError(communicator_.failure()));
+  }
+  unusable_.emplace(what + "; the optimizer can no longer be used");
+  throw *unusable_;
+}
+
+void StepProtocol::finish_load(const Progress& progress) {
+  attempts_ = progress.attempts;
+  taken_ = progress.taken;
+  skipped_in_a_row_ = progress.skipped_in_a_row;
+  prepared_ = false;
+  fault_.reset();
+  late_.reset();
+  error_ = nullptr;
+  unusable_.reset();
+}
+
+void StepProtocol::begin_prepare() {
+  if (backend_.is_capturing())
+    throw std::logic_error("prepare_step: cannot be captured; only enqueue_step() can");
+  settle();
+  throw_error();
+  check_usable();
+  if (std::exchange(prepared_, false) && captured_)
+    throw std::logic_error(
+        "prepare_step: no step was enqueued or replayed since the last prepare_step()");
+  fault_.reset();
+}
+
+void StepProtocol::finish_prepare(Engine& engine) {
+  engine_ = &engine;
+  write_header(engine, attempts_ + 1);
+  engine.upload();
+  prepared_ = true;
+}
+
+/// Replays of a step that could not be prepared change nothing.
+void StepProtocol::forbid(Engine& engine) {
+  if (!captured_) return;
+  engine.admission()[0].permitted = 0;
+  engine.upload();
+}
+
+/// What the step shows the other ranks, and what it may do; a replay reads it, too.
+void StepProtocol::write_header(Engine& engine, std::int64_t step) {
+  ++tickets_;
+  engine.admission()[0] = {
+      .permitted = fault_ ? 0 : 1, .needs = needs_of(engine), .ticket = captured_ ? tickets_ : 0};
+  if (consensus_.alone()) return;
+  Header& header = engine.header()[0];
+  header = {.step = step,
+            .plan = plan_hash_,
+            .rates = engine.rates_fingerprint(),
+            .presence = engine.presence_fingerprint(),
+            .taken = static_cast<std::int32_t>(taken_)};
+  if (fault_) tell(engine, RankStatus::skipped);
+  if (!fault_ && late_) tell(engine, RankStatus::deferred_error);
+}
+
+void StepProtocol::tell(Engine& engine, RankStatus finding) {
+  Header& header = engine.header()[0];
+  header.finding = finding;
+  if (finding != RankStatus::deferred_error) header.verdict.proceed = 0;
+}
+
+StepResult StepProtocol::take(Engine& engine) {
+  if (backend_.is_capturing()) return capture(engine);
+  if (!prepared_) settle();
+  check_usable();
+  ++attempts_;
+  if (!std::exchange(prepared_, false)) {
+    engine_ = &engine;
+    fault_.reset();
+    guard([] {
+      throw std::logic_error("enqueue_step: prepare_step() must be called before every step");
+    });
+    write_header(engine, attempts_);
+  }
+  voted_.reset();
+  under_way_ = latest_ = outcomes_.begin(*this);
+  const StepResult result(under_way_);
+  try {
+    together([&] { queue(engine, false); });
+  } catch (...) {
+    under_way_.reset();
+    throw;
+  }
+  if (backend_.is_immediate()) {
+    settle();
+    throw_error();
+  }
+  return result;
+}
+
+StepResult StepProtocol::capture(Engine& engine) {
+  check_usable();
+  if (!prepared_)
+    throw std::logic_error("enqueue_step: prepare_step() must be called before it is captured");
+  if (const std::string_view solver = engine.host_steps(); !solver.empty())
+    throw std::logic_error("enqueue_step: the prepared step recomputes roots by the solver " +
+                           std::string(solver) +
+                           ", which has host steps and cannot be captured; see refresh_is_due()");
+  // A fault of the prepared step is one of its first replay.
+  const std::optional<TransferableError> prepared = std::exchange(fault_, std::nullopt);
+  queue(engine, true);
+  if (const std::optional<TransferableError> own = std::exchange(fault_, prepared)) {
+    prepared_ = false;
+    rethrow(*own);
+  }
+  captured_ = true;
+  const std::shared_ptr<StepOutcome> outcome = outcomes_.begin(*this);
+  outcome->error = std::make_exception_ptr(
+      std::logic_error("StepResult: the step was captured; latest_result() is that of a replay"));
+  return StepResult(outcome);
+}
+
+void StepProtocol::queue(Engine& engine, bool captures) {
+  kernels::ScanResult* const verdict = report_.verdict();
+  const StepInputs inputs{.gradient_scale = static_cast<const double*>(gradient_scale_.data()),
+                          .proceed = &verdict->proceed};
+  const std::int32_t offers =
+      captures ? needs_of(engine) : queued_refresh | refresh_with_host_steps;
+  guard([&] {
+    engine.scan(inputs, options_.non_finite != NonFinite::ignore, verdict);
+    backend_.admit(engine.admission().data(), offers, report_.runs(), verdict);
+  });
+  if (fault_) tell(engine, RankStatus::skipped);
+  if (vote_ && !passes_vote(engine)) return;
+
+  const bool computes = may_compute(engine);
+  if (computes) compute(engine, inputs, captures);
+  if (!consensus_.alone())
+    exchange(engine, inputs);
+  else if (computes)
+    engine.apply(inputs);
+  if (captures)
+    report_.send_captured();
+  else
+    report_.send();
+}
+
+/// Whether the host goes on with the step, as far as it knows.
+bool StepProtocol::passes_vote(Engine& engine) {
+  engine.upload();
+  vote_->write(engine.header().data(), report_.verdict(), fault_ ? 0 : sizeof(kernels::ScanResult));
+  vote_->run();
+  vote_->gate(false, report_.headers(Round::vote), &report_.verdict()->proceed);
+  if (!backend_.is_immediate()) return true;
+  report_.send();
+  report_.wait();
+  return passes(vote_decision());
+}
+
+bool StepProtocol::may_compute(Engine& engine) {
+  bool proceeds = !fault_;
+  // Host steps must not happen in a refused step.
+  if (proceeds && !engine.host_steps().empty())
+    guard([&] {
+      report_.send();
+      report_.wait();
+      proceeds = report_.seen_verdict().proceed != 0;
+    });
+  return proceeds;
+}
+
+void StepProtocol::compute(Engine& engine, const StepInputs& inputs, bool captures) {
+  const Refreshing captured = engine.refreshes_queued() ? Refreshing::fixed : Refreshing::none;
+  guard([&] {
+    engine.compute(inputs, captures ? captured : Refreshing::due, statistics_);
+    if (captures) return;
+    if (backend_.is_immediate() && engine.refreshes_queued()) {
+      report_.send();
+      if (report_.seen_verdict().proceed != 0) engine.collect(statistics_);
+    }
+    if (std::string exhausted = engine.exhausted_block(); !exhausted.empty())
+      late_ = TransferableError{TransferableError::Kind::numerical, std::move(exhausted)};
+  });
+  if (fault_)
+    tell(engine, RankStatus::failed);
+  else if (late_)
+    tell(engine, RankStatus::deferred_error);
+}
+
+void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
+  engine.upload();  // what was found since the step was prepared
+  Exchange& exchange = engine.exchange();
+  // Ranks that have voted may have gradients that differ.
+  const std::size_t common =
+      vote_ ? sizeof(kernels::ScanResult::proceed) : sizeof(kernels::ScanResult);
+  exchange.write(engine.header().data(), report_.verdict(), fault_ ? 0 : common);
+  exchange.run();
+  exchange.gate(true, report_.headers(Round::exchange), &report_.verdict()->proceed);
+  try {
+    engine.apply(inputs);
+  } catch (...) {  // the others apply the step
+    communicator_.abort("it could not apply a step: " + current_error().message);
+    end(CommunicationError(communicator_.failure()));
+  }
+}
+
+std::int64_t StepProtocol::workspace_bytes() const {
+  return static_cast<std::int64_t>(gradient_scale_.bytes()) + report_.bytes() +
+         (vote_ ? vote_->bytes() : 0);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/protocol/step_report.h"
+
+#include <atomic>
+
+namespace shampoo {
+
+StepReport::StepReport(Backend& backend, int ranks, bool votes)
+    : backend_(backend),
+      ranks_(ranks == 1 ? 0 : static_cast<std::size_t>(ranks)),
+      there_(backend, sizeof(Start) + (votes ? 2 : 1) * ranks_ * sizeof(Header)),
+      here_(backend, there_.bytes()),
+      arrived_(backend, sizeof(std::int64_t)),
+      mark_(backend.make_mark()),
+      settled_(backend) {}
+
+std::size_t StepReport::offset(Round round) const {
+  return sizeof(Start) + (round == Round::vote ? ranks_ * sizeof(Header) : 0);
+}
+
+Header* StepReport::headers(Round round) const {
+  return reinterpret_cast<Header*>(static_cast<char*>(there_.data()) + offset(round));
+}
+
+std::span<const Header> StepReport::seen_headers(Round round) const {
+  return {reinterpret_cast<const Header*>(static_cast<const char*>(here_.data()) + offset(round)),
+          ranks_};
+}
+
+void StepReport::send() {
+  backend_.download(here_.data(), there_.data(), there_.bytes());
+  mark_->set();
+}
+
+void StepReport::send_captured() {
+  backend_.download(here_.data(), there_.data(), there_.bytes());
+  backend_.download(arrived_.data(), &runs()->count, sizeof(std::int64_t));
+}
+
+std::int64_t StepReport::arrived() const {
+  const std::atomic_ref<std::int64_t> runs(*static_cast<std::int64_t*>(arrived_.data()));
+  return runs.load(std::memory_order_acquire);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/protocol/transferable_error.h"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <system_error>
+
+#include "distributor/error.h"
+#include "kernels/error.h"
+#include "shampoo/checkpoint_error.h"
+
+namespace shampoo {
+
+namespace {
+
+/// The exception puts what the code means behind the text, which here has it already.
+[[noreturn]] void raise_system_error(const TransferableError& fault) {
+  const std::string meaning = ": " + std::generic_category().message(fault.code);
+  std::string text = fault.message;
+  if (text.ends_with(meaning)) text.resize(text.size() - meaning.size());
+  throw std::system_error(fault.code, std::generic_category(), text);
+}
+
+}  // namespace
+
+std::string serialize(const TransferableError& fault) {
+  return static_cast<char>(fault.kind) + std::to_string(fault.code) + " " + fault.message;
+}
+
+TransferableError deserialize_error(const std::string& words) {
+  return {static_cast<TransferableError::Kind>(words.front()), words.substr(words.find(' ') + 1),
+          std::atoi(words.c_str() + 1)};
+}
+
+TransferableError current_error() {
+  using enum TransferableError::Kind;
+  try {
+    throw;
+  } catch (const std::invalid_argument& error) {
+    return {argument, error.what()};
+  } catch (const std::logic_error& error) {
+    return {logic, error.what()};
+  } catch (const NumericalError& error) {
+    return {numerical, error.what()};
+  } catch (const CommunicationError& error) {
+    return {communication, error.what()};
+  } catch (const DeviceError& error) {
+    return {device, error.what()};
+  } catch (const CheckpointError& error) {
+    return {checkpoint, error.what()};
+  } catch (const std::system_error& error) {
+    return {system, error.what(), error.code().value()};
+  } catch (const std::exception& error) {
+    return {other, error.what()};
+  } catch (...) {
+    return {other, "something that is no std::exception was thrown"};
+  }
+}
+
+void rethrow(const TransferableError& fault) {
+  switch (fault.kind) {
+    case TransferableError::Kind::argument:
+      throw std::invalid_argument(fault.message);
+    case TransferableError::Kind::logic:
+      throw std::logic_error(fault.message);
+    case TransferableError::Kind::numerical:
+      throw NumericalError(fault.message);
+    case TransferableError::Kind::communication:
+      throw CommunicationError(fault.message);
+    case TransferableError::Kind::device:
+      throw DeviceError(fault.message);
+    case TransferableError::Kind::checkpoint:
+      throw CheckpointError(fault.message);
+    case TransferableError::Kind::system:
+      raise_system_error(fault);
+    case TransferableError::Kind::other:
+      break;
+  }
+  throw std::runtime_error(fault.message);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/state/export_state.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "distributor/system/library_version.h"
+#include "kernels/buffer.h"
+#include "shampoo/state/packed_triangle.h"
+
+namespace shampoo {
+
+namespace {
+
+ParameterState described(const RegisteredParameter& registered) {
+  return {.name = registered.parameter().name,
+          .shape = registered.parameter().shape,
+          .steps = registered.steps,
+          .recipe = fields_of(registered.group->recipe()),
+          .rates = registered.group->rates};
+}
+
+/// Brings arrays of the backend to the host, many between two waits.
+class Landing {
+ public:
+  using Use = std::function<void(const std::byte*)>;
+
+  explicit Landing(Backend& backend) : backend_(backend), settled_(backend) {}
+
+  /// Calls use(array), after the next finish() at the latest.
+  void bring(const std::byte* array, std::size_t bytes, Use use) {
+    if (backend_.memory() == Memory::host) return use(array);
+    if (array != last_) {  // a factor and its root are the same array
+      if (used_ + bytes > capacity_) finish();
+      if (bytes > capacity_) grow(std::max(bytes, usual_bytes));
+      backend_.download(place(used_), array, bytes);
+      last_ = array;
+      last_place_ = used_;
+      used_ += (bytes + alignment - 1) / alignment * alignment;
+    }
+    uses_.emplace_back(last_place_, std::move(use));
+  }
+
+  void finish() {
+    backend_.synchronize();
+    for (const auto& [where, use] : uses_) use(place(where));
+    uses_.clear();
+    used_ = 0;
+    last_ = nullptr;
+  }
+
+ private:
+  static constexpr std::size_t usual_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t alignment = 64;
+
+  void grow(std::size_t bytes) {
+    memory_ = {};
+    memory_ = kernels::HostBuffer(backend_, bytes);
+    capacity_ = bytes;
+  }
+  std::byte* place(std::size_t at) const { return static_cast<std::byte*>(memory_.data()) + at; }
+
+  Backend& backend_;
+  kernels::HostBuffer memory_;
+  std::size_t capacity_ = 0, used_ = 0;
+  const std::byte* last_ = nullptr;  ///< the array that was brought last
+  std::size_t last_place_ = 0;
+  std::vector<std::pair<std::size_t, Use>> uses_;
+  kernels::Settled settled_;
+};
+
+/// A slot of a block that this rank owns.
+struct OwnedSlot {
+  const GroupStep& group;
+  int block;
+  const RegisteredParameter& registered;
+  const grouping::Box& box;
+  const Slot& slot;
+
+  StateTensor tensor() const {
+    return {.parameter = registered.parameter().name,
+            .slot = slot.name,
+            .shape = registered.merged,
+            .box = box,
+            .layout = layout_of(slot),
+            .dimension = slot.dimension,
+            .type = slot.type};
+  }
+
+  StateSource source() const {
+    return {static_cast<const std::byte*>(group.state().data(block, slot)),
+            slot.layout == Slot::Layout::upper_triangle ? Half::root : Half::factor};
+  }
+};
+
+template <typename Visit>
+void for_each_slot(const Engine& engine, bool derived, const Visit& visit) {
+  for (const auto& group : engine.virtual_groups())
+    for (std::size_t b = 0; b < group->blocks().size(); ++b) {
+      const OwnedBlock& owned = group->blocks()[b];
+      const RegisteredParameter& registered = engine.parameters()[owned.parameter];
+      const auto block = static_cast<int>(b);
+      for (const Slot& slot : group->state().slots(block))
+        if (derived || !slot.derived)
+          visit(OwnedSlot{*group, block, registered, registered.boxes[owned.index], slot});
+    }
+}
+
+/// Queues copies into the tensor, which must stay where it is.
+void copy_slot(const OwnedSlot& from, Backend& backend, Landing& landing, StateTensor& tensor) {
+  const std::size_t size = size_of(tensor.type);
+  const StateSource source = from.source();
+  tensor.bytes.resize(static_cast<std::size_t>(from.slot.count) * size);
+  if (tensor.layout == StateLayout::elements)
+    return backend.download(tensor.bytes.data(), source.data, tensor.bytes.size());
+  const std::int64_t n = tensor.box.extent[tensor.dimension];
+  landing.bring(source.data, static_cast<std::size_t>(n * (n + 1)) * size,
+                [&tensor, half = source.half, n](const std::byte* array) {
+                  pack(array, half, n, tensor.type, tensor.bytes.data());
+                });
+}
+
+}  // namespace
+
+StateDict collect_state(Backend& backend, const Engine& engine, const StateDictOptions& options) {
+  const std::span<const RegisteredParameter> parameters = engine.parameters();
+  StateDict dict{.library = std::string(library_version()), .arithmetic = backend.arithmetic()};
+  for (const RegisteredParameter& registered : parameters)
+    dict.parameters.push_back(described(registered));
+
+  for (const auto& group : engine.virtual_groups())
+    for (std::size_t b = 0; b < group->blocks().size(); ++b) {
+      const OwnedBlock& owned = group->blocks()[b];
+      dict.parameters[owned.parameter].blocks.push_back(
+          {parameters[owned.parameter].boxes[owned.index], group->failures(b), owned.phase});
+    }
+  std::size_t count = 0;
+  for_each_slot(engine, options.derived, [&](const OwnedSlot&) { ++count; });
+  dict.tensors.reserve(count);  // queued copies need their bytes to stay where they are
+  backend.synchronize();
+  Landing landing(backend);
+  for_each_slot(engine, options.derived, [&](const OwnedSlot& slot) {
+    dict.tensors.push_back(slot.tensor());
+    if (options.contents) copy_slot(slot, backend, landing, dict.tensors.back());
+  });
+  landing.finish();
+  sort_by_name(dict);
+  return dict;
+}
+
+std::vector<StateSource> sources_of(const Engine& engine, const StateDictOptions& options) {
+  std::vector<std::pair<std::string, StateSource>> named;
+  for_each_slot(engine, options.derived, [&](const OwnedSlot& slot) {
+    named.emplace_back(slot.tensor().name(), slot.source());
+  });
+  std::ranges::sort(named, {}, [](const auto& one) -> const std::string& { return one.first; });
+  std::vector<StateSource> sources;
+  sources.reserve(named.size());
+  for (const auto& [name, source] : named) sources.push_back(source);
+  return sources;
+}
+
+void sort_by_name(StateDict& dict) {
+  std::ranges::sort(dict.parameters, {}, &ParameterState::name);
+  for (ParameterState& parameter : dict.parameters)
+    std::ranges::sort(parameter.blocks, {}, &BlockState::box);
+
+  std::vector<std::pair<std::string, std::size_t>> order;
+  for (std::size_t t = 0; t < dict.tensors.size(); ++t)
+    order.emplace_back(dict.tensors[t].name(), t);
+  std::ranges::sort(order);
+  std::vector<StateTensor> sorted;
+  sorted.reserve(order.size());
+  for (const auto& [name, t] : order) sorted.push_back(std::move(dict.tensors[t]));
+  dict.tensors = std::move(sorted);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "shampoo/state/packed_triangle.h"
+#include "shampoo/update/engine.h"
+
+namespace shampoo {
+
+/// The state of the blocks that this rank owns; all but progress. Waits for the backend.
+StateDict collect_state(Backend& backend, const Engine& engine, const StateDictOptions& options);
+
+/// Where the numbers of a state tensor lie.
+struct StateSource {
+  /// [backend] Its elements, or the array that a factor shares with its root.
+  const std::byte* data = nullptr;
+  Half half = Half::factor;  ///< of that array
+};
+
+/// Of the tensors that collect_state() gives, in their order. Good until the next step, load or
+/// change of groups.
+std::vector<StateSource> sources_of(const Engine& engine, const StateDictOptions& options);
+
+/// Puts everything in the order of names.
+void sort_by_name(StateDict& dict);
+
+}  // namespace shampoo

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/state/gather_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <numeric>
+
+#include "distributor/text_consensus.h"
+#include "shampoo/state/concatenate_shards.h"
+#include "shampoo/state/export_state.h"
+#include "shampoo/state/state_serialization.h"
+
+namespace shampoo {
+
+namespace {
+
+/// The bytes of all tensors of one rank, as one after the other.
+class ByteStream {
+ public:
+  explicit ByteStream(std::vector<StateTensor>& tensors) : tensors_(&tensors) {
+    for (const StateTensor& tensor : tensors)
+      left_ += tensor.count() * static_cast<std::int64_t>(size_of(tensor.type));
+  }
+
+  std::int64_t left() const { return left_; }
+
+  void skip(std::int64_t count) { left_ -= count; }
+
+  /// Calls copy(bytes of a tensor, how many) for the next `count` bytes.
+  template <typename Copy>
+  void next(std::int64_t count, const Copy& copy) {
+    left_ -= count;
+    for (auto rest = static_cast<std::size_t>(count); rest > 0;) {
+      std::vector<std::byte>& bytes = (*tensors_)[tensor_].bytes;
+      const std::size_t some = std::min(rest, bytes.size() - at_);
+      copy(bytes.data() + at_, some);
+      rest -= some;
+      at_ += some;
+      if (at_ < bytes.size()) continue;
+      ++tensor_;
+      at_ = 0;
+    }
+  }
+
+ private:
+  std::vector<StateTensor>* tensors_;
+  std::int64_t left_ = 0;
+  std::size_t tensor_ = 0, at_ = 0;
+};
+
+/// The state of all ranks while it arrives.
+class Arrival {
+ public:
+  Arrival(Backend& backend, Communicator& communicator, StateDict own, Gather gather,
+          std::int64_t bytes_of_rank)
+      : backend_(backend),
+        communicator_(communicator),
+        each_(bytes_of_rank),
+        receives_(gather == Gather::everywhere || communicator.rank() == 0),
+        own_(std::move(own)) {}
+
+  /// Reads what all ranks have, and gets memory for it.
+  void expect(const std::vector<std::string>& words, bool contents) {
+    for (const std::string& rank : words) parts_.push_back(from_words(rank));
+    for (StateDict& part : parts_) {
+      streams_.emplace_back(part.tensors);
+      if (!contents || !receives_) continue;
+      for (StateTensor& tensor : part.tensors)
+        tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
+    }
+    std::int64_t most = 0, sum = 0;
+    for (const ByteStream& stream : streams_) {
+      most = std::max(most, stream.left());
+      sum += std::min(each_, stream.left());
+    }
+    rounds_ = contents ? (most + each_ - 1) / each_ : 0;
+    const auto bytes = static_cast<std::size_t>(rounds_ > 0 ? sum : 0);
+    host_.resize(bytes);
+    buffer_ = std::make_shared<kernels::Buffer>(backend_, bytes);
+  }
+
+  /// Collective.
+  void receive() {
+    ByteStream sent(own_.tensors);
+    for (std::int64_t round = 0; round < rounds_; ++round) {
+      std::vector<std::int64_t> counts;
+      for (const ByteStream& stream : streams_) counts.push_back(std::min(each_, stream.left()));
+      send(sent, counts);
+      take(counts);
+    }
+  }
+
+  StateDict finish() {
+    if (!receives_) return {};
+    StateDict full = std::move(parts_.front());
+    for (std::size_t r = 1; r < parts_.size(); ++r) {
+      std::ranges::move(parts_[r].tensors, std::back_inserter(full.tensors));
+      for (std::size_t p = 0; p < full.parameters.size(); ++p)  // the same ones on all ranks
+        std::ranges::move(parts_[r].parameters[p].blocks,
+                          std::back_inserter(full.parameters[p].blocks));
+    }
+    sort_by_name(full);
+    join_parts(full);
+    return full;
+  }
+
+ private:
+  void send(ByteStream& sent, std::span<const std::int64_t> counts) {
+    const auto rank = static_cast<std::size_t>(communicator_.rank());
+    const std::int64_t before = std::reduce(counts.begin(), counts.begin() + communicator_.rank());
+    std::byte* to = host_.data();
+    sent.next(counts[rank], [&](const std::byte* bytes, std::size_t count) {
+      std::memcpy(to, bytes, count);
+      to += count;
+    });
+    char* const all = static_cast<char*>(buffer_->data());
+    if (counts[rank] > 0)
+      backend_.upload(all + before, host_.data(), static_cast<std::size_t>(counts[rank]));
+    communicator_.all_gather(all, counts, {.stream = {backend_.stream()}, .owner = buffer_}).wait();
+  }
+
+  void take(std::span<const std::int64_t> counts) {
+    if (receives_) {
+      const std::int64_t all = std::reduce(counts.begin(), counts.end());
+      backend_.download(host_.data(), buffer_->data(), static_cast<std::size_t>(all));
+    }
+    backend_.synchronize();  // copies reach host_
+    communicator_.check();
+    const std::byte* from = host_.data();
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      if (receives_)
+        streams_[r].next(counts[r], [&](std::byte* to, std::size_t count) {
+          std::memcpy(to, from, count);
+          from += count;
+        });
+      else
+        streams_[r].skip(counts[r]);
+    }
+  }
+
+  Backend& backend_;
+  Communicator& communicator_;
+  std::int64_t each_;
+  bool receives_;
+  StateDict own_;
+  std::vector<StateDict> parts_;  ///< of every rank
+  std::vector<ByteStream> streams_;
+  std::int64_t rounds_ = 0;
+  std::vector<std::byte> host_;
+  std::shared_ptr<kernels::Buffer> buffer_;
+};
+
+}  // namespace
+
+StateDict gather_state(Backend& backend, Communicator& communicator, StepProtocol& protocol,
+                       StateDict own, const StateDictOptions& options, Gather gather,
+                       std::int64_t bytes_of_rank) {
+  if (communicator.size() == 1) {
+    join_parts(own);
+    return own;
+  }
+  std::vector<std::string> words;
+  protocol.together([&] { words = gather_texts(backend, communicator, serialize(own)); });
+  Arrival arrival(backend, communicator, std::move(own), gather, bytes_of_rank);
+  protocol.vote(collecting_state, "request", [&] {
+    arrival.expect(words, options.contents);
+    return std::string();
+  });
+  protocol.together([&] {
+    try {
+      arrival.receive();
+    } catch (const CommunicationError&) {
+      throw;
+    } catch (...) {  // the others wait
+      communicator.abort("it could not send its state: " + current_error().message);
+      throw CommunicationError(communicator.failure());
+    }
+  });
+  return arrival.finish();
+}
+
+}  // namespace shampoo

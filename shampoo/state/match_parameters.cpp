@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/state/match_parameters.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include "shampoo/protocol/diagnostics.h"
+#include "shampoo/protocol/fingerprint.h"
+#include "shampoo/validation/validate_recipe.h"
+
+namespace shampoo {
+
+namespace {
+
+[[noreturn]] void fail(const RegisteredParameter& registered, const std::string& what) {
+  throw std::invalid_argument("state dict: parameter '" + registered.parameter().name +
+                              "': " + what);
+}
+
+void compare_recipes(const RegisteredParameter& registered, const ParameterState& saved,
+                     const LoadOptions& options) {
+  if (options.keep_recipes) return;
+  for (const RecipeField& field : fields_of(registered.group->recipe())) {
+    if (field.name == "blocking") continue;  // boxes say what fits
+    if (field.name == "arithmetic" && options.convert_types) continue;
+    const auto found = std::ranges::find(saved.recipe, field.name, &RecipeField::name);
+    const std::string value = found == saved.recipe.end() ? "nothing" : found->value;
+    if (value != field.value)
+      fail(registered, "recipe." + field.name + ": the state dict has " + value + ", the group " +
+                           field.value + "; LoadOptions::keep_recipes accepts that");
+  }
+}
+
+/// The rates whose values differ, in words.
+std::string difference(const Rates& a, const Rates& b) {
+  const std::string lines = rates_text(0, a), others = rates_text(0, b);
+  std::string names;
+  for_each_rate(a, [&](const char* name, const auto&) {
+    const auto line_of = [&](const std::string& text) {
+      const std::size_t at = text.find(": " + std::string(name) + " ");
+      return text.substr(at, text.find('\n', at) - at);
+    };
+    if (line_of(lines) != line_of(others)) names += (names.empty() ? "" : ", ") + std::string(name);
+  });
+  return names;
+}
+
+void add_rates(const RegisteredParameter& registered, const ParameterState& saved,
+               const LoadOptions& options, std::map<int, const ParameterState*>& firsts,
+               Match& match) {
+  if (options.keep_rates) return;
+  const auto [first, is_new] = firsts.emplace(registered.group_index, &saved);
+  if (is_new) {
+    validate_rates(saved.rates, registered.group->recipe(), registered.group_index);
+    match.rates[registered.group_index] = saved.rates;
+  } else if (saved.rates != first->second->rates) {
+    fail(registered, "is in group " + std::to_string(registered.group_index) + " with '" +
+                         first->second->name + "', but was saved with other rates (" +
+                         difference(saved.rates, first->second->rates) +
+                         "); LoadOptions::keep_rates keeps those of the group");
+  }
+}
+
+}  // namespace
+
+Match match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
+                       const LoadOptions& options, LoadReport& report) {
+  std::map<std::string_view, const ParameterState*> by_name;
+  for (const ParameterState& saved : dict.parameters)
+    if (saved.name.starts_with(options.prefix)) by_name.emplace(saved.name, &saved);
+
+  Match match{.rows = std::vector<const ParameterState*>(parameters.size()), .rates = {}};
+  std::map<int, const ParameterState*> firsts;
+  for (std::size_t row = 0; row < parameters.size(); ++row) {
+    const RegisteredParameter& registered = parameters[row];
+    const std::string& name = registered.parameter().name;
+    if (!name.starts_with(options.prefix)) continue;
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) {
+      report.missing.push_back(name);
+      continue;
+    }
+    const ParameterState& saved = *found->second;
+    by_name.erase(found);
+    if (saved.shape != registered.parameter().shape)
+      fail(registered, "shape: must be " + shape_text(registered.parameter().shape) + ", got " +
+                           shape_text(saved.shape));
+    compare_recipes(registered, saved, options);
+    add_rates(registered, saved, options, firsts, match);
+    match.rows[row] = &saved;
+  }
+  for (const auto& [name, saved] : by_name) report.unexpected.emplace_back(name);
+  return match;
+}
+
+}  // namespace shampoo

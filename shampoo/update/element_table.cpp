@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/update/element_table.h"
+
+#include "shampoo/update/strided_tiles.h"
+
+namespace shampoo {
+
+namespace {
+
+StridedTensor strided(const RegisteredParameter& registered, const grouping::Shape& merged) {
+  const Parameter& parameter = registered.parameter();
+  const auto strides = [&](const Tensor& tensor) {
+    return tensor.strides.empty() ? row_major_strides(parameter.shape) : tensor.strides;
+  };
+  return StridedTensor(parameter.shape, merged, strides(parameter.value),
+                       strides(parameter.gradient));
+}
+
+template <typename T>
+void send(Backend& backend, const std::vector<T>& from, kernels::Buffer& to) {
+  to = kernels::Buffer(backend, from.size() * sizeof(T));
+  if (!from.empty()) backend.upload(to.data(), from.data(), from.size() * sizeof(T));
+}
+
+}  // namespace
+
+TensorTable::TensorTable(kernels::Columns& columns, std::size_t parameters)
+    : values_(columns.add<void*>(parameters)),
+      gradients_(columns.add<const void*>(parameters)),
+      value_types_(columns.add<Type>(parameters)),
+      gradient_types_(columns.add<Type>(parameters)) {}
+
+void TensorTable::set_values(std::span<const RegisteredParameter> parameters) {
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    values_[p] = parameters[p].parameter().value.data;
+    value_types_[p] = parameters[p].parameter().value.type;
+    gradient_types_[p] = parameters[p].parameter().gradient.type;
+  }
+}
+
+void TensorTable::set_gradients(std::span<const RegisteredParameter> parameters) {
+  for (std::size_t p = 0; p < parameters.size(); ++p)
+    gradients_[p] = parameters[p].present ? parameters[p].parameter().gradient.data : nullptr;
+}
+
+kernels::Tensors TensorTable::tensors() const {
+  return {values_.data(), gradients_.data(), value_types_.data(), gradient_types_.data()};
+}
+
+kernels::Block shipped_block(const RegisteredParameter& parameter, int row, std::int64_t segment) {
+  kernels::Block block;
+  block.tensor = row;
+  block.segment = segment;
+  const Type type = parameter.parameter().value.type;
+  const Shipping& shipping = parameter.group->recipe().shipping;
+  block.shipped = shipping.type.value_or(type);
+  block.assigns = shipping.values || has_master(type);
+  return block;
+}
+
+void ElementTable::append(const RegisteredParameter& parameter, const grouping::Box& box,
+                          kernels::Block block, std::int64_t flat) {
+  strided(parameter, parameter.merged).append(box, flat, block, tiles_);
+  for (std::int32_t p = block.first_tile; p < block.first_tile + block.tile_count; ++p) {
+    tiles_[p].block = static_cast<std::int32_t>(blocks_.size());
+    tiles_[p].tensor = block.tensor;
+  }
+  blocks_.push_back(block);
+}
+
+void ElementTable::append_whole(const RegisteredParameter& parameter, int row) {
+  RegisteredParameter whole = parameter;
+  whole.merged = grouping::merge_small_dimensions(parameter.parameter().shape, grouping::never_cut,
+                                                  grouping::any_order);
+  kernels::Block block;
+  block.tensor = row;
+  for (const grouping::Box& box : grouping::cut(whole.merged, grouping::never_cut))
+    append(whole, box, block, 0);
+}
+
+void ElementTable::upload(Backend& backend) {
+  send(backend, tiles_, sent_tiles_);
+  send(backend, blocks_, sent_blocks_);
+  partials_ = kernels::Buffer(backend, tiles_.size() * sizeof(double));
+}
+
+kernels::TileTable ElementTable::elements(Type arithmetic, const kernels::Tensors& tensors) const {
+  return {arithmetic,
+          static_cast<const kernels::Tile*>(sent_tiles_.data()),
+          static_cast<std::int64_t>(tiles_.size()),
+          static_cast<const kernels::Block*>(sent_blocks_.data()),
+          block_count(),
+          tensors,
+          static_cast<double*>(partials_.data())};
+}
+
+std::int64_t ElementTable::bytes() const {
+  return static_cast<std::int64_t>(sent_tiles_.bytes() + sent_blocks_.bytes() + partials_.bytes());
+}
+
+}  // namespace shampoo

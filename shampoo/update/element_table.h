@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/buffer.h"
+#include "kernels/columns.h"
+#include "shampoo/update/registered_parameter.h"
+
+namespace shampoo {
+
+/// Pointers and types of all parameters, as kernels read them.
+class TensorTable {
+ public:
+  TensorTable() = default;
+  TensorTable(kernels::Columns& columns, std::size_t parameters);
+
+  /// Writes what stays, into columns that have memory.
+  void set_values(std::span<const RegisteredParameter> parameters);
+  /// Takes over the gradient pointers of present parameters; null for the others.
+  void set_gradients(std::span<const RegisteredParameter> parameters);
+
+  kernels::Tensors tensors() const;
+
+ private:
+  kernels::Column<void*> values_;
+  kernels::Column<const void*> gradients_;
+  kernels::Column<Type> value_types_, gradient_types_;
+};
+
+/// What a table says about a block of the parameter in `row`, but for its place and shape: where
+/// its elements start in the exchange buffer, their type there, and whether they are new values.
+kernels::Block shipped_block(const RegisteredParameter& parameter, int row, std::int64_t segment);
+
+/// Table of blocks and their tiles.
+class ElementTable {
+ public:
+  /// Appends a block. `block` says what is known beside its place and shape.
+  void append(const RegisteredParameter& parameter, const grouping::Box& box, kernels::Block block,
+              std::int64_t flat);
+  /// Appends a whole parameter as one block.
+  void append_whole(const RegisteredParameter& parameter, int row);
+
+  /// Sends the table; nothing is appended afterwards.
+  void upload(Backend& backend);
+
+  kernels::TileTable elements(Type arithmetic, const kernels::Tensors& tensors) const;
+  std::int64_t block_count() const { return static_cast<std::int64_t>(blocks_.size()); }
+  std::span<const kernels::Block> blocks() const { return blocks_; }
+  std::int64_t bytes() const;
+
+ private:
+  std::vector<kernels::Tile> tiles_;
+  std::vector<kernels::Block> blocks_;
+  kernels::Buffer sent_tiles_, sent_blocks_, partials_;
+};
+
+}  // namespace shampoo

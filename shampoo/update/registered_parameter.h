@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "grouping/blocks.h"
+#include "shampoo/optimizer.h"
+
+namespace shampoo {
+
+/// A parameter of the optimizer: its row is its place in the sequence of groups.
+struct RegisteredParameter {
+  const Group* group = nullptr;
+  int group_index = 0;
+  std::size_t index = 0;                  ///< in the group
+  grouping::Shape merged = {};            ///< shape with small dimensions merged
+  std::vector<grouping::Box> boxes = {};  ///< its blocks, in `merged`
+  std::int64_t steps = 0;                 ///< taken
+  bool present = false;                   ///< whether the prepared step has a gradient
+
+  const Parameter& parameter() const { return group->parameters()[index]; }
+};
+
+/// A block that this rank owns, in the order of the flat slots.
+struct OwnedBlock {
+  int parameter = 0;  ///< row
+  int index = 0;      ///< among the blocks of the parameter
+  int stack = 0;
+  std::int64_t in_stack = 0;
+  std::int64_t flat = 0;     ///< first element in flat slots
+  std::int64_t segment = 0;  ///< first byte in the exchange buffer
+  std::int64_t phase = 0;    ///< see is_due()
+};
+
+}  // namespace shampoo

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/validation/validate_parameters.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+
+#include "shampoo/update/strided_tiles.h"
+
+namespace shampoo {
+
+namespace {
+
+[[noreturn]] void fail(int group, const Parameter& parameter, const std::string& what) {
+  throw std::invalid_argument("group " + std::to_string(group) + ", parameter '" + parameter.name +
+                              "': " + what);
+}
+
+bool is_empty(const Parameter& parameter) {
+  return std::find(parameter.shape.begin(), parameter.shape.end(), 0) != parameter.shape.end();
+}
+
+void validate_shape(const Parameter& parameter, int group) {
+  std::int64_t bytes = static_cast<std::int64_t>(sizeof(double));
+  for (const std::int64_t side : parameter.shape) {
+    if (side < 0) fail(group, parameter, "shape: sides must be >= 0, got " + std::to_string(side));
+    if (side > 0 && bytes > std::numeric_limits<std::int64_t>::max() / side)
+      fail(group, parameter, "shape: the tensor must have less than 2^63 bytes");
+    bytes *= std::max<std::int64_t>(side, 1);
+  }
+  if (!parameter.box) return;
+  const Box whole{std::vector<std::int64_t>(parameter.shape.size(), 0), parameter.shape};
+  if (*parameter.box != whole) fail(group, parameter, "box: only the whole tensor is supported");
+}
+
+void validate_tensor(const Parameter& parameter, int group, const Tensor& tensor,
+                     const char* field) {
+  const std::string name(field);
+  if (tensor.type > Type::float16) fail(group, parameter, name + ".type: is not a type");
+  if (!tensor.strides.empty()) {
+    if (tensor.strides.size() != parameter.shape.size())
+      fail(group, parameter,
+           name + ".strides: must have " + std::to_string(parameter.shape.size()) +
+               " entries or none, got " + std::to_string(tensor.strides.size()));
+    std::int64_t reach = 0;
+    for (std::size_t k = 0; k < tensor.strides.size(); ++k) {
+      const std::int64_t stride = tensor.strides[k], steps = parameter.shape[k] - 1;
+      if (stride < 0)
+        fail(group, parameter, name + ".strides: must be >= 0, got " + std::to_string(stride));
+      constexpr std::int64_t limit = std::numeric_limits<std::int64_t>::max() / 16;
+      if (steps > 0 && stride > (limit - reach) / steps)
+        fail(group, parameter, name + ".strides: the tensor must have less than 2^59 elements");
+      reach += steps > 0 ? steps * stride : 0;
+    }
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
+  if (address % size_of(tensor.type) != 0)
+    fail(group, parameter,
+         name + ".data: must be aligned to its elements of " +
+             std::to_string(size_of(tensor.type)) + " bytes");
+}
+
+/// The runs of consecutive bytes of a tensor.
+std::vector<ByteRange> runs_of(const Tensor& tensor, std::span<const std::int64_t> shape, int row) {
+  std::vector<std::int64_t> strides = tensor.strides;
+  if (strides.empty()) strides = row_major_strides(shape);
+  // Longest stride outermost; dimensions that continue each other are one run.
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, extent
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    if (shape[k] == 0) return {};
+    if (shape[k] > 1) dimensions.emplace_back(strides[k], shape[k]);
+  }
+  std::sort(dimensions.rbegin(), dimensions.rend());
+  std::int64_t run = 1;
+  while (!dimensions.empty() && dimensions.back().first == run) {
+    run *= dimensions.back().second;
+    dimensions.pop_back();
+  }
+  const std::uintptr_t size = size_of(tensor.type);
+  const auto base = reinterpret_cast<std::uintptr_t>(tensor.data);
+  std::vector<ByteRange> runs{{base, base + static_cast<std::uintptr_t>(run) * size, row}};
+  for (const auto& [stride, extent] : dimensions) {
+    const std::size_t count = runs.size();
+    for (std::int64_t i = 1; i < extent; ++i)
+      for (std::size_t r = 0; r < count; ++r) {
+        const std::uintptr_t offset = static_cast<std::uintptr_t>(i * stride) * size;
+        runs.push_back({runs[r].first + offset, runs[r].last + offset, row});
+      }
+  }
+  return runs;
+}
+
+bool by_address(const ByteRange& a, const ByteRange& b) { return a.first < b.first; }
+
+const Parameter& parameter_at(std::span<const ParameterGroup> groups, int row, int& group) {
+  for (group = 0;; ++group) {
+    const int count = static_cast<int>(groups[group].parameters.size());
+    if (row < count) return groups[group].parameters[row];
+    row -= count;
+  }
+}
+
+}  // namespace
+
+ValueMemory::ValueMemory(std::span<const ParameterGroup> groups) {
+  int row = 0;
+  for (const ParameterGroup& group : groups)
+    for (const Parameter& parameter : group.parameters) {
+      const auto runs = runs_of(parameter.value, parameter.shape, row++);
+      runs_.insert(runs_.end(), runs.begin(), runs.end());
+    }
+  std::sort(runs_.begin(), runs_.end(), by_address);
+  for (std::size_t r = 1; r < runs_.size(); ++r) {
+    if (runs_[r].first >= runs_[r - 1].last) continue;
+    int group = 0, other_group = 0;
+    const Parameter& other = parameter_at(groups, runs_[r - 1].parameter, other_group);
+    const Parameter& parameter = parameter_at(groups, runs_[r].parameter, group);
+    fail(group, parameter,
+         "value: overlaps the value of '" + other.name + "'; values must not share memory");
+  }
+}
+
+int ValueMemory::overlapping(const Tensor& tensor, std::span<const std::int64_t> shape) const {
+  for (const ByteRange& run : runs_of(tensor, shape, -1)) {
+    auto after =
+        std::lower_bound(runs_.begin(), runs_.end(), ByteRange{run.last, run.last, 0}, by_address);
+    if (after != runs_.begin() && std::prev(after)->last > run.first)
+      return std::prev(after)->parameter;
+  }
+  return -1;
+}
+
+void validate_gradient(const Parameter& parameter, int group, const ValueMemory& values) {
+  validate_tensor(parameter, group, parameter.gradient, "gradient");
+  if (parameter.gradient.data && values.overlapping(parameter.gradient, parameter.shape) >= 0)
+    fail(group, parameter, "gradient: overlaps the value of a parameter");
+}
+
+ValueMemory validate_parameters(std::span<const ParameterGroup> groups) {
+  std::set<std::string_view> names;
+  for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
+    if (groups[g].parameters.empty())
+      throw std::invalid_argument("group " + std::to_string(g) +
+                                  ": parameters: must have at least one entry");
+    for (const Parameter& parameter : groups[g].parameters) {
+      if (parameter.name.empty()) fail(g, parameter, "name: must not be empty");
+      if (!names.insert(parameter.name).second)
+        fail(g, parameter, "name: must be unique among all parameters");
+      validate_shape(parameter, g);
+      validate_tensor(parameter, g, parameter.value, "value");
+      const Shipping& shipping = groups[g].recipe.shipping;
+      if (shipping.values && shipping.type &&
+          size_of(*shipping.type) < size_of(parameter.value.type))
+        fail(g, parameter,
+             "recipe.shipping: values must be sent in a type that is not narrower than " +
+                 std::string(name_of(parameter.value.type)) + ", got " +
+                 std::string(name_of(*shipping.type)));
+      if (!parameter.value.data && !is_empty(parameter))
+        fail(g, parameter, "value: the pointer must not be null");
+    }
+  }
+  ValueMemory values(groups);
+  for (int g = 0; g < static_cast<int>(groups.size()); ++g)
+    for (const Parameter& parameter : groups[g].parameters) validate_gradient(parameter, g, values);
+  return values;
+}
+
+}  // namespace shampoo

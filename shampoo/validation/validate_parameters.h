@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shampoo/optimizer.h"
+
+namespace shampoo {
+
+/// Bytes [first, last) that a run of elements takes.
+struct ByteRange {
+  std::uintptr_t first = 0, last = 0;
+  int parameter = 0;  ///< row; see RegisteredParameter
+};
+
+/// The memory of all values, by address: what gradients must stay clear of.
+class ValueMemory {
+ public:
+  /// Throws std::invalid_argument where the values of two parameters, or two elements of one,
+  /// overlap. `groups` are all groups of the optimizer.
+  explicit ValueMemory(std::span<const ParameterGroup> groups);
+  ValueMemory() = default;
+
+  /// The row of a parameter whose value overlaps the memory of this tensor, or -1.
+  int overlapping(const Tensor& tensor, std::span<const std::int64_t> shape) const;
+
+ private:
+  std::vector<ByteRange> runs_;
+};
+
+/// Checks names, shapes, boxes, pointers, types and strides of all groups, then that nothing
+/// overlaps a value. Throws std::invalid_argument that names group, parameter and field.
+/// Gradients may overlap each other: they are only read.
+ValueMemory validate_parameters(std::span<const ParameterGroup> groups);
+
+/// The check of one gradient pointer that was changed since.
+void validate_gradient(const Parameter& parameter, int group, const ValueMemory& values);
+
+}  // namespace shampoo

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/validation/validate_state_dict.h"
+
+#include <set>
+#include <stdexcept>
+
+namespace shampoo {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::invalid_argument("state dict: " + what);
+}
+
+void require_count(const std::string& of, const char* field, std::int64_t value) {
+  if (value < 0) fail(of + field + ": must be >= 0, got " + std::to_string(value));
+}
+
+void validate_box(const StateTensor& tensor, const std::string& of) {
+  const std::size_t order = tensor.shape.size();
+  if (tensor.box.offset.size() != order || tensor.box.extent.size() != order)
+    fail(of + "box: must have " + std::to_string(order) + " sides, as its shape");
+  for (std::size_t k = 0; k < order; ++k) {
+    require_count(of, "shape", tensor.shape[k]);
+    require_count(of, "box.offset", tensor.box.offset[k]);
+    require_count(of, "box.extent", tensor.box.extent[k]);
+    if (tensor.box.extent[k] > tensor.shape[k] ||
+        tensor.box.offset[k] > tensor.shape[k] - tensor.box.extent[k])
+      fail(of + "box: must lie within the shape");
+  }
+  grouping::numel(tensor.shape);
+}
+
+void validate_tensor(const StateTensor& tensor) {
+  if (tensor.layout > StateLayout::lower_triangle)
+    fail("parameter '" + tensor.parameter + "', slot '" + tensor.slot + "': layout: is none");
+  const std::string of = "'" + tensor.name() + "': ";
+  if (tensor.type > Type::float16) fail(of + "type: is not a type");
+  validate_box(tensor, of);
+  const auto count = static_cast<std::uint64_t>(tensor.count());
+  const std::size_t size = size_of(tensor.type);
+  if (tensor.bytes.size() % size != 0 || tensor.bytes.size() / size != count)
+    fail(of + "bytes: must be " + std::to_string(count) + " numbers of " + std::to_string(size) +
+         " bytes, got " + std::to_string(tensor.bytes.size()) + " bytes");
+}
+
+void validate_parameter(const ParameterState& parameter) {
+  const std::string of = "parameter '" + parameter.name + "': ";
+  require_count(of, "steps", parameter.steps);
+  for (const BlockState& block : parameter.blocks) {
+    require_count(of, "blocks.failures", block.failures);
+    require_count(of, "blocks.phase", block.phase);
+  }
+}
+
+}  // namespace
+
+void validate_state_dict(const StateDict& dict) {
+  if (dict.format < 1 || dict.format > StateDict::newest_format)
+    fail("format: must be in [1, " + std::to_string(StateDict::newest_format) + "], got " +
+         std::to_string(dict.format) +
+         (dict.library.empty() ? "" : " (made by version " + dict.library + ")"));
+  require_count("", "progress.attempts", dict.progress.attempts);
+  require_count("", "progress.taken", dict.progress.taken);
+  require_count("", "progress.skipped_in_a_row", dict.progress.skipped_in_a_row);
+
+  std::set<std::string_view> parameters;
+  for (const ParameterState& parameter : dict.parameters) {
+    if (!parameters.insert(parameter.name).second)
+      fail("parameter '" + parameter.name + "': is there twice");
+    validate_parameter(parameter);
+  }
+  std::set<std::string> names;
+  for (const StateTensor& tensor : dict.tensors) {
+    validate_tensor(tensor);
+    if (!parameters.contains(tensor.parameter))
+      fail("'" + tensor.name() + "': there is no parameter '" + tensor.parameter + "'");
+    if (!names.insert(tensor.name()).second) fail("'" + tensor.name() + "': is there twice");
+  }
+}
+
+}  // namespace shampoo

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "distributor/rendezvous/detection.h"
+#include "launcher_variables.h"
+
+namespace shampoo::joining {
+namespace {
+
+TEST(DetectionOptions, LauncherThatIsNamedMustBeThere) {
+  expect_fault(fault({}, {.launcher = Launcher::torchrun}), {"RANK is missing", "Found: none"});
+  expect_fault(fault(torchrun(), {.launcher = Launcher::mpi}), {"OMPI_COMM_WORLD_RANK is missing"});
+  expect_fault(fault({}, {.launcher = Launcher::slurm}), {"SLURM_PROCID is missing"});
+  expect_fault(fault(without(slurm(), "SLURM_STEP_ID"), {.launcher = Launcher::slurm}),
+               {"SLURM_STEP_ID is missing"});
+}
+
+TEST(DetectionOptions, LauncherThatIsNamedWins) {
+  const Variables all = both(both(slurm(), open_mpi()), torchrun());
+  const Variables agreeing = without(all, "WORLD_SIZE");
+
+  EXPECT_EQ(detect(agreeing, {.launcher = Launcher::slurm}).start, Start::slurm);
+  EXPECT_EQ(detect(agreeing, {.launcher = Launcher::mpi}).start, Start::open_mpi);
+  EXPECT_EQ(detect(mpich(), {.launcher = Launcher::mpi}).start, Start::mpich);
+  EXPECT_EQ(detect(all, {.launcher = Launcher::one_rank}).start, Start::alone);
+  EXPECT_EQ(detect({{"RANK", "junk"}}, {.launcher = Launcher::one_rank}).size, 1);
+}
+
+TEST(DetectionOptions, PlaceThatIsGivenWinsOverAllVariables) {
+  const Detected found = detect(both(slurm(), torchrun()),
+                                {.rank = 1, .size = 2, .local_rank = 1, .host = "h", .port = 9});
+
+  EXPECT_EQ(found.start, Start::given);
+  EXPECT_EQ(found.rank, 1);
+  EXPECT_EQ(found.size, 2);
+  EXPECT_EQ(found.local_rank, 1);
+  EXPECT_EQ(found.host, "h");
+  EXPECT_EQ(found.port, 9);
+  EXPECT_FALSE(found.agent_hosts_store);
+}
+
+TEST(DetectionOptions, PlaceThatIsGivenIsChecked) {
+  expect_fault(fault({}, {.rank = 0}), {"rank and size must be set both"});
+  expect_fault(fault({}, {.size = 2}), {"rank and size must be set both"});
+  expect_fault(fault({}, {.rank = 0, .size = 0}), {"size = 0", "1 to 1048576"});
+  expect_fault(fault({}, {.rank = 2, .size = 2}), {"rank = 2", "0 to size - 1 = 1"});
+  expect_fault(fault({}, {.rank = -1, .size = 2}), {"rank = -1"});
+  expect_fault(fault({}, {.rank = 0, .size = 2, .local_rank = 2, .host = "h", .port = 1}),
+               {"local_rank = 2"});
+  expect_fault(fault({}, {.rank = 0, .size = 2, .host = "h"}), {"host and port must be set"});
+  expect_fault(fault({}, {.rank = 0, .size = 2, .port = 1}), {"host and port must be set"});
+  expect_fault(fault({}, {.launcher = Launcher::slurm, .rank = 0, .size = 1}),
+               {"launcher must be automatic"});
+  EXPECT_EQ(detect({}, {.rank = 0, .size = 1}).size, 1);
+}
+
+TEST(DetectionOptions, MeetingPointThatIsGivenHasNoServerOfTheLauncher) {
+  const Detected moved = detect(torchrun(), {.port = 29501});
+  EXPECT_EQ(moved.rank, 5);
+  EXPECT_EQ(moved.host, "node1");
+  EXPECT_EQ(moved.port, 29501);
+  EXPECT_FALSE(moved.agent_hosts_store);
+
+  const Detected same = detect(torchrun(), {.host = "node1", .port = 29500, .job = "mine"});
+  EXPECT_TRUE(same.agent_hosts_store);
+  EXPECT_EQ(same.job, "mine");
+}
+
+}  // namespace
+}  // namespace shampoo::joining

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/rendezvous/detection.h"
+
+#include <gtest/gtest.h>
+
+#include "launcher_variables.h"
+
+namespace shampoo::joining {
+namespace {
+
+TEST(Detection, NothingIsOneRank) {
+  for (const Variables& variables : {Variables{}, Variables{{"PATH", "/bin"}},
+                                     Variables{{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}},
+                                     Variables{{"RANK", ""}, {"WORLD_SIZE", ""}}}) {
+    const Detected found = detect(variables);
+
+    EXPECT_EQ(found.start, Start::alone);
+    EXPECT_EQ(found.rank, 0);
+    EXPECT_EQ(found.size, 1);
+    EXPECT_EQ(found.local_rank, 0);
+  }
+}
+
+TEST(Detection, TorchrunIsRead) {
+  const Detected found = detect(torchrun());
+
+  EXPECT_EQ(found.start, Start::torchrun);
+  EXPECT_EQ(found.rank, 5);
+  EXPECT_EQ(found.size, 8);
+  EXPECT_EQ(found.local_rank, 1);
+  EXPECT_EQ(found.local_size, 4);
+  EXPECT_EQ(found.host, "node1");
+  EXPECT_EQ(found.port, 29500);
+  EXPECT_TRUE(found.agent_hosts_store);
+}
+
+TEST(Detection, OnlyTheTextTrueMeansThatTheAgentServes) {
+  for (const std::string value : {"False", "true", "1", "", "TRUE", "True "}) {
+    const Detected found = detect(with(torchrun(), {{"TORCHELASTIC_USE_AGENT_STORE", value}}));
+    EXPECT_FALSE(found.agent_hosts_store) << value;
+  }
+  EXPECT_FALSE(detect(without(torchrun(), "TORCHELASTIC_USE_AGENT_STORE")).agent_hosts_store);
+}
+
+TEST(Detection, VariablesThatTorchRenamedTellTheProtocol) {
+  const Variables newer = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
+  const Variables older = {{"NCCL_ASYNC_ERROR_HANDLING", "1"}};
+
+  EXPECT_EQ(detect(torchrun()).protocol, StoreProtocol::automatic);
+  EXPECT_EQ(detect(both(torchrun(), newer)).protocol, StoreProtocol::torch_2);
+  EXPECT_EQ(detect(both(torchrun(), older)).protocol, StoreProtocol::torch_1);
+  EXPECT_EQ(detect(both(both(torchrun(), newer), older)).protocol, StoreProtocol::automatic);
+  const Variables own_store = with(torchrun(), {{"TORCHELASTIC_USE_AGENT_STORE", "False"}});
+  EXPECT_EQ(detect(both(own_store, newer)).protocol, StoreProtocol::automatic);
+}
+
+TEST(Detection, TorchrunInsideOtherLaunchersWins) {
+  for (const Variables& outer : {open_mpi(), mpich(), slurm()}) {
+    const Detected found = detect(both(outer, torchrun()));
+
+    EXPECT_EQ(found.start, Start::torchrun);
+    EXPECT_EQ(found.rank, 5);
+    EXPECT_EQ(found.size, 8);
+  }
+}
+
+TEST(Detection, IncompleteTorchrunIsOneFaultThatNamesEverything) {
+  for (const std::string name :
+       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
+    expect_fault(fault(without(torchrun(), name)),
+                 {name + " is missing", "torchrun", "JoinOptions::launcher"});
+    expect_fault(fault(with(torchrun(), {{name, ""}})), {name + " is missing", name + "=,"});
+  }
+  expect_fault(fault({{"RANK", "0"}}),
+               {"WORLD_SIZE is missing", "LOCAL_RANK is missing", "MASTER_ADDR is missing",
+                "MASTER_PORT is missing", "Found: RANK=0.", "MASTER_PORT (1 to 65535)"});
+  // The launcher outside does not stand in for what is missing.
+  expect_fault(fault(both(open_mpi(), without(torchrun(), "WORLD_SIZE"))),
+               {"WORLD_SIZE is missing", "OMPI_COMM_WORLD_SIZE=3"});
+}
+
+TEST(Detection, LeftoversOfTorchrunAloneAreAFault) {
+  expect_fault(fault({{"WORLD_SIZE", "2"}}), {"RANK is missing", "WORLD_SIZE=2"});
+  expect_fault(fault({{"LOCAL_RANK", "0"}}), {"RANK is missing", "LOCAL_RANK=0"});
+}
+
+TEST(Detection, NumbersOutOfRangeAreNamedWithTheirRange) {
+  const auto torchrun_fault = [](const std::string& name, const std::string& value) {
+    return fault(with(torchrun(), {{name, value}}));
+  };
+  expect_fault(torchrun_fault("RANK", "8"), {"RANK is not a number from 0 to 7", "RANK=8"});
+  expect_fault(torchrun_fault("RANK", "-1"), {"RANK is not a number from 0 to 7"});
+  expect_fault(torchrun_fault("RANK", "1x"), {"RANK is not a number", "RANK=1x"});
+  expect_fault(torchrun_fault("RANK", " 1"), {"RANK is not a number"});
+  expect_fault(torchrun_fault("RANK", "+1"), {"RANK is not a number"});
+  expect_fault(torchrun_fault("RANK", "99999999999999999999"), {"RANK is not a number"});
+  expect_fault(torchrun_fault("WORLD_SIZE", "0"), {"WORLD_SIZE is not a number from 1 to 1048576"});
+  expect_fault(torchrun_fault("WORLD_SIZE", "1048577"), {"WORLD_SIZE is not a number"});
+  expect_fault(torchrun_fault("LOCAL_RANK", "4"), {"LOCAL_RANK is not a number from 0 to 3"});
+  expect_fault(torchrun_fault("LOCAL_WORLD_SIZE", "9"),
+               {"LOCAL_WORLD_SIZE is not a number from 1 to 8"});
+  expect_fault(torchrun_fault("MASTER_PORT", "0"), {"MASTER_PORT is not a number from 1 to 65535"});
+  expect_fault(torchrun_fault("MASTER_PORT", "65536"), {"MASTER_PORT is not a number"});
+}
+
+TEST(Detection, OpenMpiIsRead) {
+  const Detected found = detect(open_mpi());
+
+  EXPECT_EQ(found.start, Start::open_mpi);
+  EXPECT_EQ(found.rank, 2);
+  EXPECT_EQ(found.size, 3);
+  EXPECT_EQ(found.local_rank, 1);
+  EXPECT_EQ(found.local_size, 2);
+  EXPECT_EQ(found.host, "");
+  EXPECT_EQ(found.port, 0);
+}
+
+TEST(Detection, MpichIsRead) {
+  const Detected found = detect(mpich());
+
+  EXPECT_EQ(found.start, Start::mpich);
+  EXPECT_EQ(found.rank, 1);
+  EXPECT_EQ(found.size, 2);
+  EXPECT_EQ(found.local_rank, 1);
+  EXPECT_EQ(found.local_size, 2);
+}
+
+TEST(Detection, MpirunInsideAnAllocationWins) {
+  EXPECT_EQ(detect(both(slurm(), open_mpi())).start, Start::open_mpi);
+  EXPECT_EQ(detect(both(slurm(), mpich())).start, Start::mpich);
+  EXPECT_EQ(detect(both(mpich(), open_mpi())).start, Start::open_mpi);
+}
+
+TEST(Detection, MpirunTakesAMeetingPointThatIsGiven) {
+  const Detected found =
+      detect(both(open_mpi(), {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}}));
+
+  EXPECT_EQ(found.host, "node1");
+  EXPECT_EQ(found.port, 1234);
+}
+
+TEST(Detection, IncompleteMpirunIsAFault) {
+  expect_fault(fault(without(open_mpi(), "OMPI_COMM_WORLD_RANK")),
+               {"OMPI_COMM_WORLD_RANK is missing", "OMPI_COMM_WORLD_SIZE=3"});
+  expect_fault(fault(without(open_mpi(), "OMPI_COMM_WORLD_SIZE")),
+               {"OMPI_COMM_WORLD_SIZE is missing"});
+  expect_fault(fault(without(mpich(), "PMI_RANK")), {"PMI_RANK is missing", "PMI_SIZE=2"});
+  expect_fault(fault(with(mpich(), {{"PMI_RANK", "2"}})), {"PMI_RANK is not a number from 0 to 1"});
+}
+
+TEST(Detection, WorldSizeThatContradictsTheLauncherIsAFault) {
+  for (const Variables& variables : {open_mpi(), mpich(), slurm()}) {
+    expect_fault(fault(both(variables, {{"WORLD_SIZE", "77"}})),
+                 {"WORLD_SIZE says 77 ranks", "contradict"});
+  }
+  EXPECT_EQ(detect(both(slurm(), {{"WORLD_SIZE", "4"}})).start, Start::slurm);
+}
+
+TEST(Detection, SlurmIsRead) {
+  const Detected found = detect(slurm());
+
+  EXPECT_EQ(found.start, Start::slurm);
+  EXPECT_EQ(found.rank, 3);
+  EXPECT_EQ(found.size, 4);
+  EXPECT_EQ(found.local_rank, 1);
+  EXPECT_EQ(found.local_size, std::nullopt);
+  EXPECT_EQ(found.host, "n007");
+  EXPECT_EQ(found.port, 5000 % 4096 + 61440);
+  EXPECT_EQ(found.job, "slurm-5000.0");
+  EXPECT_FALSE(found.agent_hosts_store);
+}
+
+TEST(Detection, SlurmFallsBackToTheJobsVariables) {
+  const Variables variables =
+      without(without(slurm(), "SLURM_STEP_NODELIST"), "SLURM_STEP_NUM_TASKS");
+
+  EXPECT_EQ(detect(variables).host, "a");
+  EXPECT_EQ(detect(variables).size, 6);
+}
+
+TEST(Detection, SlurmTakesAMeetingPointThatIsGiven) {
+  const Detected host = detect(both(slurm(), {{"MASTER_ADDR", "x"}}));
+  EXPECT_EQ(host.host, "x");
+  EXPECT_EQ(host.port, 5000 % 4096 + 61440);
+  const Detected port = detect(both(slurm(), {{"MASTER_PORT", "77"}}));
+  EXPECT_EQ(port.host, "n007");
+  EXPECT_EQ(port.port, 77);
+}
+
+TEST(Detection, EveryJobOfSlurmGetsAPort) {
+  for (const std::string job : {"0", "1", "4095", "4096", "123456789", "4294967295"}) {
+    const Detected found = detect(with(slurm(), {{"SLURM_JOB_ID", job}}));
+    EXPECT_GE(found.port, 61440) << job;
+  }
+}
+
+TEST(Detection, BatchScriptAndInteractiveShellAreNoSteps) {
+  EXPECT_EQ(detect(without(slurm(), "SLURM_STEP_ID")).start, Start::alone);
+  for (const std::string step : {"4294967290", "4294967291", "4294967292", "4294967294"}) {
+    EXPECT_EQ(detect(with(slurm(), {{"SLURM_STEP_ID", step}})).start, Start::alone) << step;
+  }
+  EXPECT_EQ(detect(with(slurm(), {{"SLURM_STEP_ID", "4294967000"}})).start, Start::slurm);
+}
+
+TEST(Detection, IncompleteSlurmIsAFault) {
+  expect_fault(fault(without(slurm(), "SLURM_PROCID")), {"SLURM_PROCID is missing", "srun"});
+  expect_fault(fault(without(slurm(), "SLURM_LOCALID")), {"SLURM_LOCALID is missing"});
+  expect_fault(fault(without(slurm(), "SLURM_JOB_ID")), {"SLURM_JOB_ID is missing"});
+  expect_fault(fault(without(without(slurm(), "SLURM_NTASKS"), "SLURM_STEP_NUM_TASKS")),
+               {"SLURM_STEP_NUM_TASKS or SLURM_NTASKS is missing"});
+  expect_fault(fault(without(without(slurm(), "SLURM_STEP_NODELIST"), "SLURM_JOB_NODELIST")),
+               {"SLURM_STEP_NODELIST or SLURM_JOB_NODELIST is missing"});
+  expect_fault(fault(with(slurm(), {{"SLURM_STEP_NODELIST", "n[1-"}})), {"host list \"n[1-\""});
+  expect_fault(fault(with(slurm(), {{"SLURM_STEP_ID", "x"}})), {"SLURM_STEP_ID is not a number"});
+}
+
+TEST(Detection, SingleTaskIsOneRankOfItsLauncher) {
+  const Detected mpi = detect({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}});
+  EXPECT_EQ(mpi.start, Start::open_mpi);
+  EXPECT_EQ(mpi.size, 1);
+
+  const Detected srun = detect({{"SLURM_JOB_ID", "1"},
+                                {"SLURM_STEP_ID", "2"},
+                                {"SLURM_PROCID", "0"},
+                                {"SLURM_NTASKS", "1"}});
+  EXPECT_EQ(srun.start, Start::slurm);
+  EXPECT_EQ(srun.size, 1);
+}
+
+}  // namespace
+}  // namespace shampoo::joining

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <deque>
+
+#include "distributor/rendezvous/registration.h"
+#include "distributor/rendezvous/rendezvous_keys.h"
+#include "distributor/store/store_server.h"
+#include "distributor/store/tcp_store.h"
+#include "distributor/system/library_version.h"
+#include "distributor/transports/gloo/gloo.h"
+#include "processes.h"
+
+namespace shampoo {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+using Words = std::vector<std::string>;
+
+Words worker(const Words& orders = {}) {
+  Words words = {JOIN_WORKER};
+  words.insert(words.end(), orders.begin(), orders.end());
+  return words;
+}
+
+Variables torchrun(int rank, int size, int port, bool agent_serves) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(size)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"LOCAL_WORLD_SIZE", std::to_string(size)},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(port)},
+          {"TORCHELASTIC_USE_AGENT_STORE", agent_serves ? "True" : "False"}};
+}
+
+Variables slurm(int rank, int size, int port) {
+  return {{"SLURM_JOB_ID", "77"},
+          {"SLURM_STEP_ID", "3"},
+          {"SLURM_PROCID", std::to_string(rank)},
+          {"SLURM_STEP_NUM_TASKS", std::to_string(size)},
+          {"SLURM_LOCALID", std::to_string(rank)},
+          {"SLURM_STEP_NUM_NODES", "1"},
+          {"SLURM_STEP_NODELIST", "localhost"},
+          {"MASTER_PORT", std::to_string(port)}};
+}
+
+void expect_line(Process& process, int rank, int size, const std::string& launcher) {
+  EXPECT_EQ(process.wait(), 0) << process.output();
+  const std::string line = "rank=" + std::to_string(rank) + " size=" + std::to_string(size) +
+                           " local_rank=" + std::to_string(rank) + " launcher=" + launcher;
+  EXPECT_NE(process.output().find(line), std::string::npos) << line << "\n" << process.output();
+  const std::string sum = "sum=" + std::to_string(size * (size - 1) / 2);
+  EXPECT_NE(process.output().find(sum), std::string::npos) << process.output();
+}
+
+void expect_error(Process& process, const std::string& text) {
+  EXPECT_EQ(process.wait(), 3) << process.output();
+  EXPECT_NE(process.output().find(text), std::string::npos) << text << "\n" << process.output();
+}
+
+class JoinProcesses : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_gloo()) GTEST_SKIP() << "this build has no Gloo";
+  }
+};
+
+TEST(JoinProcess, ProcessWithoutLauncherIsOneRank) {
+  Process process(worker(), {});
+
+  expect_line(process, 0, 1, "one rank");
+}
+
+TEST(JoinProcess, PartialVariablesAreRefused) {
+  Process process(worker(), {{"RANK", "0"}, {"WORLD_SIZE", "2"}});
+
+  expect_error(process, "Found: RANK=0, WORLD_SIZE=2");
+}
+
+TEST_F(JoinProcesses, ThreeRanksMeetAtTheStoreOfRankZero) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  for (const int rank : {2, 0, 1}) {
+    processes.emplace_back(worker({"steps=5"}), torchrun(rank, 3, port, false));
+  }
+
+  expect_line(processes[0], 2, 3, "torchrun");
+  expect_line(processes[1], 0, 3, "torchrun");
+  expect_line(processes[2], 1, 3, "torchrun");
+}
+
+TEST_F(JoinProcesses, ThreeRanksMeetAgainAndAgainAtTheStoreOfTheLauncher) {
+  const StoreServer server;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    std::deque<Process> processes;
+    for (int rank = 0; rank < 3; ++rank) {
+      processes.emplace_back(worker(), torchrun(rank, 3, server.port(), true));
+    }
+    for (int rank = 0; rank < 3; ++rank) expect_line(processes[rank], rank, 3, "torchrun");
+  }
+}
+
+TEST_F(JoinProcesses, RankZeroIsAClientWhereThePortIsTaken) {
+  const StoreServer server;
+  std::deque<Process> processes;
+  for (int rank = 0; rank < 2; ++rank) {
+    processes.emplace_back(worker(), torchrun(rank, 2, server.port(), false));
+  }
+
+  for (int rank = 0; rank < 2; ++rank) expect_line(processes[rank], rank, 2, "torchrun");
+}
+
+TEST_F(JoinProcesses, TasksOfSrunMeetOnTheFirstHost) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  for (int rank = 0; rank < 2; ++rank) {
+    processes.emplace_back(worker(), slurm(rank, 2, port));
+  }
+
+  for (int rank = 0; rank < 2; ++rank) expect_line(processes[rank], rank, 2, "srun");
+}
+
+TEST_F(JoinProcesses, MissingRankIsNamedByTheOthers) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  for (const int rank : {0, 2}) {
+    processes.emplace_back(worker({"connect_deadline=2000"}), torchrun(rank, 3, port, false));
+  }
+
+  for (Process& process : processes) {
+    expect_error(process, "rank 1 did not come within 2 s to the store 127.0.0.1:" +
+                              std::to_string(port) + "\n");
+  }
+}
+
+TEST_F(JoinProcesses, OtherBuildIsRefusedByAll) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  processes.emplace_back(worker({"build=new"}), torchrun(0, 3, port, false));
+  processes.emplace_back(worker({"build=new"}), torchrun(1, 3, port, false));
+  processes.emplace_back(worker({"build=old"}), torchrun(2, 3, port, false));
+
+  for (Process& process : processes) expect_error(process, "has the build \"new\"");
+}
+
+TEST_F(JoinProcesses, RankTakenTwiceIsRefusedByAll) {
+  const StoreServer server;
+  std::deque<Process> processes;
+  for (const int rank : {1, 0, 1}) {
+    processes.emplace_back(worker({"connect_deadline=20000"}),
+                           torchrun(rank, 3, server.port(), true));
+  }
+
+  for (Process& process : processes) expect_error(process, "two processes are rank 1");
+}
+
+TEST_F(JoinProcesses, RankThatDiesIsAnErrorOfTheOthers) {
+  const StoreServer server;
+  for (const std::string fault : {"die", "exit", "stop"}) {
+    SCOPED_TRACE(fault);
+    std::deque<Process> processes;
+    for (int rank = 0; rank < 3; ++rank) {
+      processes.emplace_back(
+          worker({"steps=4", "deadline=3000", "fault_rank=1", "fault_step=2", "fault=" + fault}),
+          torchrun(rank, 3, server.port(), true));
+    }
+
+    expect_error(processes[0], "error: ");
+    expect_error(processes[2], "error: ");
+  }
+}
+
+TEST_F(JoinProcesses, RankZeroThatDiesWithItsStoreIsNamed) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  for (int rank = 0; rank < 3; ++rank) {
+    processes.emplace_back(
+        worker({"steps=4", "deadline=20000", "fault_rank=0", "fault_step=2", "fault=die"}),
+        torchrun(rank, 3, port, false));
+  }
+
+  for (const int rank : {1, 2}) expect_error(processes[rank], "rank 0 of the job, may be gone");
+}
+
+TEST_F(JoinProcesses, AddressOfAnotherHostIsToldToAll) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  for (int rank = 0; rank < 3; ++rank) {
+    // 192.0.2.0/24 is for documentation.
+    processes.emplace_back(worker({rank == 1 ? "own_address=192.0.2.1" : "own_address=127.0.0.1"}),
+                           torchrun(rank, 3, port, false));
+  }
+
+  const std::string reason = "must be an address or name of this host, got \"192.0.2.1\"";
+  for (Process& process : processes) expect_error(process, reason);
+  for (const int rank : {0, 2}) expect_error(processes[rank], "rank 1 (host ");
+}
+
+/// A store connection of the test itself.
+std::unique_ptr<Store> client_of(const StoreServer& server) {
+  return connect_store("127.0.0.1", server.port(), std::chrono::seconds(20));
+}
+
+TEST_F(JoinProcesses, ConnectingEndsWithTheDeadlineOfMeeting) {
+  const StoreServer server;
+  Process rank_0(worker({"connect_deadline=4000", "deadline=600000"}),
+                 torchrun(0, 2, server.port(), true));
+
+  // Agrees, and never connects.
+  const auto store = client_of(server);
+  joining::agree(*store, {.rank = 1, .size = 2, .library = std::string(library_version())}, {});
+
+  expect_error(rank_0, "rank 1 did not come within");
+}
+
+TEST_F(JoinProcesses, StoreOfADyingRankZeroIsNotTheLastWord) {
+  auto dying = std::make_unique<StoreServer>();
+  const int port = dying->port();
+  std::deque<Process> processes;
+  processes.emplace_back(worker(), torchrun(1, 2, port, false));
+  const std::vector<std::string> hello = {joining::AgreementKeys("").hello(1)};
+  ASSERT_TRUE(client_of(*dying)->wait(hello, std::chrono::seconds(20)));
+
+  dying.reset();
+  processes.emplace_back(worker(), torchrun(0, 2, port, false));
+
+  expect_line(processes[0], 1, 2, "torchrun");
+  expect_line(processes[1], 0, 2, "torchrun");
+}
+
+TEST_F(JoinProcesses, MissingLauncherIsWaitedForAndNamed) {
+  const int port = free_port();
+  Process process(worker({"connect_deadline=500"}), torchrun(1, 2, port, true));
+
+  expect_error(process, std::to_string(port));
+}
+
+}  // namespace
+}  // namespace shampoo

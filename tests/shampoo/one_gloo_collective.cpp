@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "tests/shampoo/one_collective.h"
-#include "tests/support/gloo_counter.h"
-
-int main() { return shampoo::test::check_one_collective(shampoo::test::gloo_collectives); }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/shampoo/state/state_job.h"
+
+namespace shampoo::test {
+namespace {
+
+TEST(ALoad, NamesWhatIsMissingAndUnknownAndLeavesItOutByOption) {
+  StateDict dict = trained_state();
+  const StateDict whole = dict;
+  std::erase_if(dict.tensors, [](const StateTensor& tensor) {
+    return tensor.parameter == "tensor1" && tensor.slot != "grafting";
+  });
+  dict.parameters.push_back(dict.parameters[0]);
+  dict.parameters.back().name = "stranger";
+  dict.tensors.push_back(*whole.find("tensor0/grafting"));
+  dict.tensors.back().slot = "weights";
+
+  Alone alone;
+  expect_says(alone.refusal(dict), {"4 missing", "'tensor1/factor/0/0'", "'tensor1/factor/0/8'",
+                                    "'tensor1/filtered_gradient/0'", "2 unknown", "'stranger'",
+                                    "'tensor0/weights'", "strict"});
+  const StateDict before = alone.job.optimizer->full_state_dict();
+  const LoadReport report = alone.job.optimizer->load_state_dict(dict, {.strict = false});
+  EXPECT_EQ(report.missing.size(), 4u);
+  EXPECT_EQ(report.unexpected, (std::vector<std::string>{"stranger", "tensor0/weights"}));
+  const StateDict after = alone.job.optimizer->full_state_dict();
+  EXPECT_EQ(*after.find("tensor0/grafting"), *whole.find("tensor0/grafting"));
+  EXPECT_EQ(*after.find("tensor1/grafting"), *whole.find("tensor1/grafting"));
+  EXPECT_EQ(*after.find("tensor1/factor/0/8"), *before.find("tensor1/factor/0/8"));
+}
+
+TEST(ALoad, OfAPrefixLeavesTheOthersAsTheyAre) {
+  const StateDict dict = trained_state();
+  Alone alone;
+  alone.job.train(0, 2);
+  const StateDict before = alone.job.optimizer->full_state_dict();
+  const LoadReport report = alone.job.optimizer->load_state_dict(dict, {.prefix = "tensor2"});
+  EXPECT_TRUE(report.missing.empty() && report.unexpected.empty());
+  const StateDict after = alone.job.optimizer->full_state_dict();
+  for (const StateTensor& tensor : after.tensors)
+    EXPECT_EQ(tensor, *(tensor.parameter == "tensor2" ? dict : before).find(tensor.name()));
+  EXPECT_EQ(alone.job.optimizer->steps("tensor1"), 2);
+  EXPECT_EQ(alone.job.optimizer->steps("tensor2"), steps_before);
+}
+
+TEST(ALoad, RefusesAnotherShapeTypeOrRecipeByName) {
+  StateDict dict = trained_state();
+  Alone alone;
+  Alone other({.shapes = {{9, 8}, {14}, {20, 3}}});
+  expect_says(other.refusal(dict), {"'tensor1'", "shape", "(14)", "(13)"});
+
+  Trainee precise = small;
+  precise.recipes[0].arithmetic = Arithmetic::float64;
+  Alone in_float64(precise);
+  expect_says(in_float64.refusal(dict), {"recipe.arithmetic", "float32", "float64"});
+  expect_says(in_float64.refusal(dict, {.keep_recipes = true}),
+              {"'tensor0/factor/0/0.0'", "type", "float64", "convert_types"});
+
+  Trainee grafted = small;
+  grafted.recipes[0].grafting = Adam{.drop_weighting = true};
+  Alone differently(grafted);
+  expect_says(differently.refusal(dict), {"'tensor0'", "recipe.grafting", "keep_recipes"});
+  differently.job.optimizer->load_state_dict(dict, {.keep_recipes = true});
+  EXPECT_EQ(*differently.job.optimizer->full_state_dict().find("tensor0/grafting"),
+            *dict.find("tensor0/grafting"));
+}
+
+TEST(ALoad, RefusesWhatContradictsItself) {
+  const StateDict good = trained_state();
+  Alone alone;
+  const auto refusal = [&](const std::function<void(StateDict&)>& spoil) {
+    StateDict dict = good;
+    spoil(dict);
+    return alone.refusal(dict);
+  };
+  const std::string name = "tensor0/filtered_gradient";
+  expect_says(refusal([&](StateDict& d) { tensor_of(d, name).bytes.pop_back(); }), {name, "bytes"});
+  expect_says(refusal([&](StateDict& d) { tensor_of(d, name).box.offset[0] = 1; }), {name, "box"});
+  expect_says(refusal([&](StateDict& d) { tensor_of(d, name).box.extent.pop_back(); }),
+              {name, "box"});
+  expect_says(refusal([&](StateDict& d) { tensor_of(d, name).shape[1] = -1; }), {"shape", "-1"});
+  expect_says(refusal([&](StateDict& d) { tensor_of(d, name).type = Type{77}; }), {name, "type"});
+  expect_says(refusal([&](StateDict& d) { tensor_of(d, name).layout = StateLayout{9}; }),
+              {"layout"});
+  expect_says(refusal([&](StateDict& d) { tensor_of(d, "tensor0/root/1/0.0").dimension = 2; }),
+              {"tensor0/root/1/0.0", "dimension", "[0, 2)"});
+  expect_says(refusal([&](StateDict& d) { d.tensors.push_back(*good.find(name)); }),
+              {name, "twice"});
+  expect_says(refusal([&](StateDict& d) { d.parameters.push_back(good.parameters[0]); }),
+              {"tensor0", "twice"});
+  expect_says(refusal([&](StateDict& d) { d.parameters.erase(d.parameters.begin()); }),
+              {"there is no parameter 'tensor0'"});
+  expect_says(refusal([&](StateDict& d) { d.parameters[1].steps = -1; }), {"tensor1", "steps"});
+  expect_says(refusal([&](StateDict& d) { d.format = 2; }), {"format", "[1, 1]", "2"});
+  expect_says(refusal([&](StateDict& d) { d.parameters[0].rates.beta1 = 7; }), {"beta1", "[0, 1)"});
+  expect_says(refusal([&](StateDict& d) {  // the first rows again
+                StateTensor part = *good.find("tensor2/grafting");
+                part.box.extent = {2, 3};
+                part.bytes.resize(6 * sizeof(float));
+                d.tensors.push_back(part);
+              }),
+              {"tensor2/grafting", "another part"});
+}
+
+TEST(Rates, ThatWereSavedUnequalInOneGroupAreRefusedUnlessItsOwnAreKept) {
+  StateDict dict = trained_state();
+  Alone alone;
+  const Rates own = alone.job.optimizer->group(0).rates;
+  dict.parameters[2].rates.beta2 = 0.75;
+  expect_says(alone.refusal(dict), {"'tensor2'", "'tensor0'", "group 0", "(beta2)", "keep_rates"});
+
+  alone.job.optimizer->load_state_dict(dict, {.keep_rates = true});
+  EXPECT_EQ(alone.job.optimizer->group(0).rates, own);
+  Alone split(small, {.groups = 3});
+  Group& group = split.job.optimizer->group(2);
+  split.job.optimizer->load_state_dict(dict);
+  EXPECT_EQ(group.rates.beta2, 0.75) << "the group stays where it is";
+}
+
+TEST(Arithmetic, ThatDiffersIsReported) {
+  StateDict dict = trained_state();
+  Alone alone;
+  EXPECT_EQ(alone.job.optimizer->load_state_dict(dict).other_arithmetic, "");
+  dict.arithmetic = "abacus";
+  EXPECT_EQ(alone.job.optimizer->load_state_dict(dict).other_arithmetic, "abacus");
+}
+
+TEST(ParameterNames, ThatCouldBeStateOfAnotherAreRefused) {
+  ToyModel<float> model({{3, 2}, {4}});
+  const auto backend = cpu_backend({.threads = 1});
+  const auto alone = one_rank();
+  const auto message = [&](const std::string& first, const std::string& second) {
+    ParameterGroup group = model.group(quick_recipe());
+    group.parameters[0].name = first;
+    group.parameters[1].name = second;
+    return error_of<std::invalid_argument>([&] { Optimizer(*backend, *alone, {group}); });
+  };
+  expect_says(message("a", "a/factor"), {"'a/factor'", "'a/factor/0/0.0'", "'a'"});
+  expect_says(message("a/grafting", "a"), {"'a/grafting'"});
+  expect_says(message("a", "a/root/0"), {"'a/root/0'"});
+  EXPECT_EQ(message("a", "a/root/0/0"), "");
+  EXPECT_EQ(message("a", "a/b"), "");
+  EXPECT_EQ(message("a", "a/factory"), "");
+  EXPECT_EQ(message("a/b", "a/factor"), "");
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <optional>
+
+#include "distributor/transports/local/thread_communicator.h"
+#include "tests/shampoo/toy_model.h"
+#include "tests/support/allocations.h"
+
+namespace shampoo::test {
+namespace {
+
+Recipe recipe_with(const Solver& solver) {
+  Recipe recipe = quick_recipe();
+  recipe.preconditioner = RootInverse{.solver = solver};
+  recipe.averaging = Momentum{};
+  return recipe;
+}
+
+class StepAllocations : public ::testing::TestWithParam<std::string> {
+ protected:
+  static Solver solver() {
+    if (GetParam() == "Newton") return CoupledNewton{};
+    if (GetParam() == "HigherOrder") return CoupledHigherOrder{.absolute_epsilon = 1e-3};
+    if (GetParam() == "Minimax") return Minimax{};
+    return Automatic{};
+  }
+};
+
+TEST_P(StepAllocations, NoneAfterTheFirstStep) {
+  std::vector<std::vector<std::int64_t>> shapes = awkward_shapes();
+  shapes.push_back({150, 90});
+  ToyModel<float> model(shapes);
+  Recipe recipe = recipe_with(solver());
+  recipe.blocking.size = 100;
+  const auto backend = cpu_backend({.threads = 3});
+  const auto ranks = one_rank();
+  Optimizer optimizer(*backend, *ranks, {model.group(recipe, {.momentum = 0.5})});
+  std::vector<float> elsewhere(model.tensors.back().gradient);
+  optimizer.step();
+
+  std::vector<std::int64_t> requests;
+  for (int step = 0; step < 12; ++step) {
+    // Rates that change, gradients that come and go or move, a gradient that is not finite.
+    optimizer.group(0).rates.learning_rate *= 0.9;
+    optimizer.group(0).rates.beta2 = 0.9 + 0.001 * step;
+    optimizer.group(0).set_gradient(4, step % 2 == 0 ? nullptr : model.tensors[4].gradient.data());
+    optimizer.group(0).set_gradient(
+        shapes.size() - 1, step % 3 == 0 ? elsewhere.data() : model.tensors.back().gradient.data());
+    model.tensors[5].gradient[0] = step == 7 ? std::numeric_limits<float>::infinity() : 1.0F;
+    const AllocationCounter counter;
+    optimizer.step();
+    requests.push_back(counter.count().total());
+  }
+
+  EXPECT_EQ(requests, std::vector<std::int64_t>(12, 0));
+  EXPECT_EQ(optimizer.statistics().skipped_steps, 1);
+  EXPECT_GT(optimizer.statistics().refreshes, 0);
+}
+
+TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
+  for (const bool votes : {false, true}) {
+    std::vector<std::int64_t> requests;
+    run_ranks(3, [&](Communicator& ranks) {
+      ToyModel<float> model(awkward_shapes());
+      const auto backend = cpu_backend({.threads = 1});
+      Optimizer optimizer(*backend, ranks, model.groups(recipe_with(Automatic{}), {}),
+                          {.agree_before_commit = votes});
+      optimizer.step();
+      // The counter sees the whole process: nobody may still be in the first step, or leave.
+      for (int step = 0; step < 6; ++step) {
+        ranks.barrier().wait();
+        std::optional<AllocationCounter> counter;
+        if (ranks.rank() == 0) counter.emplace();
+        ranks.barrier().wait();
+        optimizer.step();
+        ranks.barrier().wait();
+        if (counter) requests.push_back(counter->count().total());
+        ranks.barrier().wait();
+      }
+    });
+    EXPECT_EQ(requests, std::vector<std::int64_t>(6, 0)) << votes;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Solvers, StepAllocations,
+                         ::testing::Values("Automatic", "Newton", "HigherOrder", "Minimax"),
+                         [](const auto& solver) { return solver.param; });
+
+}  // namespace
+}  // namespace shampoo::test
