@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <optional>
+#include <type_traits>
 
 namespace shampoo {
 
@@ -24,5 +26,23 @@ struct Rates {
 
   bool operator==(const Rates&) const = default;
 };
+
+/// Calls visit(name, value) for every rate; values are double or std::optional<double>.
+template <typename Visitor, typename Self>
+requires std::same_as<std::remove_const_t<Self>, Rates>
+void for_each_field(Visitor&& visit, Self& rates) {
+  visit("learning_rate", rates.learning_rate);
+  visit("beta1", rates.beta1);
+  visit("beta2", rates.beta2);
+  visit("epsilon", rates.epsilon);
+  visit("weight_decay", rates.weight_decay);
+  visit("beta3", rates.beta3);
+  visit("peak_learning_rate", rates.peak_learning_rate);
+  visit("grafting_beta2", rates.grafting_beta2);
+  visit("grafting_epsilon", rates.grafting_epsilon);
+  visit("momentum", rates.momentum);
+  visit("dampening", rates.dampening);
+}
+static_assert(sizeof(Rates) == 13 * sizeof(double), "a rate is missing in for_each_field()");
 
 }  // namespace shampoo

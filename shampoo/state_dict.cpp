@@ -10,6 +10,12 @@ namespace shampoo {
 
 std::string StateTensor::name() const { return state_name(parameter, slot, layout, shape, box); }
 
+std::int64_t numbers_of(StateLayout layout, std::int64_t n) {
+  if (layout == StateLayout::vector) return n;
+  const std::int64_t square = grouping::numel({n, n});
+  return layout == StateLayout::square ? square : square / 2 + (n + 1) / 2;
+}
+
 std::int64_t StateTensor::count() const {
   if (layout == StateLayout::elements) return grouping::numel(box.extent);
   if (dimension < 0 || dimension >= static_cast<int>(box.extent.size()))
@@ -17,7 +23,7 @@ std::int64_t StateTensor::count() const {
                                 std::to_string(box.extent.size()) + "), got " +
                                 std::to_string(dimension));
   const std::int64_t n = box.extent[dimension];
-  return grouping::numel({n, n}) / 2 + (n + 1) / 2;
+  return numbers_of(layout, n);
 }
 
 const ParameterState* StateDict::find_parameter(std::string_view name) const {

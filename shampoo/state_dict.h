@@ -15,10 +15,16 @@ namespace shampoo {
 
 /// How the numbers of a state tensor follow each other.
 enum class StateLayout : std::uint8_t {
-  elements,       ///< of the box, row-major
-  lower_triangle  ///< of a symmetric matrix: rows 0, 1, ... up to the diagonal, n (n + 1) / 2
-                  ///< numbers
+  elements,   ///< one number per element of the box, row-major
+  symmetric,  ///< the lower triangle of a symmetric matrix: rows 0, 1, ... up to the diagonal,
+              ///< n (n + 1) / 2 numbers
+  square,     ///< an n x n matrix, row-major
+  vector      ///< n numbers
 };
+
+/// Numbers of one dimension's matrix or vector of side n. Not for `elements`. Throws
+/// std::invalid_argument where they leave 63 bits.
+std::int64_t numbers_of(StateLayout layout, std::int64_t n);
 
 /// A part of one slot of one parameter, copied to host memory. Factors and roots belong to one
 /// block, so their box is that of the block; elementwise slots may be cut in any way.
@@ -28,14 +34,14 @@ struct StateTensor {
   std::vector<std::int64_t> shape = {};  ///< of the parameter, small dimensions merged
   Box box = {};                          ///< the part of it that is here
   StateLayout layout = StateLayout::elements;
-  int dimension = 0;  ///< of the block, for triangles: their side is box.extent[dimension]
+  int dimension = 0;  ///< of the block, for the other layouts: n is box.extent[dimension]
   Type type = Type::float32;
   std::vector<std::byte> bytes = {};  ///< in the byte order of the host
 
-  /// "<parameter>/<slot>", and for a triangle or a box that is not the whole tensor "/<block>":
-  /// the box's offset, joined by dots. Unique in a state dict.
+  /// "<parameter>/<slot>", and for what belongs to a block or a box that is not the whole tensor
+  /// "/<block>": the box's offset, joined by dots. Unique in a state dict.
   std::string name() const;
-  /// Numbers that it holds: of the box, or of the triangle. Throws std::invalid_argument for a box
+  /// Numbers that it holds: by layout. Throws std::invalid_argument for a box
   /// with a negative side or more than 2^63 - 1 elements, and for a dimension that it has not.
   std::int64_t count() const;
 

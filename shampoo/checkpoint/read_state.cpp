@@ -58,7 +58,7 @@ StateDict StateReader::read(const StateDict& own, const std::string& prefix) con
   std::map<std::pair<std::string_view, std::string_view>, std::vector<const StateTensor*>> elements;
   for (const StateTensor& tensor : own.tensors) {
     if (!tensor.parameter.starts_with(prefix)) continue;
-    if (tensor.layout == StateLayout::lower_triangle)
+    if (tensor.layout == StateLayout::symmetric)
       add_triangle(tensor, dict);
     else
       elements[{tensor.parameter, tensor.slot}].push_back(&tensor);

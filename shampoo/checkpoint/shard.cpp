@@ -20,7 +20,7 @@ ShardTensor of_state(const StateTensor& tensor) {
   shard.key = prefix + tensor.name();
   shard.dtype = dtype_of(tensor.type);
   shard.bytes = tensor.bytes;
-  if (tensor.layout == StateLayout::lower_triangle) {
+  if (tensor.layout == StateLayout::symmetric) {
     shard.name = shard.key;
     shard.shape = {tensor.count()};
     shard.box = {{0}, shard.shape};
@@ -123,7 +123,7 @@ std::string words_of_report(const WrittenFile& file, const StateDict& state) {
     here.tensors.push_back({t.parameter, t.slot, t.shape, t.box, t.layout, t.dimension, t.type});
   std::string words(numbers.size() * sizeof(std::uint64_t), '\0');
   std::memcpy(words.data(), numbers.data(), words.size());
-  return words + shampoo::serialize(here);
+  return words + serialize_description(here);
 }
 
 ShardReport report_from(const std::string& words) {
@@ -141,7 +141,7 @@ ShardReport report_from(const std::string& words) {
   report.file.header_checksum = next();
   const std::uint64_t count = next();
   for (std::uint64_t i = 0; i < count; ++i) report.file.checksums.push_back(next());
-  report.state = from_words(words.substr(at));
+  report.state = deserialize_description(std::string_view(words).substr(at));
   return report;
 }
 

@@ -10,7 +10,7 @@
 namespace shampoo::checkpoint {
 namespace {
 
-constexpr const char* layouts[] = {"elements", "lower_triangle"};
+constexpr const char* layouts[] = {"elements", "symmetric"};
 
 std::string numbers_text(std::span<const std::int64_t> numbers, const char* between) {
   std::string text;
@@ -79,9 +79,9 @@ void add_values(const SavedState& state, std::map<std::string, std::string>& val
     add("steps", std::to_string(parameter.steps));
     add("slots", slots_text(saved.slots));
     add("blocks", blocks_text(parameter.blocks));
-    for_each_rate(parameter.rates, [&](const std::string& name, const auto& rate) {
-      add("rates." + name, rate_text(rate));
-    });
+    for_each_field(
+        [&](const std::string& name, const auto& rate) { add("rates." + name, rate_text(rate)); },
+        parameter.rates);
     for (const RecipeField& field : parameter.recipe) add("recipe." + field.name, field.value);
   }
 }

@@ -44,7 +44,7 @@ SavedState describe_state(const StateDict& full, bool derived);
 ///     shape/w                 5 5 16
 ///     merged_shape/w          25 16
 ///     steps/w                 120
-///     slots/w                 filtered_gradient:elements:0 factor/0:lower_triangle:0
+///     slots/w                 filtered_gradient:elements:0 factor/0:symmetric:0
 ///     blocks/w                0.0:25.16:0:3, each offset, extent, failures and phase
 ///     rates.epsilon/w         1e-08; "not set"
 ///     recipe.arithmetic/w     float32

@@ -94,10 +94,10 @@ std::vector<SavedSlot> slots_from(const std::string& key, std::string_view text)
   for (const std::string_view slot : split(text, ' ')) {
     const auto parts = split(slot, ':');
     if (parts.size() != 3 || parts[0].empty() ||
-        (parts[1] != "elements" && parts[1] != "lower_triangle"))
+        (parts[1] != "elements" && parts[1] != "symmetric"))
       refuse(key, ": must be slots, each a name, a layout and a dimension");
     slots.push_back({std::string(parts[0]),
-                     parts[1] == "elements" ? StateLayout::elements : StateLayout::lower_triangle,
+                     parts[1] == "elements" ? StateLayout::elements : StateLayout::symmetric,
                      static_cast<int>(Values::number_of(key, parts[2], most_int))});
   }
   return slots;
@@ -129,11 +129,13 @@ void read_rate(const std::string& key, const std::string& text, std::optional<do
 
 Rates rates_from(const std::string& parameter, Values& values) {
   Rates rates;
-  for_each_rate(rates, [&](const std::string& name, const auto& rate) {
-    const std::string key = "rates." + name + "/" + parameter;
-    using Rate = std::remove_cvref_t<decltype(rate)>;
-    read_rate(key, values.take(key), const_cast<Rate&>(rate));  // of `rates`
-  });
+  for_each_field(
+      [&](const std::string& name, const auto& rate) {
+        const std::string key = "rates." + name + "/" + parameter;
+        using Rate = std::remove_cvref_t<decltype(rate)>;
+        read_rate(key, values.take(key), const_cast<Rate&>(rate));  // of `rates`
+      },
+      rates);
   return rates;
 }
 

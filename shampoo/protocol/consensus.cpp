@@ -8,6 +8,7 @@
 
 #include "distributor/exchange.h"
 #include "distributor/rank_list.h"
+#include "distributor/serialization.h"
 #include "distributor/text_consensus.h"
 #include "grouping/hash.h"
 
@@ -148,7 +149,7 @@ TransferableError Consensus::gather_faults(const std::optional<TransferableError
   for (std::size_t r = 0; r < texts.size(); ++r)
     if (!texts[r].empty()) ranks[texts[r]].push_back(static_cast<int>(r));
   for (const auto& [text, who] : ranks) {
-    const TransferableError fault = deserialize_error(text);
+    const TransferableError fault = deserialize<TransferableError>(text);
     if (who.size() == texts.size()) return fault;
     joined.kind = fault.kind;
     joined.code = fault.code;

@@ -80,9 +80,11 @@ std::string rates_text(std::span<const Group* const> groups) {
 
 std::string rates_text(int group, const Rates& rates) {
   std::string text;
-  for_each_rate(rates, [&](const char* name, const auto& value) {
-    text += "group " + std::to_string(group) + ": " + name + " " + exact(value) + "\n";
-  });
+  for_each_field(
+      [&](const char* name, const auto& value) {
+        text += "group " + std::to_string(group) + ": " + name + " " + exact(value) + "\n";
+      },
+      rates);
   return text;
 }
 

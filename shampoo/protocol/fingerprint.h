@@ -28,21 +28,4 @@ class Fingerprint {
   std::uint64_t value_ = 0x243f6a8885a308d3u;
 };
 
-/// Calls field(name, value) for every rate; values are double or optional<double>.
-template <typename Field>
-void for_each_rate(const Rates& rates, const Field& field) {
-  field("learning_rate", rates.learning_rate);
-  field("beta1", rates.beta1);
-  field("beta2", rates.beta2);
-  field("epsilon", rates.epsilon);
-  field("weight_decay", rates.weight_decay);
-  field("beta3", rates.beta3);
-  field("peak_learning_rate", rates.peak_learning_rate);
-  field("grafting_beta2", rates.grafting_beta2);
-  field("grafting_epsilon", rates.grafting_epsilon);
-  field("momentum", rates.momentum);
-  field("dampening", rates.dampening);
-}
-static_assert(sizeof(Rates) == 13 * sizeof(double), "a rate is missing in for_each_rate()");
-
 }  // namespace shampoo

@@ -23,15 +23,6 @@ namespace {
 
 }  // namespace
 
-std::string serialize(const TransferableError& fault) {
-  return static_cast<char>(fault.kind) + std::to_string(fault.code) + " " + fault.message;
-}
-
-TransferableError deserialize_error(const std::string& words) {
-  return {static_cast<TransferableError::Kind>(words.front()), words.substr(words.find(' ') + 1),
-          std::atoi(words.c_str() + 1)};
-}
-
 TransferableError current_error() {
   using enum TransferableError::Kind;
   try {

@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace shampoo {
 
 /// An exception as a value, so that it can be thrown on other ranks, too.
 struct TransferableError {
-  enum class Kind : char {
-    argument = 'a',
-    logic = 'l',
-    numerical = 'n',
-    communication = 'c',
-    device = 'd',
-    checkpoint = 'k',
-    system = 's',
-    other = 'o'
+  enum class Kind : std::uint8_t {
+    argument,
+    logic,
+    numerical,
+    communication,
+    device,
+    checkpoint,
+    system,
+    other
   };
   Kind kind = Kind::communication;
   std::string message;
   int code = 0;  ///< errno of a system fault
 };
 
-/// A fault as a text that is not empty, for other ranks.
-std::string serialize(const TransferableError& fault);
-TransferableError deserialize_error(const std::string& words);
+template <typename Visitor>
+void for_each_field(Visitor&& visit, TransferableError& error) {
+  visit("kind", error.kind);
+  visit("message", error.message);
+  visit("code", error.code);
+}
 
 /// The exception that is being handled.
 TransferableError current_error();

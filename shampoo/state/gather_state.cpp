@@ -63,7 +63,7 @@ class Arrival {
 
   /// Reads what all ranks have, and gets memory for it.
   void expect(const std::vector<std::string>& words, bool contents) {
-    for (const std::string& rank : words) parts_.push_back(from_words(rank));
+    for (const std::string& rank : words) parts_.push_back(deserialize_description(rank));
     for (StateDict& part : parts_) {
       streams_.emplace_back(part.tensors);
       if (!contents || !receives_) continue;
@@ -162,7 +162,8 @@ StateDict gather_state(Backend& backend, Communicator& communicator, StepProtoco
     return own;
   }
   std::vector<std::string> words;
-  protocol.together([&] { words = gather_texts(backend, communicator, serialize(own)); });
+  protocol.together(
+      [&] { words = gather_texts(backend, communicator, serialize_description(own)); });
   Arrival arrival(backend, communicator, std::move(own), gather, bytes_of_rank);
   protocol.vote(collecting_state, "request", [&] {
     arrival.expect(words, options.contents);

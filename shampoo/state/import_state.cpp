@@ -95,7 +95,7 @@ void StateLoad::examine(const StateTensor& tensor) {
   if (grouping::numel(tensor.shape) != grouping::numel(registered.merged))
     fail(tensor, "shape: must have as many elements as " + shape_text(registered.merged) +
                      ", got " + shape_text(tensor.shape));
-  if (tensor.layout == StateLayout::lower_triangle && is_cut_differently(registered, tensor)) {
+  if (tensor.layout == StateLayout::symmetric && is_cut_differently(registered, tensor)) {
     if (options_.other_blocks == OtherBlocks::restart) {
       cut_differently_.insert(&registered);
       return;
@@ -177,7 +177,7 @@ void StateLoad::add_elements(const Place& place, const Slot& slot) {
 bool StateLoad::add_pair(const Place& place, const Slot& factor, const Slot& root) {
   const std::string& parameter = place.registered.parameter().name;
   const auto name = [&](const Slot& slot) {
-    return state_name(parameter, slot.name, StateLayout::lower_triangle, place.registered.merged,
+    return state_name(parameter, slot.name, StateLayout::symmetric, place.registered.merged,
                       place.box);
   };
   const StateTensor* const saved_factor = find_triangle(place, factor);

@@ -36,13 +36,16 @@ void compare_recipes(const RegisteredParameter& registered, const ParameterState
 std::string difference(const Rates& a, const Rates& b) {
   const std::string lines = rates_text(0, a), others = rates_text(0, b);
   std::string names;
-  for_each_rate(a, [&](const char* name, const auto&) {
-    const auto line_of = [&](const std::string& text) {
-      const std::size_t at = text.find(": " + std::string(name) + " ");
-      return text.substr(at, text.find('\n', at) - at);
-    };
-    if (line_of(lines) != line_of(others)) names += (names.empty() ? "" : ", ") + std::string(name);
-  });
+  for_each_field(
+      [&](const char* name, const auto&) {
+        const auto line_of = [&](const std::string& text) {
+          const std::size_t at = text.find(": " + std::string(name) + " ");
+          return text.substr(at, text.find('\n', at) - at);
+        };
+        if (line_of(lines) != line_of(others))
+          names += (names.empty() ? "" : ", ") + std::string(name);
+      },
+      a);
   return names;
 }
 

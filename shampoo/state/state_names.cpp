@@ -33,8 +33,7 @@ std::string confused(const RegisteredParameter& owner, std::string_view name) {
 std::string state_name(std::string_view parameter, std::string_view slot, StateLayout layout,
                        const grouping::Shape& shape, const grouping::Box& box) {
   std::string name = std::string(parameter) + "/" + std::string(slot);
-  if (layout == StateLayout::lower_triangle || box.extent != shape)
-    name += "/" + joined(box.offset);
+  if (layout != StateLayout::elements || box.extent != shape) name += "/" + joined(box.offset);
   return name;
 }
 

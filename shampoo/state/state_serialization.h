@@ -2,14 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "shampoo/state_dict.h"
 
 namespace shampoo {
 
-/// All of a state dict but the bytes of its tensors, for other ranks of the same version.
-std::string serialize(const StateDict& dict);
-/// The inverse; `bytes` stay empty.
-StateDict from_words(const std::string& words);
+/// A state dict without the bytes of its tensors, as a record for other ranks.
+std::string serialize_description(const StateDict& dict);
+/// The inverse; `bytes` stay empty. Throws CommunicationError for a malformed record.
+StateDict deserialize_description(std::string_view record);
 
 }  // namespace shampoo

@@ -196,7 +196,7 @@ void Engine::apply(StepInputs inputs) {
 std::uint64_t Engine::rates_fingerprint() const {
   Fingerprint all;
   for (const Group* const group : groups_)
-    for_each_rate(group->rates, [&](const char*, const auto& rate) { all.add(rate); });
+    for_each_field([&](const char*, const auto& rate) { all.add(rate); }, group->rates);
   return all.value();
 }
 

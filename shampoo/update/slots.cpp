@@ -13,8 +13,7 @@ Type arithmetic_type(const Recipe& recipe) {
 }
 
 StateLayout layout_of(const Slot& slot) {
-  return slot.layout == Slot::Layout::elements ? StateLayout::elements
-                                               : StateLayout::lower_triangle;
+  return slot.layout == Slot::Layout::elements ? StateLayout::elements : StateLayout::symmetric;
 }
 
 double exponent_of(const RootInverse& preconditioner, int order, int dimension) {

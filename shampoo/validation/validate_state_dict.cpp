@@ -32,7 +32,7 @@ void validate_box(const StateTensor& tensor, const std::string& of) {
 }
 
 void validate_tensor(const StateTensor& tensor) {
-  if (tensor.layout > StateLayout::lower_triangle)
+  if (tensor.layout > StateLayout::vector)
     fail("parameter '" + tensor.parameter + "', slot '" + tensor.slot + "': layout: is none");
   const std::string of = "'" + tensor.name() + "': ";
   if (tensor.type > Type::float16) fail(of + "type: is not a type");

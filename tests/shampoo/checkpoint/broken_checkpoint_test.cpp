@@ -166,7 +166,7 @@ TEST_F(BrokenCheckpoints, AreFoundByRootsThatAreNotThoseOfTheFactors) {
   rewrite([&](checkpoint::Manifest& manifest) {
     manifest = good;
     std::string& slots = manifest.values.at("slots/tensor0");
-    slots.erase(slots.find(" root/0:lower_triangle:0"), 24);
+    slots.erase(slots.find(" root/0:symmetric:0"), 19);
   });
   expect_says(refusal(), {"slots/tensor0", "2 factors and 1 roots", "derived"});
   rewrite([&](checkpoint::Manifest& manifest) { manifest.values = good.values; });
@@ -182,9 +182,9 @@ TEST(TheValuesOfAState, AreReadAsTheyWereWritten) {
   Values values;
   checkpoint::add_values(state, values);
   EXPECT_EQ(values.at("slots/tensor4"),
-            "factor/0:lower_triangle:0 factor/1:lower_triangle:1 filtered_gradient:elements:0 "
-            "grafting:elements:0 master:elements:0 momentum:elements:0 root/0:lower_triangle:0 "
-            "root/1:lower_triangle:1");
+            "factor/0:symmetric:0 factor/1:symmetric:1 filtered_gradient:elements:0 "
+            "grafting:elements:0 master:elements:0 momentum:elements:0 root/0:symmetric:0 "
+            "root/1:symmetric:1");
   values["extra/x"] = "of no concern";
   const checkpoint::SavedState read = checkpoint::state_from(values);
   EXPECT_EQ(read.dict.parameters, full.parameters);

@@ -64,7 +64,7 @@ TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
       expect(name, narrow.data(), narrow.size() * sizeof(std::uint16_t));
   }
   for (const StateTensor& tensor : end.state.tensors)
-    if (tensor.layout == StateLayout::lower_triangle)
+    if (tensor.layout == StateLayout::symmetric)
       expect("optimizer/" + tensor.name(), tensor.bytes.data(), tensor.bytes.size());
   names.close();
 
