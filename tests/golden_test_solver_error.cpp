@@ -7,6 +7,7 @@
 #include <string>
 
 #include "shampoo/update/slots.h"
+#include "tests/support/root_solver.h"
 
 namespace shampoo::test {
 namespace {
@@ -111,18 +112,15 @@ std::vector<double> SolverErrorMeter::root(const std::vector<double>& factor, Ty
   const std::int64_t n = job.side;
   const kernels::Buffer pair(backend_, static_cast<std::size_t>(n * (n + 1)) * size_of(type));
   job.pair = pair.data();
-  kernels::InverseRoot solver(backend_, type, preconditioner.solver,
-                              preconditioner.trace_scaling.value_or(0));
   backend_.reserve({}, type, {n});
-  solver.reserve({&n, 1});
+  RootSolver solver(backend_, type, preconditioner.solver, preconditioner.trace_scaling.value_or(0),
+                    {&job, 1});
   const bool wide = type == Type::float64;
   std::vector<std::byte> host(pair.bytes());
   wide ? write_factor(factor, n, reinterpret_cast<double*>(host.data()))
        : write_factor(factor, n, reinterpret_cast<float*>(host.data()));
   backend_.upload(pair.data(), host.data(), host.size());
   solver.solve({&job, 1});
-  backend_.synchronize();
-  solver.collect({&job, 1});
   if (job.outcome == kernels::Outcome::failed)
     throw std::runtime_error("a root of side " + std::to_string(n) + " could not be computed");
   backend_.download(host.data(), pair.data(), host.size());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/staged_array.h"
 #include "shampoo/update/strided_tiles.h"
 
 namespace shampoo {
@@ -61,15 +62,18 @@ void State::reset_roots() {
       if (void* const array = pair(static_cast<int>(b), static_cast<int>(k)))
         by_side[places_[b].extent[k]].push_back(array);
 
-  std::vector<kernels::Mirror<void*>> arrays;
+  kernels::StagedArrays staged(backend_);
+  std::vector<kernels::StagedArray<void*>> arrays;
+  for (const auto& [side, list] : by_side) arrays.push_back(staged.add<void*>(list.size()));
+  staged.allocate();
   std::vector<kernels::FactorBatch> roots;
-  for (auto& [side, list] : by_side) {
-    arrays.emplace_back(backend_, list.size());
-    arrays.back().host = list;
-    arrays.back().upload(backend_);
-    roots.push_back({arithmetic_type(recipe_), side, static_cast<std::int64_t>(list.size()), 0,
-                     arrays.back().data()});
+  for (const auto& [side, list] : by_side) {
+    const kernels::StagedArray<void*>& array = arrays[roots.size()];
+    std::ranges::copy(list, array.host().begin());
+    roots.push_back(
+        {arithmetic_type(recipe_), side, static_cast<std::int64_t>(list.size()), 0, array.data()});
   }
+  staged.upload();
   backend_.identity_roots(roots);
   backend_.synchronize();
 }

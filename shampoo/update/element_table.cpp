@@ -24,7 +24,7 @@ void send(Backend& backend, const std::vector<T>& from, kernels::Buffer& to) {
 
 }  // namespace
 
-TensorTable::TensorTable(kernels::Columns& columns, std::size_t parameters)
+TensorTable::TensorTable(kernels::StagedArrays& columns, std::size_t parameters)
     : values_(columns.add<void*>(parameters)),
       gradients_(columns.add<const void*>(parameters)),
       value_types_(columns.add<Type>(parameters)),

@@ -29,8 +29,8 @@ class Engine {
   std::string_view host_steps() const;
   /// Whether it recomputes roots by a solver that only queues.
   bool refreshes_queued() const;
-  const kernels::Column<Header>& header() const { return header_; }
-  const kernels::Column<kernels::StepPermit>& admission() const { return admission_; }
+  const kernels::StagedArray<Header>& header() const { return header_; }
+  const kernels::StagedArray<kernels::StepPermit>& admission() const { return admission_; }
   /// Brings everything that a step reads up to date, by one copy where something changed.
   void upload() { columns_.upload(); }
 
@@ -90,15 +90,15 @@ class Engine {
   grouping::Plan plan_;
   grouping::Segments segments_;
 
-  kernels::Columns columns_;
-  kernels::Column<Header> header_;  ///< of this rank, in the prepared step
-  kernels::Column<kernels::StepPermit> admission_;
+  kernels::StagedArrays columns_;
+  kernels::StagedArray<Header> header_;  ///< of this rank, in the prepared step
+  kernels::StagedArray<kernels::StepPermit> admission_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;
   /// Float64 where any gradient or arithmetic is. Sums are in double either way, as squares of
   /// float32 numbers leave its range; others need not be converted before they are scaled.
   Type scan_type_ = Type::float32;
-  kernels::Column<kernels::Mode> apply_modes_;
+  kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<GroupStep>> virtual_groups_;
   std::vector<std::string> names_;  ///< of virtual groups, for profilers

@@ -30,27 +30,21 @@ Solver solver_of(const RootInverse& preconditioner, const Backend& backend, Type
 
 }  // namespace
 
-void GroupStep::build_solver(kernels::Columns& columns) {
+void GroupStep::build_solver(kernels::StagedArrays& columns) {
   const RootInverse& preconditioner = root_inverse(recipe_);
-  std::vector<std::int64_t> sides;
-  std::vector<double> exponents;
   for (std::size_t b = 0; b < blocks_.size(); ++b)
     for (int k = 0; k < order(b); ++k) {
       if (!has_factor(recipe_, order(b), k)) continue;
-      sides.push_back(extents_[b][k]);
-      exponents.push_back(exponent_of(preconditioner, order(b), k));
       jobs_.push_back({.pair = state_->pair(static_cast<int>(b), k),
-                       .side = sides.back(),
-                       .exponent = exponents.back()});
+                       .side = extents_[b][k],
+                       .exponent = exponent_of(preconditioner, order(b), k)});
     }
-  job_blocks_.resize(sides.size());
+  job_blocks_.resize(jobs_.size());
   solver_ = std::make_unique<kernels::InverseRoot>(backend_, arithmetic_,
                                                    solver_of(preconditioner, backend_, arithmetic_),
                                                    preconditioner.trace_scaling.value_or(0));
-  solver_->reserve(sides, exponents);
-  if (!solver_->waits()) solver_->reserve_slots(columns, jobs_);
-  const std::int64_t largest = sides.empty() ? 0 : *std::max_element(sides.begin(), sides.end());
-  backend_.reserve(stacks_, arithmetic_, solver_->calls(largest));
+  solver_->reserve(columns, jobs_);
+  backend_.reserve(stacks_, arithmetic_, solver_->calls());
 }
 
 void GroupStep::add_jobs(std::size_t b, const RegisteredParameter& parameter, std::int64_t step) {
@@ -74,16 +68,17 @@ std::string_view GroupStep::host_steps() const {
 
 void GroupStep::refresh(Refreshing refreshing, const std::int32_t* proceed,
                         Statistics& statistics) {
-  if (refreshing == Refreshing::fixed && !solver_->waits()) solver_->queue_placed(true, proceed);
-  if (refreshing != Refreshing::due || !refreshes()) return;
-  if (!solver_->waits()) return solver_->queue_placed(false, proceed);
-  solver_->solve(jobs());
+  const bool fixed = refreshing == Refreshing::fixed;
+  if (refreshing == Refreshing::none || (fixed ? solver_->waits() : !refreshes())) return;
+  solver_->enqueue(fixed, proceed);
+  if (!solver_->waits()) return;
+  solver_->collect(jobs());
   count(statistics);
 }
 
 void GroupStep::collect(Statistics& statistics) {
   if (!refreshes_queued()) return;
-  solver_->collect_placed(jobs());
+  solver_->collect(jobs());
   count(statistics);
 }
 
@@ -103,7 +98,7 @@ void GroupStep::count(Statistics& statistics) {
       statistics.in_float64 += outcome == in_float64;
       statistics.by_jacobi += outcome == by_jacobi;
       statistics.kept_roots += outcome == failed;
-      statistics.raised_eigenvalues += jobs[j].raised;
+      statistics.raised_eigenvalues += jobs[j].clamped;
     }
     failures_[b] = complete ? 0 : failures_[b] + 1;
   }
@@ -118,8 +113,10 @@ void GroupStep::recompute_roots(std::span<const std::size_t> blocks,
     add_jobs(b, parameter, parameter.steps);
   }
   if (!refreshes()) return;
-  solver_->solve(jobs());
-  if (!solver_->waits()) backend_.synchronize();
+  solver_->place(jobs());
+  columns_.upload();
+  solver_->enqueue();
+  backend_.synchronize();
   solver_->collect(jobs());
   count(statistics);
   job_count_ = 0;

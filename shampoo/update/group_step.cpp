@@ -23,10 +23,11 @@ kernels::Graft graft_of(const Recipe& recipe) {
 
 }  // namespace
 
-GroupStep::GroupStep(Backend& backend, kernels::Columns& columns, const Recipe& recipe,
+GroupStep::GroupStep(Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
                      std::vector<OwnedBlock> blocks,
                      std::span<const RegisteredParameter> parameters)
     : backend_(backend),
+      columns_(columns),
       recipe_(recipe),
       arithmetic_(arithmetic_type(recipe)),
       blocks_(std::move(blocks)),
@@ -37,7 +38,7 @@ GroupStep::GroupStep(Backend& backend, kernels::Columns& columns, const Recipe& 
   build_solver(columns);
 }
 
-void GroupStep::build_tables(kernels::Columns& columns,
+void GroupStep::build_tables(kernels::StagedArrays& columns,
                              std::span<const RegisteredParameter> parameters) {
   std::vector<StatePlace> places;
   std::int64_t masters = 0, elements = 0;
@@ -120,11 +121,12 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     select(blocks_[b], b, modes_[b]);
     if (is_due(recipe_.refresh, step, blocks_[b].phase)) add_jobs(b, parameter, step);
   }
-  if (!solver_->waits()) solver_->place(jobs());
+  solver_->place(jobs());
 }
 
 void GroupStep::select(const OwnedBlock& block, std::size_t b, Mode mode) {
-  const auto add = [&](kernels::Selection& selection, const kernels::Column<std::int32_t>& list) {
+  const auto add = [&](kernels::Selection& selection,
+                       const kernels::StagedArray<std::int32_t>& list) {
     const std::size_t first = b - static_cast<std::size_t>(block.in_stack);
     list[first + static_cast<std::size_t>(selection.count++)] =
         static_cast<std::int32_t>(block.in_stack);

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/columns.h"
 #include "kernels/solvers/inverse_root.h"
+#include "kernels/staged_array.h"
 #include "shampoo/update/block_state.h"
 #include "shampoo/update/element_table.h"
 
@@ -36,7 +36,7 @@ class GroupStep {
   /// Blocks come stack by stack, in the order of the flat slots. `parameters` are all parameters of
   /// the optimizer, in a place that may change between calls. What a step reads goes into
   /// `columns`, which the caller gives memory and uploads, and which must outlive it.
-  GroupStep(Backend& backend, kernels::Columns& columns, const Recipe& recipe,
+  GroupStep(Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
             std::vector<OwnedBlock> blocks, std::span<const RegisteredParameter> parameters);
 
   /// Masters <- values of the caller's tensors.
@@ -74,9 +74,10 @@ class GroupStep {
   std::int64_t workspace_bytes() const;
 
  private:
-  void build_tables(kernels::Columns& columns, std::span<const RegisteredParameter> parameters);
+  void build_tables(kernels::StagedArrays& columns,
+                    std::span<const RegisteredParameter> parameters);
   void build_stacks();
-  void build_solver(kernels::Columns& columns);
+  void build_solver(kernels::StagedArrays& columns);
   void select(const OwnedBlock& block, std::size_t b, kernels::Mode mode);
   /// Adds the roots of a block at its parameter's `step`-th step.
   void add_jobs(std::size_t b, const RegisteredParameter& parameter, std::int64_t step);
@@ -86,6 +87,7 @@ class GroupStep {
   int order(std::size_t b) const { return static_cast<int>(extents_[b].size()); }
 
   Backend& backend_;
+  kernels::StagedArrays& columns_;
   const Recipe& recipe_;
   Type arithmetic_;
   std::vector<OwnedBlock> blocks_;
@@ -95,9 +97,9 @@ class GroupStep {
   ElementTable table_;
   std::vector<kernels::Stack> stacks_;
   kernels::Buffer direction_, graft_norms_, direction_norms_;
-  kernels::Column<kernels::Mode> modes_;
-  kernels::Column<kernels::Coefficients> coefficients_;
-  kernels::Column<std::int32_t> present_list_, preconditioned_list_;
+  kernels::StagedArray<kernels::Mode> modes_;
+  kernels::StagedArray<kernels::Coefficients> coefficients_;
+  kernels::StagedArray<std::int32_t> present_list_, preconditioned_list_;
   std::vector<kernels::Selection> present_, preconditioned_;  ///< per stack
 
   std::unique_ptr<kernels::InverseRoot> solver_;

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/solvers/inverse_root.h"
+#include "kernels/solvers/rational.h"
 
 namespace shampoo {
 

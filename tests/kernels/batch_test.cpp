@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "kernels/solvers/inverse_root.h"
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
 #include "tests/support/backends.h"
+#include "tests/support/root_solver.h"
 
 // A block's result has the same bits alone, in a stack of any size, beside other shapes, and on any
 // number of threads.
@@ -280,11 +280,7 @@ std::vector<Bytes> roots(Backend& backend, const Solver& solver, Type type, std:
               a[static_cast<std::size_t>(i * side + j)]);
     jobs.push_back({.pair = pairs[m].data(), .side = side, .exponent = 0.25, .epsilon = 1e-3});
   }
-  kernels::InverseRoot root(backend, type, solver, 0);
-  const std::vector<std::int64_t> sides(seeds.size(), side);
-  root.reserve(sides);
-  root.solve(jobs);
-  root.collect(jobs);
+  RootSolver(backend, type, solver, 0, jobs).solve(jobs);
   for (const kernels::RootJob& job : jobs) EXPECT_EQ(job.outcome, kernels::Outcome::computed);
   return pairs;
 }
