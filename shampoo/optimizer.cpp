@@ -13,6 +13,7 @@
 #include "shampoo/state/import_state.h"
 #include "shampoo/state/optimizer_access.h"
 #include "shampoo/update/engine.h"
+#include "shampoo/validation/rate_ranges.h"
 #include "shampoo/validation/validate_parameters.h"
 #include "shampoo/validation/validate_recipe.h"
 
@@ -56,6 +57,7 @@ struct Optimizer::Parts {
   OptimizerOptions options;
   ValueMemory values;
   std::vector<std::unique_ptr<Group>> groups;
+  std::vector<RateRanges> ranges;  ///< per group
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
 };
@@ -70,14 +72,14 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
   all_values = validate_parameters(all);
   for (int g = first; g < static_cast<int>(all.size()); ++g) {
     validate_recipe(all[g].recipe, g);
-    validate_rates(all[g].rates, all[g].recipe, g);
+    RateRanges(all[g].recipe).check(all[g].rates, g);
   }
 
   std::vector<std::unique_ptr<Group>> made;
   for (ParameterGroup& group : added) {
     const int index = first + static_cast<int>(made.size());
     made.push_back(std::unique_ptr<Group>(new Group(std::move(group), index, values)));
-    validate_rates(made.back()->rates, made.back()->recipe(), index);
+    RateRanges(made.back()->recipe()).check(made.back()->rates, index);
   }
   return made;
 }
@@ -98,6 +100,7 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
   });
   engine = std::move(next);
   values = std::move(all_values);
+  for (auto& group : made) ranges.emplace_back(group->recipe());
   std::move(made.begin(), made.end(), std::back_inserter(groups));
 }
 
@@ -118,8 +121,7 @@ StepResult Optimizer::step() {
 
 void Optimizer::prepare_step() {
   parts_->protocol.prepare(*parts_->engine, [this] {
-    for (int g = 0; g < group_count(); ++g)
-      validate_rates(parts_->groups[g]->rates, parts_->groups[g]->recipe(), g);
+    for (int g = 0; g < group_count(); ++g) parts_->ranges[g].check(parts_->groups[g]->rates, g);
     parts_->engine->prepare();
   });
 }
@@ -137,7 +139,7 @@ void Optimizer::add_group(ParameterGroup group) {
 StateDict Optimizer::state_dict(const StateDictOptions& options) const {
   parts_->protocol.settle();
   parts_->protocol.check_usable();
-  StateDict dict = collect_state(parts_->backend, *parts_->engine, options);
+  StateDict dict = export_state(parts_->backend, *parts_->engine, options);
   dict.progress = parts_->protocol.progress();
   return dict;
 }

@@ -26,15 +26,15 @@ struct Tensor {
       : data(elements), type(element_type), strides(std::move(element_strides)) {}
 };
 
-/// One tensor of the caller's model. Values and gradients are borrowed: they must outlive the
-/// optimizer, which writes the value in step() and never writes the gradient.
+/// One tensor of the caller's model. Borrowed: value and gradient must outlive the optimizer.
+/// step() writes the value and never the gradient. Group::set_gradient() changes where it lies.
 struct Parameter {
   std::string name = {};  ///< unique among all parameters of the optimizer, not empty
   std::vector<std::int64_t> shape = {};  ///< global shape; empty: a scalar
-  /// The part that is here; all of it unless set. Other boxes are refused.
+  /// Reserved: only the whole tensor is accepted, std::invalid_argument otherwise.
   std::optional<Box> box = std::nullopt;
   Tensor value = {};     ///< of any type; 16-bit values get float32 masters
-  Tensor gradient = {};  ///< own type and strides; a null pointer: absent
+  Tensor gradient = {};  ///< own type and strides; null data: absent, as grad = None
 };
 
 }  // namespace shampoo

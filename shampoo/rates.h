@@ -8,21 +8,26 @@
 namespace shampoo {
 
 /// Floating-point hyperparameters of a group. Groups that differ only here are merged. Live: read
-/// and validated at every step.
+/// and validated at every step. A rate that the group's recipe does not read must keep its default;
+/// the error names the rate to set instead.
 struct Rates {
   double learning_rate = 1e-3;  ///< >= 0
-  double beta1 = 0.9;           ///< decay of the filtered gradient, in [0, 1)
-  double beta2 = 0.999;         ///< decay of the factors, in [0, 1]; 1 sums as AdaGrad does
-  double epsilon = 1e-8;        ///< added to the factors, > 0; 0 for a pseudo-inverse
-  double weight_decay = 0;      ///< >= 0
-  std::optional<double> beta3 =
-      std::nullopt;  ///< weight of the newest gradient is 1 - beta3, in [0, 1); beta1 unless set
+  double beta1 = 0.9;  ///< decay of the first moment (betas[0] of torch), in [0, 1); 0: no filter
+  /// Decay of the preconditioner's statistics (betas[1] of torch for Adam), in [0, 1], where 1 sums
+  /// as AdaGrad does; in [0, 1) for RmsProp and Adam unless drop_weighting.
+  double beta2 = 0.999;
+  /// Damping, > 0: added to factors by RootInverse, to sqrt(V) by diagonal kinds. 0 with a
+  /// PseudoInverse.
+  double epsilon = 1e-8;
+  double weight_decay = 0;  ///< >= 0; see Recipe::weight_decay
+  /// Decay used for the update direction, in [0, 1): F = beta3 M + (1 - beta3) G. beta1 unless set.
+  std::optional<double> beta3 = std::nullopt;
   /// > 0, for corrected and independent decay; the learning rate at construction unless set.
   std::optional<double> peak_learning_rate = std::nullopt;
-  double grafting_beta2 = 0.999;   ///< in [0, 1]
-  double grafting_epsilon = 1e-8;  ///< > 0
-  double momentum = 0;             ///< read by Momentum; in [0, 1)
-  double dampening = 0;            ///< read by Momentum; in [0, 1)
+  double grafting_beta2 = 0.999;   ///< beta2 of the grafting, same ranges
+  double grafting_epsilon = 1e-8;  ///< epsilon of the grafting, > 0
+  double momentum = 0;             ///< of the direction, in [0, 1); needs the averaging Momentum
+  double dampening = 0;            ///< of the direction, in [0, 1); needs the averaging Momentum
 
   bool operator==(const Rates&) const = default;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -11,111 +12,199 @@
 #include "kernels/solvers/solver.h"
 #include "kernels/types.h"
 
+/// Every struct of options has a `name` and calls visit(name, field) for its fields in
+/// for_each_field(visit, self): texts, hashes and readers of recipes all come from that.
 namespace shampoo {
 
-/// Replaces the inverse exponent of one dimension, or of all, of the blocks of one order. Later
+/// Replaces the inverse exponent of one dimension, or of all, for blocks of one order. Later
 /// entries win. Unnamed dimensions keep 1 / (2 order).
 struct Exponent {
+  static constexpr std::string_view name = "exponent";
   int order = 2;                                ///< order of the block, >= 0
   std::optional<int> dimension = std::nullopt;  ///< in [0, max(order, 1)); empty: all
   double value = 0.25;  ///< the root is L^-value; >= 0; 0 leaves the dimension alone
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("order", self.order);
+    visit("dimension", self.dimension);
+    visit("value", self.value);
+  }
   bool operator==(const Exponent&) const = default;
 };
 
-/// Shampoo: one Kronecker factor for every dimension of a block, and its inverse root.
+/// Shampoo: one Kronecker factor per dimension of a block and its inverse root, P = F x_k L_k^-e_k
+/// with e_k = 1 / (2 order) [Gupta 2018, Algorithm 2; Anil 2020]. Reads the rates beta2 and
+/// epsilon.
 struct RootInverse {
+  static constexpr std::string_view name = "root_inverse";
   Solver solver = Automatic{};
   std::vector<Exponent> exponents = {};
   /// Factors are divided by trace^exponent before the root; in (0, 1]; empty: they are not.
   std::optional<double> trace_scaling = std::nullopt;
   /// New statistics enter with weight 1 instead of 1 - beta2, without bias correction.
   bool drop_weighting = false;
-  /// Refreshes in a row that a block may fail, its old roots kept, before step() throws; >= 0.
+  /// Consecutive failed refreshes of a block, its old roots kept, before step() throws; >= 0.
   int tolerated_failures = 3;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("solver", self.solver);
+    visit("exponents", self.exponents);
+    visit("trace_scaling", self.trace_scaling);
+    visit("drop_weighting", self.drop_weighting);
+    visit("tolerated_failures", self.tolerated_failures);
+  }
   bool operator==(const RootInverse&) const = default;
 };
 
-/// How the direction is computed.
-using Preconditioner = std::variant<RootInverse>;
-
+/// P = F.
 struct Sgd {
+  static constexpr std::string_view name = "sgd";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
   bool operator==(const Sgd&) const = default;
 };
+/// V <- V + G^2 ; P = F / (sqrt(V) + epsilon) [Duchi 2011].
 struct AdaGrad {
+  static constexpr std::string_view name = "adagrad";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
   bool operator==(const AdaGrad&) const = default;
 };
+/// V <- beta2 V + (1 - beta2) G^2 ; P = F / (sqrt(V) + epsilon).
 struct RmsProp {
+  static constexpr std::string_view name = "rmsprop";
   bool drop_weighting = false;  ///< squares enter with weight 1 instead of 1 - beta2
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("drop_weighting", self.drop_weighting);
+  }
   bool operator==(const RmsProp&) const = default;
 };
+/// RmsProp with V divided by its bias correction 1 - beta2^t [Kingma 2015, Algorithm 1].
 struct Adam {
+  static constexpr std::string_view name = "adam";
   bool drop_weighting = false;  ///< as RmsProp; then without bias correction
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("drop_weighting", self.drop_weighting);
+  }
   bool operator==(const Adam&) const = default;
 };
 
-/// Optimizers that work element by element. As grafting they read the rates grafting_beta2 and
-/// grafting_epsilon, and lend each block the length of their own direction.
+/// Optimizers that work element by element. As a preconditioner they read the rates beta2 and
+/// epsilon, and a block needs no refresh. As grafting they read grafting_beta2 and
+/// grafting_epsilon, and give each block the norm of their own direction.
 using Diagonal = std::variant<Sgd, AdaGrad, RmsProp, Adam>;
 
+/// How the direction P follows from the filtered gradient F.
+using Preconditioner = std::variant<RootInverse, Sgd, AdaGrad, RmsProp, Adam>;
+
 enum class WeightDecay : std::uint8_t {
-  decoupled,   ///< decay * W joins the direction
-  l2,          ///< decay * W joins the gradient
-  corrected,   ///< decoupled, times learning rate / peak learning rate
-  independent  ///< decoupled, divided by the peak learning rate
+  decoupled,   ///< W <- W - lr wd W, as torch.optim.AdamW [Loshchilov 2019]
+  l2,          ///< G <- G + wd W, as torch.optim.Adam
+  corrected,   ///< W <- W - lr^2 wd / peak W, with the rate peak_learning_rate
+  independent  ///< W <- W - lr wd / peak W
 };
 
 struct NoAveraging {
+  static constexpr std::string_view name = "none";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
   bool operator==(const NoAveraging&) const = default;
 };
-/// B <- momentum B + (1 - dampening) P. The rates momentum and dampening.
+/// B <- momentum B + (1 - dampening) P ; P = B, or (1 - dampening) P + momentum B with nesterov.
+/// Reads the rates momentum and dampening.
 struct Momentum {
+  static constexpr std::string_view name = "momentum";
   bool nesterov = false;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("nesterov", self.nesterov);
+  }
   bool operator==(const Momentum&) const = default;
 };
 using Averaging = std::variant<NoAveraging, Momentum>;
 
-/// When roots are recomputed, in steps of the parameter.
+/// When roots are recomputed, in steps of the parameter. Read by preconditioners that have some;
+/// until the first refresh the direction is that of the grafting, or F without.
 struct Refresh {
+  static constexpr std::string_view name = "refresh";
   std::int64_t every = 10;                 ///< >= 1
   std::optional<std::int64_t> first = 10;  ///< >= 1; empty: never, and no factor is kept
-  /// After the first refresh, spreads the blocks evenly over the steps by their cost.
+  /// Refreshes blocks at different steps of the interval, balanced by cost, so that no step
+  /// refreshes all of them.
   bool staggered = false;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("every", self.every);
+    visit("first", self.first);
+    visit("staggered", self.staggered);
+  }
   bool operator==(const Refresh&) const = default;
 };
 
 /// How tensors are cut into blocks.
 struct Blocking {
+  static constexpr std::string_view name = "blocking";
   std::int64_t size = 1024;  ///< longest side, >= 1; grouping::never_cut
   /// Small dimensions are merged down to this order, >= 1; grouping::any_order. With 1, a matrix of
   /// up to `size` elements becomes a vector, whose one factor has as many rows as it has elements.
   int target_order = 2;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("size", self.size);
+    visit("target_order", self.target_order);
+  }
   bool operator==(const Blocking&) const = default;
 };
 
 enum class Arithmetic : std::uint8_t { float32, float64 };
 
-/// What the owner of a block sends to the other ranks. All ranks, the owner too, apply the bytes
-/// that were sent.
+/// Wire format of a step: what the owner of a block sends. Every rank, the owner included, applies
+/// the received bytes.
 struct Shipping {
+  static constexpr std::string_view name = "shipping";
   /// Type of the numbers that are sent: float32 or bfloat16; the parameter's own unless set.
   std::optional<Type> type = std::nullopt;
   /// New values are sent in place of updates. Parameters of 16 bits are always sent as values,
   /// which their owner keeps in float32; for others the type must not be narrower than their own.
   bool values = false;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("type", self.type);
+    visit("values", self.values);
+  }
   bool operator==(const Shipping&) const = default;
 };
 
 /// Everything about a group that is not a rate. Groups with equal recipes are merged.
 struct Recipe {
+  static constexpr std::string_view name = "recipe";
   Preconditioner preconditioner = RootInverse{};
-  std::optional<Diagonal> grafting = Adam{};  ///< also the direction before the first refresh
+  /// Its direction's norm scales that of the preconditioner [Agarwal 2020]; it is also the
+  /// direction before the first refresh. Must differ from the preconditioner: empty for plain Adam.
+  std::optional<Diagonal> grafting = Adam{};
   WeightDecay weight_decay = WeightDecay::decoupled;
   Averaging averaging = NoAveraging{};
   Refresh refresh = {};
   Blocking blocking = {};
+  /// Divides the filtered gradient and the factors by their bias corrections. The second moment of
+  /// Adam is always corrected.
   bool bias_correction = true;
   Arithmetic arithmetic = Arithmetic::float32;  ///< of state and computation
   Shipping shipping = {};
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("preconditioner", self.preconditioner);
+    visit("grafting", self.grafting);
+    visit("weight_decay", self.weight_decay);
+    visit("averaging", self.averaging);
+    visit("refresh", self.refresh);
+    visit("blocking", self.blocking);
+    visit("bias_correction", self.bias_correction);
+    visit("arithmetic", self.arithmetic);
+    visit("shipping", self.shipping);
+  }
   bool operator==(const Recipe&) const = default;
 };
 

@@ -5,9 +5,9 @@ namespace shampoo::recipes {
 
 Recipe adamw() {
   Recipe recipe;
-  recipe.grafting = Adam{};
+  recipe.preconditioner = Adam{};
+  recipe.grafting = std::nullopt;
   recipe.weight_decay = WeightDecay::decoupled;
-  recipe.refresh.first = std::nullopt;
   recipe.blocking.size = grouping::never_cut;
   return recipe;
 }

@@ -7,8 +7,8 @@
 /// Recipes by name.
 namespace shampoo::recipes {
 
-/// AdamW: Adam's direction with decoupled weight decay. Reads learning_rate, beta1, grafting_beta2,
-/// grafting_epsilon, weight_decay.
+/// torch.optim.AdamW: Adam{} as preconditioner, decoupled weight decay, no grafting, no blocks.
+/// Reads learning_rate, beta1, beta3, beta2, epsilon, weight_decay [Loshchilov 2019].
 Recipe adamw();
 
 /// The defaults of the reference implementation (facebookresearch/optimizers f606606): roots every

@@ -26,8 +26,8 @@ enum class StateLayout : std::uint8_t {
 /// std::invalid_argument where they leave 63 bits.
 std::int64_t numbers_of(StateLayout layout, std::int64_t n);
 
-/// A part of one slot of one parameter, copied to host memory. Factors and roots belong to one
-/// block, so their box is that of the block; elementwise slots may be cut in any way.
+/// A part of one slot of one parameter, copied to host memory. Matrices and vectors belong to
+/// one block, so their box is that of the block; elementwise slots may be cut in any way.
 struct StateTensor {
   std::string parameter = {};
   std::string slot = {};                 ///< "filtered_gradient", "factor/0", ...
@@ -70,14 +70,14 @@ struct ParameterState {
 
 /// Counters of the optimizer, the same on all ranks.
 struct Progress {
-  std::int64_t attempts = 0;  ///< steps, refused ones included
-  std::int64_t taken = 0;     ///< steps that were not refused
+  std::int64_t attempts = 0;  ///< steps, skipped ones included
+  std::int64_t taken = 0;     ///< steps that were applied
   int skipped_in_a_row = 0;
   bool operator==(const Progress&) const = default;
 };
 
-/// Everything an optimizer keeps between steps beside the values of the parameters: owned copies,
-/// safe to hold, change and store while training goes on. Keyed by the names of parameters and by
+/// State of an optimizer except the values of the parameters, as owned host copies that may be held
+/// and changed while training continues. Keyed by the names of parameters and by
 /// boxes; never by position, group, or rank.
 struct StateDict {
   static constexpr int newest_format = 1;
@@ -99,21 +99,20 @@ struct StateDict {
 };
 
 struct StateDictOptions {
-  /// Roots, too. Without them a load recomputes the roots from the factors, with the step and the
-  /// rates of that moment, while the old ones were computed at the last refresh: training then goes
-  /// on well but not with the same bits until the next refresh.
+  /// Derived slots too. Off: smaller; a load recomputes them from the current statistics and rates,
+  /// so results are not bit-equal to the saved run until the next refresh.
   bool derived = true;
-  /// Off: names, shapes and boxes only; every `bytes` is empty.
+  /// Off: metadata only; every `bytes` stays empty.
   bool contents = true;
 };
 
 /// Which ranks get a full state dict.
 enum class Gather : std::uint8_t { everywhere, on_rank_0 };
 
-/// What becomes of factors and roots that belong to blocks which are cut differently now.
+/// Handling of state that belongs to a block which does not exist under the current blocking.
 enum class OtherBlocks : std::uint8_t {
   refuse,
-  restart  ///< factors start from zero and roots from the identity until the next refresh
+  restart  ///< it starts from its initial value
 };
 
 struct LoadOptions {
@@ -139,8 +138,8 @@ struct LoadOptions {
 struct LoadReport {
   std::vector<std::string> missing = {};     ///< kept their state
   std::vector<std::string> unexpected = {};  ///< were left out
-  std::vector<std::string> restarted = {};   ///< factors that start from zero
-  std::vector<std::string> recomputed = {};  ///< roots that the state dict lacked
+  std::vector<std::string> restarted = {};   ///< start from their initial value
+  std::vector<std::string> recomputed = {};  ///< derived slots that the state dict lacked
   /// The state dict's, where it differs from the backend's: results then agree within tolerance,
   /// not bit for bit. Empty: they are the same.
   std::string other_arithmetic = {};

@@ -44,7 +44,7 @@ void expect_near(const Values& ours, const GoldenCase& golden, double tolerance)
 }
 
 std::unique_ptr<Communicator> one_rank_at(Place place) {
-  return one_rank(place == Place::cpu ? Memory::host : Memory::cuda);
+  return one_rank(place == Place::cpu ? MemoryKind::host : MemoryKind::cuda);
 }
 
 void agrees_in_float64(const fs::path& path, Place place) {
@@ -132,11 +132,13 @@ void add_case(const fs::path& path, const std::string& name) {
     return add_test("Golden", name, [fault] { FAIL() << fault; });
   }
   const std::string& family = outline.family;
-  if (family == "family" || family == "torch")
-    return add_test("Golden", name, [family] {
-      GTEST_SKIP() << "family " << family << ": other optimizers than root-inverse Shampoo";
+  if (family == "torch")
+    return add_test("Golden", name, [] { GTEST_SKIP() << "options of torch.optim"; });
+  if (!outline.unsupported.empty())
+    return add_test("Golden", name, [kind = outline.unsupported] {
+      GTEST_SKIP() << "the library does not have the " << kind;
     });
-  if (family != "shampoo" && family != "solvers" && family != "beyond")
+  if (family != "shampoo" && family != "solvers" && family != "beyond" && family != "family")
     return add_test("Golden", name, [family] { FAIL() << "unknown family: " << family; });
 
   for (const Place place : all_places) add_case_at(place, path, name, outline.groups > 1);
@@ -158,8 +160,8 @@ std::vector<fs::path> cases_in(const fs::path& folder) {
 void skips_at_most_three_cases_in_float32(const std::vector<fs::path>& paths) {
   std::vector<std::string> skipped;
   for (const fs::path& path : paths) {
-    const std::string family = read_outline(path).family;
-    if (family == "family" || family == "torch") continue;
+    const GoldenOutline outline = read_outline(path);
+    if (outline.family == "torch" || !outline.unsupported.empty()) continue;
     if (!beyond_float32(read_case(path)).empty()) skipped.push_back(path.stem());
   }
   EXPECT_LE(skipped.size(), 3u) << ::testing::PrintToString(skipped);

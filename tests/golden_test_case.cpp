@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "shampoo/validation/rate_ranges.h"
 #include "tests/golden_test_json.h"
 #include "tests/golden_test_recipe.h"
 #include "tests/support/safetensors.h"
@@ -34,8 +35,9 @@ GoldenGroup group_of(Fields fields, int steps) {
     for (const auto& [name, values] : schedule.json().items()) {
       Rates known;
       set_rate(known, name, 0);
-      group.schedule[name] = schedule.at(name).get<Numbers>();
-      if (std::ssize(group.schedule[name]) != steps) schedule.refuse(name, "one value per step");
+      const auto numbers = schedule.at(name).get<Numbers>();
+      if (std::ssize(numbers) != steps) schedule.refuse(name, "one value per step");
+      if (RateRanges(group.recipe).reads(name)) group.schedule[name] = numbers;
     }
     schedule.finish();
   }
@@ -142,7 +144,11 @@ GoldenCase parse(const SafeTensors& file) {
 GoldenOutline read_outline(const std::filesystem::path& path) {
   const Json description = description_of(read_metadata(path));
   Fields fields(description, path.string());
-  return {.family = fields.text("family"), .groups = fields.at("groups").size()};
+  GoldenOutline outline{.family = fields.text("family"), .groups = fields.at("groups").size()};
+  if (outline.family == "torch") return outline;
+  for (const Json& group : fields.at("groups"))
+    if (outline.unsupported.empty()) outline.unsupported = unsupported_kind({group, "groups"});
+  return outline;
 }
 
 GoldenCase read_case(const std::filesystem::path& path) { return parse(read_safetensors(path)); }

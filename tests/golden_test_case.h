@@ -41,12 +41,13 @@ struct GoldenCase {
 struct GoldenOutline {
   std::string family;
   std::size_t groups = 0;
+  std::string unsupported = {};  ///< a kind that the library does not have; empty: none
 };
 
 /// Without the tensors. Throws std::invalid_argument.
 GoldenOutline read_outline(const std::filesystem::path& path);
 
-/// Reads a case of root-inverse Shampoo. Throws std::invalid_argument for anything in it that is
+/// Reads a case whose kinds the library has. Throws std::invalid_argument for anything in it that is
 /// unknown, missing or left over.
 GoldenCase read_case(const std::filesystem::path& path);
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "shampoo/validation/rate_ranges.h"
+
 namespace shampoo::test {
 namespace {
 
@@ -71,34 +73,42 @@ std::vector<Exponent> exponents_of(Fields fields) {
   return exponents;
 }
 
-RootInverse preconditioner_of(Fields fields) {
-  const std::string kind = fields.text("kind");
-  if (kind != "shampoo") fields.refuse("kind", "not root-inverse Shampoo: " + kind);
+RootInverse root_inverse_of(Fields& fields) {
   RootInverse shampoo{.solver = Eigen{}};
   if (fields.has("solver")) shampoo.solver = solver_of(fields.object("solver"));
   if (fields.has("exponents")) shampoo.exponents = exponents_of(fields.object("exponents"));
   if (fields.has("trace_scaling")) shampoo.trace_scaling = fields.number("trace_scaling");
   shampoo.drop_weighting = fields.boolean_or("drop_weighting", false);
-  fields.finish();
   return shampoo;
+}
+
+/// Calls use(options) for the diagonal kind of this name. Returns whether there is one.
+template <typename Use>
+bool with_diagonal(const std::string& kind, Fields& fields, const Use& use) {
+  const auto weighing = [&] { return fields.boolean_or("drop_weighting", false); };
+  if (kind == Sgd::name) return use(Sgd{}), true;
+  if (kind == AdaGrad::name) return use(AdaGrad{}), true;
+  if (kind == RmsProp::name) return use(RmsProp{.drop_weighting = weighing()}), true;
+  if (kind == Adam::name) return use(Adam{.drop_weighting = weighing()}), true;
+  return false;
+}
+
+Preconditioner preconditioner_of(Fields fields) {
+  const std::string kind = fields.text("kind");
+  Preconditioner preconditioner;
+  if (kind == "shampoo")
+    preconditioner = root_inverse_of(fields);
+  else if (!with_diagonal(kind, fields, [&](const auto& options) { preconditioner = options; }))
+    fields.refuse("kind", "unknown: " + kind);
+  fields.finish();
+  return preconditioner;
 }
 
 Diagonal grafting_of(Fields fields) {
   const std::string kind = fields.text("kind");
   Diagonal grafting;
-  if (kind == "sgd")
-    grafting = Sgd{};
-  else if (kind == "adagrad")
-    grafting = AdaGrad{};
-  else if (kind == "rmsprop")
-    grafting = RmsProp{.drop_weighting = fields.boolean_or("drop_weighting", false)};
-  else if (kind == "adam")
-    grafting = Adam{.drop_weighting = fields.boolean_or("drop_weighting", false)};
-  else
+  if (!with_diagonal(kind, fields, [&](const auto& options) { grafting = options; }))
     fields.refuse("kind", "unknown: " + kind);
-  if (fields.boolean_or("drop_weighting", false) &&
-      (std::holds_alternative<Sgd>(grafting) || std::holds_alternative<AdaGrad>(grafting)))
-    fields.refuse("drop_weighting", kind + " has no weighting");
   fields.finish();
   return grafting;
 }
@@ -152,42 +162,41 @@ Recipe recipe_of(Fields fields) {
 }
 
 void set_rate(Rates& rates, const std::string& name, double value) {
-  if (name == "learning_rate")
-    rates.learning_rate = value;
-  else if (name == "beta1")
-    rates.beta1 = value;
-  else if (name == "beta2")
-    rates.beta2 = value;
-  else if (name == "beta3")
-    rates.beta3 = value;
-  else if (name == "epsilon")
-    rates.epsilon = value;
-  else if (name == "weight_decay")
-    rates.weight_decay = value;
-  else if (name == "peak_learning_rate")
-    rates.peak_learning_rate = value;
-  else if (name == "grafting_beta2")
-    rates.grafting_beta2 = value;
-  else if (name == "grafting_epsilon")
-    rates.grafting_epsilon = value;
-  else if (name == "momentum")
-    rates.momentum = value;
-  else if (name == "dampening")
-    rates.dampening = value;
-  else
-    throw std::invalid_argument(name + ": not a rate of this library");
+  bool found = false;
+  for_each_field(
+      [&](std::string_view field, auto& rate) {
+        if (field != name) return;
+        rate = value;
+        found = true;
+      },
+      rates);
+  if (!found) throw std::invalid_argument(name + ": not a rate of this library");
 }
 
 Rates rates_of(Fields fields, const Recipe& recipe) {
+  const RateRanges ranges(recipe);
   Rates rates;
-  const bool reads_epsilon =
-      recipe.grafting.has_value() && !std::holds_alternative<Sgd>(*recipe.grafting);
-  if (reads_epsilon) rates.grafting_epsilon = 0;
-  if (reads_epsilon && !std::holds_alternative<AdaGrad>(*recipe.grafting)) rates.grafting_beta2 = 0;
+  // Those that the recipe reads and the case does not name are 0.
+  if (ranges.reads("grafting_epsilon")) rates.grafting_epsilon = 0;
+  if (ranges.reads("grafting_beta2")) rates.grafting_beta2 = 0;
   for (const char* name : {"learning_rate", "beta1", "beta2", "epsilon"}) fields.number(name);
-  for (const auto& [name, value] : fields.json().items())
-    set_rate(rates, name, fields.number(name));
+  for (const auto& [name, json] : fields.json().items()) {
+    // Cases name some rates whatever the recipe reads.
+    const double value = fields.number(name);
+    if (ranges.reads(name)) set_rate(rates, name, value);
+  }
   return rates;
+}
+
+std::string unsupported_kind(const Fields& group) {
+  Fields recipe = Fields(group).object("recipe");
+  const std::string kind = recipe.object("preconditioner").text("kind");
+  Fields none(recipe.json(), "");
+  const bool known = kind == "shampoo" || with_diagonal(kind, none, [](const auto&) {});
+  if (!known) return "preconditioner " + kind;
+  if (!recipe.has("averaging")) return {};
+  const std::string averaging = recipe.object("averaging").text("kind");
+  return averaging == Momentum::name ? "" : "averaging " + averaging;
 }
 
 }  // namespace shampoo::test

@@ -118,10 +118,11 @@ class Engine {
 GoldenCase in_float32(GoldenCase golden) {
   for (GoldenGroup& group : golden.groups) {
     group.recipe.arithmetic = Arithmetic::float32;
-    Solver& solver = std::get<RootInverse>(group.recipe.preconditioner).solver;
-    if (auto* newton = std::get_if<CoupledNewton>(&solver))
+    auto* const root_inverse = std::get_if<RootInverse>(&group.recipe.preconditioner);
+    if (!root_inverse) continue;
+    if (auto* newton = std::get_if<CoupledNewton>(&root_inverse->solver))
       newton->tolerance = std::max(newton->tolerance, CoupledNewton{}.tolerance);
-    if (auto* higher = std::get_if<CoupledHigherOrder>(&solver))
+    if (auto* higher = std::get_if<CoupledHigherOrder>(&root_inverse->solver))
       higher->tolerance = std::max(higher->tolerance, CoupledHigherOrder{}.tolerance);
   }
   return golden;
@@ -170,7 +171,8 @@ std::string beyond_float32(const GoldenCase& golden) {
   // A decomposition in float32 cannot tell eigenvalues below side * 2^-23 of the largest from 0.
   for (const GoldenParameter& parameter : golden.parameters) {
     const Recipe& recipe = golden.groups[parameter.group].recipe;
-    const auto* eigen = std::get_if<Eigen>(&std::get<RootInverse>(recipe.preconditioner).solver);
+    const auto* const root_inverse = std::get_if<RootInverse>(&recipe.preconditioner);
+    const auto* const eigen = root_inverse ? std::get_if<Eigen>(&root_inverse->solver) : nullptr;
     if (!eigen || !eigen->pseudo_inverse) continue;
     const double floor = static_cast<double>(longest_side(golden, parameter)) *
                          std::numeric_limits<float>::epsilon();

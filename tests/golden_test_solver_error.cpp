@@ -6,7 +6,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "shampoo/preconditioners/root_inverse.h"
 #include "shampoo/update/slots.h"
+#include "tests/support/root_solver.h"
 
 namespace shampoo::test {
 namespace {
@@ -14,10 +16,9 @@ namespace {
 constexpr double unit = 0x1p-24;
 
 /// 1 / bias correction of the factors.
-double scale_of(const Group& group, std::int64_t steps) {
-  const auto& preconditioner = std::get<RootInverse>(group.recipe().preconditioner);
+double scale_of(const Group& group, const RootInverse& kind, std::int64_t steps) {
   const double beta2 = group.rates.beta2;
-  if (!group.recipe().bias_correction || preconditioner.drop_weighting || beta2 == 1) return 1;
+  if (!group.recipe().bias_correction || kind.drop_weighting || beta2 == 1) return 1;
   return 1 / (1 - std::pow(beta2, static_cast<double>(steps)));
 }
 
@@ -83,21 +84,22 @@ double SolverErrorMeter::block_error(Optimizer& optimizer, const Group& group,
                                      const Parameter& parameter, int block) {
   const std::int64_t steps = optimizer.steps(parameter.name);
   if (steps == 0) return 0;
-  const auto& preconditioner = std::get<RootInverse>(group.recipe().preconditioner);
+  const auto* const kind = std::get_if<RootInverse>(&group.recipe().preconditioner);
+  if (!kind || !group.recipe().refresh.first) return 0;
   const SlotView elements = optimizer.slot(parameter.name, block, first_moment_slot);
   const int order = static_cast<int>(elements.extent.size());
   double sum = 0;
   for (int k = 0; k < order; ++k) {
-    if (!has_factor(group.recipe(), order, k)) continue;
+    if (exponent_of(*kind, order, k) == 0) continue;
     const SlotView view = optimizer.slot(parameter.name, block, "factor/" + std::to_string(k));
     const std::int64_t n = view.extent[0];
     const kernels::RootJob job{.side = n,
-                               .exponent = exponent_of(preconditioner, order, k),
+                               .exponent = exponent_of(*kind, order, k),
                                .epsilon = group.rates.epsilon,
-                               .scale = scale_of(group, steps)};
+                               .scale = scale_of(group, *kind, steps)};
     const Matrix factor = full(backend_, view);
-    Matrix error = root(factor, Type::float32, preconditioner, job);
-    const Matrix exact = root(factor, Type::float64, preconditioner, job);
+    Matrix error = root(factor, Type::float32, *kind, job);
+    const Matrix exact = root(factor, Type::float64, *kind, job);
     for (std::size_t i = 0; i < error.size(); ++i) error[i] -= exact[i];
     const double size = felt_by_gradients(exact, factor, n);
     if (size > 0) sum += felt_by_gradients(error, factor, n) / size / unit;
@@ -111,18 +113,15 @@ std::vector<double> SolverErrorMeter::root(const std::vector<double>& factor, Ty
   const std::int64_t n = job.side;
   const kernels::Buffer pair(backend_, static_cast<std::size_t>(n * (n + 1)) * size_of(type));
   job.pair = pair.data();
-  kernels::InverseRoot solver(backend_, type, preconditioner.solver,
-                              preconditioner.trace_scaling.value_or(0));
   backend_.reserve({}, type, {n});
-  solver.reserve({&n, 1});
+  RootSolver solver(backend_, type, preconditioner.solver, preconditioner.trace_scaling.value_or(0),
+                    {&job, 1});
   const bool wide = type == Type::float64;
   std::vector<std::byte> host(pair.bytes());
   wide ? write_factor(factor, n, reinterpret_cast<double*>(host.data()))
        : write_factor(factor, n, reinterpret_cast<float*>(host.data()));
   backend_.upload(pair.data(), host.data(), host.size());
   solver.solve({&job, 1});
-  backend_.synchronize();
-  solver.collect({&job, 1});
   if (job.outcome == kernels::Outcome::failed)
     throw std::runtime_error("a root of side " + std::to_string(n) + " could not be computed");
   backend_.download(host.data(), pair.data(), host.size());

@@ -22,11 +22,8 @@ double rate_factor(int group) { return group < 2 ? 1 : last_layer_factor; }
 std::vector<shampoo::ParameterGroup> parameter_groups(Method method,
                                                       const Preconditioning& preconditioning,
                                                       Network<float>& network) {
-  const shampoo::Rates biases{.beta1 = 0.9,
-                              .beta2 = 0.99,
-                              .epsilon = 1e-8,
-                              .grafting_beta2 = 0.99,
-                              .grafting_epsilon = 1e-8};
+  shampoo::Rates biases{.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8};
+  if (method == Method::shampoo) biases.grafting_beta2 = 0.99;
   shampoo::Rates weights = biases;
   weights.weight_decay = 0.01;
 

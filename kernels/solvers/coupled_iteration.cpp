@@ -18,20 +18,19 @@ constexpr int other = 4;  // where a product goes before it is exchanged
 constexpr int found = 5;  // X of the matrices that are done
 constexpr int rest = 6;   // I - M
 
-/// The primitives, with one set of scalars for each matrix of the chunk.
+/// The primitives, with one set of scalars for each row of the chunk.
 class Iteration {
  public:
-  Iteration(SolverWorkspace& workspace, int p) : w_(workspace), p_(p), count_(w_.jobs().size()) {}
+  Iteration(SolverWorkspace& workspace, int p) : w_(workspace), p_(p) {}
 
   /// Y <- scale X + shift I
   template <typename Scale, typename Shift>
   void combine(Scale scale, int from, Shift shift, int to) {
-    for (std::size_t i = 0; i < count_; ++i) {
-      w_.combine_scales.host[i] = scale(i);
-      w_.combine_shifts.host[i] = shift(i);
+    for (const std::size_t row : w_.rows()) {
+      w_.combine_scales[row] = scale(row);
+      w_.combine_shifts[row] = shift(row);
     }
-    w_.combine_scales.upload(w_.backend());
-    w_.combine_shifts.upload(w_.backend());
+    w_.upload_scalars();
     w_.backend().combine(w_.combine_scales.data(), w_.matrix(from), w_.combine_shifts.data(),
                          w_.matrix(to), active());
   }
@@ -101,43 +100,40 @@ class Iteration {
   }
 
   void activate_all() {
-    std::fill(w_.active.host.begin(), w_.active.host.end(), std::uint8_t{1});
-    w_.active.upload(w_.backend());
+    std::ranges::fill(w_.active.host(), std::uint8_t{1});
+    w_.upload_scalars();
   }
 
-  /// Matrices for which `done` holds rest from now on; their X is kept in `found`.
+  /// Rows for which `done` holds become inactive; their X is kept in `found`.
   template <typename Done>
   void retire(Done done) {
     bool any = false;
-    for (std::size_t i = 0; i < count_; ++i) {
-      const bool now = w_.active.host[i] && done(i);
-      w_.finished.host[i] = now;
-      w_.active.host[i] = w_.active.host[i] && !now;
+    for (const std::size_t row : w_.rows()) {
+      const bool now = w_.active[row] != 0 && done(row);
+      w_.finished[row] = now;
+      if (now) w_.active[row] = 0;
       any = any || now;
+      w_.combine_scales[row] = 1;
+      w_.combine_shifts[row] = 0;
     }
     if (!any) return;
-    w_.finished.upload(w_.backend());
-    fill(1, 0);
+    w_.upload_scalars();
     w_.backend().combine(w_.combine_scales.data(), w_.matrix(x), w_.combine_shifts.data(),
                          w_.matrix(found), w_.finished.data());
-    w_.active.upload(w_.backend());
   }
 
   bool running() const {
-    const auto& flags = w_.active.host;
-    return std::find(flags.begin(), flags.begin() + static_cast<std::ptrdiff_t>(count_), 1) !=
-           flags.begin() + static_cast<std::ptrdiff_t>(count_);
+    return std::ranges::any_of(w_.rows(), [&](std::size_t row) { return w_.active[row] != 0; });
   }
-  bool running(std::size_t i) const { return w_.active.host[i] != 0; }
 
-  /// Matrices whose max |A X^p - I| is not at most `limit` fail.
+  /// Rows whose max |A X^p - I| is not at most `limit` fail.
   void check(double limit) {
     combine(1.0, found, 0.0, t);
     combine(1.0, a, 0.0, m);
     multiply_by_power(p_, m);
     const auto distances = errors();
-    for (std::size_t i = 0; i < count_; ++i)
-      w_.flags[i] = distances[i] <= limit ? 0 : non_finite_root;
+    for (const std::size_t row : w_.rows())
+      w_.flags[row] = distances[row] <= limit ? 0 : non_finite_root;
   }
 
   /// X <- X^q
@@ -146,37 +142,31 @@ class Iteration {
     multiply_by_power(q - 1, found);
   }
 
-  std::size_t count() const { return count_; }
-
  private:
-  void fill(double scale, double shift) {
-    std::fill_n(w_.combine_scales.host.begin(), count_, scale);
-    std::fill_n(w_.combine_shifts.host.begin(), count_, shift);
-    w_.combine_scales.upload(w_.backend());
-    w_.combine_shifts.upload(w_.backend());
-  }
   const std::uint8_t* active() const { return w_.active.data(); }
 
   SolverWorkspace& w_;
   int p_;
-  std::size_t count_;
 };
 
-/// Loads A = scale * factor + shift I.
+/// A <- scale * factor + shift I, and no failure so far.
 template <typename Shift>
 void load(SolverWorkspace& workspace, double trace_exponent, Shift shift) {
-  for (std::size_t i = 0; i < workspace.jobs().size(); ++i) workspace.shifts.host[i] = shift(i);
-  workspace.load(a, trace_exponent);
+  for (const std::size_t row : workspace.rows()) {
+    workspace.shifts[row] = shift(row);
+    workspace.flags[row] = 0;
+  }
+  workspace.upload_scalars();
+  workspace.load(a, workspace.shifts.data(), workspace.table().epsilons().data(), trace_exponent);
 }
 
 }  // namespace
 
 std::span<const std::int32_t> coupled_newton(SolverWorkspace& workspace, Rational root,
                                              const CoupledNewton& options, double trace_exponent) {
-  load(workspace, trace_exponent, [&](std::size_t i) { return workspace.epsilons.host[i]; });
+  load(workspace, trace_exponent, [&](std::size_t i) { return workspace.table().epsilons()[i]; });
   Iteration iteration(workspace, root.p);
   iteration.activate_all();
-  std::fill(workspace.flags.begin(), workspace.flags.end(), 0);
 
   // z = (p + 1) / (2 |A|_F)
   const auto norms = workspace.measure(a, Measure::frobenius);
@@ -189,7 +179,7 @@ std::span<const std::int32_t> coupled_newton(SolverWorkspace& workspace, Rationa
     if (!iteration.running()) break;
     iteration.newton_step();
   }
-  workspace.send_flags();
+  workspace.upload_flags();
   return workspace.store(found);
 }
 
@@ -199,7 +189,6 @@ std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, R
   load(workspace, trace_exponent, [](std::size_t) { return 0.0; });
   Iteration iteration(workspace, root.p);
   iteration.activate_all();
-  std::fill(workspace.flags.begin(), workspace.flags.end(), 0);
 
   // A <- A + max(relative |A|_inf, absolute) I ; z = 1 / trace(A)
   const auto sums = workspace.measure(a, Measure::largest_row_sum);
@@ -212,9 +201,9 @@ std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, R
   iteration.start([&](std::size_t i) { return 1 / traces[i]; });
   iteration.newton_step();
 
-  std::vector<double>& before = workspace.before;
+  std::vector<double>& before = workspace.errors_before;
   auto errors = iteration.errors();
-  std::copy(errors.begin(), errors.end(), before.begin());
+  std::ranges::copy(errors, before.begin());
   iteration.retire([&](std::size_t i) { return !(before[i] > options.tolerance); });
   for (int done = 1; iteration.running() && done < options.max_iterations; ++done) {
     iteration.series_step(options.order);
@@ -224,14 +213,14 @@ std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, R
           errors[i] > 1.2 * before[i] || (errors[i] == before[i] && errors[i] < 1e-3);
       return stalled || !(errors[i] > options.tolerance);
     });
-    for (std::size_t i = 0; i < iteration.count(); ++i) before[i] = errors[i];
+    std::ranges::copy(errors, before.begin());
   }
   iteration.retire([](std::size_t) { return true; });
 
   iteration.activate_all();
   iteration.check(0.1);
   iteration.raise(root.q);
-  workspace.send_flags();
+  workspace.upload_flags();
   return workspace.store(found);
 }
 

@@ -4,19 +4,30 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/solvers/inverse_root.h"
+#include "kernels/solvers/rational.h"
+#include "kernels/solvers/solver.h"
+#include "kernels/solvers/solver_workspace.h"
 
 namespace shampoo::kernels {
 
-/// Runs the iteration for the chunk in `workspace`, whose jobs share one root p/q, and stores the
-/// roots that it finds. Returns one flag per matrix: 0 where the root was stored. Waits.
+/// Number of dense matrices that the iterations use.
+inline constexpr int coupled_matrices = SolverWorkspace::max_matrices;
 
-/// Coupled inverse Newton iteration, q = 1. A matrix that has not converged after max_iterations
-/// keeps what it has reached.
+/// Coupled inverse Newton iteration for X = A^(-1/p) [Iannazzo 2006; Guo & Higham 2006; Higham
+/// 2008, ch. 7], started as in [Anil et al. 2020]:
+///
+///     X <- z^(1/p) I ; M <- z A, with z = (p + 1) / (2 |A|_F)
+///     T <- ((p + 1) I - M) / p ; X <- X T ; M <- T^p M          until max |M - I| <= tolerance
+///
+/// for the rows of the workspace's chunk, which have one root p, q = 1. A matrix that has not
+/// converged after max_iterations keeps what it has reached. Stores the roots; returns one flag per
+/// row: 0 where the root was stored. Waits.
 std::span<const std::int32_t> coupled_newton(SolverWorkspace& workspace, Rational root,
                                              const CoupledNewton& options, double trace_exponent);
 
-/// Coupled iteration of higher order; fails where |A X^p - I| > 0.1 in the end.
+/// The same for roots p / q, with T the binomial series of M^(-1/p) around I up to (I - M)^(order -
+/// 1), which is Newton's for order 2 [Shi et al. 2023, coupled higher-order iteration]; Newton's
+/// is the first step. X is raised to the power q in the end. Fails where |A X^p - I| > 0.1.
 std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, Rational root,
                                                    const CoupledHigherOrder& options,
                                                    double trace_exponent);

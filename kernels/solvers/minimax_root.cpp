@@ -31,16 +31,17 @@ class Iteration {
 
   /// M <- (A + shift I) / size ; X <- N, the polynomial of the first step
   void start(double trace_exponent) {
-    w_.load_unshifted(m, trace_exponent);
+    // Shifts are never set, and so 0: damp() adds to the diagonal.
+    w_.load(m, w_.shifts.data(), w_.table().epsilons().data(), trace_exponent);
     w_.backend().normalize(w_.matrix(m), sizes());
     choose(plan_.steps.front());
     multiply(m, m, {}, x);
     w_.backend().damp(w_.matrix(m), w_.matrix(x),
-                      {.epsilons = w_.epsilons_there(),
+                      {.epsilons = w_.table().epsilons().data(),
                        .kappa_max = plan_.kappa_max,
                        .polynomial = plan_.steps.front().coefficients,
                        .scales = sizes(),
-                       .raised = static_cast<double*>(w_.raised.data())});
+                       .raised = static_cast<double*>(w_.clamped.data())});
   }
 
   /// N <- a I + b M + c M^2 ; X <- X N
@@ -73,7 +74,7 @@ class Iteration {
 
   void check(const MinimaxStep& last, const std::int32_t* proceed) {
     const double limit = std::max(1 - last.least, last.greatest - 1) + slack;
-    w_.backend().check_identity(w_.matrix(m), limit, proceed, w_.active_there(),
+    w_.backend().check_identity(w_.matrix(m), limit, proceed, w_.table().active().data(),
                                 static_cast<std::int32_t*>(w_.failed.data()));
   }
 
@@ -86,7 +87,7 @@ class Iteration {
     }
     if (plan_.root.q > 1) w_.exchange(x, n);
     w_.backend().rescale(w_.matrix(x), sizes(), -plan_.exponent);
-    w_.queue_store(x);
+    w_.enqueue_store(x);
   }
 
  private:
@@ -120,15 +121,6 @@ double tolerance_of(const Minimax& options, Type arithmetic) {
 
 }  // namespace
 
-std::optional<Rational> minimax_root(double exponent) {
-  std::optional<Rational> root = rational(1 / exponent);
-  if (!root || root->q > root->p) return std::nullopt;
-  // X = A^(-1/2) has a range that products can hold, X = A^-1 has not.
-  if (root->p == 1) root = Rational{2, 2};
-  if (root->p > 64 || root->q > 4) return std::nullopt;
-  return root;
-}
-
 MinimaxPlan plan_minimax(double exponent, const Minimax& options, Type arithmetic) {
   const std::optional<Rational> root = minimax_root(exponent);
   if (!root)
@@ -147,8 +139,8 @@ MinimaxPlan plan_minimax(double exponent, const Minimax& options, Type arithmeti
           .steps = minimax_schedule(root->p, kappa, tolerance_of(options, arithmetic) / root->q)};
 }
 
-void queue_minimax(SolverWorkspace& workspace, const MinimaxPlan& plan, double trace_exponent,
-                   const std::int32_t* proceed) {
+void enqueue_minimax(SolverWorkspace& workspace, const MinimaxPlan& plan, double trace_exponent,
+                     const std::int32_t* proceed) {
   Iteration iteration(workspace, plan);
   iteration.start(trace_exponent);
   const std::size_t count = plan.steps.size();

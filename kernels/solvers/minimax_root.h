@@ -2,15 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "kernels/solvers/inverse_root.h"
 #include "kernels/solvers/minimax_schedule.h"
+#include "kernels/solvers/rational.h"
+#include "kernels/solvers/solver.h"
+#include "kernels/solvers/solver_workspace.h"
 
 namespace shampoo::kernels {
 
-/// How one root is taken by products alone.
+/// Number of dense matrices that enqueue_minimax() uses.
+inline constexpr int minimax_matrices = 4;
+
+/// The fixed sequence of products that computes one root.
 struct MinimaxPlan {
   double exponent = 0.25;
   Rational root;  ///< p / q = 1 / exponent, with p >= 2: not always in lowest terms
@@ -19,13 +23,14 @@ struct MinimaxPlan {
   std::vector<MinimaxStep> steps;
 };
 
-/// The exponent must be one that Minimax takes.
+/// Throws std::invalid_argument for an exponent that Minimax does not support.
 MinimaxPlan plan_minimax(double exponent, const Minimax& options, Type arithmetic);
 
 /// Queues the roots of the workspace's chunk, all of the plan's exponent, and writes its rows of
-/// the columns failed and raised. Nothing is stored where *proceed ([backend]; null: 1) is 0. Calls
-/// of the backend depend on the plan and on the sides in the chunk alone. Does not wait.
-void queue_minimax(SolverWorkspace& workspace, const MinimaxPlan& plan, double trace_exponent,
-                   const std::int32_t* proceed);
+/// `failed` and `clamped`. Nothing is stored where *proceed ([backend]; null: 1) is 0, and for rows
+/// that are not active. The calls of the backend depend only on the plan and on the sides in the
+/// chunk. Does not wait.
+void enqueue_minimax(SolverWorkspace& workspace, const MinimaxPlan& plan, double trace_exponent,
+                     const std::int32_t* proceed);
 
 }  // namespace shampoo::kernels

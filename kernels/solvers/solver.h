@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <variant>
 
 namespace shampoo {
@@ -11,45 +12,76 @@ namespace shampoo {
 /// (CUDA, in float32) and the recipe's exponents allow it: Minimax. Otherwise an eigendecomposition
 /// with a relative floor.
 struct Automatic {
+  static constexpr std::string_view name = "automatic";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
   bool operator==(const Automatic&) const = default;
 };
 
 /// Eigenvalues at most max(relative max(L, 0), absolute) are dropped: the root is 0 there.
 /// Needs the rate epsilon to be 0.
 struct PseudoInverse {
+  static constexpr std::string_view name = "pseudo_inverse";
   /// In [0, 1]; empty: side of the matrix times the machine epsilon.
   std::optional<double> relative_tolerance = 0.0;
   double absolute_tolerance = 0;  ///< >= 0
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("relative_tolerance", self.relative_tolerance);
+    visit("absolute_tolerance", self.absolute_tolerance);
+  }
   bool operator==(const PseudoInverse&) const = default;
 };
 
 /// Q L^(-1/r) Q^T by a symmetric eigendecomposition. Should it fail, it is repeated with a jittered
 /// diagonal, in float64, and by Jacobi rotations, before the old root is kept.
 struct Eigen {
+  static constexpr std::string_view name = "eigen";
   /// Whether epsilon is added before the decomposition (then a matrix that is not positive definite
   /// is shifted so that its least eigenvalue is epsilon) or to the eigenvalues afterwards.
   bool perturb_before = true;
   std::optional<PseudoInverse> pseudo_inverse = std::nullopt;
   double relative_floor = 0;  ///< eigenvalues are raised to this times the largest; in [0, 1)
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("perturb_before", self.perturb_before);
+    visit("relative_floor", self.relative_floor);
+    visit("pseudo_inverse", self.pseudo_inverse);
+  }
   bool operator==(const Eigen&) const = default;
 };
 
 /// Coupled Newton iteration for integer roots. Where an iteration diverges, an eigendecomposition
 /// takes its place.
 struct CoupledNewton {
+  static constexpr std::string_view name = "coupled_newton";
   int max_iterations = 100;  ///< >= 0
   double tolerance = 1e-6;   ///< on max |M - I|; >= 0
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("max_iterations", self.max_iterations);
+    visit("tolerance", self.tolerance);
+  }
   bool operator==(const CoupledNewton&) const = default;
 };
 
 /// Coupled iteration of higher order for rational roots. Damps with
 /// max(relative_epsilon * largest row sum, absolute_epsilon) in place of the rate epsilon.
 struct CoupledHigherOrder {
+  static constexpr std::string_view name = "coupled_higher_order";
   double relative_epsilon = 0;      ///< >= 0
   double absolute_epsilon = 1e-12;  ///< >= 0; one of the two must be positive
   int max_iterations = 100;         ///< >= 0; the first, a step of Newton's, is always taken
   double tolerance = 1e-8;          ///< >= 0
   int order = 3;                    ///< >= 2
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("relative_epsilon", self.relative_epsilon);
+    visit("absolute_epsilon", self.absolute_epsilon);
+    visit("max_iterations", self.max_iterations);
+    visit("tolerance", self.tolerance);
+    visit("order", self.order);
+  }
   bool operator==(const CoupledHigherOrder&) const = default;
 };
 
@@ -69,10 +101,16 @@ enum class MinimaxPrecision : std::uint8_t {
 /// max(epsilon, largest / kappa_max), where `largest` is the tightest of several upper bounds of
 /// the largest eigenvalue, and counts the factors for which the second was the larger.
 struct Minimax {
+  static constexpr std::string_view name = "minimax";
   /// In [10, 1e7] in float32, which takes 2^20 for more: its rounding would make definite matrices
   /// indefinite. In [10, 1e12] in float64.
   double kappa_max = 1e7;
   MinimaxPrecision precision = MinimaxPrecision::mixed;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("kappa_max", self.kappa_max);
+    visit("precision", self.precision);
+  }
   bool operator==(const Minimax&) const = default;
 };
 

@@ -41,8 +41,8 @@ void require_roots(const std::string& parameter, const std::vector<SavedSlot>& s
                    bool derived) {
   std::set<int> factors, roots;
   for (const SavedSlot& slot : slots) {
-    if (slot.name == factor_slot(slot.dimension)) factors.insert(slot.dimension);
-    if (slot.name == root_slot(slot.dimension)) roots.insert(slot.dimension);
+    if (slot.name == "factor/" + std::to_string(slot.dimension)) factors.insert(slot.dimension);
+    if (slot.name == "root/" + std::to_string(slot.dimension)) roots.insert(slot.dimension);
   }
   if (roots == (derived ? factors : std::set<int>())) return;
   refuse("values: " + in_quotes("slots/" + parameter) + ": " + std::to_string(factors.size()) +

@@ -70,7 +70,7 @@ class Loading {
       loaded_.missing_extras = read_extras_->missing();
       loaded_.unexpected_extras = read_extras_->unexpected();
     }
-    dict_ = state.read(collect_state(backend_, engine, {.contents = false}), options_.state.prefix);
+    dict_ = state.read(export_state(backend_, engine, {.contents = false}), options_.state.prefix);
     state_.emplace(backend_, OptimizerAccess::engine(optimizer_), dict_, options_.state);
     return "save: " + reader.manifest().save + "\n" + state_->lines();
   }

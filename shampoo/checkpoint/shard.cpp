@@ -20,7 +20,7 @@ ShardTensor of_state(const StateTensor& tensor) {
   shard.key = prefix + tensor.name();
   shard.dtype = dtype_of(tensor.type);
   shard.bytes = tensor.bytes;
-  if (tensor.layout == StateLayout::symmetric) {
+  if (tensor.layout != StateLayout::elements) {
     shard.name = shard.key;
     shard.shape = {tensor.count()};
     shard.box = {{0}, shard.shape};
@@ -37,7 +37,7 @@ void borrow(const StateTensor& tensor, const StateSource& source, ShardTensor& s
   if (tensor.layout == StateLayout::elements)
     shard.bytes = {source.data, static_cast<std::size_t>(tensor.count()) * size_of(tensor.type)};
   else
-    shard.triangle = {source.data, source.half, tensor.box.extent[tensor.dimension], tensor.type};
+    shard.source = source;
 }
 
 ShardTensor of_extra(const SnapshotExtra& extra) {
@@ -51,19 +51,17 @@ constexpr std::size_t at_once = std::size_t{1} << 20;
 
 /// Packs some rows after the other into `packed`, and calls write(bytes).
 template <typename Write>
-void write_triangle(const UnpackedTriangle& triangle, std::vector<std::byte>& packed,
-                    const Write& write) {
+void write_rows(const StateSource& source, std::vector<std::byte>& packed, const Write& write) {
   constexpr std::int64_t fewest = 16;  // that are packed well together
-  const auto size = static_cast<std::int64_t>(size_of(triangle.type));
-  const std::int64_t n = triangle.side;
-  const std::int64_t fitting =
-      static_cast<std::int64_t>(at_once) / (std::max<std::int64_t>(n, 1) * size);
+  const std::int64_t rows = source.storage.side;
+  const auto row_bytes = std::max<std::size_t>(
+      packed_bytes(source.storage, std::max<std::int64_t>(rows - 1, 0), rows), 1);
+  const auto fitting = static_cast<std::int64_t>(at_once / row_bytes);
   const std::int64_t step = std::max(fitting / fewest * fewest, fewest);
-  for (std::int64_t first = 0; first < n; first += step) {
-    const std::int64_t last = std::min(first + step, n);
-    const std::int64_t numbers = (last * (last + 1) - first * (first + 1)) / 2;
-    packed.resize(static_cast<std::size_t>(numbers * size));
-    pack_rows(triangle.array, triangle.half, first, last, n, triangle.type, packed.data());
+  for (std::int64_t first = 0; first < rows; first += step) {
+    const std::int64_t last = std::min(first + step, rows);
+    packed.resize(packed_bytes(source.storage, first, last));
+    pack_rows(source.data, source.storage, first, last, packed.data());
     write(packed);
   }
 }
@@ -104,8 +102,8 @@ WrittenFile write_shard(const Snapshot::Data& snapshot, const std::filesystem::p
     written += static_cast<std::int64_t>(part.size());
   };
   for (const ShardTensor& tensor : tensors)
-    if (tensor.triangle)
-      write_triangle(*tensor.triangle, rows, write);
+    if (tensor.source)
+      write_rows(*tensor.source, rows, write);
     else
       for (std::size_t done = 0; done < tensor.bytes.size(); done += at_once)
         write(tensor.bytes.subspan(done, std::min(at_once, tensor.bytes.size() - done)));

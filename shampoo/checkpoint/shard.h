@@ -19,14 +19,6 @@ namespace shampoo::checkpoint {
 /// What names of tensors in the manifest begin with.
 inline constexpr std::string_view state_prefix = "optimizer/", extra_prefix = "extra/";
 
-/// A triangle that is packed while it is written.
-struct UnpackedTriangle {
-  const std::byte* array;  ///< of a factor and its root
-  Half half;
-  std::int64_t side;
-  Type type;
-};
-
 /// A part of a tensor in the file of a rank.
 struct ShardTensor {
   std::string name;  ///< of the tensor in the manifest
@@ -34,8 +26,8 @@ struct ShardTensor {
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape;  ///< of the tensor
   grouping::Box box;
-  std::span<const std::byte> bytes;          ///< empty where the state has no contents
-  std::optional<UnpackedTriangle> triangle;  ///< in place of `bytes`
+  std::span<const std::byte> bytes;   ///< empty where the state has no contents
+  std::optional<StateSource> source;  ///< packed while it is written, in place of `bytes`
 };
 
 /// shard-R-of-N.safetensors.

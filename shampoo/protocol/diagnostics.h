@@ -5,7 +5,8 @@
 #include <string>
 
 #include "grouping/plan.h"
-#include "shampoo/optimizer.h"
+#include "kernels/backend.h"
+#include "shampoo/options.h"
 #include "shampoo/update/registered_parameter.h"
 
 namespace shampoo {

@@ -98,7 +98,7 @@ void StepProtocol::conclude(StepOutcome& outcome) {
 
 /// What came of a refresh that was queued. On several ranks the others hear of it in the next step.
 void StepProtocol::collect() {
-  if (backend_.is_immediate() || !engine_->refreshes_queued()) return;
+  if (backend_.is_immediate() || !engine_->queues_refresh()) return;
   engine_->collect(statistics_);
   if (std::string exhausted = engine_->exhausted_block(); !exhausted.empty())
     late_ = TransferableError{TransferableError::Kind::numerical, std::move(exhausted)};

@@ -3,8 +3,8 @@
 
 #include <stdexcept>
 
-#include "shampoo/optimizer.h"
 #include "shampoo/protocol/step_protocol.h"
+#include "shampoo/step_result.h"
 
 namespace shampoo {
 

@@ -13,8 +13,8 @@ namespace {
 constexpr std::int32_t queued_refresh = 1, refresh_with_host_steps = 2;
 
 std::int32_t needs_of(const Engine& engine) {
-  return (engine.refreshes_queued() ? queued_refresh : 0) |
-         (engine.host_steps().empty() ? 0 : refresh_with_host_steps);
+  return (engine.queues_refresh() ? queued_refresh : 0) |
+         (engine.waiting_solver().empty() ? 0 : refresh_with_host_steps);
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ StepResult StepProtocol::capture(Engine& engine) {
   check_usable();
   if (!prepared_)
     throw std::logic_error("enqueue_step: prepare_step() must be called before it is captured");
-  if (const std::string_view solver = engine.host_steps(); !solver.empty())
+  if (const std::string_view solver = engine.waiting_solver(); !solver.empty())
     throw std::logic_error("enqueue_step: the prepared step recomputes roots by the solver " +
                            std::string(solver) +
                            ", which has host steps and cannot be captured; see refresh_is_due()");
@@ -212,7 +212,7 @@ bool StepProtocol::passes_vote(Engine& engine) {
 bool StepProtocol::may_compute(Engine& engine) {
   bool proceeds = !fault_;
   // Host steps must not happen in a refused step.
-  if (proceeds && !engine.host_steps().empty())
+  if (proceeds && !engine.waiting_solver().empty())
     guard([&] {
       report_.send();
       report_.wait();
@@ -222,11 +222,11 @@ bool StepProtocol::may_compute(Engine& engine) {
 }
 
 void StepProtocol::compute(Engine& engine, const StepInputs& inputs, bool captures) {
-  const Refreshing captured = engine.refreshes_queued() ? Refreshing::fixed : Refreshing::none;
+  const Refreshing captured = engine.queues_refresh() ? Refreshing::fixed : Refreshing::none;
   guard([&] {
     engine.compute(inputs, captures ? captured : Refreshing::due, statistics_);
     if (captures) return;
-    if (backend_.is_immediate() && engine.refreshes_queued()) {
+    if (backend_.is_immediate() && engine.queues_refresh()) {
       report_.send();
       if (report_.seen_verdict().proceed != 0) engine.collect(statistics_);
     }

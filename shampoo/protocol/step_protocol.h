@@ -12,6 +12,7 @@
 #include "shampoo/protocol/consensus.h"
 #include "shampoo/protocol/step_outcome.h"
 #include "shampoo/protocol/step_report.h"
+#include "shampoo/step_result.h"
 #include "shampoo/update/engine.h"
 
 namespace shampoo {

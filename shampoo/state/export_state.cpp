@@ -21,17 +21,17 @@ ParameterState described(const RegisteredParameter& registered) {
           .rates = registered.group->rates};
 }
 
-/// Brings arrays of the backend to the host, many between two waits.
-class Landing {
+/// Downloads many arrays of the backend between two waits, through pinned memory.
+class DeviceToHostStaging {
  public:
   using Use = std::function<void(const std::byte*)>;
 
-  explicit Landing(Backend& backend) : backend_(backend), settled_(backend) {}
+  explicit DeviceToHostStaging(Backend& backend) : backend_(backend), settled_(backend) {}
 
-  /// Calls use(array), after the next finish() at the latest.
-  void bring(const std::byte* array, std::size_t bytes, Use use) {
-    if (backend_.memory() == Memory::host) return use(array);
-    if (array != last_) {  // a factor and its root are the same array
+  /// Calls use(array) when it is on the host: at the latest by the next finish().
+  void download(const std::byte* array, std::size_t bytes, Use use) {
+    if (backend_.memory_kind() == MemoryKind::host) return use(array);
+    if (array != last_) {  // slots may share one
       if (used_ + bytes > capacity_) finish();
       if (bytes > capacity_) grow(std::max(bytes, usual_bytes));
       backend_.download(place(used_), array, bytes);
@@ -83,14 +83,14 @@ struct OwnedSlot {
             .slot = slot.name,
             .shape = registered.merged,
             .box = box,
-            .layout = layout_of(slot),
+            .layout = slot.layout,
             .dimension = slot.dimension,
             .type = slot.type};
   }
 
   StateSource source() const {
     return {static_cast<const std::byte*>(group.state().data(block, slot)),
-            slot.layout == Slot::Layout::upper_triangle ? Half::root : Half::factor};
+            storage_of(slot, box.extent)};
   }
 };
 
@@ -108,22 +108,22 @@ void for_each_slot(const Engine& engine, bool derived, const Visit& visit) {
 }
 
 /// Queues copies into the tensor, which must stay where it is.
-void copy_slot(const OwnedSlot& from, Backend& backend, Landing& landing, StateTensor& tensor) {
+void copy_slot(const OwnedSlot& from, Backend& backend, DeviceToHostStaging& staging,
+               StateTensor& tensor) {
   const std::size_t size = size_of(tensor.type);
   const StateSource source = from.source();
-  tensor.bytes.resize(static_cast<std::size_t>(from.slot.count) * size);
+  tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * size);
   if (tensor.layout == StateLayout::elements)
     return backend.download(tensor.bytes.data(), source.data, tensor.bytes.size());
-  const std::int64_t n = tensor.box.extent[tensor.dimension];
-  landing.bring(source.data, static_cast<std::size_t>(n * (n + 1)) * size,
-                [&tensor, half = source.half, n](const std::byte* array) {
-                  pack(array, half, n, tensor.type, tensor.bytes.data());
-                });
+  staging.download(source.data, array_bytes(source.storage),
+                   [&tensor, storage = source.storage](const std::byte* array) {
+                     pack(array, storage, tensor.bytes.data());
+                   });
 }
 
 }  // namespace
 
-StateDict collect_state(Backend& backend, const Engine& engine, const StateDictOptions& options) {
+StateDict export_state(Backend& backend, const Engine& engine, const StateDictOptions& options) {
   const std::span<const RegisteredParameter> parameters = engine.parameters();
   StateDict dict{.library = std::string(library_version()), .arithmetic = backend.arithmetic()};
   for (const RegisteredParameter& registered : parameters)
@@ -139,12 +139,12 @@ StateDict collect_state(Backend& backend, const Engine& engine, const StateDictO
   for_each_slot(engine, options.derived, [&](const OwnedSlot&) { ++count; });
   dict.tensors.reserve(count);  // queued copies need their bytes to stay where they are
   backend.synchronize();
-  Landing landing(backend);
+  DeviceToHostStaging staging(backend);
   for_each_slot(engine, options.derived, [&](const OwnedSlot& slot) {
     dict.tensors.push_back(slot.tensor());
-    if (options.contents) copy_slot(slot, backend, landing, dict.tensors.back());
+    if (options.contents) copy_slot(slot, backend, staging, dict.tensors.back());
   });
-  landing.finish();
+  staging.finish();
   sort_by_name(dict);
   return dict;
 }

@@ -10,16 +10,15 @@
 namespace shampoo {
 
 /// The state of the blocks that this rank owns; all but progress. Waits for the backend.
-StateDict collect_state(Backend& backend, const Engine& engine, const StateDictOptions& options);
+StateDict export_state(Backend& backend, const Engine& engine, const StateDictOptions& options);
 
 /// Where the numbers of a state tensor lie.
 struct StateSource {
-  /// [backend] Its elements, or the array that a factor shares with its root.
-  const std::byte* data = nullptr;
-  Half half = Half::factor;  ///< of that array
+  const std::byte* data = nullptr;  ///< [backend] its elements, or its array
+  SlotStorage storage = {};         ///< in that array; not read for elements
 };
 
-/// Of the tensors that collect_state() gives, in their order. Good until the next step, load or
+/// Of the tensors that export_state() gives, in their order. Good until the next step, load or
 /// change of groups.
 std::vector<StateSource> sources_of(const Engine& engine, const StateDictOptions& options);
 

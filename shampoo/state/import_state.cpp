@@ -8,6 +8,7 @@
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/packed_triangle.h"
 #include "shampoo/state/state_names.h"
+#include "shampoo/update/refresh_schedule.h"
 #include "shampoo/validation/validate_state_dict.h"
 
 namespace shampoo {
@@ -26,27 +27,6 @@ void convert(std::span<const std::byte> from, std::span<std::byte> to) {
     const To converted = static_cast<To>(number);
     std::memcpy(to.data() + i * sizeof(To), &converted, sizeof(To));
   }
-}
-
-template <typename Number>
-void set_identity(std::int64_t n, std::span<std::byte> array) {
-  const Number one = 1;
-  for (std::int64_t i = 0; i < n; ++i)
-    std::memcpy(array.data() + static_cast<std::size_t>(i * (n + 1) + i + 1) * sizeof(Number), &one,
-                sizeof(Number));
-}
-
-std::size_t pair_bytes(std::int64_t n, Type type) {
-  return static_cast<std::size_t>(n * (n + 1)) * size_of(type);
-}
-
-/// A factor of zeros and a root that is the identity.
-void make_fresh(std::int64_t n, Type type, std::span<std::byte> array) {
-  std::ranges::fill(array, std::byte{});
-  if (type == Type::float64)
-    set_identity<double>(n, array);
-  else
-    set_identity<float>(n, array);
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -95,15 +75,15 @@ void StateLoad::examine(const StateTensor& tensor) {
   if (grouping::numel(tensor.shape) != grouping::numel(registered.merged))
     fail(tensor, "shape: must have as many elements as " + shape_text(registered.merged) +
                      ", got " + shape_text(tensor.shape));
-  if (tensor.layout == StateLayout::symmetric && is_cut_differently(registered, tensor)) {
+  if (tensor.layout != StateLayout::elements && is_cut_differently(registered, tensor)) {
     if (options_.other_blocks == OtherBlocks::restart) {
       cut_differently_.insert(&registered);
       return;
     }
     fail(tensor, "belongs to the block " + shape_text(tensor.box.extent) + " at " +
                      shape_text(tensor.box.offset) + " of " + shape_text(tensor.shape) +
-                     ", which is cut differently here (recipe.blocking); factors cannot be cut "
-                     "again: OtherBlocks::restart starts them from zero");
+                     ", which is cut differently here (recipe.blocking); statistics of a block "
+                     "cannot be cut again: OtherBlocks::restart starts them anew");
   }
   // All blocks of a parameter have the same slots.
   std::vector<Slot> slots;
@@ -115,7 +95,7 @@ void StateLoad::examine(const StateTensor& tensor) {
     report_.unexpected.push_back(tensor.name());
     return;
   }
-  if (layout_of(*known) != tensor.layout || known->dimension != tensor.dimension)
+  if (known->layout != tensor.layout || known->dimension != tensor.dimension)
     fail(tensor, "layout or dimension: is not that of the slot");
   const bool converts =
       options_.convert_types && !has_master(tensor.type) && !has_master(known->type);
@@ -134,13 +114,11 @@ bool StateLoad::is_cut_differently(const RegisteredParameter& registered,
 void StateLoad::add_block(const Place& place) {
   const std::vector<Slot> slots = place.group.state().slots(static_cast<int>(place.block));
   bool recompute = false;
-  for (const Slot& slot : slots) {
-    if (slot.layout == Slot::Layout::elements) add_elements(place, slot);
-    if (slot.layout != Slot::Layout::lower_triangle) continue;
-    const auto root = std::ranges::find_if(slots, [&](const Slot& other) {
-      return other.layout == Slot::Layout::upper_triangle && other.dimension == slot.dimension;
-    });
-    if (add_pair(place, slot, *root)) recompute = true;
+  for (std::size_t s = 0; s < slots.size(); ++s) {
+    if (slots[s].layout == StateLayout::elements)
+      add_elements(place, slots[s]);
+    else if (slots[s].shares.empty() && add_array(place, slots, s))
+      recompute = true;
   }
   const auto found = std::ranges::find(place.saved.blocks, place.box, &BlockState::box);
   const bool known = found != place.saved.blocks.end();
@@ -151,7 +129,8 @@ void StateLoad::add_block(const Place& place) {
 void StateLoad::add_elements(const Place& place, const Slot& slot) {
   const std::string& parameter = place.registered.parameter().name;
   const std::size_t size = size_of(slot.type);
-  const auto count = static_cast<std::size_t>(slot.count);
+  const std::int64_t numbers = count_of(slot, place.box.extent);
+  const auto count = static_cast<std::size_t>(numbers);
   void* const to = place.group.state().data(static_cast<int>(place.block), slot);
   const Part whole{place.registered.merged, place.box};
   std::vector<const StateTensor*> parts;
@@ -162,7 +141,7 @@ void StateLoad::add_elements(const Place& place, const Slot& slot) {
     return;
   }
   std::vector<std::byte> bytes(count * size);
-  Assembly assembly{bytes.data(), slot.count, std::vector<char>(count)};
+  Assembly assembly{bytes.data(), numbers, std::vector<char>(count)};
   for (const StateTensor* const part : parts)
     if (!copy_common({part->shape, part->box}, bytes_of(*part, slot.type).data(), whole, assembly,
                      size))
@@ -174,31 +153,37 @@ void StateLoad::add_elements(const Place& place, const Slot& slot) {
                                          place.registered.merged, place.box));
 }
 
-bool StateLoad::add_pair(const Place& place, const Slot& factor, const Slot& root) {
-  const std::string& parameter = place.registered.parameter().name;
+bool StateLoad::add_array(const Place& place, std::span<const Slot> slots, std::size_t first) {
   const auto name = [&](const Slot& slot) {
-    return state_name(parameter, slot.name, StateLayout::symmetric, place.registered.merged,
-                      place.box);
+    return state_name(place.registered.parameter().name, slot.name, slot.layout,
+                      place.registered.merged, place.box);
   };
-  const StateTensor* const saved_factor = find_triangle(place, factor);
-  const StateTensor* const saved_root = find_triangle(place, root);
-  const bool restarts = !saved_factor && cut_differently_.contains(&place.registered);
-  if (!saved_factor && !restarts) {
-    report_.missing.push_back(name(factor));
+  const Slot& owner = slots[first];
+  const StateTensor* const statistics = find_whole(place, owner);
+  const bool restarts = !statistics && cut_differently_.contains(&place.registered);
+  if (!statistics && !restarts) {
+    report_.missing.push_back(name(owner));
     return false;
   }
+  if (restarts) report_.restarted.push_back(name(owner));
 
-  const std::int64_t n = place.box.extent[factor.dimension];
-  PairUpload& pair = pairs_.emplace_back(
-      PairUpload{place.group.state().data(static_cast<int>(place.block), factor), n, factor.type});
-  if (saved_factor) pair.factor = bytes_of(*saved_factor, factor.type).data();
-  if (saved_factor && saved_root) pair.root = bytes_of(*saved_root, root.type).data();
-  array_.resize(std::max(array_.size(), pair_bytes(n, factor.type)));
-  if (restarts) report_.restarted.push_back(name(factor));
-
-  const Refresh& refresh = place.registered.group->recipe().refresh;
-  const bool recompute = saved_factor && !saved_root && place.saved.steps >= *refresh.first;
-  if (recompute) report_.recomputed.push_back(name(root));
+  ArrayUpload upload{place.group.state().data(static_cast<int>(place.block), owner)};
+  bool recompute = false;
+  for (const Slot& slot : slots.subspan(first)) {
+    if (slot.name != owner.name && slot.shares != owner.name) continue;
+    const StateTensor* const tensor = statistics ? find_whole(place, slot) : nullptr;
+    SlotNumbers numbers{storage_of(slot, place.box.extent), slot.initial};
+    if (tensor) numbers.packed = bytes_of(*tensor, slot.type).data();
+    array_.resize(std::max(array_.size(), array_bytes(numbers.storage)));
+    upload.slots.push_back(numbers);
+    // Before the first refresh the initial value is right.
+    if (tensor || restarts || !slot.derived ||
+        !is_preconditioned(place.registered.group->recipe(), place.saved.steps))
+      continue;
+    recompute = true;
+    report_.recomputed.push_back(name(slot));
+  }
+  arrays_.push_back(std::move(upload));
   return recompute;
 }
 
@@ -208,7 +193,7 @@ std::span<const StateTensor* const> StateLoad::saved(const Place& place, const S
   return found->second;
 }
 
-const StateTensor* StateLoad::find_triangle(const Place& place, const Slot& slot) const {
+const StateTensor* StateLoad::find_whole(const Place& place, const Slot& slot) const {
   for (const StateTensor* const tensor : saved(place, slot))
     if (tensor->shape == place.registered.merged && tensor->box == place.box) return tensor;
   return nullptr;
@@ -250,14 +235,17 @@ std::string StateLoad::lines() const {
   return text;
 }
 
-void StateLoad::upload_pairs() {
-  for (const PairUpload& pair : pairs_) {
+void StateLoad::upload_arrays() {
+  for (const ArrayUpload& upload : arrays_) {
     backend_.synchronize();
-    const auto array = std::span(array_).first(pair_bytes(pair.n, pair.type));
-    if (!pair.factor || !pair.root) make_fresh(pair.n, pair.type, array);
-    if (pair.factor) unpack(pair.factor, Half::factor, pair.n, pair.type, array.data());
-    if (pair.root) unpack(pair.root, Half::root, pair.n, pair.type, array.data());
-    backend_.upload(pair.to, array.data(), array.size());
+    const auto array = std::span(array_).first(array_bytes(upload.slots.front().storage));
+    std::ranges::fill(array, std::byte{});
+    for (const SlotNumbers& slot : upload.slots)
+      if (slot.packed)
+        unpack(slot.packed, slot.storage, array.data());
+      else if (slot.initial == Slot::Initial::identity)
+        set_identity(slot.storage, array.data());
+    backend_.upload(upload.to, array.data(), array.size());
   }
 }
 
@@ -266,7 +254,7 @@ void StateLoad::replace(Statistics& statistics) {
     if (match_.rows[row]) engine_.parameters()[row].steps = match_.rows[row]->steps;
   for (const Upload& upload : uploads_)
     backend_.upload(upload.to, upload.bytes.data(), upload.bytes.size());
-  upload_pairs();
+  upload_arrays();
   backend_.synchronize();
 
   std::map<GroupStep*, std::vector<std::size_t>> due;
@@ -275,7 +263,7 @@ void StateLoad::replace(Statistics& statistics) {
     if (loaded.recompute) due[loaded.group].push_back(loaded.block);
   }
   for (const auto& [group, blocks] : due)
-    group->recompute_roots(blocks, std::as_const(engine_).parameters(), statistics);
+    group->recompute(blocks, std::as_const(engine_).parameters(), statistics);
 }
 
 }  // namespace shampoo

@@ -39,13 +39,16 @@ class StateLoad {
     void* to;  ///< [backend]
     std::span<const std::byte> bytes;
   };
-  /// New numbers of the array that a factor shares with its root.
-  struct PairUpload {
+  /// A slot with its new numbers, as the state dict holds them; null: its initial value.
+  struct SlotNumbers {
+    SlotStorage storage;
+    Slot::Initial initial;
+    const std::byte* packed = nullptr;
+  };
+  /// New contents of an array, with all slots that share it.
+  struct ArrayUpload {
     void* to;  ///< [backend]
-    std::int64_t n;
-    Type type;
-    const std::byte* factor = nullptr;  ///< packed; null: zeros
-    const std::byte* root = nullptr;    ///< packed; null: the identity
+    std::vector<SlotNumbers> slots = {};
   };
   struct LoadedBlock {
     GroupStep* group;
@@ -67,14 +70,15 @@ class StateLoad {
   void examine(const StateTensor& tensor);
   void add_block(const Place& place);
   void add_elements(const Place& place, const Slot& slot);
-  /// Whether the root must be recomputed.
-  bool add_pair(const Place& place, const Slot& factor, const Slot& root);
+  /// The slots that share the array of `slots[first]`. Returns whether a derived one must be
+  /// recomputed.
+  bool add_array(const Place& place, std::span<const Slot> slots, std::size_t first);
   /// What the state dict has of a slot.
   std::span<const StateTensor* const> saved(const Place& place, const Slot& slot) const;
-  const StateTensor* find_triangle(const Place& place, const Slot& slot) const;
+  const StateTensor* find_whole(const Place& place, const Slot& slot) const;
   bool is_cut_differently(const RegisteredParameter& registered, const StateTensor& tensor) const;
   std::span<const std::byte> bytes_of(const StateTensor& tensor, Type type);
-  void upload_pairs();
+  void upload_arrays();
   void require_complete() const;
 
   Backend& backend_;
@@ -89,8 +93,8 @@ class StateLoad {
   std::map<const StateTensor*, std::vector<std::byte>> converted_;
   std::deque<std::vector<std::byte>> assembled_;  ///< from parts that are cut differently
   std::vector<Upload> uploads_;
-  std::vector<PairUpload> pairs_;
-  std::vector<std::byte> array_;  ///< as large as that of the largest pair
+  std::vector<ArrayUpload> arrays_;
+  std::vector<std::byte> array_;  ///< as large as the largest
   std::vector<LoadedBlock> blocks_;
 };
 

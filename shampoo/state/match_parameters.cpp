@@ -7,7 +7,7 @@
 
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/protocol/fingerprint.h"
-#include "shampoo/validation/validate_recipe.h"
+#include "shampoo/validation/rate_ranges.h"
 
 namespace shampoo {
 
@@ -32,18 +32,16 @@ void compare_recipes(const RegisteredParameter& registered, const ParameterState
   }
 }
 
-/// The rates whose values differ, in words.
+/// The names of the rates whose values differ.
 std::string difference(const Rates& a, const Rates& b) {
-  const std::string lines = rates_text(0, a), others = rates_text(0, b);
+  std::vector<std::optional<double>> others;
+  for_each_field([&](std::string_view, const auto& value) { others.emplace_back(value); }, b);
   std::string names;
+  std::size_t i = 0;
   for_each_field(
-      [&](const char* name, const auto&) {
-        const auto line_of = [&](const std::string& text) {
-          const std::size_t at = text.find(": " + std::string(name) + " ");
-          return text.substr(at, text.find('\n', at) - at);
-        };
-        if (line_of(lines) != line_of(others))
-          names += (names.empty() ? "" : ", ") + std::string(name);
+      [&](std::string_view name, const auto& value) {
+        if (others[i++] == value) return;
+        names.append(names.empty() ? "" : ", ").append(name);
       },
       a);
   return names;
@@ -55,7 +53,7 @@ void add_rates(const RegisteredParameter& registered, const ParameterState& save
   if (options.keep_rates) return;
   const auto [first, is_new] = firsts.emplace(registered.group_index, &saved);
   if (is_new) {
-    validate_rates(saved.rates, registered.group->recipe(), registered.group_index);
+    RateRanges(registered.group->recipe()).check(saved.rates, registered.group_index);
     match.rates[registered.group_index] = saved.rates;
   } else if (saved.rates != first->second->rates) {
     fail(registered, "is in group " + std::to_string(registered.group_index) + " with '" +

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "shampoo/state_dict.h"
 #include "shampoo/update/registered_parameter.h"
 
 namespace shampoo {

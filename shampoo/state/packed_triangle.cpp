@@ -8,82 +8,109 @@ namespace shampoo {
 
 namespace {
 
-/// Rows of the triangle that are read or written together: one cache line of a root's row.
-constexpr std::int64_t tile = 16;
+/// Rows of an upper triangle that are copied together: one cache line of the array's row.
+constexpr std::int64_t rows_together = 16;
 
-constexpr std::int64_t row_begin(std::int64_t i) { return i * (i + 1) / 2; }
-
-/// Rows of the triangle of a matrix of side n.
-struct Rows {
-  std::int64_t first, last, n;
-};
-
-/// Calls copy(element of the array, element of the packed triangle, elements) for rows of a factor.
-template <typename Copy>
-void for_rows_of_factor(Rows rows, const Copy& copy) {
-  for (std::int64_t i = rows.first; i < rows.last; ++i) copy(i * (rows.n + 1), row_begin(i), i + 1);
+/// Number in front of row i, as a state dict holds them.
+std::int64_t row_begin(const SlotStorage& storage, std::int64_t i) {
+  if (storage.layout == StateLayout::vector) return i;
+  return storage.layout == StateLayout::square ? i * storage.side : i * (i + 1) / 2;
 }
 
-/// Calls copy(element of the array, element of the packed triangle) for rows of the triangle of a
-/// root, which are columns of the array.
+/// Calls copy(place in the array, place in the packed rows, numbers) for runs that are consecutive
+/// in both.
 template <typename Copy>
-void for_elements_of_root(Rows rows, const Copy& copy) {
-  for (std::int64_t first = rows.first; first < rows.last; first += tile) {
-    const std::int64_t last = std::min(first + tile, rows.last);
-    for (std::int64_t j = 0; j < last; ++j)
-      for (std::int64_t i = std::max(first, j); i < last; ++i)
-        copy(j * (rows.n + 1) + i + 1, row_begin(i) + j);
+void for_each_run(const SlotStorage& storage, std::int64_t first, std::int64_t last,
+                  const Copy& copy) {
+  const std::int64_t n = storage.side, begin = row_begin(storage, first);
+  if (storage.layout != StateLayout::symmetric)
+    return copy(begin, 0, row_begin(storage, last) - begin);
+  if (!storage.upper) {
+    for (std::int64_t i = first; i < last; ++i)
+      copy(i * (n + 1), row_begin(storage, i) - begin, i + 1);
+    return;
+  }
+  for (std::int64_t top = first; top < last; top += rows_together) {
+    const std::int64_t bottom = std::min(top + rows_together, last);
+    for (std::int64_t j = 0; j < bottom; ++j)
+      for (std::int64_t i = std::max(top, j); i < bottom; ++i)
+        copy(j * (n + 1) + i + 1, row_begin(storage, i) - begin + j, 1);
   }
 }
 
-/// `packed` begins with the first of the rows.
-template <typename Word>
-void pack_words(const std::byte* array, Half half, Rows rows, std::byte* packed) {
-  constexpr auto size = static_cast<std::int64_t>(sizeof(Word));
-  const std::int64_t begin = row_begin(rows.first);
-  if (half == Half::factor)
-    for_rows_of_factor(rows, [&](std::int64_t at, std::int64_t to, std::int64_t count) {
-      std::memcpy(packed + (to - begin) * size, array + at * size,
-                  static_cast<std::size_t>(count * size));
-    });
-  else
-    for_elements_of_root(rows, [&](std::int64_t at, std::int64_t to) {
-      std::memcpy(packed + (to - begin) * size, array + at * size, sizeof(Word));
-    });
+std::int64_t array_numbers(const SlotStorage& storage) {
+  const std::int64_t n = storage.side;
+  if (storage.layout == StateLayout::vector) return n;
+  return storage.layout == StateLayout::square ? n * n : n * (n + 1);
 }
 
 template <typename Word>
-void unpack_words(const std::byte* packed, Half half, std::int64_t n, std::byte* array) {
+void pack_words(const std::byte* array, const SlotStorage& storage, std::int64_t first,
+                std::int64_t last, std::byte* packed) {
   constexpr auto size = static_cast<std::int64_t>(sizeof(Word));
-  if (half == Half::factor)
-    for_rows_of_factor({0, n, n}, [&](std::int64_t at, std::int64_t from, std::int64_t count) {
-      std::memcpy(array + at * size, packed + from * size, static_cast<std::size_t>(count * size));
-    });
-  else
-    for_elements_of_root({0, n, n}, [&](std::int64_t at, std::int64_t from) {
-      std::memcpy(array + at * size, packed + from * size, sizeof(Word));
-    });
+  for_each_run(storage, first, last, [&](std::int64_t at, std::int64_t to, std::int64_t count) {
+    if (count == 1)
+      std::memcpy(packed + to * size, array + at * size, sizeof(Word));
+    else
+      std::memcpy(packed + to * size, array + at * size, static_cast<std::size_t>(count * size));
+  });
+}
+
+template <typename Word>
+void unpack_words(const std::byte* packed, const SlotStorage& storage, std::byte* array) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Word));
+  for_each_run(storage, 0, storage.side,
+               [&](std::int64_t at, std::int64_t from, std::int64_t count) {
+                 std::memcpy(array + at * size, packed + from * size,
+                             static_cast<std::size_t>(count * size));
+               });
+}
+
+template <typename Number>
+void write_ones(const SlotStorage& storage, std::byte* array) {
+  const std::int64_t n = storage.side;
+  const std::int64_t row = storage.layout == StateLayout::square ? n : n + 1;
+  const Number one = 1;
+  for (std::int64_t i = 0; i < n; ++i)
+    std::memcpy(array + static_cast<std::size_t>(i * row + i + storage.upper) * sizeof(Number),
+                &one, sizeof(Number));
 }
 
 }  // namespace
 
-void pack(const std::byte* array, Half half, std::int64_t n, Type type, std::byte* packed) {
-  pack_rows(array, half, 0, n, n, type, packed);
+std::size_t array_bytes(const SlotStorage& storage) {
+  return static_cast<std::size_t>(array_numbers(storage)) * size_of(storage.type);
 }
 
-void pack_rows(const std::byte* array, Half half, std::int64_t first, std::int64_t last,
-               std::int64_t n, Type type, std::byte* packed) {
-  if (type == Type::float64)
-    pack_words<double>(array, half, {first, last, n}, packed);
-  else
-    pack_words<float>(array, half, {first, last, n}, packed);
+std::size_t packed_bytes(const SlotStorage& storage, std::int64_t first, std::int64_t last) {
+  return static_cast<std::size_t>(row_begin(storage, last) - row_begin(storage, first)) *
+         size_of(storage.type);
 }
 
-void unpack(const std::byte* packed, Half half, std::int64_t n, Type type, std::byte* array) {
-  if (type == Type::float64)
-    unpack_words<double>(packed, half, n, array);
+void pack_rows(const std::byte* array, const SlotStorage& storage, std::int64_t first,
+               std::int64_t last, std::byte* packed) {
+  if (storage.type == Type::float64)
+    pack_words<double>(array, storage, first, last, packed);
   else
-    unpack_words<float>(packed, half, n, array);
+    pack_words<float>(array, storage, first, last, packed);
+}
+
+void pack(const std::byte* array, const SlotStorage& storage, std::byte* packed) {
+  pack_rows(array, storage, 0, storage.side, packed);
+}
+
+void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* array) {
+  if (storage.type == Type::float64)
+    unpack_words<double>(packed, storage, array);
+  else
+    unpack_words<float>(packed, storage, array);
+}
+
+void set_identity(const SlotStorage& storage, std::byte* array) {
+  if (storage.type == Type::float64)
+    write_ones<double>(storage, array);
+  else
+    write_ones<float>(storage, array);
 }
 
 }  // namespace shampoo

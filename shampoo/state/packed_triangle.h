@@ -3,20 +3,38 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/types.h"
+#include "shampoo/state_dict.h"
 
 namespace shampoo {
 
-/// Which matrix of the array that a factor shares with its root; see kernels::Stack.
-enum class Half : std::uint8_t { factor, root };
+/// How one slot lies in an array of the backend. A symmetric matrix of side n is the lower triangle
+/// of a row-major n x (n + 1) array, element (i, j) with j <= i at i (n + 1) + j, or, where two
+/// slots share the array, the upper one, element (j, i) at j (n + 1) + i + 1: BLAS reads either in
+/// place. A square matrix and a vector lie as they are.
+struct SlotStorage {
+  StateLayout layout = StateLayout::symmetric;  ///< not elements
+  bool upper = false;                           ///< for symmetric: which triangle
+  std::int64_t side = 0;
+  Type type = Type::float32;  ///< float32 or float64
+};
 
-/// The lower triangle of a symmetric matrix of side n, row after row, from and to the array.
-/// `type` is float32 or float64. unpack() leaves the other half alone.
-void pack(const std::byte* array, Half half, std::int64_t n, Type type, std::byte* packed);
-/// The same for the rows [first, last) alone.
-void pack_rows(const std::byte* array, Half half, std::int64_t first, std::int64_t last,
-               std::int64_t n, Type type, std::byte* packed);
-void unpack(const std::byte* packed, Half half, std::int64_t n, Type type, std::byte* array);
+/// Bytes of the array, with room for a slot that shares it.
+std::size_t array_bytes(const SlotStorage& storage);
+/// Bytes of the rows [first, last) as a state dict holds them.
+std::size_t packed_bytes(const SlotStorage& storage, std::int64_t first, std::int64_t last);
+
+/// Copies the rows [first, last) from the array into a state dict's order. `packed` begins with
+/// the first of them.
+void pack_rows(const std::byte* array, const SlotStorage& storage, std::int64_t first,
+               std::int64_t last, std::byte* packed);
+/// All rows.
+void pack(const std::byte* array, const SlotStorage& storage, std::byte* packed);
+/// The inverse. Leaves a slot that shares the array alone.
+void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* array);
+/// Writes the identity into a matrix of zeros.
+void set_identity(const SlotStorage& storage, std::byte* array);
 
 }  // namespace shampoo

@@ -22,7 +22,7 @@ std::string confused(const RegisteredParameter& owner, std::string_view name) {
   for (const grouping::Box& box : owner.boxes)
     for (const Slot& slot : slots_of(owner.group->recipe(), box.extent, parameter.value.type)) {
       const std::string tensor =
-          state_name(parameter.name, slot.name, layout_of(slot), owner.merged, box);
+          state_name(parameter.name, slot.name, slot.layout, owner.merged, box);
       if (tensor == name || tensor.starts_with(std::string(name) + "/")) return tensor;
     }
   return {};

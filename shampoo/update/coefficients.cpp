@@ -7,23 +7,8 @@ namespace shampoo {
 
 namespace {
 
-/// Distributed Shampoo's diagonal kinds (AdaGrad, RMSprop, Adam): V <- keep V + add G^2, divided by
-/// a bias correction.
-void set_grafting(const Diagonal& grafting, const Rates& rates, std::int64_t step,
-                  kernels::Coefficients& c) {
-  const double beta2 = rates.grafting_beta2;
-  c.graft_epsilon = rates.grafting_epsilon;
-  if (const auto* rmsprop = std::get_if<RmsProp>(&grafting)) {
-    c.graft_keep = beta2;
-    c.graft_add = rmsprop->drop_weighting ? 1 : 1 - beta2;
-  } else if (const auto* adam = std::get_if<Adam>(&grafting)) {
-    c.graft_keep = beta2;
-    c.graft_add = adam->drop_weighting ? 1 : 1 - beta2;
-    if (!adam->drop_weighting) c.graft_scale = 1 / (1 - std::pow(beta2, static_cast<double>(step)));
-  }
-}
-
-/// Weight decay of the decoupled kinds: P <- P + decay W, before the learning rate is applied.
+/// P <- P + decay W, before the step length is applied [Loshchilov 2019]. Divided by the peak
+/// learning rate, the decay of the weights does not depend on it.
 double decoupled_decay(WeightDecay kind, const Rates& rates) {
   switch (kind) {
     case WeightDecay::l2:
@@ -41,13 +26,9 @@ double decoupled_decay(WeightDecay kind, const Rates& rates) {
 }  // namespace
 
 kernels::Coefficients coefficients_of(const Recipe& recipe, const Rates& rates, std::int64_t step) {
-  const auto& preconditioner = std::get<RootInverse>(recipe.preconditioner);
   const double beta3 = rates.beta3.value_or(rates.beta1);
-
   kernels::Coefficients c;
   if (recipe.weight_decay == WeightDecay::l2) c.l2 = rates.weight_decay;
-  c.factor_keep = rates.beta2;
-  c.factor_add = rates.beta2 == 1 || preconditioner.drop_weighting ? 1 : 1 - rates.beta2;
 
   // F = lerp(M, G, 1 - beta3) / (1 - beta3 beta1^(t - 1)); F = G where beta1 = 0
   c.first_weight = 1 - rates.beta1;
@@ -55,30 +36,9 @@ kernels::Coefficients coefficients_of(const Recipe& recipe, const Rates& rates, 
   if (recipe.bias_correction && rates.beta1 != 0)
     c.filter_scale = 1 / (1 - beta3 * std::pow(rates.beta1, static_cast<double>(step - 1)));
 
-  if (recipe.grafting) set_grafting(*recipe.grafting, rates, step, c);
   c.decay = decoupled_decay(recipe.weight_decay, rates);
-  c.momentum = rates.momentum;
-  c.damp = 1 - rates.dampening;
   c.step = -rates.learning_rate;
   return c;
-}
-
-double factor_correction(const Recipe& recipe, const Rates& rates, std::int64_t step) {
-  const auto& preconditioner = std::get<RootInverse>(recipe.preconditioner);
-  if (!recipe.bias_correction || preconditioner.drop_weighting || rates.beta2 == 1) return 1;
-  return 1 - std::pow(rates.beta2, static_cast<double>(step));
-}
-
-kernels::Mode mode_of(const Recipe& recipe, std::int64_t step) {
-  using enum kernels::Mode;
-  const bool started = recipe.refresh.first && step >= *recipe.refresh.first;
-  if (recipe.grafting) return started ? grafted : graft_only;
-  return started ? preconditioned : plain;
-}
-
-bool is_due(const Refresh& refresh, std::int64_t step, std::int64_t phase) {
-  if (!refresh.first || step < *refresh.first) return false;
-  return step == *refresh.first || (step + phase) % refresh.every == 0;
 }
 
 }  // namespace shampoo

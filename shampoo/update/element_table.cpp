@@ -24,7 +24,7 @@ void send(Backend& backend, const std::vector<T>& from, kernels::Buffer& to) {
 
 }  // namespace
 
-TensorTable::TensorTable(kernels::Columns& columns, std::size_t parameters)
+TensorTable::TensorTable(kernels::StagedArrays& columns, std::size_t parameters)
     : values_(columns.add<void*>(parameters)),
       gradients_(columns.add<const void*>(parameters)),
       value_types_(columns.add<Type>(parameters)),
@@ -81,7 +81,7 @@ void ElementTable::append_whole(const RegisteredParameter& parameter, int row) {
 void ElementTable::upload(Backend& backend) {
   send(backend, tiles_, sent_tiles_);
   send(backend, blocks_, sent_blocks_);
-  partials_ = kernels::Buffer(backend, tiles_.size() * sizeof(double));
+  partials_ = kernels::Buffer(backend, 2 * tiles_.size() * sizeof(double));
 }
 
 kernels::TileTable ElementTable::elements(Type arithmetic, const kernels::Tensors& tensors) const {

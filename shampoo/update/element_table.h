@@ -5,8 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/buffer.h"
-#include "kernels/columns.h"
+#include "kernels/staged_array.h"
 #include "shampoo/update/registered_parameter.h"
 
 namespace shampoo {
@@ -15,7 +14,7 @@ namespace shampoo {
 class TensorTable {
  public:
   TensorTable() = default;
-  TensorTable(kernels::Columns& columns, std::size_t parameters);
+  TensorTable(kernels::StagedArrays& columns, std::size_t parameters);
 
   /// Writes what stays, into columns that have memory.
   void set_values(std::span<const RegisteredParameter> parameters);
@@ -25,9 +24,9 @@ class TensorTable {
   kernels::Tensors tensors() const;
 
  private:
-  kernels::Column<void*> values_;
-  kernels::Column<const void*> gradients_;
-  kernels::Column<Type> value_types_, gradient_types_;
+  kernels::StagedArray<void*> values_;
+  kernels::StagedArray<const void*> gradients_;
+  kernels::StagedArray<Type> value_types_, gradient_types_;
 };
 
 /// What a table says about a block of the parameter in `row`, but for its place and shape: where

@@ -12,6 +12,8 @@
 #include "shampoo/protocol/fingerprint.h"
 #include "shampoo/state/state_names.h"
 #include "shampoo/update/block_work.h"
+#include "shampoo/update/refresh_schedule.h"
+#include "shampoo/validation/rate_ranges.h"
 
 namespace shampoo {
 
@@ -148,7 +150,7 @@ void Engine::prepare() {
   tensors_.set_gradients(parameters_);
   const std::span<const kernels::Block> blocks = apply_table_.blocks();
   for (std::size_t b = 0; b < blocks.size(); ++b)
-    apply_modes_[b] = parameters_[blocks[b].tensor].present ? Mode::plain : Mode::absent;
+    apply_modes_[b] = parameters_[blocks[b].tensor].present ? Mode::preconditioned : Mode::absent;
   for (const auto& group : virtual_groups_) group->prepare(parameters_);
 }
 
@@ -157,15 +159,16 @@ bool Engine::refreshes() const {
                      [](const auto& group) { return group->refreshes(); });
 }
 
-std::string_view Engine::host_steps() const {
+std::string_view Engine::waiting_solver() const {
   for (const auto& group : virtual_groups_)
-    if (const std::string_view solver = group->host_steps(); !solver.empty()) return solver;
+    if (const std::string_view solver = group->waiting_solver(); !solver.empty()) return solver;
   return {};
 }
 
-bool Engine::refreshes_queued() const {
-  return std::ranges::any_of(virtual_groups_,
-                             [](const auto& group) { return group->refreshes_queued(); });
+bool Engine::queues_refresh() const {
+  return std::ranges::any_of(virtual_groups_, [](const auto& group) {
+    return group->refreshes() && group->waiting_solver().empty();
+  });
 }
 
 void Engine::scan(const StepInputs& inputs, bool refuses, kernels::ScanResult* verdict) {
@@ -268,11 +271,20 @@ SlotView Engine::slot(std::string_view parameter, int block, std::string_view sl
 
 std::string Engine::describe(std::int64_t workspace_bytes) const {
   const kernels::MemoryUse use = backend_.memory_use();
-  return grouping::describe(plan_, {.workspace_bytes = workspace_bytes,
-                                    .header_bytes = sizeof(Header),
-                                    .scratch_bytes = use.scratch,
-                                    .host_bytes = use.host,
-                                    .pool_bytes = use.pool});
+  std::string text = grouping::describe(plan_, {.workspace_bytes = workspace_bytes,
+                                                .header_bytes = sizeof(Header),
+                                                .scratch_bytes = use.scratch,
+                                                .host_bytes = use.host,
+                                                .pool_bytes = use.pool});
+  for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
+    const Recipe& recipe = groups_[plan_.virtual_groups[v].members.front().group]->recipe();
+    std::string unread;
+    for (const std::string_view rate : RateRanges(recipe).unread())
+      unread.append(unread.empty() ? "" : ", ").append(rate);
+    if (!unread.empty())
+      text += "virtual group " + std::to_string(v) + " does not read: " + unread + "\n";
+  }
+  return text;
 }
 
 std::int64_t Engine::state_bytes() const {

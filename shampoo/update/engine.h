@@ -10,6 +10,7 @@
 #include "distributor/exchange.h"
 #include "grouping/plan.h"
 #include "grouping/segments.h"
+#include "shampoo/options.h"
 #include "shampoo/update/group_step.h"
 
 namespace shampoo {
@@ -25,12 +26,12 @@ class Engine {
   /// Host work of the next step, up to what the caller writes into header and admission.
   void prepare();
   bool refreshes() const;
-  /// The solver of a refresh that needs the host; empty where the prepared step has none.
-  std::string_view host_steps() const;
-  /// Whether it recomputes roots by a solver that only queues.
-  bool refreshes_queued() const;
-  const kernels::Column<Header>& header() const { return header_; }
-  const kernels::Column<kernels::StepPermit>& admission() const { return admission_; }
+  /// Name of the solver of a prepared refresh that waits for the backend; empty: none.
+  std::string_view waiting_solver() const;
+  /// Whether a prepared refresh only queues.
+  bool queues_refresh() const;
+  const kernels::StagedArray<Header>& header() const { return header_; }
+  const kernels::StagedArray<kernels::StepPermit>& admission() const { return admission_; }
   /// Brings everything that a step reads up to date, by one copy where something changed.
   void upload() { columns_.upload(); }
 
@@ -90,15 +91,15 @@ class Engine {
   grouping::Plan plan_;
   grouping::Segments segments_;
 
-  kernels::Columns columns_;
-  kernels::Column<Header> header_;  ///< of this rank, in the prepared step
-  kernels::Column<kernels::StepPermit> admission_;
+  kernels::StagedArrays columns_;
+  kernels::StagedArray<Header> header_;  ///< of this rank, in the prepared step
+  kernels::StagedArray<kernels::StepPermit> admission_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;
   /// Float64 where any gradient or arithmetic is. Sums are in double either way, as squares of
   /// float32 numbers leave its range; others need not be converted before they are scaled.
   Type scan_type_ = Type::float32;
-  kernels::Column<kernels::Mode> apply_modes_;
+  kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<GroupStep>> virtual_groups_;
   std::vector<std::string> names_;  ///< of virtual groups, for profilers

@@ -1,45 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/update/group_step.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "grouping/stack.h"
 #include "kernels/range.h"
 #include "shampoo/update/coefficients.h"
+#include "shampoo/update/refresh_schedule.h"
 
 namespace shampoo {
 
 using kernels::Mode;
 
-namespace {
-
-kernels::Graft graft_of(const Recipe& recipe) {
-  if (!recipe.grafting) return kernels::Graft::none;
-  return std::holds_alternative<Sgd>(*recipe.grafting) ? kernels::Graft::identity
-                                                       : kernels::Graft::diagonal;
+void GroupStep::enqueue(StepContext& step) {
+  preconditioner_->accumulate(step);  // L_k <- b2 L_k + (1 - b2) G x_{j != k} G   [Gupta 2018]
+  if (grafting_) grafting_->accumulate(step);  // V   <- b2 V + (1 - b2) G^2
+  preconditioner_->refresh(step);   // R_k <- (L_k + eps I)^(-1/p), for blocks that are due
+  filter_gradient(step);            // M   <- lerp(M, G, 1 - b1);  F <- M / bias correction
+  preconditioner_->apply(step);     // P   <- F x_k R_k
+  if (grafting_) graft_norm(step);  // P   <- P |graft(F)| / |P|
+  decay_and_average(step);          // P   <- P + wd W;  momentum;  segment <- -lr P
 }
 
-}  // namespace
+void GroupStep::filter_gradient(StepContext& step) {
+  const kernels::Range range(backend_, "filter");
+  backend_.filter(step.pass, step.gradients);
+}
 
-GroupStep::GroupStep(Backend& backend, kernels::Columns& columns, const Recipe& recipe,
+void GroupStep::graft_norm(StepContext& step) {
+  step.update.grafting_norms = step.grafting_norms;
+  step.update.direction_norms = step.direction_norms;
+}
+
+void GroupStep::decay_and_average(StepContext& step) {
+  const kernels::Range range(backend_, "update");
+  if (averaging_) averaging_->apply(step);
+  backend_.update(step.pass, step.update);
+}
+
+void GroupStep::enqueue(const StepInputs& inputs, Refreshing refreshing, Statistics& statistics) {
+  const kernels::TileTable tiles = table_.elements(arithmetic_, inputs.tensors);
+  const kernels::PassContext pass{tiles, modes_.data(), coefficients_.data(), inputs.gradient_scale,
+                                  inputs.proceed};
+  void* const masters = state_->flat(master_slot);
+  auto* const grafting_norms = static_cast<double*>(grafting_norms_.data());
+  auto* const direction_norms = static_cast<double*>(direction_norms_.data());
+  kernels::GradientPass gradients{.masters = masters,
+                                  .first_moment = state_->flat(first_moment_slot),
+                                  .direction = direction_.data()};
+  kernels::UpdatePass update{
+      .direction = direction_.data(), .masters = masters, .segment = inputs.exchange};
+  StepContext step{.pass = pass,
+                   .stacks = stacks_,
+                   .present = present_,
+                   .preconditioned = preconditioned_,
+                   .refreshing = refreshing,
+                   .statistics = statistics,
+                   .grafting_norms = grafting_norms,
+                   .direction_norms = direction_norms,
+                   .gradients = gradients,
+                   .update = update};
+  enqueue(step);
+}
+
+GroupStep::GroupStep(Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
                      std::vector<OwnedBlock> blocks,
                      std::span<const RegisteredParameter> parameters)
     : backend_(backend),
       recipe_(recipe),
       arithmetic_(arithmetic_type(recipe)),
       blocks_(std::move(blocks)),
-      failures_(blocks_.size(), 0) {
+      block_steps_(blocks_.size()) {
   build_tables(columns, parameters);
   build_stacks();
-
-  build_solver(columns);
+  const PreconditionerContext context{backend_, recipe_, extents_, stacks_, *state_, columns};
+  preconditioner_ = make_preconditioner(context);
+  grafting_ = make_grafting(context);
+  averaging_ = make_averaging(recipe_, *state_);
 }
 
-void GroupStep::build_tables(kernels::Columns& columns,
+void GroupStep::build_tables(kernels::StagedArrays& columns,
                              std::span<const RegisteredParameter> parameters) {
-  std::vector<StatePlace> places;
+  std::vector<BlockPlacement> placements;
   std::int64_t masters = 0, elements = 0;
   for (const OwnedBlock& owned : blocks_) {
     const RegisteredParameter& parameter = parameters[owned.parameter];
@@ -49,16 +92,16 @@ void GroupStep::build_tables(kernels::Columns& columns,
     if (has_master(type))
       block.master = std::exchange(masters, masters + grouping::flat_stride(box.extent));
     table_.append(parameter, box, block, owned.flat);
-    places.push_back({box.extent, type, owned.stack, owned.in_stack, owned.flat, block.master});
+    placements.push_back({box.extent, type, owned.stack, owned.in_stack, owned.flat, block.master});
     extents_.push_back(box.extent);
     elements = owned.flat + grouping::numel(box.extent);
   }
   table_.upload(backend_);
-  state_ = std::make_unique<State>(backend_, recipe_, std::move(places));
+  state_ = std::make_unique<GroupState>(backend_, recipe_, std::move(placements));
 
   const std::size_t count = blocks_.size();
   direction_ = kernels::Buffer(backend_, static_cast<std::size_t>(elements) * size_of(arithmetic_));
-  graft_norms_ = kernels::Buffer(backend_, count * sizeof(double));
+  grafting_norms_ = kernels::Buffer(backend_, count * sizeof(double));
   direction_norms_ = kernels::Buffer(backend_, count * sizeof(double));
   modes_ = columns.add<Mode>(count);
   coefficients_ = columns.add<kernels::Coefficients>(count);
@@ -73,7 +116,6 @@ void GroupStep::build_stacks() {
       stack.extent = extents_[b];
       stack.stride = grouping::flat_stride(extents_[b]);
       stack.first_block = static_cast<std::int64_t>(b);
-      stack.factors = state_->factors(blocks_[b].stack);
       stacks_.push_back(std::move(stack));
     }
     ++stacks_.back().count;
@@ -95,87 +137,79 @@ void GroupStep::adopt(const GroupStep& before) {
     const auto found = places.find({blocks_[b].parameter, blocks_[b].index});
     if (found == places.end()) continue;
     state_->copy_block(static_cast<int>(b), before.state(), found->second);
-    restore(b, before.failures_[found->second], before.blocks_[found->second].phase);
+    restore(b, before.failures(static_cast<std::size_t>(found->second)),
+            before.blocks_[found->second].phase);
   }
 }
 
 void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
-  job_count_ = 0;
-  counted_ = false;
   for (std::size_t s = 0; s < stacks_.size(); ++s) {
     present_[s] = {present_list_.data() + stacks_[s].first_block, 0};
     preconditioned_[s] = {preconditioned_list_.data() + stacks_[s].first_block, 0};
   }
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const RegisteredParameter& parameter = parameters[blocks_[b].parameter];
-    if (!parameter.present) {
-      modes_[b] = Mode::absent;
+    block_steps_[b] = {};
+    modes_[b] = Mode::absent;
+    if (!parameter.present) continue;
+    const std::int64_t step = parameter.steps + 1;
+    const Rates& rates = parameter.group->rates;
+    block_steps_[b] = {.present = true,
+                       .step = step,
+                       .rates = &rates,
+                       .due = is_due(recipe_, step, blocks_[b].phase)};
+    modes_[b] = is_preconditioned(recipe_, step) ? Mode::preconditioned : Mode::unpreconditioned;
+    select(blocks_[b], b);
+    if (b > 0 && blocks_[b].parameter == blocks_[b - 1].parameter) {
+      coefficients_[b] = coefficients_[b - 1];
       continue;
     }
-    const std::int64_t step = parameter.steps + 1;
-    modes_[b] = mode_of(recipe_, step);
-    const bool same = b > 0 && blocks_[b].parameter == blocks_[b - 1].parameter;
-    coefficients_[b] =
-        same ? coefficients_[b - 1] : coefficients_of(recipe_, parameter.group->rates, step);
-    select(blocks_[b], b, modes_[b]);
-    if (is_due(recipe_.refresh, step, blocks_[b].phase)) add_jobs(b, parameter, step);
+    kernels::Coefficients& coefficients = coefficients_[b] = coefficients_of(recipe_, rates, step);
+    preconditioner_->set_coefficients(rates, step, coefficients);
+    if (grafting_) grafting_->set_coefficients(rates, step, coefficients);
+    if (averaging_) averaging_->set_coefficients(rates, coefficients);
   }
-  if (!solver_->waits()) solver_->place(jobs());
+  preconditioner_->prepare(block_steps_);
 }
 
-void GroupStep::select(const OwnedBlock& block, std::size_t b, Mode mode) {
-  const auto add = [&](kernels::Selection& selection, const kernels::Column<std::int32_t>& list) {
+void GroupStep::select(const OwnedBlock& block, std::size_t b) {
+  const auto add = [&](kernels::Selection& selection, const kernels::StagedArray<std::int32_t>& list) {
     const std::size_t first = b - static_cast<std::size_t>(block.in_stack);
     list[first + static_cast<std::size_t>(selection.count++)] =
         static_cast<std::int32_t>(block.in_stack);
   };
   add(present_[block.stack], present_list_);
-  if (mode == Mode::preconditioned || mode == Mode::grafted)
-    add(preconditioned_[block.stack], preconditioned_list_);
+  if (modes_[b] == Mode::preconditioned) add(preconditioned_[block.stack], preconditioned_list_);
 }
 
-void GroupStep::enqueue(const StepInputs& inputs, Refreshing refreshing, Statistics& statistics) {
-  const kernels::TileTable elements = table_.elements(arithmetic_, inputs.tensors);
-  const kernels::PassContext phase{elements, modes_.data(), coefficients_.data(),
-                                   inputs.gradient_scale, inputs.proceed};
-  void* const masters = state_->flat(master_slot);
-  double* const graft_norms = static_cast<double*>(graft_norms_.data());
-  double* const direction_norms = static_cast<double*>(direction_norms_.data());
+void GroupStep::recompute(std::span<const std::size_t> blocks,
+                          std::span<const RegisteredParameter> parameters, Statistics& statistics) {
+  std::vector<BlockStep> steps(blocks_.size());
+  for (const std::size_t b : blocks) {
+    const RegisteredParameter& parameter = parameters[blocks_[b].parameter];
+    steps[b] = {.step = parameter.steps, .rates = &parameter.group->rates, .due = true};
+  }
+  preconditioner_->recompute(steps, statistics);
+}
 
-  kernels::Range range(backend_, "factors");
-  // L_k <- beta2 L_k + (1 - beta2) G x_{j != k} G
-  if (recipe_.refresh.first) backend_.accumulate_factors(phase, stacks_, present_, masters);
-  // R_k <- (L_k + epsilon I)^(-1/p)
-  range.next("roots");
-  refresh(refreshing, inputs.proceed, statistics);
-  range.next("filter");
-  // V <- beta2 V + (1 - beta2) G^2 ; M <- lerp(M, G, 1 - beta1) ; P <- F
-  backend_.filter(phase, {.graft = graft_of(recipe_),
-                          .masters = masters,
-                          .first_moment = state_->flat(first_moment_slot),
-                          .graft_moment = state_->flat(graft_moment_slot),
-                          .direction = direction_.data(),
-                          .graft_norms = graft_norms});
-  range.next("precondition");
-  // P <- P x_k R_k
-  if (recipe_.refresh.first)
-    backend_.precondition(phase, stacks_, preconditioned_, direction_.data(), direction_norms);
-  range.next("update");
-  // P <- P |graft(F)| / |P| + decay W ; B <- momentum B + P ; segment <- -lr P
-  const auto* momentum = std::get_if<Momentum>(&recipe_.averaging);
-  backend_.update(phase, {.has_momentum = momentum != nullptr,
-                          .nesterov = momentum && momentum->nesterov,
-                          .direction = direction_.data(),
-                          .graft_norms = graft_norms,
-                          .direction_norms = direction_norms,
-                          .masters = masters,
-                          .momentum = state_->flat(momentum_slot),
-                          .segment = inputs.exchange});
+void GroupStep::restore(std::size_t block, int failures, std::int64_t phase) {
+  preconditioner_->set_failures(block, failures);
+  blocks_[block].phase = phase;
+}
+
+std::string GroupStep::exhausted_block(std::span<const RegisteredParameter> parameters) const {
+  const std::int64_t exhausted = preconditioner_->exhausted_block();
+  if (exhausted < 0) return {};
+  const auto b = static_cast<std::size_t>(exhausted);
+  return parameters[blocks_[b].parameter].parameter().name + ", block " +
+         std::to_string(blocks_[b].index) + ": its preconditioner could not be refreshed " +
+         std::to_string(failures(b)) + " times in a row and is still the old one";
 }
 
 std::int64_t GroupStep::workspace_bytes() const {
-  const std::size_t buffers = direction_.bytes() + graft_norms_.bytes() + direction_norms_.bytes();
-  return static_cast<std::int64_t>(buffers) + table_.bytes() + solver_->workspace_bytes();
+  const std::size_t buffers =
+      direction_.bytes() + grafting_norms_.bytes() + direction_norms_.bytes();
+  return static_cast<std::int64_t>(buffers) + table_.bytes() + preconditioner_->workspace_bytes();
 }
 
 }  // namespace shampoo

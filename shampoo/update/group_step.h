@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/columns.h"
-#include "kernels/solvers/inverse_root.h"
-#include "shampoo/update/block_state.h"
+#include "kernels/staged_array.h"
+#include "shampoo/averaging/averaging.h"
+#include "shampoo/preconditioners/preconditioner.h"
 #include "shampoo/update/element_table.h"
+#include "shampoo/update/group_state.h"
 
 namespace shampoo {
 
@@ -23,89 +24,78 @@ struct StepInputs {
   void* exchange = nullptr;
 };
 
-/// Which roots a queued step recomputes.
-enum class Refreshing : std::uint8_t {
-  none,
-  due,   ///< those that are due in the prepared step
-  fixed  ///< those that are due in the step that is prepared when it runs; by solvers that queue
-};
-
-/// Shampoo on the blocks of one virtual group that this rank owns.
+/// The step on the blocks of one virtual group that this rank owns, whatever their kinds.
 class GroupStep {
  public:
   /// Blocks come stack by stack, in the order of the flat slots. `parameters` are all parameters of
   /// the optimizer, in a place that may change between calls. What a step reads goes into
   /// `columns`, which the caller gives memory and uploads, and which must outlive it.
-  GroupStep(Backend& backend, kernels::Columns& columns, const Recipe& recipe,
+  GroupStep(Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
             std::vector<OwnedBlock> blocks, std::span<const RegisteredParameter> parameters);
 
-  /// Masters <- values of the caller's tensors.
+  /// Masters <- values of the caller's tensors. Queued.
   void read_values(const kernels::Tensors& tensors);
-  /// Takes over the state of the blocks that `before`, of an earlier plan, has too.
+  /// Copies the state of the blocks that `before`, of an earlier plan, has too. Queued.
   void adopt(const GroupStep& before);
 
-  /// Host work of the next step: modes, coefficients, selections, jobs.
+  /// Host work of the next step: modes, coefficients, selections, due blocks.
   void prepare(std::span<const RegisteredParameter> parameters);
-  /// Whether the prepared step recomputes roots.
-  bool refreshes() const { return job_count_ > 0; }
-  /// The solver that recomputes them with host steps; empty where there are none.
-  std::string_view host_steps() const;
-  bool refreshes_queued() const { return refreshes() && !solver_->waits(); }
+  /// Whether the prepared step refreshes a block.
+  bool refreshes() const { return preconditioner_->refreshes(); }
+  /// Name of the solver if the prepared refresh waits for the backend; empty otherwise.
+  std::string_view waiting_solver() const { return preconditioner_->waiting_solver(); }
 
-  /// Queues the prepared step, up to the updates in this rank's segment. Waits where a refresh has
-  /// host steps, whose outcomes it counts.
+  /// Queues the prepared step, up to the updates in this rank's segment. Waits, and counts the
+  /// outcomes of the refresh, where waiting_solver() is not empty.
   void enqueue(const StepInputs& inputs, Refreshing refreshing, Statistics& statistics);
-  /// Counts what came of a queued refresh, when the step is known to have run and not been refused.
-  void collect(Statistics& statistics);
-  /// Says which block failed more refreshes in a row than the recipe tolerates, as far as they have
-  /// been counted since the step was prepared; empty: none.
+  /// Counts the outcomes of a queued refresh, once the step is known to have run.
+  void collect(Statistics& statistics) { preconditioner_->collect(statistics); }
+  /// Names a block whose refreshes failed more often in a row than the recipe tolerates; empty:
+  /// none.
   std::string exhausted_block(std::span<const RegisteredParameter> parameters) const;
 
-  /// Computes the roots of these blocks from their factors as they are, ascending. Waits.
-  void recompute_roots(std::span<const std::size_t> blocks,
-                       std::span<const RegisteredParameter> parameters, Statistics& statistics);
-  /// Takes over what a state dict says of a block.
+  /// Recomputes the derived slots of these blocks, ascending, from the others. Waits.
+  void recompute(std::span<const std::size_t> blocks,
+                 std::span<const RegisteredParameter> parameters, Statistics& statistics);
+  /// Sets the counters of a block to those of a state dict.
   void restore(std::size_t block, int failures, std::int64_t phase);
-  /// Refreshes in a row without all new roots.
-  int failures(std::size_t block) const { return failures_[block]; }
+  /// Consecutive failed refreshes of a block.
+  int failures(std::size_t block) const { return preconditioner_->failures(block); }
 
   std::span<const OwnedBlock> blocks() const { return blocks_; }
-  const State& state() const { return *state_; }
+  const GroupState& state() const { return *state_; }
   std::int64_t workspace_bytes() const;
 
  private:
-  void build_tables(kernels::Columns& columns, std::span<const RegisteredParameter> parameters);
+  void build_tables(kernels::StagedArrays& columns,
+                    std::span<const RegisteredParameter> parameters);
   void build_stacks();
-  void build_solver(kernels::Columns& columns);
-  void select(const OwnedBlock& block, std::size_t b, kernels::Mode mode);
-  /// Adds the roots of a block at its parameter's `step`-th step.
-  void add_jobs(std::size_t b, const RegisteredParameter& parameter, std::int64_t step);
-  void refresh(Refreshing refreshing, const std::int32_t* proceed, Statistics& statistics);
-  void count(Statistics& statistics);
-  std::span<kernels::RootJob> jobs() { return {jobs_.data(), job_count_}; }
-  int order(std::size_t b) const { return static_cast<int>(extents_[b].size()); }
+  void select(const OwnedBlock& block, std::size_t b);
+
+  void enqueue(StepContext& step);
+  void filter_gradient(StepContext& step);
+  void graft_norm(StepContext& step);
+  void decay_and_average(StepContext& step);
 
   Backend& backend_;
   const Recipe& recipe_;
   Type arithmetic_;
   std::vector<OwnedBlock> blocks_;
   std::vector<std::vector<std::int64_t>> extents_;  ///< per block
-  std::unique_ptr<State> state_;
+  std::unique_ptr<GroupState> state_;
 
   ElementTable table_;
   std::vector<kernels::Stack> stacks_;
-  kernels::Buffer direction_, graft_norms_, direction_norms_;
-  kernels::Column<kernels::Mode> modes_;
-  kernels::Column<kernels::Coefficients> coefficients_;
-  kernels::Column<std::int32_t> present_list_, preconditioned_list_;
+  kernels::Buffer direction_, grafting_norms_, direction_norms_;
+  kernels::StagedArray<kernels::Mode> modes_;
+  kernels::StagedArray<kernels::Coefficients> coefficients_;
+  kernels::StagedArray<std::int32_t> present_list_, preconditioned_list_;
   std::vector<kernels::Selection> present_, preconditioned_;  ///< per stack
+  std::vector<BlockStep> block_steps_;                        ///< of the prepared step
 
-  std::unique_ptr<kernels::InverseRoot> solver_;
-  std::vector<kernels::RootJob> jobs_;
-  std::vector<std::size_t> job_blocks_;
-  std::size_t job_count_ = 0;
-  bool counted_ = false;       ///< what came of the jobs
-  std::vector<int> failures_;  ///< per block
+  std::unique_ptr<GroupPreconditioner> preconditioner_;
+  std::unique_ptr<GroupPreconditioner> grafting_;  ///< null: none
+  std::unique_ptr<GroupAveraging> averaging_;      ///< null: none
 };
 
 }  // namespace shampoo

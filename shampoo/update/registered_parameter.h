@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "grouping/blocks.h"
-#include "shampoo/optimizer.h"
+#include "shampoo/group.h"
 
 namespace shampoo {
 
@@ -31,7 +31,7 @@ struct OwnedBlock {
   std::int64_t in_stack = 0;
   std::int64_t flat = 0;     ///< first element in flat slots
   std::int64_t segment = 0;  ///< first byte in the exchange buffer
-  std::int64_t phase = 0;    ///< see is_due()
+  std::int64_t phase = 0;    ///< of the refresh schedule
 };
 
 }  // namespace shampoo

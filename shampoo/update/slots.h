@@ -12,33 +12,30 @@
 
 namespace shampoo {
 
-/// Names of the elementwise slots.
+/// Names of the slots that do not belong to a kind.
 inline constexpr const char* first_moment_slot = "filtered_gradient";
-inline constexpr const char* graft_moment_slot = "grafting";
-inline constexpr const char* momentum_slot = "momentum";
 inline constexpr const char* master_slot = "master";
 
-/// Of one dimension of a block.
-std::string factor_slot(int dimension);
-std::string root_slot(int dimension);
-
-/// One named tile of state of a block. Allocation, byte counts and views follow from it.
+/// One named piece of state of a block. Allocation, byte counts, export, import and checkpoints
+/// follow from its layout alone.
 struct Slot {
-  enum class Layout : std::uint8_t {
-    elements,        ///< one number per element of the block, initially 0 (master: the value)
-    lower_triangle,  ///< of a factor, initially 0
-    upper_triangle   ///< of a root, initially the identity; shares an array with the factor
-  };
+  enum class Initial : std::uint8_t { zero, identity, value };
+
   std::string name;
-  Layout layout = Layout::elements;
-  int dimension = 0;  ///< of the block, for triangles
+  StateLayout layout = StateLayout::elements;
+  int dimension = 0;  ///< of the block; not read for elements
   Type type = Type::float32;
-  bool derived = false;    ///< can be recomputed from other slots, at a refresh
-  std::int64_t count = 0;  ///< numbers that it holds
+  Initial initial = Initial::zero;  ///< value: that of the parameter, for elements
+  bool derived = false;             ///< can be recomputed from other slots, by a refresh
+  /// Another symmetric slot of the same dimension, declared before, whose array has room for this
+  /// one; empty: an array of its own.
+  std::string shares = {};
 };
 
-/// How a state dict holds it.
-StateLayout layout_of(const Slot& slot);
+/// Side of the slot's matrix or vector; 0 for elements.
+std::int64_t side_of(const Slot& slot, std::span<const std::int64_t> extent);
+/// Numbers of the slot for a block of this extent, as a state dict holds them.
+std::int64_t count_of(const Slot& slot, std::span<const std::int64_t> extent);
 
 /// The state of a block of this extent whose parameter has values of this type.
 std::vector<Slot> slots_of(const Recipe& recipe, std::span<const std::int64_t> extent,
@@ -46,11 +43,5 @@ std::vector<Slot> slots_of(const Recipe& recipe, std::span<const std::int64_t> e
 
 /// Type of state and computation.
 Type arithmetic_type(const Recipe& recipe);
-
-/// Inverse exponent of one dimension of blocks of an order; 0: the dimension is left alone.
-double exponent_of(const RootInverse& preconditioner, int order, int dimension);
-
-/// Whether the dimension has a factor.
-bool has_factor(const Recipe& recipe, int order, int dimension);
 
 }  // namespace shampoo

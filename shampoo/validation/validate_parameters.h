@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shampoo/optimizer.h"
+#include "shampoo/group.h"
 
 namespace shampoo {
 

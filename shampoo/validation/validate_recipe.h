@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
-
-#include "shampoo/optimizer.h"
+#include "shampoo/options.h"
+#include "shampoo/recipe.h"
 
 namespace shampoo {
 
-/// The checks of everything that the caller hands over. Each throws std::invalid_argument whose
-/// message names the group, the parameter where there is one, the field, the accepted range and
-/// what was found. None changes anything; none allocates unless it throws.
-
+/// Throws std::invalid_argument that names group, field and accepted range.
 void validate_recipe(const Recipe& recipe, int group);
-void validate_rates(const Rates& rates, const Recipe& recipe, int group);
+
+/// Throws std::invalid_argument that names the option and its accepted range.
 void validate_options(const OptimizerOptions& options);
 
 }  // namespace shampoo

@@ -14,7 +14,7 @@
 #include "kernels/buffer.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/cuda_backend.h"
-#include "kernels/solvers/inverse_root.h"
+#include "tests/support/root_solver.h"
 
 namespace shampoo::test {
 namespace {
@@ -157,21 +157,19 @@ void measure(const Options& options) {
       options.backend == "cuda" ? cuda_backend() : cpu_backend();
   const Factors factors(*backend, options);
   std::vector<RootJob> jobs = factors.jobs();
-  kernels::InverseRoot solver(*backend, Type::float32, solver_of(options), 0);
-  const std::vector<std::int64_t> sides(jobs.size(), options.side);
-  const std::vector<double> exponents{1 / options.root};
   backend->reserve({}, Type::float32, {options.side});
-  solver.reserve(sides, exponents);
+  RootSolver solver(*backend, Type::float32, solver_of(options), 0, jobs);
+  solver.place(jobs);
 
   std::vector<double> times;
   for (int i = 0; i <= options.repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    solver.solve(jobs);
+    solver.roots().enqueue();
     backend->synchronize();
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
     if (i > 0) times.push_back(time.count());
   }
-  solver.collect(jobs);
+  solver.roots().collect(jobs);
   std::sort(times.begin(), times.end());
   nlohmann::ordered_json result;
   result["backend"] = backend->description();

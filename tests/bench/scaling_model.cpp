@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t header_bytes = 64;
 
 double passes(const Slot& slot) {
-  // A root is read; everything else is read and written.
-  return slot.layout == Slot::Layout::upper_triangle ? 1 : 2;
+  // What is derived is read in a plain step; everything else is read and written.
+  return slot.derived ? 1 : 2;
 }
 
 Balance balance(std::span<const grouping::Work> ranks, const grouping::Work& bounds,
@@ -87,20 +87,20 @@ OwnerWork work_of_block(const Job& job, const grouping::Shape& extent) {
   const auto value = static_cast<double>(size_of(job.type));
   OwnerWork work;
   for (const Slot& slot : slots_of(job.recipe, extent, job.type))
-    work.bytes +=
-        passes(slot) * static_cast<double>(slot.count) * static_cast<double>(size_of(slot.type));
+    work.bytes += passes(slot) * static_cast<double>(count_of(slot, extent)) *
+                  static_cast<double>(size_of(slot.type));
   // The gradient for the factors and for the filter, the value for its decay unless a master
   // stands in for it, what is sent; the direction: filtered, preconditioned in place, scaled.
   work.bytes += elements * ((has_master(job.type) ? 3 : 4) * value + 4 * number);
 
   double products = 0;
-  const int order = static_cast<int>(extent.size());
-  for (int k = 0; k < order; ++k) {
-    if (!has_factor(job.recipe, order, k)) continue;
-    const auto n = static_cast<double>(extent[k]);
+  for (const Slot& slot : slots_of(job.recipe, extent, job.type)) {
+    if (!slot.derived) continue;
+    const std::int64_t side = side_of(slot, extent);
+    const auto n = static_cast<double>(side);
     // n (n + 1) / 2 sums of elements / n products; then n products for every element
     products += (n + 1) * elements + 2 * n * elements;
-    work.roots.push_back(root_flops(extent[k]));
+    work.roots.push_back(root_flops(side));
   }
   if (products > 0) work.products.push_back(products);
   return work;

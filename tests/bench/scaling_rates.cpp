@@ -9,9 +9,9 @@
 
 #include "kernels/buffer.h"
 #include "kernels/cpu_backend.h"
-#include "kernels/solvers/inverse_root.h"
 #include "tests/bench/roofline.h"
 #include "tests/kernels/numbers.h"
+#include "tests/support/root_solver.h"
 
 namespace shampoo::test {
 namespace {
@@ -61,9 +61,7 @@ double root_rate(Backend& backend, std::int64_t side, std::int64_t count) {
                     .side = side,
                     .exponent = 0.25,
                     .epsilon = 1e-8});
-  const std::vector<std::int64_t> sides(jobs.size(), side);
-  kernels::InverseRoot solver(backend, Type::float32, Automatic{}, 0);
-  solver.reserve(sides);
+  RootSolver solver(backend, Type::float32, Automatic{}, 0, jobs);
   const double seconds = fastest(1, [&] { solver.solve(jobs); });
   return static_cast<double>(count) * root_flops(side) / seconds;
 }

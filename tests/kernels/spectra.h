@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/buffer.h"
-#include "kernels/solvers/inverse_root.h"
 #include "tests/kernels/numbers.h"
+#include "tests/support/root_solver.h"
 
 /// Symmetric matrices with known eigenvalues, and what solvers make of them.
 namespace shampoo::test {
@@ -66,7 +66,7 @@ inline std::vector<double> eigenvalues(const std::string& kind, std::int64_t n, 
 struct Root {
   Matrix matrix;
   kernels::Outcome outcome = kernels::Outcome::failed;
-  std::int64_t raised = 0;
+  std::int64_t clamped = 0;
 };
 
 /// The roots of `factors` in one call; each is first rounded to Real. `job` gives the rest.
@@ -76,7 +76,7 @@ std::vector<Root> roots_of(Backend& backend, const std::vector<Matrix>& factors,
                            const std::int32_t* proceed = nullptr) {
   std::vector<kernels::Buffer> pairs;
   std::vector<kernels::RootJob> jobs;
-  std::vector<std::int64_t> sides;
+  std::int64_t largest = 0;
   for (const Matrix& a : factors) {
     const std::int64_t n = side_of(a);
     pairs.emplace_back(backend, static_cast<std::size_t>(n * (n + 1)) * sizeof(Real));
@@ -87,14 +87,10 @@ std::vector<Root> roots_of(Backend& backend, const std::vector<Matrix>& factors,
     jobs.push_back(job);
     jobs.back().pair = pair;
     jobs.back().side = n;
-    sides.push_back(n);
+    largest = std::max(largest, n);
   }
-  backend.reserve({}, type_of<Real>, {*std::max_element(sides.begin(), sides.end())});
-  kernels::InverseRoot solve(backend, type_of<Real>, solver, 0);
-  solve.reserve(sides);
-  solve.solve(jobs, proceed);
-  backend.synchronize();
-  solve.collect(jobs);
+  backend.reserve({}, type_of<Real>, {largest});
+  RootSolver(backend, type_of<Real>, solver, 0, jobs).solve(jobs, proceed);
 
   std::vector<Root> roots;
   for (const kernels::RootJob& done : jobs) {
@@ -105,7 +101,7 @@ std::vector<Root> roots_of(Backend& backend, const std::vector<Matrix>& factors,
       for (std::int64_t j = i; j < n; ++j)
         root[static_cast<std::size_t>(j * n + i)] = root[static_cast<std::size_t>(i * n + j)] =
             static_cast<double>(pair[i * (n + 1) + j + 1]);
-    roots.push_back({root, done.outcome, done.raised});
+    roots.push_back({root, done.outcome, done.clamped});
   }
   return roots;
 }

@@ -154,7 +154,7 @@ TEST_F(Engine, KeepsNoFactorsWhenItNeverPreconditions) {
   EXPECT_EQ(adamw.state_bytes(), 64 * 64 * 4 * 2);
   EXPECT_EQ(shampoo.state_bytes(), 64 * 64 * 4 * 2 + 2 * 64 * 65 * 4);
   EXPECT_EQ(adamw.slot_names("tensor0", 0),
-            (std::vector<std::string>{"filtered_gradient", "grafting"}));
+            (std::vector<std::string>{"second_moment", "filtered_gradient"}));
   EXPECT_EQ(shampoo.slot_names("tensor0", 0),
             (std::vector<std::string>{"factor/0", "root/0", "factor/1", "root/1",
                                       "filtered_gradient", "grafting"}));

@@ -12,6 +12,7 @@
 
 #include "shampoo/shampoo.h"
 #include "tests/shampoo/placed.h"
+#include "tests/support/read_rates.h"
 
 namespace shampoo::test {
 
@@ -75,7 +76,7 @@ class ToyModel {
 
   /// One group with all tensors.
   ParameterGroup group(const Recipe& recipe = {}, const Rates& rates = {}) {
-    ParameterGroup all{.rates = rates, .recipe = recipe};
+    ParameterGroup all{.rates = read_rates(recipe, rates), .recipe = recipe};
     for (std::size_t t = 0; t < tensors.size(); ++t) all.parameters.push_back(parameter(t));
     return all;
   }
@@ -84,7 +85,7 @@ class ToyModel {
   std::vector<ParameterGroup> groups(const Recipe& recipe, const Rates& rates) {
     std::vector<ParameterGroup> each;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
-      each.push_back({.rates = rates, .recipe = recipe});
+      each.push_back({.rates = read_rates(recipe, rates), .recipe = recipe});
       each.back().parameters.push_back(parameter(t));
     }
     return each;

@@ -12,6 +12,7 @@
 #include "shampoo/optimizer.h"
 #include "tests/support/concurrent_blocks.h"
 #include "tests/support/emulated_device.h"
+#include "tests/support/read_rates.h"
 
 namespace shampoo::test {
 namespace {
@@ -45,7 +46,7 @@ std::vector<char> numbers(Type type, std::size_t count, double seed) {
 /// Bytes of all values after two steps, the second with a refresh.
 std::vector<char> trained(const Model& model, EmulatedDevice::Runner runner) {
   kernels::cuda::DeviceBackend backend(std::make_unique<EmulatedDevice>(runner));
-  const auto ranks = one_rank(Memory::cuda);
+  const auto ranks = one_rank(MemoryKind::cuda);
   std::vector<kernels::Buffer> memory;
   std::vector<std::vector<char>> sent;
   const auto tensor = [&](Type type, const std::vector<std::int64_t>& shape, double seed) {
@@ -66,8 +67,7 @@ std::vector<char> trained(const Model& model, EmulatedDevice::Runner runner) {
   }
   for (ParameterGroup& group : groups) {
     group.recipe = model.recipe;
-    group.rates.weight_decay = 0.1;
-    group.rates.momentum = 0.5;
+    group.rates = read_rates(group.recipe, {.weight_decay = 0.1, .momentum = 0.5});
   }
   Optimizer optimizer(backend, *ranks, groups);
   for (int step = 0; step < 2; ++step) EXPECT_TRUE(optimizer.step().applied());

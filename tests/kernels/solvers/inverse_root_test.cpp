@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/solvers/inverse_root.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,12 +6,13 @@
 #include <limits>
 #include <random>
 
+#include "kernels/solvers/rational.h"
 #include "tests/support/backends.h"
+#include "tests/support/root_solver.h"
 
 namespace shampoo::test {
 namespace {
 
-using kernels::InverseRoot;
 using kernels::Outcome;
 using kernels::RootJob;
 using Matrix = std::vector<double>;  ///< row-major, square
@@ -70,7 +69,7 @@ std::vector<double> spectrum(std::int64_t n, double condition) {
 struct Solved {
   Matrix root;
   Outcome outcome = Outcome::failed;
-  std::int64_t raised = 0;
+  std::int64_t clamped = 0;
 };
 
 template <typename Real>
@@ -81,7 +80,7 @@ std::vector<Solved> solve(Place place, const std::vector<Matrix>& factors, const
   std::vector<kernels::Buffer> memory;
   std::vector<std::vector<Real>> pairs;
   std::vector<RootJob> jobs;
-  std::vector<std::int64_t> sides;
+  std::int64_t largest = 0;
   for (const Matrix& a : factors) {
     const std::int64_t n = side_of(a);
     std::vector<Real>& pair = pairs.emplace_back(static_cast<std::size_t>(n * (n + 1)));
@@ -92,16 +91,14 @@ std::vector<Solved> solve(Place place, const std::vector<Matrix>& factors, const
     jobs.push_back(common);
     jobs.back().pair = memory.back().data();
     jobs.back().side = n;
-    sides.push_back(n);
+    largest = std::max(largest, n);
   }
-  backend->reserve({}, type, {*std::max_element(sides.begin(), sides.end())});
-  InverseRoot roots(*backend, type, solver, trace_exponent);
-  roots.reserve(sides);
-  roots.solve(jobs);
+  backend->reserve({}, type, {largest});
+  RootSolver(*backend, type, solver, trace_exponent, jobs).solve(jobs);
 
   std::vector<Solved> solved;
   for (std::size_t m = 0; m < jobs.size(); ++m) {
-    const std::int64_t n = sides[m];
+    const std::int64_t n = jobs[m].side;
     std::vector<Real>& pair = pairs[m];
     backend->download(pair.data(), memory[m].data(), memory[m].bytes());
     backend->synchronize();
@@ -109,7 +106,7 @@ std::vector<Solved> solve(Place place, const std::vector<Matrix>& factors, const
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = i; j < n; ++j)
         root[j * n + i] = root[i * n + j] = static_cast<double>(pair[i * (n + 1) + j + 1]);
-    solved.push_back({root, jobs[m].outcome, jobs[m].raised});
+    solved.push_back({root, jobs[m].outcome, jobs[m].clamped});
   }
   return solved;
 }
@@ -225,7 +222,7 @@ TEST_P(EigenRoot, ShiftsAnIndefiniteMatrixUntilItsLeastEigenvalueIsEpsilon) {
   const Solved before =
       solve_one<double>(GetParam(), diagonal({-5, 5}), Eigen{}, {.exponent = 1, .epsilon = 1});
   expect_near(before.root, diagonal({1, 1.0 / 11}), tight);
-  EXPECT_EQ(before.raised, 2);
+  EXPECT_EQ(before.clamped, 2);
   // Afterwards: (-5, 5) - (-5) + 1 = (1, 11).
   const Solved after = solve_one<double>(
       GetParam(), diagonal({-5, 5}), Eigen{.perturb_before = false}, {.exponent = 1, .epsilon = 1});
@@ -245,7 +242,7 @@ TEST_P(EigenRoot, RaisesSmallEigenvaluesToTheRelativeFloor) {
       solve_one<double>(GetParam(), diagonal({100, 1e-6, 1}), Eigen{.relative_floor = 0.01},
                         {.exponent = 1, .epsilon = 1e-30});
   expect_near(solved.root, diagonal({0.01, 1, 1}), tight);
-  EXPECT_EQ(solved.raised, 1);
+  EXPECT_EQ(solved.clamped, 1);
 }
 
 TEST_P(EigenRoot, ScalesByTheTrace) {
@@ -295,15 +292,18 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, CoupledIterations, ::testing::ValuesIn(all_
                          place_name);
 
 TEST(SolverWorkspace, StartsTheMatricesOfEverySideAtMultiplesOf256Bytes) {
-  const std::vector<std::int64_t> sides = {9, 7, 7, 5, 1};
   const auto cpu = backend_at(Place::cpu);
-  kernels::SolverWorkspace workspace(*cpu, Type::float32, 2);
-  workspace.reserve(sides);
   std::vector<RootJob> jobs;
-  for (const std::int64_t side : sides) jobs.push_back({.side = side});
-  const std::vector<int> order = {0, 1, 2, 3, 4};
+  for (const std::int64_t side : {9, 7, 7, 5, 1}) jobs.push_back({.side = side});
+  kernels::StagedArrays staged(*cpu);
+  kernels::RootTable table;
+  table.reserve(staged, jobs);
+  kernels::SolverWorkspace workspace(*cpu, Type::float32, 2);
+  workspace.reserve(table);
 
-  EXPECT_EQ(workspace.take(order, jobs, Type::float32), sides.size());
+  std::size_t next = 0;
+  EXPECT_TRUE(workspace.take({}, next));
+  EXPECT_EQ(next, jobs.size());
 
   const std::span<const kernels::SquareMatrixBatch> groups = workspace.matrix(1);
   ASSERT_EQ(groups.size(), 4u);

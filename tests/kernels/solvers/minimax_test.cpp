@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/cpu_backend.h"
+#include "kernels/solvers/rational.h"
 #include "tests/kernels/rounding_backend.h"
 #include "tests/kernels/spectra.h"
 #include "tests/support/backends.h"
@@ -210,13 +211,13 @@ TEST(MinimaxRoot, OfSpecialMatricesIsThatOfTheDampedOne) {
   const Matrix zero(9, 0), identity = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   expect_multiple_of_identity(root_of(zero, 1e-8), 100);
   expect_multiple_of_identity(root_of(zero, 0), 1);
-  EXPECT_EQ(root_of(zero, 1e-8).raised, 0);
-  EXPECT_EQ(root_of(zero, 0).raised, 1);
+  EXPECT_EQ(root_of(zero, 1e-8).clamped, 0);
+  EXPECT_EQ(root_of(zero, 0).clamped, 1);
   expect_multiple_of_identity(root_of(identity, 1e-12), 1);
   expect_multiple_of_identity(root_of(identity, 15), 0.5);
   expect_multiple_of_identity(root_of({81}, 1e-12), 1.0 / 3);
-  EXPECT_EQ(root_of(identity, 1e-12).raised, 1);
-  EXPECT_EQ(root_of(identity, 1e-3).raised, 0);
+  EXPECT_EQ(root_of(identity, 1e-12).clamped, 1);
+  EXPECT_EQ(root_of(identity, 1e-3).clamped, 0);
 
   // v v^T for v = (1, 2, 2): 9 along v, nothing else.
   const Matrix rank_one = {1, 2, 2, 2, 4, 4, 2, 4, 4};
@@ -259,7 +260,7 @@ TEST(MinimaxRoot, OfAMatrixThatIsNotFiniteStaysAsItWasAndTouchesNoOther) {
     EXPECT_EQ(roots[2].matrix, alone.matrix);
     EXPECT_EQ(roots[1].outcome, Outcome::failed);
     EXPECT_EQ(roots[1].matrix, Matrix(25, 0)) << "what the test put there";
-    EXPECT_EQ(roots[1].raised, 0);
+    EXPECT_EQ(roots[1].clamped, 0);
   }
 }
 
@@ -309,17 +310,17 @@ TEST(MinimaxRoot, IsQueuedWithoutAWaitInAnyNumberOfChunks) {
   }
   cpu->reserve({}, Type::float32, {n});
   WaitingBackend backend(*cpu);
-  kernels::InverseRoot solver(backend, Type::float32, Minimax{.kappa_max = 1e2}, 0);
-  solver.reserve(std::vector<std::int64_t>(count, n), std::vector{0.5, 0.25});
-  EXPECT_FALSE(solver.waits());
+  RootSolver solver(backend, Type::float32, Minimax{.kappa_max = 1e2}, 0, jobs);
+  EXPECT_FALSE(solver.roots().waits());
 
-  solver.solve(jobs);
+  solver.place(jobs);
+  solver.roots().enqueue();
 
   EXPECT_EQ(backend.waits, 0);
-  solver.collect(jobs);
+  solver.roots().collect(jobs);
   for (std::size_t m = 0; m < count; ++m) {
     ASSERT_EQ(jobs[m].outcome, Outcome::computed);
-    ASSERT_EQ(jobs[m].raised, 1);
+    ASSERT_EQ(jobs[m].clamped, 1);
     const double largest = static_cast<double>(1 + m % 3);
     const double expected = std::pow(largest * (1 + (1 + 0x1p-10) / 1e2), -jobs[m].exponent);
     ASSERT_NEAR(pairs[m * stride + 1], expected, 4e-4 * expected) << m;

@@ -367,8 +367,8 @@ TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
       {[](auto& groups, auto&) { groups[2].parameters[0].name = "other"; },
        {"group 2, parameter 'other'", "group 2, parameter 'tensor2'"}},
       {[](auto& groups, auto&) { groups.pop_back(); }, {"group 2"}},
-      {[](auto& groups, auto&) { groups[1].rates.momentum = 0.5; },
-       {"rank 2 has 'group 1: momentum 0.5'", "ranks 0 and 1 have 'group 1: momentum 0'"}},
+      {[](auto& groups, auto&) { groups[1].rates.weight_decay = 0.5; },
+       {"rank 2 has 'group 1: weight_decay 0.5'", "ranks 0 and 1 have 'group 1: weight_decay 0'"}},
       {[](auto&, auto& options) { options.non_finite = NonFinite::ignore; },
        {"non_finite ignore", "non_finite refuse"}},
   };

@@ -15,6 +15,7 @@
 
 #include "distributor/transports/local/thread_communicator.h"
 #include "tests/shampoo/toy_model.h"
+#include "tests/support/read_rates.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {
@@ -112,7 +113,8 @@ class Job {
     const auto split = static_cast<std::size_t>(arrangement.groups);
     std::vector<ParameterGroup> made(recipes * split);
     for (std::size_t g = 0; g < made.size(); ++g)
-      made[g] = {.rates = arrangement.rates, .recipe = trainee_.recipes[g % recipes]};
+      made[g] = {.rates = read_rates(trainee_.recipes[g % recipes], arrangement.rates),
+                 .recipe = trainee_.recipes[g % recipes]};
     for (std::size_t t = 0; t < model.tensors.size(); ++t) {
       Parameter parameter = model.parameter(t);
       if (!narrow_[t].empty()) parameter.value = Tensor(narrow_there_[t].data(), Type::bfloat16);

@@ -4,6 +4,7 @@
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/backends.h"
 #include "tests/support/counting_backend.h"
+#include "tests/support/read_rates.h"
 
 namespace shampoo::test {
 namespace {
@@ -28,10 +29,11 @@ std::vector<std::vector<Scalar>> train(const std::vector<std::vector<std::int64_
                                        const Recipe& recipe, bool merges, int steps,
                                        Place place = Place::cpu) {
   const auto backend = backend_at(place);
-  const auto ranks = one_rank(backend->memory());
+  const auto ranks = one_rank(backend->memory_kind());
   ToyModel<Scalar> model(shapes, 1, backend.get());
   auto groups = model.groups(recipe, {});
-  for (std::size_t g = 0; g < groups.size(); ++g) groups[g].rates = rates_of(static_cast<int>(g));
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    groups[g].rates = read_rates(recipe, rates_of(static_cast<int>(g)));
   Optimizer optimizer(*backend, *ranks, groups, {.merge_groups = merges});
   for (int step = 0; step < steps; ++step) {
     for (int g = 0; g < optimizer.group_count(); ++g)
@@ -101,7 +103,8 @@ std::vector<std::int64_t> launches(int groups, int layers, int steps) {
   ToyModel<float> model(shapes);
   std::vector<ParameterGroup> split(static_cast<std::size_t>(groups));
   for (std::size_t g = 0; g < split.size(); ++g)
-    split[g] = {.rates = rates_of(static_cast<int>(g) + 1), .recipe = quick_recipe()};
+    split[g] = {.rates = read_rates(quick_recipe(), rates_of(static_cast<int>(g) + 1)),
+                .recipe = quick_recipe()};
   for (std::size_t t = 0; t < shapes.size(); ++t)
     split[t % split.size()].parameters.push_back(model.parameter(t));
 

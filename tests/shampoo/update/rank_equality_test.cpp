@@ -9,6 +9,7 @@
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_communicator.h"
 #include "tests/support/ranks_at.h"
+#include "tests/support/read_rates.h"
 
 namespace shampoo::test {
 namespace {
@@ -41,6 +42,7 @@ std::vector<ParameterGroup> groups_of(ToyModel<Scalar>& model, const Setting& se
                            .weight_decay = 0.01 * static_cast<double>(g % 4),
                            .momentum = 0.5},
                  .recipe = setting.recipes[g % setting.recipes.size()]};
+  for (ParameterGroup& group : groups) group.rates = read_rates(group.recipe, group.rates);
   for (std::size_t t = 0; t < model.tensors.size(); ++t)
     groups[t % groups.size()].parameters.push_back(model.parameter(t));
   std::erase_if(groups, [](const ParameterGroup& group) { return group.parameters.empty(); });

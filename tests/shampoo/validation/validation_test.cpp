@@ -88,14 +88,41 @@ TEST_F(BadInput, OptionalRatesOutOfRangeAreNamed) {
   for (const double value : {-0.1, 1.0, nan})
     expect_refused([&](ParameterGroup& g) { g.rates.beta3 = value; }, {"group 1", "beta3"});
   for (const double value : {-1.0, 0.0, nan, infinity})
-    expect_refused([&](ParameterGroup& g) { g.rates.peak_learning_rate = value; },
-                   {"group 1", "peak_learning_rate"});
+    expect_refused(
+        [&](ParameterGroup& g) {
+          g.recipe.weight_decay = WeightDecay::corrected;
+          g.rates.peak_learning_rate = value;
+        },
+        {"group 1", "peak_learning_rate", "in (0, inf)"});
   expect_refused(
       [](ParameterGroup& g) {
         g.recipe.weight_decay = WeightDecay::corrected;
         g.rates.learning_rate = 0;
       },
       {"group 1", "peak_learning_rate"});
+}
+
+TEST_F(BadInput, RatesThatTheRecipeDoesNotReadKeepTheirDefaults) {
+  expect_refused([](ParameterGroup& g) { g.rates.momentum = 0.9; },
+                 {"group 1", "momentum", "must be 0, its default", "got 0.9"});
+  expect_refused(
+      [](ParameterGroup& g) {
+        g.recipe = recipes::adamw();
+        g.rates.grafting_beta2 = 0.95;
+      },
+      {"group 1", "grafting_beta2", "must be 0.999", "set beta2 instead"});
+  expect_refused(
+      [](ParameterGroup& g) {
+        g.recipe.refresh.first = std::nullopt;
+        g.rates.epsilon = 1e-6;
+      },
+      {"group 1", "epsilon", "set grafting_epsilon instead"});
+  expect_refused([](ParameterGroup& g) { g.rates.peak_learning_rate = 1e-3; },
+                 {"group 1", "peak_learning_rate", "must be unset", "got 0.001"});
+}
+
+TEST_F(BadInput, GraftingDiffersFromThePreconditioner) {
+  expect_recipe_refused([](Recipe& r) { r.preconditioner = Adam{}; }, "recipe.grafting");
 }
 
 TEST_F(BadInput, RecipeFieldsOutOfRangeAreNamed) {
@@ -246,7 +273,7 @@ TEST_F(BadInput, OptionsAndEmptyListsAreRefused) {
   EXPECT_THROW(Optimizer(*backend, *ranks, {}), std::invalid_argument);
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group()}, {.skipped_in_a_row = 0}),
                std::invalid_argument);
-  const auto elsewhere = one_rank(Memory::cuda);
+  const auto elsewhere = one_rank(MemoryKind::cuda);
   EXPECT_THROW(Optimizer(*backend, *elsewhere, {model.group()}), std::invalid_argument);
 }
 

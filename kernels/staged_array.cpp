@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/columns.h"
+#include "kernels/staged_array.h"
 
 #include <cstring>
 
 namespace shampoo::kernels {
 
-void Columns::allocate() {
+void StagedArrays::allocate() {
   host_.assign(end_, std::byte{0});
   sent_ = HostBuffer(backend_, end_);
   buffer_ = Buffer(backend_, end_);
 }
 
-void Columns::upload() {
+void StagedArrays::upload() {
   if (end_ == 0 || (current_ && std::memcmp(host_.data(), sent_.data(), end_) == 0)) return;
   mark_->wait();
   std::memcpy(sent_.data(), host_.data(), end_);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/solvers/eigen_root.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+// What the dense matrices of the workspace hold.
+constexpr int a = 0, x = 1;
+
+Spectrum spectrum_of(const Eigen& eigen) {
+  Spectrum spectrum{.relative_floor = eigen.relative_floor};
+  if (eigen.pseudo_inverse) {
+    spectrum.rule = Spectrum::Rule::cut;
+    spectrum.cut_relative = eigen.pseudo_inverse->relative_tolerance.value_or(-1);
+    spectrum.cut_absolute = eigen.pseudo_inverse->absolute_tolerance;
+  } else if (!eigen.perturb_before) {
+    spectrum.rule = Spectrum::Rule::shift_and_add;
+  }
+  return spectrum;
+}
+
+/// A <- scale factor + epsilon I, with epsilon only where it is added before the decomposition;
+/// then A <- A + jitter trace(A) I
+void load(SolverWorkspace& w, const EigenRoot& how) {
+  const bool shifts = how.options.perturb_before && !how.options.pseudo_inverse;
+  for (const std::size_t row : w.rows()) {
+    w.epsilons[row] = how.epsilon.value_or(w.table().epsilons()[row]);
+    w.shifts[row] = shifts ? w.epsilons[row] : 0.0;
+  }
+  w.upload_scalars();
+  w.load(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
+  if (how.jitter == 0) return;
+
+  const std::span<const double> traces = w.measure(a, Measure::trace);
+  for (const std::size_t row : w.rows()) w.shifts[row] += how.jitter * traces[row];
+  w.upload_scalars();
+  w.load(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
+}
+
+}  // namespace
+
+std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const EigenRoot& how) {
+  Backend& backend = workspace.backend();
+  load(workspace, how);
+  // A = Q L Q^T
+  backend.eigh(workspace.matrix(a), how.eigensolver,
+               static_cast<std::int32_t*>(workspace.failed.data()));
+  Spectrum spectrum = spectrum_of(how.options);
+  spectrum.epsilons = workspace.epsilons.data();
+  spectrum.exponents = workspace.table().exponents().data();
+  spectrum.raised = static_cast<double*>(workspace.clamped.data());
+  backend.root_spectrum(workspace.matrix(a), spectrum);
+  // X = Q L^-exponent Q^T
+  backend.assemble(workspace.matrix(a), workspace.matrix(x));
+  return workspace.store(x);
+}
+
+}  // namespace shampoo::kernels

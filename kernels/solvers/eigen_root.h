@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "kernels/solvers/solver.h"
+#include "kernels/solvers/solver_workspace.h"
+
+namespace shampoo::kernels {
+
+/// How an eigendecomposition damps and repeats.
+struct EigenRoot {
+  Eigen options = {};
+  std::optional<double> epsilon = std::nullopt;  ///< used instead of that of the jobs
+  double trace_exponent = 0;
+  Eigensolver eigensolver = Eigensolver::divide_and_conquer;
+  double jitter = 0;  ///< multiple of trace(A) added to the diagonal before the decomposition
+};
+
+/// Number of dense matrices that eigen_root() uses.
+inline constexpr int eigen_root_matrices = 2;
+
+/// Computes the roots of the workspace's chunk by A = Q L Q^T, X = Q L^-exponent Q^T, and stores
+/// them. Returns one flag per row: 0 where the root was stored. Waits.
+///
+/// A pseudo-inverse drops small eigenvalues: the Moore-Penrose inverse of the root with the cut of
+/// numpy.linalg.matrix_rank and torch.linalg.pinv, side times machine epsilon times the largest
+/// eigenvalue unless set [Golub & Van Loan 2013, 5.5.8].
+std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const EigenRoot& how);
+
+}  // namespace shampoo::kernels

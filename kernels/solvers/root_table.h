@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/staged_array.h"
+
+namespace shampoo::kernels {
+
+/// Result of one root, in the order in which solvers are tried.
+enum class Outcome : std::uint8_t {
+  computed,        ///< by the requested solver
+  by_eigenvalues,  ///< by an eigendecomposition, after an iteration diverged
+  jittered,        ///< with a jittered diagonal
+  in_float64,
+  by_jacobi,  ///< in float64
+  failed      ///< the old root was kept
+};
+
+/// One factor, and the root to compute from it.
+struct RootJob {
+  void* pair = nullptr;  ///< [backend] see Stack::factors
+  std::int64_t side = 0;
+  double exponent = 0.25;  ///< the root is A^-exponent
+  double epsilon = 0;
+  double scale = 1;                     ///< A = scale * factor
+  Outcome outcome = Outcome::computed;  ///< out
+  /// out: number of eigenvalues clamped by a shift or floor; by Minimax: 1 if its relative shift
+  /// was the larger one
+  std::int64_t clamped = 0;
+};
+
+/// The jobs of a solver as a table that kernels read: one row for every job that there can be. Rows
+/// of one exponent and side are adjacent. The jobs placed for a step fill them from the front, and
+/// the other rows are inactive, so launches recorded once for all rows serve any selection of jobs.
+class RootTable {
+ public:
+  struct Row {
+    double exponent = 0;
+    std::int64_t side = 0;
+    bool operator==(const Row&) const = default;
+  };
+
+  /// Adds the columns of the table, with one row for each of these jobs, to `staged`.
+  void reserve(StagedArrays& staged, std::span<const RootJob> all);
+  /// Writes the jobs of the next step: at most as many of every exponent and side as were reserved.
+  /// Takes effect with the next upload.
+  void place(std::span<const RootJob> jobs);
+
+  /// By exponent, then by descending side.
+  std::span<const Row> rows() const { return rows_; }
+  std::size_t size() const { return rows_.size(); }
+  /// Row of the i-th placed job.
+  std::size_t row(std::size_t job) const { return row_of_[job]; }
+
+  /// One number or flag per row: the host's span, and the backend's array by data().
+  const StagedArray<void*>& arrays() const { return arrays_; }
+  const StagedArray<double>& scales() const { return scales_; }
+  const StagedArray<double>& epsilons() const { return epsilons_; }
+  const StagedArray<double>& exponents() const { return exponents_; }
+  const StagedArray<std::uint8_t>& active() const { return active_; }
+
+ private:
+  std::vector<Row> rows_;
+  std::vector<void*> any_;           ///< per row: the pair array where no job is placed
+  std::vector<std::size_t> row_of_;  ///< per placed job
+  std::vector<std::size_t> placed_;  ///< per first row of an exponent and side: jobs placed
+  StagedArray<void*> arrays_;
+  StagedArray<double> scales_, epsilons_, exponents_;
+  StagedArray<std::uint8_t> active_;
+};
+
+}  // namespace shampoo::kernels

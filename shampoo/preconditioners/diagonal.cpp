@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/preconditioners/diagonal.h"
+
+#include <array>
+#include <cmath>
+
+namespace shampoo {
+
+namespace {
+
+using kernels::SecondMoment;
+
+const char* slot_name(Role role) { return role == Role::grafting ? "grafting" : "second_moment"; }
+
+class DiagonalPreconditioner final : public GroupPreconditioner {
+ public:
+  DiagonalPreconditioner(const DiagonalOptions& options, Role role, const GroupState& state)
+      : options_(options), role_(role), moment_(state.flat(slot_name(role))) {}
+
+  void set_coefficients(const Rates& rates, std::int64_t step,
+                        kernels::Coefficients& coefficients) const override {
+    const bool grafts = role_ == Role::grafting;
+    const double beta2 = grafts ? rates.grafting_beta2 : rates.beta2;
+    SecondMoment& moment = grafts ? coefficients.grafting : coefficients.preconditioner;
+    moment = {};
+    moment.epsilon = grafts ? rates.grafting_epsilon : rates.epsilon;
+    // V <- beta2 V + (1 - beta2) G^2
+    moment.keep = options_.decays ? beta2 : 1;
+    moment.add = options_.weighs ? 1 - beta2 : 1;
+    // P = F / (sqrt(V / (1 - beta2^t)) + epsilon)                        [Kingma 2015, Algorithm 1]
+    if (options_.corrects_bias) moment.scale = 1 / (1 - std::pow(beta2, static_cast<double>(step)));
+  }
+
+  void accumulate(StepContext& step) override {
+    const kernels::ElementwiseDirection direction{
+        options_.has_moment ? kernels::DirectionRule::diagonal : kernels::DirectionRule::identity,
+        moment_};
+    if (role_ == Role::grafting) {
+      step.gradients.grafting = direction;
+      step.gradients.grafting_norms = step.grafting_norms;
+    } else {
+      step.gradients.preconditioner = direction;
+      step.gradients.direction_norms = step.direction_norms;
+    }
+  }
+
+ private:
+  DiagonalOptions options_;
+  Role role_;
+  void* moment_;  ///< [backend]
+};
+
+}  // namespace
+
+std::span<const RateUse> diagonal_rates(const DiagonalOptions& options, Role role) {
+  using enum RateRange;
+  static constexpr std::array<RateUse, 2> weighing{{{"epsilon", positive}, {"beta2", unit_open}}};
+  static constexpr std::array<RateUse, 2> summing{{{"epsilon", positive}, {"beta2", unit_closed}}};
+  static constexpr std::array<RateUse, 2> grafted_weighing{
+      {{"grafting_epsilon", positive}, {"grafting_beta2", unit_open}}};
+  static constexpr std::array<RateUse, 2> grafted_summing{
+      {{"grafting_epsilon", positive}, {"grafting_beta2", unit_closed}}};
+  if (!options.has_moment) return {};
+  const bool grafts = role == Role::grafting;
+  const std::span<const RateUse> both = options.weighs ? (grafts ? grafted_weighing : weighing)
+                                                       : (grafts ? grafted_summing : summing);
+  return both.first(options.decays ? 2 : 1);
+}
+
+std::vector<Slot> diagonal_slots(const DiagonalOptions& options, Role role, Type arithmetic) {
+  if (!options.has_moment) return {};
+  return {{.name = slot_name(role), .type = arithmetic}};
+}
+
+std::unique_ptr<GroupPreconditioner> make_diagonal(const DiagonalOptions& options, Role role,
+                                                   const PreconditionerContext& context) {
+  return std::make_unique<DiagonalPreconditioner>(options, role, context.state);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/preconditioners/preconditioner.h"
+
+#include "shampoo/preconditioners/diagonal.h"
+#include "shampoo/preconditioners/root_inverse.h"
+
+namespace shampoo {
+
+void check_preconditioner(const Recipe& recipe, const Checks& checks) {
+  std::visit([&](const auto& kind) { check(kind, recipe, checks); }, recipe.preconditioner);
+}
+
+void check_grafting(const Recipe& recipe, const Checks& checks) {
+  if (!recipe.grafting) return;
+  std::visit(
+      [&]<typename Kind>(const Kind& kind) {
+        check(kind, recipe, checks);
+        checks.require(!std::holds_alternative<Kind>(recipe.preconditioner), "recipe.grafting",
+                       "another kind than the preconditioner, or empty", Kind::name);
+      },
+      *recipe.grafting);
+}
+
+std::span<const RateUse> preconditioner_rates(const Recipe& recipe) {
+  return std::visit([&](const auto& kind) { return rates(kind, recipe, Role::preconditioner); },
+                    recipe.preconditioner);
+}
+
+std::span<const RateUse> grafting_rates(const Recipe& recipe) {
+  if (!recipe.grafting) return {};
+  return std::visit([&](const auto& kind) { return rates(kind, recipe, Role::grafting); },
+                    *recipe.grafting);
+}
+
+std::vector<Slot> preconditioner_slots(const Recipe& recipe, std::span<const std::int64_t> extent) {
+  return std::visit(
+      [&](const auto& kind) { return slots(kind, recipe, extent, Role::preconditioner); },
+      recipe.preconditioner);
+}
+
+std::vector<Slot> grafting_slots(const Recipe& recipe) {
+  if (!recipe.grafting) return {};
+  return std::visit([&](const auto& kind) { return slots(kind, recipe, {}, Role::grafting); },
+                    *recipe.grafting);
+}
+
+std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent) {
+  return std::visit([&](const auto& kind) { return work(kind, recipe, extent); },
+                    recipe.preconditioner);
+}
+
+bool has_refresh(const Recipe& recipe) {
+  return std::visit([&](const auto& kind) { return has_refresh(kind, recipe); },
+                    recipe.preconditioner);
+}
+
+std::unique_ptr<GroupPreconditioner> make_preconditioner(const PreconditionerContext& context) {
+  return std::visit([&](const auto& kind) { return make(kind, context, Role::preconditioner); },
+                    context.recipe.preconditioner);
+}
+
+std::unique_ptr<GroupPreconditioner> make_grafting(const PreconditionerContext& context) {
+  if (!context.recipe.grafting) return nullptr;
+  return std::visit([&](const auto& kind) { return make(kind, context, Role::grafting); },
+                    *context.recipe.grafting);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernels/staged_array.h"
+#include "shampoo/recipe.h"
+#include "shampoo/update/group_state.h"
+#include "shampoo/update/slots.h"
+#include "shampoo/update/step_context.h"
+#include "shampoo/validation/checks.h"
+
+/// The seam between the step and its kinds. A kind is its options in recipe.h and one file pair
+/// with the overloads that preconditioner.cpp visits: check, rates, slots, work, make.
+namespace shampoo {
+
+/// What a diagonal kind is used as: which rates it reads, and what its slots are called.
+enum class Role : std::uint8_t { preconditioner, grafting };
+
+/// What a kind is made from. All of it outlives the kind.
+struct PreconditionerContext {
+  Backend& backend;
+  const Recipe& recipe;
+  std::span<const std::vector<std::int64_t>> extents;  ///< per block
+  std::span<const kernels::Stack> stacks;
+  const GroupState& state;
+  kernels::StagedArrays& columns;  ///< for what prepare() writes and kernels read
+};
+
+/// One kind at work on the blocks of one virtual group that this rank owns.
+///
+/// prepare() runs on the host; accumulate(), refresh() and apply() queue work on the backend, in
+/// the order of the step, and only refresh() may wait, where refresh_waits().
+class GroupPreconditioner {
+ public:
+  virtual ~GroupPreconditioner() = default;
+
+  /// Fills in the coefficients of one block that the kind reads.
+  virtual void set_coefficients(const Rates& rates, std::int64_t step,
+                                kernels::Coefficients& coefficients) const = 0;
+  /// Host work of the next step, after coefficients were set.
+  virtual void prepare(std::span<const BlockStep> /*blocks*/) {}
+
+  /// Statistics <- G.
+  virtual void accumulate(StepContext& /*step*/) {}
+  /// Derived slots <- statistics, for blocks that are due.
+  virtual void refresh(StepContext& /*step*/) {}
+  /// P <- F, for blocks that are preconditioned.
+  virtual void apply(StepContext& /*step*/) {}
+
+  /// Whether the prepared step refreshes a block.
+  virtual bool refreshes() const { return false; }
+  /// Name of the solver if refresh() waits for the backend; empty where it only queues.
+  virtual std::string_view waiting_solver() const { return {}; }
+  /// Counts the outcomes of a refresh that was queued, once the step is known to have run.
+  virtual void collect(Statistics& /*statistics*/) {}
+  /// Recomputes the derived slots of these blocks, which `blocks` marks as due, now. Waits.
+  virtual void recompute(std::span<const BlockStep> /*blocks*/, Statistics& /*statistics*/) {}
+
+  /// Consecutive refreshes of the block that failed.
+  virtual int failures(std::size_t /*block*/) const { return 0; }
+  virtual void set_failures(std::size_t /*block*/, int /*failures*/) {}
+  /// The first block of the last refresh with more failures than the recipe tolerates, or -1.
+  virtual std::int64_t exhausted_block() const { return -1; }
+
+  virtual std::int64_t workspace_bytes() const { return 0; }
+};
+
+/// Throws std::invalid_argument for options out of range.
+void check_preconditioner(const Recipe& recipe, const Checks& checks);
+void check_grafting(const Recipe& recipe, const Checks& checks);
+
+/// The rates that the recipe's preconditioner and grafting read, by name.
+std::span<const RateUse> preconditioner_rates(const Recipe& recipe);
+std::span<const RateUse> grafting_rates(const Recipe& recipe);
+
+std::vector<Slot> preconditioner_slots(const Recipe& recipe, std::span<const std::int64_t> extent);
+std::vector<Slot> grafting_slots(const Recipe& recipe);
+
+/// Multiplications of one step for a block, averaged over the refresh interval, without the
+/// passes over its elements.
+std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent);
+
+/// Whether blocks are preconditioned from the first refresh on only.
+bool has_refresh(const Recipe& recipe);
+
+std::unique_ptr<GroupPreconditioner> make_preconditioner(const PreconditionerContext& context);
+/// Null without grafting.
+std::unique_ptr<GroupPreconditioner> make_grafting(const PreconditionerContext& context);
+
+}  // namespace shampoo

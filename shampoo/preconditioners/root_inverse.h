@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "shampoo/preconditioners/preconditioner.h"
+
+/// Shampoo by inverse roots of Kronecker factors [Gupta 2018; Anil 2020; Shi 2023].
+namespace shampoo {
+
+void check(const RootInverse& kind, const Recipe& recipe, const Checks& checks);
+bool has_refresh(const RootInverse& kind, const Recipe& recipe);
+std::span<const RateUse> rates(const RootInverse& kind, const Recipe& recipe, Role role);
+/// "factor/k" and "root/k" of every dimension k that is preconditioned.
+std::vector<Slot> slots(const RootInverse& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent, Role role);
+std::int64_t work(const RootInverse& kind, const Recipe& recipe,
+                  std::span<const std::int64_t> extent);
+std::unique_ptr<GroupPreconditioner> make(const RootInverse& kind,
+                                          const PreconditionerContext& context, Role role);
+
+/// Inverse exponent of one dimension of blocks of an order; 0: the dimension is left alone.
+double exponent_of(const RootInverse& kind, int order, int dimension);
+
+}  // namespace shampoo

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/backend.h"
+#include "shampoo/rates.h"
+#include "shampoo/statistics.h"
+
+namespace shampoo {
+
+/// Which due blocks a queued step refreshes.
+enum class Refreshing : std::uint8_t {
+  none,
+  due,   ///< those of the prepared step
+  fixed  ///< those of the step that is prepared when it runs: for recorded steps
+};
+
+/// One block in the step that is being prepared, on the host.
+struct BlockStep {
+  bool present = false;          ///< has a gradient; otherwise nothing else is set
+  std::int64_t step = 0;         ///< of its parameter, counted from 1
+  const Rates* rates = nullptr;  ///< of its group
+  bool due = false;              ///< its derived slots are recomputed
+};
+
+/// What one step on one virtual group works on. Elementwise kinds do not launch kernels of their
+/// own: they join one of the two passes over all elements, which the step launches when it is
+/// complete.
+struct StepContext {
+  const kernels::PassContext& pass;
+  std::span<const kernels::Stack> stacks;
+  std::span<const kernels::Selection> present;         ///< per stack
+  std::span<const kernels::Selection> preconditioned;  ///< per stack
+  Refreshing refreshing;
+  Statistics& statistics;
+  double* grafting_norms;   ///< [backend] per block: |graft(F)|^2
+  double* direction_norms;  ///< [backend] per block: |P|^2
+
+  kernels::GradientPass& gradients;  ///< G in, F or P out
+  kernels::UpdatePass& update;       ///< P in, the rank's segment out
+};
+
+}  // namespace shampoo

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <locale>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+
+namespace shampoo {
+
+/// Accepted values of a rate.
+enum class RateRange : std::uint8_t {
+  unread,         ///< must stay at its default
+  at_least_zero,  ///< [0, inf)
+  positive,       ///< (0, inf)
+  unit_open,      ///< [0, 1)
+  unit_closed,    ///< [0, 1]
+  zero_only       ///< 0
+};
+
+/// A rate that a kind reads.
+struct RateUse {
+  std::string_view name;
+  RateRange range;
+};
+
+/// Checks values of one group. Messages: "group 0: FIELD must be RANGE, got VALUE".
+class Checks {
+ public:
+  explicit Checks(int group) : group_(group) {}
+
+  /// Throws std::invalid_argument unless `holds`.
+  template <typename Value>
+  void require(bool holds, std::string_view field, std::string_view range,
+               const Value& found) const {
+    if (!holds) fail(field, range, found);
+  }
+
+  void at_least_zero(std::string_view field, double value) const {
+    require(value >= 0 && std::isfinite(value), field, "in [0, inf)", value);
+  }
+  void positive(std::string_view field, double value) const {
+    require(value > 0 && std::isfinite(value), field, "in (0, inf)", value);
+  }
+  void unit_open(std::string_view field, double value) const {
+    require(value >= 0 && value < 1, field, "in [0, 1)", value);
+  }
+  void unit_closed(std::string_view field, double value) const {
+    require(value >= 0 && value <= 1, field, "in [0, 1]", value);
+  }
+
+ private:
+  template <typename Value>
+  [[noreturn]] void fail(std::string_view field, std::string_view range, const Value& found) const {
+    std::ostringstream message;
+    message.imbue(std::locale::classic());
+    message << "group " << group_ << ": " << field << " must be " << range << ", got " << found;
+    throw std::invalid_argument(message.str());
+  }
+
+  int group_;
+};
+
+}  // namespace shampoo

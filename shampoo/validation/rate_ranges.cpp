@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/validation/rate_ranges.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "shampoo/averaging/averaging.h"
+#include "shampoo/preconditioners/preconditioner.h"
+
+namespace shampoo {
+
+namespace {
+
+constexpr std::array<RateUse, 4> always_read{{{"learning_rate", RateRange::at_least_zero},
+                                              {"beta1", RateRange::unit_open},
+                                              {"beta3", RateRange::unit_open},
+                                              {"weight_decay", RateRange::at_least_zero}}};
+constexpr std::array<RateUse, 1> read_with_a_peak{{{"peak_learning_rate", RateRange::positive}}};
+
+/// The rate with the same meaning that another kind reads.
+std::string_view counterpart(std::string_view rate) {
+  if (rate == "beta2") return "grafting_beta2";
+  if (rate == "epsilon") return "grafting_epsilon";
+  if (rate == "grafting_beta2") return "beta2";
+  if (rate == "grafting_epsilon") return "epsilon";
+  return {};
+}
+
+using Values = std::array<std::optional<double>, rate_count>;
+
+Values values_of(const Rates& rates) {
+  Values values;
+  std::size_t i = 0;
+  for_each_field([&](std::string_view, const auto& value) { values[i++] = value; }, rates);
+  return values;
+}
+
+std::array<std::string_view, rate_count> rate_names() {
+  std::array<std::string_view, rate_count> names;
+  std::size_t i = 0;
+  const Rates rates;
+  for_each_field([&](std::string_view name, const auto&) { names[i++] = name; }, rates);
+  return names;
+}
+
+std::string text_of(double value) {
+  std::ostringstream text;
+  text.imbue(std::locale::classic());
+  text << value;
+  return text.str();
+}
+void check_range(RateRange range, std::string_view rate, double value, const Checks& checks) {
+  switch (range) {
+    case RateRange::unread:
+      return;
+    case RateRange::at_least_zero:
+      return checks.at_least_zero(rate, value);
+    case RateRange::positive:
+      return checks.positive(rate, value);
+    case RateRange::unit_open:
+      return checks.unit_open(rate, value);
+    case RateRange::unit_closed:
+      return checks.unit_closed(rate, value);
+    case RateRange::zero_only:
+      return checks.require(value == 0, rate, "0 with a pseudo-inverse", value);
+  }
+}
+
+}  // namespace
+
+RateRanges::RateRanges(const Recipe& recipe) {
+  const std::array names = rate_names();
+  const auto read = [&](std::span<const RateUse> uses) {
+    for (const RateUse& use : uses)
+      ranges_[static_cast<std::size_t>(std::ranges::find(names, use.name) - names.begin())] =
+          use.range;
+  };
+  read(always_read);
+  if (recipe.weight_decay == WeightDecay::corrected ||
+      recipe.weight_decay == WeightDecay::independent)
+    read(read_with_a_peak);
+  read(preconditioner_rates(recipe));
+  read(grafting_rates(recipe));
+  read(averaging_rates(recipe));
+}
+
+void RateRanges::check(const Rates& rates, int group) const {
+  static const Values usual = values_of({});
+  const Checks checks(group);
+  const Values values = values_of(rates);
+  for (std::size_t i = 0; i < rate_count; ++i) {
+    if (ranges_[i] == RateRange::unread && values[i] != usual[i])
+      fail_unread(i, values[i], usual[i], group);
+    if (values[i]) check_range(ranges_[i], rate_names()[i], *values[i], checks);
+  }
+}
+
+void RateRanges::fail_unread(std::size_t rate, std::optional<double> value,
+                             std::optional<double> usual, int group) const {
+  const std::string_view name = rate_names()[rate], other = counterpart(name);
+  std::string message = "group " + std::to_string(group) + ": " + std::string(name) + " must be " +
+                        (usual ? text_of(*usual) : "unset") +
+                        ", its default, as the group's recipe does not read it, got " +
+                        (value ? text_of(*value) : "unset");
+  if (!other.empty() && reads(other)) message += "; set " + std::string(other) + " instead";
+  throw std::invalid_argument(message);
+}
+
+bool RateRanges::reads(std::string_view rate) const {
+  const std::array names = rate_names();
+  const auto found = std::ranges::find(names, rate);
+  return found != names.end() &&
+         ranges_[static_cast<std::size_t>(found - names.begin())] != RateRange::unread;
+}
+
+std::vector<std::string_view> RateRanges::unread() const {
+  std::vector<std::string_view> unread;
+  for (const std::string_view name : rate_names())
+    if (!reads(name)) unread.push_back(name);
+  return unread;
+}
+
+}  // namespace shampoo

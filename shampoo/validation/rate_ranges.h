@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "shampoo/rates.h"
+#include "shampoo/recipe.h"
+#include "shampoo/validation/checks.h"
+
+namespace shampoo {
+
+inline constexpr std::size_t rate_count = 11;
+
+/// Which rates a recipe reads, and their accepted values.
+class RateRanges {
+ public:
+  explicit RateRanges(const Recipe& recipe);
+
+  /// Throws std::invalid_argument that names group, rate and accepted range: for a value out of
+  /// range, and for a rate that the recipe does not read and that is not at its default.
+  void check(const Rates& rates, int group) const;
+
+  bool reads(std::string_view rate) const;
+  /// Names of the rates that the recipe does not read.
+  std::vector<std::string_view> unread() const;
+
+ private:
+  [[noreturn]] void fail_unread(std::size_t rate, std::optional<double> value,
+                                std::optional<double> usual, int group) const;
+
+  std::array<RateRange, rate_count> ranges_{};  ///< in the order of for_each_field()
+};
+
+}  // namespace shampoo

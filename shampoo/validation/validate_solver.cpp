@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/validation/validate_solver.h"
+
+#include "kernels/solvers/rational.h"
+
+namespace shampoo {
+
+namespace {
+
+struct SolverChecks {
+  const Checks& checks;
+  Arithmetic arithmetic;
+
+  void operator()(const Automatic&) const {}
+  void operator()(const Eigen& s) const {
+    checks.unit_open("recipe.solver.relative_floor", s.relative_floor);
+    if (!s.pseudo_inverse) return;
+    if (s.pseudo_inverse->relative_tolerance)
+      checks.unit_closed("recipe.solver.pseudo_inverse.relative_tolerance",
+                         *s.pseudo_inverse->relative_tolerance);
+    checks.at_least_zero("recipe.solver.pseudo_inverse.absolute_tolerance",
+                         s.pseudo_inverse->absolute_tolerance);
+    checks.require(s.relative_floor == 0, "recipe.solver.relative_floor", "0 with a pseudo-inverse",
+                   s.relative_floor);
+  }
+  void operator()(const CoupledNewton& s) const {
+    checks.require(s.max_iterations >= 0, "recipe.solver.max_iterations", ">= 0", s.max_iterations);
+    checks.at_least_zero("recipe.solver.tolerance", s.tolerance);
+  }
+  void operator()(const CoupledHigherOrder& s) const {
+    checks.require(s.max_iterations >= 0, "recipe.solver.max_iterations", ">= 0", s.max_iterations);
+    checks.at_least_zero("recipe.solver.tolerance", s.tolerance);
+    checks.require(s.order >= 2, "recipe.solver.order", ">= 2", s.order);
+    checks.at_least_zero("recipe.solver.relative_epsilon", s.relative_epsilon);
+    checks.at_least_zero("recipe.solver.absolute_epsilon", s.absolute_epsilon);
+    checks.require(s.relative_epsilon > 0 || s.absolute_epsilon > 0,
+                   "recipe.solver.absolute_epsilon", "> 0 where relative_epsilon is 0",
+                   s.absolute_epsilon);
+  }
+  void operator()(const Minimax& s) const {
+    const bool narrow = arithmetic == Arithmetic::float32;
+    checks.require(s.kappa_max >= 10 && s.kappa_max <= (narrow ? 1e7 : 1e12),
+                   "recipe.solver.kappa_max",
+                   narrow ? "in [10, 1e7] in float32" : "in [10, 1e12] in float64", s.kappa_max);
+    checks.require(
+        s.precision == MinimaxPrecision::mixed || s.precision == MinimaxPrecision::accurate,
+        "recipe.solver.precision", "mixed or accurate", static_cast<int>(s.precision));
+  }
+};
+
+}  // namespace
+
+void check_solver(const Solver& solver, Arithmetic arithmetic, const Checks& checks) {
+  std::visit(SolverChecks{checks, arithmetic}, solver);
+}
+
+void check_exponent(double exponent, const Solver& solver, const Checks& checks) {
+  checks.at_least_zero("recipe.exponents.value", exponent);
+  if (exponent == 0) return;
+  const auto root = kernels::rational(1 / exponent);
+  const auto require = [&](bool holds, const char* range) {
+    checks.require(holds, "recipe.exponents.value", range, exponent);
+  };
+  if (std::holds_alternative<CoupledNewton>(solver))
+    require(root && root->q == 1, "1 / p with an integer p for the coupled Newton iteration");
+  if (std::holds_alternative<CoupledHigherOrder>(solver))
+    require(root.has_value(), "q / p with integers, q <= 64, for the coupled iteration");
+  if (std::holds_alternative<Minimax>(solver))
+    require(kernels::minimax_root(exponent).has_value(),
+            "q / p with integers q <= 4, p <= 64, at most 1, for the minimax solver");
+}
+
+}  // namespace shampoo
