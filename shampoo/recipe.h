@@ -96,8 +96,16 @@ struct Adam {
 /// grafting_epsilon, and give each block the norm of their own direction.
 using Diagonal = std::variant<Sgd, AdaGrad, RmsProp, Adam>;
 
+/// P = sign(F), with sign(0) = 0 [Bernstein 2018]. Reads neither beta2 nor epsilon.
+struct Sign {
+  static constexpr std::string_view name = "sign";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
+  bool operator==(const Sign&) const = default;
+};
+
 /// How the direction P follows from the filtered gradient F.
-using Preconditioner = std::variant<RootInverse, Sgd, AdaGrad, RmsProp, Adam>;
+using Preconditioner = std::variant<RootInverse, Sgd, AdaGrad, RmsProp, Adam, Sign>;
 
 enum class WeightDecay : std::uint8_t {
   decoupled,   ///< W <- W - lr wd W, as torch.optim.AdamW [Loshchilov 2019]

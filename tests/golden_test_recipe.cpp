@@ -98,6 +98,8 @@ Preconditioner preconditioner_of(Fields fields) {
   Preconditioner preconditioner;
   if (kind == "shampoo")
     preconditioner = root_inverse_of(fields);
+  else if (kind == "sign_descent")
+    preconditioner = Sign{};
   else if (!with_diagonal(kind, fields, [&](const auto& options) { preconditioner = options; }))
     fields.refuse("kind", "unknown: " + kind);
   fields.finish();
@@ -192,7 +194,7 @@ std::string unsupported_kind(const Fields& group) {
   Fields recipe = Fields(group).object("recipe");
   const std::string kind = recipe.object("preconditioner").text("kind");
   Fields none(recipe.json(), "");
-  const bool known = kind == "shampoo" || with_diagonal(kind, none, [](const auto&) {});
+  const bool known = kind == "shampoo" || kind == "sign_descent" || with_diagonal(kind, none, [](const auto&) {});
   if (!known) return "preconditioner " + kind;
   if (!recipe.has("averaging")) return {};
   const std::string averaging = recipe.object("averaging").text("kind");

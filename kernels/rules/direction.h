@@ -42,6 +42,18 @@ struct DiagonalDirection {
   SecondMomentRule<Real> c;
 };
 
+/// -1, 0 or 1; NaN for a NaN.
+template <typename Real>
+struct SignDirection {
+  static constexpr bool is_identity = false, has_second_moment = false;
+
+  SHAMPOO_RULE explicit SignDirection(const SecondMomentRule<Real>&) {}
+  SHAMPOO_RULE Real accumulated(Real v, Real) const { return v; }
+  SHAMPOO_RULE Real operator()(Real f, Real) const {
+    return f > 0 ? Real(1) : (f < 0 ? Real(-1) : f);
+  }
+};
+
 /// body(direction) with the direction of a rule: one of the structs above.
 template <typename Real, typename Body>
 SHAMPOO_RULE void with_direction(DirectionRule rule, const SecondMomentRule<Real>& c, Body&& body) {
@@ -50,6 +62,8 @@ SHAMPOO_RULE void with_direction(DirectionRule rule, const SecondMomentRule<Real
       return body(IdentityDirection<Real>(c));
     case DirectionRule::diagonal:
       return body(DiagonalDirection<Real>(c));
+    case DirectionRule::sign:
+      return body(SignDirection<Real>(c));
   }
 }
 

@@ -8,7 +8,8 @@ namespace shampoo::kernels {
 /// How a direction is computed from the filtered gradient F, element by element: see direction.h.
 enum class DirectionRule : std::uint8_t {
   identity,  ///< F
-  diagonal   ///< F / (sqrt(V scale) + epsilon)
+  diagonal,  ///< F / (sqrt(V scale) + epsilon)
+  sign       ///< sign(F)
 };
 
 }  // namespace shampoo::kernels

@@ -3,6 +3,7 @@
 
 #include "shampoo/preconditioners/diagonal.h"
 #include "shampoo/preconditioners/root_inverse.h"
+#include "shampoo/preconditioners/sign.h"
 
 namespace shampoo {
 
