@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/matrix_numbers.h"
 #include "kernels/cpu/solver_tasks.h"
@@ -117,9 +117,7 @@ void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
     with_real(a[g].type, [&]<typename Real>(Real*) {
       const Real* const left = matrix_of<Real>(a[g], member);
       Real* const product = matrix_of<Real>(c[g], member);
-      // BLAS sees C^T = B^T A^T.
-      blas::gemm('N', 'N', n, n, n, Real(1), matrix_of<Real>(b[g], member), n, left, n, Real(0),
-                 product, n);
+      multiply_square(left, matrix_of<Real>(b[g], member), product, n);
       weigh(weights, left, product, n);
     });
   });

@@ -11,6 +11,15 @@ namespace {
 
 using kernels::Eigensolver;
 
+/// Decompositions may ask for memory, within OpenBLAS; nothing else may at all.
+Allocations of_decompositions(Backend& backend, std::span<const kernels::SquareMatrixBatch> a,
+                              std::int32_t* failed) {
+  const AllocationCounter counter;
+  for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi})
+    backend.eigh(a, solver, failed);
+  return counter.count();
+}
+
 TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
   if (!AllocationCounter::sees_everything()) GTEST_SKIP() << "a sanitizer hides allocations";
   for (const Type type : {Type::float32, Type::float64}) {
@@ -36,8 +45,6 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->filter(phase, {kernels::Graft::diagonal, nullptr, t.first_moment.data(),
                             t.graft_moment.data(), t.direction.data(), t.graft_norms.data()});
     backend->load(a.pairs(), {.scales = column.data(), .shifts = column.data()}, b.squares());
-    for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi})
-      backend->eigh(a.squares(), solver, failed.data());
     backend->root_spectrum(a.squares(), {.epsilons = column.data(), .exponents = column.data()});
     backend->assemble(a.squares(), b.squares());
     backend->store(b.squares(), a.pairs(), failed.data());
@@ -60,6 +67,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     const Allocations count = counter.count();
 
     EXPECT_EQ(count.total(), 0) << count.heap << " heap, " << count.mapped << " mapped";
+    EXPECT_EQ(of_decompositions(*backend, a.squares(), failed.data()).outside_blas(), 0);
   }
 }
 
@@ -69,24 +77,34 @@ Allocations of_small_products(Backend& backend, std::int64_t side) {
   SquareBatch<Real> a({side}), b({side});
   fill_wishart<Real>(side, side, 1, a.matrix(0));
   const std::vector<kernels::Selection> selected = t.selected();
-  std::int32_t failed = 0;
   backend.reserve(t.stacks, type_of<Real>, {side});
 
   const AllocationCounter counter;
   backend.accumulate_factors(t.phase(), t.stacks, selected, nullptr);
   backend.precondition(t.phase(), t.stacks, selected, t.direction.data(), t.direction_norms.data());
   backend.multiply(a.squares(), a.squares(), b.squares(), nullptr);
-  backend.eigh(a.squares(), Eigensolver::divide_and_conquer, &failed);
+  backend.multiply_symmetric(a.squares(), a.squares(), {}, kernels::Precision::accurate,
+                             b.squares());
   backend.assemble(a.squares(), b.squares());
   return counter.count();
 }
 
-TEST(AfterReserve, SmallProductsAndDecompositionsOfAnySideDoNotAllocate) {
+template <typename Real>
+Allocations of_decomposition(Backend& backend, std::int64_t side) {
+  SquareBatch<Real> a({side});
+  fill_wishart<Real>(side, side, 1, a.matrix(0));
+  std::int32_t failed = 0;
+  return of_decompositions(backend, a.squares(), &failed);
+}
+
+TEST(AfterReserve, SmallProductsOfAnySideDoNotAllocateAndDecompositionsOnlyWithinBlas) {
   if (!AllocationCounter::sees_everything()) GTEST_SKIP() << "a sanitizer hides allocations";
   const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
   for (std::int64_t side = 1; side <= 134; ++side) {
     EXPECT_EQ(of_small_products<float>(*backend, side).total(), 0) << side;
     EXPECT_EQ(of_small_products<double>(*backend, side).total(), 0) << side;
+    EXPECT_EQ(of_decomposition<float>(*backend, side).outside_blas(), 0) << side;
+    EXPECT_EQ(of_decomposition<double>(*backend, side).outside_blas(), 0) << side;
   }
 }
 

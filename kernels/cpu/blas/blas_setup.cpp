@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "kernels/cpu/blas/blas.h"
-#include "kernels/cpu/blas/blas_small_products.h"
 #include "kernels/cpu/blas/blas_symbols.h"
 
 namespace shampoo::kernels {
@@ -117,7 +116,6 @@ void set_up_blas() {
   std::call_once(change().once, [] {
     const OpenBlas library = open_blas();
     repair_core(library);
-    keep_small_products_from_allocating();
     if (library.set_threads) library.set_threads(1);
   });
 }
