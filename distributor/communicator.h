@@ -62,7 +62,7 @@ struct RankInfo {
   int rank = 0;
   int size = 1;
   int local_rank = 0;  ///< among the ranks of its host
-  Memory memory = Memory::host;
+  MemoryKind memory = MemoryKind::host;
 };
 
 /// Ranks that work together on bytes.
@@ -88,7 +88,7 @@ class Communicator {
   int size() const { return standing_.size; }
   int local_rank() const { return standing_.local_rank; }
   /// Where buffers must lie.
-  Memory memory() const { return standing_.memory; }
+  MemoryKind memory() const { return standing_.memory; }
   /// For people: the transport and its library.
   virtual std::string description() const = 0;
 
@@ -213,6 +213,6 @@ class Communicator {
 
 /// One rank. Every collective has completed when its call returns. `memory` is where buffers lie:
 /// that of the backend, of either kind.
-std::unique_ptr<Communicator> one_rank(Memory memory = Memory::host);
+std::unique_ptr<Communicator> one_rank(MemoryKind memory = MemoryKind::host);
 
 }  // namespace shampoo

@@ -17,7 +17,7 @@ Exchange::Exchange(Backend& backend, Communicator& communicator,
       begins_(counts_.size()),
       headers_(counts_.size()),
       settled_(backend) {
-  if (communicator.memory() != backend.memory())
+  if (communicator.memory() != backend.memory_kind())
     throw std::invalid_argument(
         "communicator: its buffers must lie in the same kind of memory as the backend's arrays");
   if (static_cast<int>(counts_.size()) != communicator.size())

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "distributor/communicator.h"
-#include "kernels/cpu/simd/vector_types.h"
+#include "kernels/rules/stored.h"
 
 namespace shampoo {
 
@@ -33,7 +33,7 @@ void sum_typed(const Stored* parts, int n, std::int64_t count, double divisor, S
       for (std::int64_t i = 0; i < some; ++i) sums[i] += kernels::real<Real>(numbers[i]);
     }
     for (std::int64_t i = 0; i < some; ++i)
-      sum[first + i] = kernels::Convert<Stored>::from(sums[i] / static_cast<Real>(divisor));
+      sum[first + i] = kernels::stored<Stored>(sums[i] / static_cast<Real>(divisor));
   }
 }
 
@@ -72,7 +72,7 @@ void sum_in_order(const void* parts, int n, std::int64_t count, Type type, doubl
 }
 
 void Communicator::check_host(std::string_view operation) const {
-  if (memory() != Memory::host)
+  if (memory() != MemoryKind::host)
     throw std::invalid_argument(std::string(operation) +
                                 ": works on host memory only, and the communicator does not");
 }

@@ -60,35 +60,48 @@ struct TileTable {
   const Block* blocks = nullptr;  ///< [backend]
   std::int64_t block_count = 0;
   Tensors tensors;
-  double* partials = nullptr;  ///< [backend] one number per tile, for reductions
+  double* partials = nullptr;  ///< [backend] two numbers per tile, for reductions
 };
 
 /// What a step does with one block.
 enum class Mode : std::uint8_t {
-  absent,          ///< nothing: no gradient
-  plain,           ///< the filtered gradient is the direction
-  graft_only,      ///< the grafted gradient is the direction
-  preconditioned,  ///< roots applied, no grafting
-  grafted          ///< roots applied, then scaled to the norm of the grafted gradient
+  absent,            ///< nothing: its gradient is absent
+  unpreconditioned,  ///< the direction is the filtered gradient, or the grafting's direction
+  preconditioned     ///< the direction is the preconditioner's, with the grafting's norm if any
 };
 
-/// What rates become for one block: each a double, rounded once to the arithmetic type by the
-/// kernel that reads it.
+/// V <- keep V + add G^2; the direction of F is F / (sqrt(V scale) + epsilon).
+struct SecondMoment {
+  double keep = 1;
+  double add = 0;
+  double scale = 1;  ///< 1 / bias correction of V
+  double epsilon = 0;
+};
+
+/// Rates of one block: doubles, each rounded once to the arithmetic type by the kernel that reads
+/// it.
 struct Coefficients {
   double l2 = 0;           ///< weight decay added to the gradient
   double factor_keep = 1;  ///< L <- keep L + add G G^T
   double factor_add = 1;
-  double first_weight = 1;   ///< 1 - beta1; 1: no filter, and its moment is left alone
-  double filter_weight = 1;  ///< 1 - beta3
-  double filter_scale = 1;   ///< 1 / bias correction of the filtered gradient
-  double graft_keep = 1;     ///< V <- keep V + add G^2
-  double graft_add = 1;
-  double graft_scale = 1;  ///< 1 / bias correction of V
-  double graft_epsilon = 0;
+  double first_weight = 1;           ///< 1 - beta1; 1: no filter, and its moment is left alone
+  double filter_weight = 1;          ///< 1 - beta3
+  double filter_scale = 1;           ///< 1 / bias correction of the filtered gradient
+  SecondMoment preconditioner = {};  ///< of an elementwise preconditioner
+  SecondMoment grafting = {};
   double decay = 0;     ///< P <- P + decay W
   double momentum = 0;  ///< B <- momentum B + damp P
   double damp = 1;      ///< 1 - dampening
   double step = 0;      ///< minus the learning rate
+};
+
+/// What the kernels of one step read about the blocks of one virtual group.
+struct PassContext {
+  const TileTable& elements;
+  const Mode* modes;                 ///< [backend] per block
+  const Coefficients* coefficients;  ///< [backend] per block
+  const double* gradient_scale;      ///< [backend] one number; 1 is exact
+  const std::int32_t* proceed;       ///< [backend] one flag; 0: nothing is written
 };
 
 /// Blocks of one extent, one after the other in the flat slots, back to back in `factors`.

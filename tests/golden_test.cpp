@@ -44,7 +44,7 @@ void expect_near(const Values& ours, const GoldenCase& golden, double tolerance)
 }
 
 std::unique_ptr<Communicator> one_rank_at(Place place) {
-  return one_rank(place == Place::cpu ? Memory::host : Memory::cuda);
+  return one_rank(place == Place::cpu ? MemoryKind::host : MemoryKind::cuda);
 }
 
 void agrees_in_float64(const fs::path& path, Place place) {

@@ -43,12 +43,12 @@ bool meet_by_mpi(const Detected& detected, const JoinOptions& options) {
 Transport choose(const kernels::Backend& backend, const Detected& detected,
                  const JoinOptions& options) {
   if (options.transport != Transport::automatic) return options.transport;
-  if (backend.memory() == Memory::cuda) return Transport::nccl;
+  if (backend.memory_kind() == MemoryKind::cuda) return Transport::nccl;
   return meet_by_mpi(detected, options) ? Transport::mpi : Transport::gloo;
 }
 
 void check_memory(const kernels::Backend& backend, Transport transport) {
-  const bool host = backend.memory() == Memory::host;
+  const bool host = backend.memory_kind() == MemoryKind::host;
   if (host == (transport != Transport::nccl)) return;
   if (host)
     throw std::invalid_argument(
@@ -112,7 +112,7 @@ std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions&
   const Detected detected = joining::detect(joining::process_variables(), options);
   const bool one = detected.size == 1 && !is_rank_of_mpi(detected, options);
   std::unique_ptr<Communicator> communicator = one && options.transport == Transport::automatic
-                                                   ? one_rank(backend.memory())
+                                                   ? one_rank(backend.memory_kind())
                                                    : connect(backend, detected, options);
   communicator->set_deadline(options.deadline);
   return communicator;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "kernels/cpu/host_backend.h"
+#include "kernels/rules/arithmetic.h"
+#include "kernels/rules/step_guard.h"
 
 namespace shampoo::kernels {
 
@@ -20,32 +21,22 @@ bool is_small(const TileTable& elements) {
   return sum <= serial_elements;
 }
 
-Work work_on(const PassContext& phase, const Tile& tile, const void* masters) {
-  return {phase.elements.tensors,
+Work work_on(const PassContext& context, const Tile& tile, const void* masters) {
+  return {context.elements.tensors,
           tile,
-          phase.elements.blocks[tile.block],
-          phase.coefficients[tile.block],
-          phase.modes[tile.block],
-          *phase.gradient_scale,
+          context.elements.blocks[tile.block],
+          context.coefficients[tile.block],
+          context.modes[tile.block],
+          *context.gradient_scale,
           static_cast<const float*>(masters)};
 }
 
-/// Squared norm of every grafted block: the sum over its tiles, in order.
-void sum_tiles(const PassContext& phase, double* norms) {
-  const TileTable& elements = phase.elements;
-  for (std::int64_t i = 0; i < elements.block_count; ++i) {
-    if (phase.modes[i] != Mode::grafted) continue;
-    const Block& block = elements.blocks[i];
-    double sum = 0;
-    for (std::int32_t k = 0; k < block.tile_count; ++k)
-      sum += elements.partials[block.first_tile + k];
-    norms[i] = sum;
-  }
-}
-
-/// ||graft(F)|| / (||P|| + 1e-16)
-double graft_to_direction(const Update& update, std::int32_t block) {
-  return std::sqrt(update.graft_norms[block]) / (std::sqrt(update.direction_norms[block]) + 1e-16);
+/// norms[block] <- the sum over its tiles, for preconditioned blocks.
+void sum_tiles(const PassContext& context, const double* partials, double* norms) {
+  if (norms == nullptr) return;
+  for (std::int64_t i = 0; i < context.elements.block_count; ++i)
+    if (context.modes[i] == Mode::preconditioned)
+      norms[i] = sum_of_tiles(context.elements.blocks[i], partials);
 }
 
 }  // namespace
@@ -61,8 +52,8 @@ void CpuBackend::for_each_tile(const TileTable& elements, Body&& body) {
   workers_.pool.run(count, grain, [&](std::int64_t index, int) { body(index); });
 }
 
-void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
-                      ScanResult* verdict) {
+void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, bool skips,
+                      ScanResult* result) {
   const bool in_double = gradients.arithmetic == Type::float64;
   const Tensors& tensors = gradients.tensors;
   for_each_tile(gradients, [&](std::int64_t index) {
@@ -83,34 +74,18 @@ void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, 
     if (std::isnan(gradients.partials[i]) && (found.first_bad < 0 || tensor < found.first_bad))
       found.first_bad = tensor;
   }
-  if (refuses && found.first_bad >= 0) found.proceed = 0;
-  *verdict = found;
+  if (skips && found.first_bad >= 0) found.proceed = 0;
+  *result = found;
 }
 
-void CpuBackend::admit(const StepPermit* admission, std::int32_t offers, ReplayCounter* runs,
-                       ScanResult* verdict) {
-  const bool repeated = admission->ticket != 0 && admission->ticket == runs->last_ticket;
-  ++(repeated ? runs->repeated : runs->count);
-  runs->last_ticket = admission->ticket;
-  const bool fits = (admission->needs & ~offers) == 0;
-  if (!fits) verdict->first_bad = unfit_step;
-  if (!fits || repeated || admission->permitted == 0) verdict->proceed = 0;
+void CpuBackend::admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
+                       ScanResult* result) {
+  admit_step(*permit, offers, *counter, *result);
 }
 
 void CpuBackend::compare(const RecordArray& records, void* gathered, std::int32_t* proceed) {
-  const char* const array = static_cast<const char*>(records.array);
-  const char* const first = array + records.begins[0];
-  for (std::int64_t r = 0; r < records.count; ++r) {
-    const char* const record = array + records.begins[r];
-    std::memcpy(static_cast<char*>(gathered) + r * records.bytes, record,
-                static_cast<std::size_t>(records.bytes));
-    std::int32_t flag;
-    std::memcpy(&flag, record + records.flag, sizeof(flag));
-    if (flag == 0 ||
-        std::memcmp(first + records.first_equal, record + records.first_equal,
-                    static_cast<std::size_t>(records.last_equal - records.first_equal)) != 0)
-      *proceed = 0;
-  }
+  for (std::int64_t i = 0; i < records.count * (records.bytes / 4); ++i)
+    if (!compare_word(records, i, gathered)) *proceed = 0;
 }
 
 void CpuBackend::read_values(const TileTable& elements, void* masters) {
@@ -124,31 +99,34 @@ void CpuBackend::read_values(const TileTable& elements, void* masters) {
   });
 }
 
-void CpuBackend::filter(const PassContext& phase, const Filter& filter) {
-  if (*phase.proceed == 0) return;
-  const TileTable& elements = phase.elements;
+void CpuBackend::filter(const PassContext& context, const GradientPass& pass) {
+  if (*context.proceed == 0) return;
+  const TileTable& elements = context.elements;
+  const ElementwiseDirection* const grafting = pass.grafting ? &*pass.grafting : nullptr;
+  double* const direction_partials = elements.partials + elements.tile_count;
   for_each_tile(elements, [&](std::int64_t index) {
-    const Work work = work_on(phase, elements.tiles[index], filter.masters);
+    const Work work = work_on(context, elements.tiles[index], pass.masters);
     if (work.mode == Mode::absent) return;
-    elements.partials[index] = elements.arithmetic == Type::float64
-                                   ? level_.in_double.filter(work, filter)
-                                   : level_.in_float.filter(work, filter);
+    const TileNorms norms = elements.arithmetic == Type::float64
+                                ? level_.in_double.filter(work, pass, grafting)
+                                : level_.in_float.filter(work, pass, grafting);
+    elements.partials[index] = norms.grafting;
+    direction_partials[index] = norms.direction;
   });
-  if (filter.graft != Graft::none && filter.graft_norms != nullptr)
-    sum_tiles(phase, filter.graft_norms);
+  if (grafting != nullptr) sum_tiles(context, elements.partials, pass.grafting_norms);
+  sum_tiles(context, direction_partials, pass.direction_norms);
 }
 
-void CpuBackend::update(const PassContext& phase, const Update& update) {
-  if (*phase.proceed == 0) return;
-  const TileTable& elements = phase.elements;
+void CpuBackend::update(const PassContext& context, const UpdatePass& pass) {
+  if (*context.proceed == 0) return;
+  const TileTable& elements = context.elements;
   for_each_tile(elements, [&](std::int64_t index) {
-    const Work work = work_on(phase, elements.tiles[index], update.masters);
+    const Work work = work_on(context, elements.tiles[index], pass.masters);
     if (work.mode == Mode::absent) return;
-    const double s = work.mode == Mode::grafted ? graft_to_direction(update, work.tile.block) : 1.0;
     if (elements.arithmetic == Type::float64)
-      level_.in_double.update(work, update, s);
+      level_.in_double.update(work, pass);
     else
-      level_.in_float.update(work, update, static_cast<float>(s));
+      level_.in_float.update(work, pass);
   });
 }
 

@@ -17,7 +17,7 @@ class CpuBackend final : public Backend {
   // backend.cpp
   std::string description() const override;
   std::string arithmetic() const override;
-  Memory memory() const override { return Memory::host; }
+  MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return false; }
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
@@ -35,8 +35,8 @@ class CpuBackend final : public Backend {
              ScanResult* verdict) override;
   void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const TileTable& elements, void* masters) override;
-  void filter(const PassContext& phase, const Filter& filter) override;
-  void update(const PassContext& phase, const Update& update) override;
+  void filter(const PassContext& phase, const GradientPass& pass) override;
+  void update(const PassContext& phase, const UpdatePass& pass) override;
   void apply(const TileTable& elements, const Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 

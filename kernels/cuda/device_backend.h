@@ -20,7 +20,7 @@ class DeviceBackend final : public Backend {
   // backend.cpp
   std::string description() const override { return device_->description(); }
   std::string arithmetic() const override { return device_->arithmetic(); }
-  Memory memory() const override { return Memory::cuda; }
+  MemoryKind memory_kind() const override { return MemoryKind::cuda; }
   bool prefers_products() const override { return true; }
   bool is_immediate() const override { return false; }
   void* stream() const override { return device_->stream(); }
@@ -47,8 +47,8 @@ class DeviceBackend final : public Backend {
              ScanResult* verdict) override;
   void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const TileTable& elements, void* masters) override;
-  void filter(const PassContext& phase, const Filter& filter) override;
-  void update(const PassContext& phase, const Update& update) override;
+  void filter(const PassContext& phase, const GradientPass& pass) override;
+  void update(const PassContext& phase, const UpdatePass& pass) override;
   void apply(const TileTable& elements, const Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 

@@ -21,9 +21,9 @@ void DeviceBackend::scan(const TileTable& gradients, const double* gradient_scal
   device_->launch(1, Judge{gradients, refuses, verdict});
 }
 
-void DeviceBackend::admit(const StepPermit* admission, std::int32_t offers, ReplayCounter* runs,
-                          ScanResult* verdict) {
-  device_->launch(1, Admit{admission, offers, runs, verdict});
+void DeviceBackend::admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
+                          ScanResult* result) {
+  device_->launch(1, Admit{permit, offers, counter, result});
 }
 
 void DeviceBackend::compare(const RecordArray& records, void* gathered, std::int32_t* proceed) {
@@ -34,19 +34,21 @@ void DeviceBackend::read_values(const TileTable& elements, void* masters) {
   device_->launch(elements.tile_count, ReadValues{elements, masters});
 }
 
-void DeviceBackend::filter(const PassContext& phase, const Filter& filter) {
-  const TileTable& elements = phase.elements;
+void DeviceBackend::filter(const PassContext& context, const GradientPass& pass) {
+  const TileTable& elements = context.elements;
   device_->launch(elements.tile_count,
-                  in_arithmetic<FilterTile>(elements.arithmetic, PhaseByValue(phase), filter));
-  if (filter.graft == Graft::none || filter.graft_norms == nullptr) return;
-  device_->launch((elements.block_count + SumTiles::threads - 1) / SumTiles::threads,
-                  SumTiles{elements, phase.modes, phase.proceed, filter.graft_norms});
+                  in_arithmetic<FilterTile>(elements.arithmetic, PassByValue(context), pass));
+  double* const grafting_norms = pass.grafting ? pass.grafting_norms : nullptr;
+  if (grafting_norms == nullptr && pass.direction_norms == nullptr) return;
+  device_->launch(
+      (elements.block_count + SumTiles::threads - 1) / SumTiles::threads,
+      SumTiles{elements, context.modes, context.proceed, grafting_norms, pass.direction_norms});
 }
 
-void DeviceBackend::update(const PassContext& phase, const Update& update) {
+void DeviceBackend::update(const PassContext& context, const UpdatePass& pass) {
   device_->launch(
-      phase.elements.tile_count,
-      in_arithmetic<UpdateTile>(phase.elements.arithmetic, PhaseByValue(phase), update));
+      context.elements.tile_count,
+      in_arithmetic<UpdateTile>(context.elements.arithmetic, PassByValue(context), pass));
 }
 
 void DeviceBackend::apply(const TileTable& elements, const Mode* modes, const void* segments,

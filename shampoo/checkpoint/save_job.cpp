@@ -111,7 +111,7 @@ namespace shampoo {
 
 std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& root,
                            const Extras& extras, const SaveOptions& options) {
-  const bool in_host_memory = OptimizerAccess::backend(optimizer).memory() == Memory::host;
+  const bool in_host_memory = OptimizerAccess::backend(optimizer).memory_kind() == MemoryKind::host;
   const Snapshot state = checkpoint::agreed_snapshot(
       optimizer, extras, options.derived, in_host_memory ? Contents::borrowed : Contents::copied);
   const checkpoint::SavePlace place = checkpoint::agree_on_save(optimizer, state, root, options);

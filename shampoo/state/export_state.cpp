@@ -30,7 +30,7 @@ class Landing {
 
   /// Calls use(array), after the next finish() at the latest.
   void bring(const std::byte* array, std::size_t bytes, Use use) {
-    if (backend_.memory() == Memory::host) return use(array);
+    if (backend_.memory_kind() == MemoryKind::host) return use(array);
     if (array != last_) {  // a factor and its root are the same array
       if (used_ + bytes > capacity_) finish();
       if (bytes > capacity_) grow(std::max(bytes, usual_bytes));

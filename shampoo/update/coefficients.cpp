@@ -10,16 +10,16 @@ namespace {
 /// Distributed Shampoo's diagonal kinds (AdaGrad, RMSprop, Adam): V <- keep V + add G^2, divided by
 /// a bias correction.
 void set_grafting(const Diagonal& grafting, const Rates& rates, std::int64_t step,
-                  kernels::Coefficients& c) {
+                  kernels::SecondMoment& v) {
   const double beta2 = rates.grafting_beta2;
-  c.graft_epsilon = rates.grafting_epsilon;
+  v = {.keep = 1, .add = 1, .epsilon = rates.grafting_epsilon};
   if (const auto* rmsprop = std::get_if<RmsProp>(&grafting)) {
-    c.graft_keep = beta2;
-    c.graft_add = rmsprop->drop_weighting ? 1 : 1 - beta2;
+    v.keep = beta2;
+    v.add = rmsprop->drop_weighting ? 1 : 1 - beta2;
   } else if (const auto* adam = std::get_if<Adam>(&grafting)) {
-    c.graft_keep = beta2;
-    c.graft_add = adam->drop_weighting ? 1 : 1 - beta2;
-    if (!adam->drop_weighting) c.graft_scale = 1 / (1 - std::pow(beta2, static_cast<double>(step)));
+    v.keep = beta2;
+    v.add = adam->drop_weighting ? 1 : 1 - beta2;
+    if (!adam->drop_weighting) v.scale = 1 / (1 - std::pow(beta2, static_cast<double>(step)));
   }
 }
 
@@ -55,7 +55,7 @@ kernels::Coefficients coefficients_of(const Recipe& recipe, const Rates& rates, 
   if (recipe.bias_correction && rates.beta1 != 0)
     c.filter_scale = 1 / (1 - beta3 * std::pow(rates.beta1, static_cast<double>(step - 1)));
 
-  if (recipe.grafting) set_grafting(*recipe.grafting, rates, step, c);
+  if (recipe.grafting) set_grafting(*recipe.grafting, rates, step, c.grafting);
   c.decay = decoupled_decay(recipe.weight_decay, rates);
   c.momentum = rates.momentum;
   c.damp = 1 - rates.dampening;
@@ -72,8 +72,7 @@ double factor_correction(const Recipe& recipe, const Rates& rates, std::int64_t 
 kernels::Mode mode_of(const Recipe& recipe, std::int64_t step) {
   using enum kernels::Mode;
   const bool started = recipe.refresh.first && step >= *recipe.refresh.first;
-  if (recipe.grafting) return started ? grafted : graft_only;
-  return started ? preconditioned : plain;
+  return started ? preconditioned : unpreconditioned;
 }
 
 bool is_due(const Refresh& refresh, std::int64_t step, std::int64_t phase) {

@@ -81,7 +81,7 @@ void ElementTable::append_whole(const RegisteredParameter& parameter, int row) {
 void ElementTable::upload(Backend& backend) {
   send(backend, tiles_, sent_tiles_);
   send(backend, blocks_, sent_blocks_);
-  partials_ = kernels::Buffer(backend, tiles_.size() * sizeof(double));
+  partials_ = kernels::Buffer(backend, 2 * tiles_.size() * sizeof(double));
 }
 
 kernels::TileTable ElementTable::elements(Type arithmetic, const kernels::Tensors& tensors) const {

@@ -148,7 +148,7 @@ void Engine::prepare() {
   tensors_.set_gradients(parameters_);
   const std::span<const kernels::Block> blocks = apply_table_.blocks();
   for (std::size_t b = 0; b < blocks.size(); ++b)
-    apply_modes_[b] = parameters_[blocks[b].tensor].present ? Mode::plain : Mode::absent;
+    apply_modes_[b] = parameters_[blocks[b].tensor].present ? Mode::unpreconditioned : Mode::absent;
   for (const auto& group : virtual_groups_) group->prepare(parameters_);
 }
 

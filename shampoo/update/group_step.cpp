@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "grouping/stack.h"
@@ -15,10 +16,18 @@ using kernels::Mode;
 
 namespace {
 
-kernels::Graft graft_of(const Recipe& recipe) {
-  if (!recipe.grafting) return kernels::Graft::none;
-  return std::holds_alternative<Sgd>(*recipe.grafting) ? kernels::Graft::identity
-                                                       : kernels::Graft::diagonal;
+std::optional<kernels::ElementwiseDirection> grafting_of(const Recipe& recipe, const State& state) {
+  using enum kernels::DirectionRule;
+  if (!recipe.grafting) return std::nullopt;
+  return kernels::ElementwiseDirection{
+      .rule = std::holds_alternative<Sgd>(*recipe.grafting) ? identity : diagonal,
+      .second_moment = state.flat(graft_moment_slot)};
+}
+
+kernels::AveragingRule averaging_of(const Recipe& recipe) {
+  const auto* momentum = std::get_if<Momentum>(&recipe.averaging);
+  if (!momentum) return kernels::AveragingRule::none;
+  return momentum->nesterov ? kernels::AveragingRule::nesterov : kernels::AveragingRule::momentum;
 }
 
 }  // namespace
@@ -132,8 +141,7 @@ void GroupStep::select(const OwnedBlock& block, std::size_t b, Mode mode) {
         static_cast<std::int32_t>(block.in_stack);
   };
   add(present_[block.stack], present_list_);
-  if (mode == Mode::preconditioned || mode == Mode::grafted)
-    add(preconditioned_[block.stack], preconditioned_list_);
+  if (mode == Mode::preconditioned) add(preconditioned_[block.stack], preconditioned_list_);
 }
 
 void GroupStep::enqueue(const StepInputs& inputs, Refreshing refreshing, Statistics& statistics) {
@@ -152,26 +160,24 @@ void GroupStep::enqueue(const StepInputs& inputs, Refreshing refreshing, Statist
   refresh(refreshing, inputs.proceed, statistics);
   range.next("filter");
   // V <- beta2 V + (1 - beta2) G^2 ; M <- lerp(M, G, 1 - beta1) ; P <- F
-  backend_.filter(phase, {.graft = graft_of(recipe_),
-                          .masters = masters,
+  backend_.filter(phase, {.masters = masters,
                           .first_moment = state_->flat(first_moment_slot),
-                          .graft_moment = state_->flat(graft_moment_slot),
+                          .preconditioner = {},
+                          .grafting = grafting_of(recipe_, *state_),
                           .direction = direction_.data(),
-                          .graft_norms = graft_norms});
+                          .grafting_norms = recipe_.grafting ? graft_norms : nullptr});
   range.next("precondition");
   // P <- P x_k R_k
   if (recipe_.refresh.first)
     backend_.precondition(phase, stacks_, preconditioned_, direction_.data(), direction_norms);
   range.next("update");
   // P <- P |graft(F)| / |P| + decay W ; B <- momentum B + P ; segment <- -lr P
-  const auto* momentum = std::get_if<Momentum>(&recipe_.averaging);
-  backend_.update(phase, {.has_momentum = momentum != nullptr,
-                          .nesterov = momentum && momentum->nesterov,
+  backend_.update(phase, {.averaging = averaging_of(recipe_),
+                          .averaging_state = state_->flat(momentum_slot),
                           .direction = direction_.data(),
-                          .graft_norms = graft_norms,
+                          .grafting_norms = recipe_.grafting ? graft_norms : nullptr,
                           .direction_norms = direction_norms,
                           .masters = masters,
-                          .momentum = state_->flat(momentum_slot),
                           .segment = inputs.exchange});
 }
 

@@ -52,7 +52,7 @@ BenchTensors::BenchTensors(Backend& backend, const Model& model, Type type)
   noise_.fill(host.data(), type, begins_.back(), 0.02f);
   backend.upload(values_.data(), host.data(), bytes);
   backend.synchronize();
-  if (backend.memory() == Memory::host) return;
+  if (backend.memory_kind() == MemoryKind::host) return;
   for (kernels::Buffer& set : sets_) {
     set = kernels::Buffer(backend, bytes);
     noise_.fill(host.data(), type, begins_.back(), 1.0f);
@@ -83,7 +83,7 @@ std::vector<ParameterGroup> BenchTensors::groups(const Model& model, int groups,
 }
 
 void BenchTensors::draw_gradients() {
-  if (backend_.memory() == Memory::host) {
+  if (backend_.memory_kind() == MemoryKind::host) {
     noise_.fill(gradients_.data(), type_, begins_.back(), 1.0f);
     return;
   }

@@ -24,9 +24,7 @@ std::vector<TensorCase> blocks_of(std::int64_t side, std::int64_t elements) {
                                       .factor_add = 0.01,
                                       .first_weight = 0.1,
                                       .filter_weight = 0.1,
-                                      .graft_keep = 0.99,
-                                      .graft_add = 0.01,
-                                      .graft_epsilon = 1e-8,
+                                      .grafting = {.keep = 0.99, .add = 0.01, .epsilon = 1e-8},
                                       .decay = 0.1,
                                       .step = -1e-3},
                      .seed = static_cast<std::uint64_t>(i + 1)});
@@ -155,8 +153,7 @@ BENCHMARK(scan)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 void filter(benchmark::State& state) {
   // Reads G, M and V; writes M, V and F.
   Foreach(state).run(24, [](Backend& backend, Table& t, const kernels::PassContext& phase) {
-    backend.filter(phase, {kernels::Graft::diagonal, nullptr, t.first_moment.data(),
-                           t.graft_moment.data(), t.direction.data(), t.graft_norms.data()});
+    backend.filter(phase, t.gradient_pass());
   });
 }
 BENCHMARK(filter)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
@@ -165,7 +162,7 @@ void update(benchmark::State& state) {
   // Reads F and W; writes the segment.
   Foreach(state).run(12, [](Backend& backend, Table& t, const kernels::PassContext& phase) {
     backend.update(phase, {.direction = t.direction.data(),
-                           .graft_norms = t.graft_norms.data(),
+                           .grafting_norms = t.grafting_norms.data(),
                            .direction_norms = t.direction_norms.data(),
                            .segment = t.segment.data()});
   });

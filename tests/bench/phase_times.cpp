@@ -30,8 +30,8 @@ void PhaseTimes::accumulate_factors(const kernels::PassContext& phase,
   time("factors", [&] { CountingBackend::accumulate_factors(phase, stacks, selected, masters); });
 }
 
-void PhaseTimes::filter(const kernels::PassContext& phase, const kernels::Filter& filter) {
-  time("filter", [&] { CountingBackend::filter(phase, filter); });
+void PhaseTimes::filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) {
+  time("filter", [&] { CountingBackend::filter(phase, pass); });
 }
 
 void PhaseTimes::precondition(const kernels::PassContext& phase,
@@ -42,8 +42,8 @@ void PhaseTimes::precondition(const kernels::PassContext& phase,
        [&] { CountingBackend::precondition(phase, stacks, selected, direction, direction_norms); });
 }
 
-void PhaseTimes::update(const kernels::PassContext& phase, const kernels::Update& update) {
-  time("update", [&] { CountingBackend::update(phase, update); });
+void PhaseTimes::update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) {
+  time("update", [&] { CountingBackend::update(phase, pass); });
 }
 
 void PhaseTimes::apply(const kernels::TileTable& elements, const kernels::Mode* modes,

@@ -22,11 +22,11 @@ class PhaseTimes final : public CountingBackend {
   void accumulate_factors(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,
                           const void* masters) override;
-  void filter(const kernels::PassContext& phase, const kernels::Filter& filter) override;
+  void filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) override;
   void precondition(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
-  void update(const kernels::PassContext& phase, const kernels::Update& update) override;
+  void update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 

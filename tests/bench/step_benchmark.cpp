@@ -209,7 +209,7 @@ void measure(Options options, Communicator& communicator) {
   nlohmann::ordered_json result = measure_steps(options, model, *backend, communicator, tensors);
   if (options.phases)
     result["phases_ms"] = time_phases(options, model, *backend, communicator, tensors);
-  if (backend->memory() == Memory::cuda) result["floor_ms"] = floor_of(options, model);
+  if (backend->memory_kind() == MemoryKind::cuda) result["floor_ms"] = floor_of(options, model);
   if (communicator.rank() > 0) return;
   if (options.roofline) add_roofline(options, model, result);
   print_result(result, options.json);

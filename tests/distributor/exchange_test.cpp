@@ -59,7 +59,7 @@ TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
 TEST(Exchange, RefusesOtherMemoryAndOtherNumbersOfRanksAndSegmentsWithoutHeader) {
   const auto backend = cpu_backend({.threads = 1});
   const auto ranks = one_rank();
-  const auto elsewhere = one_rank(Memory::cuda);
+  const auto elsewhere = one_rank(MemoryKind::cuda);
 
   EXPECT_THROW(Exchange(*backend, *elsewhere, {64}), std::invalid_argument);
   EXPECT_THROW(Exchange(*backend, *ranks, {64, 64}), std::invalid_argument);

@@ -42,8 +42,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     const AllocationCounter counter;
     backend->scan(phase.elements, &t.scale, true, &verdict);
     backend->accumulate_factors(phase, t.stacks, selected, nullptr);
-    backend->filter(phase, {kernels::Graft::diagonal, nullptr, t.first_moment.data(),
-                            t.graft_moment.data(), t.direction.data(), t.graft_norms.data()});
+    backend->filter(phase, t.gradient_pass());
     backend->load(a.pairs(), {.scales = column.data(), .shifts = column.data()}, b.squares());
     backend->root_spectrum(a.squares(), {.epsilons = column.data(), .exponents = column.data()});
     backend->assemble(a.squares(), b.squares());
@@ -61,9 +60,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->check_identity(b.squares(), 0.5, nullptr, nullptr, failed.data());
     backend->rescale(b.squares(), column.data(), 0.5);
     backend->precondition(phase, t.stacks, selected, t.direction.data(), t.direction_norms.data());
-    backend->update(
-        phase, {true, false, t.direction.data(), t.graft_norms.data(), t.direction_norms.data(),
-                nullptr, t.momentum.data(), t.segment.data()});
+    backend->update(phase, t.update_pass(kernels::AveragingRule::momentum));
     const Allocations count = counter.count();
 
     EXPECT_EQ(count.total(), 0) << count.heap << " heap, " << count.mapped << " mapped";

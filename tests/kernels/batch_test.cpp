@@ -30,9 +30,7 @@ kernels::Coefficients some_coefficients(std::size_t i) {
           .first_weight = 0.1,
           .filter_weight = 0.2,
           .filter_scale = 1.5,
-          .graft_keep = 0.9,
-          .graft_add = 0.1,
-          .graft_epsilon = 1e-8,
+          .grafting = {.keep = 0.9, .add = 0.1, .epsilon = 1e-8},
           .decay = 0.1,
           .momentum = 0.9,
           .step = -1e-3};
@@ -47,7 +45,7 @@ TensorCase some_case(const std::vector<std::int64_t>& shape, std::size_t i) {
           .layout = layouts[i % 4],
           .shipped = types[i % 4],
           .assigns = false,
-          .mode = i % 3 == 0 ? Mode::grafted : Mode::preconditioned,
+          .mode = Mode::preconditioned,
           .coefficients = some_coefficients(i),
           .seed = i + 1};
 }
@@ -97,22 +95,19 @@ std::map<std::uint64_t, Bytes> step(Backend& backend, Table& t) {
   const kernels::PassContext phase = t.phase();
   backend.accumulate_factors(phase, t.stacks, t.selected(), t.masters.data());
   refresh(backend, t);
-  backend.filter(phase, {kernels::Graft::diagonal, t.masters.data(), t.first_moment.data(),
-                         t.graft_moment.data(), t.direction.data(), t.graft_norms.data()});
+  backend.filter(phase, t.gradient_pass());
   backend.precondition(phase, t.stacks, t.selected(), t.direction.data(), t.direction_norms.data());
-  backend.update(phase,
-                 {true, true, t.direction.data(), t.graft_norms.data(), t.direction_norms.data(),
-                  t.masters.data(), t.momentum.data(), t.segment.data()});
+  backend.update(phase, t.update_pass(kernels::AveragingRule::nesterov));
 
   std::map<std::uint64_t, Bytes> result;
   for (std::size_t b = 0; b < t.blocks.size(); ++b) {
     const kernels::Block& block = t.blocks[b];
     Bytes& bytes = result[t.cases[static_cast<std::size_t>(block.tensor)].seed];
     const auto elements = static_cast<std::size_t>(block.elements);
-    for (const Bytes* slot : {&t.first_moment, &t.graft_moment, &t.direction, &t.momentum})
+    for (const Bytes* slot : {&t.first_moment, &t.grafting_moment, &t.direction, &t.momentum})
       append(bytes, slot->data() + static_cast<std::size_t>(block.flat) * size_of(t.arithmetic),
              elements * size_of(t.arithmetic));
-    append(bytes, &t.graft_norms[b], sizeof(double));
+    append(bytes, &t.grafting_norms[b], sizeof(double));
     append(bytes, &t.direction_norms[b], sizeof(double));
     append(bytes, t.segment.data() + block.segment, elements * size_of(block.shipped));
   }

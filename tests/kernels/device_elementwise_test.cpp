@@ -43,7 +43,10 @@ TEST_F(Launches, DoNotGrowWithTilesAndBlocks) {
     EXPECT_EQ(of(tiles, blocks, [&](Backend& b, const PassContext& p) { b.filter(p, {}); }), 1);
     EXPECT_EQ(of(tiles, blocks,
                  [&](Backend& b, const PassContext& p) {
-                   b.filter(p, {.graft = Graft::diagonal, .graft_norms = &norms});
+                   b.filter(p, {.preconditioner = {},
+                                .grafting = ElementwiseDirection{},
+                                .grafting_norms = &norms,
+                                .direction_norms = &norms});
                  }),
               2);
     EXPECT_EQ(of(tiles, blocks, [](Backend& b, const PassContext& p) { b.update(p, {}); }), 1);

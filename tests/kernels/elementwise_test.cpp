@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "tests/kernels/mixes.h"
 #include "tests/kernels/numbers.h"
@@ -16,8 +18,10 @@
 namespace shampoo::test {
 namespace {
 
+using kernels::AveragingRule;
 using kernels::Coefficients;
-using kernels::Graft;
+using kernels::DirectionRule;
+using kernels::ElementwiseDirection;
 using kernels::Mode;
 
 /// Tiles of a table for apply() count from the start of their block's part of the segment.
@@ -34,6 +38,14 @@ Real lerp(Real a, Real b, Real weight) {
   return weight < Real(0.5) ? a + weight * (b - a) : b - (b - a) * (Real(1) - weight);
 }
 
+/// F or F / (sqrt(V scale) + epsilon), with V <- keep V + add G^2.
+template <typename Real>
+Real direct(DirectionRule rule, const kernels::SecondMoment& c, Real g, Real f, Real& v) {
+  if (rule == DirectionRule::identity) return f;
+  v = static_cast<Real>(c.keep) * v + static_cast<Real>(c.add) * (g * g);
+  return f / (std::sqrt(v * static_cast<Real>(c.scale)) + static_cast<Real>(c.epsilon));
+}
+
 /// The old state of one element.
 template <typename Real>
 struct Element {
@@ -44,7 +56,8 @@ struct Element {
                 ? read(t.masters.data() + 4 * (t.blocks[b].master + i), Type::float32)
                 : t.value(b, i))),
         m(static_cast<Real>(t.slot(t.first_moment, t.blocks[b].flat + i))),
-        v(static_cast<Real>(t.slot(t.graft_moment, t.blocks[b].flat + i))),
+        v(static_cast<Real>(t.slot(t.second_moment, t.blocks[b].flat + i))),
+        grafting_v(static_cast<Real>(t.slot(t.grafting_moment, t.blocks[b].flat + i))),
         d(static_cast<Real>(t.slot(t.direction, t.blocks[b].flat + i))),
         momentum(static_cast<Real>(t.slot(t.momentum, t.blocks[b].flat + i))) {
     if (t.modes[b] == Mode::absent) return;
@@ -52,32 +65,29 @@ struct Element {
     if (c.l2 != 0) g = g + static_cast<Real>(c.l2) * w;
   }
 
-  void filter(Graft graft) {
+  void filter(DirectionRule preconditioner, std::optional<DirectionRule> grafting) {
     f = c.first_weight == 1
             ? g
             : lerp(m, g, static_cast<Real>(c.filter_weight)) * static_cast<Real>(c.filter_scale);
     if (c.first_weight != 1) m = lerp(m, g, static_cast<Real>(c.first_weight));
-    grafted = f;
-    if (graft != Graft::diagonal) return;
-    v = static_cast<Real>(c.graft_keep) * v + static_cast<Real>(c.graft_add) * (g * g);
-    grafted =
-        f / (std::sqrt(v * static_cast<Real>(c.graft_scale)) + static_cast<Real>(c.graft_epsilon));
+    preconditioned = direct(preconditioner, c.preconditioner, g, f, v);
+    grafted = grafting ? direct(*grafting, c.grafting, g, f, grafting_v) : f;
   }
 
   /// U
-  Real update(Real s, bool has_momentum, bool nesterov) {
+  Real update(Real s, AveragingRule averaging) {
     Real p = d * s;
     if (c.decay != 0) p = p + static_cast<Real>(c.decay) * w;
     const Real damp = static_cast<Real>(c.damp), keep = static_cast<Real>(c.momentum);
-    if (has_momentum) {
+    if (averaging != AveragingRule::none) {
       momentum = keep * momentum + damp * p;
-      p = nesterov ? damp * p + keep * momentum : momentum;
+      p = averaging == AveragingRule::nesterov ? damp * p + keep * momentum : momentum;
     }
     return p * static_cast<Real>(c.step);
   }
 
   Coefficients c;
-  Real w, m, v, d, momentum, g = 0, f = 0, grafted = 0;
+  Real w, m, v, grafting_v, d, momentum, g = 0, f = 0, preconditioned = 0, grafted = 0;
 };
 
 template <typename Tested>
@@ -91,35 +101,70 @@ class Elementwise : public AtPlace<Tested> {
 
 TYPED_TEST_SUITE(Elementwise, RealsAtAllPlaces, NameOfPlace);
 
-TYPED_TEST(Elementwise, FilterWritesMomentsAndDirection) {
+struct Pass {
+  DirectionRule preconditioner;
+  std::optional<DirectionRule> grafting;
+  bool direction_norms;
+
+  kernels::GradientPass on(Table& t) const {
+    using enum DirectionRule;
+    kernels::GradientPass pass = t.gradient_pass();
+    pass.preconditioner = {preconditioner,
+                           preconditioner == diagonal ? t.second_moment.data() : nullptr};
+    pass.grafting.reset();
+    pass.grafting_norms = grafting ? t.grafting_norms.data() : nullptr;
+    if (grafting)
+      pass.grafting = ElementwiseDirection{
+          *grafting, grafting == diagonal ? t.grafting_moment.data() : nullptr};
+    if (direction_norms) pass.direction_norms = t.direction_norms.data();
+    return pass;
+  }
+};
+
+std::vector<Pass> all_passes() {
+  using enum DirectionRule;
+  std::vector<Pass> passes;
+  for (const DirectionRule preconditioner : {identity, diagonal})
+    for (const std::optional<DirectionRule> grafting :
+         {std::optional<DirectionRule>(), std::optional(identity), std::optional(diagonal)})
+      for (const bool norms : {false, true}) passes.push_back({preconditioner, grafting, norms});
+  return passes;
+}
+
+/// Within the error of a sum in double precision; -1, what it was before, where it is not wanted.
+void expect_norm(double found, bool wanted, double norm, std::int64_t terms) {
+  if (wanted)
+    EXPECT_NEAR(found, norm, norm * static_cast<double>(terms) * 0x1p-53);
+  else
+    EXPECT_EQ(found, -1);
+}
+
+TYPED_TEST(Elementwise, FilterWritesMomentsDirectionAndNorms) {
   using Real = typename TypeParam::Real;
-  for (const Graft graft : {Graft::none, Graft::identity, Graft::diagonal}) {
+  for (const Pass& pass : all_passes()) {
     Table old(all_mixes(), this->real, this->cut), now(all_mixes(), this->real, this->cut);
     old.scale = now.scale = 0.7;
-    this->backend->filter(now.phase(),
-                          {graft, now.masters.data(), now.first_moment.data(),
-                           graft == Graft::diagonal ? now.graft_moment.data() : nullptr,
-                           now.direction.data(), now.graft_norms.data()});
+    this->backend->filter(now.phase(), pass.on(now));
 
     for (std::size_t b = 0; b < now.blocks.size(); ++b) {
-      const Mode mode = now.modes[b];
-      double norm = 0;
-      for (std::int64_t i = 0; i < now.blocks[b].elements; ++i) {
+      const bool preconditions = now.modes[b] == Mode::preconditioned;
+      const std::int64_t count = now.blocks[b].elements;
+      double norm = 0, grafting_norm = 0;
+      for (std::int64_t i = 0; i < count; ++i) {
         Element<Real> e(old, b, i);
-        if (mode != Mode::absent) e.filter(graft);
+        if (now.modes[b] != Mode::absent) e.filter(pass.preconditioner, pass.grafting);
         const std::int64_t flat = now.blocks[b].flat + i;
         ASSERT_EQ(now.slot(now.first_moment, flat), e.m);
-        ASSERT_EQ(now.slot(now.graft_moment, flat), e.v);
-        ASSERT_EQ(now.slot(now.direction, flat), mode == Mode::absent       ? e.d
-                                                 : mode == Mode::graft_only ? e.grafted
-                                                                            : e.f);
-        norm += static_cast<double>(e.grafted) * static_cast<double>(e.grafted);
+        ASSERT_EQ(now.slot(now.second_moment, flat), e.v);
+        ASSERT_EQ(now.slot(now.grafting_moment, flat), e.grafting_v);
+        ASSERT_EQ(now.slot(now.direction, flat), now.modes[b] == Mode::absent ? e.d
+                                                 : preconditions              ? e.preconditioned
+                                                                              : e.grafted);
+        norm += static_cast<double>(e.preconditioned) * static_cast<double>(e.preconditioned);
+        grafting_norm += static_cast<double>(e.grafted) * static_cast<double>(e.grafted);
       }
-      if (mode == Mode::grafted && graft != Graft::none)
-        EXPECT_NEAR(now.graft_norms[b], norm,
-                    norm * static_cast<double>(now.blocks[b].elements) * 0x1p-53);
-      else
-        EXPECT_EQ(now.graft_norms[b], -1);
+      expect_norm(now.grafting_norms[b], preconditions && pass.grafting, grafting_norm, count);
+      expect_norm(now.direction_norms[b], preconditions && pass.direction_norms, norm, count);
     }
   }
 }
@@ -128,31 +173,33 @@ TYPED_TEST(Elementwise, FilterWorksWithoutAFirstMomentWhereItsWeightIsOne) {
   std::vector<TensorCase> cases = {{.shape = {5, 7}, .coefficients = {.filter_scale = 3}}};
   Table t(cases, this->real);
 
-  this->backend->filter(
-      t.phase(), {.graft = Graft::none, .first_moment = nullptr, .direction = t.direction.data()});
+  this->backend->filter(t.phase(), {.first_moment = nullptr,
+                                    .preconditioner = {},
+                                    .grafting = {},
+                                    .direction = t.direction.data()});
 
   for (std::int64_t i = 0; i < 35; ++i) EXPECT_EQ(t.slot(t.direction, i), t.gradient(0, i));
 }
 
 TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
   using Real = typename TypeParam::Real;
-  for (const auto& [has_momentum, nesterov] :
-       {std::pair{false, false}, std::pair{true, false}, std::pair{true, true}}) {
+  for (const auto& [averaging, grafts] :
+       {std::pair{AveragingRule::none, true}, std::pair{AveragingRule::momentum, false},
+        std::pair{AveragingRule::nesterov, true}}) {
     Table old(all_mixes(), this->real, this->cut), now(all_mixes(), this->real, this->cut);
     for (std::size_t b = 0; b < now.blocks.size(); ++b) {
-      now.graft_norms[b] = 2.0 + static_cast<double>(b);
+      now.grafting_norms[b] = 2.0 + static_cast<double>(b);
       now.direction_norms[b] = b % 5 == 0 ? 0.0 : 3.0;
     }
-    this->backend->update(
-        now.phase(),
-        {has_momentum, nesterov, now.direction.data(), now.graft_norms.data(),
-         now.direction_norms.data(), now.masters.data(), now.momentum.data(), now.segment.data()});
+    kernels::UpdatePass pass = now.update_pass(averaging);
+    if (!grafts) pass.grafting_norms = pass.direction_norms = nullptr;
+    this->backend->update(now.phase(), pass);
 
     for (std::size_t b = 0; b < now.blocks.size(); ++b) {
       const kernels::Block& block = now.blocks[b];
       const double s =
-          now.modes[b] == Mode::grafted
-              ? std::sqrt(now.graft_norms[b]) / (std::sqrt(now.direction_norms[b]) + 1e-16)
+          now.modes[b] == Mode::preconditioned && grafts
+              ? std::sqrt(now.grafting_norms[b]) / (std::sqrt(now.direction_norms[b]) + 1e-16)
               : 1.0;
       for (std::int64_t i = 0; i < block.elements; ++i) {
         Element<Real> e(old, b, i);
@@ -163,7 +210,7 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
           ASSERT_EQ(now.slot(now.momentum, block.flat + i), e.momentum);
           continue;
         }
-        double expected = e.update(static_cast<Real>(s), has_momentum, nesterov);
+        double expected = e.update(static_cast<Real>(s), averaging);
         ASSERT_EQ(now.slot(now.momentum, block.flat + i), e.momentum);
         if (block.master >= 0) {
           expected = static_cast<float>(e.w + static_cast<Real>(expected));
@@ -225,27 +272,25 @@ TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
   t.proceed = 0;
   const auto selected = t.selected();
   this->backend->reserve(t.stacks, this->real, {1});
-  this->backend->filter(
-      t.phase(), {Graft::diagonal, t.masters.data(), t.first_moment.data(), t.graft_moment.data(),
-                  t.direction.data(), t.graft_norms.data()});
+  this->backend->filter(t.phase(),
+                        Pass{DirectionRule::diagonal, DirectionRule::diagonal, true}.on(t));
   this->backend->accumulate_factors(t.phase(), t.stacks, selected, t.masters.data());
   this->backend->precondition(t.phase(), t.stacks, selected, t.direction.data(),
                               t.direction_norms.data());
-  this->backend->update(
-      t.phase(), {true, true, t.direction.data(), t.graft_norms.data(), t.direction_norms.data(),
-                  t.masters.data(), t.momentum.data(), t.segment.data()});
+  this->backend->update(t.phase(), t.update_pass(AveragingRule::nesterov));
   count_from_blocks(t);
   this->backend->apply(t.elements(), t.modes.data(), t.segment.data(), &t.proceed);
 
   const Table& old = this->before;
   EXPECT_EQ(t.first_moment, old.first_moment);
-  EXPECT_EQ(t.graft_moment, old.graft_moment);
+  EXPECT_EQ(t.second_moment, old.second_moment);
+  EXPECT_EQ(t.grafting_moment, old.grafting_moment);
   EXPECT_EQ(t.direction, old.direction);
   EXPECT_EQ(t.momentum, old.momentum);
   EXPECT_EQ(t.masters, old.masters);
   EXPECT_EQ(t.segment, old.segment);
   EXPECT_EQ(t.factors, old.factors);
-  EXPECT_EQ(t.graft_norms, old.graft_norms);
+  EXPECT_EQ(t.grafting_norms, old.grafting_norms);
   EXPECT_EQ(t.direction_norms, old.direction_norms);
   for (std::size_t i = 0; i < t.values.size(); ++i)
     EXPECT_EQ(t.values[i].memory, old.values[i].memory);

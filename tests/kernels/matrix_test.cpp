@@ -55,7 +55,7 @@ std::vector<TensorCase> all_shapes(Type type, Type other) {
   for (std::size_t i = 0; i < shapes.size(); ++i)
     for (std::size_t l = 0; l < 5; ++l)
       cases.push_back({shapes[i], type, l % 2 == 0 || i % 2 == 0 ? type : other, layouts[l],
-                       Type::float32, false, (i + l) % 6 == 5 ? Mode::absent : Mode::grafted,
+                       Type::float32, false, (i + l) % 6 == 5 ? Mode::absent : Mode::preconditioned,
                        some_coefficients(i + l), 10 * i + l});
   return cases;
 }
@@ -258,12 +258,13 @@ TYPED_TEST(Matrices, OnlyBlocksWhoseModeAsksForItTakePart) {
   Table& now = this->after;
   for (std::size_t b = 0; b < now.modes.size(); ++b)
     if (now.modes[b] != Mode::absent && b % 3 != 0)
-      now.modes[b] = b % 3 == 1 ? Mode::graft_only : Mode::absent;
+      now.modes[b] = b % 3 == 1 ? Mode::unpreconditioned : Mode::absent;
   now.select_present();
   this->backend->accumulate_factors(now.phase(), now.stacks, now.selected(), nullptr);
   for (std::size_t s = 0; s < now.stacks.size(); ++s)
     std::erase_if(now.selections[s], [&](std::int32_t i) {
-      return now.modes[static_cast<std::size_t>(now.stacks[s].first_block + i)] != Mode::grafted;
+      return now.modes[static_cast<std::size_t>(now.stacks[s].first_block + i)] !=
+             Mode::preconditioned;
     });
   this->backend->precondition(now.phase(), now.stacks, now.selected(), now.direction.data(),
                               now.direction_norms.data());
@@ -272,12 +273,12 @@ TYPED_TEST(Matrices, OnlyBlocksWhoseModeAsksForItTakePart) {
   for (std::size_t s = 0; s < now.stacks.size(); ++s)
     for (std::int64_t m = 0; m < now.stacks[s].count; ++m) {
       const auto b = static_cast<std::size_t>(now.stacks[s].first_block + m);
-      EXPECT_EQ(now.direction_norms[b] != -1, now.modes[b] == Mode::grafted);
-      preconditioned += now.modes[b] == Mode::grafted;
+      EXPECT_EQ(now.direction_norms[b] != -1, now.modes[b] == Mode::preconditioned);
+      preconditioned += now.modes[b] == Mode::preconditioned;
       if (now.stacks[s].extent.empty()) continue;
       EXPECT_EQ(now.factor(s, 0, m, 0, 0) != this->before.factor(s, 0, m, 0, 0),
                 now.modes[b] != Mode::absent);
-      if (now.modes[b] != Mode::grafted) {
+      if (now.modes[b] != Mode::preconditioned) {
         EXPECT_EQ(now.slot(now.direction, now.blocks[b].flat),
                   this->before.slot(this->before.direction, now.blocks[b].flat));
       }

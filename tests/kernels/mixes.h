@@ -10,9 +10,8 @@ namespace shampoo::test {
 inline constexpr Type all_types[] = {Type::float64, Type::float32, Type::bfloat16, Type::float16};
 inline constexpr Layout all_layouts[] = {Layout::packed, Layout::padded, Layout::spread,
                                          Layout::transposed, Layout::shifted};
-inline constexpr kernels::Mode all_modes[] = {kernels::Mode::grafted, kernels::Mode::plain,
-                                              kernels::Mode::graft_only, kernels::Mode::absent,
-                                              kernels::Mode::preconditioned};
+inline constexpr kernels::Mode all_modes[] = {
+    kernels::Mode::preconditioned, kernels::Mode::unpreconditioned, kernels::Mode::absent};
 
 inline kernels::Coefficients some_coefficients(std::size_t i) {
   return {.l2 = i % 3 == 0 ? 0.0 : 0.3,
@@ -21,10 +20,8 @@ inline kernels::Coefficients some_coefficients(std::size_t i) {
                                        : 0.1,
           .filter_weight = i % 2 == 0 ? 0.1 : 0.6,
           .filter_scale = 1.7,
-          .graft_keep = 0.9,
-          .graft_add = 0.1,
-          .graft_scale = 1.3,
-          .graft_epsilon = 1e-3,
+          .preconditioner = {.keep = 0.8, .add = 0.2, .scale = 1.1, .epsilon = 1e-4},
+          .grafting = {.keep = 0.9, .add = 0.1, .scale = 1.3, .epsilon = 1e-3},
           .decay = i % 2 == 0 ? 0.0 : 0.2,
           .momentum = 0.8,
           .damp = 0.75,
@@ -41,7 +38,7 @@ inline std::vector<TensorCase> all_mixes() {
     for (const Type gradient : all_types)
       for (int repeat = 0; repeat < 3; ++repeat, ++i)
         cases.push_back({shapes[i % shapes.size()], value, gradient, all_layouts[i % 5],
-                         all_types[i % 4], i % 7 == 0, all_modes[(i / 2) % 5], some_coefficients(i),
+                         all_types[i % 4], i % 7 == 0, all_modes[(i / 2) % 3], some_coefficients(i),
                          i + 1});
   return cases;
 }

@@ -109,7 +109,9 @@ TEST(FloatingMode, CountsDenormalsAsZeroInTasksAndComesBack) {
 
 TEST(FloatingMode, OfTheCallerIsKeptByABackend) {
   const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
-  Table t({{.shape = {300, 300}, .mode = kernels::Mode::plain, .coefficients = {.step = 0x1p-10}}},
+  Table t({{.shape = {300, 300},
+            .mode = kernels::Mode::unpreconditioned,
+            .coefficients = {.step = 0x1p-10}}},
           Type::float32);
   write(t.direction.data(), Type::float32, 0x1p-120);
   for (const unsigned mode : {_mm_getcsr() & ~flush_bits, _mm_getcsr() | flush_bits}) {

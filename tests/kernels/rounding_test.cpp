@@ -34,7 +34,7 @@ TEST_P(Rounding, To16BitsHappensOnceAndToEven) {
     inputs.insert(inputs.end(), {0.0, 65519.99, 65520.0, 1e30, 0x1p-25, 0x1.8p-25, 0x1p-26});
     Table t({{.shape = {static_cast<std::int64_t>(inputs.size())},
               .shipped = shipped,
-              .mode = kernels::Mode::plain,
+              .mode = kernels::Mode::unpreconditioned,
               .coefficients = {.step = 1}}},
             Type::float64);
     for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -181,22 +181,23 @@ void Table::make_slots(bool has_masters) {
     modes.push_back(c.mode);
     coefficients.push_back(c.coefficients);
   }
-  for (auto* slot : {&first_moment, &graft_moment, &direction, &momentum})
+  for (auto* slot : {&first_moment, &second_moment, &grafting_moment, &direction, &momentum})
     *slot = slot_of(flat, arithmetic);
   masters = slot_of(master, Type::float32);
   segment.assign(static_cast<std::size_t>(bytes), std::byte{0x5a});
-  graft_norms.assign(blocks.size(), -1);
+  grafting_norms.assign(blocks.size(), -1);
   direction_norms.assign(blocks.size(), -1);
-  partials.assign(tiles.size(), -1);
+  partials.assign(2 * tiles.size(), -1);
 
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const kernels::Block& block = blocks[b];
     Numbers numbers(cases[static_cast<std::size_t>(block.tensor)].seed + 1000);
     fill(first_moment, arithmetic, block.flat, block.elements, numbers);
-    fill(graft_moment, arithmetic, block.flat, block.elements, numbers, true);
+    fill(grafting_moment, arithmetic, block.flat, block.elements, numbers, true);
     fill(direction, arithmetic, block.flat, block.elements, numbers);
     fill(momentum, arithmetic, block.flat, block.elements, numbers);
     if (block.master >= 0) fill(masters, Type::float32, block.master, block.elements, numbers);
+    fill(second_moment, arithmetic, block.flat, block.elements, numbers, true);
   }
 }
 
@@ -238,6 +239,26 @@ std::vector<kernels::Selection> Table::selected() const {
   for (const auto& list : selections)
     result.push_back({list.data(), static_cast<std::int64_t>(list.size())});
   return result;
+}
+
+kernels::GradientPass Table::gradient_pass() {
+  return {.masters = masters.data(),
+          .first_moment = first_moment.data(),
+          .preconditioner = {},
+          .grafting = kernels::ElementwiseDirection{kernels::DirectionRule::diagonal,
+                                                    grafting_moment.data()},
+          .direction = direction.data(),
+          .grafting_norms = grafting_norms.data()};
+}
+
+kernels::UpdatePass Table::update_pass(kernels::AveragingRule averaging) {
+  return {.averaging = averaging,
+          .averaging_state = momentum.data(),
+          .direction = direction.data(),
+          .grafting_norms = grafting_norms.data(),
+          .direction_norms = direction_norms.data(),
+          .masters = masters.data(),
+          .segment = segment.data()};
 }
 
 kernels::TileTable Table::elements() {

@@ -24,7 +24,7 @@ struct TensorCase {
   Layout layout = Layout::packed;
   Type shipped = Type::float32;
   bool assigns = false;
-  kernels::Mode mode = kernels::Mode::grafted;
+  kernels::Mode mode = kernels::Mode::preconditioned;
   kernels::Coefficients coefficients = {};
   std::uint64_t seed = 1;  ///< of the random elements
 };
@@ -60,6 +60,10 @@ class Table {
     return {elements_, modes.data(), coefficients.data(), &scale, &proceed};
   }
   std::vector<kernels::Selection> selected() const;
+  /// With all slots: a diagonal grafting, and norms of what is asked for.
+  kernels::GradientPass gradient_pass();
+  /// With all slots.
+  kernels::UpdatePass update_pass(kernels::AveragingRule averaging);
 
   /// Number in its tensor, row-major, of an element of a block.
   std::int64_t place(std::size_t block, std::int64_t element) const;
@@ -88,9 +92,10 @@ class Table {
   std::int32_t proceed = 1;
 
   // Flat slots in the arithmetic type, masters in float32, and the segment.
-  std::vector<std::byte> first_moment, graft_moment, direction, momentum, masters, segment;
+  std::vector<std::byte> first_moment, second_moment, grafting_moment, direction, momentum, masters,
+      segment;
   std::vector<std::vector<std::vector<std::byte>>> factors;  ///< per stack and dimension
-  std::vector<double> graft_norms, direction_norms, partials;
+  std::vector<double> grafting_norms, direction_norms, partials;
 
  private:
   void cut_blocks(const Cut& cut);

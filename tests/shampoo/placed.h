@@ -27,7 +27,8 @@ class Placed {
  public:
   /// Null: of the host.
   Placed(Backend* backend, std::vector<T>& host)
-      : backend_(backend && backend->memory() != Memory::host ? backend : nullptr), host_(host) {
+      : backend_(backend && backend->memory_kind() != MemoryKind::host ? backend : nullptr),
+        host_(host) {
     if (backend_ == nullptr) return;
     there_ = kernels::Buffer(*backend_, host.size() * sizeof(T));
     send();

@@ -59,7 +59,7 @@ std::unique_ptr<Backend> backend_at(Place place, int threads) {
 
 std::unique_ptr<Backend> backend_with_host_arrays(Place place, int threads) {
   std::unique_ptr<Backend> backend = backend_at(place, threads);
-  if (backend->memory() == Memory::host) return backend;
+  if (backend->memory_kind() == MemoryKind::host) return backend;
   return std::make_unique<StagingBackend>(std::move(backend));
 }
 

@@ -41,8 +41,8 @@ void CountingBackend::accumulate_factors(const kernels::PassContext& phase,
   launch().accumulate_factors(phase, stacks, selected, masters);
 }
 
-void CountingBackend::filter(const kernels::PassContext& phase, const kernels::Filter& filter) {
-  launch().filter(phase, filter);
+void CountingBackend::filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) {
+  launch().filter(phase, pass);
 }
 
 void CountingBackend::precondition(const kernels::PassContext& phase,
@@ -52,8 +52,8 @@ void CountingBackend::precondition(const kernels::PassContext& phase,
   launch().precondition(phase, stacks, selected, direction, direction_norms);
 }
 
-void CountingBackend::update(const kernels::PassContext& phase, const kernels::Update& update) {
-  launch().update(phase, update);
+void CountingBackend::update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) {
+  launch().update(phase, pass);
 }
 
 void CountingBackend::apply(const kernels::TileTable& elements, const kernels::Mode* modes,

@@ -19,7 +19,7 @@ class CountingBackend : public Backend {
 
   std::string description() const override { return backend_.description(); }
   std::string arithmetic() const override { return backend_.arithmetic(); }
-  Memory memory() const override { return backend_.memory(); }
+  MemoryKind memory_kind() const override { return backend_.memory_kind(); }
   bool prefers_products() const override { return backend_.prefers_products(); }
   void* allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
   void release(void* memory) noexcept override { backend_.release(memory); }
@@ -51,11 +51,11 @@ class CountingBackend : public Backend {
   void accumulate_factors(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,
                           const void* masters) override;
-  void filter(const kernels::PassContext& phase, const kernels::Filter& filter) override;
+  void filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) override;
   void precondition(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
-  void update(const kernels::PassContext& phase, const kernels::Update& update) override;
+  void update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void load(std::span<const kernels::FactorBatch> factors, const kernels::Loading& loading,

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/eigen.h"
-#include "kernels/cuda/elementwise/stored.h"
+#include "kernels/rules/stored.h"
 
 namespace shampoo::test {
 
@@ -40,12 +40,13 @@ template <typename Real>
 Aligned<Real> gathered(const Matrices& from, std::int64_t index, std::int64_t rows,
                        std::int64_t columns) {
   Aligned<Real> to(rows * columns);
-  kernels::cuda::with_type(from.type, [&](auto* tag) {
-    const auto* const first = static_cast<decltype(tag)>(from.data) + index * from.stride;
+  kernels::with_type(from.type, [&](auto* tag) {
+    const auto* const first =
+        static_cast<const std::remove_pointer_t<decltype(tag)>*>(from.data) + index * from.stride;
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)
         to[i * columns + j] =
-            kernels::cuda::real<Real>(first[from.transposed ? j * from.row + i : i * from.row + j]);
+            kernels::real<Real>(first[from.transposed ? j * from.row + i : i * from.row + j]);
   });
   return to;
 }

@@ -17,7 +17,7 @@ class StagingBackend final : public Backend {
 
   std::string description() const override { return backend_->description(); }
   std::string arithmetic() const override { return backend_->arithmetic(); }
-  Memory memory() const override { return Memory::host; }
+  MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return backend_->prefers_products(); }
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
@@ -35,8 +35,8 @@ class StagingBackend final : public Backend {
              kernels::ReplayCounter* runs, kernels::ScanResult* verdict) override;
   void compare(const kernels::RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const kernels::TileTable& elements, void* masters) override;
-  void filter(const kernels::PassContext& phase, const kernels::Filter& filter) override;
-  void update(const kernels::PassContext& phase, const kernels::Update& update) override;
+  void filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) override;
+  void update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void accumulate_factors(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,

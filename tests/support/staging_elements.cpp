@@ -37,7 +37,7 @@ void note_tile(Staging& staging, const void* base, Type type, const Tile& tile, 
 void note(Staging& staging, const TileTable& elements) {
   staging.note_array(elements.tiles, elements.tile_count);
   staging.note_array(elements.blocks, elements.block_count);
-  staging.note_array(elements.partials, elements.tile_count);
+  staging.note_array(elements.partials, 2 * elements.tile_count);
   const kernels::Tensors& tensors = elements.tensors;
   const std::int64_t count = tensors_of(elements);
   staging.note_array(tensors.value_types, count);
@@ -176,42 +176,53 @@ void StagingBackend::read_values(const TileTable& elements, void* masters) {
   staging.finish();
 }
 
-void StagingBackend::filter(const PassContext& phase, const kernels::Filter& filter) {
+void StagingBackend::filter(const PassContext& phase, const kernels::GradientPass& pass) {
   Staging staging(*backend_);
   note(staging, phase);
-  note_masters(staging, phase.elements, filter.masters);
-  for (const void* const slot : {filter.first_moment, filter.graft_moment, filter.direction})
+  note_masters(staging, phase.elements, pass.masters);
+  for (const void* const slot :
+       {pass.first_moment, pass.preconditioner.second_moment,
+        pass.grafting ? pass.grafting->second_moment : nullptr, pass.direction})
     note_slot(staging, phase.elements, slot);
-  staging.note_array(filter.graft_norms, phase.elements.block_count);
+  for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
+    staging.note_array(norms, phase.elements.block_count);
   staging.begin();
   const TileTable elements = staged(staging, phase.elements);
-  backend_->filter(staged(staging, phase, elements),
-                   {filter.graft, staging.at(filter.masters), staging.at(filter.first_moment),
-                    staging.at(filter.graft_moment), staging.at(filter.direction),
-                    staging.at(filter.graft_norms)});
+  kernels::GradientPass copy = pass;
+  copy.masters = staging.at(pass.masters);
+  copy.first_moment = staging.at(pass.first_moment);
+  copy.preconditioner.second_moment = staging.at(pass.preconditioner.second_moment);
+  if (copy.grafting) copy.grafting->second_moment = staging.at(pass.grafting->second_moment);
+  copy.direction = staging.at(pass.direction);
+  copy.grafting_norms = staging.at(pass.grafting_norms);
+  copy.direction_norms = staging.at(pass.direction_norms);
+  backend_->filter(staged(staging, phase, elements), copy);
   staging.finish();
 }
 
-void StagingBackend::update(const PassContext& phase, const kernels::Update& update) {
+void StagingBackend::update(const PassContext& phase, const kernels::UpdatePass& pass) {
   Staging staging(*backend_);
   note(staging, phase);
-  note_masters(staging, phase.elements, update.masters);
-  note_slot(staging, phase.elements, update.direction);
-  note_slot(staging, phase.elements, update.momentum);
-  for (const double* const norms : {update.graft_norms, update.direction_norms})
+  note_masters(staging, phase.elements, pass.masters);
+  note_slot(staging, phase.elements, pass.direction);
+  note_slot(staging, phase.elements, pass.averaging_state);
+  for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
     staging.note_array(norms, phase.elements.block_count);
   for (std::int64_t i = 0; i < phase.elements.tile_count; ++i) {
     const Tile& tile = phase.elements.tiles[i];
-    note_segment(staging, phase.elements, update.segment, tile,
+    note_segment(staging, phase.elements, pass.segment, tile,
                  tile.flat - phase.elements.blocks[tile.block].flat);
   }
   staging.begin();
   const TileTable elements = staged(staging, phase.elements);
-  backend_->update(
-      staged(staging, phase, elements),
-      {update.has_momentum, update.nesterov, staging.at(update.direction),
-       staging.at(update.graft_norms), staging.at(update.direction_norms),
-       staging.at(update.masters), staging.at(update.momentum), staging.at(update.segment)});
+  kernels::UpdatePass copy = pass;
+  copy.averaging_state = staging.at(pass.averaging_state);
+  copy.direction = staging.at(pass.direction);
+  copy.grafting_norms = staging.at(pass.grafting_norms);
+  copy.direction_norms = staging.at(pass.direction_norms);
+  copy.masters = staging.at(pass.masters);
+  copy.segment = staging.at(pass.segment);
+  backend_->update(staged(staging, phase, elements), copy);
   staging.finish();
 }
 

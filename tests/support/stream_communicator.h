@@ -19,7 +19,7 @@ class StreamCommunicator final : public Communicator {
       : Communicator({.rank = ranks.rank(),
                       .size = ranks.size(),
                       .local_rank = ranks.local_rank(),
-                      .memory = Memory::cuda}),
+                      .memory = MemoryKind::cuda}),
         ranks_(ranks),
         device_(device) {}
 

@@ -24,7 +24,7 @@ void check(const RankInfo& standing, const std::shared_ptr<Store>& store,
            std::to_string(standing.rank));
   if (standing.local_rank < 0)
     refuse("standing.local_rank: must be at least 0, got " + std::to_string(standing.local_rank));
-  if (standing.memory != Memory::host) refuse("standing.memory: must be host memory");
+  if (standing.memory != MemoryKind::host) refuse("standing.memory: must be host memory");
   if (!store) refuse("store: must not be null");
   if (options.deadline.count() < 1)
     refuse("deadline: must be at least 1 ms, got " + std::to_string(options.deadline.count()) +

@@ -10,7 +10,7 @@ namespace {
 
 class OneRank final : public Communicator {
  public:
-  explicit OneRank(Memory memory) : Communicator({.memory = memory}) {}
+  explicit OneRank(MemoryKind memory) : Communicator({.memory = memory}) {}
 
   std::string description() const override { return "one rank"; }
 
@@ -19,7 +19,7 @@ class OneRank final : public Communicator {
                         const BufferLease&) override {}
   void start_all_to_all(std::uint64_t, const void* send, std::span<const std::int64_t> counts,
                         void* receive, std::span<const std::int64_t>, const BufferLease&) override {
-    if (memory() != Memory::host)
+    if (memory() != MemoryKind::host)
       throw std::invalid_argument(
           "all_to_all: one_rank() copies in host memory only, an nccl_communicator() in CUDA's");
     if (counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(counts[0]));
@@ -36,6 +36,8 @@ class OneRank final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> one_rank(Memory memory) { return std::make_unique<OneRank>(memory); }
+std::unique_ptr<Communicator> one_rank(MemoryKind memory) {
+  return std::make_unique<OneRank>(memory);
+}
 
 }  // namespace shampoo

@@ -156,7 +156,7 @@ std::unique_ptr<Communicator> caller_communicator(Collectives collectives) {
                                 std::to_string(standing.size - 1) + ", got " +
                                 std::to_string(standing.local_rank));
   if (!collectives.all_gather) throw std::invalid_argument("all_gather: must be set");
-  const bool host = standing.memory == Memory::host;
+  const bool host = standing.memory == MemoryKind::host;
   if (!host && !collectives.all_to_all)
     throw std::invalid_argument("all_to_all: must be set unless standing.memory is host memory");
   if (!host && !collectives.barrier)

@@ -37,7 +37,7 @@ auto calls_on(int device) {
 std::unique_ptr<Communicator> connect(Communicator& ranks, std::shared_ptr<Communicator> kept,
                                       const NcclOptions& options) {
   check_options(options.device, options.deadline);
-  if (ranks.memory() != Memory::host)
+  if (ranks.memory() != MemoryKind::host)
     throw std::invalid_argument("ranks: must work on host memory");
   return connect_nccl(*meet_over(ranks), {.place = {ranks.rank(), ranks.size()},
                                           .make_calls = calls_on(options.device),

@@ -17,7 +17,7 @@ NcclCommunicator::NcclCommunicator(int rank, NcclSetup setup)
     : Communicator({.rank = rank,
                     .size = static_cast<int>(setup.hosts.size()),
                     .local_rank = local_rank_in(setup.hosts, rank),
-                    .memory = Memory::cuda}),
+                    .memory = MemoryKind::cuda}),
       setup_(std::move(setup)),
       calls_(*setup_.calls) {
   set_deadline(setup_.deadline);

@@ -4,9 +4,11 @@
 #include <cstdint>
 
 #include "kernels/cpu/simd/vector_kernels.h"
-#include "kernels/cpu/simd/vector_types.h"
+#include "kernels/rules/gradient.h"
+#include "kernels/rules/stored.h"
 
-/// Reading and writing elements of tiles, a chunk at a time. Internal linkage: see vector_types.h.
+/// Reading and writing elements of tiles, a chunk at a time. Vector kernels have internal linkage:
+/// each level of the instruction set must keep its own compiled copy.
 namespace shampoo::kernels {
 namespace {
 
@@ -72,9 +74,9 @@ template <typename Real, typename Stored>
 inline void write_run(const Real* __restrict from, std::int64_t count, Stored* to,
                       std::int64_t stride) {
   if (stride == 1)
-    for (std::int64_t i = 0; i < count; ++i) to[i] = Convert<Stored>::from(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = stored<Stored>(from[i]);
   else
-    for (std::int64_t i = 0; i < count; ++i) to[i * stride] = Convert<Stored>::from(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) to[i * stride] = stored<Stored>(from[i]);
 }
 
 template <typename Real>
@@ -140,21 +142,20 @@ inline const Real* fetch_values(const Work& work, std::int64_t first, std::int64
   return fetch<Real>({at.base, at.type, at.columns, at.row, at.column}, first, count, buffer);
 }
 
-/// G = scale g + l2 W, in place or in `buffer`
+/// G, in place or in `buffer`
 template <typename Real>
 inline const Real* fetch_gradient(const Work& work, std::int64_t first, std::int64_t count,
                                   Real* __restrict buffer) {
+  const GradientRule<Real> rule(work.gradient_scale, work.coefficients);
   const Real* const g = fetch(gradient_of(work.tensors, work.tile), first, count, buffer);
-  if (work.gradient_scale == 1 && work.coefficients.l2 == 0) return g;
+  if (!rule.scales && !rule.decays) return g;
 
-  const Real scale = static_cast<Real>(work.gradient_scale);
-  for (std::int64_t i = 0; i < count; ++i) buffer[i] = scale * g[i];
-  if (work.coefficients.l2 == 0) return buffer;
+  for (std::int64_t i = 0; i < count; ++i) buffer[i] = rule.scaled(g[i]);
+  if (!rule.decays) return buffer;
 
-  const Real l2 = static_cast<Real>(work.coefficients.l2);
   alignas(64) Real copied[chunk];
   const Real* const w = fetch_values(work, first, count, copied);
-  for (std::int64_t i = 0; i < count; ++i) buffer[i] += l2 * w[i];
+  for (std::int64_t i = 0; i < count; ++i) buffer[i] = rule.decayed(buffer[i], w[i]);
   return buffer;
 }
 

@@ -5,8 +5,10 @@
 
 #include "kernels/cpu/simd/vector_access.h"
 #include "kernels/cpu/simd/vector_sums.h"
+#include "kernels/rules/direction.h"
+#include "kernels/rules/update.h"
 
-/// The elementwise kernels, on one tile each. Internal linkage: see vector_types.h.
+/// The elementwise kernels, on one tile each. Internal linkage: see vector_access.h.
 namespace shampoo::kernels {
 namespace {
 
@@ -18,7 +20,7 @@ bool all_finite(const Tensors& tensors, const Tile& tile, Real scale) {
     const std::int64_t n = least(chunk, count - first);
     read(gradient_of(tensors, tile), first, n, g);
     for (std::int64_t i = 0; i < n; ++i)
-      if (!__builtin_isfinite(g[i] * scale)) return false;
+      if (!is_finite(g[i] * scale)) return false;
   }
   return true;
 }
@@ -41,7 +43,7 @@ double scan(const Tensors& tensors, const Tile& tile, double gradient_scale) {
   }
   // The sum is not finite either if the squares of large elements overflow.
   const double sum = squares.total();
-  return __builtin_isfinite(sum) || all_finite(tensors, tile, scale) ? sum : __builtin_nan("");
+  return is_finite(sum) || all_finite(tensors, tile, scale) ? sum : __builtin_nan("");
 }
 
 template <typename Real>
@@ -55,107 +57,126 @@ void gather(const Work& work, Real* to) {
   }
 }
 
-/// lerp(a, b, w) = w < 1/2 ? a + w (b - a) : b - (1 - w) (b - a), as base + slope (b - a)
+/// F and M; see FilterRule.
 template <typename Real>
-struct Lerp {
-  explicit Lerp(double weight)
-      : from_a(static_cast<Real>(weight) < Real(0.5)),
-        slope(from_a ? static_cast<Real>(weight) : -(Real(1) - static_cast<Real>(weight))) {}
-
-  Real operator()(Real a, Real b) const { return (from_a ? a : b) + slope * (b - a); }
-
-  bool from_a;
-  Real slope;
-};
-
-/// F <- lerp(M, G, filter_weight) filter_scale ; M <- lerp(M, G, first_weight). Without a filter,
-/// first_weight = 1, F <- G and M stays.
-template <typename Real>
-void filter_moment(const Coefficients& c, const Real* __restrict g, std::int64_t count,
+void filter_moment(const FilterRule<Real> rule, const Real* __restrict g, std::int64_t count,
                    Real* __restrict m, Real* __restrict f) {
-  if (c.first_weight == 1) {
+  if (!rule.filters) {
     for (std::int64_t i = 0; i < count; ++i) f[i] = g[i];
     return;
   }
-  const Lerp<Real> first(c.first_weight), filtered(c.filter_weight);
-  const Real scale = static_cast<Real>(c.filter_scale);
   for (std::int64_t i = 0; i < count; ++i) {
-    f[i] = filtered(m[i], g[i]) * scale;
-    m[i] = first(m[i], g[i]);
+    f[i] = rule.filtered(m[i], g[i]);
+    m[i] = rule.moment(m[i], g[i]);
   }
 }
 
-/// V <- keep V + add G^2
-template <typename Real>
-void second_moment(const Coefficients& c, const Real* __restrict g, std::int64_t count,
-                   Real* __restrict v) {
-  const Real keep = static_cast<Real>(c.graft_keep), add = static_cast<Real>(c.graft_add);
-  for (std::int64_t i = 0; i < count; ++i) v[i] = keep * v[i] + add * (g[i] * g[i]);
+template <typename Direction, typename Real>
+void accumulate(const Direction direction, const Real* __restrict g, std::int64_t count,
+                Real* __restrict v) {
+  for (std::int64_t i = 0; i < count; ++i) v[i] = direction.accumulated(v[i], g[i]);
 }
 
-inline float root(float x) { return __builtin_sqrtf(x); }
-inline double root(double x) { return __builtin_sqrt(x); }
-
-/// F / (sqrt(V scale) + epsilon)
-template <typename Real>
-void graft(const Coefficients& c, const Real* __restrict v, std::int64_t count, const Real* f,
-           Real* to) {
-  const Real scale = static_cast<Real>(c.graft_scale);
-  const Real epsilon = static_cast<Real>(c.graft_epsilon);
-  for (std::int64_t i = 0; i < count; ++i) to[i] = f[i] / (root(v[i] * scale) + epsilon);
+template <typename Direction, typename Real>
+void direct(const Direction direction, const Real* __restrict v, std::int64_t count, const Real* f,
+            Real* to) {
+  if constexpr (Direction::has_second_moment)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = direction(f[i], v[i]);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = direction(f[i], Real(0));
 }
 
+/// An ElementwiseDirection of one block.
 template <typename Real>
-double filter(const Work& work, const Filter& slots) {
-  const Coefficients& c = work.coefficients;
+class BlockDirection {
+ public:
+  BlockDirection(const ElementwiseDirection& direction, const SecondMoment& c, std::int64_t flat)
+      : rule_(direction.rule), c_(c), v_(static_cast<Real*>(direction.second_moment)) {
+    if (v_ != nullptr) v_ += flat;
+  }
+
+  /// V of elements [first, first + count)
+  void accumulate_gradient(const Real* g, std::int64_t first, std::int64_t count) const {
+    with_direction(rule_, c_, [&](const auto direction) {
+      if constexpr (direction.has_second_moment) accumulate(direction, g, count, v_ + first);
+    });
+  }
+
+  /// The direction of f, in `to`, or f where it is the same.
+  const Real* of(const Real* f, std::int64_t first, std::int64_t count, Real* to) const {
+    const Real* result = to;
+    with_direction(rule_, c_, [&](const auto direction) {
+      if constexpr (direction.is_identity)
+        result = f;
+      else
+        direct(direction, direction.has_second_moment ? v_ + first : nullptr, count, f, to);
+    });
+    return result;
+  }
+
+ private:
+  DirectionRule rule_;
+  SecondMomentRule<Real> c_;
+  Real* v_;
+};
+
+template <typename Real>
+TileNorms filter(const Work& work, const GradientPass& pass,
+                 const ElementwiseDirection* grafting_direction) {
   const std::int64_t count = elements_of(work.tile), flat = work.tile.flat;
-  Real* const m = static_cast<Real*>(slots.first_moment);
-  Real* const v = static_cast<Real*>(slots.graft_moment);
-  Real* const direction = static_cast<Real*>(slots.direction) + flat;
-  const bool diagonal = slots.graft == Graft::diagonal;
-  const bool wants_norm = work.mode == Mode::grafted && slots.graft != Graft::none;
+  Real* const m = static_cast<Real*>(pass.first_moment);
+  Real* const p = static_cast<Real*>(pass.direction) + flat;
+  const bool has_grafting = grafting_direction != nullptr;
+  const DirectionUse use(work.mode, has_grafting, pass.grafting_norms, pass.direction_norms);
+  const FilterRule<Real> rule(work.coefficients);
+  const BlockDirection<Real> preconditioner(pass.preconditioner, work.coefficients.preconditioner,
+                                            flat);
+  const BlockDirection<Real> grafting(has_grafting ? *grafting_direction : ElementwiseDirection{},
+                                      work.coefficients.grafting, flat);
 
   alignas(64) Real buffer[chunk];
-  ProductSum norm;
+  ProductSum grafting_norm, direction_norm;
   for (std::int64_t first = 0; first < count; first += chunk) {
     const std::int64_t n = least(chunk, count - first);
-    Real* const f = direction + first;
+    Real* const f = p + first;
     const Real* const g = fetch_gradient(work, first, n, buffer);
-    filter_moment(c, g, n, m == nullptr ? nullptr : m + flat + first, f);
-    if (diagonal) second_moment(c, g, n, v + flat + first);
+    filter_moment(rule, g, n, m == nullptr ? nullptr : m + flat + first, f);
+    preconditioner.accumulate_gradient(g, first, n);
+    grafting.accumulate_gradient(g, first, n);
 
-    if (diagonal && work.mode == Mode::graft_only) graft(c, v + flat + first, n, f, f);
-    if (!wants_norm) continue;
-    if (diagonal) graft(c, v + flat + first, n, f, buffer);
-    const Real* const grafted = diagonal ? buffer : f;
-    norm.add(grafted, grafted, n);
+    if (use.grafts) grafting.of(f, first, n, f);
+    if (use.grafting_norm) {
+      const Real* const grafted = grafting.of(f, first, n, buffer);
+      grafting_norm.add(grafted, grafted, n);
+    }
+    if (use.preconditions) preconditioner.of(f, first, n, f);
+    if (use.direction_norm) direction_norm.add(f, f, n);
   }
-  return norm.total();
+  return {grafting_norm.total(), direction_norm.total()};
 }
 
-/// B <- momentum B + damp P ; P <- nesterov ? damp P + momentum B : B
+/// P <- ratio P + decay W
 template <typename Real>
-void add_momentum(const Coefficients& c, bool nesterov, std::int64_t count, Real* __restrict b,
-                  Real* __restrict p) {
-  const Real momentum = static_cast<Real>(c.momentum), damp = static_cast<Real>(c.damp);
-  for (std::int64_t i = 0; i < count; ++i) {
-    b[i] = momentum * b[i] + damp * p[i];
-    p[i] = nesterov ? damp * p[i] + momentum * b[i] : b[i];
-  }
-}
-
-/// P <- direction s + decay W
-template <typename Real>
-void scaled_and_decayed(const Work& work, const Real* __restrict direction, Real s,
-                        std::int64_t first, std::int64_t count, Real* __restrict p) {
-  if (work.coefficients.decay == 0) {
-    for (std::int64_t i = 0; i < count; ++i) p[i] = direction[i] * s;
+void scale_and_decay(const Work& work, const UpdateRule<Real> rule,
+                     const Real* __restrict direction, std::int64_t first, std::int64_t count,
+                     Real* __restrict p) {
+  if (!rule.decays) {
+    for (std::int64_t i = 0; i < count; ++i) p[i] = rule.scaled(direction[i]);
     return;
   }
-  const Real decay = static_cast<Real>(work.coefficients.decay);
   alignas(64) Real copied[chunk];
   const Real* const w = fetch_values(work, first, count, copied);
-  for (std::int64_t i = 0; i < count; ++i) p[i] = direction[i] * s + decay * w[i];
+  for (std::int64_t i = 0; i < count; ++i) p[i] = rule.decayed(rule.scaled(direction[i]), w[i]);
+}
+
+/// B and P
+template <typename Real>
+void average(const UpdateRule<Real> rule, std::int64_t count, Real* __restrict b,
+             Real* __restrict p) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    b[i] = rule.accumulated(b[i], p[i]);
+    p[i] = rule.averaged(b[i], p[i]);
+  }
 }
 
 /// P <- W + P
@@ -163,16 +184,17 @@ template <typename Real>
 void add_values(const Work& work, std::int64_t first, std::int64_t count, Real* __restrict p) {
   alignas(64) Real copied[chunk];
   const Real* const w = fetch_values(work, first, count, copied);
-  for (std::int64_t i = 0; i < count; ++i) p[i] = w[i] + p[i];
+  for (std::int64_t i = 0; i < count; ++i) p[i] = added(w[i], p[i]);
 }
 
 template <typename Real>
-void update(const Work& work, const Update& slots, Real s) {
+void update(const Work& work, const UpdatePass& pass) {
   const Block& block = work.block;
   const std::int64_t count = elements_of(work.tile), flat = work.tile.flat;
-  const Real step = static_cast<Real>(work.coefficients.step);
+  const UpdateRule<Real> rule(work.coefficients, norm_ratio(pass, work.mode, work.tile.block),
+                              pass.averaging);
   const Strided<void*> segment =
-      consecutive(static_cast<char*>(slots.segment) + block.segment, block.shipped);
+      consecutive(static_cast<char*>(pass.segment) + block.segment, block.shipped);
 
   alignas(64) Real buffer[chunk];
   for (std::int64_t first = 0; first < count; first += chunk) {
@@ -180,22 +202,20 @@ void update(const Work& work, const Update& slots, Real s) {
     // Where U is sent as it is, it is made in the segment.
     Real* const sent = block.master < 0 ? in_place<Real>(segment, at, n) : nullptr;
     Real* const p = sent != nullptr ? sent : buffer;
-    scaled_and_decayed(work, static_cast<const Real*>(slots.direction) + flat + first, s, first, n,
-                       p);
-    if (slots.has_momentum)
-      add_momentum(work.coefficients, slots.nesterov, n,
-                   static_cast<Real*>(slots.momentum) + flat + first, p);
+    scale_and_decay(work, rule, static_cast<const Real*>(pass.direction) + flat + first, first, n,
+                    p);
+    if (rule.averages) average(rule, n, static_cast<Real*>(pass.averaging_state) + flat + first, p);
 
-    // U = step P, or the new value
-    for (std::int64_t i = 0; i < n; ++i) p[i] *= step;
+    // U, or the new value
+    for (std::int64_t i = 0; i < n; ++i) p[i] = rule.stepped(p[i]);
     if (block.master < 0) {
       if (block.assigns) add_values(work, first, n, p);
       if (sent == nullptr) write(segment, at, n, p);
       continue;
     }
-    float* const master = static_cast<float*>(slots.masters) + block.master + at;
+    float* const master = static_cast<float*>(pass.masters) + block.master + at;
     for (std::int64_t i = 0; i < n; ++i)
-      master[i] = static_cast<float>(static_cast<Real>(master[i]) + p[i]);
+      master[i] = stored<float>(added(real<Real>(master[i]), p[i]));
     write(segment, at, n, master);
   }
 }
@@ -218,7 +238,7 @@ void apply(const Work& work, const void* segments) {
     }
     const Real* const w = fetch<Real>(
         {value.base, value.type, value.columns, value.row, value.column}, first, n, old);
-    for (std::int64_t i = 0; i < n; ++i) sum[i] = w[i] + u[i];
+    for (std::int64_t i = 0; i < n; ++i) sum[i] = added(w[i], u[i]);
     write(value, first, n, sum);
   }
 }

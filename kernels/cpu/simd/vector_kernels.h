@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kernels/backend.h"
+#include "kernels/elementwise.h"
 
 namespace shampoo::kernels {
 
@@ -14,9 +14,14 @@ struct Work {
   const Tile& tile;
   const Block& block;
   const Coefficients& coefficients;
-  Mode mode = Mode::plain;
+  Mode mode = Mode::unpreconditioned;
   double gradient_scale = 1;
   const float* masters = nullptr;  ///< null: the value is read even where the block has a master
+};
+
+/// Sums of squares over one tile; 0 where they are not wanted.
+struct TileNorms {
+  double grafting = 0, direction = 0;
 };
 
 /// The inner loops, compiled once for each level of the instruction set; all levels give the same
@@ -27,9 +32,9 @@ struct VectorKernels {
   double (*scan)(const Tensors&, const Tile&, double gradient_scale);
   /// `to` <- G
   void (*gather)(const Work&, Real* to);
-  /// Returns the sum of squares of the grafted gradient where the mode wants it, or 0.
-  double (*filter)(const Work&, const Filter&);
-  void (*update)(const Work&, const Update&, Real graft_to_direction);
+  /// `grafting` is the pass's, or null.
+  TileNorms (*filter)(const Work&, const GradientPass&, const ElementwiseDirection* grafting);
+  void (*update)(const Work&, const UpdatePass&);
   void (*apply)(const Work&, const void* segments);
   void (*read_values)(const Work&, float* masters);
 

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/simd/vector_sums.h"
 
-/// Loops over pair arrays (see Stack::factors). Internal linkage: see vector_types.h.
+/// Loops over pair arrays (see Stack::factors). Internal linkage: see vector_access.h.
 namespace shampoo::kernels {
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 /// Sums with a fixed number of lanes, so that their order does not depend on the vectors that a
-/// processor has. Internal linkage: see vector_types.h.
+/// processor has. Internal linkage: see vector_access.h.
 namespace shampoo::kernels {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/elementwise/gradient.h"
+#include "kernels/rules/update.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -42,7 +43,7 @@ SHAMPOO_BOTH void apply_group(const Strip& segment, const Strip& values, bool as
   read(segment, i, count, u);
   if (!assigns) {
     read(values, i, count, w);
-    for (int k = 0; k < group_size; ++k) u[k] = w[k] + u[k];
+    for (int k = 0; k < group_size; ++k) u[k] = added(w[k], u[k]);
   }
   write(values, i, count, u);
 }

@@ -1,140 +1,177 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "kernels/cuda/elementwise/gradient.h"
 #include "kernels/cuda/launch/reduce.h"
+#include "kernels/elementwise.h"
+#include "kernels/rules/direction.h"
 
 namespace shampoo::kernels::cuda {
 
-/// lerp(a, b, w) = w < 1/2 ? a + w (b - a) : b - (1 - w) (b - a), as base + slope (b - a)
-template <typename Real>
-struct Lerp {
-  SHAMPOO_BOTH explicit Lerp(double weight)
-      : from_a(static_cast<Real>(weight) < Real(0.5)),
-        slope(from_a ? static_cast<Real>(weight) : -(Real(1) - static_cast<Real>(weight))) {}
-
-  SHAMPOO_BOTH Real operator()(Real a, Real b) const { return (from_a ? a : b) + slope * (b - a); }
-
-  bool from_a;
-  Real slope;
-};
-
-/// V, M and F of a step, and partials[tile] <- sum of squares of the grafted gradient. One block
-/// of threads per tile.
+/// Elementwise::filter(). The tile's part of the grafting's squared norm goes to partials[tile],
+/// that of the direction's to partials[tile_count + tile]. One block of threads per tile.
 template <typename Real>
 struct FilterTile {
   static constexpr int threads = 256;
   static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 2;
   struct Shared {
-    double sums[threads];
+    double sums[threads], direction_sums[threads];
   };
 
-  PhaseByValue phase;
-  Filter slots;
+  FilterTile(const PassByValue& pass_context, const GradientPass& gradient_pass)
+      : context(pass_context),
+        masters(gradient_pass.masters),
+        first_moment(gradient_pass.first_moment),
+        preconditioner(gradient_pass.preconditioner),
+        has_grafting(gradient_pass.grafting.has_value()),
+        grafting(gradient_pass.grafting.value_or(ElementwiseDirection{})),
+        direction(gradient_pass.direction),
+        grafting_norms(gradient_pass.grafting_norms),
+        direction_norms(gradient_pass.direction_norms) {}
+
+  PassByValue context;
+  const void* masters;
+  void* first_moment;
+  ElementwiseDirection preconditioner;
+  bool has_grafting;
+  ElementwiseDirection grafting;
+  void* direction;
+  const double* grafting_norms;
+  const double* direction_norms;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// What one block makes of an element.
+/// A flat slot's elements of a tile.
 template <typename Real>
-struct FilterRule {
-  SHAMPOO_BOTH FilterRule(const Coefficients& c, Mode mode, Graft graft)
-      : first(c.first_weight),
-        filtered(c.filter_weight),
-        filter_scale(static_cast<Real>(c.filter_scale)),
-        keep(static_cast<Real>(c.graft_keep)),
-        add(static_cast<Real>(c.graft_add)),
-        graft_scale(static_cast<Real>(c.graft_scale)),
-        epsilon(static_cast<Real>(c.graft_epsilon)),
-        filters(c.first_weight != 1),
-        diagonal(graft == Graft::diagonal),
-        graft_is_direction(diagonal && mode == Mode::graft_only),
-        wants_norm(mode == Mode::grafted && graft != Graft::none),
-        grafts(graft_is_direction || (wants_norm && diagonal)) {}
+SHAMPOO_BOTH inline Strip slot_strip(const void* slot, const Tile& tile) {
+  auto* const first = const_cast<Real*>(static_cast<const Real*>(slot));
+  return packed(first == nullptr ? nullptr : first + tile.flat, type_of_real<Real>);
+}
 
-  /// F / (sqrt(V scale) + epsilon)
-  SHAMPOO_BOTH Real grafted(Real f, Real v) const {
-    return f / (std::sqrt(v * graft_scale) + epsilon);
+/// An ElementwiseDirection of one block.
+template <typename Real>
+struct BlockDirection {
+  SHAMPOO_BOTH BlockDirection(const ElementwiseDirection& of, const SecondMoment& c,
+                              const Tile& tile)
+      : rule(of.rule), coefficients(c), second_moment(slot_strip<Real>(of.second_moment, tile)) {}
+
+  SHAMPOO_BOTH void read_moment(std::int32_t i, std::int32_t count, Real (&v)[group_size]) const {
+    if (second_moment.first != nullptr) read(second_moment, i, count, v);
   }
 
-  Lerp<Real> first, filtered;
-  Real filter_scale, keep, add, graft_scale, epsilon;
-  bool filters, diagonal, graft_is_direction, wants_norm, grafts;
+  SHAMPOO_BOTH void accumulate(const Real (&g)[group_size], std::int32_t i, std::int32_t count,
+                               Real (&v)[group_size]) const {
+    with_direction(rule, coefficients, [&](const auto direction) {
+      if constexpr (direction.has_second_moment) {
+        for (int k = 0; k < group_size; ++k) v[k] = direction.accumulated(v[k], g[k]);
+        write(second_moment, i, count, v);
+      }
+    });
+  }
+
+  /// to <- the direction of f
+  SHAMPOO_BOTH void apply(const Real (&f)[group_size], const Real (&v)[group_size],
+                          Real (&to)[group_size]) const {
+    with_direction(rule, coefficients, [&](const auto direction) {
+      for (int k = 0; k < group_size; ++k) to[k] = direction(f[k], v[k]);
+    });
+  }
+
+  DirectionRule rule;
+  SecondMomentRule<Real> coefficients;
+  Strip second_moment;
 };
 
-/// F <- lerp(M, G, filter_weight) filter_scale ; M <- lerp(M, G, first_weight). Without a filter,
-/// first_weight = 1, F <- G and M stays. V <- keep V + add G^2. Returns the squares' sum.
+/// What a FilterTile reads about its tile.
 template <typename Real>
-SHAMPOO_BOTH double filter_group(const FilterRule<Real>& rule, const Gradient<Real>& gradient,
-                                 const Strip& moment, const Strip& graft_moment,
-                                 const Strip& direction, std::int32_t i, std::int32_t count) {
-  Real m[group_size], v[group_size], g[group_size];
-  if (rule.filters) read(moment, i, count, m);
-  if (rule.diagonal) read(graft_moment, i, count, v);
-  gradient.read(i, count, g);
+struct FilterWork {
+  DirectionUse use;
+  FilterRule<Real> rule;
+  Gradient<Real> gradient;
+  BlockDirection<Real> preconditioner, grafting;
+  Strip first_moment, direction;
+};
 
-  if (rule.diagonal) {
-    for (int k = 0; k < group_size; ++k) v[k] = rule.keep * v[k] + rule.add * (g[k] * g[k]);
-    write(graft_moment, i, count, v);
-  }
-  if (rule.filters) {
-    for (int k = 0; k < group_size; ++k) {
-      const Real f = rule.filtered(m[k], g[k]) * rule.filter_scale;
-      m[k] = rule.first(m[k], g[k]);
-      g[k] = f;
-    }
-    write(moment, i, count, m);
-  }
+template <typename Real>
+SHAMPOO_BOTH double sum_of_squares(const Real (&x)[group_size], std::int32_t count) {
   double sum = 0;
-  for (int k = 0; k < group_size; ++k) {
-    m[k] = rule.grafts ? rule.grafted(g[k], v[k]) : g[k];
-    if (rule.graft_is_direction) g[k] = m[k];
-  }
-  write(direction, i, count, g);
-  if (rule.wants_norm) {
-    for (int k = 0; k < group_size; ++k)
-      if (k < count) sum += static_cast<double>(m[k]) * static_cast<double>(m[k]);
-  }
+  for (int k = 0; k < group_size; ++k)
+    if (k < count) sum += static_cast<double>(x[k]) * static_cast<double>(x[k]);
   return sum;
+}
+
+template <typename Real>
+SHAMPOO_BOTH void filter_group(const FilterWork<Real>& work, std::int32_t i, std::int32_t count,
+                               double& grafting_sum, double& direction_sum) {
+  Real m[group_size], v[group_size] = {}, grafting_v[group_size] = {}, f[group_size];
+  if (work.rule.filters) read(work.first_moment, i, count, m);
+  work.preconditioner.read_moment(i, count, v);
+  work.grafting.read_moment(i, count, grafting_v);
+  work.gradient.read(i, count, f);
+
+  work.preconditioner.accumulate(f, i, count, v);
+  work.grafting.accumulate(f, i, count, grafting_v);
+  if (work.rule.filters) {
+    for (int k = 0; k < group_size; ++k) {
+      const Real g = f[k];
+      f[k] = work.rule.filtered(m[k], g);
+      m[k] = work.rule.moment(m[k], g);
+    }
+    write(work.first_moment, i, count, m);
+  }
+  if (work.use.grafts) work.grafting.apply(f, grafting_v, f);
+  if (work.use.grafting_norm) {
+    work.grafting.apply(f, grafting_v, m);
+    grafting_sum += sum_of_squares(m, count);
+  }
+  if (work.use.preconditions) work.preconditioner.apply(f, v, f);
+  if (work.use.direction_norm) direction_sum += sum_of_squares(f, count);
+  write(work.direction, i, count, f);
 }
 
 template <typename Real>
 template <typename Threads>
 SHAMPOO_BOTH void FilterTile<Real>::operator()(Threads& block, Shared& shared) const {
-  if (*phase.proceed == 0) return;
+  if (*context.proceed == 0) return;
   const std::int64_t index = block.index();
-  const Tile tile = phase.elements.tiles[index];
-  const Mode mode = phase.modes[tile.block];
+  const Tile tile = context.elements.tiles[index];
+  const Mode mode = context.modes[tile.block];
   if (mode == Mode::absent) return;
-  const FilterRule<Real> rule(phase.coefficients[tile.block], mode, slots.graft);
-  const Gradient<Real> gradient(phase, tile, phase.elements.blocks[tile.block], slots.masters);
-  const auto slot = [&](void* first) {
-    return packed(first == nullptr ? nullptr : static_cast<Real*>(first) + tile.flat,
-                  type_of_real<Real>);
-  };
-  const Strip moment = slot(slots.first_moment), graft_moment = slot(slots.graft_moment);
-  const Strip direction = slot(slots.direction);
+  const Coefficients& c = context.coefficients[tile.block];
+  const FilterWork<Real> work{
+      DirectionUse(mode, has_grafting, grafting_norms, direction_norms),
+      FilterRule<Real>(c),
+      Gradient<Real>(context, tile, context.elements.blocks[tile.block], masters),
+      BlockDirection<Real>(preconditioner, c.preconditioner, tile),
+      BlockDirection<Real>(grafting, c.grafting, tile),
+      slot_strip<Real>(first_moment, tile),
+      slot_strip<Real>(direction, tile)};
 
   block.each([&](int thread) {
-    double sum = 0;
+    double sum = 0, direction_sum = 0;
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
-      sum += filter_group(rule, gradient, moment, graft_moment, direction, i, count);
+      filter_group(work, i, count, sum, direction_sum);
     });
     shared.sums[thread] = sum;
+    shared.direction_sums[thread] = direction_sum;
   });
-  if (!rule.wants_norm) return;
-  reduce(block, shared.sums, [](double a, double b) { return a + b; });
-  block.each([&](int thread) {
-    if (thread == 0) phase.elements.partials[index] = shared.sums[0];
-  });
+  const auto store = [&](double* sums, double& partial) {
+    reduce(block, sums, [](double a, double b) { return a + b; });
+    block.each([&](int thread) {
+      if (thread == 0) partial = sums[0];
+    });
+  };
+  double* const partials = context.elements.partials + index;
+  if (work.use.grafting_norm) store(shared.sums, partials[0]);
+  if (work.use.direction_norm) store(shared.direction_sums, partials[context.elements.tile_count]);
 }
 
-/// norms[block] <- the sum of its partials, in the order of its tiles, for grafted blocks. One
-/// thread per block.
+/// Squared norms of preconditioned blocks, from those of their tiles; null: not wanted. One thread
+/// per block.
 struct SumTiles {
   static constexpr int threads = 128;
   struct Shared {};
@@ -142,18 +179,19 @@ struct SumTiles {
   TileTable elements;
   const Mode* modes = nullptr;
   const std::int32_t* proceed = nullptr;
-  double* norms = nullptr;
+  double* grafting_norms = nullptr;
+  double* direction_norms = nullptr;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared&) const {
     if (*proceed == 0) return;
     block.each([&](int thread) {
       const std::int64_t i = block.index() * threads + thread;
-      if (i >= elements.block_count || modes[i] != Mode::grafted) return;
+      if (i >= elements.block_count || modes[i] != Mode::preconditioned) return;
       const Block& b = elements.blocks[i];
-      double sum = 0;
-      for (std::int32_t k = 0; k < b.tile_count; ++k) sum += elements.partials[b.first_tile + k];
-      norms[i] = sum;
+      if (grafting_norms != nullptr) grafting_norms[i] = sum_of_tiles(b, elements.partials);
+      if (direction_norms != nullptr)
+        direction_norms[i] = sum_of_tiles(b, elements.partials + elements.tile_count);
     });
   }
 };

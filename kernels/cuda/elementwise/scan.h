@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
 #include "kernels/cuda/elementwise/strided_span.h"
 #include "kernels/cuda/launch/reduce.h"
+#include "kernels/rules/arithmetic.h"
+#include "kernels/step_records.h"
 #include "kernels/views.h"
 
 namespace shampoo::kernels::cuda {
@@ -43,11 +44,6 @@ struct Judge {
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
-
-template <typename Real>
-SHAMPOO_BOTH bool is_finite(Real x) {
-  return x - x == 0;
-}
 
 template <typename Real>
 template <typename Threads>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/elementwise/stored.h"
+#include "kernels/rules/stored.h"
 #include "kernels/views.h"
 
 /// Elements of a tile in some array, in the order of flat slots, and access to groups of them that

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/elementwise/stored.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
 #include "kernels/cuda/launch/batch.h"
+#include "kernels/rules/stored.h"
 
 namespace shampoo::kernels::cuda {
 

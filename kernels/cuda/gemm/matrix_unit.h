@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/cuda/elementwise/stored.h"
 #include "kernels/cuda/launch/thread_block.h"
+#include "kernels/rules/stored.h"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>

@@ -3,16 +3,16 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/elementwise/phase.h"
+#include "kernels/cuda/elementwise/pass_by_value.h"
 #include "kernels/cuda/launch/share.h"
 
 namespace shampoo::kernels::cuda {
 
-/// A Phase by value, and dense memory as long as the flat slots.
-struct ProductPhase : PhaseByValue {
+/// A PassContext by value, and dense memory as long as the flat slots.
+struct ProductPhase : PassByValue {
   void* dense = nullptr;
 
-  ProductPhase(const PassContext& phase, void* memory) : PhaseByValue(phase), dense(memory) {}
+  ProductPhase(const PassContext& phase, void* memory) : PassByValue(phase), dense(memory) {}
 
   /// Whether the factors of a block are updated in this step.
   SHAMPOO_BOTH bool accumulates(std::int64_t block) const {
@@ -20,7 +20,7 @@ struct ProductPhase : PhaseByValue {
   }
   /// Whether roots are applied to a block in this step.
   SHAMPOO_BOTH bool preconditions(std::int64_t block) const {
-    return *proceed != 0 && (modes[block] == Mode::preconditioned || modes[block] == Mode::grafted);
+    return *proceed != 0 && modes[block] == Mode::preconditioned;
   }
   /// Whether statistics read the gradient of a block where it is; otherwise G is gathered.
   SHAMPOO_BOTH bool reads_in_place(std::int64_t block) const {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/elementwise/stored.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/rules/stored.h"
 
 /// Operands of tile products: matrices of lines (rows of a left operand, columns of a right one)
 /// by places along the contraction. offset(line, place) and value(offset) read an element;

@@ -3,11 +3,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define SHAMPOO_BOTH __host__ __device__
-#else
-#define SHAMPOO_BOTH
-#endif
+#include "kernels/rules/host_device.h"
 
 /// Kernels are written as programs of a block of threads, so that the same source runs on a device
 /// and, one thread after the other, on the host:

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/cpu/simd/vector_types.h"
+#include "kernels/rules/stored.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

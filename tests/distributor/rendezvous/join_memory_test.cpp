@@ -31,11 +31,11 @@ JoinOptions first_of_two(Transport transport) {
 TEST(JoinMemory, OneRankTakesCudaMemoryAndItsMeanIsItself) {
   const auto backend = backend_in_cuda_memory();
   const auto ranks = join(*backend, {.launcher = Launcher::one_rank});
-  EXPECT_EQ(ranks->memory(), Memory::cuda);
+  EXPECT_EQ(ranks->memory(), MemoryKind::cuda);
   char unreadable = 1;
   ranks->average({{&unreadable, 1, Type::float64}});
   EXPECT_EQ(unreadable, 1);
-  EXPECT_EQ(ranks->split(0, 0)->memory(), Memory::cuda);
+  EXPECT_EQ(ranks->split(0, 0)->memory(), MemoryKind::cuda);
 }
 
 TEST(JoinMemory, MpiAndGlooRefuseCudaMemory) {

@@ -134,7 +134,7 @@ TEST(CollectivesOfTheCaller, AreRefusedWithTheNameOfTheField) {
 
 TEST(CollectivesOfTheCaller, NeedMoreOfThemInDeviceMemory) {
   Collectives calls = one();
-  calls.standing.memory = Memory::cuda;
+  calls.standing.memory = MemoryKind::cuda;
   EXPECT_NE(refusal(calls).find("all_to_all: must be set"), std::string::npos) << refusal(calls);
   calls.all_to_all = [](const void*, std::span<const std::int64_t>, void*,
                         std::span<const std::int64_t>, const CallTerms&) {};

@@ -246,7 +246,7 @@ void require(bool holds, std::string_view what) {
 
 std::uint64_t conform(Communicator& ranks, bool splits) {
   LentMemory host;
-  require(ranks.memory() == Memory::host, "memory: not of the host");
+  require(ranks.memory() == MemoryKind::host, "memory: not of the host");
   return conform(ranks, host, splits);
 }
 

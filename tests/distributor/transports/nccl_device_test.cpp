@@ -130,7 +130,7 @@ TEST_F(NcclOnOneDevice, ABorrowedCommunicatorIsStillTheCallers) {
 }
 
 TEST(Nccl, RefusesArgumentsOutOfRange) {
-  const auto host = one_rank(), device = one_rank(Memory::cuda);
+  const auto host = one_rank(), device = one_rank(MemoryKind::cuda);
   const auto refusal = [](const auto& call) { return error_of<std::invalid_argument>(call); };
   EXPECT_EQ(refusal([&] { nccl_communicator(*device); }), "ranks: must work on host memory");
   EXPECT_TRUE(refusal([&] { nccl_communicator(*host, {.device = -2}); }).starts_with("device: "));

@@ -21,7 +21,7 @@ TEST_P(RanksOfNccl, ConformAndSumAsThreadsDo) {
   std::vector<int> as_threads(static_cast<std::size_t>(GetParam()));
   run_nccl_ranks(GetParam(), 30s, [&](NcclRank& rank) {
     PlayedMemory memory(rank.nccl);
-    EXPECT_EQ(rank.ranks->memory(), Memory::cuda);
+    EXPECT_EQ(rank.ranks->memory(), MemoryKind::cuda);
     EXPECT_EQ(rank.ranks->local_rank(), rank.ranks->rank());
     const std::uint64_t sums = conform(*rank.ranks, memory);
     as_threads[rank.ranks->rank()] =

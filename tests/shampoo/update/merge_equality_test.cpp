@@ -28,7 +28,7 @@ std::vector<std::vector<Scalar>> train(const std::vector<std::vector<std::int64_
                                        const Recipe& recipe, bool merges, int steps,
                                        Place place = Place::cpu) {
   const auto backend = backend_at(place);
-  const auto ranks = one_rank(backend->memory());
+  const auto ranks = one_rank(backend->memory_kind());
   ToyModel<Scalar> model(shapes, 1, backend.get());
   auto groups = model.groups(recipe, {});
   for (std::size_t g = 0; g < groups.size(); ++g) groups[g].rates = rates_of(static_cast<int>(g));

@@ -246,7 +246,7 @@ TEST_F(BadInput, OptionsAndEmptyListsAreRefused) {
   EXPECT_THROW(Optimizer(*backend, *ranks, {}), std::invalid_argument);
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group()}, {.skipped_in_a_row = 0}),
                std::invalid_argument);
-  const auto elsewhere = one_rank(Memory::cuda);
+  const auto elsewhere = one_rank(MemoryKind::cuda);
   EXPECT_THROW(Optimizer(*backend, *elsewhere, {model.group()}), std::invalid_argument);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/backend.h"
+#include "kernels/memory.h"
 
 namespace shampoo::kernels {
 
@@ -14,8 +14,8 @@ class ImmediateMark final : public Mark {
 
 }  // namespace
 
-void* Backend::allocate_host(std::size_t bytes) { return allocate(bytes); }
-void Backend::release_host(void* memory) noexcept { release(memory); }
-std::unique_ptr<Mark> Backend::make_mark() { return std::make_unique<ImmediateMark>(); }
+void* Memory::allocate_host(std::size_t bytes) { return allocate(bytes); }
+void Memory::release_host(void* memory) noexcept { release(memory); }
+std::unique_ptr<Mark> Memory::make_mark() { return std::make_unique<ImmediateMark>(); }
 
 }  // namespace shampoo::kernels

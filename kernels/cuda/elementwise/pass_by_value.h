@@ -3,24 +3,24 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
+#include "kernels/views.h"
 
 namespace shampoo::kernels::cuda {
 
-/// A Phase by value.
-struct PhaseByValue {
+/// A PassContext by value.
+struct PassByValue {
   TileTable elements;
   const Mode* modes = nullptr;
   const Coefficients* coefficients = nullptr;
   const double* gradient_scale = nullptr;
   const std::int32_t* proceed = nullptr;
 
-  explicit PhaseByValue(const PassContext& phase)
-      : elements(phase.elements),
-        modes(phase.modes),
-        coefficients(phase.coefficients),
-        gradient_scale(phase.gradient_scale),
-        proceed(phase.proceed) {}
+  explicit PassByValue(const PassContext& context)
+      : elements(context.elements),
+        modes(context.modes),
+        coefficients(context.coefficients),
+        gradient_scale(context.gradient_scale),
+        proceed(context.proceed) {}
 };
 
 }  // namespace shampoo::kernels::cuda

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kernels/rules/direction_rule.h"
+#include "kernels/step_records.h"
+#include "kernels/views.h"
+
+namespace shampoo::kernels {
+
+/// A preconditioner or grafting that works on each element alone; its SecondMoment is in the
+/// coefficients.
+struct ElementwiseDirection {
+  DirectionRule rule = DirectionRule::identity;
+  void* second_moment = nullptr;  ///< [backend] V; null for rules without it
+};
+
+/// One pass over the gradients of a virtual group. Slots hold the elements of all blocks in the
+/// arithmetic type.
+struct GradientPass {
+  const void* masters = nullptr;  ///< [backend] float32, read for L2 decay where a block has one
+  void* first_moment = nullptr;   ///< [backend] M; may be null where no block filters
+  /// V is updated wherever the gradient is present. Preconditioned blocks take this direction,
+  /// others the grafting's.
+  ElementwiseDirection preconditioner = {};
+  std::optional<ElementwiseDirection> grafting = {};
+  void* direction = nullptr;  ///< [backend] out: P
+  /// [backend] out, per preconditioned block with grafting: squared norm of the grafting's
+  /// direction. Null without grafting.
+  double* grafting_norms = nullptr;
+  /// [backend] out, per preconditioned block: squared norm of P. Null where a preconditioner of
+  /// matrices computes them.
+  double* direction_norms = nullptr;
+};
+
+/// How steps are averaged: B <- momentum B + damp P, then P <- B, or with Nesterov's
+/// P <- damp P + momentum B.
+enum class AveragingRule : std::uint8_t { none, momentum, nesterov };
+
+/// The end of the step of a virtual group.
+struct UpdatePass {
+  AveragingRule averaging = AveragingRule::none;
+  void* averaging_state = nullptr;          ///< [backend] B; null without averaging
+  const void* direction = nullptr;          ///< [backend] P
+  const double* grafting_norms = nullptr;   ///< [backend] squared; null: no grafting
+  const double* direction_norms = nullptr;  ///< [backend] squared; null without grafting
+  void* masters = nullptr;                  ///< [backend] float32
+  void* segment = nullptr;                  ///< [backend] out
+};
+
+/// Kernels that work on each element alone, each in a number of launches that does not depend on
+/// the number of tiles.
+class Elementwise {
+ public:
+  virtual ~Elementwise() = default;
+
+  /// Computes the norm of all gradients, and whether every element is finite. With `skips`, a
+  /// non-finite one clears the proceed flag.
+  virtual void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
+                    ScanResult* result) = 0;
+
+  /// masters <- values, for blocks that have one.
+  virtual void read_values(const TileTable& elements, void* masters) = 0;
+
+  /// G = gradient_scale g + l2 W; V of both directions; M, F and P.
+  virtual void filter(const PassContext& context, const GradientPass& pass) = 0;
+
+  /// Scaling of preconditioned blocks to the grafting's norm, decay, averaging, learning rate; the
+  /// result goes into the segment.
+  virtual void update(const PassContext& context, const UpdatePass& pass) = 0;
+
+  /// Adds or assigns received segments to the values. `tiles[].flat` counts elements of the
+  /// block's own part of the segment.
+  virtual void apply(const TileTable& elements, const Mode* modes, const void* segments,
+                     const std::int32_t* proceed) = 0;
+};
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "kernels/views.h"
+
+namespace shampoo::kernels {
+
+/// Kernels that work on the Kronecker factors of blocks.
+class FactorAlgebra {
+ public:
+  virtual ~FactorAlgebra() = default;
+
+  /// L_k <- keep L_k + add C_k, with C_k = G contracted with itself over all dimensions but k;
+  /// lower triangles only. G is the scaled gradient plus l2 times the value (`masters`: see
+  /// GradientPass). `selected` lists the blocks whose mode is not `absent`, as the modes say too.
+  virtual void accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
+                                  std::span<const Selection> selected, const void* masters) = 0;
+
+  /// direction <- direction contracted with the root of every dimension, in place; then the squared
+  /// norms of the selected blocks: those whose mode is `preconditioned`, as the modes say too.
+  virtual void precondition(const PassContext& context, std::span<const Stack> stacks,
+                            std::span<const Selection> selected, void* direction,
+                            double* direction_norms) = 0;
+
+  /// Writes a new identity into roots: the state before the first refresh.
+  virtual void identity_roots(std::span<const FactorBatch> roots) = 0;
+};
+
+}  // namespace shampoo::kernels

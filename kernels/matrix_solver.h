@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/solvers/products.h"
+#include "kernels/views.h"
+
+namespace shampoo::kernels {
+
+/// How loaded factors become the matrices to take roots of.
+struct Loading {
+  const double* scales = nullptr;  ///< [backend] per matrix: 1 / bias correction
+  const double* shifts = nullptr;  ///< [backend] per matrix: added to the diagonal
+  const double* floors = nullptr;  ///< [backend] per matrix: least trace, with trace scaling
+  double trace_exponent = 0;       ///< A <- A max(trace(A), floor)^-exponent; 0: none
+};
+
+/// How eigenvalues become eigenvalues of the root.
+struct Spectrum {
+  enum class Rule : std::uint8_t {
+    shift_to_epsilon,  ///< if min < epsilon: L <- (L - min) + epsilon
+    shift_and_add,     ///< L <- (L - min(min, 0)) + epsilon
+    cut                ///< L <= max(relative max(L, 0), absolute): the root's eigenvalue is 0
+  };
+  Rule rule = Rule::shift_to_epsilon;
+  double relative_floor = 0;  ///< then L <- max(L, relative_floor max(L)); 0: none
+  double cut_relative = 0;    ///< below 0: side times the type's epsilon
+  double cut_absolute = 0;
+  const double* epsilons = nullptr;   ///< [backend] per matrix
+  const double* exponents = nullptr;  ///< [backend] per matrix: L <- L^-exponent
+  /// [backend] out, per matrix: eigenvalues that a shift or floor raised by more than 4 machine
+  /// epsilons of themselves; what a rule adds to every matrix does not count. May be null.
+  double* raised = nullptr;
+};
+
+enum class Eigensolver : std::uint8_t { divide_and_conquer, jacobi };
+
+/// Number of one matrix, for iterations that decide on the host.
+enum class Measure : std::uint8_t {
+  frobenius,        ///< sqrt of the sum of squares
+  largest_row_sum,  ///< max over rows of the sum of absolute values
+  trace,
+  distance_from_identity  ///< max over elements of |A - I|
+};
+
+/// What a solver calls.
+struct SolverCalls {
+  std::int64_t largest_side = 0;
+  bool decompositions = true;      ///< eigh()
+  bool symmetric_products = true;  ///< multiply_symmetric()
+};
+
+inline constexpr std::int32_t non_finite_root = 1 << 30;
+inline constexpr std::int32_t refused_root = 1 << 29;
+
+/// Kernels that work on batches of square matrices. `active` holds one flag per matrix, null for
+/// all; others are left untouched.
+class MatrixSolver {
+ public:
+  virtual ~MatrixSolver() = default;
+
+  /// A <- factor, full and symmetric, scaled and shifted.
+  virtual void load(std::span<const FactorBatch> factors, const Loading& loading,
+                    std::span<const SquareMatrixBatch> a) = 0;
+
+  /// A <- its eigenvectors, row j of memory is the one of value j; values ascending.
+  /// `failed` gets, per matrix, 0, the library's code, or non_finite_root for an A that is not
+  /// finite; what A then holds is not specified.
+  virtual void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
+                    std::int32_t* failed) = 0;
+
+  /// values <- eigenvalues of the root.
+  virtual void root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) = 0;
+
+  /// X <- sum over j of values_j q_j q_j^T for the eigenvectors and values (>= 0) that `q` holds;
+  /// q's matrices are overwritten.
+  virtual void assemble(std::span<const SquareMatrixBatch> q,
+                        std::span<const SquareMatrixBatch> x) = 0;
+
+  /// The roots of `pairs` <- X, symmetric, where X is finite and its flag in `failed` is 0; where X
+  /// is not finite the flag becomes non_finite_root.
+  virtual void store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
+                     std::int32_t* failed) = 0;
+
+  /// C <- A B.
+  virtual void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,
+                        std::span<const SquareMatrixBatch> c, const std::uint8_t* active) = 0;
+
+  /// Y <- scale X + shift I, with one scale and shift per matrix; X and Y may be the same.
+  virtual void combine(const double* scales, std::span<const SquareMatrixBatch> x,
+                       const double* shifts, std::span<const SquareMatrixBatch> y,
+                       const std::uint8_t* active) = 0;
+
+  /// One number per matrix.
+  virtual void measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,
+                       const std::uint8_t* active) = 0;
+
+  // Solvers without host steps: every number stays in the backend's memory. Matrices are dense and
+  // symmetric bit for bit, and stay so.
+
+  /// A <- A / scale, exactly but for what underflows: scale is the power of two for which the
+  /// largest |a_ij| of A / scale lies in [1/2, 1); 1 for a matrix of zeros or one that is not
+  /// finite. `scales` gets one number per matrix.
+  virtual void normalize(std::span<const SquareMatrixBatch> a, double* scales) = 0;
+
+  /// A <- M, `squared` <- N; see Damping. `squared` holds A A on entry.
+  virtual void damp(std::span<const SquareMatrixBatch> a,
+                    std::span<const SquareMatrixBatch> squared, const Damping& damping) = 0;
+
+  /// C <- weights.product A B + weights.first A + weights.identity I for A and B that commute: both
+  /// are polynomials of one matrix, or the same. C is no operand. C is symmetric bit for bit: of
+  /// the elements of A B at (i, j) and (j, i), one stands for both, or their mean.
+  virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
+                                  std::span<const SquareMatrixBatch> b, const Weights& weights,
+                                  Precision precision, std::span<const SquareMatrixBatch> c) = 0;
+
+  /// failed <- 0 where max over elements of |M - I| <= limit, otherwise (NaN too) non_finite_root;
+  /// refused_root for all if *proceed ([backend]; null: 1) is 0, and for those that are not active.
+  /// One flag per matrix.
+  virtual void check_identity(std::span<const SquareMatrixBatch> m, double limit,
+                              const std::int32_t* proceed, const std::uint8_t* active,
+                              std::int32_t* failed) = 0;
+
+  /// X <- scales^exponent X, with one scale (> 0) per matrix; the power is computed in double and
+  /// rounded once.
+  virtual void rescale(std::span<const SquareMatrixBatch> x, const double* scales,
+                       double exponent) = 0;
+};
+
+}  // namespace shampoo::kernels

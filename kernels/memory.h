@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/types.h"
+
+namespace shampoo::kernels {
+
+/// Memory that a backend uses in addition to what its callers allocate, in bytes.
+struct MemoryUse {
+  std::int64_t scratch = 0;  ///< of kernels and of the libraries that they call
+  std::int64_t host = 0;     ///< of allocate_host(), where uploads and downloads need it
+  std::int64_t pool = 0;     ///< that a pool of its own holds for all of it, in use or not
+};
+
+/// A point in the queue of a backend, which must outlive it.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  /// Moves the mark behind all work that has been queued so far.
+  virtual void set() = 0;
+  /// Waits until the work before the last set() is done; not at all if it was never set.
+  virtual void wait() = 0;
+};
+
+/// Arrays of a backend and the queue of its work. Functions do not wait unless they say so.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  virtual MemoryKind memory_kind() const = 0;
+  /// Whether the work of a call is done when it returns. Otherwise the host memory of upload() and
+  /// download() must stay unchanged until a Mark that was set after the call has been waited for.
+  virtual bool is_immediate() const { return true; }
+  /// The stream on which work is queued, for communicators; null on the host.
+  virtual void* stream() const { return nullptr; }
+
+  /// Zeroed, 64-byte aligned. Throws std::bad_alloc.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* memory) noexcept = 0;
+  virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
+  virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// Host memory that upload() and download() reach without an intermediate copy; zeroed, 64-byte
+  /// aligned. Throws std::bad_alloc.
+  virtual void* allocate_host(std::size_t bytes);
+  virtual void release_host(void* memory) noexcept;
+  /// Of all users of the backend so far.
+  virtual MemoryUse memory_use() const { return {}; }
+
+  virtual std::unique_ptr<Mark> make_mark();
+  /// Whether all queued work, the caller's on this stream included, is done.
+  virtual bool is_idle() { return true; }
+  virtual void synchronize() = 0;  ///< waits for all queued work
+  /// Whether calls are recorded, to be replayed later, instead of queued. Marks and waits are not
+  /// allowed meanwhile.
+  virtual bool is_capturing() const { return false; }
+
+  /// Name the work of the calls between them for profilers; see Range. Ranges nest.
+  virtual void begin_range(const char* /*name*/) {}
+  virtual void end_range() {}
+};
+
+}  // namespace shampoo::kernels

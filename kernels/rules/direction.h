@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/rules/arithmetic.h"
+#include "kernels/rules/direction_rule.h"
+
+namespace shampoo::kernels {
+
+/// A SecondMoment in the arithmetic type.
+template <typename Real>
+struct SecondMomentRule {
+  SHAMPOO_RULE explicit SecondMomentRule(const SecondMoment& c)
+      : keep(static_cast<Real>(c.keep)),
+        add(static_cast<Real>(c.add)),
+        scale(static_cast<Real>(c.scale)),
+        epsilon(static_cast<Real>(c.epsilon)) {}
+
+  Real keep, add, scale, epsilon;
+};
+
+/// F
+template <typename Real>
+struct IdentityDirection {
+  static constexpr bool is_identity = true, has_second_moment = false;
+
+  SHAMPOO_RULE explicit IdentityDirection(const SecondMomentRule<Real>&) {}
+  SHAMPOO_RULE Real accumulated(Real v, Real) const { return v; }
+  SHAMPOO_RULE Real operator()(Real f, Real) const { return f; }
+};
+
+template <typename Real>
+struct DiagonalDirection {
+  static constexpr bool is_identity = false, has_second_moment = true;
+
+  SHAMPOO_RULE explicit DiagonalDirection(const SecondMomentRule<Real>& coefficients)
+      : c(coefficients) {}
+  /// V <- keep V + add G^2
+  SHAMPOO_RULE Real accumulated(Real v, Real g) const { return c.keep * v + c.add * (g * g); }
+  /// F / (sqrt(V scale) + epsilon)
+  SHAMPOO_RULE Real operator()(Real f, Real v) const { return f / (root(v * c.scale) + c.epsilon); }
+
+  SecondMomentRule<Real> c;
+};
+
+/// body(direction) with the direction of a rule: one of the structs above.
+template <typename Real, typename Body>
+SHAMPOO_RULE void with_direction(DirectionRule rule, const SecondMomentRule<Real>& c, Body&& body) {
+  switch (rule) {
+    case DirectionRule::identity:
+      return body(IdentityDirection<Real>(c));
+    case DirectionRule::diagonal:
+      return body(DiagonalDirection<Real>(c));
+  }
+}
+
+/// What a pass over the gradients computes for a block.
+struct DirectionUse {
+  SHAMPOO_RULE DirectionUse(Mode mode, bool has_grafting, const double* grafting_norms,
+                            const double* direction_norms)
+      : preconditions(mode == Mode::preconditioned),
+        grafts(mode == Mode::unpreconditioned && has_grafting),
+        grafting_norm(preconditions && has_grafting && grafting_norms != nullptr),
+        direction_norm(preconditions && direction_norms != nullptr) {}
+
+  bool preconditions;  ///< P is the preconditioner's direction
+  bool grafts;         ///< P is the grafting's direction
+  bool grafting_norm, direction_norm;
+};
+
+}  // namespace shampoo::kernels

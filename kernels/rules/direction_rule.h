@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace shampoo::kernels {
+
+/// How a direction is computed from the filtered gradient F, element by element: see direction.h.
+enum class DirectionRule : std::uint8_t {
+  identity,  ///< F
+  diagonal   ///< F / (sqrt(V scale) + epsilon)
+};
+
+}  // namespace shampoo::kernels
