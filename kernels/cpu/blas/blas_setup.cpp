@@ -17,7 +17,7 @@ namespace shampoo::kernels {
 
 namespace {
 
-/// What OpenBLAS exports beside BLAS; null where another library is in its place.
+/// Functions that OpenBLAS exports in addition to BLAS; null with another library.
 struct OpenBlas {
   char* (*core_name)();
   void (*set_threads)(int);
