@@ -9,7 +9,7 @@
 
 namespace shampoo::kernels {
 
-/// How loaded factors become the matrices to take roots of.
+/// Scaling and damping applied while factors are unpacked.
 struct Loading {
   const double* scales = nullptr;  ///< [backend] per matrix: 1 / bias correction
   const double* shifts = nullptr;  ///< [backend] per matrix: added to the diagonal
@@ -17,7 +17,7 @@ struct Loading {
   double trace_exponent = 0;       ///< A <- A max(trace(A), floor)^-exponent; 0: none
 };
 
-/// How eigenvalues become eigenvalues of the root.
+/// Maps the eigenvalues L of a matrix to those of its inverse root, L^-exponent.
 struct Spectrum {
   enum class Rule : std::uint8_t {
     shift_to_epsilon,  ///< if min < epsilon: L <- (L - min) + epsilon
@@ -30,14 +30,14 @@ struct Spectrum {
   double cut_absolute = 0;
   const double* epsilons = nullptr;   ///< [backend] per matrix
   const double* exponents = nullptr;  ///< [backend] per matrix: L <- L^-exponent
-  /// [backend] out, per matrix: eigenvalues that a shift or floor raised by more than 4 machine
-  /// epsilons of themselves; what a rule adds to every matrix does not count. May be null.
-  double* raised = nullptr;
+  /// [backend] out, per matrix: number of eigenvalues that a shift or floor raised by more than 4
+  /// machine epsilons of themselves; what a rule adds to every matrix does not count. May be null.
+  double* clamped = nullptr;
 };
 
 enum class Eigensolver : std::uint8_t { divide_and_conquer, jacobi };
 
-/// Number of one matrix, for iterations that decide on the host.
+/// A number that describes one matrix, for iterations that decide on the host.
 enum class Measure : std::uint8_t {
   frobenius,        ///< sqrt of the sum of squares
   largest_row_sum,  ///< max over rows of the sum of absolute values
@@ -45,7 +45,7 @@ enum class Measure : std::uint8_t {
   distance_from_identity  ///< max over elements of |A - I|
 };
 
-/// What a solver calls.
+/// Largest matrix and kinds of calls of a solver, for the backend to reserve scratch memory.
 struct SolverCalls {
   std::int64_t largest_side = 0;
   bool decompositions = true;      ///< eigh()
@@ -61,30 +61,33 @@ class MatrixSolver {
  public:
   virtual ~MatrixSolver() = default;
 
-  /// A <- factor, full and symmetric, scaled and shifted.
-  virtual void load(std::span<const FactorBatch> factors, const Loading& loading,
-                    std::span<const SquareMatrixBatch> a) = 0;
+  /// A <- factor, dense and symmetric, scaled and shifted; `factors` and `a` group by group of the
+  /// same side and count.
+  virtual void unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
+                              std::span<const SquareMatrixBatch> a) = 0;
 
-  /// A <- its eigenvectors, row j of memory is the one of value j; values ascending.
-  /// `failed` gets, per matrix, 0, the library's code, or non_finite_root for an A that is not
-  /// finite; what A then holds is not specified.
+  /// Symmetric eigendecomposition A = Q L Q^T. A <- Q^T: row j of memory is the eigenvector of
+  /// value j; values ascending. On the host LAPACK's ssyevd and dsyevd, by divide and conquer
+  /// [Cuppen 1981; Gu & Eisenstat 1995], or cyclic Jacobi rotations [Demmel & Veselic 1992]; on
+  /// CUDA cuSOLVER's equivalents. `failed` gets, per matrix, 0, the library's code, or
+  /// non_finite_root for an A that is not finite; A is unspecified then.
   virtual void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
                     std::int32_t* failed) = 0;
 
-  /// values <- eigenvalues of the root.
+  /// values <- eigenvalues of the root; see Spectrum.
   virtual void root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) = 0;
 
-  /// X <- sum over j of values_j q_j q_j^T for the eigenvectors and values (>= 0) that `q` holds;
-  /// q's matrices are overwritten.
-  virtual void assemble(std::span<const SquareMatrixBatch> q,
-                        std::span<const SquareMatrixBatch> x) = 0;
+  /// X <- Q diag(values) Q^T for the eigenvectors and values (>= 0) in `q`, whose matrices are
+  /// overwritten.
+  virtual void reconstruct(std::span<const SquareMatrixBatch> q,
+                           std::span<const SquareMatrixBatch> x) = 0;
 
-  /// The roots of `pairs` <- X, symmetric, where X is finite and its flag in `failed` is 0; where X
-  /// is not finite the flag becomes non_finite_root.
-  virtual void store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
-                     std::int32_t* failed) = 0;
+  /// Roots <- (X + X^T) / 2 where X is finite and its flag in `failed` is 0; where X is not finite
+  /// the flag becomes non_finite_root.
+  virtual void pack_roots(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
+                          std::int32_t* failed) = 0;
 
-  /// C <- A B.
+  /// C <- A B. C is no operand.
   virtual void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,
                         std::span<const SquareMatrixBatch> c, const std::uint8_t* active) = 0;
 
@@ -93,7 +96,7 @@ class MatrixSolver {
                        const double* shifts, std::span<const SquareMatrixBatch> y,
                        const std::uint8_t* active) = 0;
 
-  /// One number per matrix.
+  /// Writes one number per matrix, indexed by row.
   virtual void measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,
                        const std::uint8_t* active) = 0;
 

@@ -75,9 +75,9 @@ Real cutoff_of(const Spectrum& spectrum, Real largest, std::int64_t side) {
   return std::max(relative * std::max(largest, Real(0)), static_cast<Real>(spectrum.cut_absolute));
 }
 
-/// values <- eigenvalues of the root; returns how many were raised.
+/// values <- eigenvalues of the root; returns how many were clamped.
 template <typename Real>
-double take_root(const Spectrum& spectrum, std::int64_t row, std::int64_t n, Real* values) {
+double eigenvalue_power(const Spectrum& spectrum, std::int64_t row, std::int64_t n, Real* values) {
   constexpr Real tolerance = 4 * std::numeric_limits<Real>::epsilon();
   const Real epsilon = static_cast<Real>(spectrum.epsilons[row]);
   const double exponent = -spectrum.exponents[row];
@@ -87,7 +87,7 @@ double take_root(const Spectrum& spectrum, std::int64_t row, std::int64_t n, Rea
   const Real floor = static_cast<Real>(spectrum.relative_floor) * largest;
   const Real cutoff = cutoff_of(spectrum, values[n - 1], n);
 
-  double raised = 0;
+  double clamped = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const Real before = values[i] + shift.usual;
     Real x = shifted(values[i]);
@@ -96,15 +96,15 @@ double take_root(const Spectrum& spectrum, std::int64_t row, std::int64_t n, Rea
       values[i] = 0;
       continue;
     }
-    if (x - before > tolerance * std::abs(before)) ++raised;
+    if (x - before > tolerance * std::abs(before)) ++clamped;
     values[i] = static_cast<Real>(std::pow(static_cast<double>(x), exponent));
   }
-  return raised;
+  return clamped;
 }
 
 /// X <- B^T B with B's rows sqrt(values_j) q_j
 template <typename Real>
-void assemble_matrix(std::int64_t side, const Real* values, Real* q, Real* x) {
+void reconstruct_matrix(std::int64_t side, const Real* values, Real* q, Real* x) {
   const int n = static_cast<int>(side);
   for (std::int64_t j = 0; j < side; ++j) {
     const Real factor = std::sqrt(values[j]);
@@ -139,18 +139,19 @@ void CpuBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spect
   for_each_matrix(workers_, a, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
     const std::int64_t row = a[g].first + member;
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      const double raised = take_root(spectrum, row, a[g].side, values_of<Real>(a[g], member));
-      if (spectrum.raised != nullptr) spectrum.raised[row] = raised;
+      const double clamped =
+          eigenvalue_power(spectrum, row, a[g].side, values_of<Real>(a[g], member));
+      if (spectrum.clamped != nullptr) spectrum.clamped[row] = clamped;
     });
   });
 }
 
-void CpuBackend::assemble(std::span<const SquareMatrixBatch> q,
-                          std::span<const SquareMatrixBatch> x) {
+void CpuBackend::reconstruct(std::span<const SquareMatrixBatch> q,
+                             std::span<const SquareMatrixBatch> x) {
   for_each_matrix(workers_, q, 3, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
     with_real(q[g].type, [&]<typename Real>(Real*) {
-      assemble_matrix(q[g].side, values_of<Real>(q[g], member), matrix_of<Real>(q[g], member),
-                      matrix_of<Real>(x[g], member));
+      reconstruct_matrix(q[g].side, values_of<Real>(q[g], member), matrix_of<Real>(q[g], member),
+                         matrix_of<Real>(x[g], member));
     });
   });
 }

@@ -20,7 +20,7 @@ struct Context {
   const float* masters;
 };
 
-/// Whether G is what lies in the caller's gradient, to the bit.
+/// True if G equals the caller's gradient bit for bit, and can be read there.
 template <typename Real>
 bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t block) {
   const Block& b = phase.elements.blocks[block];

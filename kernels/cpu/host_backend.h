@@ -50,18 +50,18 @@ class CpuBackend final : public Backend {
                     double* direction_norms) override;
 
   // pairs.cpp
-  void load(std::span<const FactorBatch> factors, const Loading& loading,
-            std::span<const SquareMatrixBatch> a) override;
-  void store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
-             std::int32_t* failed) override;
+  void unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
+                      std::span<const SquareMatrixBatch> a) override;
+  void pack_roots(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
+                  std::int32_t* failed) override;
   void identity_roots(std::span<const FactorBatch> roots) override;
 
   // eigen.cpp
   void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
             std::int32_t* failed) override;
   void root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) override;
-  void assemble(std::span<const SquareMatrixBatch> q,
-                std::span<const SquareMatrixBatch> x) override;
+  void reconstruct(std::span<const SquareMatrixBatch> q,
+                   std::span<const SquareMatrixBatch> x) override;
 
   // squares.cpp
   void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,

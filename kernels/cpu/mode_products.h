@@ -28,8 +28,8 @@ inline std::int64_t elements_of(std::span<const std::int64_t> extent) {
   return product;
 }
 
-/// Sides up to these go through products of dense matrices, for which OpenBLAS has kernels without
-/// packing; longer ones through products that know about symmetry, on pair arrays in place.
+/// Sides up to these use products of dense matrices, for which OpenBLAS has kernels without
+/// packing; longer ones use symmetric products (syrk, symm) on pair arrays in place.
 constexpr std::int64_t longest_dense_factor = 48;
 constexpr std::int64_t longest_dense_root = 64;
 

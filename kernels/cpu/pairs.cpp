@@ -10,7 +10,7 @@ namespace shampoo::kernels {
 namespace {
 
 template <typename Stored, typename Real>
-void load_matrix(const Stored* pair, std::int64_t n, Real scale, Real* a) {
+void unpack_factor(const Stored* pair, std::int64_t n, Real scale, Real* a) {
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j <= i; ++j)
       a[i * n + j] = a[j * n + i] = static_cast<Real>(pair[i * (n + 1) + j]) * scale;
@@ -27,7 +27,7 @@ void scale_by_trace(Real* a, std::int64_t n, double floor, double exponent) {
 
 /// Returns whether all elements are finite in the root's type; nothing is written if not.
 template <typename Real, typename Stored>
-bool store_matrix(const Real* x, std::int64_t n, Stored* pair) {
+bool pack_root(const Real* x, std::int64_t n, Stored* pair) {
   constexpr Real half = Real(0.5);
   // The mean of both triangles: iterations leave X symmetric up to rounding only.
   const auto mean = [&](std::int64_t i, std::int64_t j) {
@@ -52,16 +52,16 @@ void write_identity(Stored* pair, std::int64_t n) {
 
 }  // namespace
 
-void CpuBackend::load(std::span<const FactorBatch> factors, const Loading& loading,
-                      std::span<const SquareMatrixBatch> a) {
+void CpuBackend::unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
+                                std::span<const SquareMatrixBatch> a) {
   for_each_matrix(workers_, factors, 2, 4, [&](std::size_t g, std::int64_t member, Scratch&) {
     const FactorBatch& pairs = factors[g];
     const std::int64_t row = pairs.first + member, n = pairs.side;
     with_real(a[g].type, [&]<typename Real>(Real*) {
       Real* const to = matrix_of<Real>(a[g], member);
       with_real(pairs.type, [&]<typename Stored>(Stored*) {
-        load_matrix(static_cast<const Stored*>(pairs.arrays[member]), n,
-                    static_cast<Real>(loading.scales[row]), to);
+        unpack_factor(static_cast<const Stored*>(pairs.arrays[member]), n,
+                      static_cast<Real>(loading.scales[row]), to);
       });
       if (loading.trace_exponent != 0)
         scale_by_trace(to, n, loading.floors[row], loading.trace_exponent);
@@ -72,16 +72,16 @@ void CpuBackend::load(std::span<const FactorBatch> factors, const Loading& loadi
   });
 }
 
-void CpuBackend::store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
-                       std::int32_t* failed) {
+void CpuBackend::pack_roots(std::span<const SquareMatrixBatch> x,
+                            std::span<const FactorBatch> roots, std::int32_t* failed) {
   for_each_matrix(workers_, roots, 2, 4, [&](std::size_t g, std::int64_t member, Scratch&) {
     const FactorBatch& pairs = roots[g];
     std::int32_t& flag = failed[pairs.first + member];
     if (flag != 0) return;
     with_real(x[g].type, [&]<typename Real>(Real*) {
       with_real(pairs.type, [&]<typename Stored>(Stored*) {
-        if (!store_matrix(matrix_of<Real>(x[g], member), pairs.side,
-                          static_cast<Stored*>(pairs.arrays[member])))
+        if (!pack_root(matrix_of<Real>(x[g], member), pairs.side,
+                       static_cast<Stored*>(pairs.arrays[member])))
           flag = non_finite_root;
       });
     });

@@ -20,7 +20,7 @@ Real* values_of(const SquareMatrixBatch& group, std::int64_t member) {
   return static_cast<Real*>(group.values) + member * group.side;
 }
 
-/// Whether no element is infinite or NaN.
+/// True if no element is infinite or NaN.
 template <typename Real>
 bool is_finite(const Real* x, std::int64_t count) {
   bool finite = true;

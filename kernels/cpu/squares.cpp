@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/matrix_numbers.h"
 #include "kernels/cpu/solver_tasks.h"
@@ -38,9 +38,8 @@ void CpuBackend::multiply(std::span<const SquareMatrixBatch> a,
     if (!is_active(active, a[g], member)) return;
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      // BLAS sees C^T = B^T A^T.
-      blas::gemm('N', 'N', n, n, n, Real(1), matrix_of<Real>(b[g], member), n,
-                 matrix_of<Real>(a[g], member), n, Real(0), matrix_of<Real>(c[g], member), n);
+      multiply_square(matrix_of<Real>(a[g], member), matrix_of<Real>(b[g], member),
+                      matrix_of<Real>(c[g], member), n);
     });
   });
 }

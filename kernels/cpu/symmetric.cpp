@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/matrix_numbers.h"
 #include "kernels/cpu/solver_tasks.h"
@@ -34,10 +34,10 @@ void weigh(const Weights& weights, const Real* a, Real* c, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) c[i * (n + 1)] += identity;
 }
 
-/// What damping does to one matrix: M = weight (A + shift I).
+/// Damping of one matrix: M = weight (A + shift I).
 struct Shift {
   double weight = 0, shift = 0;
-  bool raised = true;
+  bool clamped = true;
 };
 
 template <typename Real>
@@ -53,7 +53,7 @@ Shift shift_of(const Real* a, const Real* squared, std::int64_t n, const Damping
   const double shift = larger(relative, absolute);
   const double both = largest + shift;
   const double weight = std::isfinite(both) ? std::ldexp(1.0, -std::ilogb(both) - 1) : both;
-  return {.weight = weight, .shift = shift, .raised = relative > absolute};
+  return {.weight = weight, .shift = shift, .clamped = relative > absolute};
 }
 
 /// A <- M ; S <- n0 I + n1 M + n2 M^2, from M^2 = weight^2 (S + 2 shift A + shift^2 I)
@@ -104,7 +104,7 @@ void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
       const Shift by = shift_of(matrix, square, n, damping, row);
       damp_matrix(by, damping.polynomial, matrix, square, n);
       damping.scales[row] /= by.weight;
-      damping.raised[row] = by.raised ? 1 : 0;
+      damping.clamped[row] = by.clamped ? 1 : 0;
     });
   });
 }
@@ -117,9 +117,7 @@ void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
     with_real(a[g].type, [&]<typename Real>(Real*) {
       const Real* const left = matrix_of<Real>(a[g], member);
       Real* const product = matrix_of<Real>(c[g], member);
-      // BLAS sees C^T = B^T A^T.
-      blas::gemm('N', 'N', n, n, n, Real(1), matrix_of<Real>(b[g], member), n, left, n, Real(0),
-                 product, n);
+      multiply_square(left, matrix_of<Real>(b[g], member), product, n);
       weigh(weights, left, product, n);
     });
   });

@@ -8,16 +8,16 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-std::int64_t parts_of(const OneOf& group) { return row_parts(group.x.side); }
-std::int64_t one_part(const OneOf&) { return 1; }
+std::int64_t parts_of(const MatrixGroup& group) { return row_parts(group.x.side); }
+std::int64_t one_part(const MatrixGroup&) { return 1; }
 
 }  // namespace
 
 void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
                          std::int32_t* failed) {
   std::int32_t* const flags = workspace_.flags();
-  for_each_batch<OneOf>(
-      a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, parts_of,
+  for_each_batch<MatrixGroup>(
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, parts_of,
       [&](const auto& batch) {
         using Task = GuardMatrices::Task;
         const std::int64_t matrices = batch.matrices();
@@ -35,26 +35,26 @@ void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solve
 }
 
 void DeviceBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) {
-  for_each_batch<OneOf>(
-      a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, one_part,
+  for_each_batch<MatrixGroup>(
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, one_part,
       [&](const auto& batch) {
         device_->launch(batch.blocks, RootSpectrum{batch, spectrum});
       });
 }
 
-void DeviceBackend::assemble(std::span<const SquareMatrixBatch> q,
-                             std::span<const SquareMatrixBatch> x) {
-  for_each_batch<OneOf>(
-      q.size(), [&](std::size_t g) { return OneOf{q[g]}; }, parts_of,
+void DeviceBackend::reconstruct(std::span<const SquareMatrixBatch> q,
+                                std::span<const SquareMatrixBatch> x) {
+  for_each_batch<MatrixGroup>(
+      q.size(), [&](std::size_t g) { return MatrixGroup{q[g]}; }, parts_of,
       [&](const auto& batch) { device_->launch(batch.blocks, ScaleVectors{batch}); });
   // X <- B^T B with B's rows sqrt(value_j) q_j
   for_each_tile_class([&]<typename Class>(Class) {
-    for_each_batch<TwoOf>(
+    for_each_batch<MatrixPairGroup>(
         q.size(),
         [&](std::size_t g) {
-          return Class::has(q[g].type, q[g].side) ? TwoOf{q[g], x[g]} : TwoOf{};
+          return Class::has(q[g].type, q[g].side) ? MatrixPairGroup{q[g], x[g]} : MatrixPairGroup{};
         },
-        [](const TwoOf& group) { return lower_tiles(group.x.side, Class::tile); },
+        [](const MatrixPairGroup& group) { return lower_tiles(group.x.side, Class::tile); },
         [&](const auto& batch) {
           device_->launch(batch.blocks, SquareGram<typename Class::real, Class::tile>{batch});
         });

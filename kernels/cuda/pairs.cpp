@@ -6,46 +6,46 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-std::int64_t mirrored_tiles(const PairedOf& group) {
+std::int64_t mirrored_tiles(const PackedMatrixGroup& group) {
   return lower_tiles(group.pairs.side, mirrored_side);
 }
 
 }  // namespace
 
-void DeviceBackend::load(std::span<const FactorBatch> factors, const Loading& loading,
-                         std::span<const SquareMatrixBatch> a) {
-  for_each_batch<PairedOf>(
+void DeviceBackend::unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
+                                   std::span<const SquareMatrixBatch> a) {
+  for_each_batch<PackedMatrixGroup>(
       factors.size(),
       [&](std::size_t g) {
-        return PairedOf{factors[g], a[g]};
+        return PackedMatrixGroup{factors[g], a[g]};
       },
       mirrored_tiles,
       [&](const auto& batch) {
-        device_->launch(batch.blocks, LoadFactors{batch, loading});
+        device_->launch(batch.blocks, UnpackFactors{batch, loading});
       });
 }
 
-void DeviceBackend::store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
-                          std::int32_t* failed) {
-  for_each_batch<PairedOf>(
+void DeviceBackend::pack_roots(std::span<const SquareMatrixBatch> x,
+                               std::span<const FactorBatch> roots, std::int32_t* failed) {
+  for_each_batch<PackedMatrixGroup>(
       roots.size(),
       [&](std::size_t g) {
-        return PairedOf{roots[g], x[g]};
+        return PackedMatrixGroup{roots[g], x[g]};
       },
       mirrored_tiles,
       [&](const auto& batch) {
-        device_->launch(batch.blocks, StoreRoots{batch, failed, false});
-        device_->launch(batch.blocks, StoreRoots{batch, failed, true});
+        device_->launch(batch.blocks, PackRoots{batch, failed, false});
+        device_->launch(batch.blocks, PackRoots{batch, failed, true});
       });
 }
 
 void DeviceBackend::identity_roots(std::span<const FactorBatch> roots) {
-  for_each_batch<PairedOf>(
+  for_each_batch<PackedMatrixGroup>(
       roots.size(),
       [&](std::size_t g) {
-        return PairedOf{roots[g], {}};
+        return PackedMatrixGroup{roots[g], {}};
       },
-      [](const PairedOf& group) { return row_parts(group.pairs.side); },
+      [](const PackedMatrixGroup& group) { return row_parts(group.pairs.side); },
       [&](const auto& batch) { device_->launch(batch.blocks, IdentityRoots{batch}); });
 }
 

@@ -8,7 +8,7 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-std::int64_t parts_of(const OneOf& group) { return row_parts(group.x.side); }
+std::int64_t parts_of(const MatrixGroup& group) { return row_parts(group.x.side); }
 
 Matrices dense(const SquareMatrixBatch& squares) {
   return {squares.data, squares.type, squares.side, squares.side * squares.side, false};
@@ -49,12 +49,12 @@ void DeviceBackend::multiply(std::span<const SquareMatrixBatch> a,
 void DeviceBackend::combine(const double* scales, std::span<const SquareMatrixBatch> x,
                             const double* shifts, std::span<const SquareMatrixBatch> y,
                             const std::uint8_t* active) {
-  for_each_batch<TwoOf>(
+  for_each_batch<MatrixPairGroup>(
       x.size(),
       [&](std::size_t g) {
-        return TwoOf{x[g], y[g]};
+        return MatrixPairGroup{x[g], y[g]};
       },
-      [](const TwoOf& group) { return row_parts(group.x.side); },
+      [](const MatrixPairGroup& group) { return row_parts(group.x.side); },
       [&](const auto& batch) {
         device_->launch(batch.blocks, Combine{batch, scales, shifts, active});
       });
@@ -63,8 +63,8 @@ void DeviceBackend::combine(const double* scales, std::span<const SquareMatrixBa
 void DeviceBackend::measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,
                             const std::uint8_t* active) {
   double* const partials = workspace_.partials();
-  for_each_batch<OneOf>(
-      a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, parts_of,
+  for_each_batch<MatrixGroup>(
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, parts_of,
       [&](const auto& batch) {
         device_->launch(batch.blocks, MeasureParts{batch, number_of(what), active, partials});
         device_->launch(batch.matrices(),

@@ -17,14 +17,15 @@ std::int64_t parts_of(const Group& group) {
 }
 
 /// Numbers of matrices in the order of a batch.
-void measure_in_batch(Device& device, const Batch<OneOf>& batch, Number what, double* partials,
-                      double* numbers) {
+void measure_in_batch(Device& device, const Batch<MatrixGroup>& batch, Number what,
+                      double* partials, double* numbers) {
   device.launch(batch.blocks, MeasureParts{batch, what, nullptr, partials});
   device.launch(batch.matrices(), MeasureMatrices{batch, what, nullptr, partials, numbers, true});
 }
 
-Batch<OneOf> one_of(const Batch<TwoOf>& batch, SquareMatrixBatch TwoOf::*which) {
-  Batch<OneOf> result;
+Batch<MatrixGroup> one_of(const Batch<MatrixPairGroup>& batch,
+                          SquareMatrixBatch MatrixPairGroup::*which) {
+  Batch<MatrixGroup> result;
   for (int g = 0; g < batch.count; ++g) result.add({batch.groups[g].*which}, batch.parts[g]);
   return result;
 }
@@ -49,9 +50,9 @@ Matrices panel_part(const HalfPanels& panels, std::int64_t first_part, bool tran
 
 void DeviceBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales) {
   double* const partials = workspace_.partials();
-  for_each_batch<OneOf>(
-      a.size(), [&](std::size_t g) { return OneOf{a[g]}; }, parts_of<OneOf>,
-      [&](const Batch<OneOf>& batch) {
+  for_each_batch<MatrixGroup>(
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, parts_of<MatrixGroup>,
+      [&](const Batch<MatrixGroup>& batch) {
         constexpr Number what = Number::power_of_two;
         device_->launch(batch.blocks, MeasureParts{batch, what, nullptr, partials});
         device_->launch(batch.matrices(),
@@ -67,16 +68,17 @@ void DeviceBackend::damp(std::span<const SquareMatrixBatch> a,
   double* const row_sums = workspace_.numbers();
   double* const norms = row_sums + Workspace::rows;
   auto* const shifts = reinterpret_cast<DampingShift*>(norms + Workspace::rows);
-  for_each_batch<TwoOf>(
+  for_each_batch<MatrixPairGroup>(
       a.size(),
       [&](std::size_t g) {
-        return TwoOf{a[g], squared[g]};
+        return MatrixPairGroup{a[g], squared[g]};
       },
-      parts_of<TwoOf>,
-      [&](const Batch<TwoOf>& batch) {
-        measure_in_batch(*device_, one_of(batch, &TwoOf::x), Number::largest_row_sum, partials,
-                         row_sums);
-        measure_in_batch(*device_, one_of(batch, &TwoOf::y), Number::frobenius, partials, norms);
+      parts_of<MatrixPairGroup>,
+      [&](const Batch<MatrixPairGroup>& batch) {
+        measure_in_batch(*device_, one_of(batch, &MatrixPairGroup::x), Number::largest_row_sum,
+                         partials, row_sums);
+        measure_in_batch(*device_, one_of(batch, &MatrixPairGroup::y), Number::frobenius, partials,
+                         norms);
         device_->launch(thread_blocks(batch.matrices(), FindShifts::threads),
                         FindShifts{batch, damping, row_sums, norms, shifts});
         device_->launch(batch.blocks, Damp{batch, damping.polynomial[0], damping.polynomial[1],
@@ -110,13 +112,13 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
     for (std::int64_t first = 0; first < a[g].count; first += most)
       multiply_halves(group.range(first, std::min(most, a[g].count - first)), precision);
   }
-  for_each_batch<TwoOf>(
+  for_each_batch<MatrixPairGroup>(
       a.size(),
       [&](std::size_t g) {
-        return splits(a[g]) ? TwoOf{a[g], c[g]} : TwoOf{};
+        return splits(a[g]) ? MatrixPairGroup{a[g], c[g]} : MatrixPairGroup{};
       },
-      [](const TwoOf& group) { return lower_tiles(group.x.side, mirrored_side); },
-      [&](const Batch<TwoOf>& batch) {
+      [](const MatrixPairGroup& group) { return lower_tiles(group.x.side, mirrored_side); },
+      [&](const Batch<MatrixPairGroup>& batch) {
         device_->launch(batch.blocks, Weigh{batch, weights});
       });
 }
@@ -166,9 +168,9 @@ void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double 
                                    std::int32_t* failed) {
   double* const partials = workspace_.partials();
   double* const distances = workspace_.numbers();
-  for_each_batch<OneOf>(
-      m.size(), [&](std::size_t g) { return OneOf{m[g]}; }, parts_of<OneOf>,
-      [&](const Batch<OneOf>& batch) {
+  for_each_batch<MatrixGroup>(
+      m.size(), [&](std::size_t g) { return MatrixGroup{m[g]}; }, parts_of<MatrixGroup>,
+      [&](const Batch<MatrixGroup>& batch) {
         measure_in_batch(*device_, batch, Number::distance_from_identity, partials, distances);
         device_->launch(thread_blocks(batch.matrices(), JudgeIdentity::threads),
                         JudgeIdentity{batch, distances, limit, proceed, active, failed});
@@ -178,9 +180,9 @@ void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double 
 
 void DeviceBackend::rescale(std::span<const SquareMatrixBatch> x, const double* scales,
                             double exponent) {
-  for_each_batch<OneOf>(
-      x.size(), [&](std::size_t g) { return OneOf{x[g]}; }, parts_of<OneOf>,
-      [&](const Batch<OneOf>& batch) {
+  for_each_batch<MatrixGroup>(
+      x.size(), [&](std::size_t g) { return MatrixGroup{x[g]}; }, parts_of<MatrixGroup>,
+      [&](const Batch<MatrixGroup>& batch) {
         device_->launch(batch.blocks, Rescale{batch, scales, exponent});
       });
 }

@@ -157,7 +157,8 @@ void load(SolverWorkspace& workspace, double trace_exponent, Shift shift) {
     workspace.flags[row] = 0;
   }
   workspace.upload_scalars();
-  workspace.load(a, workspace.shifts.data(), workspace.table().epsilons().data(), trace_exponent);
+  workspace.unpack_factors(a, workspace.shifts.data(), workspace.table().epsilons().data(),
+                           trace_exponent);
 }
 
 }  // namespace
@@ -180,7 +181,7 @@ std::span<const std::int32_t> coupled_newton(SolverWorkspace& workspace, Rationa
     iteration.newton_step();
   }
   workspace.upload_flags();
-  return workspace.store(found);
+  return workspace.pack_roots_and_wait(found);
 }
 
 std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, Rational root,
@@ -221,7 +222,7 @@ std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, R
   iteration.check(0.1);
   iteration.raise(root.q);
   workspace.upload_flags();
-  return workspace.store(found);
+  return workspace.pack_roots_and_wait(found);
 }
 
 }  // namespace shampoo::kernels

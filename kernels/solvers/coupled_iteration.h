@@ -25,9 +25,9 @@ inline constexpr int coupled_matrices = SolverWorkspace::max_matrices;
 std::span<const std::int32_t> coupled_newton(SolverWorkspace& workspace, Rational root,
                                              const CoupledNewton& options, double trace_exponent);
 
-/// The same for roots p / q, with T the binomial series of M^(-1/p) around I up to (I - M)^(order -
-/// 1), which is Newton's for order 2 [Shi et al. 2023, coupled higher-order iteration]; Newton's
-/// is the first step. X is raised to the power q in the end. Fails where |A X^p - I| > 0.1.
+/// The same for roots p / q, of any order of convergence [Lakic 1998; matrix_functions.py of Shi et
+/// al. 2023]: T is the binomial series of M^(-1/p) around I up to (I - M)^(order - 1), which for
+/// order 2 is Newton's, the first step's. In the end X <- X^q. Fails where max |A X^p - I| > 0.1.
 std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, Rational root,
                                                    const CoupledHigherOrder& options,
                                                    double trace_exponent);

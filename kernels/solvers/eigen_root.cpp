@@ -29,13 +29,13 @@ void load(SolverWorkspace& w, const EigenRoot& how) {
     w.shifts[row] = shifts ? w.epsilons[row] : 0.0;
   }
   w.upload_scalars();
-  w.load(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
+  w.unpack_factors(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
   if (how.jitter == 0) return;
 
   const std::span<const double> traces = w.measure(a, Measure::trace);
   for (const std::size_t row : w.rows()) w.shifts[row] += how.jitter * traces[row];
   w.upload_scalars();
-  w.load(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
+  w.unpack_factors(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
 }
 
 }  // namespace
@@ -49,11 +49,11 @@ std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const Eigen
   Spectrum spectrum = spectrum_of(how.options);
   spectrum.epsilons = workspace.epsilons.data();
   spectrum.exponents = workspace.table().exponents().data();
-  spectrum.raised = static_cast<double*>(workspace.clamped.data());
+  spectrum.clamped = static_cast<double*>(workspace.clamped.data());
   backend.root_spectrum(workspace.matrix(a), spectrum);
   // X = Q L^-exponent Q^T
-  backend.assemble(workspace.matrix(a), workspace.matrix(x));
-  return workspace.store(x);
+  backend.reconstruct(workspace.matrix(a), workspace.matrix(x));
+  return workspace.pack_roots_and_wait(x);
 }
 
 }  // namespace shampoo::kernels

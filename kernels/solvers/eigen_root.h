@@ -25,9 +25,9 @@ inline constexpr int eigen_root_matrices = 2;
 /// Computes the roots of the workspace's chunk by A = Q L Q^T, X = Q L^-exponent Q^T, and stores
 /// them. Returns one flag per row: 0 where the root was stored. Waits.
 ///
-/// A pseudo-inverse drops small eigenvalues: the Moore-Penrose inverse of the root with the cut of
-/// numpy.linalg.matrix_rank and torch.linalg.pinv, side times machine epsilon times the largest
-/// eigenvalue unless set [Golub & Van Loan 2013, 5.5.8].
+/// A pseudo-inverse drops small eigenvalues: by default those up to side times machine epsilon
+/// times the largest one, the numerical rank of [Golub & Van Loan 2013, ch. 5.4], as
+/// torch.linalg.pinv and numpy.linalg.matrix_rank do.
 std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const EigenRoot& how);
 
 }  // namespace shampoo::kernels

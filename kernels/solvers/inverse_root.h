@@ -13,8 +13,8 @@ namespace shampoo::kernels {
 
 struct MinimaxPlan;
 
-/// What Automatic stands for, if jobs may have these exponents and 1 / p with p <= 64; other
-/// solvers stand for themselves.
+/// The solver chosen by Automatic for jobs with these exponents, or 1 / p with p <= 64; other
+/// solvers are returned as they are.
 Solver resolved(const Solver& solver, const Backend& backend, Type arithmetic,
                 std::span<const double> exponents);
 
@@ -38,7 +38,7 @@ class InverseRoot {
   /// True if enqueue() waits for the backend, because the solver decides on the host. Such work
   /// cannot be recorded.
   bool waits() const;
-  /// What enqueue() calls.
+  /// For the backend to reserve scratch memory for enqueue(). After reserve().
   SolverCalls calls() const;
 
   /// Writes the jobs of the next enqueue(): a subset of those reserved, with other numbers. The

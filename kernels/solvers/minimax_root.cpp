@@ -22,7 +22,7 @@ constexpr double half_kappa = 300;
 /// Powers of N stay below this; it keeps the products of float16 operands in range.
 constexpr double largest_power = 4096;
 
-/// What rounding may add to max |M - I|.
+/// Allowance for rounding in max |M - I|.
 constexpr double slack = 0.1;
 
 class Iteration {
@@ -32,7 +32,7 @@ class Iteration {
   /// M <- (A + shift I) / size ; X <- N, the polynomial of the first step
   void start(double trace_exponent) {
     // Shifts are never set, and so 0: damp() adds to the diagonal.
-    w_.load(m, w_.shifts.data(), w_.table().epsilons().data(), trace_exponent);
+    w_.unpack_factors(m, w_.shifts.data(), w_.table().epsilons().data(), trace_exponent);
     w_.backend().normalize(w_.matrix(m), sizes());
     choose(plan_.steps.front());
     multiply(m, m, {}, x);
@@ -41,7 +41,7 @@ class Iteration {
                        .kappa_max = plan_.kappa_max,
                        .polynomial = plan_.steps.front().coefficients,
                        .scales = sizes(),
-                       .raised = static_cast<double*>(w_.clamped.data())});
+                       .clamped = static_cast<double*>(w_.clamped.data())});
   }
 
   /// N <- a I + b M + c M^2 ; X <- X N
@@ -87,7 +87,7 @@ class Iteration {
     }
     if (plan_.root.q > 1) w_.exchange(x, n);
     w_.backend().rescale(w_.matrix(x), sizes(), -plan_.exponent);
-    w_.enqueue_store(x);
+    w_.pack_roots(x);
   }
 
  private:
@@ -113,7 +113,7 @@ class Iteration {
 /// seven fails at 2^22 and none at 2^21.
 constexpr double most_kappa_in_float32 = 0x1p20;
 
-/// What a root may be off by if nothing rounds.
+/// Relative error of a root in exact arithmetic.
 double tolerance_of(const Minimax& options, Type arithmetic) {
   if (arithmetic == Type::float64) return 1e-14;
   return options.precision == MinimaxPrecision::mixed ? 3e-4 : 1e-6;

@@ -14,7 +14,12 @@ namespace shampoo::kernels {
 /// Number of dense matrices that enqueue_minimax() uses.
 inline constexpr int minimax_matrices = 4;
 
-/// The fixed sequence of products that computes one root.
+/// The fixed sequence of products that computes one root, coupled as in Newton's iteration
+/// [Iannazzo 2006; Guo & Higham 2006] with the polynomials of minimax_schedule():
+///
+///     M <- damped A, scaled to [1 / kappa, 1] ; X <- I
+///     N <- a I + b M + c M^2 ; X <- X N ; M <- N^p M                    once for every step
+///     X <- scale^-exponent X^q
 struct MinimaxPlan {
   double exponent = 0.25;
   Rational root;  ///< p / q = 1 / exponent, with p >= 2: not always in lowest terms

@@ -35,15 +35,15 @@ Real value(const Polynomial& q, int p, Real x) {
   return x * (q[0] + y * (q[1] + y * q[2]));
 }
 
-/// Where f has its two extrema: the zeros of a + (p + 1) b y + (2p + 1) c y^2 with y = x^p.
+/// The two extrema of f: the zeros of a + (p + 1) b y + (2p + 1) c y^2 with y = x^p.
 std::pair<Real, Real> extrema(const Polynomial& q, int p) {
   const Real b = (p + 1) * q[1] / 2, c = (2 * p + 1) * q[2];
   const Real far = -b + std::sqrt(b * b - q[0] * c);  // b < 0 < c
   return {std::pow(q[0] / far, Real(1) / p), std::pow(far / c, Real(1) / p)};
 }
 
-/// The q for which max |f - 1| over [least, 1] is smallest. {x, x^(p+1), x^(2p+1)} is a Chebyshev
-/// system, so that f - 1 has its largest size at four points, of alternating sign.
+/// The q that minimises max |f - 1| over [least, 1], by Remez exchange. {x, x^(p+1), x^(2p+1)} is a
+/// Chebyshev system, so that f - 1 has its largest size at four points, of alternating sign.
 Polynomial best_fit(int p, Real least) {
   std::array<Real, 4> points = {least, least + (1 - least) / 4, least + 3 * (1 - least) / 4, 1};
   Polynomial q{};
@@ -64,7 +64,7 @@ Polynomial best_fit(int p, Real least) {
   return q;
 }
 
-/// Of m^(-1/p) around 1.
+/// Taylor polynomial of m^(-1/p) around 1.
 Polynomial taylor(int p) {
   const Real b = Real(1) / p, c = (b + b * b) / 2;
   return {1 + b + c, -b - 2 * c, c};

@@ -18,17 +18,21 @@ struct MinimaxStep {
   double kappa() const { return greatest / least; }
 };
 
-/// Factors of the ends of the interval, in m^(1/p), that a step is fitted to, over those of the one
-/// that it is needed for: rounding must not carry an eigenvalue to where N is worse than no step.
+/// A step is fitted to a slightly wider interval than it needs, so that rounding cannot carry an
+/// eigenvalue to where N is worse than no step: factors of both ends, in m^(1/p).
 struct Widening {
   double least = 0.98;
   double greatest = 1.01;
 };
 
 /// Steps after which X is M_0^(-1/p), up to a relative error of `tolerance` for every eigenvalue of
-/// M_0 in [1 / kappa, 1]. Each is the best of its form for the interval that the one before leaves
-/// (Remez exchange). An eigenvalue in [0, 1 / kappa) gets less than its root, and does no harm.
-/// p >= 1, kappa > 1, tolerance >= 1e-15.
+/// M_0 in [1 / kappa, 1]. p >= 1, kappa > 1, tolerance >= 1e-15.
+///
+/// In x = m^(1/p), a step maps x to f(x) = x (a + b x^p + c x^2p). Each step minimises max |f - 1|
+/// over the interval left by the one before: the greedy composition of [Amsel et al. 2025,
+/// arXiv:2505.16932, "The Polar Express", sec. 3], which treats the polar factor, carried over to
+/// inverse p-th roots. The minimiser equioscillates and is found by Remez exchange [Trefethen 2019,
+/// ch. 10]. An eigenvalue in [0, 1 / kappa) gets less than its root, and does no harm.
 std::vector<MinimaxStep> minimax_schedule(int p, double kappa, double tolerance,
                                           const Widening& widening = {});
 

@@ -8,9 +8,9 @@
 
 namespace shampoo {
 
-/// The solver that fits backend and arithmetic. Where products are much faster than decompositions
-/// (CUDA, in float32) and the recipe's exponents allow it: Minimax. Otherwise an eigendecomposition
-/// with a relative floor.
+/// Chooses by backend and arithmetic: Minimax where products are much faster than decompositions
+/// (CUDA, in float32) and it supports the recipe's exponents; otherwise Eigen with a relative
+/// floor.
 struct Automatic {
   static constexpr std::string_view name = "automatic";
   template <typename Visitor, typename Self>
@@ -18,8 +18,8 @@ struct Automatic {
   bool operator==(const Automatic&) const = default;
 };
 
-/// Eigenvalues at most max(relative max(L, 0), absolute) are dropped: the root is 0 there.
-/// Needs the rate epsilon to be 0.
+/// Moore-Penrose inverse: eigenvalues L <= max(relative max(L, 0), absolute) are dropped, that is,
+/// the root is 0 there. Requires the rate epsilon to be 0.
 struct PseudoInverse {
   static constexpr std::string_view name = "pseudo_inverse";
   /// In [0, 1]; empty: side of the matrix times the machine epsilon.
@@ -33,15 +33,16 @@ struct PseudoInverse {
   bool operator==(const PseudoInverse&) const = default;
 };
 
-/// Q L^(-1/r) Q^T by a symmetric eigendecomposition. Should it fail, it is repeated with a jittered
-/// diagonal, in float64, and by Jacobi rotations, before the old root is kept.
+/// Q L^(-1/r) Q^T by a symmetric eigendecomposition. On failure it is repeated with a jittered
+/// diagonal, in float64, and by Jacobi rotations, before the old root is kept. Waits for the
+/// backend.
 struct Eigen {
   static constexpr std::string_view name = "eigen";
-  /// Whether epsilon is added before the decomposition (then a matrix that is not positive definite
-  /// is shifted so that its least eigenvalue is epsilon) or to the eigenvalues afterwards.
+  /// True: epsilon is added before the decomposition, and a matrix that is not positive definite is
+  /// shifted so that its least eigenvalue is epsilon. False: to the eigenvalues afterwards.
   bool perturb_before = true;
   std::optional<PseudoInverse> pseudo_inverse = std::nullopt;
-  double relative_floor = 0;  ///< eigenvalues are raised to this times the largest; in [0, 1)
+  double relative_floor = 0;  ///< eigenvalues are clamped to this times the largest; in [0, 1)
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("perturb_before", self.perturb_before);
@@ -51,8 +52,8 @@ struct Eigen {
   bool operator==(const Eigen&) const = default;
 };
 
-/// Coupled Newton iteration for integer roots. Where an iteration diverges, an eigendecomposition
-/// takes its place.
+/// Coupled inverse Newton iteration for integer roots [Iannazzo 2006; Guo & Higham 2006]. Where it
+/// diverges, an eigendecomposition is used instead. Waits for the backend.
 struct CoupledNewton {
   static constexpr std::string_view name = "coupled_newton";
   int max_iterations = 100;  ///< >= 0
@@ -65,8 +66,9 @@ struct CoupledNewton {
   bool operator==(const CoupledNewton&) const = default;
 };
 
-/// Coupled iteration of higher order for rational roots. Damps with
-/// max(relative_epsilon * largest row sum, absolute_epsilon) in place of the rate epsilon.
+/// Coupled iteration of higher order for rational roots [Lakic 1998]. Damps with
+/// max(relative_epsilon * largest row sum, absolute_epsilon) instead of the rate epsilon. Where it
+/// diverges, an eigendecomposition is used instead. Waits for the backend.
 struct CoupledHigherOrder {
   static constexpr std::string_view name = "coupled_higher_order";
   double relative_epsilon = 0;      ///< >= 0
@@ -85,21 +87,22 @@ struct CoupledHigherOrder {
   bool operator==(const CoupledHigherOrder&) const = default;
 };
 
-/// What products of matrices may round, in float32; float64 is always accurate.
+/// Rounding of products of matrices in float32; float64 is always accurate.
 enum class MinimaxPrecision : std::uint8_t {
   /// Products of matrices whose condition number has fallen to 300 have operands in float16, where
   /// the backend is faster at it. The root's relative error (Frobenius) at kappa_max 1e6 is at most
-  /// 2e-3 for the exponent 1/4 and 5e-3 for 1/2, beside that of `accurate`.
+  /// 2e-3 for the exponent 1/4 and 5e-3 for 1/2, in addition to that of `accurate`.
   mixed,
   /// The error of float32: its rounding, 6e-8, times kappa_max times the exponent, at most; one to
   /// three digits less where small eigenvalues are few.
   accurate
 };
 
-/// A fixed number of products of matrices, for exponents q / p with q <= 4 and p <= 64, at most 1.
-/// No step on the host, no repetition: a root that cannot be computed stays as it was. Damps with
-/// max(epsilon, largest / kappa_max), where `largest` is the tightest of several upper bounds of
-/// the largest eigenvalue, and counts the factors for which the second was the larger.
+/// A fixed number of products of matrices with minimax polynomials [Amsel et al. 2025,
+/// arXiv:2505.16932], for exponents q / p <= 1 with q <= 4 and p <= 64. Decides nothing on the
+/// host, never waits and is not repeated: a root that cannot be computed stays as it was. Damps
+/// with max(epsilon, largest / kappa_max), where `largest` is the tightest of several upper bounds
+/// of the largest eigenvalue, and counts the factors for which the second was the larger.
 struct Minimax {
   static constexpr std::string_view name = "minimax";
   /// In [10, 1e7] in float32, which takes 2^20 for more: its rounding would make definite matrices

@@ -98,10 +98,10 @@ void SolverWorkspace::begin_group(Type type, std::size_t row, std::size_t bytes,
                            static_cast<char*>(values_.data()) + values});
 }
 
-void SolverWorkspace::load(int a, const double* shifts_there, const double* floors,
-                           double trace_exponent) {
-  backend_.load(pairs_, {table_->scales().data(), shifts_there, floors, trace_exponent},
-                squares_[a]);
+void SolverWorkspace::unpack_factors(int a, const double* shifts_there, const double* floors,
+                                     double trace_exponent) {
+  backend_.unpack_factors(pairs_, {table_->scales().data(), shifts_there, floors, trace_exponent},
+                          squares_[a]);
 }
 
 std::span<const double> SolverWorkspace::measure(int a, Measure what, const std::uint8_t* which) {
@@ -119,12 +119,12 @@ void SolverWorkspace::upload_flags() {
                   count * sizeof(std::int32_t));
 }
 
-void SolverWorkspace::enqueue_store(int x) {
-  backend_.store(squares_[x], pairs_, static_cast<std::int32_t*>(failed.data()));
+void SolverWorkspace::pack_roots(int x) {
+  backend_.pack_roots(squares_[x], pairs_, static_cast<std::int32_t*>(failed.data()));
 }
 
-std::span<const std::int32_t> SolverWorkspace::store(int x) {
-  enqueue_store(x);
+std::span<const std::int32_t> SolverWorkspace::pack_roots_and_wait(int x) {
+  pack_roots(x);
   const auto [first, count] = range();
   backend_.download(flags.data() + first, static_cast<std::int32_t*>(failed.data()) + first,
                     count * sizeof(std::int32_t));

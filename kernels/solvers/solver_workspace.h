@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/buffer.h"
@@ -43,15 +44,15 @@ class SolverWorkspace {
   void exchange(int a, int b) { squares_[a].swap(squares_[b]); }
 
   /// A <- scale * factor + shift I; see Loading. `shifts`, `floors`: [backend] per row.
-  void load(int a, const double* shifts, const double* floors, double trace_exponent);
+  void unpack_factors(int a, const double* shifts, const double* floors, double trace_exponent);
   /// One number per row of the chunk, on the host. Waits.
   std::span<const double> measure(int a, Measure what, const std::uint8_t* which = nullptr);
   /// Uploads `flags` into `failed` for the chunk.
   void upload_flags();
   /// Stores X into the roots where `failed` is 0.
-  void enqueue_store(int x);
+  void pack_roots(int x);
   /// The same, then downloads `failed` into `flags`, which is returned. Waits.
-  std::span<const std::int32_t> store(int x);
+  std::span<const std::int32_t> pack_roots_and_wait(int x);
 
   std::int64_t bytes() const;
 

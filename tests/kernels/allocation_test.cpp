@@ -5,11 +5,21 @@
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
 #include "tests/support/allocations.h"
+#include "tests/support/backends.h"
 
 namespace shampoo::test {
 namespace {
 
 using kernels::Eigensolver;
+
+/// Decompositions may ask for memory, within OpenBLAS; nothing else may at all.
+Allocations of_decompositions(Backend& backend, std::span<const kernels::SquareMatrixBatch> a,
+                              std::int32_t* failed) {
+  const AllocationCounter counter;
+  for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi})
+    backend.eigh(a, solver, failed);
+  return counter.count();
+}
 
 TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
   if (!AllocationCounter::sees_everything()) GTEST_SKIP() << "a sanitizer hides allocations";
@@ -34,12 +44,11 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->scan(phase.elements, &t.scale, true, &verdict);
     backend->accumulate_factors(phase, t.stacks, selected, nullptr);
     backend->filter(phase, t.gradient_pass());
-    backend->load(a.pairs(), {.scales = column.data(), .shifts = column.data()}, b.squares());
-    for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi})
-      backend->eigh(a.squares(), solver, failed.data());
+    backend->unpack_factors(a.pairs(), {.scales = column.data(), .shifts = column.data()},
+                            b.squares());
     backend->root_spectrum(a.squares(), {.epsilons = column.data(), .exponents = column.data()});
-    backend->assemble(a.squares(), b.squares());
-    backend->store(b.squares(), a.pairs(), failed.data());
+    backend->reconstruct(a.squares(), b.squares());
+    backend->pack_roots(b.squares(), a.pairs(), failed.data());
     backend->multiply(b.squares(), b.squares(), a.squares(), nullptr);
     backend->measure(a.squares(), kernels::Measure::frobenius, column.data(), nullptr);
     backend->normalize(b.squares(), column.data());
@@ -49,7 +58,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
                   {.epsilons = epsilons.data(),
                    .kappa_max = 100,
                    .scales = column.data(),
-                   .raised = epsilons.data()});
+                   .clamped = epsilons.data()});
     backend->check_identity(b.squares(), 0.5, nullptr, nullptr, failed.data());
     backend->rescale(b.squares(), column.data(), 0.5);
     backend->precondition(phase, t.stacks, selected, t.direction.data(), t.direction_norms.data());
@@ -57,6 +66,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     const Allocations count = counter.count();
 
     EXPECT_EQ(count.total(), 0) << count.heap << " heap, " << count.mapped << " mapped";
+    EXPECT_EQ(of_decompositions(*backend, a.squares(), failed.data()).outside_blas(), 0);
   }
 }
 
@@ -66,26 +76,70 @@ Allocations of_small_products(Backend& backend, std::int64_t side) {
   SquareBatch<Real> a({side}), b({side});
   fill_wishart<Real>(side, side, 1, a.matrix(0));
   const std::vector<kernels::Selection> selected = t.selected();
-  std::int32_t failed = 0;
   backend.reserve(t.stacks, type_of<Real>, {side});
 
   const AllocationCounter counter;
   backend.accumulate_factors(t.phase(), t.stacks, selected, nullptr);
   backend.precondition(t.phase(), t.stacks, selected, t.direction.data(), t.direction_norms.data());
   backend.multiply(a.squares(), a.squares(), b.squares(), nullptr);
-  backend.eigh(a.squares(), Eigensolver::divide_and_conquer, &failed);
-  backend.assemble(a.squares(), b.squares());
+  backend.multiply_symmetric(a.squares(), a.squares(), {}, kernels::Precision::accurate,
+                             b.squares());
+  backend.reconstruct(a.squares(), b.squares());
   return counter.count();
 }
 
-TEST(AfterReserve, SmallProductsAndDecompositionsOfAnySideDoNotAllocate) {
+template <typename Real>
+Allocations of_decomposition(Backend& backend, std::int64_t side) {
+  SquareBatch<Real> a({side});
+  fill_wishart<Real>(side, side, 1, a.matrix(0));
+  std::int32_t failed = 0;
+  return of_decompositions(backend, a.squares(), &failed);
+}
+
+TEST(AfterReserve, SmallProductsOfAnySideDoNotAllocateAndDecompositionsOnlyWithinBlas) {
   if (!AllocationCounter::sees_everything()) GTEST_SKIP() << "a sanitizer hides allocations";
   const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
   for (std::int64_t side = 1; side <= 134; ++side) {
     EXPECT_EQ(of_small_products<float>(*backend, side).total(), 0) << side;
     EXPECT_EQ(of_small_products<double>(*backend, side).total(), 0) << side;
+    EXPECT_EQ(of_decomposition<float>(*backend, side).outside_blas(), 0) << side;
+    EXPECT_EQ(of_decomposition<double>(*backend, side).outside_blas(), 0) << side;
   }
 }
+
+class Reserve : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override {
+    require(GetParam());
+    if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam(), 1);
+  }
+
+  std::unique_ptr<Backend> backend;
+};
+
+TEST_P(Reserve, SufficesForTheSmallestBlocks) {
+  for (const Type type : {Type::float32, Type::float64}) {
+    backend = backend_with_host_arrays(GetParam(), 1);
+    Table t({{.shape = {2, 1}, .coefficients = {.l2 = 1}}}, type);
+    backend->reserve(t.stacks, type, {2});
+
+    backend->accumulate_factors(t.phase(), t.stacks, t.selected(), nullptr);
+    backend->precondition(t.phase(), t.stacks, t.selected(), t.direction.data(),
+                          t.direction_norms.data());
+
+    EXPECT_GT(t.direction_norms[0], 0);
+  }
+}
+
+TEST_P(Reserve, IsNeededBeforeMatrixWork) {
+  Table t({{.shape = {5, 6}, .coefficients = {.l2 = 1}}}, Type::float32);
+
+  EXPECT_THROW(backend->accumulate_factors(t.phase(), t.stacks, t.selected(), nullptr),
+               std::logic_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, Reserve, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace
 }  // namespace shampoo::test

@@ -17,17 +17,6 @@ namespace {
 using kernels::Coefficients;
 using kernels::Mode;
 
-struct Sum {
-  double value = 0, size = 0;
-  std::int64_t terms = 0;
-
-  void add(double term) {
-    value += term;
-    size += std::abs(term);
-    ++terms;
-  }
-};
-
 /// Row-major number -> index along dimension k, and the number with that index removed.
 struct Along {
   std::int64_t index, rest;
@@ -297,40 +286,6 @@ TYPED_TEST(Matrices, ARefusedStepChangesNothing) {
   EXPECT_EQ(now.direction, this->before.direction);
   EXPECT_EQ(now.direction_norms, this->before.direction_norms);
 }
-
-class Reserve : public ::testing::TestWithParam<Place> {
- protected:
-  void SetUp() override {
-    require(GetParam());
-    if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam(), 1);
-  }
-
-  std::unique_ptr<Backend> backend;
-};
-
-TEST_P(Reserve, SufficesForTheSmallestBlocks) {
-  for (const Type type : {Type::float32, Type::float64}) {
-    backend = backend_with_host_arrays(GetParam(), 1);
-    Table t({{.shape = {2, 1}, .coefficients = {.l2 = 1}}}, type);
-    backend->reserve(t.stacks, type, {2});
-
-    backend->accumulate_factors(t.phase(), t.stacks, t.selected(), nullptr);
-    backend->precondition(t.phase(), t.stacks, t.selected(), t.direction.data(),
-                          t.direction_norms.data());
-
-    EXPECT_GT(t.direction_norms[0], 0);
-  }
-}
-
-TEST_P(Reserve, IsNeededBeforeMatrixWork) {
-  Table t({{.shape = {5, 6}, .coefficients = {.l2 = 1}}}, Type::float32);
-
-  EXPECT_THROW(backend->accumulate_factors(t.phase(), t.stacks, t.selected(), nullptr),
-               std::logic_error);
-}
-
-INSTANTIATE_TEST_SUITE_P(Everywhere, Reserve, ::testing::ValuesIn(all_places),
-                         [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace
 }  // namespace shampoo::test

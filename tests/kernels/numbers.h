@@ -119,4 +119,16 @@ constexpr Type type_of = sizeof(Real) == sizeof(float) ? Type::float32 : Type::f
 template <typename Real>
 constexpr double epsilon_of = static_cast<double>(std::numeric_limits<Real>::epsilon());
 
+/// A sum, with the sum of the sizes of its terms, which bounds its rounding.
+struct Sum {
+  double value = 0, size = 0;
+  std::int64_t terms = 0;
+
+  void add(double term) {
+    value += term;
+    size += std::abs(term);
+    ++terms;
+  }
+};
+
 }  // namespace shampoo::test

@@ -73,7 +73,7 @@ struct Root {
 template <typename Real>
 std::vector<Root> roots_of(Backend& backend, const std::vector<Matrix>& factors,
                            const Solver& solver, const kernels::RootJob& job,
-                           const std::int32_t* proceed = nullptr) {
+                           const std::int32_t* proceed = nullptr, double trace_exponent = 0) {
   std::vector<kernels::Buffer> pairs;
   std::vector<kernels::RootJob> jobs;
   std::int64_t largest = 0;
@@ -90,7 +90,7 @@ std::vector<Root> roots_of(Backend& backend, const std::vector<Matrix>& factors,
     largest = std::max(largest, n);
   }
   backend.reserve({}, type_of<Real>, {largest});
-  RootSolver(backend, type_of<Real>, solver, 0, jobs).solve(jobs, proceed);
+  RootSolver(backend, type_of<Real>, solver, trace_exponent, jobs).solve(jobs, proceed);
 
   std::vector<Root> roots;
   for (const kernels::RootJob& done : jobs) {

@@ -9,8 +9,11 @@ namespace shampoo::test {
 struct Allocations {
   std::int64_t heap = 0;    ///< malloc and its kin, operator new included
   std::int64_t mapped = 0;  ///< mmap; see AllocationCounter::sees_everything
+  /// Part of `heap`: requests whose caller is code of OpenBLAS.
+  std::int64_t in_blas = 0;
 
   std::int64_t total() const { return heap + mapped; }
+  std::int64_t outside_blas() const { return total() - in_blas; }
   bool operator==(const Allocations&) const = default;
 };
 

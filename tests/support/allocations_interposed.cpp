@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
+#include <cstdint>
 
 #include "tests/support/allocations.h"
 
@@ -27,9 +31,34 @@ namespace {
 std::atomic<bool> counting{false};
 std::atomic<std::int64_t> heap_requests{0};
 std::atomic<std::int64_t> mapped_requests{0};
+std::atomic<std::int64_t> blas_requests{0};
+// Addresses of the library that BLAS is in; none if it is not OpenBLAS.
+std::atomic<std::uintptr_t> blas_begin{0}, blas_end{0};
+
+void find_blas() {
+  Dl_info found;
+  void* const symbol = dlsym(RTLD_DEFAULT, "openblas_get_corename");
+  if (symbol == nullptr || dladdr(symbol, &found) == 0) return;
+  blas_begin = reinterpret_cast<std::uintptr_t>(found.dli_fbase);
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void*) {
+        if (library->dlpi_addr != blas_begin) return 0;
+        for (int i = 0; i < library->dlpi_phnum; ++i)
+          if (const auto& part = library->dlpi_phdr[i]; part.p_type == PT_LOAD)
+            blas_end = std::max<std::uintptr_t>(blas_end, blas_begin + part.p_vaddr + part.p_memsz);
+        return 1;
+      },
+      nullptr);
+}
 
 void note(std::atomic<std::int64_t>& requests) {
   if (counting.load(std::memory_order_relaxed)) requests.fetch_add(1, std::memory_order_relaxed);
+}
+
+void note_heap(const void* caller) {
+  note(heap_requests);
+  const auto address = reinterpret_cast<std::uintptr_t>(caller);
+  if (address >= blas_begin && address < blas_end) note(blas_requests);
 }
 
 void* map(void* address, std::size_t length, int protection, int flags, int file, off_t offset) {
@@ -43,12 +72,16 @@ void* map(void* address, std::size_t length, int protection, int flags, int file
 AllocationCounter::AllocationCounter() {
   heap_requests = 0;
   mapped_requests = 0;
+  blas_requests = 0;
+  find_blas();
   counting = true;
 }
 
 AllocationCounter::~AllocationCounter() { counting = false; }
 
-Allocations AllocationCounter::count() const { return {heap_requests, mapped_requests}; }
+Allocations AllocationCounter::count() const {
+  return {heap_requests, mapped_requests, blas_requests};
+}
 
 bool AllocationCounter::sees_everything() { return true; }
 
@@ -57,22 +90,22 @@ bool AllocationCounter::sees_everything() { return true; }
 extern "C" {
 
 void* malloc(std::size_t bytes) noexcept {
-  shampoo::test::note(shampoo::test::heap_requests);
+  shampoo::test::note_heap(__builtin_return_address(0));
   return __libc_malloc(bytes);
 }
 
 void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  shampoo::test::note(shampoo::test::heap_requests);
+  shampoo::test::note_heap(__builtin_return_address(0));
   return __libc_calloc(count, bytes);
 }
 
 void* realloc(void* memory, std::size_t bytes) noexcept {
-  shampoo::test::note(shampoo::test::heap_requests);
+  shampoo::test::note_heap(__builtin_return_address(0));
   return __libc_realloc(memory, bytes);
 }
 
 void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
-  shampoo::test::note(shampoo::test::heap_requests);
+  shampoo::test::note_heap(__builtin_return_address(0));
   return __libc_memalign(alignment, bytes);
 }
 

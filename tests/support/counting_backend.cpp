@@ -61,10 +61,10 @@ void CountingBackend::apply(const kernels::TileTable& elements, const kernels::M
   launch().apply(elements, modes, segments, proceed);
 }
 
-void CountingBackend::load(std::span<const kernels::FactorBatch> factors,
-                           const kernels::Loading& loading,
-                           std::span<const kernels::SquareMatrixBatch> a) {
-  launch().load(factors, loading, a);
+void CountingBackend::unpack_factors(std::span<const kernels::FactorBatch> factors,
+                                     const kernels::Loading& loading,
+                                     std::span<const kernels::SquareMatrixBatch> a) {
+  launch().unpack_factors(factors, loading, a);
 }
 
 void CountingBackend::eigh(std::span<const kernels::SquareMatrixBatch> a,
@@ -77,14 +77,15 @@ void CountingBackend::root_spectrum(std::span<const kernels::SquareMatrixBatch> 
   launch().root_spectrum(a, spectrum);
 }
 
-void CountingBackend::assemble(std::span<const kernels::SquareMatrixBatch> q,
-                               std::span<const kernels::SquareMatrixBatch> x) {
-  launch().assemble(q, x);
+void CountingBackend::reconstruct(std::span<const kernels::SquareMatrixBatch> q,
+                                  std::span<const kernels::SquareMatrixBatch> x) {
+  launch().reconstruct(q, x);
 }
 
-void CountingBackend::store(std::span<const kernels::SquareMatrixBatch> x,
-                            std::span<const kernels::FactorBatch> roots, std::int32_t* failed) {
-  launch().store(x, roots, failed);
+void CountingBackend::pack_roots(std::span<const kernels::SquareMatrixBatch> x,
+                                 std::span<const kernels::FactorBatch> roots,
+                                 std::int32_t* failed) {
+  launch().pack_roots(x, roots, failed);
 }
 
 void CountingBackend::multiply(std::span<const kernels::SquareMatrixBatch> a,

@@ -47,16 +47,17 @@ class StagingBackend final : public Backend {
                     double* direction_norms) override;
 
   // staging_squares.cpp
-  void load(std::span<const kernels::FactorBatch> factors, const kernels::Loading& loading,
-            std::span<const kernels::SquareMatrixBatch> a) override;
+  void unpack_factors(std::span<const kernels::FactorBatch> factors,
+                      const kernels::Loading& loading,
+                      std::span<const kernels::SquareMatrixBatch> a) override;
   void eigh(std::span<const kernels::SquareMatrixBatch> a, kernels::Eigensolver solver,
             std::int32_t* failed) override;
   void root_spectrum(std::span<const kernels::SquareMatrixBatch> a,
                      const kernels::Spectrum& spectrum) override;
-  void assemble(std::span<const kernels::SquareMatrixBatch> q,
-                std::span<const kernels::SquareMatrixBatch> x) override;
-  void store(std::span<const kernels::SquareMatrixBatch> x,
-             std::span<const kernels::FactorBatch> roots, std::int32_t* failed) override;
+  void reconstruct(std::span<const kernels::SquareMatrixBatch> q,
+                   std::span<const kernels::SquareMatrixBatch> x) override;
+  void pack_roots(std::span<const kernels::SquareMatrixBatch> x,
+                  std::span<const kernels::FactorBatch> roots, std::int32_t* failed) override;
   void multiply(std::span<const kernels::SquareMatrixBatch> a,
                 std::span<const kernels::SquareMatrixBatch> b,
                 std::span<const kernels::SquareMatrixBatch> c, const std::uint8_t* active) override;

@@ -28,8 +28,9 @@ std::vector<FactorBatch> staged(Staging& staging, std::span<const FactorBatch> g
 
 }  // namespace
 
-void StagingBackend::load(std::span<const FactorBatch> factors, const kernels::Loading& loading,
-                          std::span<const SquareMatrixBatch> a) {
+void StagingBackend::unpack_factors(std::span<const FactorBatch> factors,
+                                    const kernels::Loading& loading,
+                                    std::span<const SquareMatrixBatch> a) {
   Staging staging(*backend_);
   note(staging, factors);
   note(staging, a);
@@ -40,7 +41,7 @@ void StagingBackend::load(std::span<const FactorBatch> factors, const kernels::L
   copy.scales = staging.at(loading.scales);
   copy.shifts = staging.at(loading.shifts);
   copy.floors = staging.at(loading.floors);
-  backend_->load(staged(staging, factors), copy, staged(staging, a));
+  backend_->unpack_factors(staged(staging, factors), copy, staged(staging, a));
   staging.finish();
 }
 
@@ -60,34 +61,34 @@ void StagingBackend::root_spectrum(std::span<const SquareMatrixBatch> a,
   note(staging, a);
   for (const double* const column : {spectrum.epsilons, spectrum.exponents})
     staging.note_array(column, rows_of(a));
-  staging.note_array(spectrum.raised, rows_of(a));
+  staging.note_array(spectrum.clamped, rows_of(a));
   staging.begin();
   kernels::Spectrum copy = spectrum;
   copy.epsilons = staging.at(spectrum.epsilons);
   copy.exponents = staging.at(spectrum.exponents);
-  copy.raised = staging.at(spectrum.raised);
+  copy.clamped = staging.at(spectrum.clamped);
   backend_->root_spectrum(staged(staging, a), copy);
   staging.finish();
 }
 
-void StagingBackend::assemble(std::span<const SquareMatrixBatch> q,
-                              std::span<const SquareMatrixBatch> x) {
+void StagingBackend::reconstruct(std::span<const SquareMatrixBatch> q,
+                                 std::span<const SquareMatrixBatch> x) {
   Staging staging(*backend_);
   note(staging, q);
   note(staging, x);
   staging.begin();
-  backend_->assemble(staged(staging, q), staged(staging, x));
+  backend_->reconstruct(staged(staging, q), staged(staging, x));
   staging.finish();
 }
 
-void StagingBackend::store(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
-                           std::int32_t* failed) {
+void StagingBackend::pack_roots(std::span<const SquareMatrixBatch> x,
+                                std::span<const FactorBatch> roots, std::int32_t* failed) {
   Staging staging(*backend_);
   note(staging, x);
   note(staging, roots);
   staging.note_array(failed, rows_of(x));
   staging.begin();
-  backend_->store(staged(staging, x), staged(staging, roots), staging.at(failed));
+  backend_->pack_roots(staged(staging, x), staged(staging, roots), staging.at(failed));
   staging.finish();
 }
 

@@ -22,13 +22,13 @@ void StagingBackend::damp(std::span<const SquareMatrixBatch> a,
   note(staging, a);
   note(staging, squared);
   staging.note_array(damping.epsilons, rows_of(a));
-  for (double* const column : {damping.scales, damping.raised})
+  for (double* const column : {damping.scales, damping.clamped})
     staging.note_array(column, rows_of(a));
   staging.begin();
   kernels::Damping copy = damping;
   copy.epsilons = staging.at(damping.epsilons);
   copy.scales = staging.at(damping.scales);
-  copy.raised = staging.at(damping.raised);
+  copy.clamped = staging.at(damping.clamped);
   backend_->damp(staged(staging, a), staged(staging, squared), copy);
   staging.finish();
 }

@@ -11,14 +11,13 @@
 #include <vector>
 
 #include "kernels/cpu/blas/blas.h"
-#include "kernels/cpu/blas/blas_small_products.h"
 #include "kernels/cpu/blas/blas_symbols.h"
 
 namespace shampoo::kernels {
 
 namespace {
 
-/// What OpenBLAS exports beside BLAS; null where another library is in its place.
+/// Functions that OpenBLAS exports in addition to BLAS; null with another library.
 struct OpenBlas {
   char* (*core_name)();
   void (*set_threads)(int);
@@ -117,7 +116,6 @@ void set_up_blas() {
   std::call_once(change().once, [] {
     const OpenBlas library = open_blas();
     repair_core(library);
-    keep_small_products_from_allocating();
     if (library.set_threads) library.set_threads(1);
   });
 }

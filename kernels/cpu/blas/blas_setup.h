@@ -5,18 +5,20 @@
 
 namespace shampoo::kernels {
 
-/// Once per process, where BLAS is OpenBLAS: one thread per call, because callers run one matrix
-/// per thread, and kernels that fit the processor, because a library older than the processor falls
-/// back to ones that are several times slower. OPENBLAS_CORETYPE, if set, is left to decide.
+/// Configures OpenBLAS, once per process: one thread per call, because callers run one matrix per
+/// thread, and kernels that fit the processor, because a library older than the processor falls
+/// back to ones that are several times slower. Does nothing with another BLAS.
 void set_up_blas();
 
-/// Gets OpenBLAS's own memory for calls from this many threads at once, so that none of them does.
+/// Makes OpenBLAS allocate its buffers for calls from this many threads at once, so that those
+/// calls do not. LAPACK's decompositions may still get and return small buffers: see
+/// multiply_square().
 void warm_up_blas(int threads);
 
-/// The library and the kernels it uses.
+/// Name of the library and of its kernels in use; part of what bits depend on.
 std::string blas_core();
 
-/// For people: library, kernels it uses, threads per call, and whether set_up_blas() changed the
+/// Human-readable: library, kernels in use, threads per call, and whether set_up_blas() changed the
 /// kernels.
 std::string describe_blas();
 

@@ -5,7 +5,7 @@
 
 namespace shampoo::kernels {
 
-/// A symbol of the BLAS in this process beyond BLAS itself, or null.
+/// An exported symbol of the BLAS in this process beyond the BLAS interface; null if it has none.
 template <typename Pointer>
 Pointer blas_symbol(const char* name) {
   return reinterpret_cast<Pointer>(dlsym(RTLD_DEFAULT, name));

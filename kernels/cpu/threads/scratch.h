@@ -17,7 +17,7 @@ constexpr std::size_t scratch_bytes(std::int64_t count) {
   return (static_cast<std::size_t>(count) * sizeof(T) + cache_line - 1) / cache_line * cache_line;
 }
 
-/// Memory of one worker for the time of one task.
+/// Bump allocator for one worker; cleared before every task.
 class Scratch {
  public:
   void reserve(std::size_t bytes) {
@@ -30,7 +30,7 @@ class Scratch {
 
   std::size_t bytes() const { return bytes_; }
 
-  /// Gives everything back.
+  /// Releases everything that was taken.
   void clear() { used_ = 0; }
 
   /// Throws std::logic_error if more is taken than was reserved.

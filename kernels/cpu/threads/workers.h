@@ -9,7 +9,7 @@
 
 namespace shampoo::kernels {
 
-/// Threads with a scratch memory each, and the list of what they are to do.
+/// A thread pool with scratch memory for every thread, and the schedule of its tasks.
 class Workers {
  public:
   explicit Workers(int threads) : pool(threads), scratch_(static_cast<std::size_t>(pool.size())) {
@@ -21,7 +21,7 @@ class Workers {
     schedule.reserve(groups);
   }
 
-  /// Of all scratch memories.
+  /// Total size of all scratch memories.
   std::int64_t scratch_bytes() const {
     std::size_t all = 0;
     for (const Scratch& scratch : scratch_) all += scratch.bytes();

@@ -22,7 +22,7 @@ struct GuardMatrices {
     clear   ///< A <- 0 where the flag is not 0; likewise
   };
 
-  Batch<OneOf> batch;
+  Batch<MatrixGroup> batch;
   std::int32_t* flags = nullptr;
   Task task = Task::raise;
 
@@ -35,7 +35,7 @@ struct ReportMatrices {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<OneOf> batch;
+  Batch<MatrixGroup> batch;
   const std::int32_t* flags = nullptr;
   std::int32_t* failed = nullptr;
 
@@ -47,10 +47,10 @@ struct ReportMatrices {
 struct RootSpectrum {
   static constexpr int threads = 256;
   struct Shared {
-    double raised[threads];
+    double clamped[threads];
   };
 
-  Batch<OneOf> batch;
+  Batch<MatrixGroup> batch;
   Spectrum spectrum;
 
   template <typename Threads>
@@ -62,7 +62,7 @@ struct ScaleVectors {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<OneOf> batch;
+  Batch<MatrixGroup> batch;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -70,14 +70,14 @@ struct ScaleVectors {
 
 template <typename Threads>
 SHAMPOO_BOTH void GuardMatrices::operator()(Threads& block, Shared&) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side;
-  std::int32_t& flag = flags[batch.number_of(place)];
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side;
+  std::int32_t& flag = flags[batch.number_of(item)];
   if (task == Task::clear && flag == 0) return;
-  const RowRange rows = row_part(n, place.part);
-  with_real(place.group.x.type, [&](auto* tag) {
+  const RowRange rows = row_part(n, item.part);
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    Real* const a = static_cast<Real*>(place.group.x.data) + place.member * n * n + rows.first * n;
+    Real* const a = static_cast<Real*>(item.group.x.data) + item.member * n * n + rows.first * n;
     block.each([&](int thread) {
       bool finite = true;
       for (std::int64_t e = thread; e < rows.count * n; e += threads) {
@@ -137,7 +137,7 @@ struct SpectrumRule {
 
   SHAMPOO_BOTH Real shifted(Real x) const { return (x - subtracted) + added; }
 
-  /// x <- eigenvalue of the root; returns whether it was raised.
+  /// x <- eigenvalue of the root; returns whether it was clamped.
   SHAMPOO_BOTH bool apply(Real& value) const {
     const Real before = value + usual;
     Real x = shifted(value);
@@ -153,23 +153,23 @@ struct SpectrumRule {
 
 template <typename Threads>
 SHAMPOO_BOTH void RootSpectrum::operator()(Threads& block, Shared& shared) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side, row = place.group.x.first + place.member;
-  with_real(place.group.x.type, [&](auto* tag) {
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side, row = item.group.x.first + item.member;
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    Real* const values = static_cast<Real*>(place.group.x.values) + place.member * n;
+    Real* const values = static_cast<Real*>(item.group.x.values) + item.member * n;
     const SpectrumRule<Real> rule(spectrum, row, values[0], values[n - 1], n);
     // Every thread has read both ends.
     block.sync();
     block.each([&](int thread) {
-      double raised = 0;
-      for (std::int64_t i = thread; i < n; i += threads) raised += rule.apply(values[i]) ? 1 : 0;
-      shared.raised[thread] = raised;
+      double clamped = 0;
+      for (std::int64_t i = thread; i < n; i += threads) clamped += rule.apply(values[i]) ? 1 : 0;
+      shared.clamped[thread] = clamped;
     });
   });
-  reduce(block, shared.raised, [](double a, double b) { return a + b; });
+  reduce(block, shared.clamped, [](double a, double b) { return a + b; });
   block.each([&](int thread) {
-    if (thread == 0 && spectrum.raised != nullptr) spectrum.raised[row] = shared.raised[0];
+    if (thread == 0 && spectrum.clamped != nullptr) spectrum.clamped[row] = shared.clamped[0];
   });
 }
 
@@ -178,14 +178,14 @@ SHAMPOO_BOTH inline double root_of(double x) { return sqrt(x); }
 
 template <typename Threads>
 SHAMPOO_BOTH void ScaleVectors::operator()(Threads& block, Shared&) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side;
-  const RowRange rows = row_part(n, place.part);
-  with_real(place.group.x.type, [&](auto* tag) {
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side;
+  const RowRange rows = row_part(n, item.part);
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     const Real* const values =
-        static_cast<const Real*>(place.group.x.values) + place.member * n + rows.first;
-    Real* const q = static_cast<Real*>(place.group.x.data) + place.member * n * n + rows.first * n;
+        static_cast<const Real*>(item.group.x.values) + item.member * n + rows.first;
+    Real* const q = static_cast<Real*>(item.group.x.data) + item.member * n * n + rows.first * n;
     block.each([&](int thread) {
       for (std::int64_t e = thread; e < rows.count * n; e += threads)
         q[e] *= root_of(values[e / n]);

@@ -122,12 +122,12 @@ SHAMPOO_BOTH Strided<Real> Gram<Real, Side>::operand(const GramTask& task, std::
 template <typename Real, int Side>
 template <typename Threads>
 SHAMPOO_BOTH void Gram<Real, Side>::operator()(Threads& block, Shared& shared) const {
-  const auto [task, member, number] = list.place(block.index());
+  const auto [task, member, number] = list.item(block.index());
   const std::int64_t row = task.first_block + member, n = task.shape.side;
   if (!phase.accumulates(row)) return;
   // See HalfGram.
   if (Side == 128 && phase.is_on_matrix_units(row)) return;
-  const TilePlace tile = lower_tile(number);
+  const TileIndex tile = lower_tile(number);
   const std::int64_t top = tile.row * Side, start = tile.column * Side;
   const Strided<Real> g = operand(task, row);
   typename Threads::template PerThread<typename Tile::Sums> sums;

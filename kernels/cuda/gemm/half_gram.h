@@ -49,7 +49,7 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
                                        std::int64_t number) const {
   using Tile = HalfTile<Half, Along>;
   const std::int64_t row = task.first_block + member, n = task.shape.side;
-  const TilePlace tile = lower_tile(number);
+  const TileIndex tile = lower_tile(number);
   const std::int64_t top = tile.row * side, start = tile.column * side;
   auto& memory = shared.of(static_cast<const Tile*>(nullptr));
   typename Tile::template Sums<Threads> sums;
@@ -86,7 +86,7 @@ SHAMPOO_BOTH void HalfGram::read(Threads& block, Shared& shared, const GramTask&
 
 template <typename Threads>
 SHAMPOO_BOTH void HalfGram::operator()(Threads& block, Shared& shared) const {
-  const auto [task, member, number] = list.place(block.index());
+  const auto [task, member, number] = list.item(block.index());
   const std::int64_t row = task.first_block + member;
   if (!phase.accumulates(row) || !phase.is_on_matrix_units(row)) return;
   const Type type = phase.elements.tensors.gradient_types[phase.elements.blocks[row].tensor];

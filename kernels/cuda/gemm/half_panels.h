@@ -50,15 +50,15 @@ struct SplitHalves {
 
 template <typename Threads>
 SHAMPOO_BOTH void SplitHalves::operator()(Threads& block, Shared&) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side, width = HalfPanels::width(n);
-  const bool has_low = place.group.has_low;
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side, width = HalfPanels::width(n);
+  const bool has_low = item.group.has_low;
   const std::int64_t panel_row = HalfPanels::row(n, has_low);
-  const RowRange rows = row_part(n, place.part);
+  const RowRange rows = row_part(n, item.part);
   const float* const x =
-      static_cast<const float*>(place.group.x.data) + place.member * n * n + rows.first * n;
+      static_cast<const float*>(item.group.x.data) + item.member * n * n + rows.first * n;
   Float16* const panel =
-      place.group.panels + place.member * HalfPanels::size(n, has_low) + rows.first * panel_row;
+      item.group.panels + item.member * HalfPanels::size(n, has_low) + rows.first * panel_row;
   block.each([&](int thread) {
     for (std::int64_t e = thread; e < rows.count * width; e += threads) {
       const std::int64_t i = e / width, j = e % width;

@@ -101,7 +101,7 @@ class HalfTile {
     Eight v[vectors];
   };
 
-  /// Whether eight consecutive elements, from a multiple of eight, are one access.
+  /// True if eight consecutive elements, from a multiple of eight, can be read in one access.
   SHAMPOO_BOTH static bool is_aligned(const HalfLines<Half>& a) {
     const std::int64_t step = Along ? a.place : a.line, row = Along ? a.line : a.place;
     return step == 1 && row % 8 == 0 && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0;
@@ -119,13 +119,13 @@ class HalfTile {
       place = first_place + (Along ? along : across);
       in_panel = across * pitch + along;
     }
-    /// Whether all of them exist.
+    /// True if all of them exist.
     SHAMPOO_BOTH bool is_inside(const HalfLines<Half>& a) const {
       return line + (Along ? 1 : 8) <= a.line_count && place + (Along ? 8 : 1) <= a.place_count;
     }
   };
 
-  /// What can be read in one access is on its way while a panel is multiplied.
+  /// Elements that one access can read are fetched while the panel before is multiplied.
   SHAMPOO_BOTH static void fetch(const HalfLines<Half>& a, bool aligned, std::int64_t first_line,
                                  std::int64_t first_place, int thread, Fetched& to) {
     for (int e = 0; e < vectors; ++e) {

@@ -22,11 +22,11 @@ SHAMPOO_BOTH constexpr std::int64_t lower_tiles(std::int64_t side, std::int64_t 
   return tiles * (tiles + 1) / 2;
 }
 
-struct TilePlace {
+struct TileIndex {
   std::int64_t row = 0, column = 0;  ///< column <= row
 };
 
-SHAMPOO_BOTH constexpr TilePlace lower_tile(std::int64_t number) {
+SHAMPOO_BOTH constexpr TileIndex lower_tile(std::int64_t number) {
   std::int64_t row = 0;
   while (number > row) number -= ++row;
   return {row, number};

@@ -136,7 +136,7 @@ SHAMPOO_BOTH void ModeProduct<Real, Side>::contract(Threads& block, Shared& shar
 template <typename Real, int Side>
 template <typename Threads>
 SHAMPOO_BOTH void ModeProduct<Real, Side>::operator()(Threads& block, Shared& shared) const {
-  const auto [task, member, tile] = list.place(block.index());
+  const auto [task, member, tile] = list.item(block.index());
   const std::int64_t row = task.first_block + member, n = task.shape.side;
   if (!phase.preconditions(row)) return;
   const std::int64_t flat = phase.elements.blocks[row].flat;

@@ -25,14 +25,14 @@ struct TransposedTile {
 };
 
 /// A <- factor, full and symmetric, scaled and shifted. One block of threads per lower tile.
-struct LoadFactors {
+struct UnpackFactors {
   static constexpr int threads = 256;
   struct Shared {
     TransposedTile tile;
     double traces[threads];
   };
 
-  Batch<PairedOf> batch;
+  Batch<PackedMatrixGroup> batch;
   Loading loading;
 
   template <typename Threads>
@@ -44,19 +44,19 @@ struct LoadFactors {
   SHAMPOO_BOTH static void sum_trace(Threads& block, Shared& shared, const Stored* pair,
                                      std::int64_t n, Real scale);
   template <typename Real, typename Stored, typename Threads>
-  SHAMPOO_BOTH void load(Threads& block, Shared& shared,
-                         const typename Batch<PairedOf>::Place& place) const;
+  SHAMPOO_BOTH void unpack(Threads& block, Shared& shared,
+                           const typename Batch<PackedMatrixGroup>::WorkItem& item) const;
 };
 
 /// Roots <- X where X is finite and its flag 0. Runs twice: once to raise flags, once to write. One
 /// block of threads per lower tile.
-struct StoreRoots {
+struct PackRoots {
   static constexpr int threads = 256;
   struct Shared {
     TransposedTile tile;
   };
 
-  Batch<PairedOf> batch;
+  Batch<PackedMatrixGroup> batch;
   std::int32_t* failed = nullptr;
   bool writes = false;
 
@@ -65,8 +65,8 @@ struct StoreRoots {
 
  private:
   template <typename Real, typename Stored, typename Threads>
-  SHAMPOO_BOTH void store(Threads& block, Shared& shared,
-                          const typename Batch<PairedOf>::Place& place) const;
+  SHAMPOO_BOTH void pack(Threads& block, Shared& shared,
+                         const typename Batch<PackedMatrixGroup>::WorkItem& item) const;
 };
 
 /// Roots <- I. One block of threads per part of rows.
@@ -74,15 +74,15 @@ struct IdentityRoots {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<PairedOf> batch;
+  Batch<PackedMatrixGroup> batch;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
 template <typename Real, typename Stored, typename Threads>
-SHAMPOO_BOTH void LoadFactors::sum_trace(Threads& block, Shared& shared, const Stored* pair,
-                                         std::int64_t n, Real scale) {
+SHAMPOO_BOTH void UnpackFactors::sum_trace(Threads& block, Shared& shared, const Stored* pair,
+                                           std::int64_t n, Real scale) {
   block.each([&](int thread) {
     double sum = 0;
     for (std::int64_t i = thread; i < n; i += threads)
@@ -93,12 +93,12 @@ SHAMPOO_BOTH void LoadFactors::sum_trace(Threads& block, Shared& shared, const S
 }
 
 template <typename Real, typename Stored, typename Threads>
-SHAMPOO_BOTH void LoadFactors::load(Threads& block, Shared& shared,
-                                    const typename Batch<PairedOf>::Place& place) const {
+SHAMPOO_BOTH void UnpackFactors::unpack(
+    Threads& block, Shared& shared, const typename Batch<PackedMatrixGroup>::WorkItem& item) const {
   constexpr int side = TransposedTile::side;
-  const std::int64_t n = place.group.pairs.side, row = place.group.pairs.first + place.member;
-  const Stored* const pair = static_cast<const Stored*>(place.group.pairs.arrays[place.member]);
-  Real* const a = static_cast<Real*>(place.group.squares.data) + place.member * n * n;
+  const std::int64_t n = item.group.pairs.side, row = item.group.pairs.first + item.member;
+  const Stored* const pair = static_cast<const Stored*>(item.group.pairs.arrays[item.member]);
+  Real* const a = static_cast<Real*>(item.group.squares.data) + item.member * n * n;
   const Real scale = static_cast<Real>(loading.scales[row]);
   const Real shift = static_cast<Real>(loading.shifts[row]);
   const bool by_trace = loading.trace_exponent != 0;
@@ -110,7 +110,7 @@ SHAMPOO_BOTH void LoadFactors::load(Threads& block, Shared& shared,
         pow(larger_of(shared.traces[0], loading.floors[row]), -loading.trace_exponent));
   }
 
-  const TilePlace tile = lower_tile(place.part);
+  const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * side, left = tile.column * side;
   constexpr const Real* real = nullptr;
   block.each([&](int thread) {
@@ -133,24 +133,24 @@ SHAMPOO_BOTH void LoadFactors::load(Threads& block, Shared& shared,
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void LoadFactors::operator()(Threads& block, Shared& shared) const {
-  const auto place = batch.place(block.index());
-  with_real(place.group.squares.type, [&](auto* real) {
-    with_real(place.group.pairs.type, [&](auto* stored) {
-      load<Element<decltype(real)>, Element<decltype(stored)>>(block, shared, place);
+SHAMPOO_BOTH void UnpackFactors::operator()(Threads& block, Shared& shared) const {
+  const auto item = batch.item(block.index());
+  with_real(item.group.squares.type, [&](auto* real) {
+    with_real(item.group.pairs.type, [&](auto* stored) {
+      unpack<Element<decltype(real)>, Element<decltype(stored)>>(block, shared, item);
     });
   });
 }
 
 template <typename Real, typename Stored, typename Threads>
-SHAMPOO_BOTH void StoreRoots::store(Threads& block, Shared& shared,
-                                    const typename Batch<PairedOf>::Place& place) const {
+SHAMPOO_BOTH void PackRoots::pack(Threads& block, Shared& shared,
+                                  const typename Batch<PackedMatrixGroup>::WorkItem& item) const {
   constexpr int side = TransposedTile::side;
-  const std::int64_t n = place.group.pairs.side;
-  Stored* const pair = static_cast<Stored*>(place.group.pairs.arrays[place.member]);
-  const Real* const x = static_cast<const Real*>(place.group.squares.data) + place.member * n * n;
-  std::int32_t& flag = failed[place.group.pairs.first + place.member];
-  const TilePlace tile = lower_tile(place.part);
+  const std::int64_t n = item.group.pairs.side;
+  Stored* const pair = static_cast<Stored*>(item.group.pairs.arrays[item.member]);
+  const Real* const x = static_cast<const Real*>(item.group.squares.data) + item.member * n * n;
+  std::int32_t& flag = failed[item.group.pairs.first + item.member];
+  const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * side, left = tile.column * side;
   constexpr const Real* real = nullptr;
 
@@ -178,24 +178,24 @@ SHAMPOO_BOTH void StoreRoots::store(Threads& block, Shared& shared,
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void StoreRoots::operator()(Threads& block, Shared& shared) const {
-  const auto place = batch.place(block.index());
-  if (writes && failed[place.group.pairs.first + place.member] != 0) return;
-  with_real(place.group.squares.type, [&](auto* real) {
-    with_real(place.group.pairs.type, [&](auto* stored) {
-      store<Element<decltype(real)>, Element<decltype(stored)>>(block, shared, place);
+SHAMPOO_BOTH void PackRoots::operator()(Threads& block, Shared& shared) const {
+  const auto item = batch.item(block.index());
+  if (writes && failed[item.group.pairs.first + item.member] != 0) return;
+  with_real(item.group.squares.type, [&](auto* real) {
+    with_real(item.group.pairs.type, [&](auto* stored) {
+      pack<Element<decltype(real)>, Element<decltype(stored)>>(block, shared, item);
     });
   });
 }
 
 template <typename Threads>
 SHAMPOO_BOTH void IdentityRoots::operator()(Threads& block, Shared&) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.pairs.side;
-  const RowRange rows = row_part(n, place.part);
-  with_real(place.group.pairs.type, [&](auto* stored) {
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.pairs.side;
+  const RowRange rows = row_part(n, item.part);
+  with_real(item.group.pairs.type, [&](auto* stored) {
     using Stored = Element<decltype(stored)>;
-    Stored* const pair = static_cast<Stored*>(place.group.pairs.arrays[place.member]);
+    Stored* const pair = static_cast<Stored*>(item.group.pairs.arrays[item.member]);
     block.each([&](int thread) {
       for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t i = rows.first + r;

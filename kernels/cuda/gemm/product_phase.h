@@ -14,19 +14,19 @@ struct ProductPhase : PassByValue {
 
   ProductPhase(const PassContext& phase, void* memory) : PassByValue(phase), dense(memory) {}
 
-  /// Whether the factors of a block are updated in this step.
+  /// True if the factors of a block are updated in this step.
   SHAMPOO_BOTH bool accumulates(std::int64_t block) const {
     return *proceed != 0 && modes[block] != Mode::absent;
   }
-  /// Whether roots are applied to a block in this step.
+  /// True if roots are applied to a block in this step.
   SHAMPOO_BOTH bool preconditions(std::int64_t block) const {
     return *proceed != 0 && modes[block] == Mode::preconditioned;
   }
-  /// Whether statistics read the gradient of a block where it is; otherwise G is gathered.
+  /// True if statistics read the gradient of a block in place; otherwise G is gathered.
   SHAMPOO_BOTH bool reads_in_place(std::int64_t block) const {
     return elements.blocks[block].regular && coefficients[block].l2 == 0;
   }
-  /// Whether, in float32 and for long sides, they come from matrix units: those of a gradient of 16
+  /// True if, in float32 and for long sides, they come from matrix units: those of a gradient of 16
   /// bits that is read where it is.
   SHAMPOO_BOTH bool is_on_matrix_units(std::int64_t block) const {
     const Type type = elements.tensors.gradient_types[elements.blocks[block].tensor];
@@ -46,7 +46,7 @@ template <typename Task>
 struct TaskList {
   static constexpr int capacity = 128;
 
-  struct Place {
+  struct WorkItem {
     const Task& task;
     std::int64_t member;
     std::int64_t tile;
@@ -64,7 +64,7 @@ struct TaskList {
     ++count;
   }
 
-  SHAMPOO_BOTH Place place(std::int64_t block) const {
+  SHAMPOO_BOTH WorkItem item(std::int64_t block) const {
     const int t = share_with(block, first, count);
     const std::int64_t within = block - first[t];
     return {tasks[t], within / tasks[t].tiles, within % tasks[t].tiles};

@@ -16,7 +16,7 @@ struct Combine {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<TwoOf> batch;
+  Batch<MatrixPairGroup> batch;
   const double* scales = nullptr;
   const double* shifts = nullptr;
   const std::uint8_t* active = nullptr;
@@ -25,7 +25,7 @@ struct Combine {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// What is measured of a matrix.
+/// A number that describes one matrix.
 enum class Number : std::uint8_t {
   frobenius,
   largest_row_sum,
@@ -58,7 +58,7 @@ struct MeasureParts {
     double numbers[threads];
   };
 
-  Batch<OneOf> batch;
+  Batch<MatrixGroup> batch;
   Number what = Number::trace;
   const std::uint8_t* active = nullptr;
   double* partials = nullptr;  ///< out, per block of threads
@@ -84,7 +84,7 @@ struct MeasureMatrices {
     double numbers[threads];
   };
 
-  Batch<OneOf> batch;  ///< as for the parts
+  Batch<MatrixGroup> batch;  ///< as for the parts
   Number what = Number::trace;
   const std::uint8_t* active = nullptr;
   const double* partials = nullptr;
@@ -100,15 +100,15 @@ struct MeasureMatrices {
 
 template <typename Threads>
 SHAMPOO_BOTH void Combine::operator()(Threads& block, Shared&) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side, row = place.group.x.first + place.member;
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side, row = item.group.x.first + item.member;
   if (!is_active(active, row)) return;
-  const RowRange rows = row_part(n, place.part);
-  with_real(place.group.x.type, [&](auto* tag) {
+  const RowRange rows = row_part(n, item.part);
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    const std::int64_t offset = place.member * n * n + rows.first * n;
-    const Real* const x = static_cast<const Real*>(place.group.x.data) + offset;
-    Real* const y = static_cast<Real*>(place.group.y.data) + offset;
+    const std::int64_t offset = item.member * n * n + rows.first * n;
+    const Real* const x = static_cast<const Real*>(item.group.x.data) + offset;
+    Real* const y = static_cast<Real*>(item.group.y.data) + offset;
     const Real scale = static_cast<Real>(scales[row]), shift = static_cast<Real>(shifts[row]);
     const std::int64_t count = rows.count * n;
     block.each([&](int thread) {
@@ -190,13 +190,13 @@ SHAMPOO_BOTH void MeasureParts::measure_rows(Threads& block, Shared& shared, con
 
 template <typename Threads>
 SHAMPOO_BOTH void MeasureParts::operator()(Threads& block, Shared& shared) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side;
-  if (!is_active(active, place.group.x.first + place.member)) return;
-  const RowRange rows = row_part(n, place.part);
-  with_real(place.group.x.type, [&](auto* tag) {
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side;
+  if (!is_active(active, item.group.x.first + item.member)) return;
+  const RowRange rows = row_part(n, item.part);
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    const Real* const a = static_cast<const Real*>(place.group.x.data) + place.member * n * n;
+    const Real* const a = static_cast<const Real*>(item.group.x.data) + item.member * n * n;
     if (what == Number::largest_row_sum)
       measure_rows(block, shared, a, n, rows);
     else
@@ -204,7 +204,7 @@ SHAMPOO_BOTH void MeasureParts::operator()(Threads& block, Shared& shared) const
   });
   reduce(block, shared.numbers, [&](double a, double b) { return merge_numbers(what, a, b); });
   block.each([&](int thread) {
-    if (thread == 0) partials[place.block] = shared.numbers[0];
+    if (thread == 0) partials[item.block] = shared.numbers[0];
   });
 }
 

@@ -42,7 +42,7 @@ struct SquareGram {
   static constexpr int blocks_per_processor = Tile::blocks_per_processor;
   using Shared = typename Tile::Shared;
 
-  Batch<TwoOf> batch;  ///< of B and X
+  Batch<MatrixPairGroup> batch;  ///< of B and X
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -51,14 +51,14 @@ struct SquareGram {
 template <typename Real, int Side>
 template <typename Threads>
 SHAMPOO_BOTH void SquareProduct<Real, Side>::operator()(Threads& block, Shared& shared) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.c.side;
-  if (!is_active(active, place.group.c.first + place.member)) return;
-  const std::int64_t tiles = ceiling(n, Side), offset = place.member * n * n;
-  const std::int64_t top = place.part / tiles * Side, start = place.part % tiles * Side;
-  const Plain<Real> a{{{n}, {1}, n, n}, static_cast<const Real*>(place.group.a.data) + offset};
-  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.b.data) + offset};
-  Real* const c = static_cast<Real*>(place.group.c.data) + offset;
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.c.side;
+  if (!is_active(active, item.group.c.first + item.member)) return;
+  const std::int64_t tiles = ceiling(n, Side), offset = item.member * n * n;
+  const std::int64_t top = item.part / tiles * Side, start = item.part % tiles * Side;
+  const Plain<Real> a{{{n}, {1}, n, n}, static_cast<const Real*>(item.group.a.data) + offset};
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(item.group.b.data) + offset};
+  Real* const c = static_cast<Real*>(item.group.c.data) + offset;
   typename Threads::template PerThread<typename Tile::Sums> sums;
   Tile::multiply(block, shared, a, top, b, start, sums);
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
@@ -69,12 +69,12 @@ SHAMPOO_BOTH void SquareProduct<Real, Side>::operator()(Threads& block, Shared& 
 template <typename Real, int Side>
 template <typename Threads>
 SHAMPOO_BOTH void SquareGram<Real, Side>::operator()(Threads& block, Shared& shared) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side, offset = place.member * n * n;
-  const TilePlace tile = lower_tile(place.part);
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side, offset = item.member * n * n;
+  const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * Side, start = tile.column * Side;
-  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.x.data) + offset};
-  Real* const x = static_cast<Real*>(place.group.y.data) + offset;
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(item.group.x.data) + offset};
+  Real* const x = static_cast<Real*>(item.group.y.data) + offset;
   typename Threads::template PerThread<typename Tile::Sums> sums;
   Tile::multiply(block, shared, b, top, b, start, sums);
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {

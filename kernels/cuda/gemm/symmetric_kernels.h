@@ -18,7 +18,7 @@ struct Rescale {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<OneOf> batch;
+  Batch<MatrixGroup> batch;
   const double* scales = nullptr;
   double exponent = 1;
 
@@ -31,14 +31,14 @@ struct Normalize {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<OneOf> batch;
+  Batch<MatrixGroup> batch;
   const double* scales = nullptr;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// What damping does to one matrix: M = weight (A + shift I).
+/// Damping of one matrix: M = weight (A + shift I).
 struct DampingShift {
   double weight = 1, shift = 1;
 };
@@ -49,7 +49,7 @@ struct FindShifts {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<TwoOf> batch;
+  Batch<MatrixPairGroup> batch;
   Damping damping;
   const double* row_sums = nullptr;   ///< of A, in the order of the batch
   const double* frobenius = nullptr;  ///< of A A, likewise
@@ -64,7 +64,7 @@ struct Damp {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<TwoOf> batch;
+  Batch<MatrixPairGroup> batch;
   double n0 = 0, n1 = 0, n2 = 0;
   const DampingShift* shifts = nullptr;
 
@@ -77,7 +77,7 @@ struct JudgeIdentity {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<OneOf> batch;
+  Batch<MatrixGroup> batch;
   const double* distances = nullptr;  ///< in the order of the batch
   double limit = 0;
   const std::int32_t* proceed = nullptr;
@@ -95,7 +95,7 @@ struct Weigh {
     TransposedTile mirrored;
   };
 
-  Batch<TwoOf> batch;  ///< of A and C
+  Batch<MatrixPairGroup> batch;  ///< of A and C
   Weights weights;
 
   template <typename Threads>
@@ -120,13 +120,13 @@ struct SymmetricProduct {
 
 template <typename Threads>
 SHAMPOO_BOTH void Rescale::operator()(Threads& block, Shared&) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side;
-  const RowRange rows = row_part(n, place.part);
-  const double scale = pow(scales[place.group.x.first + place.member], exponent);
-  with_real(place.group.x.type, [&](auto* tag) {
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side;
+  const RowRange rows = row_part(n, item.part);
+  const double scale = pow(scales[item.group.x.first + item.member], exponent);
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    Real* const x = static_cast<Real*>(place.group.x.data) + place.member * n * n + rows.first * n;
+    Real* const x = static_cast<Real*>(item.group.x.data) + item.member * n * n + rows.first * n;
     const Real factor = static_cast<Real>(scale);
     block.each([&](int thread) {
       for (std::int64_t e = thread; e < rows.count * n; e += threads) x[e] *= factor;
@@ -136,14 +136,14 @@ SHAMPOO_BOTH void Rescale::operator()(Threads& block, Shared&) const {
 
 template <typename Threads>
 SHAMPOO_BOTH void Normalize::operator()(Threads& block, Shared&) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side;
-  const RowRange rows = row_part(n, place.part);
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side;
+  const RowRange rows = row_part(n, item.part);
   // A power of two: the product is the quotient.
-  const double inverse = 1 / scales[place.group.x.first + place.member];
-  with_real(place.group.x.type, [&](auto* tag) {
+  const double inverse = 1 / scales[item.group.x.first + item.member];
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    Real* const a = static_cast<Real*>(place.group.x.data) + place.member * n * n + rows.first * n;
+    Real* const a = static_cast<Real*>(item.group.x.data) + item.member * n * n + rows.first * n;
     block.each([&](int thread) {
       for (std::int64_t e = thread; e < rows.count * n; e += threads)
         a[e] = static_cast<Real>(static_cast<double>(a[e]) * inverse);
@@ -163,7 +163,7 @@ SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
     const double absolute = damping.epsilons[row] / damping.scales[row];
     const double relative = largest / damping.kappa_max;
     DampingShift& by = shifts[number];
-    damping.raised[row] = relative > absolute || (largest == 0 && absolute == 0) ? 1 : 0;
+    damping.clamped[row] = relative > absolute || (largest == 0 && absolute == 0) ? 1 : 0;
     if (largest == 0 && absolute == 0) {
       by = {1, 1};
       return;
@@ -179,17 +179,17 @@ SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
 
 template <typename Threads>
 SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared&) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side;
-  const RowRange rows = row_part(n, place.part);
-  const DampingShift by = shifts[batch.number_of(place)];
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side;
+  const RowRange rows = row_part(n, item.part);
+  const DampingShift by = shifts[batch.number_of(item)];
   // From M^2 = weight^2 (S + 2 shift A + shift^2 I)
   const double square = n2 * by.weight * by.weight, weighted_shift = by.weight * by.shift;
-  with_real(place.group.x.type, [&](auto* tag) {
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    const std::int64_t offset = place.member * n * n + rows.first * n;
-    Real* const a = static_cast<Real*>(place.group.x.data) + offset;
-    Real* const s = static_cast<Real*>(place.group.y.data) + offset;
+    const std::int64_t offset = item.member * n * n + rows.first * n;
+    Real* const a = static_cast<Real*>(item.group.x.data) + offset;
+    Real* const s = static_cast<Real*>(item.group.y.data) + offset;
     const Real of_squared = static_cast<Real>(square);
     const Real of_a = static_cast<Real>(n1 * by.weight + 2 * square * by.shift);
     const Real of_identity = static_cast<Real>(n0 + (n1 + n2 * weighted_shift) * weighted_shift);
@@ -225,15 +225,15 @@ SHAMPOO_BOTH void JudgeIdentity::operator()(Threads& block, Shared&) const {
 template <typename Threads>
 SHAMPOO_BOTH void Weigh::operator()(Threads& block, Shared& shared) const {
   constexpr int side = TransposedTile::side;
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.x.side, offset = place.member * n * n;
-  const TilePlace tile = lower_tile(place.part);
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.x.side, offset = item.member * n * n;
+  const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * side, left = tile.column * side;
-  with_real(place.group.x.type, [&](auto* tag) {
+  with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     constexpr const Real* real = nullptr;
-    const Real* const a = static_cast<const Real*>(place.group.x.data) + offset;
-    Real* const c = static_cast<Real*>(place.group.y.data) + offset;
+    const Real* const a = static_cast<const Real*>(item.group.x.data) + offset;
+    Real* const c = static_cast<Real*>(item.group.y.data) + offset;
     const Real product = static_cast<Real>(weights.product);
     const Real first = static_cast<Real>(weights.first);
     const Real identity = static_cast<Real>(weights.identity);
@@ -268,15 +268,15 @@ SHAMPOO_BOTH void Weigh::operator()(Threads& block, Shared& shared) const {
 template <typename Real, int Side>
 template <typename Threads>
 SHAMPOO_BOTH void SymmetricProduct<Real, Side>::operator()(Threads& block, Shared& shared) const {
-  const auto place = batch.place(block.index());
-  const std::int64_t n = place.group.c.side, offset = place.member * n * n;
-  const TilePlace tile = lower_tile(place.part);
+  const auto item = batch.item(block.index());
+  const std::int64_t n = item.group.c.side, offset = item.member * n * n;
+  const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * Side, start = tile.column * Side;
-  const Real* const first = static_cast<const Real*>(place.group.a.data) + offset;
+  const Real* const first = static_cast<const Real*>(item.group.a.data) + offset;
   // Both are symmetric: rows of A are its columns too.
   const Plain<Real> a{{{1}, {n}, n, n}, first};
-  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(place.group.b.data) + offset};
-  Real* const c = static_cast<Real*>(place.group.c.data) + offset;
+  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(item.group.b.data) + offset};
+  Real* const c = static_cast<Real*>(item.group.c.data) + offset;
   const Real of_product = static_cast<Real>(weights.product);
   const Real of_first = static_cast<Real>(weights.first);
   const Real of_identity = static_cast<Real>(weights.identity);

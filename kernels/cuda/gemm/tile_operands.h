@@ -24,7 +24,7 @@ struct Axis {
   }
 };
 
-/// Where the elements of an operand lie.
+/// Addresses of the elements of an operand.
 struct Grid {
   Axis lines, places;
   std::int64_t line_count = 0, place_count = 0;

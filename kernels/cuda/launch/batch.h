@@ -12,8 +12,8 @@
 
 namespace shampoo::kernels::cuda {
 
-/// Groups of matrices for one launch, passed by value, and which of its blocks of threads works on
-/// which matrix. A Group says how many matrices it has, and cuts ranges out of itself:
+/// Groups of matrices for one launch, passed by value, and the assignment of matrices to blocks of
+/// threads. A Group counts its matrices and cuts ranges out of itself:
 ///
 ///     SHAMPOO_BOTH std::int64_t count() const;
 ///     Group range(std::int64_t begin, std::int64_t count) const;
@@ -21,7 +21,8 @@ template <typename Group>
 struct Batch {
   static constexpr int capacity = 48;
 
-  struct Place {
+  /// The share of one block of threads.
+  struct WorkItem {
     const Group& group;
     std::int64_t member;  ///< matrix of the group
     std::int64_t part;    ///< of the matrix
@@ -49,9 +50,9 @@ struct Batch {
   }
 
   /// Number of a matrix in the order of the batch.
-  SHAMPOO_BOTH std::int64_t number_of(const Place& place) const {
-    std::int64_t number = place.member;
-    for (int g = 0; &groups[g] != &place.group; ++g) number += groups[g].count();
+  SHAMPOO_BOTH std::int64_t number_of(const WorkItem& item) const {
+    std::int64_t number = item.member;
+    for (int g = 0; &groups[g] != &item.group; ++g) number += groups[g].count();
     return number;
   }
   /// The row of such a matrix in columns and flags; -1: there is none.
@@ -63,7 +64,7 @@ struct Batch {
     return -1;
   }
 
-  SHAMPOO_BOTH Place place(std::int64_t block) const {
+  SHAMPOO_BOTH WorkItem item(std::int64_t block) const {
     const int g = share_with(block, first, count);
     const std::int64_t within = block - first[g];
     return {groups[g], within / parts[g], within % parts[g], block};
@@ -117,36 +118,36 @@ inline FactorBatch range_of(FactorBatch pairs, std::int64_t begin, std::int64_t 
   return pairs;
 }
 
-/// Matrices by themselves.
-struct OneOf {
+/// Matrices of one side.
+struct MatrixGroup {
   SquareMatrixBatch x;
 
   SHAMPOO_BOTH std::int64_t count() const { return x.count; }
-  OneOf range(std::int64_t begin, std::int64_t n) const { return {range_of(x, begin, n)}; }
+  MatrixGroup range(std::int64_t begin, std::int64_t n) const { return {range_of(x, begin, n)}; }
 };
 
-/// Matrices that go from one place to another.
-struct TwoOf {
+/// Source and destination matrices of one side.
+struct MatrixPairGroup {
   SquareMatrixBatch x, y;
 
   SHAMPOO_BOTH std::int64_t count() const { return x.count; }
-  TwoOf range(std::int64_t begin, std::int64_t n) const {
+  MatrixPairGroup range(std::int64_t begin, std::int64_t n) const {
     return {range_of(x, begin, n), range_of(y, begin, n)};
   }
 };
 
-/// Matrices and the pair arrays that they come from or go to.
-struct PairedOf {
+/// Dense matrices and the pair arrays that they are unpacked from or packed into.
+struct PackedMatrixGroup {
   FactorBatch pairs;
   SquareMatrixBatch squares;
 
   SHAMPOO_BOTH std::int64_t count() const { return pairs.count; }
-  PairedOf range(std::int64_t begin, std::int64_t n) const {
+  PackedMatrixGroup range(std::int64_t begin, std::int64_t n) const {
     return {range_of(pairs, begin, n), range_of(squares, begin, n)};
   }
 };
 
-/// Whether a matrix takes part; null: all do.
+/// True if a matrix takes part; null: all do.
 SHAMPOO_BOTH inline bool is_active(const std::uint8_t* active, std::int64_t row) {
   return active == nullptr || active[row] != 0;
 }

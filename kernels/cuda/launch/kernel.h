@@ -26,7 +26,7 @@ using Kernel = std::variant<
     ScanTile<float>, ScanTile<double>, Judge, Admit, Compare, ReadValues, FilterTile<float>,
     FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, ApplyTile,
     GatherGradients<float>, GatherGradients<double>, DirectionNorms<float>, DirectionNorms<double>,
-    SumDirectionNorms, LoadFactors, StoreRoots, IdentityRoots, Combine, MeasureParts,
+    SumDirectionNorms, UnpackFactors, PackRoots, IdentityRoots, Combine, MeasureParts,
     MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize,
     FindShifts, Damp, JudgeIdentity, Weigh, SplitHalves,
     // fused multiply-adds

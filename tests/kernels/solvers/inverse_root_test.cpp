@@ -4,22 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "kernels/solvers/rational.h"
+#include "tests/kernels/spectra.h"
 #include "tests/support/backends.h"
-#include "tests/support/root_solver.h"
 
 namespace shampoo::test {
 namespace {
 
 using kernels::Outcome;
 using kernels::RootJob;
-using Matrix = std::vector<double>;  ///< row-major, square
-
-std::int64_t side_of(const Matrix& a) {
-  return static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(a.size()))));
-}
 
 Matrix product(const Matrix& a, const Matrix& b) {
   const std::int64_t n = side_of(a);
@@ -37,82 +31,15 @@ Matrix diagonal(const std::vector<double>& d) {
   return a;
 }
 
-/// Q diag(d) Q^T for a random orthogonal Q, a product of reflections.
-Matrix with_eigenvalues(const std::vector<double>& d, unsigned seed) {
-  const std::size_t n = d.size();
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
-  Matrix a = diagonal(d);
-  for (std::size_t r = 0; r < n; ++r) {
-    std::vector<double> v(n);
-    double norm = 0;
-    for (double& x : v) norm += std::pow(x = normal(random), 2);
-    Matrix h = diagonal(std::vector<double>(n, 1));
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j) h[i * n + j] -= 2 * v[i] * v[j] / norm;
-    a = product(product(h, a), h);
-  }
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < i; ++j) a[j * n + i] = a[i * n + j];
-  return a;
-}
-
-/// Eigenvalues from 1 down to 1 / condition, evenly in the logarithm.
-std::vector<double> spectrum(std::int64_t n, double condition) {
-  std::vector<double> d;
-  for (std::int64_t i = 0; i < n; ++i)
-    d.push_back(
-        std::pow(condition, n == 1 ? 0.0 : -static_cast<double>(i) / static_cast<double>(n - 1)));
-  return d;
-}
-
-struct Solved {
-  Matrix root;
-  Outcome outcome = Outcome::failed;
-  std::int64_t clamped = 0;
-};
-
 template <typename Real>
-std::vector<Solved> solve(Place place, const std::vector<Matrix>& factors, const Solver& solver,
-                          RootJob common, int threads = 2, double trace_exponent = 0) {
-  constexpr Type type = sizeof(Real) == 4 ? Type::float32 : Type::float64;
-  const auto backend = backend_at(place, threads);
-  std::vector<kernels::Buffer> memory;
-  std::vector<std::vector<Real>> pairs;
-  std::vector<RootJob> jobs;
-  std::int64_t largest = 0;
-  for (const Matrix& a : factors) {
-    const std::int64_t n = side_of(a);
-    std::vector<Real>& pair = pairs.emplace_back(static_cast<std::size_t>(n * (n + 1)));
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j <= i; ++j) pair[i * (n + 1) + j] = static_cast<Real>(a[i * n + j]);
-    memory.emplace_back(*backend, pair.size() * sizeof(Real));
-    backend->upload(memory.back().data(), pair.data(), memory.back().bytes());
-    jobs.push_back(common);
-    jobs.back().pair = memory.back().data();
-    jobs.back().side = n;
-    largest = std::max(largest, n);
-  }
-  backend->reserve({}, type, {largest});
-  RootSolver(*backend, type, solver, trace_exponent, jobs).solve(jobs);
-
-  std::vector<Solved> solved;
-  for (std::size_t m = 0; m < jobs.size(); ++m) {
-    const std::int64_t n = jobs[m].side;
-    std::vector<Real>& pair = pairs[m];
-    backend->download(pair.data(), memory[m].data(), memory[m].bytes());
-    backend->synchronize();
-    Matrix root(static_cast<std::size_t>(n * n));
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = i; j < n; ++j)
-        root[j * n + i] = root[i * n + j] = static_cast<double>(pair[i * (n + 1) + j + 1]);
-    solved.push_back({root, jobs[m].outcome, jobs[m].clamped});
-  }
-  return solved;
+std::vector<Root> solve(Place place, const std::vector<Matrix>& factors, const Solver& solver,
+                        const RootJob& common, int threads = 2, double trace_exponent = 0) {
+  const auto backend = backend_with_host_arrays(place, threads);
+  return roots_of<Real>(*backend, factors, solver, common, nullptr, trace_exponent);
 }
 
 template <typename Real>
-Solved solve_one(Place place, const Matrix& a, const Solver& solver, RootJob job) {
+Root solve_one(Place place, const Matrix& a, const Solver& solver, RootJob job) {
   return solve<Real>(place, {a}, solver, job).front();
 }
 
@@ -148,15 +75,16 @@ TEST_P(InverseRootSolver, InvertsTheRootWithinTheConditionOfTheMatrix) {
   for (const std::int64_t n : {1, 2, 3, 16, 37})
     for (const double condition : {1.0, 10.0, 1e3, 1e5})
       for (const int p : {1, 2, 4, 6}) {
-        const Matrix a = with_eigenvalues(spectrum(n, condition), 3);
-        const Solved solved =
+        const Matrix a = rotated(eigenvalues("log_uniform", n, condition), 3);
+        const Root solved =
             solve_one<double>(place(), a, solver(), {.exponent = 1.0 / p, .epsilon = epsilon});
         EXPECT_EQ(solved.outcome, Outcome::computed);
         // An error of n machine epsilons in A moves X^p A by at most that times the condition;
         // an iteration adds about one more for each of its (at most 60) steps.
         const double bound =
             60 * static_cast<double>(n) * condition * std::numeric_limits<double>::epsilon();
-        EXPECT_LE(residual(solved.root, a, epsilon, p), bound) << n << ' ' << condition << ' ' << p;
+        EXPECT_LE(residual(solved.matrix, a, epsilon, p), bound)
+            << n << ' ' << condition << ' ' << p;
       }
 }
 
@@ -168,16 +96,16 @@ TEST_P(InverseRootSolver, GivesTheSameBitsInAnyBatchOnAnyNumberOfThreads) {
   const std::vector<int> threads_of = is_emulated ? std::vector{1} : std::vector{1, 2, 3};
   std::vector<Matrix> all;
   for (unsigned seed = 1; static_cast<int>(seed) <= batches.back(); ++seed)
-    all.push_back(with_eigenvalues(spectrum(seed % 3 == 0 ? 17 : 24, 100.0 * seed), seed));
+    all.push_back(rotated(eigenvalues("log_uniform", seed % 3 == 0 ? 17 : 24, 100.0 * seed), seed));
   const RootJob job{.exponent = 0.25, .epsilon = 1e-6};
   std::vector<Matrix> alone;
-  for (const Matrix& a : all) alone.push_back(solve_one<float>(place(), a, solver(), job).root);
+  for (const Matrix& a : all) alone.push_back(solve_one<float>(place(), a, solver(), job).matrix);
   for (const int batch : batches)
     for (const int threads : threads_of) {
       const auto solved =
           solve<float>(place(), {all.begin(), all.begin() + batch}, solver(), job, threads);
       for (int i = 0; i < batch; ++i)
-        EXPECT_EQ(solved[static_cast<std::size_t>(i)].root, alone[static_cast<std::size_t>(i)]);
+        EXPECT_EQ(solved[static_cast<std::size_t>(i)].matrix, alone[static_cast<std::size_t>(i)]);
     }
 }
 
@@ -212,36 +140,37 @@ TEST_P(EigenRoot, AddsEpsilonBeforeOrAfterTheDecomposition) {
   // lambda = (0.1, 3.1): before, A + 0.9 I = diag(1, 4); after, the shift needs epsilon = 0.9 too.
   const Matrix a = diagonal({0.1, 3.1});
   const RootJob job{.exponent = 0.5, .epsilon = 0.9};
-  expect_near(solve_one<double>(GetParam(), a, Eigen{}, job).root, diagonal({1, 0.5}), tight);
-  expect_near(solve_one<double>(GetParam(), a, Eigen{.perturb_before = false}, job).root,
+  expect_near(solve_one<double>(GetParam(), a, Eigen{}, job).matrix, diagonal({1, 0.5}), tight);
+  expect_near(solve_one<double>(GetParam(), a, Eigen{.perturb_before = false}, job).matrix,
               diagonal({1, 0.5}), tight);
 }
 
 TEST_P(EigenRoot, ShiftsAnIndefiniteMatrixUntilItsLeastEigenvalueIsEpsilon) {
   // diag(-5, 5) + I has eigenvalues -4, 6: less than epsilon = 1, so they become 1, 11.
-  const Solved before =
+  const Root before =
       solve_one<double>(GetParam(), diagonal({-5, 5}), Eigen{}, {.exponent = 1, .epsilon = 1});
-  expect_near(before.root, diagonal({1, 1.0 / 11}), tight);
+  expect_near(before.matrix, diagonal({1, 1.0 / 11}), tight);
   EXPECT_EQ(before.clamped, 2);
   // Afterwards: (-5, 5) - (-5) + 1 = (1, 11).
-  const Solved after = solve_one<double>(
+  const Root after = solve_one<double>(
       GetParam(), diagonal({-5, 5}), Eigen{.perturb_before = false}, {.exponent = 1, .epsilon = 1});
-  expect_near(after.root, diagonal({1, 1.0 / 11}), tight);
+  expect_near(after.matrix, diagonal({1, 1.0 / 11}), tight);
 }
 
 TEST_P(EigenRoot, DropsTheNullSpaceAsAPseudoInverse) {
   for (const std::optional<double> tolerance : {std::optional<double>(), std::optional(1e-6)}) {
     const Eigen solver{.pseudo_inverse = PseudoInverse{.relative_tolerance = tolerance}};
-    expect_near(solve_one<double>(GetParam(), diagonal({1, 4, 0}), solver, {.exponent = 0.5}).root,
-                diagonal({1, 0.5, 0}), tight);
+    expect_near(
+        solve_one<double>(GetParam(), diagonal({1, 4, 0}), solver, {.exponent = 0.5}).matrix,
+        diagonal({1, 0.5, 0}), tight);
   }
 }
 
 TEST_P(EigenRoot, RaisesSmallEigenvaluesToTheRelativeFloor) {
-  const Solved solved =
+  const Root solved =
       solve_one<double>(GetParam(), diagonal({100, 1e-6, 1}), Eigen{.relative_floor = 0.01},
                         {.exponent = 1, .epsilon = 1e-30});
-  expect_near(solved.root, diagonal({0.01, 1, 1}), tight);
+  expect_near(solved.matrix, diagonal({0.01, 1, 1}), tight);
   EXPECT_EQ(solved.clamped, 1);
 }
 
@@ -249,13 +178,13 @@ TEST_P(EigenRoot, ScalesByTheTrace) {
   // A / trace(A)^(1/2), trace = 16: diag(1, 3) after division by 4 and the root of order 1.
   const auto solved = solve<double>(GetParam(), {diagonal({4, 12})}, Eigen{},
                                     {.exponent = 1, .epsilon = 1e-30}, 1, 0.5);
-  expect_near(solved.front().root, diagonal({1, 1.0 / 3}), tight);
+  expect_near(solved.front().matrix, diagonal({1, 1.0 / 3}), tight);
 }
 
 TEST_P(EigenRoot, OfAZeroMatrixIsThatOfEpsilon) {
   expect_near(
       solve_one<double>(GetParam(), Matrix(9, 0), Eigen{}, {.exponent = 0.25, .epsilon = 1e-8})
-          .root,
+          .matrix,
       diagonal({100, 100, 100}), tight);
 }
 
@@ -267,22 +196,22 @@ TEST_P(EigenRoot, KeepsTheOldRootOfAMatrixThatIsNotFinite) {
   EXPECT_EQ(solved[0].outcome, Outcome::computed);
   EXPECT_EQ(solved[1].outcome, Outcome::failed);
   EXPECT_EQ(solved[2].outcome, Outcome::computed);
-  EXPECT_EQ(solved[1].root, Matrix(4, 0)) << "what the test put there";
+  EXPECT_EQ(solved[1].matrix, Matrix(4, 0)) << "what the test put there";
 }
 
 TEST_P(CoupledIterations, GiveWayToAnEigendecompositionWhereTheyDiverge) {
   // Zero iterations leave X = z^(1/p) I, far from a root.
   const Solver none = CoupledHigherOrder{.absolute_epsilon = 1e-12, .max_iterations = 0};
-  const Solved solved =
+  const Root solved =
       solve_one<double>(GetParam(), diagonal({1, 1e-4}), none, {.exponent = 0.5, .epsilon = 1e-12});
   EXPECT_EQ(solved.outcome, Outcome::by_eigenvalues);
-  expect_near(solved.root, diagonal({1, 100}), 1e-7);
+  expect_near(solved.matrix, diagonal({1, 100}), 1e-7);
 }
 
 TEST_P(CoupledIterations, TakeRationalRoots) {
   // A^(-3/4) of diag(1, 16) = diag(1, 1/8)
   const Solver solver = CoupledHigherOrder{.absolute_epsilon = 1e-15, .tolerance = 1e-14};
-  expect_near(solve_one<double>(GetParam(), diagonal({1, 16}), solver, {.exponent = 0.75}).root,
+  expect_near(solve_one<double>(GetParam(), diagonal({1, 16}), solver, {.exponent = 0.75}).matrix,
               diagonal({1, 0.125}), 1e3 * std::numeric_limits<double>::epsilon());
 }
 

@@ -2,112 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
-#include "kernels/cpu_backend.h"
 #include "kernels/solvers/rational.h"
 #include "tests/kernels/rounding_backend.h"
-#include "tests/kernels/spectra.h"
-#include "tests/support/backends.h"
+#include "tests/kernels/solvers/minimax_error.h"
 
 namespace shampoo::test {
 namespace {
 
 using kernels::Outcome;
-using enum MinimaxPrecision;
-
-/// What the solver adds to the diagonal: max(epsilon, largest / kappa_max) by its own bound.
-double shift_of(const Matrix& a, double kappa_max, double epsilon) {
-  const std::int64_t n = side_of(a);
-  double row_sum = 0, squares = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    double sum = 0;
-    for (std::int64_t j = 0; j < n; ++j) {
-      double square = 0;
-      for (std::int64_t k = 0; k < n; ++k) square += a[i * n + k] * a[j * n + k];
-      squares += square * square;
-      sum += std::abs(a[i * n + j]);
-    }
-    row_sum = std::max(row_sum, sum);
-  }
-  const double largest = (1 + 0x1p-10) * std::min(row_sum, std::pow(squares, 0.25));
-  return std::max(epsilon, largest / kappa_max);
-}
-
-/// (A + shift I)^-exponent by an eigendecomposition in float64.
-Matrix exact_root(const Matrix& a, double shift, double exponent) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
-  const std::int64_t n = side_of(a);
-  Matrix q = a, root(a.size());
-  std::vector<double> values(static_cast<std::size_t>(n));
-  const kernels::SquareMatrixBatch group{Type::float64, n, 1, 0, q.data(), values.data()};
-  const kernels::SquareMatrixBatch result{Type::float64, n, 1, 0, root.data(), nullptr};
-  std::int32_t failed = 0;
-  backend->reserve({}, Type::float64, {n});
-  backend->eigh({&group, 1}, kernels::Eigensolver::divide_and_conquer, &failed);
-  EXPECT_EQ(failed, 0);
-  for (double& value : values) value = std::pow(value + shift, -exponent);
-  backend->assemble({&group, 1}, {&result, 1});
-  return root;
-}
-
-/// |X - Y|_F / |Y|_F
-double distance(const Matrix& x, const Matrix& y) {
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    difference += std::pow(x[i] - y[i], 2);
-    size += std::pow(y[i], 2);
-  }
-  return std::sqrt(difference / size);
-}
-
-Matrix in_float32(Matrix a) {
-  for (double& x : a) x = static_cast<double>(static_cast<float>(x));
-  return a;
-}
-
-template <typename Real>
-double error(Backend& backend, const Matrix& a, const Minimax& solver, double exponent) {
-  const double epsilon = 1e-30;
-  const Root root =
-      roots_of<Real>(backend, {a}, solver, {.exponent = exponent, .epsilon = epsilon}).front();
-  EXPECT_EQ(root.outcome, Outcome::computed);
-  return distance(root.matrix, exact_root(a, shift_of(a, solver.kappa_max, epsilon), exponent));
-}
-
-constexpr double half_float = std::numeric_limits<float>::epsilon() / 2;
-
-TEST(MinimaxRoot, InFloat64IsThatOfAnEigendecomposition) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
-  for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
-    for (const std::int64_t n : {1, 2, 3, 31, 64, 257})
-      for (const double kappa : {1e2, 1e7, 1e10})
-        for (const double exponent : {0.5, 0.25, 1.0 / 6, 0.75, 1.0}) {
-          if (n == 257 && exponent < 0.2) continue;
-          const Matrix a = rotated(eigenvalues(kind, n, kappa), 3);
-          // Products round by about one machine epsilon of their largest eigenvalue, which is
-          // kappa of the least; ten steps add theirs, and both methods err.
-          const double bound = 1e-13 + 100 * kappa * std::numeric_limits<double>::epsilon();
-          EXPECT_LE(error<double>(*backend, a, {.kappa_max = kappa}, exponent), bound)
-              << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
-        }
-}
-
-TEST(MinimaxRoot, InFloat32HasItsErrorTimesTheCondition) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
-  for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
-    for (const std::int64_t n : {1, 2, 3, 31, 64, 257})
-      for (const double kappa : {1e2, 1e4, 1e6})
-        for (const double exponent : {0.5, 0.25}) {
-          const Matrix a = in_float32(rotated(eigenvalues(kind, n, kappa), 3));
-          const Minimax solver{.kappa_max = kappa, .precision = accurate};
-          // A relative change of the matrix by its rounding moves the least eigenvalue by kappa
-          // times as much, and the root by that times the exponent; steps add to it.
-          const double bound = 1e-5 + exponent * kappa * half_float;
-          EXPECT_LE(error<float>(*backend, a, solver, exponent), bound)
-              << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
-        }
-}
 
 TEST(MinimaxRoot, InFloat32DampsNoLessThanItsRoundingAllows) {
   const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
@@ -119,71 +22,6 @@ TEST(MinimaxRoot, InFloat32DampsNoLessThanItsRoundingAllows) {
   };
   EXPECT_EQ(root(1e7), root(0x1p20));
   EXPECT_NE(root(1e6), root(0x1p20));
-}
-
-class MinimaxAtPlace : public ::testing::TestWithParam<Place> {
- protected:
-  void SetUp() override { require(GetParam()); }
-};
-INSTANTIATE_TEST_SUITE_P(Everywhere, MinimaxAtPlace, ::testing::ValuesIn(all_places),
-                         [](const auto& tested) { return name_of(tested.param); });
-
-TEST_P(MinimaxAtPlace, KeepsItsStatedErrors) {
-  const std::unique_ptr<Backend> backend = backend_with_host_arrays(GetParam());
-  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
-  constexpr double kappa = 1e6;
-  for (const std::string kind : {"log_uniform", "power_law"})
-    for (const std::int64_t n : {31, 67, 130})
-      for (const double exponent : {0.5, 0.25}) {
-        const Matrix a = in_float32(rotated(eigenvalues(kind, n, kappa), 5));
-        EXPECT_LE(error<float>(*backend, a, {.kappa_max = kappa, .precision = mixed}, exponent),
-                  exponent == 0.5 ? 5e-3 : 2e-3)
-            << kind << ' ' << n << ' ' << exponent;
-        const Minimax split{.kappa_max = kappa, .precision = accurate};
-        // Two terms of 11 bits have 22, a quarter of float32's resolution.
-        EXPECT_LE(error<float>(*backend, a, split, exponent),
-                  4 * error<float>(*cpu, a, split, exponent) + 1e-6)
-            << kind << ' ' << n << ' ' << exponent;
-      }
-}
-
-TEST(MinimaxRoot, KeepsItsStatedErrorWithFloat16Products) {
-  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
-  RoundingBackend backend(*cpu);
-  for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
-    for (const std::int64_t n : {31, 128})
-      for (const double kappa : {1e3, 1e6})
-        for (const double exponent : {0.5, 0.25}) {
-          const Matrix a = in_float32(rotated(eigenvalues(kind, n, kappa), 5));
-          const double mixed_error =
-              error<float>(backend, a, {.kappa_max = kappa, .precision = mixed}, exponent);
-          const double split_error =
-              error<float>(backend, a, {.kappa_max = kappa, .precision = accurate}, exponent);
-          const double float_error =
-              error<float>(*cpu, a, {.kappa_max = kappa, .precision = accurate}, exponent);
-          const double stated = exponent == 0.5 ? 5e-3 : 2e-3;
-          // Of many eigenvalues at the very end of the spectrum, float32 alone loses more.
-          EXPECT_LE(mixed_error, stated + (kind == "low_rank" ? float_error : 0))
-              << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
-          // Two terms of 11 bits have 22, a quarter of float32's resolution.
-          EXPECT_LE(split_error, 4 * float_error + 1e-6)
-              << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
-        }
-  EXPECT_GT(backend.products[0], 0);
-  EXPECT_GT(backend.products[1], 0);
-}
-
-TEST(MinimaxRoot, WorksAtTheLargestConditionWithFloat16Products) {
-  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
-  RoundingBackend backend(*cpu);
-  for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
-    for (const std::int64_t n : {3, 64, 131})
-      for (const double exponent : {1.0, 0.5, 0.25, 1.0 / 6, 0.125, 1.0 / 16}) {
-        const Matrix a = in_float32(rotated(eigenvalues(kind, n, 1e7), 7));
-        // kappa times float32's rounding is 1/16: the root must be computed, and be near.
-        EXPECT_LE(error<float>(backend, a, {.kappa_max = 0x1p20}, exponent), exponent / 16)
-            << kind << ' ' << n << ' ' << exponent;
-      }
 }
 
 TEST(MinimaxRoot, HalvesTheProductsThatNeedFloat32) {

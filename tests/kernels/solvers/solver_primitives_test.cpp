@@ -49,9 +49,9 @@ TYPED_TEST_SUITE(SolverPrimitives, RealsAtAllPlaces, NameOfPlace);
 
 TYPED_TEST(SolverPrimitives, LoadMirrorsScalesAndShifts) {
   using Real = typename TypeParam::Real;
-  this->backend->load(this->a.pairs(),
-                      {.scales = this->scales.data(), .shifts = this->shifts.data()},
-                      this->c.squares());
+  this->backend->unpack_factors(this->a.pairs(),
+                                {.scales = this->scales.data(), .shifts = this->shifts.data()},
+                                this->c.squares());
 
   for (std::size_t m = 0; m < this->a.size(); ++m)
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
@@ -67,7 +67,7 @@ TYPED_TEST(SolverPrimitives, LoadMirrorsScalesAndShifts) {
 TYPED_TEST(SolverPrimitives, LoadDividesByAPowerOfTheTrace) {
   using Real = typename TypeParam::Real;
   std::vector<double> floors(this->a.size(), 0.25), zero(this->a.size(), 0), one(this->a.size(), 1);
-  this->backend->load(
+  this->backend->unpack_factors(
       this->a.pairs(),
       {.scales = one.data(), .shifts = zero.data(), .floors = floors.data(), .trace_exponent = 0.5},
       this->c.squares());
@@ -95,12 +95,12 @@ TYPED_TEST(SolverPrimitives, LoadAndStoreConvertBetweenPrecisions) {
   Numbers numbers(3);
   for (Real& x : pair.pair(0)) x = static_cast<Real>(numbers.next());
   const double one = 1, zero = 0;
-  this->backend->load(pair.pairs(), {.scales = &one, .shifts = &zero}, wide.squares());
+  this->backend->unpack_factors(pair.pairs(), {.scales = &one, .shifts = &zero}, wide.squares());
   EXPECT_EQ(wide.at(0, 3, 2), static_cast<double>(pair.pair(0)[3 * 6 + 2]));
 
   std::int32_t failed = 0;
   wide.at(0, 2, 3) = wide.at(0, 3, 2) = 1.0 / 3;
-  this->backend->store(wide.squares(), pair.pairs(), &failed);
+  this->backend->pack_roots(wide.squares(), pair.pairs(), &failed);
   EXPECT_EQ(failed, 0);
   EXPECT_EQ(pair.pair(0)[2 * 6 + 3 + 1], static_cast<Real>(1.0 / 3));
 }
@@ -109,7 +109,7 @@ TYPED_TEST(SolverPrimitives, StoreWritesTheRootOnly) {
   using Real = typename TypeParam::Real;
   const std::vector<Real> old(this->a.pair(8).begin(), this->a.pair(8).end());
   std::vector<std::int32_t> failed(this->a.size(), 0);
-  this->backend->store(this->spd.squares(), this->a.pairs(), failed.data());
+  this->backend->pack_roots(this->spd.squares(), this->a.pairs(), failed.data());
 
   const std::int64_t n = this->a.side(8);
   for (std::int64_t i = 0; i < n; ++i)
@@ -129,7 +129,7 @@ TYPED_TEST(SolverPrimitives, StoreKeepsTheRootOfAFailedOrNonFiniteMatrix) {
   std::vector<std::vector<Real>> old;
   for (std::size_t m = 0; m < this->a.size(); ++m)
     old.emplace_back(this->a.pair(m).begin(), this->a.pair(m).end());
-  this->backend->store(this->spd.squares(), this->a.pairs(), failed.data());
+  this->backend->pack_roots(this->spd.squares(), this->a.pairs(), failed.data());
 
   for (std::size_t m = 0; m < this->a.size(); ++m) {
     const bool is_kept = m == 3 || m == 4 || m == 8;
@@ -156,7 +156,7 @@ TEST_P(Store, RefusesANumberThatOverflowsTheRootsType) {
   x.at(0, 0, 0) = x.at(0, 1, 1) = 1;
   x.at(0, 0, 1) = x.at(0, 1, 0) = 1e39;
   std::int32_t failed = 0;
-  backend->store(x.squares(), root.pairs(), &failed);
+  backend->pack_roots(x.squares(), root.pairs(), &failed);
 
   EXPECT_EQ(failed, kernels::non_finite_root);
   EXPECT_EQ(root.pair(0)[1], 0);
@@ -283,7 +283,7 @@ TYPED_TEST(SolverPrimitives, AssembleAfterEighGivesTheMatrixBack) {
       x = std::abs(x);
       largest = std::max(largest, static_cast<double>(x));
     }
-  this->backend->assemble(q.squares(), this->c.squares());
+  this->backend->reconstruct(q.squares(), this->c.squares());
 
   for (std::size_t m = 0; m < q.size(); ++m)
     for (std::int64_t i = 0, n = q.side(m); i < n; ++i)

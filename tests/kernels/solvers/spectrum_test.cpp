@@ -18,7 +18,7 @@ class RootSpectrum : public AtPlace<Tested> {
 
   struct Result {
     std::vector<double> values;
-    double raised = -1;
+    double clamped = -1;
   };
 
   /// Eigenvalues of the root with exponent 1/2.
@@ -29,7 +29,7 @@ class RootSpectrum : public AtPlace<Tested> {
     const double exponent = 0.5;
     spectrum.epsilons = &epsilon;
     spectrum.exponents = &exponent;
-    spectrum.raised = &result.raised;
+    spectrum.clamped = &result.clamped;
     this->backend->root_spectrum(a.squares(), spectrum);
     result.values.assign(a.values(0).begin(), a.values(0).end());
     return result;
@@ -51,14 +51,14 @@ TYPED_TEST(RootSpectrum, LeavesAPositiveDefiniteMatrixAlone) {
   const auto result = this->root_of({0.25, 1, 4}, {}, 0.125);
 
   this->expect_roots(result, {0.25, 1, 4});
-  EXPECT_EQ(result.raised, 0);
+  EXPECT_EQ(result.clamped, 0);
 }
 
 TYPED_TEST(RootSpectrum, ShiftsTheLeastEigenvalueToEpsilon) {
   const auto result = this->root_of({-0.5, 1, 4}, {}, 0.125);
 
   this->expect_roots(result, {0.125, 1.625, 4.625});
-  EXPECT_EQ(result.raised, 3);
+  EXPECT_EQ(result.clamped, 3);
 }
 
 TYPED_TEST(RootSpectrum, CountsOnlyEigenvaluesThatMovedByMoreThanRounding) {
@@ -66,7 +66,7 @@ TYPED_TEST(RootSpectrum, CountsOnlyEigenvaluesThatMovedByMoreThanRounding) {
   // The shift of 2^-30 is below 4 epsilon of the largest eigenvalue in float32.
   const auto result = this->root_of({0, 1024}, {}, 0x1p-30);
 
-  EXPECT_EQ(result.raised, sizeof(Real) == 4 ? 1 : 2);
+  EXPECT_EQ(result.clamped, sizeof(Real) == 4 ? 1 : 2);
 }
 
 TYPED_TEST(RootSpectrum, AddsEpsilonAfterTheDecomposition) {
@@ -74,11 +74,11 @@ TYPED_TEST(RootSpectrum, AddsEpsilonAfterTheDecomposition) {
 
   const auto healthy = this->root_of({0.5, 1}, spectrum, 0.25);
   this->expect_roots(healthy, {0.75, 1.25});
-  EXPECT_EQ(healthy.raised, 0);
+  EXPECT_EQ(healthy.clamped, 0);
 
   const auto indefinite = this->root_of({-0.5, 1}, spectrum, 0.25);
   this->expect_roots(indefinite, {0.25, 1.75});
-  EXPECT_EQ(indefinite.raised, 2);
+  EXPECT_EQ(indefinite.clamped, 2);
 }
 
 TYPED_TEST(RootSpectrum, CutsSmallEigenvalues) {
@@ -104,7 +104,7 @@ TYPED_TEST(RootSpectrum, RaisesToTheRelativeFloor) {
   const auto result = this->root_of({0.0625, 0.5, 4}, {.relative_floor = 0.25}, 0.03125);
 
   this->expect_roots(result, {1, 1, 4});
-  EXPECT_EQ(result.raised, 2);
+  EXPECT_EQ(result.clamped, 2);
 }
 
 TYPED_TEST(RootSpectrum, FloorsWhatACutLeaves) {
@@ -113,7 +113,7 @@ TYPED_TEST(RootSpectrum, FloorsWhatACutLeaves) {
   const auto result = this->root_of({0.25, 1, 4}, spectrum, 0);
 
   this->expect_roots(result, {0, 2, 4});
-  EXPECT_EQ(result.raised, 1);
+  EXPECT_EQ(result.clamped, 1);
 }
 
 TYPED_TEST(RootSpectrum, OfZeroIsNotFinite) {

@@ -72,7 +72,7 @@ TYPED_TEST(SymmetricPrimitives, NormalizeLeavesZerosAndWhatIsNotFinite) {
 TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
   using Real = typename TypeParam::Real;
   const std::size_t count = this->a.size();
-  std::vector<double> scales(count, 4), epsilons, raised(count, -1);
+  std::vector<double> scales(count, 4), epsilons, clamped(count, -1);
   this->backend->normalize(this->a.squares(), this->numbers.data());
   this->backend->multiply_symmetric(this->a.squares(), this->a.squares(), {},
                                     kernels::Precision::accurate, this->b.squares());
@@ -86,7 +86,7 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
                        .kappa_max = 100,
                        .polynomial = {3, -2, 0.5},
                        .scales = scales.data(),
-                       .raised = raised.data()});
+                       .clamped = clamped.data()});
   this->backend->multiply_symmetric(this->a.squares(), this->a.squares(),
                                     {.product = 0.5, .first = -2, .identity = 3},
                                     kernels::Precision::accurate, this->c.squares());
@@ -109,7 +109,7 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
     const double largest = (1 + 0x1p-10) * std::min(row_sum, std::pow(fourth, 0.25));
     const double shift = std::max(epsilons[m] / 4, largest / 100);
     const double unit = std::exp2(std::floor(std::log2(largest + shift)) + 1);
-    EXPECT_EQ(raised[m], largest / 100 > epsilons[m] / 4);
+    EXPECT_EQ(clamped[m], largest / 100 > epsilons[m] / 4);
     EXPECT_EQ(scales[m], 4 * unit);
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {

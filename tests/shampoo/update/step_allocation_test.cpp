@@ -29,6 +29,10 @@ class StepAllocations : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(StepAllocations, NoneAfterTheFirstStep) {
+  // LAPACK's decompositions, which iterations fall back to, may allocate within OpenBLAS.
+  const bool decomposes = GetParam() != "Minimax";
+  if (decomposes && !AllocationCounter::sees_everything())
+    GTEST_SKIP() << "a sanitizer does not tell who allocates";
   std::vector<std::vector<std::int64_t>> shapes = awkward_shapes();
   shapes.push_back({150, 90});
   ToyModel<float> model(shapes);
@@ -51,7 +55,8 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
     model.tensors[5].gradient[0] = step == 7 ? std::numeric_limits<float>::infinity() : 1.0F;
     const AllocationCounter counter;
     optimizer.step();
-    requests.push_back(counter.count().total());
+    const Allocations count = counter.count();
+    requests.push_back(decomposes ? count.outside_blas() : count.total());
   }
 
   EXPECT_EQ(requests, std::vector<std::int64_t>(12, 0));
@@ -60,6 +65,8 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
 }
 
 TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
+  if (!AllocationCounter::sees_everything())
+    GTEST_SKIP() << "a sanitizer does not tell who allocates";
   for (const bool votes : {false, true}) {
     std::vector<std::int64_t> requests;
     run_ranks(3, [&](Communicator& ranks) {
@@ -76,7 +83,7 @@ TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
         ranks.barrier().wait();
         optimizer.step();
         ranks.barrier().wait();
-        if (counter) requests.push_back(counter->count().total());
+        if (counter) requests.push_back(counter->count().outside_blas());
         ranks.barrier().wait();
       }
     });

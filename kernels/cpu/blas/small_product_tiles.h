@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+/// Products of matrices that fit into the first-level cache, without packing. Every element is
+/// sum_k a_ik b_kj with k ascending, fused where the processor can, whatever the vectors: results
+/// do not depend on how the matrix is cut into tiles. Internal linkage: each level of the
+/// instruction set keeps its own compiled copy.
+namespace shampoo::kernels {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int vector_bytes = 64, most_vectors = 4;  // of 32 registers
+#elif defined(__AVX__)
+constexpr int vector_bytes = 32, most_vectors = 2;  // of 16 registers
+#else
+constexpr int vector_bytes = 16, most_vectors = 2;
+#endif
+constexpr int tile_rows = 6;
+
+template <typename Real>
+struct Vector {
+  typedef Real type __attribute__((vector_size(vector_bytes)));
+};
+
+/// A tile of C: 6 rows of `vectors` vectors. a: its first row of A; b: its first column of B.
+template <typename Real, int vectors>
+inline void multiply_tile(const Real* a, const Real* b, Real* c, std::int64_t n) {
+  using V = typename Vector<Real>::type;
+  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Real));
+  V sums[tile_rows][vectors] = {};
+  for (std::int64_t k = 0; k < n; ++k) {
+    V right[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v)
+      __builtin_memcpy(&right[v], b + k * n + v * lanes, vector_bytes);
+#pragma GCC unroll 6
+    for (int i = 0; i < tile_rows; ++i)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[i][v] += a[i * n + k] * right[v];
+  }
+  for (int i = 0; i < tile_rows; ++i)
+    for (int v = 0; v < vectors; ++v)
+      __builtin_memcpy(c + i * n + v * lanes, &sums[i][v], vector_bytes);
+}
+
+/// Six rows of C.
+template <typename Real>
+inline void multiply_rows(const Real* a, const Real* b, Real* c, std::int64_t n) {
+  constexpr std::int64_t lanes = vector_bytes / sizeof(Real);
+  for (std::int64_t j = 0; j < n;) {
+    // The last tile overlaps the one before it.
+    if (n - j < lanes) j = n - lanes;
+    switch (std::min<std::int64_t>(most_vectors, (n - j) / lanes)) {
+      case 1:
+        multiply_tile<Real, 1>(a, b + j, c + j, n);
+        j += lanes;
+        break;
+      case 2:
+        multiply_tile<Real, 2>(a, b + j, c + j, n);
+        j += 2 * lanes;
+        break;
+      case 3:
+        multiply_tile<Real, 3>(a, b + j, c + j, n);
+        j += 3 * lanes;
+        break;
+      default:
+        multiply_tile<Real, 4>(a, b + j, c + j, n);
+        j += 4 * lanes;
+    }
+  }
+}
+
+/// Sides up to the length of a vector.
+template <typename Real>
+inline void multiply_short_rows(const Real* a, const Real* b, Real* c, std::int64_t n) {
+  const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(Real);
+  typename Vector<Real>::type rows[vector_bytes / sizeof(Real)] = {};
+  for (std::int64_t k = 0; k < n; ++k) __builtin_memcpy(&rows[k], b + k * n, bytes);
+  for (std::int64_t i = 0; i < n; ++i) {
+    typename Vector<Real>::type sum = {};
+    for (std::int64_t k = 0; k < n; ++k) sum += a[i * n + k] * rows[k];
+    __builtin_memcpy(c + i * n, &sum, bytes);
+  }
+}
+
+/// C <- A B, row-major n x n; C is no operand.
+template <typename Real>
+void multiply_small(const Real* a, const Real* b, Real* c, std::int64_t n) {
+  constexpr std::int64_t lanes = vector_bytes / sizeof(Real);
+  if (n <= lanes) return multiply_short_rows(a, b, c, n);
+  if (n >= tile_rows) {
+    // The last tile overlaps the one before it.
+    for (std::int64_t i = 0; i < n; i += tile_rows) {
+      const std::int64_t first = std::min<std::int64_t>(i, n - tile_rows);
+      multiply_rows(a + first * n, b, c + first * n, n);
+    }
+    return;
+  }
+  std::fill(c, c + n * n, Real(0));
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t j = 0; j < n; ++j) c[i * n + j] += a[i * n + k] * b[k * n + j];
+}
+
+}  // namespace
+}  // namespace shampoo::kernels

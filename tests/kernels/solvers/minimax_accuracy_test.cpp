@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/kernels/rounding_backend.h"
+#include "tests/kernels/solvers/minimax_error.h"
+#include "tests/support/backends.h"
+
+namespace shampoo::test {
+namespace {
+
+using enum MinimaxPrecision;
+
+constexpr double half_float = std::numeric_limits<float>::epsilon() / 2;
+
+TEST(MinimaxRoot, InFloat64IsThatOfAnEigendecomposition) {
+  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
+    for (const std::int64_t n : {1, 2, 3, 31, 64, 257})
+      for (const double kappa : {1e2, 1e7, 1e10})
+        for (const double exponent : {0.5, 0.25, 1.0 / 6, 0.75, 1.0}) {
+          if (n == 257 && exponent < 0.2) continue;
+          const Matrix a = rotated(eigenvalues(kind, n, kappa), 3);
+          // Products round by about one machine epsilon of their largest eigenvalue, which is
+          // kappa of the least; ten steps add theirs, and both methods err.
+          const double bound = 1e-13 + 100 * kappa * std::numeric_limits<double>::epsilon();
+          EXPECT_LE(error<double>(*backend, a, {.kappa_max = kappa}, exponent), bound)
+              << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
+        }
+}
+
+TEST(MinimaxRoot, InFloat32HasItsErrorTimesTheCondition) {
+  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
+    for (const std::int64_t n : {1, 2, 3, 31, 64, 257})
+      for (const double kappa : {1e2, 1e4, 1e6})
+        for (const double exponent : {0.5, 0.25}) {
+          const Matrix a = in_float32(rotated(eigenvalues(kind, n, kappa), 3));
+          const Minimax solver{.kappa_max = kappa, .precision = accurate};
+          // A relative change of the matrix by its rounding moves the least eigenvalue by kappa
+          // times as much, and the root by that times the exponent; steps add to it.
+          const double bound = 1e-5 + exponent * kappa * half_float;
+          EXPECT_LE(error<float>(*backend, a, solver, exponent), bound)
+              << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
+        }
+}
+
+class MinimaxAtPlace : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override { require(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Everywhere, MinimaxAtPlace, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+TEST_P(MinimaxAtPlace, KeepsItsStatedErrors) {
+  const std::unique_ptr<Backend> backend = backend_with_host_arrays(GetParam());
+  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
+  constexpr double kappa = 1e6;
+  for (const std::string kind : {"log_uniform", "power_law"})
+    for (const std::int64_t n : {31, 67, 130})
+      for (const double exponent : {0.5, 0.25}) {
+        const Matrix a = in_float32(rotated(eigenvalues(kind, n, kappa), 5));
+        EXPECT_LE(error<float>(*backend, a, {.kappa_max = kappa, .precision = mixed}, exponent),
+                  exponent == 0.5 ? 5e-3 : 2e-3)
+            << kind << ' ' << n << ' ' << exponent;
+        const Minimax split{.kappa_max = kappa, .precision = accurate};
+        // Two terms of 11 bits have 22, a quarter of float32's resolution.
+        EXPECT_LE(error<float>(*backend, a, split, exponent),
+                  4 * error<float>(*cpu, a, split, exponent) + 1e-6)
+            << kind << ' ' << n << ' ' << exponent;
+      }
+}
+
+TEST(MinimaxRoot, KeepsItsStatedErrorWithFloat16Products) {
+  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
+  RoundingBackend backend(*cpu);
+  for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
+    for (const std::int64_t n : {31, 128})
+      for (const double kappa : {1e3, 1e6})
+        for (const double exponent : {0.5, 0.25}) {
+          const Matrix a = in_float32(rotated(eigenvalues(kind, n, kappa), 5));
+          const double mixed_error =
+              error<float>(backend, a, {.kappa_max = kappa, .precision = mixed}, exponent);
+          const double split_error =
+              error<float>(backend, a, {.kappa_max = kappa, .precision = accurate}, exponent);
+          const double float_error =
+              error<float>(*cpu, a, {.kappa_max = kappa, .precision = accurate}, exponent);
+          const double stated = exponent == 0.5 ? 5e-3 : 2e-3;
+          // Of many eigenvalues at the very end of the spectrum, float32 alone loses more.
+          EXPECT_LE(mixed_error, stated + (kind == "low_rank" ? float_error : 0))
+              << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
+          // Two terms of 11 bits have 22, a quarter of float32's resolution.
+          EXPECT_LE(split_error, 4 * float_error + 1e-6)
+              << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
+        }
+  EXPECT_GT(backend.products[0], 0);
+  EXPECT_GT(backend.products[1], 0);
+}
+
+TEST(MinimaxRoot, WorksAtTheLargestConditionWithFloat16Products) {
+  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
+  RoundingBackend backend(*cpu);
+  for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
+    for (const std::int64_t n : {3, 64, 131})
+      for (const double exponent : {1.0, 0.5, 0.25, 1.0 / 6, 0.125, 1.0 / 16}) {
+        const Matrix a = in_float32(rotated(eigenvalues(kind, n, 1e7), 7));
+        // kappa times float32's rounding is 1/16: the root must be computed, and be near.
+        EXPECT_LE(error<float>(backend, a, {.kappa_max = 0x1p20}, exponent), exponent / 16)
+            << kind << ' ' << n << ' ' << exponent;
+      }
+}
+
+}  // namespace
+}  // namespace shampoo::test
