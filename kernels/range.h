@@ -5,7 +5,7 @@
 
 namespace shampoo::kernels {
 
-/// A name, for profilers, of what is queued while it lives.
+/// Names, for profilers, the work that is queued during its lifetime.
 class Range {
  public:
   Range(Memory& memory, const char* name) : memory_(memory) { memory_.begin_range(name); }
@@ -13,7 +13,7 @@ class Range {
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
 
-  /// What comes now has another name.
+  /// Ends the range and begins another one.
   void next(const char* name) {
     memory_.end_range();
     memory_.begin_range(name);

@@ -146,7 +146,7 @@ struct PairedOf {
   }
 };
 
-/// Whether a matrix takes part; null: all do.
+/// True for matrices that take part; null: all do.
 SHAMPOO_BOTH inline bool is_active(const std::uint8_t* active, std::int64_t row) {
   return active == nullptr || active[row] != 0;
 }
