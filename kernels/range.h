@@ -13,7 +13,7 @@ class Range {
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
 
-  /// Ends the range and begins another one.
+  /// Ends the current name and begins another.
   void next(const char* name) {
     memory_.end_range();
     memory_.begin_range(name);
