@@ -26,12 +26,12 @@ class Backend : public Memory,
                 public MatrixSolver,
                 public StepGuard {
  public:
-  /// For people: device, threads, instruction set level, BLAS and its core type.
+  /// Readable summary: device, threads, instruction set level, BLAS and its core type.
   virtual std::string description() const = 0;
-  /// What the bits of results depend on, for ranks and checkpoints to compare: instruction set
-  /// level, BLAS and its core type.
+  /// Everything that the bits of results depend on, for ranks and checkpoints to compare:
+  /// instruction set level, BLAS and its core type.
   virtual std::string arithmetic() const = 0;
-  /// Whether products are so much faster than decompositions that Automatic takes Minimax in
+  /// True if products are so much faster than decompositions that Automatic selects Minimax in
   /// float32.
   virtual bool prefers_products() const = 0;
 

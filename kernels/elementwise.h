@@ -57,7 +57,7 @@ class Elementwise {
   virtual ~Elementwise() = default;
 
   /// Computes the norm of all gradients, and whether every element is finite. With `skips`, a
-  /// non-finite one clears the proceed flag.
+  /// non-finite one clears the proceed flag. The result is in the backend's memory.
   virtual void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
                     ScanResult* result) = 0;
 

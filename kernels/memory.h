@@ -32,7 +32,7 @@ class Memory {
   virtual ~Memory() = default;
 
   virtual MemoryKind memory_kind() const = 0;
-  /// Whether the work of a call is done when it returns. Otherwise the host memory of upload() and
+  /// True if the work of a call is done when it returns. Otherwise the host memory of upload() and
   /// download() must stay unchanged until a Mark that was set after the call has been waited for.
   virtual bool is_immediate() const { return true; }
   /// The stream on which work is queued, for communicators; null on the host.
@@ -48,14 +48,14 @@ class Memory {
   /// aligned. Throws std::bad_alloc.
   virtual void* allocate_host(std::size_t bytes);
   virtual void release_host(void* memory) noexcept;
-  /// Of all users of the backend so far.
+  /// Current use by all users of the backend.
   virtual MemoryUse memory_use() const { return {}; }
 
   virtual std::unique_ptr<Mark> make_mark();
-  /// Whether all queued work, the caller's on this stream included, is done.
+  /// True if all queued work, including the caller's on this stream, is done.
   virtual bool is_idle() { return true; }
   virtual void synchronize() = 0;  ///< waits for all queued work
-  /// Whether calls are recorded, to be replayed later, instead of queued. Marks and waits are not
+  /// True while calls are recorded for replay instead of queued. Marks and waits are not
   /// allowed meanwhile.
   virtual bool is_capturing() const { return false; }
 

@@ -13,7 +13,7 @@ class StepGuard {
   virtual ~StepGuard() = default;
 
   /// Counts the step in *counter. Skips it if its generation was the last one, too, if it is not
-  /// permitted, or if `offers` lacks a bit that it needs; first_bad becomes unfit_step then.
+  /// permitted, or if `offers` lacks a bit that it needs; the last sets first_bad to needs_refresh.
   virtual void admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
                      ScanResult* result) = 0;
 

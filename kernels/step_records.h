@@ -3,43 +3,44 @@
 
 #include <cstdint>
 
-/// What is known of a step in the backend's memory.
+/// State of a step in the backend's memory.
 namespace shampoo::kernels {
 
-/// Result of a scan, in the backend's memory. `proceed` gates every kernel that writes.
+/// Result of a scan. `proceed` gates every kernel that writes.
 struct ScanResult {
-  std::int32_t proceed = 1;     ///< 0 refuses the step
-  std::int32_t first_bad = -1;  ///< first tensor with a non-finite gradient, or -1
+  std::int32_t proceed = 1;     ///< 0: the step is skipped
+  std::int32_t first_bad = -1;  ///< first tensor with a non-finite gradient, needs_refresh, or -1
   double squared_norm =
-      0;  ///< of all scaled gradients together; always the same NaN where one is bad
+      0;  ///< of all scaled gradients together; always the same NaN where one is not finite
 };
 
-/// ScanResult::first_bad of a step that cannot do what it must; see Backend::admit().
-inline constexpr std::int32_t unfit_step = -2;
+/// ScanResult::first_bad of a step that lacks something it needs, such as queued refreshes; see
+/// StepGuard::admit().
+inline constexpr std::int32_t needs_refresh = -2;
 
-/// What a step may and must do, in the backend's memory.
+/// Permission for a step.
 struct StepPermit {
-  std::int32_t permitted = 1;  ///< 0: it changes nothing
-  std::int32_t needs = 0;      ///< bits of what it must be able to do
-  std::int64_t ticket = 0;     ///< good for one run, unless it is 0
+  std::int32_t permitted = 1;   ///< 0: the step is skipped
+  std::int32_t needs = 0;       ///< bits that the offered ones must include
+  std::int64_t generation = 0;  ///< of one preparation, good for one run; 0: for any number
 };
 
-/// Runs of steps, refused ones included, in the backend's memory.
+/// Counts runs of steps, skipped ones included.
 struct ReplayCounter {
   std::int64_t count = 0;
-  std::int64_t last_ticket = 0;
-  std::int64_t repeated = 0;  ///< with a ticket that was used; not counted
+  std::int64_t last_generation = 0;
+  std::int64_t repeated = 0;  ///< runs of a generation that had been used, which `count` excludes
 };
 
-/// Records of one size in one array, with other things between them.
+/// Records of one size in one array, possibly with gaps between them.
 struct RecordArray {
   const void* array = nullptr;           ///< [backend]
   const std::int64_t* begins = nullptr;  ///< [backend] first byte of each, a multiple of 4
   std::int64_t count = 0;
   std::int64_t bytes = 0;  ///< of each, a multiple of 4
   // In bytes from the start of a record, multiples of 4.
-  std::int64_t first_equal = 0, last_equal = 0;  ///< all records have the same bytes there
-  std::int64_t flag = 0;                         ///< all have an int32 there that is not 0
+  std::int64_t first_equal = 0, last_equal = 0;  ///< all records must have the same bytes there
+  std::int64_t flag = 0;                         ///< all must have an int32 there that is not 0
 };
 
 }  // namespace shampoo::kernels

@@ -41,7 +41,7 @@ constexpr std::string_view name_of(Type type) {
 /// Where arrays of a backend lie.
 enum class MemoryKind : std::uint8_t { host, cuda };
 
-/// Whether values of this type are kept by their owner as float32 masters.
+/// True if the owner keeps values of this type as float32 masters.
 constexpr bool has_master(Type type) { return size_of(type) == 2; }
 
 }  // namespace shampoo

@@ -6,12 +6,12 @@
 
 #include "kernels/types.h"
 
-/// What kernels are told about memory: plain structs that borrow. Pointers marked [backend] point
-/// into the backend's memory and are never followed by the host.
+/// Arguments of kernels: plain structs that do not own memory. Pointers marked [backend] point into
+/// the backend's memory; the host never dereferences them.
 namespace shampoo::kernels {
 
-/// Elements of a tile at most. Tiles are cut by a block's own shape only, so sums over the tiles
-/// of a block have the same order in every stack, on any number of threads.
+/// Maximum number of elements of a tile. Tiles are cut by a block's own shape only, so sums over
+/// the tiles of a block have the same order in every stack, on any number of threads.
 inline constexpr std::int64_t tile_elements = 16384;
 
 /// A 2-D part of one block: whole rows of its last dimension, or a part of one row. Its elements
@@ -38,7 +38,7 @@ struct Block {
   std::int64_t segment = 0;  ///< first byte in the segment
   Type shipped = Type::float32;  ///< type of its elements in the segment
   bool assigns = false;          ///< the segment holds new values, not updates to add
-  /// Whether the gradient can be read in place as the matrix rows x columns that the stack says
+  /// True if the gradient can be read in place as the matrix rows x columns that the stack says
   /// (order 1: one row), with the strides below.
   bool regular = false;
   std::int64_t gradient = 0, gradient_row = 0, gradient_column = 1;
@@ -63,7 +63,7 @@ struct TileTable {
   double* partials = nullptr;  ///< [backend] two numbers per tile, for reductions
 };
 
-/// What a step does with one block.
+/// Role of one block in a step.
 enum class Mode : std::uint8_t {
   absent,            ///< nothing: its gradient is absent
   unpreconditioned,  ///< the direction is the filtered gradient, or the grafting's direction
@@ -95,7 +95,7 @@ struct Coefficients {
   double step = 0;      ///< minus the learning rate
 };
 
-/// What the kernels of one step read about the blocks of one virtual group.
+/// Per-block inputs of the kernels of one step, for one virtual group.
 struct PassContext {
   const TileTable& elements;
   const Mode* modes;                 ///< [backend] per block

@@ -9,12 +9,12 @@
 
 namespace shampoo::kernels {
 
-/// The host. Members stand in the file that is named above them.
+/// The host. Members are defined in the files named above them.
 class CpuBackend final : public Backend {
  public:
   CpuBackend(int threads, bool sets_up_blas);
 
-  // backend.cpp
+  // host_backend.cpp
   std::string description() const override;
   std::string arithmetic() const override;
   MemoryKind memory_kind() const override { return MemoryKind::host; }
@@ -29,23 +29,23 @@ class CpuBackend final : public Backend {
   void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) override;
 
   // elementwise.cpp
-  void scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
-            ScanResult* verdict) override;
-  void admit(const StepPermit* admission, std::int32_t offers, ReplayCounter* runs,
-             ScanResult* verdict) override;
+  void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
+            ScanResult* result) override;
+  void admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
+             ScanResult* result) override;
   void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const TileTable& elements, void* masters) override;
-  void filter(const PassContext& phase, const GradientPass& pass) override;
-  void update(const PassContext& phase, const UpdatePass& pass) override;
+  void filter(const PassContext& context, const GradientPass& pass) override;
+  void update(const PassContext& context, const UpdatePass& pass) override;
   void apply(const TileTable& elements, const Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 
   // factors.cpp
-  void accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
+  void accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
                           std::span<const Selection> selected, const void* masters) override;
 
   // precondition.cpp
-  void precondition(const PassContext& phase, std::span<const Stack> stacks,
+  void precondition(const PassContext& context, std::span<const Stack> stacks,
                     std::span<const Selection> selected, void* direction,
                     double* direction_norms) override;
 

@@ -11,13 +11,13 @@
 
 namespace shampoo::kernels::cuda {
 
-/// A GPU. Members stand in the file that is named above them.
+/// A GPU. Members are defined in the files named above them.
 class DeviceBackend final : public Backend {
  public:
   explicit DeviceBackend(std::unique_ptr<Device> device);
   ~DeviceBackend() override;
 
-  // backend.cpp
+  // device_backend.cpp
   std::string description() const override { return device_->description(); }
   std::string arithmetic() const override { return device_->arithmetic(); }
   MemoryKind memory_kind() const override { return MemoryKind::cuda; }
@@ -41,21 +41,21 @@ class DeviceBackend final : public Backend {
   void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) override;
 
   // elementwise.cpp
-  void scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
-            ScanResult* verdict) override;
-  void admit(const StepPermit* admission, std::int32_t offers, ReplayCounter* runs,
-             ScanResult* verdict) override;
+  void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
+            ScanResult* result) override;
+  void admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
+             ScanResult* result) override;
   void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const TileTable& elements, void* masters) override;
-  void filter(const PassContext& phase, const GradientPass& pass) override;
-  void update(const PassContext& phase, const UpdatePass& pass) override;
+  void filter(const PassContext& context, const GradientPass& pass) override;
+  void update(const PassContext& context, const UpdatePass& pass) override;
   void apply(const TileTable& elements, const Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 
   // products.cpp
-  void accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
+  void accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
                           std::span<const Selection> selected, const void* masters) override;
-  void precondition(const PassContext& phase, std::span<const Stack> stacks,
+  void precondition(const PassContext& context, std::span<const Stack> stacks,
                     std::span<const Selection> selected, void* direction,
                     double* direction_norms) override;
 

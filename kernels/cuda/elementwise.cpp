@@ -14,11 +14,11 @@ Kernel in_arithmetic(Type arithmetic, const Arguments&... arguments) {
 
 }  // namespace
 
-void DeviceBackend::scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
-                         ScanResult* verdict) {
+void DeviceBackend::scan(const TileTable& gradients, const double* gradient_scale, bool skips,
+                         ScanResult* result) {
   device_->launch(gradients.tile_count,
                   in_arithmetic<ScanTile>(gradients.arithmetic, gradients, gradient_scale));
-  device_->launch(1, Judge{gradients, refuses, verdict});
+  device_->launch(1, ReduceScan{gradients, skips, result});
 }
 
 void DeviceBackend::admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,

@@ -67,7 +67,7 @@ SHAMPOO_RULE void with_direction(DirectionRule rule, const SecondMomentRule<Real
   }
 }
 
-/// What a pass over the gradients computes for a block.
+/// The outputs of a pass over the gradients for a block.
 struct DirectionUse {
   SHAMPOO_RULE DirectionUse(Mode mode, bool has_grafting, const double* grafting_norms,
                             const double* direction_norms)

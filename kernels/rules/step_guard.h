@@ -11,11 +11,11 @@ namespace shampoo::kernels {
 /// StepGuard::admit()
 SHAMPOO_RULE void admit_step(const StepPermit& permit, std::int32_t offers, ReplayCounter& counter,
                              ScanResult& result) {
-  const bool repeated = permit.ticket != 0 && permit.ticket == counter.last_ticket;
+  const bool repeated = permit.generation != 0 && permit.generation == counter.last_generation;
   ++(repeated ? counter.repeated : counter.count);
-  counter.last_ticket = permit.ticket;
+  counter.last_generation = permit.generation;
   const bool fits = (permit.needs & ~offers) == 0;
-  if (!fits) result.first_bad = unfit_step;
+  if (!fits) result.first_bad = needs_refresh;
   if (!fits || repeated || permit.permitted == 0) result.proceed = 0;
 }
 

@@ -12,7 +12,7 @@ SHAMPOO_RULE double norm_ratio(const UpdatePass& pass, Mode mode, std::int32_t b
   return root(pass.grafting_norms[block]) / (root(pass.direction_norms[block]) + 1e-16);
 }
 
-/// What the end of a step does to the elements of one block.
+/// The end of a step, for the elements of one block.
 template <typename Real>
 struct UpdateRule {
   SHAMPOO_RULE UpdateRule(const Coefficients& c, double ratio_of_norms, AveragingRule averaging)

@@ -53,7 +53,7 @@ std::string say_call(std::int64_t step) {
   }
 }
 
-bool is_unfit(const Header& header) { return header.verdict.first_bad == kernels::unfit_step; }
+bool is_unfit(const Header& header) { return header.verdict.first_bad == kernels::needs_refresh; }
 
 TransferableError disagreement(const std::string& message) {
   return {TransferableError::Kind::communication, message};

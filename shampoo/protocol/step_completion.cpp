@@ -108,7 +108,7 @@ StepDecision StepProtocol::decide() {
   const kernels::ScanResult& seen = report_.seen_verdict();
   if (consensus_.alone()) {
     StepDecision decision{.verdict = seen};
-    if (seen.first_bad == kernels::unfit_step)
+    if (seen.first_bad == kernels::needs_refresh)
       decision.fault = {TransferableError::Kind::logic, unfit_text};
     return decision;
   }

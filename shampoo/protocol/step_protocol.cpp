@@ -102,8 +102,9 @@ void StepProtocol::forbid(Engine& engine) {
 /// What the step shows the other ranks, and what it may do; a replay reads it, too.
 void StepProtocol::write_header(Engine& engine, std::int64_t step) {
   ++tickets_;
-  engine.admission()[0] = {
-      .permitted = fault_ ? 0 : 1, .needs = needs_of(engine), .ticket = captured_ ? tickets_ : 0};
+  engine.admission()[0] = {.permitted = fault_ ? 0 : 1,
+                           .needs = needs_of(engine),
+                           .generation = captured_ ? tickets_ : 0};
   if (consensus_.alone()) return;
   Header& header = engine.header()[0];
   header = {.step = step,

@@ -143,9 +143,9 @@ class Foreach {
 };
 
 void scan(benchmark::State& state) {
-  kernels::ScanResult verdict;
+  kernels::ScanResult result;
   Foreach(state).run(4, [&](Backend& backend, Table& t, const kernels::PassContext& phase) {
-    backend.scan(phase.elements, &t.scale, true, &verdict);
+    backend.scan(phase.elements, &t.scale, true, &result);
   });
 }
 BENCHMARK(scan)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();

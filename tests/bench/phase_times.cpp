@@ -18,32 +18,33 @@ void PhaseTimes::time(const char* phase, const Call& call) {
   times_[phase] += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-void PhaseTimes::scan(const kernels::TileTable& gradients, const double* gradient_scale,
-                      bool refuses, kernels::ScanResult* verdict) {
-  time("scan", [&] { CountingBackend::scan(gradients, gradient_scale, refuses, verdict); });
+void PhaseTimes::scan(const kernels::TileTable& gradients, const double* gradient_scale, bool skips,
+                      kernels::ScanResult* result) {
+  time("scan", [&] { CountingBackend::scan(gradients, gradient_scale, skips, result); });
 }
 
-void PhaseTimes::accumulate_factors(const kernels::PassContext& phase,
+void PhaseTimes::accumulate_factors(const kernels::PassContext& context,
                                     std::span<const kernels::Stack> stacks,
                                     std::span<const kernels::Selection> selected,
                                     const void* masters) {
-  time("factors", [&] { CountingBackend::accumulate_factors(phase, stacks, selected, masters); });
+  time("factors", [&] { CountingBackend::accumulate_factors(context, stacks, selected, masters); });
 }
 
-void PhaseTimes::filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) {
-  time("filter", [&] { CountingBackend::filter(phase, pass); });
+void PhaseTimes::filter(const kernels::PassContext& context, const kernels::GradientPass& pass) {
+  time("filter", [&] { CountingBackend::filter(context, pass); });
 }
 
-void PhaseTimes::precondition(const kernels::PassContext& phase,
+void PhaseTimes::precondition(const kernels::PassContext& context,
                               std::span<const kernels::Stack> stacks,
                               std::span<const kernels::Selection> selected, void* direction,
                               double* direction_norms) {
-  time("precondition",
-       [&] { CountingBackend::precondition(phase, stacks, selected, direction, direction_norms); });
+  time("precondition", [&] {
+    CountingBackend::precondition(context, stacks, selected, direction, direction_norms);
+  });
 }
 
-void PhaseTimes::update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) {
-  time("update", [&] { CountingBackend::update(phase, pass); });
+void PhaseTimes::update(const kernels::PassContext& context, const kernels::UpdatePass& pass) {
+  time("update", [&] { CountingBackend::update(context, pass); });
 }
 
 void PhaseTimes::apply(const kernels::TileTable& elements, const kernels::Mode* modes,

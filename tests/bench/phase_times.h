@@ -17,16 +17,17 @@ class PhaseTimes final : public CountingBackend {
   /// Milliseconds since the last take(), per phase.
   std::map<std::string, double> take();
 
-  void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool refuses,
-            kernels::ScanResult* verdict) override;
-  void accumulate_factors(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
+  void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool skips,
+            kernels::ScanResult* result) override;
+  void accumulate_factors(const kernels::PassContext& context,
+                          std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,
                           const void* masters) override;
-  void filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) override;
-  void precondition(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
+  void filter(const kernels::PassContext& context, const kernels::GradientPass& pass) override;
+  void precondition(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
-  void update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) override;
+  void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 

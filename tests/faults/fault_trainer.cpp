@@ -109,8 +109,8 @@ class WatchedBackend final : public CountingBackend {
     watch_.go_on(Phase::decomposing);
     CountingBackend::eigh(a, solver, failed);
   }
-  void update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) override {
-    CountingBackend::update(phase, pass);
+  void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override {
+    CountingBackend::update(context, pass);
     watch_.go_on(Phase::exchanging);
   }
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,

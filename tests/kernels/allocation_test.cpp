@@ -37,11 +37,11 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     std::vector<std::int32_t> failed(3);
     const kernels::PassContext phase = t.phase();
     const std::vector<kernels::Selection> selected = t.selected();
-    kernels::ScanResult verdict;
+    kernels::ScanResult result;
     backend->reserve(t.stacks, type, {200});
 
     const AllocationCounter counter;
-    backend->scan(phase.elements, &t.scale, true, &verdict);
+    backend->scan(phase.elements, &t.scale, true, &result);
     backend->accumulate_factors(phase, t.stacks, selected, nullptr);
     backend->filter(phase, t.gradient_pass());
     backend->unpack_factors(a.pairs(), {.scales = column.data(), .shifts = column.data()},

@@ -83,9 +83,9 @@ constexpr Layout layouts[] = {
     {31, 33, 33, 1, 0}, {31, 32, 64, 1, 32}};
 
 template <typename Stored>
-class Strips : public ::testing::Test {};
+class StridedSpans : public ::testing::Test {};
 using StoredTypes = ::testing::Types<double, float, Bfloat16, Float16>;
-TYPED_TEST_SUITE(Strips, StoredTypes);
+TYPED_TEST_SUITE(StridedSpans, StoredTypes);
 
 template <typename Stored>
 constexpr Type type_of_stored = std::is_same_v<Stored, double>     ? Type::float64
@@ -93,7 +93,7 @@ constexpr Type type_of_stored = std::is_same_v<Stored, double>     ? Type::float
                                 : std::is_same_v<Stored, Bfloat16> ? Type::bfloat16
                                                                    : Type::float16;
 
-TYPED_TEST(Strips, FindEveryElementOfATileAndNothingElse) {
+TYPED_TEST(StridedSpans, FindEveryElementOfATileAndNothingElse) {
   constexpr Type type = type_of_stored<TypeParam>;
   for (const Layout& layout : layouts) {
     Tile tile;
@@ -108,12 +108,12 @@ TYPED_TEST(Strips, FindEveryElementOfATileAndNothingElse) {
     std::vector<Aligned> memory(static_cast<std::size_t>(size) * sizeof(TypeParam) / 16 + 1);
     TypeParam* const base = memory.front().elements;
     for (std::int64_t i = 0; i < size; ++i) base[i] = stored<TypeParam>(float(i % 255 + 1));
-    const Strip strip = strided(base, type, tile, layout.first, layout.row, layout.column);
+    const StridedSpan span = strided(base, type, tile, layout.first, layout.row, layout.column);
 
     const std::int32_t count = tile.rows * tile.columns;
     for (std::int32_t i = 0; i < count; i += group_size) {
       float x[group_size];
-      read(strip, i, count - i, x);
+      read(span, i, count - i, x);
       for (std::int32_t k = 0; k < group_size; ++k) {
         const std::int32_t e = i + k;
         const std::int64_t place =
@@ -121,7 +121,7 @@ TYPED_TEST(Strips, FindEveryElementOfATileAndNothingElse) {
         ASSERT_EQ(x[k], e < count ? float(place % 255 + 1) : 0.0f) << e;
         x[k] = 0;
       }
-      write(strip, i, count - i, x);
+      write(span, i, count - i, x);
     }
     std::int64_t zeros = 0;
     for (std::int64_t i = 0; i < size; ++i) zeros += test::read(base + i, type) == 0;
@@ -129,7 +129,7 @@ TYPED_TEST(Strips, FindEveryElementOfATileAndNothingElse) {
   }
 }
 
-TYPED_TEST(Strips, AreReadSixteenBytesAtATimeWhereAddressesAllowIt) {
+TYPED_TEST(StridedSpans, AreReadSixteenBytesAtATimeWhereAddressesAllowIt) {
   constexpr Type type = type_of_stored<TypeParam>;
   alignas(16) TypeParam elements[64];
   const auto aligned = [&](Layout l) {

@@ -23,8 +23,8 @@ TYPED_TEST_SUITE(Scan, RealsAtAllPlaces, NameOfPlace);
 TYPED_TEST(Scan, SumsTheSquaresOfPresentGradients) {
   Table& t = this->table;
   const double scale = 0.5;  // exact
-  kernels::ScanResult verdict;
-  this->backend->scan(t.elements(), &scale, true, &verdict);
+  kernels::ScanResult result;
+  this->backend->scan(t.elements(), &scale, true, &result);
 
   double norm = 0, count = 0;
   for (std::size_t b = 0; b < t.blocks.size(); ++b) {
@@ -35,9 +35,9 @@ TYPED_TEST(Scan, SumsTheSquaresOfPresentGradients) {
       norm += g * g;
     }
   }
-  EXPECT_NEAR(verdict.squared_norm, norm, norm * count * 0x1p-53);
-  EXPECT_EQ(verdict.proceed, 1);
-  EXPECT_EQ(verdict.first_bad, -1);
+  EXPECT_NEAR(result.squared_norm, norm, norm * count * 0x1p-53);
+  EXPECT_EQ(result.proceed, 1);
+  EXPECT_EQ(result.first_bad, -1);
 }
 
 TYPED_TEST(Scan, FindsTheFirstBadTensorWhereverTheElementLies) {
@@ -54,11 +54,11 @@ TYPED_TEST(Scan, FindsTheFirstBadTensorWhereverTheElementLies) {
     const double old = gradient.read(place);
     gradient.write(place, bad[tries++ % 3]);
     const double scale = 1;
-    for (const bool refuses : {true, false}) {
-      kernels::ScanResult verdict;
-      this->backend->scan(this->table.elements(), &scale, refuses, &verdict);
-      EXPECT_EQ(verdict.first_bad, static_cast<std::int32_t>(t));
-      EXPECT_EQ(verdict.proceed, refuses ? 0 : 1);
+    for (const bool skips : {true, false}) {
+      kernels::ScanResult result;
+      this->backend->scan(this->table.elements(), &scale, skips, &result);
+      EXPECT_EQ(result.first_bad, static_cast<std::int32_t>(t));
+      EXPECT_EQ(result.proceed, skips ? 0 : 1);
     }
     gradient.write(place, old);
   }
@@ -71,11 +71,11 @@ TYPED_TEST(Scan, TakesLargeFiniteGradientsAsTheyAre) {
           type_of<typename TypeParam::Real>);
   t.gradients[0].write(7, std::numeric_limits<typename TypeParam::Real>::max());
   const double scale = 1;
-  kernels::ScanResult verdict;
-  this->backend->scan(t.elements(), &scale, true, &verdict);
+  kernels::ScanResult result;
+  this->backend->scan(t.elements(), &scale, true, &result);
 
-  EXPECT_EQ(verdict.proceed, 1);
-  EXPECT_EQ(verdict.first_bad, -1);
+  EXPECT_EQ(result.proceed, 1);
+  EXPECT_EQ(result.first_bad, -1);
 }
 
 }  // namespace

@@ -21,42 +21,42 @@ class StepAt : public ::testing::TestWithParam<Place> {
   std::unique_ptr<Backend> backend;
 };
 
-TEST_P(StepAt, IsCountedAndRefusedUnlessItIsPermittedAndAbleToDoWhatItMust) {
+TEST_P(StepAt, IsCountedAndSkippedUnlessItIsPermittedAndAbleToDoWhatItMust) {
   struct Case {
-    kernels::StepPermit admission;
+    kernels::StepPermit permit;
     std::int32_t offers, proceed, first_bad;
   };
   const std::vector<Case> cases = {
       {{.permitted = 1, .needs = 0}, 0, 1, 3},
       {{.permitted = 1, .needs = 0}, 5, 1, 3},
       {{.permitted = 1, .needs = 5}, 7, 1, 3},
-      {{.permitted = 1, .needs = 5}, 4, 0, kernels::unfit_step},
+      {{.permitted = 1, .needs = 5}, 4, 0, kernels::needs_refresh},
       {{.permitted = 0, .needs = 5}, 5, 0, 3},
-      {{.permitted = 0, .needs = 5}, 2, 0, kernels::unfit_step},
+      {{.permitted = 0, .needs = 5}, 2, 0, kernels::needs_refresh},
   };
-  kernels::ReplayCounter runs{.count = 40};
+  kernels::ReplayCounter counter{.count = 40};
   for (const Case& c : cases) {
-    kernels::ScanResult verdict{.proceed = 1, .first_bad = 3, .squared_norm = 2.5};
-    backend->admit(&c.admission, c.offers, &runs, &verdict);
-    EXPECT_EQ(verdict.proceed, c.proceed);
-    EXPECT_EQ(verdict.first_bad, c.first_bad);
-    EXPECT_EQ(verdict.squared_norm, 2.5);
+    kernels::ScanResult result{.proceed = 1, .first_bad = 3, .squared_norm = 2.5};
+    backend->admit(&c.permit, c.offers, &counter, &result);
+    EXPECT_EQ(result.proceed, c.proceed);
+    EXPECT_EQ(result.first_bad, c.first_bad);
+    EXPECT_EQ(result.squared_norm, 2.5);
   }
-  EXPECT_EQ(runs.count, 46);
+  EXPECT_EQ(counter.count, 46);
 
-  kernels::ScanResult refused{.proceed = 0};
+  kernels::ScanResult skipped{.proceed = 0};
   const kernels::StepPermit any;
-  backend->admit(&any, 0, &runs, &refused);
-  EXPECT_EQ(refused.proceed, 0);
+  backend->admit(&any, 0, &counter, &skipped);
+  EXPECT_EQ(skipped.proceed, 0);
 }
 
-TEST_P(StepAt, TakesATicketOnce) {
-  kernels::ReplayCounter runs;
-  const auto proceeds = [&](std::int64_t ticket) {
-    const kernels::StepPermit admission{.ticket = ticket};
-    kernels::ScanResult verdict;
-    backend->admit(&admission, 0, &runs, &verdict);
-    return verdict.proceed;
+TEST_P(StepAt, RunsAGenerationOnce) {
+  kernels::ReplayCounter counter;
+  const auto proceeds = [&](std::int64_t generation) {
+    const kernels::StepPermit permit{.generation = generation};
+    kernels::ScanResult result;
+    backend->admit(&permit, 0, &counter, &result);
+    return result.proceed;
   };
   EXPECT_EQ(proceeds(0), 1);
   EXPECT_EQ(proceeds(0), 1);
@@ -64,9 +64,9 @@ TEST_P(StepAt, TakesATicketOnce) {
   EXPECT_EQ(proceeds(7), 0);
   EXPECT_EQ(proceeds(7), 0);
   EXPECT_EQ(proceeds(8), 1);
-  EXPECT_EQ(runs.count, 4);
-  EXPECT_EQ(runs.repeated, 2);
-  EXPECT_EQ(runs.last_ticket, 8);
+  EXPECT_EQ(counter.count, 4);
+  EXPECT_EQ(counter.repeated, 2);
+  EXPECT_EQ(counter.last_generation, 8);
 }
 
 /// Records of 5 words: [1, 3) must be equal, word 4 must not be 0. Word 0 may differ, and what lies

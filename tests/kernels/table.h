@@ -48,7 +48,7 @@ struct Cut {
   bool has_masters = true;  ///< where the value has 16 bits
 };
 
-/// Everything that kernels are told about some tensors cut into blocks, and all their slots, filled
+/// Arguments of kernels for tensors cut into blocks, and all their slots, filled
 /// with random numbers that depend on each tensor's seed alone.
 class Table {
  public:

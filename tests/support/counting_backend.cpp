@@ -16,13 +16,13 @@ void CountingBackend::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void CountingBackend::scan(const kernels::TileTable& gradients, const double* gradient_scale,
-                           bool refuses, kernels::ScanResult* verdict) {
-  launch().scan(gradients, gradient_scale, refuses, verdict);
+                           bool skips, kernels::ScanResult* result) {
+  launch().scan(gradients, gradient_scale, skips, result);
 }
 
-void CountingBackend::admit(const kernels::StepPermit* admission, std::int32_t offers,
-                            kernels::ReplayCounter* runs, kernels::ScanResult* verdict) {
-  launch().admit(admission, offers, runs, verdict);
+void CountingBackend::admit(const kernels::StepPermit* permit, std::int32_t offers,
+                            kernels::ReplayCounter* counter, kernels::ScanResult* result) {
+  launch().admit(permit, offers, counter, result);
 }
 
 void CountingBackend::compare(const kernels::RecordArray& records, void* gathered,
@@ -34,26 +34,27 @@ void CountingBackend::read_values(const kernels::TileTable& elements, void* mast
   launch().read_values(elements, masters);
 }
 
-void CountingBackend::accumulate_factors(const kernels::PassContext& phase,
+void CountingBackend::accumulate_factors(const kernels::PassContext& context,
                                          std::span<const kernels::Stack> stacks,
                                          std::span<const kernels::Selection> selected,
                                          const void* masters) {
-  launch().accumulate_factors(phase, stacks, selected, masters);
+  launch().accumulate_factors(context, stacks, selected, masters);
 }
 
-void CountingBackend::filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) {
-  launch().filter(phase, pass);
+void CountingBackend::filter(const kernels::PassContext& context,
+                             const kernels::GradientPass& pass) {
+  launch().filter(context, pass);
 }
 
-void CountingBackend::precondition(const kernels::PassContext& phase,
+void CountingBackend::precondition(const kernels::PassContext& context,
                                    std::span<const kernels::Stack> stacks,
                                    std::span<const kernels::Selection> selected, void* direction,
                                    double* direction_norms) {
-  launch().precondition(phase, stacks, selected, direction, direction_norms);
+  launch().precondition(context, stacks, selected, direction, direction_norms);
 }
 
-void CountingBackend::update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) {
-  launch().update(phase, pass);
+void CountingBackend::update(const kernels::PassContext& context, const kernels::UpdatePass& pass) {
+  launch().update(context, pass);
 }
 
 void CountingBackend::apply(const kernels::TileTable& elements, const kernels::Mode* modes,

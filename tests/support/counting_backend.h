@@ -42,20 +42,21 @@ class CountingBackend : public Backend {
   void upload(void* to, const void* from_host, std::size_t bytes) override;
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
-  void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool refuses,
-            kernels::ScanResult* verdict) override;
-  void admit(const kernels::StepPermit* admission, std::int32_t offers,
-             kernels::ReplayCounter* runs, kernels::ScanResult* verdict) override;
+  void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool skips,
+            kernels::ScanResult* result) override;
+  void admit(const kernels::StepPermit* permit, std::int32_t offers,
+             kernels::ReplayCounter* counter, kernels::ScanResult* result) override;
   void compare(const kernels::RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const kernels::TileTable& elements, void* masters) override;
-  void accumulate_factors(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
+  void accumulate_factors(const kernels::PassContext& context,
+                          std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,
                           const void* masters) override;
-  void filter(const kernels::PassContext& phase, const kernels::GradientPass& pass) override;
-  void precondition(const kernels::PassContext& phase, std::span<const kernels::Stack> stacks,
+  void filter(const kernels::PassContext& context, const kernels::GradientPass& pass) override;
+  void precondition(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
-  void update(const kernels::PassContext& phase, const kernels::UpdatePass& pass) override;
+  void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void unpack_factors(std::span<const kernels::FactorBatch> factors,

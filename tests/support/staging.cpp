@@ -55,7 +55,7 @@ const void* Staging::find(const void* host) {
   auto it = copies_.upper_bound(at);
   if (it == copies_.begin()) return nullptr;
   --it;
-  // An array without elements was never noted; nobody may follow its address.
+  // An array without elements was never noted; its address must not be dereferenced.
   if (at >= it->first + it->second.bytes) return nullptr;
   return it->second.data + (at - it->first);
 }

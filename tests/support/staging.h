@@ -39,7 +39,7 @@ class Staging {
     return static_cast<T* const*>(send(std::move(copies)));
   }
 
-  /// Waits, brings every array back, and reports bytes that were written beside them.
+  /// Waits, copies every array back, and reports writes outside of them.
   void finish();
 
  private:

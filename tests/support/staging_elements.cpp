@@ -64,17 +64,17 @@ TileTable staged(Staging& staging, const TileTable& elements) {
   return copy;
 }
 
-void note(Staging& staging, const PassContext& phase) {
-  note(staging, phase.elements);
-  staging.note_array(phase.modes, phase.elements.block_count);
-  staging.note_array(phase.coefficients, phase.elements.block_count);
-  staging.note_array(phase.gradient_scale, 1);
-  staging.note_array(phase.proceed, 1);
+void note(Staging& staging, const PassContext& context) {
+  note(staging, context.elements);
+  staging.note_array(context.modes, context.elements.block_count);
+  staging.note_array(context.coefficients, context.elements.block_count);
+  staging.note_array(context.gradient_scale, 1);
+  staging.note_array(context.proceed, 1);
 }
 
-PassContext staged(Staging& staging, const PassContext& phase, const TileTable& elements) {
-  return {elements, staging.at(phase.modes), staging.at(phase.coefficients),
-          staging.at(phase.gradient_scale), staging.at(phase.proceed)};
+PassContext staged(Staging& staging, const PassContext& context, const TileTable& elements) {
+  return {elements, staging.at(context.modes), staging.at(context.coefficients),
+          staging.at(context.gradient_scale), staging.at(context.proceed)};
 }
 
 /// A slot with one element for each of the flat elements.
@@ -127,26 +127,25 @@ std::vector<Selection> staged(Staging& staging, std::span<const Selection> selec
 
 }  // namespace
 
-void StagingBackend::scan(const TileTable& gradients, const double* gradient_scale, bool refuses,
-                          kernels::ScanResult* verdict) {
+void StagingBackend::scan(const TileTable& gradients, const double* gradient_scale, bool skips,
+                          kernels::ScanResult* result) {
   Staging staging(*backend_);
   note(staging, gradients);
   staging.note_array(gradient_scale, 1);
-  staging.note_array(verdict, 1);
+  staging.note_array(result, 1);
   staging.begin();
-  backend_->scan(staged(staging, gradients), staging.at(gradient_scale), refuses,
-                 staging.at(verdict));
+  backend_->scan(staged(staging, gradients), staging.at(gradient_scale), skips, staging.at(result));
   staging.finish();
 }
 
-void StagingBackend::admit(const kernels::StepPermit* admission, std::int32_t offers,
-                           kernels::ReplayCounter* runs, kernels::ScanResult* verdict) {
+void StagingBackend::admit(const kernels::StepPermit* permit, std::int32_t offers,
+                           kernels::ReplayCounter* counter, kernels::ScanResult* result) {
   Staging staging(*backend_);
-  staging.note_array(admission, 1);
-  staging.note_array(runs, 1);
-  staging.note_array(verdict, 1);
+  staging.note_array(permit, 1);
+  staging.note_array(counter, 1);
+  staging.note_array(result, 1);
   staging.begin();
-  backend_->admit(staging.at(admission), offers, staging.at(runs), staging.at(verdict));
+  backend_->admit(staging.at(permit), offers, staging.at(counter), staging.at(result));
   staging.finish();
 }
 
@@ -176,18 +175,18 @@ void StagingBackend::read_values(const TileTable& elements, void* masters) {
   staging.finish();
 }
 
-void StagingBackend::filter(const PassContext& phase, const kernels::GradientPass& pass) {
+void StagingBackend::filter(const PassContext& context, const kernels::GradientPass& pass) {
   Staging staging(*backend_);
-  note(staging, phase);
-  note_masters(staging, phase.elements, pass.masters);
+  note(staging, context);
+  note_masters(staging, context.elements, pass.masters);
   for (const void* const slot :
        {pass.first_moment, pass.preconditioner.second_moment,
         pass.grafting ? pass.grafting->second_moment : nullptr, pass.direction})
-    note_slot(staging, phase.elements, slot);
+    note_slot(staging, context.elements, slot);
   for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
-    staging.note_array(norms, phase.elements.block_count);
+    staging.note_array(norms, context.elements.block_count);
   staging.begin();
-  const TileTable elements = staged(staging, phase.elements);
+  const TileTable elements = staged(staging, context.elements);
   kernels::GradientPass copy = pass;
   copy.masters = staging.at(pass.masters);
   copy.first_moment = staging.at(pass.first_moment);
@@ -196,25 +195,25 @@ void StagingBackend::filter(const PassContext& phase, const kernels::GradientPas
   copy.direction = staging.at(pass.direction);
   copy.grafting_norms = staging.at(pass.grafting_norms);
   copy.direction_norms = staging.at(pass.direction_norms);
-  backend_->filter(staged(staging, phase, elements), copy);
+  backend_->filter(staged(staging, context, elements), copy);
   staging.finish();
 }
 
-void StagingBackend::update(const PassContext& phase, const kernels::UpdatePass& pass) {
+void StagingBackend::update(const PassContext& context, const kernels::UpdatePass& pass) {
   Staging staging(*backend_);
-  note(staging, phase);
-  note_masters(staging, phase.elements, pass.masters);
-  note_slot(staging, phase.elements, pass.direction);
-  note_slot(staging, phase.elements, pass.averaging_state);
+  note(staging, context);
+  note_masters(staging, context.elements, pass.masters);
+  note_slot(staging, context.elements, pass.direction);
+  note_slot(staging, context.elements, pass.averaging_state);
   for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
-    staging.note_array(norms, phase.elements.block_count);
-  for (std::int64_t i = 0; i < phase.elements.tile_count; ++i) {
-    const Tile& tile = phase.elements.tiles[i];
-    note_segment(staging, phase.elements, pass.segment, tile,
-                 tile.flat - phase.elements.blocks[tile.block].flat);
+    staging.note_array(norms, context.elements.block_count);
+  for (std::int64_t i = 0; i < context.elements.tile_count; ++i) {
+    const Tile& tile = context.elements.tiles[i];
+    note_segment(staging, context.elements, pass.segment, tile,
+                 tile.flat - context.elements.blocks[tile.block].flat);
   }
   staging.begin();
-  const TileTable elements = staged(staging, phase.elements);
+  const TileTable elements = staged(staging, context.elements);
   kernels::UpdatePass copy = pass;
   copy.averaging_state = staging.at(pass.averaging_state);
   copy.direction = staging.at(pass.direction);
@@ -222,7 +221,7 @@ void StagingBackend::update(const PassContext& phase, const kernels::UpdatePass&
   copy.direction_norms = staging.at(pass.direction_norms);
   copy.masters = staging.at(pass.masters);
   copy.segment = staging.at(pass.segment);
-  backend_->update(staged(staging, phase, elements), copy);
+  backend_->update(staged(staging, context, elements), copy);
   staging.finish();
 }
 
@@ -240,30 +239,30 @@ void StagingBackend::apply(const TileTable& elements, const kernels::Mode* modes
   staging.finish();
 }
 
-void StagingBackend::accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
+void StagingBackend::accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
                                         std::span<const Selection> selected, const void* masters) {
   Staging staging(*backend_);
-  note(staging, phase);
-  note(staging, phase.elements, stacks, selected);
-  note_masters(staging, phase.elements, masters);
+  note(staging, context);
+  note(staging, context.elements, stacks, selected);
+  note_masters(staging, context.elements, masters);
   staging.begin();
-  const TileTable elements = staged(staging, phase.elements);
-  backend_->accumulate_factors(staged(staging, phase, elements), staged(staging, stacks),
+  const TileTable elements = staged(staging, context.elements);
+  backend_->accumulate_factors(staged(staging, context, elements), staged(staging, stacks),
                                staged(staging, selected), staging.at(masters));
   staging.finish();
 }
 
-void StagingBackend::precondition(const PassContext& phase, std::span<const Stack> stacks,
+void StagingBackend::precondition(const PassContext& context, std::span<const Stack> stacks,
                                   std::span<const Selection> selected, void* direction,
                                   double* direction_norms) {
   Staging staging(*backend_);
-  note(staging, phase);
-  note(staging, phase.elements, stacks, selected);
-  note_slot(staging, phase.elements, direction);
-  staging.note_array(direction_norms, phase.elements.block_count);
+  note(staging, context);
+  note(staging, context.elements, stacks, selected);
+  note_slot(staging, context.elements, direction);
+  staging.note_array(direction_norms, context.elements.block_count);
   staging.begin();
-  const TileTable elements = staged(staging, phase.elements);
-  backend_->precondition(staged(staging, phase, elements), staged(staging, stacks),
+  const TileTable elements = staged(staging, context.elements);
+  backend_->precondition(staged(staging, context, elements), staged(staging, stacks),
                          staged(staging, selected), staging.at(direction),
                          staging.at(direction_norms));
   staging.finish();

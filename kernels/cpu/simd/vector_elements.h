@@ -103,7 +103,7 @@ class BlockDirection {
   }
 
   /// The direction of f, in `to`, or f where it is the same.
-  const Real* of(const Real* f, std::int64_t first, std::int64_t count, Real* to) const {
+  const Real* apply(const Real* f, std::int64_t first, std::int64_t count, Real* to) const {
     const Real* result = to;
     with_direction(rule_, c_, [&](const auto direction) {
       if constexpr (direction.is_identity)
@@ -144,12 +144,12 @@ TileNorms filter(const Work& work, const GradientPass& pass,
     preconditioner.accumulate_gradient(g, first, n);
     grafting.accumulate_gradient(g, first, n);
 
-    if (use.grafts) grafting.of(f, first, n, f);
+    if (use.grafts) grafting.apply(f, first, n, f);
     if (use.grafting_norm) {
-      const Real* const grafted = grafting.of(f, first, n, buffer);
+      const Real* const grafted = grafting.apply(f, first, n, buffer);
       grafting_norm.add(grafted, grafted, n);
     }
-    if (use.preconditions) preconditioner.of(f, first, n, f);
+    if (use.preconditions) preconditioner.apply(f, first, n, f);
     if (use.direction_norm) direction_norm.add(f, f, n);
   }
   return {grafting_norm.total(), direction_norm.total()};

@@ -8,7 +8,7 @@
 
 namespace shampoo::kernels {
 
-/// One tile with all that a vector kernel wants to know about it.
+/// Inputs of a vector kernel for one tile.
 struct Work {
   const Tensors& tensors;
   const Tile& tile;

@@ -37,7 +37,7 @@ struct ReadValues {
 
 /// W <- U, or W + U in `Real`
 template <typename Real>
-SHAMPOO_BOTH void apply_group(const Strip& segment, const Strip& values, bool assigns,
+SHAMPOO_BOTH void apply_group(const StridedSpan& segment, const StridedSpan& values, bool assigns,
                               std::int32_t i, std::int32_t count) {
   Real u[group_size], w[group_size];
   read(segment, i, count, u);
@@ -55,9 +55,9 @@ SHAMPOO_BOTH void ApplyTile::operator()(Threads& block, Shared&) const {
   if (modes[tile.block] == Mode::absent) return;
   const Block& b = elements.blocks[tile.block];
   const auto received = b.segment + static_cast<std::int64_t>(size_of(b.shipped)) * tile.flat;
-  const Strip segment =
+  const StridedSpan segment =
       packed(const_cast<char*>(static_cast<const char*>(segments)) + received, b.shipped);
-  const Strip values = value_strip(elements.tensors, tile);
+  const StridedSpan values = value_span(elements.tensors, tile);
   // The wider of both types.
   const bool in_double = segment.type == Type::float64 || values.type == Type::float64;
   block.each([&](int thread) {
@@ -75,8 +75,8 @@ SHAMPOO_BOTH void ReadValues::operator()(Threads& block, Shared&) const {
   const Tile tile = elements.tiles[block.index()];
   const Block& b = elements.blocks[tile.block];
   if (b.master < 0) return;
-  const Strip values = value_strip(elements.tensors, tile);
-  const Strip to = weight_strip(elements.tensors, tile, b, masters);
+  const StridedSpan values = value_span(elements.tensors, tile);
+  const StridedSpan to = weight_span(elements.tensors, tile, b, masters);
   block.each([&](int thread) {
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
       float w[group_size];

@@ -10,7 +10,7 @@ namespace shampoo::kernels::cuda {
 
 template int start(std::int64_t, const ScanTile<float>&, void*);
 template int start(std::int64_t, const ScanTile<double>&, void*);
-template int start(std::int64_t, const Judge&, void*);
+template int start(std::int64_t, const ReduceScan&, void*);
 template int start(std::int64_t, const Admit&, void*);
 template int start(std::int64_t, const Compare&, void*);
 template int start(std::int64_t, const ReadValues&, void*);

@@ -47,7 +47,7 @@ struct FilterTile {
 
 /// A flat slot's elements of a tile.
 template <typename Real>
-SHAMPOO_BOTH inline Strip slot_strip(const void* slot, const Tile& tile) {
+SHAMPOO_BOTH inline StridedSpan slot_span(const void* slot, const Tile& tile) {
   auto* const first = const_cast<Real*>(static_cast<const Real*>(slot));
   return packed(first == nullptr ? nullptr : first + tile.flat, type_of_real<Real>);
 }
@@ -57,7 +57,7 @@ template <typename Real>
 struct BlockDirection {
   SHAMPOO_BOTH BlockDirection(const ElementwiseDirection& of, const SecondMoment& c,
                               const Tile& tile)
-      : rule(of.rule), coefficients(c), second_moment(slot_strip<Real>(of.second_moment, tile)) {}
+      : rule(of.rule), coefficients(c), second_moment(slot_span<Real>(of.second_moment, tile)) {}
 
   SHAMPOO_BOTH void read_moment(std::int32_t i, std::int32_t count, Real (&v)[group_size]) const {
     if (second_moment.first != nullptr) read(second_moment, i, count, v);
@@ -83,17 +83,17 @@ struct BlockDirection {
 
   DirectionRule rule;
   SecondMomentRule<Real> coefficients;
-  Strip second_moment;
+  StridedSpan second_moment;
 };
 
-/// What a FilterTile reads about its tile.
+/// Inputs of a FilterTile for its tile.
 template <typename Real>
 struct FilterWork {
   DirectionUse use;
   FilterRule<Real> rule;
   Gradient<Real> gradient;
   BlockDirection<Real> preconditioner, grafting;
-  Strip first_moment, direction;
+  StridedSpan first_moment, direction;
 };
 
 template <typename Real>
@@ -148,8 +148,8 @@ SHAMPOO_BOTH void FilterTile<Real>::operator()(Threads& block, Shared& shared) c
       Gradient<Real>(context, tile, context.elements.blocks[tile.block], masters),
       BlockDirection<Real>(preconditioner, c.preconditioner, tile),
       BlockDirection<Real>(grafting, c.grafting, tile),
-      slot_strip<Real>(first_moment, tile),
-      slot_strip<Real>(direction, tile)};
+      slot_span<Real>(first_moment, tile),
+      slot_span<Real>(direction, tile)};
 
   block.each([&](int thread) {
     double sum = 0, direction_sum = 0;

@@ -10,9 +10,9 @@
 namespace shampoo::kernels::cuda {
 
 /// W, from the master where there is one.
-SHAMPOO_BOTH inline Strip weight_strip(const Tensors& tensors, const Tile& tile, const Block& block,
-                                       const void* masters) {
-  if (masters == nullptr || block.master < 0) return value_strip(tensors, tile);
+SHAMPOO_BOTH inline StridedSpan weight_span(const Tensors& tensors, const Tile& tile,
+                                            const Block& block, const void* masters) {
+  if (masters == nullptr || block.master < 0) return value_span(tensors, tile);
   const float* const first =
       static_cast<const float*>(masters) + block.master + (tile.flat - block.flat);
   return packed(const_cast<float*>(first), Type::float32);
@@ -24,9 +24,9 @@ class Gradient {
  public:
   SHAMPOO_BOTH Gradient(const PassByValue& context, const Tile& tile, const Block& block,
                         const void* masters)
-      : gradient_(gradient_strip(context.elements.tensors, tile)),
+      : gradient_(gradient_span(context.elements.tensors, tile)),
         rule_(*context.gradient_scale, context.coefficients[tile.block]) {
-    if (rule_.decays) weights_ = weight_strip(context.elements.tensors, tile, block, masters);
+    if (rule_.decays) weights_ = weight_span(context.elements.tensors, tile, block, masters);
   }
 
   SHAMPOO_BOTH void read(std::int32_t i, std::int32_t count, Real (&g)[group_size]) const {
@@ -41,7 +41,7 @@ class Gradient {
   }
 
  private:
-  Strip gradient_, weights_;
+  StridedSpan gradient_, weights_;
   GradientRule<Real> rule_;
 };
 

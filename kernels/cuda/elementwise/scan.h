@@ -29,8 +29,8 @@ struct ScanTile {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// The verdict on all gradients, from the partial sums of all tiles. One block of threads.
-struct Judge {
+/// The result on all gradients, from the partial sums of all tiles. One block of threads.
+struct ReduceScan {
   static constexpr int threads = 256;
   struct Shared {
     double sums[threads];
@@ -38,8 +38,8 @@ struct Judge {
   };
 
   TileTable gradients;
-  bool refuses = true;
-  ScanResult* verdict = nullptr;
+  bool skips = true;
+  ScanResult* result = nullptr;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -56,10 +56,10 @@ SHAMPOO_BOTH void ScanTile<Real>::operator()(Threads& block, Shared& shared) con
     double sum = 0;
     bool finite = true;
     if (present) {
-      const Strip strip = gradient_strip(gradients.tensors, tile);
+      const StridedSpan span = gradient_span(gradients.tensors, tile);
       for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
         Real g[group_size];
-        read(strip, i, count, g);
+        read(span, i, count, g);
         for (int k = 0; k < group_size; ++k) {
           const Real scaled = scale * g[k];
           sum += static_cast<double>(scaled) * static_cast<double>(scaled);
@@ -80,7 +80,7 @@ SHAMPOO_BOTH void ScanTile<Real>::operator()(Threads& block, Shared& shared) con
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void Judge::operator()(Threads& block, Shared& shared) const {
+SHAMPOO_BOTH void ReduceScan::operator()(Threads& block, Shared& shared) const {
   constexpr std::int32_t none = 0x7fffffff;
   block.each([&](int thread) {
     double sum = 0;
@@ -99,9 +99,9 @@ SHAMPOO_BOTH void Judge::operator()(Threads& block, Shared& shared) const {
   block.each([&](int thread) {
     if (thread != 0) return;
     const bool found = shared.bad[0] != none;
-    verdict->proceed = refuses && found ? 0 : 1;
-    verdict->first_bad = found ? shared.bad[0] : -1;
-    verdict->squared_norm = shared.sums[0];
+    result->proceed = skips && found ? 0 : 1;
+    result->first_bad = found ? shared.bad[0] : -1;
+    result->squared_norm = shared.sums[0];
   });
 }
 

@@ -14,7 +14,7 @@ namespace shampoo::kernels::cuda {
 /// Elements of a group: 16 bytes of the smallest type.
 inline constexpr int group_size = 8;
 
-struct Strip {
+struct StridedSpan {
   void* first = nullptr;
   Type type = Type::float32;
   std::int32_t columns = 1;
@@ -32,85 +32,85 @@ SHAMPOO_BOTH inline bool is_aligned(const void* address) {
 }
 
 /// Elements that are strided as the caller's tensors are.
-SHAMPOO_BOTH inline Strip strided(void* base, Type type, const Tile& tile, std::int64_t first,
-                                  std::int64_t row, std::int64_t column) {
+SHAMPOO_BOTH inline StridedSpan strided(void* base, Type type, const Tile& tile, std::int64_t first,
+                                        std::int64_t row, std::int64_t column) {
   const auto size = static_cast<std::int64_t>(size_of(type));
-  Strip strip{static_cast<char*>(base) + first * size, type, tile.columns, row, column};
+  StridedSpan span{static_cast<char*>(base) + first * size, type, tile.columns, row, column};
   const bool whole_rows = column == 1 && tile.columns % group_size == 0 && row * size % 16 == 0;
-  strip.packed = column == 1 && (tile.rows == 1 || row == tile.columns);
-  strip.aligned = is_aligned(strip.first) && (strip.packed || whole_rows);
-  return strip;
+  span.packed = column == 1 && (tile.rows == 1 || row == tile.columns);
+  span.aligned = is_aligned(span.first) && (span.packed || whole_rows);
+  return span;
 }
 
 /// Elements back to back.
-SHAMPOO_BOTH inline Strip packed(void* first, Type type) {
+SHAMPOO_BOTH inline StridedSpan packed(void* first, Type type) {
   return {first, type, 1, 1, 1, true, is_aligned(first)};
 }
 
-SHAMPOO_BOTH inline Strip gradient_strip(const Tensors& tensors, const Tile& tile) {
+SHAMPOO_BOTH inline StridedSpan gradient_span(const Tensors& tensors, const Tile& tile) {
   return strided(const_cast<void*>(tensors.gradients[tile.tensor]),
                  tensors.gradient_types[tile.tensor], tile, tile.gradient, tile.gradient_row,
                  tile.gradient_column);
 }
 
-SHAMPOO_BOTH inline Strip value_strip(const Tensors& tensors, const Tile& tile) {
+SHAMPOO_BOTH inline StridedSpan value_span(const Tensors& tensors, const Tile& tile) {
   return strided(tensors.values[tile.tensor], tensors.value_types[tile.tensor], tile, tile.value,
                  tile.value_row, tile.value_column);
 }
 
 template <typename Stored>
-struct alignas(16) Sixteen {
+struct alignas(16) Vec16 {
   Stored elements[16 / sizeof(Stored)];
 };
 
 template <typename Stored, typename Real>
-SHAMPOO_BOTH inline void read_as(const Strip& strip, std::int32_t i, std::int32_t count,
+SHAMPOO_BOTH inline void read_as(const StridedSpan& span, std::int32_t i, std::int32_t count,
                                  Real (&x)[group_size]) {
-  const Stored* const from = static_cast<const Stored*>(strip.first);
-  if (strip.aligned && count >= group_size) {
+  const Stored* const from = static_cast<const Stored*>(span.first);
+  if (span.aligned && count >= group_size) {
     constexpr int width = 16 / sizeof(Stored);
-    const auto* const vectors = reinterpret_cast<const Sixteen<Stored>*>(from + strip.place(i));
-    Sixteen<Stored> loaded[group_size / width];
+    const auto* const vectors = reinterpret_cast<const Vec16<Stored>*>(from + span.place(i));
+    Vec16<Stored> loaded[group_size / width];
     for (int v = 0; v < group_size / width; ++v) loaded[v] = vectors[v];
     for (int k = 0; k < group_size; ++k) x[k] = real<Real>(loaded[k / width].elements[k % width]);
     return;
   }
   for (int k = 0; k < group_size; ++k)
-    x[k] = k < count ? real<Real>(from[strip.place(i + k)]) : Real(0);
+    x[k] = k < count ? real<Real>(from[span.place(i + k)]) : Real(0);
 }
 
 template <typename Stored, typename Real>
-SHAMPOO_BOTH inline void write_as(const Strip& strip, std::int32_t i, std::int32_t count,
+SHAMPOO_BOTH inline void write_as(const StridedSpan& span, std::int32_t i, std::int32_t count,
                                   const Real (&x)[group_size]) {
-  Stored* const to = static_cast<Stored*>(strip.first);
-  if (strip.aligned && count >= group_size) {
+  Stored* const to = static_cast<Stored*>(span.first);
+  if (span.aligned && count >= group_size) {
     constexpr int width = 16 / sizeof(Stored);
-    auto* const vectors = reinterpret_cast<Sixteen<Stored>*>(to + strip.place(i));
+    auto* const vectors = reinterpret_cast<Vec16<Stored>*>(to + span.place(i));
     for (int v = 0; v < group_size / width; ++v) {
-      Sixteen<Stored> all;
+      Vec16<Stored> all;
       for (int k = 0; k < width; ++k) all.elements[k] = stored<Stored>(x[v * width + k]);
       vectors[v] = all;
     }
     return;
   }
   for (int k = 0; k < group_size; ++k)
-    if (k < count) to[strip.place(i + k)] = stored<Stored>(x[k]);
+    if (k < count) to[span.place(i + k)] = stored<Stored>(x[k]);
 }
 
 /// x <- elements i, i + 1, ..., of which `count` belong to the tile; then zeros.
 template <typename Real>
-SHAMPOO_BOTH inline void read(const Strip& strip, std::int32_t i, std::int32_t count,
+SHAMPOO_BOTH inline void read(const StridedSpan& span, std::int32_t i, std::int32_t count,
                               Real (&x)[group_size]) {
-  with_type(strip.type, [&](auto* tag) {
-    read_as<std::remove_const_t<std::remove_pointer_t<decltype(tag)>>>(strip, i, count, x);
+  with_type(span.type, [&](auto* tag) {
+    read_as<std::remove_const_t<std::remove_pointer_t<decltype(tag)>>>(span, i, count, x);
   });
 }
 
 template <typename Real>
-SHAMPOO_BOTH inline void write(const Strip& strip, std::int32_t i, std::int32_t count,
+SHAMPOO_BOTH inline void write(const StridedSpan& span, std::int32_t i, std::int32_t count,
                                const Real (&x)[group_size]) {
-  with_type(strip.type, [&](auto* tag) {
-    write_as<std::remove_const_t<std::remove_pointer_t<decltype(tag)>>>(strip, i, count, x);
+  with_type(span.type, [&](auto* tag) {
+    write_as<std::remove_const_t<std::remove_pointer_t<decltype(tag)>>>(span, i, count, x);
   });
 }
 

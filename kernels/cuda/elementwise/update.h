@@ -22,12 +22,12 @@ struct UpdateTile {
   SHAMPOO_BOTH void operator()(Threads& block, Shared&) const;
 };
 
-/// What an UpdateTile reads about its tile.
+/// Inputs of an UpdateTile for its tile.
 template <typename Real>
 struct UpdateWork {
   UpdateRule<Real> rule;
   bool has_master, assigns;
-  Strip direction, averaging_state, weights, segment;
+  StridedSpan direction, averaging_state, weights, segment;
 
   SHAMPOO_BOTH bool adds_weights() const { return has_master || assigns; }
 };
@@ -82,9 +82,9 @@ SHAMPOO_BOTH void UpdateTile<Real>::operator()(Threads& block, Shared&) const {
                        pass.averaging),
       b.master >= 0,
       b.assigns,
-      slot_strip<Real>(pass.direction, tile),
-      slot_strip<Real>(pass.averaging_state, tile),
-      weight_strip(context.elements.tensors, tile, b, pass.masters),
+      slot_span<Real>(pass.direction, tile),
+      slot_span<Real>(pass.averaging_state, tile),
+      weight_span(context.elements.tensors, tile, b, pass.masters),
       packed(static_cast<char*>(pass.segment) + b.segment + sent, b.shipped)};
 
   block.each([&](int thread) {

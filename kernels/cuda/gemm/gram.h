@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/gemm/product_phase.h"
 #include "kernels/cuda/gemm/tile_product.h"
+#include "kernels/rules/gradient.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -56,8 +57,7 @@ SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& threads_of_block, S
   if (!phase.accumulates(tile.block) || phase.reads_in_place(tile.block)) return;
   const Block& block = phase.elements.blocks[tile.block];
   const Tensors& tensors = phase.elements.tensors;
-  const Real scale = static_cast<Real>(*phase.gradient_scale);
-  const Real l2 = static_cast<Real>(phase.coefficients[tile.block].l2);
+  const GradientRule<Real> rule(*phase.gradient_scale, phase.coefficients[tile.block]);
   const bool has_master = masters != nullptr && block.master >= 0;
   const float* const master =
       has_master ? masters + block.master + (tile.flat - block.flat) : nullptr;
@@ -75,13 +75,13 @@ SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& threads_of_block, S
       threads_of_block.each([&](int thread) {
         for (std::int64_t e = thread; e < count; e += threads) {
           const std::int64_t row = e / tile.columns, column = e % tile.columns;
-          // G = scale g + l2 W
-          Real g =
-              scale * real<Real>(gradient[row * tile.gradient_row + column * tile.gradient_column]);
-          if (l2 != 0)
-            g += l2 * (has_master
-                           ? real<Real>(master[e])
-                           : real<Real>(value[row * tile.value_row + column * tile.value_column]));
+          Real g = rule.scaled(
+              real<Real>(gradient[row * tile.gradient_row + column * tile.gradient_column]));
+          if (rule.decays)
+            g = rule.decayed(
+                g, has_master
+                       ? real<Real>(master[e])
+                       : real<Real>(value[row * tile.value_row + column * tile.value_column]));
           to[e] = g;
         }
       });

@@ -23,7 +23,7 @@ namespace shampoo::kernels::cuda {
 /// Every kernel of the library.
 using Kernel = std::variant<
     // one round per operation
-    ScanTile<float>, ScanTile<double>, Judge, Admit, Compare, ReadValues, FilterTile<float>,
+    ScanTile<float>, ScanTile<double>, ReduceScan, Admit, Compare, ReadValues, FilterTile<float>,
     FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, ApplyTile,
     GatherGradients<float>, GatherGradients<double>, DirectionNorms<float>, DirectionNorms<double>,
     SumDirectionNorms, UnpackFactors, PackRoots, IdentityRoots, Combine, MeasureParts,

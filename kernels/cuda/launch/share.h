@@ -7,8 +7,8 @@
 
 namespace shampoo::kernels::cuda {
 
-/// Of `count` (> 0) consecutive shares of the blocks of a launch, which start at the ascending
-/// first[0] = 0, first[1], ..., the one that has `block`.
+/// Index of the share that contains `block`, among `count` (> 0) consecutive shares of the blocks
+/// of a launch, which start at the ascending first[0] = 0, first[1], ...
 SHAMPOO_BOTH inline int share_with(std::int64_t block, const std::int64_t* first, int count) {
   int low = 0;
   for (int high = count; high - low > 1;) {

@@ -17,9 +17,9 @@
 ///       SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 ///     };
 ///
-/// What differs between threads stands inside each(); everything around it is the same for all of
-/// them. What threads write in one each(), others may read after a sync(). A thread keeps a value
-/// from one each() to the next in a PerThread, a warp from one each_warp() to the next in a
+/// Code that differs between threads stands inside each(); everything around it is the same for all
+/// of them. What threads write in one each(), others may read after a sync(). A thread keeps a
+/// value from one each() to the next in a PerThread, a warp from one each_warp() to the next in a
 /// PerWarp.
 namespace shampoo::kernels::cuda {
 
@@ -31,7 +31,7 @@ class HostThreads {
 
   explicit HostThreads(std::int64_t index) : index_(index) {}
 
-  /// Of the block, in the launch.
+  /// Index of the block in the launch.
   std::int64_t index() const { return index_; }
 
   /// body(thread) for every thread.
