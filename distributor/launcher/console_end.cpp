@@ -21,7 +21,7 @@ ConsoleEnd::ConsoleEnd(int descriptor) : shared_(descriptor) {
   socket_ = S_ISSOCK(kind.st_mode);
   if (!S_ISFIFO(kind.st_mode) && ::isatty(descriptor) == 0) return;
   const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
-  own_ = Descriptor(::open(name.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  own_ = UniqueFd(::open(name.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   waits_ = !own_;
 }
 

@@ -26,7 +26,7 @@ class ConsoleEnd {
 
  private:
   int shared_;
-  Descriptor own_;
+  UniqueFd own_;
   bool socket_ = false, waits_ = false, gone_ = false;
 };
 

@@ -116,7 +116,7 @@ void write_error_file(const std::filesystem::path& path, const std::optional<Err
   const Json json = content_for_parent(root, message, when, exit_code);
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::string neighbour = path.string() + ".tmp" + std::to_string(::getpid());
-  Descriptor file(::open(neighbour.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  UniqueFd file(::open(neighbour.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file) fail("cannot write " + neighbour);
   for (std::size_t written = 0; written < text.size();) {
     const ssize_t count = ::write(file.get(), text.data() + written, text.size() - written);

@@ -79,7 +79,7 @@ int run_guarded(std::span<const int> signals, const std::function<int(int guard_
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
-  Descriptor readable(ends[0]), writable(ends[1]);
+  UniqueFd readable(ends[0]), writable(ends[1]);
   std::cout.flush();
   const pid_t pid = fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");

@@ -23,6 +23,9 @@ class LocalStore final : public Store {
     set(key, std::to_string(sum));
     return sum;
   }
+  std::string set_if_absent(std::string_view key, std::string_view desired) override {
+    return values_.try_emplace(std::string(key), desired).first->second;
+  }
   bool remove(std::string_view key) override { return values_.erase(std::string(key)) > 0; }
   /// Does not wait: nobody else could set a key.
   bool wait(std::span<const std::string> keys, std::chrono::milliseconds) override {

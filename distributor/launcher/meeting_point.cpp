@@ -32,7 +32,7 @@ bool is_here(const std::string& host) {
   if (getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) return false;
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(first, &freeaddrinfo);
   for (const addrinfo* address = first; address; address = address->ai_next) {
-    const Descriptor socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (socket && bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0) return true;
   }
   return false;

@@ -26,7 +26,7 @@ SignalQueue::SignalQueue(std::span<const int> signals) {
     if (signal != SIGHUP || !ignored(signal)) sigaddset(&wanted, signal);
   std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, children leave no exit code
   pthread_sigmask(SIG_BLOCK, &wanted, &before_);
-  descriptor_ = Descriptor(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+  descriptor_ = UniqueFd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_) throw std::system_error(errno, std::generic_category(), "signalfd");
 }
 

@@ -32,7 +32,7 @@ class SignalQueue {
 
  private:
   sigset_t before_{};
-  Descriptor descriptor_;
+  UniqueFd descriptor_;
 };
 
 }  // namespace shampoo::launcher

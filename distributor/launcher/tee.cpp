@@ -126,7 +126,7 @@ void Tee::end(TeeStream& stream) {
 }
 
 /// Files that take no more, as a disk is full, are left as they are: the console goes on.
-void Tee::write_file(const Descriptor& file, std::string_view bytes) {
+void Tee::write_file(const UniqueFd& file, std::string_view bytes) {
   while (file && !bytes.empty()) {
     const ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;

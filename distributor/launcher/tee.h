@@ -23,15 +23,15 @@ namespace shampoo::launcher {
 /// Lines with one of these words go to one more file.
 struct LineFilter {
   std::vector<std::string> words;
-  Descriptor file;
+  UniqueFd file;
 
   bool takes(std::string_view line) const;
 };
 
 /// One stream of one worker.
 struct TeeStream {
-  Descriptor pipe;   ///< the reading end, not blocking
-  Descriptor file;   ///< gets all bytes as they are; may be empty
+  UniqueFd pipe;     ///< the reading end, not blocking
+  UniqueFd file;     ///< gets all bytes as they are; may be empty
   int console = -1;  ///< gets whole lines behind the prefix; borrowed; -1: none
   std::string prefix;
   const LineFilter* filter = nullptr;  ///< borrowed; may be null
@@ -83,7 +83,7 @@ class Tee {
   bool read_some(TeeStream& stream);
   void write_line(TeeStream& stream, std::string_view line, std::string& console);
   void end(TeeStream& stream);
-  void write_file(const Descriptor& file, std::string_view bytes);
+  void write_file(const UniqueFd& file, std::string_view bytes);
   void write_console(int console, std::string_view text);
   bool takes_more(const ConsoleEnd& console) const;
 

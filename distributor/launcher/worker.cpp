@@ -66,7 +66,7 @@ void restore_signals() {
 }
 
 /// 0, or the child's errno where it could not execute the program.
-int complaint(const Descriptor& pipe) {
+int complaint(const UniqueFd& pipe) {
   int why = 0;
   ssize_t got = 0;
   do got = read(pipe.get(), &why, sizeof why);
@@ -81,7 +81,7 @@ pid_t start_worker(const Program& program, const Environment& environment,
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
-  Descriptor readable(ends[0]), writable(ends[1]);
+  UniqueFd readable(ends[0]), writable(ends[1]);
   std::vector<std::string> arguments = program.arguments;
   std::vector<std::string> variables = environment_block(environment);
   const std::vector<char*> argument_pointers = pointers(arguments);

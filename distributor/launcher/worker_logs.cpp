@@ -15,8 +15,8 @@
 namespace shampoo::launcher {
 namespace {
 
-Descriptor open_file(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+UniqueFd open_file(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
   return file;
 }
@@ -76,7 +76,7 @@ WorkerStreams WorkerLogs::open(const WorkerRanks& ranks) {
       open(ranks, {teed.error, redirected.error, "stderr.log", console_.error, &filters_->error})};
 }
 
-Descriptor WorkerLogs::open(const WorkerRanks& ranks, const Stream& stream) {
+UniqueFd WorkerLogs::open(const WorkerRanks& ranks, const Stream& stream) {
   const bool shown = options_.console_local_ranks.empty() ||
                      options_.console_local_ranks.contains(ranks.local_rank);
   std::string file;
@@ -89,18 +89,18 @@ Descriptor WorkerLogs::open(const WorkerRanks& ranks, const Stream& stream) {
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
       throw std::system_error(errno, std::generic_category(), "pipe");
     }
-    Descriptor reading(ends[0]), writing(ends[1]);
+    UniqueFd reading(ends[0]), writing(ends[1]);
     ::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
     if (!tee_) tee_ = std::make_unique<Tee>();
     tee_->add({.pipe = std::move(reading),
-               .file = file.empty() ? Descriptor() : open_file(file),
+               .file = file.empty() ? UniqueFd() : open_file(file),
                .console = shown ? stream.console : -1,
                .prefix = prefix_of(options_, ranks),
                .filter = stream.filter});
     return writing;
   }
   if (stream.redirected) return open_file(file.empty() ? "/dev/null" : file);
-  return shown ? Descriptor() : open_file("/dev/null");
+  return shown ? UniqueFd() : open_file("/dev/null");
 }
 
 void WorkerLogs::close(std::chrono::milliseconds patience) {

@@ -17,7 +17,7 @@ class Tee;
 /// What becomes a worker's standard output and error; empty: the launcher's own. The parent closes
 /// its copies, by letting go of this, once the worker has started.
 struct WorkerStreams {
-  Descriptor out, error;
+  UniqueFd out, error;
 };
 
 /// Where this launcher's console is. Borrowed.
@@ -61,7 +61,7 @@ class WorkerLogs {
  private:
   struct Filters;
   struct Stream;
-  Descriptor open(const WorkerRanks& ranks, const Stream& stream);
+  UniqueFd open(const WorkerRanks& ranks, const Stream& stream);
 
   const LaunchOptions& options_;
   const LogFolder& folder_;

@@ -214,7 +214,7 @@ std::string message_of(const std::function<void()>& call) {
 int work(const Orders& orders) {
   const JoinOptions options{.connect_deadline = std::chrono::seconds(number(orders, "connect")),
                             .deadline = std::chrono::seconds(number(orders, "deadline"))};
-  Watch watch(orders, joining::detect(joining::process_variables(), options).rank);
+  Watch watch(orders, rendezvous::detect(rendezvous::process_variables(), options).rank);
   watch.enter(Phase::joining);
   const auto cpu = cpu_backend({.threads = 1});
   const auto ranks = join(*cpu, options);

@@ -36,7 +36,7 @@ void check(const RankInfo& standing, const std::shared_ptr<Store>& store,
 bool has_gloo() { return true; }
 
 std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host) {
-  const NoPipeSignal quiet;  // on the device's thread
+  const SigpipeGuard quiet;  // on the device's thread
   try {
     return gloo::transport::tcp::CreateDevice(host.c_str());
   } catch (const std::exception& error) {
@@ -48,15 +48,17 @@ std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host) {
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& standing,
                                                 std::shared_ptr<Store> store,
                                                 std::shared_ptr<gloo::transport::Device> device,
-                                                const GlooOptions& options) {
+                                                const GlooOptions& options,
+                                                std::vector<std::string> hosts) {
   check(standing, store, options);
-  auto locked = std::make_shared<LockedStore>(std::move(store), options.deadline);
+  auto locked = std::make_shared<SynchronizedStore>(std::move(store), options.deadline);
   return connect_gloo(standing, {.store = std::move(locked),
                                  .store_server = options.store_server,
                                  .device = std::move(device),
                                  .host = options.host + " of " + host_name(),
                                  .prefix = options.prefix,
-                                 .deadline = options.deadline});
+                                 .deadline = options.deadline,
+                                 .hosts = std::move(hosts)});
 }
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& standing,

@@ -27,7 +27,7 @@ std::uint32_t tag(std::uint64_t ticket) { return static_cast<std::uint32_t>(tick
 
 void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooRendezvous> rendezvous,
              std::shared_ptr<gloo::transport::Device> device) {
-  const NoPipeSignal quiet;
+  const SigpipeGuard quiet;
 #ifdef GLOO_SHARED_STORE
   context.connectFullMesh(std::move(rendezvous), device);
 #else
@@ -38,7 +38,7 @@ void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooRendezvous>
 /// Ends all that the context's connections wait for, on this rank and on the others. Closing them
 /// would leave this rank's own waiting; a wait that fails closes them and ends the waiting.
 void poison(gloo::Context& context) noexcept {
-  const NoPipeSignal quiet;
+  const SigpipeGuard quiet;
   try {
     context.createUnboundBuffer(&nothing, 1)->waitRecv(milliseconds(1));
   } catch (...) {  // as intended
@@ -47,25 +47,30 @@ void poison(gloo::Context& context) noexcept {
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect_gloo(RankInfo standing, const GlooSetup& setup) {
+std::unique_ptr<Communicator> connect_gloo(RankInfo standing, GlooSetup setup) {
   const auto end = std::chrono::steady_clock::now() + setup.deadline;
   setup.store->set_deadline(setup.deadline);
   FailureRegistry board(setup.store, setup.prefix, setup.store_server, standing.rank,
                         standing.size);
-  board.arrive(setup.host, setup.deadline);
-  if (standing.local_rank < 0) standing.local_rank = board.ranks_before_on(setup.host);
+  if (setup.hosts.empty()) setup.hosts = board.barrier(setup.host, setup.deadline);
+  if (standing.local_rank < 0) {
+    const auto self = setup.hosts.begin() + standing.rank;
+    standing.local_rank = static_cast<int>(std::count(setup.hosts.begin(), self, *self));
+  }
   auto context = std::make_shared<gloo::rendezvous::Context>(standing.rank, standing.size);
   context->setTimeout(setup.deadline);
   if (standing.size > 1) try {
-      connect(*context,
-              std::make_shared<GlooRendezvous>(setup.store, setup.prefix + "/address/", end),
-              setup.device);
+      const auto rendezvous =
+          std::make_shared<GlooRendezvous>(setup.store, setup.prefix + "/address/", end);
+      connect(*context, rendezvous, setup.device);
+      rendezvous->remove_addresses(standing.size);
     } catch (const std::exception& error) {
-      throw board.judge(error.what(), setup.deadline);
+      throw board.diagnose(error.what(), setup.deadline);
     }
-  auto connected =
-      std::make_unique<GlooCommunicator>(standing, setup, std::move(board), std::move(context));
-  connected->set_deadline(setup.deadline);
+  const milliseconds deadline = setup.deadline;
+  auto connected = std::make_unique<GlooCommunicator>(standing, std::move(setup), std::move(board),
+                                                      std::move(context));
+  connected->set_deadline(deadline);
   return connected;
 }
 
@@ -84,13 +89,13 @@ void GlooCommunicator::deadline_changed() {
 /// One collective of Gloo. After an error the state of its connections is unknown.
 template <typename Body>
 void GlooCommunicator::run(const Body& body) {
-  const NoPipeSignal quiet;
+  const SigpipeGuard quiet;
   try {
     body();
   } catch (const std::exception& error) {
     const std::string fault = error.what();
     close();
-    throw board_.judge(fault, deadline());
+    throw board_.diagnose(fault, deadline());
   }
 }
 
@@ -157,14 +162,16 @@ std::unique_ptr<Communicator> GlooCommunicator::make_split(std::span<const Membe
   const auto self = std::ranges::find(members, rank(), &Member::rank);
   GlooSetup setup = setup_;
   setup.prefix += "/split/" + std::to_string(index) + "/" + std::to_string(color);
+  setup.hosts.clear();
+  for (const Member& member : members) setup.hosts.push_back(setup_.hosts[member.rank]);
   return connect_gloo({.rank = static_cast<int>(self - members.begin()),
                        .size = static_cast<int>(members.size()),
                        .local_rank = -1},
-                      setup);
+                      std::move(setup));
 }
 
 void GlooCommunicator::tear_down(std::string_view reason) noexcept {
-  board_.post_abort(reason, deadline());
+  board_.publish_abort(reason, deadline());
   close();
 }
 

@@ -18,12 +18,13 @@ namespace shampoo {
 
 /// What the ranks of a Gloo communicator and of its parts share.
 struct GlooSetup {
-  std::shared_ptr<LockedStore> store;
+  std::shared_ptr<SynchronizedStore> store;
   std::string store_server;  ///< for messages, see GlooOptions
   std::shared_ptr<gloo::transport::Device> device;
-  std::string host;    ///< for finding ranks of the same host
+  std::string host;    ///< tells whether ranks are on the same host
   std::string prefix;  ///< of the keys of this communicator
   std::chrono::milliseconds deadline = {};
+  std::vector<std::string> hosts = {};  ///< by rank; empty: exchanged first
 };
 
 /// Collectives of Gloo, which block: they have completed, on this rank, when they were started.
@@ -74,7 +75,7 @@ class GlooCommunicator final : public Communicator {
   std::optional<Gather> gather_;
 };
 
-/// Meets the other ranks and connects. Collective. With `local_rank` below 0 it is found out.
-std::unique_ptr<Communicator> connect_gloo(RankInfo standing, const GlooSetup& setup);
+/// Connects the ranks. Collective. A `local_rank` below 0 is derived from the hosts.
+std::unique_ptr<Communicator> connect_gloo(RankInfo standing, GlooSetup setup);
 
 }  // namespace shampoo

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "distributor/transports/gloo/gloo.h"
 
@@ -17,10 +18,12 @@ namespace shampoo {
 /// and where this build has no Gloo.
 std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host);
 
-/// As without a device, which is that of options.host.
+/// As gloo_communicator() without a device, which is that of options.host. `hosts`: name of the
+/// host of each rank, if known; empty: exchanged first.
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& standing,
                                                 std::shared_ptr<Store> store,
                                                 std::shared_ptr<gloo::transport::Device> device,
-                                                const GlooOptions& options);
+                                                const GlooOptions& options,
+                                                std::vector<std::string> hosts = {});
 
 }  // namespace shampoo

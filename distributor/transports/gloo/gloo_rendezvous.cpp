@@ -2,7 +2,6 @@
 #include "distributor/transports/gloo/gloo_rendezvous.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "distributor/error.h"
 
@@ -10,31 +9,33 @@ namespace shampoo {
 
 using std::chrono::milliseconds;
 
-milliseconds GlooRendezvous::left() const {
-  const auto left = std::chrono::ceil<milliseconds>(end_ - std::chrono::steady_clock::now());
-  return std::max(left, milliseconds(0));
-}
-
 void GlooRendezvous::set(const std::string& key, const std::vector<char>& data) {
-  store_->with([&](shampoo::Store& store) {
-    store.set(prefix_ + key, {data.data(), data.size()});
-  });
+  store_.set(prefix_ + key, {data.data(), data.size()});
 }
 
 std::vector<char> GlooRendezvous::get(const std::string& key) {
-  wait({key});
-  const auto value = store_->with([&](shampoo::Store& store) { return store.get(prefix_ + key); });
-  if (!value) throw CommunicationError("the store lost the key " + prefix_ + key);
+  auto value = store_.get(prefix_ + key);
+  if (!value) {
+    wait({key});
+    value = store_.get(prefix_ + key);
+  }
+  if (!value) throw CommunicationError("the store has lost the key " + prefix_ + key);
   return {value->begin(), value->end()};
 }
 
-void GlooRendezvous::wait(const std::vector<std::string>& keys) { wait(keys, left()); }
+void GlooRendezvous::wait(const std::vector<std::string>& keys) { wait(keys, store_.left()); }
 
 void GlooRendezvous::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
   std::vector<std::string> prefixed;
   for (const std::string& key : keys) prefixed.push_back(prefix_ + key);
-  if (!store_->wait(prefixed, std::min(timeout, left())))
+  if (!store_.wait(prefixed, std::min(timeout, store_.left())))
     throw CommunicationError("no such key in the store in time: " + prefixed.front());
+}
+
+void GlooRendezvous::remove_addresses(int size) {
+  if (store_.add(prefix_ + "connected", 1) < size) return;
+  for (int rank = 0; rank < size; ++rank) store_.remove(prefix_ + std::to_string(rank));
+  store_.remove(prefix_ + "connected");
 }
 
 }  // namespace shampoo

@@ -12,12 +12,12 @@
 
 namespace shampoo {
 
-/// Our store as Gloo sees it, for one rendezvous that ends at a given time.
+/// Adapts a store to Gloo's interface, for one rendezvous that ends at a given time.
 class GlooRendezvous final : public gloo::rendezvous::Store {
  public:
-  GlooRendezvous(std::shared_ptr<LockedStore> store, std::string prefix,
+  GlooRendezvous(std::shared_ptr<SynchronizedStore> store, std::string prefix,
                  std::chrono::steady_clock::time_point end)
-      : store_(std::move(store)), prefix_(std::move(prefix)), end_(end) {}
+      : store_(std::move(store), end), prefix_(std::move(prefix)) {}
 
   void set(const std::string& key, const std::vector<char>& data) override;
   std::vector<char> get(const std::string& key) override;
@@ -25,12 +25,12 @@ class GlooRendezvous final : public gloo::rendezvous::Store {
   void wait(const std::vector<std::string>& keys,
             const std::chrono::milliseconds& timeout) override;
 
- private:
-  std::chrono::milliseconds left() const;
+  /// After connecting. The last of all ranks to call it removes their addresses.
+  void remove_addresses(int size);
 
-  std::shared_ptr<LockedStore> store_;
+ private:
+  BoundedStore store_;
   std::string prefix_;
-  std::chrono::steady_clock::time_point end_;
 };
 
 }  // namespace shampoo

@@ -51,11 +51,11 @@ MPI_Comm duplicate_in_time(MPI_Comm original, std::chrono::milliseconds deadline
   auto duplication = std::make_unique<Duplication>();
   check_mpi(MPI_Comm_idup(original, &duplication->copy, &duplication->request), "MPI_Comm_idup");
   const Clock::time_point end = Clock::now() + deadline;
-  for (Patience patience;;) {
+  for (Backoff backoff;;) {
     int completed = 0;
     check_mpi(MPI_Test(&duplication->request, &completed, MPI_STATUS_IGNORE), "MPI_Test");
     if (completed) break;
-    if (!patience.pause() || Clock::now() < end) continue;
+    if (!backoff.pause() || Clock::now() < end) continue;
     static_cast<void>(duplication.release());
     abandon_mpi();
     throw CommunicationError("not all ranks of MPI came within " + seconds_text(deadline));
@@ -148,8 +148,8 @@ void MpiCommunicator::finish(std::uint64_t ticket) {
   // MPI goes on with it only while somebody looks, which may be now for the first time.
   const Clock::time_point end =
       std::max(operation.start + deadline(), Clock::now() + std::min(deadline(), least_wait));
-  for (Patience patience; !operation.test();) {
-    if (!patience.pause()) continue;
+  for (Backoff backoff; !operation.test();) {
+    if (!backoff.pause()) continue;
     if (Clock::now() > end) give_up(operation, "not complete within " + seconds_text(deadline()));
     if (roll_was_called()) give_up(operation, "another rank gave up");
   }
@@ -180,10 +180,10 @@ std::vector<int> MpiCommunicator::call_roll(std::uint64_t ticket) {
   }
   std::vector<bool> heard(static_cast<std::size_t>(size()), false);
   heard[rank()] = true;
-  const Clock::time_point end = Clock::now() + grace_of(deadline());
-  for (Patience patience; Clock::now() < end && std::ranges::find(heard, false) != heard.end();) {
+  const Clock::time_point end = Clock::now() + failure_detection_timeout(deadline());
+  for (Backoff backoff; Clock::now() < end && std::ranges::find(heard, false) != heard.end();) {
     if (!roll_was_called()) {
-      patience.pause();
+      backoff.pause();
       continue;
     }
     std::uint64_t theirs = 0;

@@ -36,7 +36,7 @@ class MpiHandle {
 ///
 /// MPI does not report that a peer is dead or stopped. A rank that gives up therefore calls the
 /// roll: it sends a message to all others, who give up on receiving it and send theirs; those who
-/// are not heard of within the grace of the deadline, see grace_of(), are missing.
+/// are not heard of within the grace of the deadline, see failure_detection_timeout(), are missing.
 class MpiCommunicator final : public Communicator {
  public:
   /// Takes over a duplicate. Collective. See MpiOperation for `most_bytes`.

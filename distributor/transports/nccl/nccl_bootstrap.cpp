@@ -46,7 +46,7 @@ class RanksMeeting final : public NcclMeeting {
 
 class StoreMeeting final : public NcclMeeting {
  public:
-  StoreMeeting(std::shared_ptr<LockedStore> store, std::string prefix, int rank, int size,
+  StoreMeeting(std::shared_ptr<SynchronizedStore> store, std::string prefix, int rank, int size,
                std::chrono::milliseconds deadline)
       : store_(std::move(store)),
         prefix_(std::move(prefix)),
@@ -91,7 +91,7 @@ class StoreMeeting final : public NcclMeeting {
     return *value;
   }
 
-  std::shared_ptr<LockedStore> store_;
+  std::shared_ptr<SynchronizedStore> store_;
   const std::string prefix_;
   const int rank_, size_;
   const std::chrono::milliseconds deadline_;
@@ -104,7 +104,7 @@ std::unique_ptr<NcclMeeting> meet_over(Communicator& ranks) {
   return std::make_unique<RanksMeeting>(ranks);
 }
 
-std::unique_ptr<NcclMeeting> meet_over(std::shared_ptr<LockedStore> store, std::string prefix,
+std::unique_ptr<NcclMeeting> meet_over(std::shared_ptr<SynchronizedStore> store, std::string prefix,
                                        int rank, int size, std::chrono::milliseconds deadline) {
   return std::make_unique<StoreMeeting>(std::move(store), std::move(prefix), rank, size, deadline);
 }

@@ -26,7 +26,7 @@ class NcclMeeting {
 std::unique_ptr<NcclMeeting> meet_over(Communicator& ranks);
 
 /// Over a store, below a prefix that nobody has used before; waits for a rank at most the deadline.
-std::unique_ptr<NcclMeeting> meet_over(std::shared_ptr<LockedStore> store, std::string prefix,
+std::unique_ptr<NcclMeeting> meet_over(std::shared_ptr<SynchronizedStore> store, std::string prefix,
                                        int rank, int size, std::chrono::milliseconds deadline);
 
 }  // namespace shampoo

@@ -25,9 +25,10 @@ NcclCommunicator::NcclCommunicator(int rank, NcclSetup setup)
   byte_ = calls_.allocate(1);
   watch_.emplace(
       *setup_.handle,
-      NcclWatch::Duties{.lose = [this](std::uint64_t ticket, std::string_view name,
-                                       const std::string& fault) { lose(ticket, name, fault); },
-                        .hear = [this] { return setup_.board ? setup_.board->heard() : ""; }},
+      NcclWatch::Duties{
+          .lose = [this](std::uint64_t ticket, std::string_view name,
+                         const std::string& fault) { lose(ticket, name, fault); },
+          .hear = [this] { return setup_.board ? setup_.board->remote_abort_reason() : ""; }},
       deadline());
 }
 
@@ -67,12 +68,12 @@ void NcclCommunicator::lose(std::uint64_t ticket, std::string_view name,
     return;
   }
   report(ticket, name,
-         setup_.board ? setup_.board->judge(fault, limit_) : CommunicationError(fault));
+         setup_.board ? setup_.board->diagnose(fault, limit_) : CommunicationError(fault));
   setup_.handle->shut_down(fault);
 }
 
 void NcclCommunicator::tear_down(std::string_view reason) noexcept {
-  if (setup_.board) setup_.board->post_abort(reason, limit_);
+  if (setup_.board) setup_.board->publish_abort(reason, limit_);
   setup_.handle->shut_down(reason);
   if (setup_.host) setup_.host->abort(reason);
 }

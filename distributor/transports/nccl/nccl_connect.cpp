@@ -100,7 +100,7 @@ std::unique_ptr<Communicator> connect_nccl(NcclMeeting& meeting, NcclConnection 
     setup.handle->settle(end, "connecting");
   } catch (const CommunicationError& error) {
     setup.handle->shut_down(error.what());
-    if (setup.board) throw setup.board->judge(error.what(), connection.deadline);
+    if (setup.board) throw setup.board->diagnose(error.what(), connection.deadline);
     throw;
   }
   return std::make_unique<NcclCommunicator>(rank, std::move(setup));
@@ -111,9 +111,9 @@ std::unique_ptr<Communicator> connect_nccl_by_store(std::shared_ptr<Store> store
                                                     const std::string& prefix,
                                                     const std::string& server) {
   const auto [rank, size] = connection.place;
-  const auto locked = std::make_shared<LockedStore>(std::move(store), connection.deadline);
+  const auto locked = std::make_shared<SynchronizedStore>(std::move(store), connection.deadline);
   connection.board.emplace(locked, prefix, server, rank, size);
-  connection.board->arrive(host_name(), connection.deadline);
+  connection.board->barrier(host_name(), connection.deadline);
   return connect_nccl(*meet_over(locked, prefix + "/nccl", rank, size, connection.deadline),
                       std::move(connection));
 }

@@ -37,8 +37,8 @@ void gather_through_device(NcclHandle& handle, NcclCalls::Stream stream,
   // Copies to such memory wait, so there is one only when it need not.
   const auto wait = [&] {
     calls.record(done.get(), stream);
-    for (Patience patience; !calls.is_done(done.get());) {
-      if (!patience.pause()) continue;
+    for (Backoff backoff; !calls.is_done(done.get());) {
+      if (!backoff.pause()) continue;
       handle.look();
       if (NcclHandle::Clock::now() > end) throw CommunicationError("not all ranks came in time");
     }

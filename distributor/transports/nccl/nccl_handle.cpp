@@ -38,9 +38,9 @@ void NcclHandle::look() {
 }
 
 void NcclHandle::settle(Clock::time_point end, std::string_view what) {
-  for (Patience patience;;) {
+  for (Backoff backoff;;) {
     if (with([&](NcclCalls::Comm comm) { return calls_->is_ready(comm); })) return;
-    if (patience.pause() && Clock::now() > end)
+    if (backoff.pause() && Clock::now() > end)
       throw CommunicationError("NCCL did not finish " + std::string(what) + " in time");
   }
 }
@@ -48,8 +48,8 @@ void NcclHandle::settle(Clock::time_point end, std::string_view what) {
 void NcclHandle::shut_down(std::string_view reason) noexcept {
   std::unique_lock lock(mutex_, std::try_to_lock);
   const auto end = Clock::now() + moment;
-  for (Patience patience; !lock.owns_lock() && Clock::now() < end;) {
-    patience.pause();
+  for (Backoff backoff; !lock.owns_lock() && Clock::now() < end;) {
+    backoff.pause();
     if (lock.try_lock()) break;
   }
   if (over_.exchange(true)) return;

@@ -56,7 +56,7 @@ bool NcclWatch::end() {
 void NcclWatch::drain() {
   const auto end = Clock::now() + deadline_.load() + moment;
   std::optional<Clock::time_point> shut_down;
-  for (Patience patience; Clock::now() < end;) {
+  for (Backoff backoff; Clock::now() < end;) {
     try {
       const std::lock_guard lock(mutex_);
       refresh();
@@ -64,7 +64,7 @@ void NcclWatch::drain() {
     } catch (const CommunicationError&) {
       return;  // the device is lost
     }
-    patience.pause();
+    backoff.pause();
     if (handle_.is_shut_down() && !shut_down) shut_down = Clock::now();
     if (shut_down && Clock::now() > *shut_down + moment) return;
   }

@@ -21,7 +21,7 @@ class StuckConsole {
  public:
   StuckConsole() {
     ::mkfifo(path().c_str(), 0600);
-    reader_ = Descriptor(::open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    reader_ = UniqueFd(::open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
   std::string path() const { return folder_.path() / "console"; }
   bool gets_full() const {
@@ -33,7 +33,7 @@ class StuckConsole {
 
  private:
   TemporaryFolder folder_;
-  Descriptor reader_;
+  UniqueFd reader_;
 };
 
 /// The launcher with both streams on that console.

@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-void write_all(const Descriptor& descriptor, std::string_view text) {
+void write_all(const UniqueFd& descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(descriptor.get(), text.data(), text.size());
     if (count <= 0) throw std::runtime_error("write failed");
@@ -66,7 +66,7 @@ class Logs : public testing::Test {
   }
 
   TemporaryFolder temporary_;
-  Descriptor out_, error_;
+  UniqueFd out_, error_;
   LaunchOptions options_;
   std::unique_ptr<LogFolder> folder_;
 };
@@ -196,7 +196,7 @@ TEST_F(Logs, FinishWhileADescendantHoldsAStream) {
 TEST_F(Logs, FinishWhileTheConsoleTakesNothing) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-  const Descriptor reader(ends[0]), writer(ends[1]);
+  const UniqueFd reader(ends[0]), writer(ends[1]);
   options_.tee.all.out = true;
   WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
   {
@@ -214,7 +214,7 @@ TEST_F(Logs, FinishWhileTheConsoleTakesNothing) {
 TEST_F(Logs, WaitForASlowConsoleUntilSomebodyIsInAHurry) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-  const Descriptor reader(ends[0]), writer(ends[1]);
+  const UniqueFd reader(ends[0]), writer(ends[1]);
   options_.tee.all.out = true;
   WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
   write_all(logs.open(worker(0)).out, std::string(100'000, 'x') + "\n");
@@ -235,12 +235,12 @@ TEST_F(Logs, WaitForASlowConsoleUntilSomebodyIsInAHurry) {
 }
 
 TEST_F(Logs, GoOnWhenTheConsoleIsGone) {
-  Descriptor writer;
+  UniqueFd writer;
   {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    writer = Descriptor(ends[1]);
-    const Descriptor reader(ends[0]);
+    writer = UniqueFd(ends[1]);
+    const UniqueFd reader(ends[0]);
   }
   options_.tee.all.out = true;
   WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});

@@ -100,7 +100,8 @@ void fail_if_told(const Orders& orders, int rank, int step, Communicator* commun
 
 int work(const Orders& orders) {
   const JoinOptions options = options_of(orders);
-  const joining::Detected detected = joining::detect(joining::process_variables(), options);
+  const rendezvous::Detected detected =
+      rendezvous::detect(rendezvous::process_variables(), options);
   fail_if_told(orders, detected.rank, -1, nullptr);
   const auto backend = cpu_backend();
   const auto ranks = join(*backend, options);
