@@ -52,7 +52,7 @@ CommunicationError FailureRegistry::diagnose(const std::string& failure,
     const auto end = BoundedStore::Clock::now() + failure_detection_timeout(deadline);
     return find_missing(failure, end);
   } catch (const std::exception& error) {
-    return CommunicationError(failure + "; nor does the store answer, whose process" +
+    return CommunicationError(failure + "; nor does the store respond, whose process" +
                               (server_.empty() ? "" : ", " + server_ + ",") +
                               " may be gone: " + error.what());
   }
@@ -70,7 +70,7 @@ CommunicationError FailureRegistry::find_missing(const std::string& failure,
   std::erase(result.missing_ranks, rank_);
   if (result.missing_ranks.empty()) return CommunicationError(failure + "; all ranks answer");
   const std::string ranks = rank_list(result.missing_ranks);
-  return CommunicationError(ranks + " did not answer; this rank met: " + failure,
+  return CommunicationError(ranks + " did not answer; this rank failed with: " + failure,
                             std::move(result.missing_ranks));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/rendezvous/join.h"
 
+#include <sys/resource.h>
+
 #include <stdexcept>
 
 #include "distributor/rendezvous/detection.h"
@@ -101,11 +103,25 @@ std::string own_address(const Detected& detected, const JoinOptions& options) {
   return rendezvous::own_address_towards(detected.host, detected.port, several_hosts);
 }
 
+/// Gloo has a connection to every rank, and a store served by this process another one.
+void check_descriptor_limit(const Detected& detected) {
+  constexpr rlim_t others = 16;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const bool serves = detected.rank == 0 && !detected.agent_hosts_store;
+  const rlim_t needed = static_cast<rlim_t>(detected.size) * (serves ? 2 : 1) + others;
+  if (limit.rlim_cur >= needed) return;
+  throw std::invalid_argument("join: this process may open " + std::to_string(limit.rlim_cur) +
+                              " files (ulimit -n), but " + std::to_string(detected.size) +
+                              " ranks need " + std::to_string(needed));
+}
+
 std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOptions& options) {
   check_store_address(detected, "Gloo");
   if (!has_gloo()) return gloo_communicator({}, nullptr);  // throws, naming the package
   std::shared_ptr<gloo::transport::Device> device;
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "Gloo", [&] {
+    check_descriptor_limit(detected);
     const std::string address = own_address(detected, options);
     device = listen_gloo(address);
     return address;

@@ -10,8 +10,8 @@ struct StoreServerOptions {
   std::uint16_t port = 0;  ///< 0: any free one
 };
 
-/// Serves a job's store on its own thread, compatible with torch's TCPStore of releases up to 2.1
-/// and from 2.2 on; a connection's first bytes tell which. It has no authentication, as torch's.
+/// Serves a job's store on its own thread. Compatible with torch's TCPStore of releases up to 2.1
+/// and from 2.2 on, distinguished by a connection's first bytes. No authentication, as in torch.
 ///
 /// Malformed and oversized requests (a key of more than 8 KiB, a value of more than 8 MiB, 64 MiB
 /// in all) close their connection only. Requests of later releases (queues, BARRIER, LIST_KEYS) are

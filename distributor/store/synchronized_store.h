@@ -53,7 +53,7 @@ bool wait_in_slices(std::chrono::milliseconds longest, const Wait& wait) {
   }
 }
 
-/// Shares a store among the threads of a communicator; nobody else may use it at the same time.
+/// Shares a store among the threads of a communicator, which must be its only users.
 class SynchronizedStore {
  public:
   SynchronizedStore(std::shared_ptr<Store> store, std::chrono::milliseconds deadline)

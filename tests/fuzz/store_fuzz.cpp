@@ -48,7 +48,7 @@ class Server {
     std::string replies;
   };
 
-  /// As the server's loop does. Whoever is refused is closed, and sends in vain.
+  /// As the server's loop does. A refused client is closed, and what it sends later is lost.
   void send(std::size_t place, std::string_view bytes) {
     Client& client = at(place);
     if (!client.open) return;

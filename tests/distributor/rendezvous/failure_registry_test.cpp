@@ -166,10 +166,11 @@ TEST(FailureRegistry, NamesTheServerOfAStoreThatIsGone) {
   const std::string unknown = registry(store, 1).diagnose("a fault", 1s).what();
 
   EXPECT_EQ(known,
-            "a fault; nor does the store answer, whose process, rank 0 of the job, may be gone: "
+            "a fault; nor does the store respond, whose process, rank 0 of the job, may be gone: "
             "closed the connection");
-  EXPECT_EQ(unknown,
-            "a fault; nor does the store answer, whose process may be gone: closed the connection");
+  EXPECT_EQ(
+      unknown,
+      "a fault; nor does the store respond, whose process may be gone: closed the connection");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::string refusal(Backend& backend, const JoinOptions& options) {
   return test::error_of<std::invalid_argument>([&] { join(backend, options); });
 }
 
-/// Nobody listens there, and nobody must be asked.
+/// There is no server, and none must be needed.
 JoinOptions first_of_two(Transport transport) {
   return {.transport = transport, .rank = 0, .size = 2, .host = "localhost", .port = 1};
 }

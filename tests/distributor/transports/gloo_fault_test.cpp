@@ -161,7 +161,7 @@ TEST(AGlooRankThatIsKilled, TakesTheStoreAlongAndThatIsSaid) {
   close(ports[0]);
   close(ports[1]);
   for (const std::size_t rank : {0, 2})
-    EXPECT_NE(endings[rank].said.find("nor does the store answer, whose process, rank 1, may"),
+    EXPECT_NE(endings[rank].said.find("nor does the store respond, whose process, rank 1, may"),
               std::string::npos)
         << endings[rank].said;
 }
