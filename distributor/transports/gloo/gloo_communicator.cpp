@@ -63,7 +63,7 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo standing, GlooSetup setup) {
       const auto rendezvous =
           std::make_shared<GlooRendezvous>(setup.store, setup.prefix + "/address/", end);
       connect(*context, rendezvous, setup.device);
-      rendezvous->remove_addresses(standing.size);
+      rendezvous->remove_keys(standing.size);
     } catch (const std::exception& error) {
       throw board.diagnose(error.what(), setup.deadline);
     }

@@ -32,9 +32,12 @@ void GlooRendezvous::wait(const std::vector<std::string>& keys, const millisecon
     throw CommunicationError("no such key in the store in time: " + prefixed.front());
 }
 
-void GlooRendezvous::remove_addresses(int size) {
+void GlooRendezvous::remove_keys(int size) {
   if (store_.add(prefix_ + "connected", 1) < size) return;
-  for (int rank = 0; rank < size; ++rank) store_.remove(prefix_ + std::to_string(rank));
+  for (int rank = 0; rank < size; ++rank) {
+    store_.remove(prefix_ + std::to_string(rank));            // addresses
+    store_.remove(prefix_ + "rank_" + std::to_string(rank));  // host name
+  }
   store_.remove(prefix_ + "connected");
 }
 

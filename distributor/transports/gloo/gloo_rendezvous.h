@@ -25,8 +25,8 @@ class GlooRendezvous final : public gloo::rendezvous::Store {
   void wait(const std::vector<std::string>& keys,
             const std::chrono::milliseconds& timeout) override;
 
-  /// After connecting. The last of all ranks to call it removes their addresses.
-  void remove_addresses(int size);
+  /// After connecting. The last of all ranks to call it removes the keys that Gloo has set.
+  void remove_keys(int size);
 
  private:
   BoundedStore store_;
