@@ -21,6 +21,9 @@ class RequestHandler {
   /// Clients whose WAIT has ended since the last call; each is to be sent a byte 0.
   std::vector<ClientId> take_woken();
   void disconnected(ClientId client) { waiters_.remove(client); }
+  void remove_keys_except(std::string_view prefix) {
+    std::erase_if(values_, [&](const auto& entry) { return !entry.first.starts_with(prefix); });
+  }
 
  private:
   struct Call {

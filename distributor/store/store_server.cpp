@@ -8,6 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <functional>
+#include <future>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <unordered_map>
@@ -24,7 +27,7 @@ using store::Socket;
 
 namespace {
 
-constexpr ClientId listener_id = 0, stop_id = 1, first_client_id = 2;
+constexpr ClientId listener_id = 0, wake_id = 1, first_client_id = 2;
 
 Socket checked(int fd, const char* what) {
   if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
@@ -43,9 +46,15 @@ class StoreServer::Loop {
   Loop& operator=(Loop&&) = delete;
 
   std::uint16_t port() const { return port_; }
+  /// Runs the task on the loop's thread and waits for it. Throws what it throws.
+  void execute(std::function<void()> task);
+  void remove_keys_except(std::string_view prefix) {
+    execute([&] { handler_.remove_keys_except(prefix); });
+  }
 
  private:
   void run();
+  void run_task();
   void react(ClientId id, std::uint32_t events);
   void accept_all();
   void serve(ClientId id, std::uint32_t events);
@@ -55,32 +64,49 @@ class StoreServer::Loop {
   void drop(ClientId id);
   bool watch(int operation, int fd, ClientId id, std::uint32_t events);
 
-  Socket listener_, epoll_, stop_;
+  Socket listener_, epoll_, wake_;
   std::uint16_t port_;
   store::RequestHandler handler_;
   std::unordered_map<ClientId, Connection> connections_;
   ClientId next_id_ = first_client_id;
   bool listening_ = true, stopping_ = false;
   std::array<char, 64 << 10> scratch_;
+  std::mutex mutex_;                 ///< held by the thread that executes a task
+  std::packaged_task<void()> task_;  ///< handed over by writing to wake_
   std::thread thread_;
 };
 
 StoreServer::Loop::Loop(std::uint16_t port)
     : listener_(store::listen_on(port)),
       epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "store: epoll")),
-      stop_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "store: eventfd")),
+      wake_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "store: eventfd")),
       port_(store::port_of(listener_)) {
   if (!watch(EPOLL_CTL_ADD, listener_.get(), listener_id, EPOLLIN) ||
-      !watch(EPOLL_CTL_ADD, stop_.get(), stop_id, EPOLLIN))
+      !watch(EPOLL_CTL_ADD, wake_.get(), wake_id, EPOLLIN))
     throw std::system_error(errno, std::generic_category(), "store: epoll_ctl");
   thread_ = thread_without_signals([this] { run(); });
 }
 
 StoreServer::Loop::~Loop() {
-  const std::uint64_t one = 1;
-  while (::write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  execute([this] { stopping_ = true; });
   thread_.join();
+}
+
+void StoreServer::Loop::execute(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  task_ = std::packaged_task<void()>(std::move(task));
+  std::future<void> done = task_.get_future();
+  const std::uint64_t one = 1;
+  while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  done.get();
+}
+
+void StoreServer::Loop::run_task() {
+  std::uint64_t count = 0;
+  while (::read(wake_.get(), &count, sizeof count) < 0 && errno == EINTR) {
+  }
+  task_();
 }
 
 void StoreServer::Loop::run() {
@@ -97,8 +123,8 @@ void StoreServer::Loop::run() {
 /// An exception means that a client needs more memory than there is.
 void StoreServer::Loop::react(ClientId id, std::uint32_t events) {
   try {
-    if (id == stop_id)
-      stopping_ = true;
+    if (id == wake_id)
+      run_task();
     else if (id == listener_id)
       accept_all();
     else
@@ -191,5 +217,7 @@ StoreServer::StoreServer(const StoreServerOptions& options)
 StoreServer::~StoreServer() = default;
 
 std::uint16_t StoreServer::port() const { return loop_->port(); }
+
+void StoreServer::remove_keys_except(std::string_view prefix) { loop_->remove_keys_except(prefix); }
 
 }  // namespace shampoo

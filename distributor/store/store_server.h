@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 namespace shampoo {
 
@@ -27,6 +28,9 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   std::uint16_t port() const;
+  /// Removes all keys that do not start with `prefix`, those of an earlier attempt. Waits until it
+  /// is done.
+  void remove_keys_except(std::string_view prefix);
 
  private:
   class Loop;

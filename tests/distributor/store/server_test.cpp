@@ -49,6 +49,17 @@ TEST(StoreServer, TakesThePortOfOneThatIsGone) {
   EXPECT_EQ(connect_store("localhost", port, 20s)->get("/x"), std::nullopt);
 }
 
+TEST(StoreServer, RemovesTheKeysOfAnEarlierAttempt) {
+  StoreServer server;
+  const auto store = connect_store("localhost", server.port(), 20s);
+  for (const char* key : {"launcher/a", "launcher/b", "launch", "rank/0", ""}) store->set(key, "1");
+
+  server.remove_keys_except("launcher/");
+
+  for (const char* key : {"launcher/a", "launcher/b"}) EXPECT_EQ(store->get(key), "1") << key;
+  for (const char* key : {"launch", "rank/0", ""}) EXPECT_EQ(store->get(key), std::nullopt) << key;
+}
+
 TEST(StoreServer, EndsWithItsThreadAndAllConnections) {
   const long before = threads_of_this_process();
   for (int i = 0; i < 20; ++i) {
