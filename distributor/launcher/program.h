@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/environment.h"
-#include "distributor/launcher/launch_options.h"
 
 namespace shampoo::launcher {
 

@@ -7,8 +7,8 @@
 
 #include "distributor/launcher/descriptor_limit.h"
 #include "distributor/launcher/environment.h"
+#include "distributor/launcher/output/worker_logs.h"
 #include "distributor/launcher/program.h"
-#include "distributor/launcher/worker_logs.h"
 
 namespace shampoo::launcher {
 

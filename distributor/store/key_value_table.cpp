@@ -99,6 +99,22 @@ std::optional<std::string> Table::pop(std::string_view key) {
   return value;
 }
 
+void Table::remove_except(std::string_view prefix) {
+  std::erase_if(values_, [&](const auto& entry) {
+    const auto& [key, value] = entry;
+    if (key.starts_with(prefix)) return false;
+    bytes_ -= entry_bytes + key.size() + value.size();
+    return true;
+  });
+  std::erase_if(queues_, [&](const auto& entry) {
+    const auto& [key, queue] = entry;
+    if (key.starts_with(prefix)) return false;
+    bytes_ -= queue_bytes + key.size();
+    for (const std::string& value : queue) bytes_ -= entry_bytes + value.size();
+    return true;
+  });
+}
+
 bool Table::reserve(std::size_t bytes) {
   if (bytes > most_bytes_ - bytes_) return false;
   bytes_ += bytes;

@@ -36,6 +36,8 @@ class Table {
   /// Whether there was one.
   bool remove(std::string_view key);
   std::optional<std::string> pop(std::string_view key);
+  /// All values and queues whose keys do not begin with `prefix`.
+  void remove_except(std::string_view prefix);
 
  private:
   bool reserve(std::size_t bytes);

@@ -26,6 +26,7 @@ class Service {
   /// Whom to send the end of their wait, a byte 0.
   std::vector<ClientId> take_woken();
   void forget(ClientId client) { waiters_.remove(client); }
+  void remove_keys_except(std::string_view prefix) { table_.remove_except(prefix); }
 
  private:
   struct Call {

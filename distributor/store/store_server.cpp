@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -28,7 +31,7 @@ using store::Socket;
 
 namespace {
 
-constexpr ClientId listener_id = 0, stop_id = 1, first_client_id = 2;
+constexpr ClientId listener_id = 0, wake_id = 1, first_client_id = 2;
 
 Socket checked(int fd, const char* what) {
   if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
@@ -47,10 +50,13 @@ class StoreServer::Loop {
   Loop& operator=(Loop&&) = delete;
 
   std::uint16_t port() const { return port_; }
+  void remove_keys_except(std::string_view prefix);
 
  private:
   using Connections = std::unordered_map<ClientId, Connection>;
 
+  void wake();
+  void take_requests();
   void run();
   void react(ClientId id, std::uint32_t events);
   void accept_all();
@@ -66,7 +72,7 @@ class StoreServer::Loop {
   bool watch(int operation, int fd, ClientId id, std::uint32_t events);
 
   StoreServerOptions options_;
-  Socket listener_, epoll_, stop_;
+  Socket listener_, epoll_, wake_;
   std::uint16_t port_;
   store::Service service_;
   Connections connections_;
@@ -76,6 +82,10 @@ class StoreServer::Loop {
   ClientId next_id_ = first_client_id;
   bool listening_ = true, stopping_ = false;
   std::array<char, 64 << 10> scratch_;
+  std::mutex mutex_;  ///< of the next three, with which owners wake the thread
+  std::condition_variable request_done_;
+  std::optional<std::string> kept_prefix_;
+  bool stop_requested_ = false;
   std::thread thread_;
 };
 
@@ -84,20 +94,47 @@ StoreServer::Loop::Loop(const StoreServerOptions& options)
     : options_(options),
       listener_(store::listen_on(options.port)),
       epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "store: epoll")),
-      stop_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "store: eventfd")),
+      wake_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "store: eventfd")),
       port_(store::port_of(listener_)),
       service_(options.most_bytes / 2, options.most_bytes / 4) {
   if (!watch(EPOLL_CTL_ADD, listener_.get(), listener_id, EPOLLIN) ||
-      !watch(EPOLL_CTL_ADD, stop_.get(), stop_id, EPOLLIN))
+      !watch(EPOLL_CTL_ADD, wake_.get(), wake_id, EPOLLIN))
     throw std::system_error(errno, std::generic_category(), "store: epoll_ctl");
   thread_ = thread_without_signals([this] { run(); });
 }
 
 StoreServer::Loop::~Loop() {
-  const std::uint64_t one = 1;
-  while (::write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  {
+    const std::scoped_lock lock(mutex_);
+    stop_requested_ = true;
   }
+  wake();
   thread_.join();
+}
+
+void StoreServer::Loop::wake() {
+  const std::uint64_t one = 1;
+  while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+void StoreServer::Loop::remove_keys_except(std::string_view prefix) {
+  std::unique_lock lock(mutex_);
+  kept_prefix_ = prefix;
+  wake();
+  request_done_.wait(lock, [this] { return !kept_prefix_; });
+}
+
+void StoreServer::Loop::take_requests() {
+  std::uint64_t count = 0;
+  while (::read(wake_.get(), &count, sizeof count) < 0 && errno == EINTR) {
+  }
+  const std::scoped_lock lock(mutex_);
+  stopping_ = stop_requested_;
+  if (!kept_prefix_) return;
+  service_.remove_keys_except(*kept_prefix_);
+  kept_prefix_.reset();
+  request_done_.notify_all();
 }
 
 void StoreServer::Loop::run() {
@@ -115,8 +152,8 @@ void StoreServer::Loop::run() {
 }
 
 void StoreServer::Loop::react(ClientId id, std::uint32_t events) {
-  if (id == stop_id) {
-    stopping_ = true;
+  if (id == wake_id) {
+    take_requests();
   } else if (id == listener_id) {
     accept_all();
   } else {
@@ -263,5 +300,7 @@ StoreServer::StoreServer(const StoreServerOptions& options) {
 StoreServer::~StoreServer() = default;
 
 std::uint16_t StoreServer::port() const { return loop_->port(); }
+
+void StoreServer::remove_keys_except(std::string_view prefix) { loop_->remove_keys_except(prefix); }
 
 }  // namespace shampoo

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 namespace shampoo {
 
@@ -30,6 +31,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   std::uint16_t port() const;
+  /// Removes all keys and queues but those whose names begin with `prefix`. Waits until it is done.
+  void remove_keys_except(std::string_view prefix);
 
  private:
   class Loop;

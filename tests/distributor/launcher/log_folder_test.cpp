@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/log_folder.h"
+#include "distributor/launcher/output/log_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -66,7 +66,6 @@ TEST(LogFolder, IsNoneForDevNull) {
   const LogFolder folder(options_with("/dev/null"));
 
   EXPECT_TRUE(folder.path().empty());
-  EXPECT_TRUE(folder.attempt(0).empty());
   EXPECT_TRUE(folder.worker(0, 0).empty());
   EXPECT_EQ(folder.error_file(0, 0), "");
 }
