@@ -46,7 +46,7 @@ Attempt::Attempt(const LaunchOptions& options, const LogFolder& folder,
 
 void Attempt::start(WorkerGroup& group, const DescriptorLimit& limit) {
   for (const WorkerRanks& ranks : ranks_) {
-    const Program program = worker_program(options_, ranks.local_rank, inherited_);
+    const auto command = worker_command(options_, ranks.local_rank, inherited_);
     const WorkerStreams streams = logs_.open(ranks);
     const WorkerStart start{.ranks = ranks,
                             .store_host = options_.endpoint_host,
@@ -54,7 +54,7 @@ void Attempt::start(WorkerGroup& group, const DescriptorLimit& limit) {
                             .attempt = number_,
                             .error_file = folder_.error_file(number_, ranks.local_rank)};
     const Environment environment = worker_environment(options_, start, inherited_);
-    group.add(start_worker(program, environment, streams, limit), ranks.local_rank);
+    group.add(start_worker(command, environment, streams, limit), ranks.local_rank);
   }
 }
 

@@ -26,7 +26,7 @@ class Attempt {
   Attempt(const LaunchOptions& options, const LogFolder& folder, const Environment& inherited,
           const Order& order, std::vector<WorkerRanks> ranks, std::uint16_t store_port);
 
-  /// Starts all workers. Throws MissingProgram, StartError or std::system_error; some may run then.
+  /// Starts all workers. Throws StartError or std::system_error; some may run then.
   void start(WorkerGroup& group, const DescriptorLimit& limit);
   /// Once all are gone: writes the rest of their output. Waits for the console.
   void finish_logs() { logs_.finish(); }

@@ -10,7 +10,7 @@
 namespace shampoo::launcher {
 namespace {
 
-constexpr std::size_t most_columns = 60;
+constexpr std::size_t columns = 60;
 
 std::string local_time(std::chrono::system_clock::time_point when) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
@@ -51,16 +51,6 @@ std::string describe(std::size_t index, const WorkerFailure& failure) {
          indented(traceback.empty() ? failure.message() : traceback);
 }
 
-std::size_t widest_line(const std::string& text) {
-  std::size_t widest = 0, begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    widest = std::max(widest, end - begin);
-    begin = end + 1;
-  }
-  return widest;
-}
-
 }  // namespace
 
 std::chrono::system_clock::time_point WorkerFailure::when() const {
@@ -88,23 +78,15 @@ const WorkerFailure& root_cause(std::span<const WorkerFailure> failures) {
 
 std::string failure_summary(const std::string& program, std::span<const WorkerFailure> failures) {
   const WorkerFailure& root = root_cause(failures);
-  const std::string title = program + " FAILED";
   std::string root_text, others;
-  std::size_t width = title.size();
   for (std::size_t index = 0; index < failures.size(); ++index) {
-    const std::string text = describe(index, failures[index]);
-    width = std::max(width, widest_line(text));
-    if (&failures[index] == &root) {
-      root_text = text + "\n";
-    } else {
-      others += text + "\n";
-    }
+    const std::string text = describe(index, failures[index]) + "\n";
+    (&failures[index] == &root ? root_text : others) += text;
   }
-  width = std::min(width, most_columns);
-  const std::string border = std::string(width, '=') + "\n";
-  const std::string line = std::string(width, '-') + "\n";
   if (others.empty()) others = "  <NO_OTHER_FAILURES>\n";
-  return border + title + "\n" + line + "Failures:\n" + others + line +
+  const std::string border = std::string(columns, '=') + "\n";
+  const std::string line = std::string(columns, '-') + "\n";
+  return border + program + " FAILED\n" + line + "Failures:\n" + others + line +
          "Root Cause (first observed failure):\n" + root_text + border;
 }
 

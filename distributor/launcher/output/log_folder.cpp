@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <random>
-#include <string_view>
+#include <string>
 #include <system_error>
 
 namespace shampoo::launcher {
@@ -13,20 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string random_letters() {
-  constexpr std::string_view letters_of_names = "abcdefghijklmnopqrstuvwxyz0123456789_";
-  std::random_device device;
-  std::string letters(8, ' ');
-  for (char& letter : letters) letter = letters_of_names[device() % letters_of_names.size()];
-  return letters;
-}
-
-fs::path make_temporary() {
-  std::string pattern = (fs::temp_directory_path() / "shampoorun_XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) {
+/// A new folder whose name begins so, readable by its owner only, as Python's mkdtemp() makes it.
+fs::path make_unique(const fs::path& beginning) {
+  std::string pattern = beginning.string() + "_XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr)
     throw fs::filesystem_error("cannot make a folder", pattern,
                                std::error_code(errno, std::generic_category()));
-  }
   return pattern;
 }
 
@@ -42,14 +33,12 @@ bool has_content(const fs::path& folder, std::error_code& failure) {
 
 LogFolder::LogFolder(const LaunchOptions& options) {
   if (options.log_folder == "/dev/null") return;
-  if (!options.log_folder) temporary_ = make_temporary();
+  if (!options.log_folder) temporary_ = make_unique(fs::temp_directory_path() / "shampoorun");
   const fs::path base = options.log_folder ? fs::path(*options.log_folder) : temporary_;
   fs::create_directories(base);
   std::string run = options.run_id;
   std::ranges::replace(run, '/', '_');
-  do {
-    path_ = fs::absolute(base) / (run + "_" + random_letters());
-  } while (!fs::create_directory(path_));
+  path_ = make_unique(fs::absolute(base) / run);
 }
 
 LogFolder::~LogFolder() {

@@ -7,7 +7,7 @@
 
 namespace shampoo::launcher {
 
-/// The folder `<log-dir>/<run id>_<8 random characters>` of one run of the launcher.
+/// The folder `<log-dir>/<run id>_<random>` of one run of the launcher.
 class LogFolder {
  public:
   /// Creates it. Throws std::filesystem::filesystem_error.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/command_line/launch_options.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "distributor/launcher/command_line/launch_options.h"
 #include "launch_options_of.h"
 
 namespace shampoo::launcher::test {

@@ -97,6 +97,19 @@ TEST(LaunchOneNode, SaysWhichProgramIsMissing) {
   EXPECT_EQ(job.count("next attempt"), 0) << job.output();
 }
 
+TEST(LaunchOneNode, FindsProgramsInPathAndSuggestsOneThatIsHere) {
+  const std::string launch = std::string("exec ") + SHAMPOORUN + " --log-dir /dev/null ";
+  LaunchedJob found({"/bin/sh", "-c", launch + "echo found it"});
+  EXPECT_EQ(found.wait(), 0);
+  EXPECT_EQ(found.count("found it"), 1) << found.output();
+
+  LaunchedJob here(
+      {"/bin/sh", "-c",
+       std::string("cd $(dirname ") + LAUNCHED_WORKER + ") && " + launch + "launched_worker"});
+  EXPECT_EQ(here.wait(), 1);
+  EXPECT_GE(here.count("did you mean ./launched_worker?"), 1) << here.output();
+}
+
 TEST(LaunchOneNode, ReportsWhatAWorkerWroteIntoItsErrorFile) {
   LaunchedJob job({"--nproc-per-node", "2"}, {"rank=1", "error=out of cheese", "rank=1", "exit=2"});
 

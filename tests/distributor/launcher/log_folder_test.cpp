@@ -28,7 +28,7 @@ TEST(LogFolder, HasTorchrunsTree) {
 
   EXPECT_EQ(folder.path().parent_path(), base);
   EXPECT_TRUE(folder.path().filename().string().starts_with("a_job_"));
-  EXPECT_EQ(folder.path().filename().string().size(), 6 + 8U);
+  EXPECT_EQ(folder.path().filename().string().size(), 6 + 6U);
   EXPECT_NE(folder.path(), other.path());
   EXPECT_EQ(folder.worker(2, 11), folder.path() / "attempt_2" / "11");
   EXPECT_TRUE(fs::is_directory(folder.worker(2, 11)));
