@@ -8,8 +8,8 @@
 #include <array>
 #include <climits>
 #include <csignal>
-#include <iostream>
-#include <utility>
+
+#include "distributor/launcher/output/tee.h"
 
 namespace shampoo::launcher {
 
@@ -25,8 +25,7 @@ constexpr milliseconds last_report{5'000};
 constexpr milliseconds same_signal{500};
 
 void print(const std::string& message) {
-  const std::string line = "shampoorun: " + message + "\n";
-  std::cerr.write(line.data(), static_cast<std::streamsize>(line.size())).flush();
+  write_all(STDERR_FILENO, "shampoorun: " + message + "\n");
 }
 
 }  // namespace
@@ -171,7 +170,7 @@ void Agent::proceed() {
   if (order_ && order_->kind == OrderKind::end) {
     finish(*order_);
   } else if (!nodes_ || forced_ || (shutdown_begun_ && !(joined && joined->is_host))) {
-    if (!failures_.empty()) std::cerr << failure_summary(options_.program, failures_) << std::endl;
+    print_summary();
     exit_code_ = 1;
   } else if (order_) {
     report_.order = order_->number;
@@ -185,14 +184,18 @@ void Agent::finish(const Order& order) {
   if (report_.stage != Stage::done) {
     others_deadline_ = Clock::now() + options_.shutdown_timeout + others_grace;
     report(Stage::done);
-    if (order.code != 0 && !failures_.empty())
-      std::cerr << failure_summary(options_.program, failures_) << std::endl;
+    if (order.code != 0) print_summary();
   }
   const auto joined = nodes_ ? nodes_->joined() : std::nullopt;
   const bool awaits_others = joined && joined->is_host && !nodes_->finished();
   if (awaits_others && !forced_ && Clock::now() < others_deadline_) return;
   const bool failed = shutdown_begun_ || order.code != 0;
   exit_code_ = failed && options_.worker_exit_code && !shutdown_begun_ ? order.code : failed;
+}
+
+void Agent::print_summary() const {
+  if (!failures_.empty())
+    write_all(STDERR_FILENO, failure_summary(options_.program, failures_) + "\n");
 }
 
 void Agent::stop_workers(int signal) {

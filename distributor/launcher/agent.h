@@ -44,6 +44,7 @@ class Agent {
   void end_attempt();
   void proceed();
   void finish(const Order& order);
+  void print_summary() const;
   void stop_workers(int signal);
   void report(Stage stage, int code = 0, const std::string& text = "");
 

@@ -9,21 +9,6 @@
 namespace shampoo::launcher {
 namespace {
 
-constexpr UnusedFlag unused[] = {
-    {"start-method", "METHOD", {"spawn", "fork", "forkserver"}, "workers are always executed"},
-    {"event-log-handler", "NAME", {"null"}, "handlers are Python code"},
-    {"logs-specs",
-     "NAME",
-     {"default"},
-     "log destinations of other packages are Python code",
-     false},
-    {"numa-binding", "KIND", {}, "start numactl as PROGRAM, with your program behind it", false},
-    {"virtual-local-rank", "", {"0", "false"}, "let the program choose its GPU by LOCAL_RANK"},
-    {"duplicate-stdout-filters", "TEXT", {}, "filter the files below --log-dir"},
-    {"duplicate-stderr-filters", "TEXT", {}, "filter the files below --log-dir"},
-    {"print-completion", "SHELL", {}, "there are no completion scripts", false},
-};
-
 std::string spellings(const FlagText& text) {
   std::string underscores = text.name;
   std::ranges::replace(underscores, '-', '_');
@@ -58,8 +43,6 @@ class Layout : public CLI::Formatter {
 };
 
 }  // namespace
-
-std::span<const UnusedFlag> unused_flags() { return unused; }
 
 Flags::Flags()
     : app_(

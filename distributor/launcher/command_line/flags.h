@@ -2,7 +2,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <functional>
 #include <span>
 #include <string>
@@ -13,18 +12,6 @@
 #include "distributor/launcher/command_line/parse_values.h"
 
 namespace shampoo::launcher {
-
-/// A flag of torchrun's that this launcher accepts for some values only, without any effect.
-struct UnusedFlag {
-  std::string_view name;
-  std::string_view value_name;
-  std::array<std::string_view, 3> accepted;  ///< all other values are refused; empty: unused
-  std::string_view advice;                   ///< why they are refused, and what to do
-  bool has_variable = true;
-};
-
-/// All of them.
-std::span<const UnusedFlag> unused_flags();
 
 /// How a flag is shown in the help.
 struct FlagText {

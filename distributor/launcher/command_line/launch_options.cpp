@@ -2,6 +2,8 @@
 #include "distributor/launcher/command_line/launch_options.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "distributor/launcher/command_line/flags.h"
 #include "distributor/launcher/command_line/rendezvous_flags.h"
@@ -11,6 +13,30 @@ namespace shampoo::launcher {
 namespace {
 
 using Text = const std::string&;
+
+/// A flag of torchrun's that this launcher accepts for some values only, without any effect.
+struct UnusedFlag {
+  const char* name;
+  const char* value_name;
+  std::array<std::string_view, 3> accepted;
+  const char* advice;  ///< why others are refused, and what to do
+  bool has_variable = true;
+};
+
+constexpr UnusedFlag unused_flags[] = {
+    {"start-method", "METHOD", {"spawn", "fork", "forkserver"}, "workers are always executed"},
+    {"event-log-handler", "NAME", {"null"}, "handlers are Python code"},
+    {"logs-specs",
+     "NAME",
+     {"default"},
+     "log destinations of other packages are Python code",
+     false},
+    {"numa-binding", "KIND", {}, "start numactl as PROGRAM, with your program behind it", false},
+    {"virtual-local-rank", "", {"0", "false"}, "let the program choose its GPU by LOCAL_RANK"},
+    {"duplicate-stdout-filters", "TEXT", {}, "filter the files below --log-dir"},
+    {"duplicate-stderr-filters", "TEXT", {}, "filter the files below --log-dir"},
+    {"print-completion", "SHELL", {}, "there are no completion scripts", false},
+};
 
 int count_workers(Text text, const Environment& environment) {
   constexpr int most_workers = 65'535;
@@ -202,7 +228,7 @@ void CommandLine::add_output() {
 
 void CommandLine::add_unused() {
   flags_.group("Accepted without effect, or refused");
-  for (const UnusedFlag& flag : unused_flags()) {
+  for (const UnusedFlag& flag : unused_flags) {
     const std::string first(flag.accepted.front()), advice(flag.advice);
     flags_.value(
         {std::string(flag.name), 0, std::string(flag.value_name), first,

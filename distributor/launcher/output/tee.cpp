@@ -17,21 +17,6 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{64} << 10;
 
-/// Waits for room. What cannot be written at all, as a disk is full or a console gone, is dropped.
-void write_all(int descriptor, std::string_view bytes) {
-  while (descriptor >= 0 && !bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-    if (count > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    } else if (errno == EAGAIN) {  // somebody who shares the console made it so
-      pollfd room{descriptor, POLLOUT, 0};
-      ::poll(&room, 1, -1);
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
-}
-
 /// Appends the complete lines of stream.line and `text`, each with the prefix, to `shown`. A line
 /// longer than most_bytes is cut.
 void take_lines(TeeStream& stream, std::string_view text, std::string& shown) {
@@ -49,6 +34,20 @@ void take_lines(TeeStream& stream, std::string_view text, std::string& shown) {
 }
 
 }  // namespace
+
+void write_all(int descriptor, std::string_view bytes) {
+  while (descriptor >= 0 && !bytes.empty()) {
+    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    } else if (errno == EAGAIN) {  // somebody who shares the console made it so
+      pollfd room{descriptor, POLLOUT, 0};
+      ::poll(&room, 1, -1);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
 
 Tee::Tee() : thread_(thread_without_signals([this] { run(); })) {}
 

@@ -14,6 +14,9 @@
 
 namespace shampoo::launcher {
 
+/// Waits for room. What cannot be written at all, as a disk is full or a console gone, is dropped.
+void write_all(int descriptor, std::string_view bytes);
+
 /// One stream of one worker.
 struct TeeStream {
   Descriptor pipe;   ///< the reading end
