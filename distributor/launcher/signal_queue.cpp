@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 
 namespace shampoo::launcher {
@@ -17,6 +18,11 @@ bool ignored(int signal) {
 }
 
 }  // namespace
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? "signal " + std::to_string(signal) : "SIG" + std::string(name);
+}
 
 SignalQueue::SignalQueue(std::span<const int> signals) {
   sigset_t wanted;
@@ -32,10 +38,10 @@ SignalQueue::SignalQueue(std::span<const int> signals) {
 
 SignalQueue::~SignalQueue() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-std::optional<Signal> SignalQueue::next() {
+std::optional<int> SignalQueue::next() {
   signalfd_siginfo info{};
   if (read(descriptor_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  return Signal{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
+  return static_cast<int>(info.ssi_signo);
 }
 
 }  // namespace shampoo::launcher

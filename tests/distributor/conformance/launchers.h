@@ -29,8 +29,6 @@ struct TestedLauncher {
   bool breaks_on_broken_report = false;
   /// Workers outlive it when it is killed.
   bool leaves_orphans = false;
-  /// Workers of several nodes get a store of their own, not the one at --master-port.
-  bool serves_workers_apart = false;
   /// When a worker fails, other nodes go on until they notice by themselves.
   bool nodes_fail_alone = false;
 };
