@@ -112,7 +112,7 @@ std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions&
   const Detected detected = joining::detect(joining::process_variables(), options);
   const bool one = detected.size == 1 && !is_rank_of_mpi(detected, options);
   std::unique_ptr<Communicator> communicator = one && options.transport == Transport::automatic
-                                                   ? one_rank(backend.memory())
+                                                   ? single_rank_communicator(backend.memory())
                                                    : connect(backend, detected, options);
   communicator->set_deadline(options.deadline);
   return communicator;

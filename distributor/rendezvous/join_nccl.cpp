@@ -9,7 +9,7 @@ namespace shampoo::joining {
 
 std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOptions& options,
                                         StreamRef stream, std::shared_ptr<Communicator> host) {
-  if (!host && detected.size == 1) host = one_rank();
+  if (!host && detected.size == 1) host = single_rank_communicator();
   if (host)
     return nccl_communicator_over(
         host, {.device = cuda_device_of(stream), .deadline = options.connect_deadline});

@@ -12,11 +12,11 @@
 
 namespace shampoo {
 
-/// Our store as Gloo sees it, for one rendezvous that ends at a given time.
-class GlooRendezvous final : public gloo::rendezvous::Store {
+/// Adapts a Store to Gloo's interface, for one rendezvous that ends at a given time.
+class GlooStore final : public gloo::rendezvous::Store {
  public:
-  GlooRendezvous(std::shared_ptr<LockedStore> store, std::string prefix,
-                 std::chrono::steady_clock::time_point end)
+  GlooStore(std::shared_ptr<LockedStore> store, std::string prefix,
+            std::chrono::steady_clock::time_point end)
       : store_(std::move(store)), prefix_(std::move(prefix)), end_(end) {}
 
   void set(const std::string& key, const std::vector<char>& data) override;
@@ -26,7 +26,7 @@ class GlooRendezvous final : public gloo::rendezvous::Store {
             const std::chrono::milliseconds& timeout) override;
 
  private:
-  std::chrono::milliseconds left() const;
+  std::chrono::milliseconds remaining() const;
 
   std::shared_ptr<LockedStore> store_;
   std::string prefix_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributor/rendezvous/failure_registry.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "distributor/rendezvous/failure_registry.h"
 #include "distributor/system/failure_timeout.h"
 #include "tests/support/memory_store.h"
 
@@ -36,28 +37,28 @@ TEST(ALockedStore, LetsOthersInWhileAThreadWaitsAgainAndAgain) {
   EXPECT_LT(slices, 100);
 }
 
-FailureRegistry board(const std::shared_ptr<LockedStore>& store, int rank,
-                      const char* server = "") {
+FailureRegistry registry(const std::shared_ptr<LockedStore>& store, int rank,
+                         const char* server = "") {
   return {store, "test", server, rank, 2};
 }
 
-TEST(AFaultBoard, WaitsForARankThatIsLateToSayItsWord) {
+TEST(AFailureRegistry, WaitsForARankThatIsLateToSayItsWord) {
   const auto store = std::make_shared<LockedStore>(std::make_shared<MemoryStore>(), 20s);
   const std::jthread late([&] {
     std::this_thread::sleep_for(1500ms);  // a busy host
-    board(store, 1).judge("late", 20s);
+    registry(store, 1).judge("late", 20s);
   });
 
-  const CommunicationError error = board(store, 0).judge("early", 20s);
+  const CommunicationError error = registry(store, 0).judge("early", 20s);
 
   EXPECT_TRUE(error.missing_ranks().empty()) << error.what();
   EXPECT_STREQ(error.what(), "early; all ranks answer");
 }
 
-TEST(AFaultBoard, NamesTheRankThatSaysNothing) {
+TEST(AFailureRegistry, NamesTheRankThatSaysNothing) {
   const auto store = std::make_shared<LockedStore>(std::make_shared<MemoryStore>(), 1s);
 
-  const CommunicationError error = board(store, 0).judge("silence", 200ms);
+  const CommunicationError error = registry(store, 0).judge("silence", 200ms);
 
   EXPECT_EQ(error.missing_ranks(), std::vector<int>{1});
 }
@@ -82,25 +83,25 @@ class DeadStore final : public Store {
   }
 };
 
-TEST(AFaultBoard, LeavesTheDeadlineOfAStoreThatFailsAsItWas) {
+TEST(AFailureRegistry, LeavesTheDeadlineOfAStoreThatFailsAsItWas) {
   const auto dead = std::make_shared<DeadStore>();
   const auto store = std::make_shared<LockedStore>(dead, 77s);
 
-  board(store, 0).post_abort("enough", 20s);
+  registry(store, 0).post_abort("enough", 20s);
   EXPECT_EQ(dead->when_asked, 5s);
   EXPECT_EQ(dead->now, 77s);
 
-  board(store, 0).judge("a fault", 20s);
+  registry(store, 0).judge("a fault", 20s);
   EXPECT_GT(dead->when_asked, 0s);
   EXPECT_LE(dead->when_asked, 5s);
   EXPECT_EQ(dead->now, 77s);
 }
 
-TEST(AFaultBoard, NamesWhoServedAStoreThatIsGone) {
+TEST(AFailureRegistry, NamesWhoServedAStoreThatIsGone) {
   const auto store = std::make_shared<LockedStore>(std::make_shared<DeadStore>(), 1s);
 
-  const std::string known = board(store, 1, "rank 0 of the job").judge("a fault", 1s).what();
-  const std::string unknown = board(store, 1).judge("a fault", 1s).what();
+  const std::string known = registry(store, 1, "rank 0 of the job").judge("a fault", 1s).what();
+  const std::string unknown = registry(store, 1).judge("a fault", 1s).what();
 
   EXPECT_EQ(known,
             "a fault; nor does the store answer, whose process, rank 0 of the job, may be gone: "
