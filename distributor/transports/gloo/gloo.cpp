@@ -9,6 +9,7 @@
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/transports/gloo/gloo_listener.h"
 #include "distributor/transports/gloo/gloo_transport.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo {
 

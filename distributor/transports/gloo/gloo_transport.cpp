@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/transports/gloo/gloo_transport.h"
 
+#include <gloo/allgatherv.h>
 #include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/config.h>
+#include <gloo/rendezvous/context.h>
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <vector>
 
+#include "distributor/rendezvous/failure_registry.h"
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/transports/gloo/gloo_store.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo {
 
@@ -55,6 +61,130 @@ void abort_connections(gloo::Context& context) noexcept {
   }
 }
 
+/// Gloo's collectives, which block: each has completed on this rank when start_*() returns. Gloo
+/// applies the deadline to each message of a collective. Repeating an all_gather with the same
+/// arguments does not allocate here; other collectives build their options on every call.
+class GlooTransport final : public CollectiveTransport {
+ public:
+  GlooTransport(const RankInfo& info, GlooSettings settings, FailureRegistry registry,
+                std::shared_ptr<gloo::Context> context)
+      : CollectiveTransport(info),
+        settings_(std::move(settings)),
+        registry_(std::move(registry)),
+        context_(std::move(context)) {}
+
+  std::string description() const override {
+    return "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
+           "." + std::to_string(GLOO_VERSION_PATCH) + ", TCP, " + settings_.host;
+  }
+
+  void set_deadline(milliseconds deadline) override {
+    CollectiveTransport::set_deadline(deadline);
+    settings_.deadline = deadline;
+    context_->setTimeout(deadline);
+    gather_.reset();  // its options hold the previous deadline
+    settings_.store->set_deadline(deadline);
+  }
+
+  void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
+                        const BufferLease&) override {
+    if (size() == 1) return;
+    run([&] {
+      if (!gather_ || gather_->data != data || !std::ranges::equal(gather_->counts, counts)) {
+        gather_ = Gather{data, std::vector<std::int64_t>(counts.begin(), counts.end()),
+                         gloo::AllgathervOptions(context_)};
+        gather_->options.setOutput(address(data),
+                                   std::vector<std::size_t>(counts.begin(), counts.end()));
+      }
+      gather_->options.setTag(tag(ticket, counts));
+      gloo::allgatherv(gather_->options);
+    });
+  }
+
+  void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts, void* receive,
+                        Counts receive_counts, const BufferLease&) override {
+    if (size() == 1) {
+      if (send_counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(send_counts[0]));
+      return;
+    }
+    run([&] {
+      gloo::AlltoallvOptions options(context_);
+      options.setTag(tag(ticket));
+      options.setInput(address(const_cast<void*>(send)),
+                       std::vector<std::int64_t>(send_counts.begin(), send_counts.end()));
+      options.setOutput(address(receive),
+                        std::vector<std::int64_t>(receive_counts.begin(), receive_counts.end()));
+      gloo::alltoallv(options);
+    });
+  }
+
+  void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
+                       const BufferLease&) override {
+    if (size() == 1) return;
+    run([&] {
+      gloo::BroadcastOptions options(context_);
+      options.setTag(tag(ticket, {{bytes, root}}));
+      options.setRoot(root);
+      options.setOutput(address(data), static_cast<std::size_t>(bytes));
+      gloo::broadcast(options);
+    });
+  }
+
+  void start_barrier(std::uint64_t ticket, const BufferLease&) override {
+    if (size() == 1) return;
+    run([&] {
+      gloo::BarrierOptions options(context_);
+      options.setTag(tag(ticket));
+      gloo::barrier(options);
+    });
+  }
+
+  std::unique_ptr<Communicator> split(const Subset& subset) override {
+    if (subset.members.empty()) return nullptr;
+    GlooSettings settings = settings_;
+    settings.prefix +=
+        "/split/" + std::to_string(subset.index) + "/" + std::to_string(subset.color);
+    return connect_gloo(
+        {.rank = subset.rank, .size = static_cast<int>(subset.members.size()), .local_rank = -1},
+        settings);
+  }
+
+  void abort(std::string_view reason) noexcept override {
+    registry_.post_abort(reason, deadline());
+    close();
+  }
+
+ private:
+  /// Runs one blocking collective. After an error the connections are in an unknown state.
+  template <typename Body>
+  void run(const Body& body) {
+    const NoPipeSignal no_sigpipe;
+    try {
+      body();
+    } catch (const std::exception& error) {
+      const std::string message = error.what();
+      close();
+      throw registry_.judge(message, deadline());
+    }
+  }
+
+  void close() noexcept {
+    if (size() > 1) abort_connections(*context_);
+  }
+
+  /// The previous all_gather: the exchange of every step repeats its arguments.
+  struct Gather {
+    void* data;
+    std::vector<std::int64_t> counts;
+    gloo::AllgathervOptions options;
+  };
+
+  GlooSettings settings_;
+  FailureRegistry registry_;
+  std::shared_ptr<gloo::Context> context_;
+  std::optional<Gather> gather_;
+};
+
 }  // namespace
 
 std::unique_ptr<Communicator> connect_gloo(RankInfo info, const GlooSettings& settings) {
@@ -77,103 +207,6 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, const GlooSettings& se
       std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(context)));
   connected->set_deadline(settings.deadline);
   return connected;
-}
-
-std::string GlooTransport::description() const {
-  return "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
-         "." + std::to_string(GLOO_VERSION_PATCH) + ", TCP, " + settings_.host;
-}
-
-void GlooTransport::set_deadline(milliseconds deadline) {
-  CollectiveTransport::set_deadline(deadline);
-  settings_.deadline = deadline;
-  context_->setTimeout(deadline);
-  gather_.reset();  // its options hold the previous deadline
-  settings_.store->set_deadline(deadline);
-}
-
-/// Runs one blocking collective. After an error the connections are in an unknown state.
-template <typename Body>
-void GlooTransport::run(const Body& body) {
-  const NoPipeSignal no_sigpipe;
-  try {
-    body();
-  } catch (const std::exception& error) {
-    const std::string message = error.what();
-    close();
-    throw registry_.judge(message, deadline());
-  }
-}
-
-void GlooTransport::close() noexcept {
-  if (size() > 1) abort_connections(*context_);
-}
-
-void GlooTransport::start_all_gather(std::uint64_t ticket, void* data, Counts counts,
-                                     const BufferLease&) {
-  if (size() == 1) return;
-  run([&] {
-    if (!gather_ || gather_->data != data || !std::ranges::equal(gather_->counts, counts)) {
-      gather_ = Gather{data, std::vector<std::int64_t>(counts.begin(), counts.end()),
-                       gloo::AllgathervOptions(context_)};
-      gather_->options.setOutput(address(data),
-                                 std::vector<std::size_t>(counts.begin(), counts.end()));
-    }
-    gather_->options.setTag(tag(ticket, counts));
-    gloo::allgatherv(gather_->options);
-  });
-}
-
-void GlooTransport::start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts,
-                                     void* receive, Counts receive_counts, const BufferLease&) {
-  if (size() == 1) {
-    if (send_counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(send_counts[0]));
-    return;
-  }
-  run([&] {
-    gloo::AlltoallvOptions options(context_);
-    options.setTag(tag(ticket));
-    options.setInput(address(const_cast<void*>(send)),
-                     std::vector<std::int64_t>(send_counts.begin(), send_counts.end()));
-    options.setOutput(address(receive),
-                      std::vector<std::int64_t>(receive_counts.begin(), receive_counts.end()));
-    gloo::alltoallv(options);
-  });
-}
-
-void GlooTransport::start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
-                                    const BufferLease&) {
-  if (size() == 1) return;
-  run([&] {
-    gloo::BroadcastOptions options(context_);
-    options.setTag(tag(ticket, {{bytes, root}}));
-    options.setRoot(root);
-    options.setOutput(address(data), static_cast<std::size_t>(bytes));
-    gloo::broadcast(options);
-  });
-}
-
-void GlooTransport::start_barrier(std::uint64_t ticket, const BufferLease&) {
-  if (size() == 1) return;
-  run([&] {
-    gloo::BarrierOptions options(context_);
-    options.setTag(tag(ticket));
-    gloo::barrier(options);
-  });
-}
-
-std::unique_ptr<Communicator> GlooTransport::split(const Subset& subset) {
-  if (subset.members.empty()) return nullptr;
-  GlooSettings settings = settings_;
-  settings.prefix += "/split/" + std::to_string(subset.index) + "/" + std::to_string(subset.color);
-  return connect_gloo(
-      {.rank = subset.rank, .size = static_cast<int>(subset.members.size()), .local_rank = -1},
-      settings);
-}
-
-void GlooTransport::abort(std::string_view reason) noexcept {
-  registry_.post_abort(reason, deadline());
-  close();
 }
 
 }  // namespace shampoo

@@ -7,8 +7,10 @@
 #include <string>
 
 #include "distributor/transports/mpi/mpi_interop.h"
+#include "distributor/transports/mpi/mpi_operation.h"
 #include "distributor/transports/mpi/mpi_session.h"
 #include "distributor/transports/mpi/mpi_transport.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo {
 
@@ -18,8 +20,7 @@ namespace {
 
 std::unique_ptr<Communicator> connect(MPI_Comm original, std::chrono::milliseconds deadline) {
   validate_deadline(deadline);
-  return std::make_unique<Communicator>(
-      std::make_unique<MpiTransport>(duplicate_comm(original, deadline), deadline));
+  return make_mpi_communicator(duplicate_comm(original, deadline), deadline);
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ void conformance() {
 void large_counts() {
   const auto outer = mpi_communicator();
   constexpr std::chrono::minutes deadline(1);
-  Communicator ranks(
-      std::make_unique<MpiTransport>(duplicate_comm(MPI_COMM_WORLD, deadline), deadline, 7));
+  const auto made = make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, deadline), deadline, 7);
+  Communicator& ranks = *made;
   require(conform(ranks) == checksum_of_threads(ranks.rank(), ranks.size()),
           "sums differ from those of threads");
   std::printf("rank %d conforms with large counts\n", ranks.rank());

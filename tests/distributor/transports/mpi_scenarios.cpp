@@ -76,8 +76,8 @@ void failed_start() {
   const auto world = mpi_communicator();
   {
     // Its counts end at 7 bytes, so that starting makes datatypes.
-    Communicator ranks(
-        std::make_unique<MpiTransport>(duplicate_comm(MPI_COMM_WORLD, 1min), 1min, 7));
+    const auto made = make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, 1min), 1min, 7);
+    Communicator& ranks = *made;
     const auto keep_alive = std::make_shared<const int>(0);
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks.size()), 8);
     std::vector<char> data(8 * counts.size());
