@@ -145,7 +145,7 @@ std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOpti
   if (uses_mpi(detected, options))
     host = join_mpi(detected, options);
   else if (detected.size == 1)
-    host = one_rank();
+    host = single_rank_communicator();
   if (host)
     return nccl_communicator_over(
         host, {.device = cuda_device_of(stream), .deadline = options.connect_deadline});
@@ -184,7 +184,7 @@ std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions&
   const Detected detected = rendezvous::detect(rendezvous::process_variables(), options);
   const bool one = detected.size == 1 && !is_rank_of_mpi(detected, options);
   std::unique_ptr<Communicator> communicator = one && options.transport == Transport::automatic
-                                                   ? one_rank(backend.memory())
+                                                   ? single_rank_communicator(backend.memory())
                                                    : connect(backend, detected, options);
   communicator->set_deadline(options.deadline);
   return communicator;

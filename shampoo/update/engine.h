@@ -29,7 +29,7 @@ class Engine {
   std::string_view host_steps() const;
   /// Whether it recomputes roots by a solver that only queues.
   bool refreshes_queued() const;
-  const kernels::Column<Header>& header() const { return header_; }
+  const kernels::Column<SegmentHeader>& header() const { return header_; }
   const kernels::Column<kernels::StepPermit>& admission() const { return admission_; }
   /// Brings everything that a step reads up to date, by one copy where something changed.
   void upload() { columns_.upload(); }
@@ -91,7 +91,7 @@ class Engine {
   grouping::Segments segments_;
 
   kernels::Columns columns_;
-  kernels::Column<Header> header_;  ///< of this rank, in the prepared step
+  kernels::Column<SegmentHeader> header_;  ///< of this rank, in the prepared step
   kernels::Column<kernels::StepPermit> admission_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;

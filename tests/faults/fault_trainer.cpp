@@ -143,7 +143,7 @@ void make_gradients(ToyModel<float>& model, int step, Communicator& ranks, Watch
   watch.enter(Phase::gradients, step);
   std::mt19937_64 random(static_cast<std::uint64_t>(step * 1000 + ranks.rank()));
   std::normal_distribution<float> normal;
-  std::vector<Numbers> gradients;
+  std::vector<TensorSpan> gradients;
   for (auto& tensor : model.tensors) {
     for (float& x : tensor.gradient) x = normal(random);
     gradients.push_back(

@@ -9,7 +9,7 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw std::invalid_argument(
-      "Gloo: this build has none; install the package libgloo-dev and configure with "
+      "Gloo: not included in this build; install the package libgloo-dev and configure with "
       "-DSHAMPOO_GLOO=ON");
 }
 

@@ -94,29 +94,5 @@ TEST(StoreServer, ClosesAtWhatTorchRefuses) {
   EXPECT_NE(connect_store("localhost", server.port(), 20s), nullptr);
 }
 
-TEST(StoreServer, RemovesAllKeysButThoseWithAPrefix) {
-  StoreServer server;
-  const auto store = connect_store("localhost", server.port(), std::chrono::seconds(20));
-  store->set("kept/a", "1");
-  store->set("kept", "2");
-  store->add("counter", 3);
-
-  server.remove_keys_except("kept/");
-
-  EXPECT_EQ(store->get("kept/a"), "1");
-  EXPECT_EQ(store->get("kept"), std::nullopt);
-  EXPECT_EQ(store->add("counter", 1), 1);
-}
-
-TEST(StoreServer, GivesTheMemoryOfRemovedKeysBack) {
-  StoreServer server({.most_bytes = std::size_t{4} << 20});  // of them a quarter for keys
-  const auto store = connect_store("localhost", server.port(), std::chrono::seconds(20));
-  const std::string large(std::size_t{700} << 10, 'x');
-  for (int round = 0; round < 4; ++round) {
-    ASSERT_NO_THROW(store->set("large" + std::to_string(round), large)) << round;
-    server.remove_keys_except("kept/");
-  }
-}
-
 }  // namespace
 }  // namespace shampoo::test

@@ -117,6 +117,29 @@ TEST(AGlooRankThatAborts, DoesSoFromAnotherThreadWhileItWaits) {
     EXPECT_NE(ending.said.find("aborted: from outside"), std::string::npos) << ending.said;
 }
 
+TEST(GlooRanksWithDifferentSizes, MissTheDeadlineInsteadOfTerminating) {
+  const StoreServer server;
+  const auto endings = run_processes(
+      3,
+      [&](int rank) -> std::string {
+        const auto ranks = gloo_rank(rank, 3, server);
+        ranks->set_deadline(3s);
+        std::vector<char> data(3 * std::size_t{4096});
+        const std::vector<std::int64_t> counts(3, rank == 0 ? 64 : 4096);
+        try {
+          ranks->all_gather(data.data(), counts).wait();
+        } catch (const CommunicationError& error) {
+          return story(error);
+        }
+        return "nothing is wrong";
+      },
+      50s);
+  for (const Ending& ending : endings) {
+    EXPECT_EQ(ending.status, 0) << ending.said;
+    EXPECT_NE(ending.said.find("all_gather (collective 1): "), std::string::npos) << ending.said;
+  }
+}
+
 TEST(AGlooRankThatNeverComes, IsNamedByTheOthers) {
   const StoreServer server;
   const auto endings = run_processes(

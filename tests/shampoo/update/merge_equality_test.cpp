@@ -28,7 +28,7 @@ std::vector<std::vector<Scalar>> train(const std::vector<std::vector<std::int64_
                                        const Recipe& recipe, bool merges, int steps,
                                        Place place = Place::cpu) {
   const auto backend = backend_at(place);
-  const auto ranks = one_rank(backend->memory());
+  const auto ranks = single_rank_communicator(backend->memory());
   ToyModel<Scalar> model(shapes, 1, backend.get());
   auto groups = model.groups(recipe, {});
   for (std::size_t g = 0; g < groups.size(); ++g) groups[g].rates = rates_of(static_cast<int>(g));
@@ -107,7 +107,7 @@ std::vector<std::int64_t> launches(int groups, int layers, int steps) {
 
   const auto cpu = cpu_backend();
   CountingBackend counting(*cpu);
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   Optimizer optimizer(counting, *ranks, split);
   std::vector<std::int64_t> counts;
   for (int step = 0; step < steps; ++step) {

@@ -13,10 +13,10 @@
 namespace shampoo {
 
 /// Adapts a store to Gloo's interface, for one rendezvous that ends at a given time.
-class GlooRendezvous final : public gloo::rendezvous::Store {
+class GlooStore final : public gloo::rendezvous::Store {
  public:
-  GlooRendezvous(std::shared_ptr<SynchronizedStore> store, std::string prefix,
-                 std::chrono::steady_clock::time_point end)
+  GlooStore(std::shared_ptr<SynchronizedStore> store, std::string prefix,
+            std::chrono::steady_clock::time_point end)
       : store_(std::move(store), end), prefix_(std::move(prefix)) {}
 
   void set(const std::string& key, const std::vector<char>& data) override;

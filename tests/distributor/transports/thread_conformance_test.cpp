@@ -22,19 +22,19 @@ TEST_P(RanksOnThreads, Conform) {
 
 /// The callbacks hand on to another communicator; `all` of them, or only the one that must be.
 Collectives forwarding(Communicator& ranks, bool all) {
-  Collectives calls{.standing = {ranks.rank(), ranks.size(), ranks.local_rank()}};
-  calls.all_gather = [&](void* everyone, std::span<const std::int64_t> counts, const CallTerms&) {
+  Collectives calls{.rank_info = {ranks.rank(), ranks.size(), ranks.local_rank()}};
+  calls.all_gather = [&](void* everyone, std::span<const std::int64_t> counts, const CallContext&) {
     ranks.all_gather(everyone, counts).wait();
   };
   if (!all) return calls;
   calls.all_to_all = [&](const void* send, std::span<const std::int64_t> send_counts, void* receive,
-                         std::span<const std::int64_t> receive_counts, const CallTerms&) {
+                         std::span<const std::int64_t> receive_counts, const CallContext&) {
     ranks.all_to_all(send, send_counts, receive, receive_counts).wait();
   };
-  calls.broadcast = [&](void* data, std::int64_t bytes, int root, const CallTerms&) {
+  calls.broadcast = [&](void* data, std::int64_t bytes, int root, const CallContext&) {
     ranks.broadcast(data, bytes, root).wait();
   };
-  calls.barrier = [&](const CallTerms&) { ranks.barrier().wait(); };
+  calls.barrier = [&](const CallContext&) { ranks.barrier().wait(); };
   calls.split = [&](std::span<const int> members, int color) {
     const auto place = std::ranges::find(members, ranks.rank()) - members.begin();
     return ranks.split(members.empty() ? -1 : color, static_cast<int>(place));
@@ -45,7 +45,7 @@ Collectives forwarding(Communicator& ranks, bool all) {
 TEST_P(RanksOnThreads, ConformThroughCallbacks) {
   std::vector<int> as_threads(static_cast<std::size_t>(GetParam()), 0);
   ASSERT_NO_THROW(run_ranks(GetParam(), [&](Communicator& ranks) {
-    const auto own = caller_communicator(forwarding(ranks, true));
+    const auto own = user_communicator(forwarding(ranks, true));
     as_threads[ranks.rank()] = conform(*own) == checksum_of_threads(ranks.rank(), ranks.size());
   }));
   EXPECT_EQ(std::ranges::count(as_threads, 1), GetParam());
@@ -54,7 +54,7 @@ TEST_P(RanksOnThreads, ConformThroughCallbacks) {
 TEST_P(RanksOnThreads, ConformThroughTheOnlyCallbackThatMustBe) {
   std::vector<int> as_threads(static_cast<std::size_t>(GetParam()), 0);
   ASSERT_NO_THROW(run_ranks(GetParam(), [&](Communicator& ranks) {
-    const auto own = caller_communicator(forwarding(ranks, false));
+    const auto own = user_communicator(forwarding(ranks, false));
     as_threads[ranks.rank()] =
         conform(*own, false) == checksum_of_threads(ranks.rank(), ranks.size());
   }));

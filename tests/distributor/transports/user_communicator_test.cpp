@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/local/user_communicator.h"
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "distributor/transports/local/thread_communicator.h"
-#include "distributor/transports/local/user_communicator.h"
 
 namespace shampoo::test {
 namespace {
@@ -16,7 +17,7 @@ using Counts = std::vector<std::int64_t>;
 
 /// One rank, of which everything is there that must be, in host memory.
 Collectives one() {
-  return {.all_gather = [](void*, std::span<const std::int64_t>, const CallTerms&) {}};
+  return {.all_gather = [](void*, std::span<const std::int64_t>, const CallContext&) {}};
 }
 
 std::string communication_error(const std::function<void()>& call) {
@@ -30,7 +31,7 @@ std::string communication_error(const std::function<void()>& call) {
 
 std::string refusal(Collectives collectives) {
   try {
-    caller_communicator(std::move(collectives));
+    user_communicator(std::move(collectives));
   } catch (const std::invalid_argument& error) {
     return error.what();
   }
@@ -39,10 +40,10 @@ std::string refusal(Collectives collectives) {
 
 TEST(ACallback, ThatThrowsFailsTheCommunicatorInItsOwnWords) {
   Collectives calls = one();
-  calls.broadcast = [](void*, std::int64_t, int, const CallTerms&) {
+  calls.broadcast = [](void*, std::int64_t, int, const CallContext&) {
     throw std::runtime_error("the wire is cut");
   };
-  const auto ranks = caller_communicator(calls);
+  const auto ranks = user_communicator(calls);
   char data = 0;
 
   const std::string error = communication_error([&] { ranks->broadcast(&data, 1, 0); });
@@ -54,18 +55,18 @@ TEST(ACallback, ThatThrowsFailsTheCommunicatorInItsOwnWords) {
 
 TEST(ACallback, ThatThrowsNoExceptionFailsTheCommunicatorToo) {
   Collectives calls = one();
-  calls.barrier = [](const CallTerms&) { throw 7; };
-  const auto ranks = caller_communicator(calls);
+  calls.barrier = [](const CallContext&) { throw 7; };
+  const auto ranks = user_communicator(calls);
 
   const std::string error = communication_error([&] { ranks->barrier(); });
 
-  EXPECT_NE(error.find("something that is no std::exception"), std::string::npos) << error;
+  EXPECT_NE(error.find("an object that is not a std::exception"), std::string::npos) << error;
 }
 
 TEST(ACallback, KeepsTheMissingRanksOfItsError) {
   Collectives calls = one();
-  calls.barrier = [](const CallTerms&) { throw CommunicationError("gone", {3}); };
-  const auto ranks = caller_communicator(calls);
+  calls.barrier = [](const CallContext&) { throw CommunicationError("gone", {3}); };
+  const auto ranks = user_communicator(calls);
 
   try {
     ranks->barrier();
@@ -75,22 +76,22 @@ TEST(ACallback, KeepsTheMissingRanksOfItsError) {
   }
 }
 
-TEST(ACallback, IsToldTheDeadlineAndTheStream) {
+TEST(ACallback, ReceivesTheDeadlineAndTheStream) {
   Collectives calls = one();
-  CallTerms told;
-  calls.barrier = [&](const CallTerms& terms) { told = terms; };
-  const auto ranks = caller_communicator(calls);
+  CallContext received;
+  calls.barrier = [&](const CallContext& context) { received = context; };
+  const auto ranks = user_communicator(calls);
   ranks->set_deadline(std::chrono::milliseconds(1234));
   int stream = 0;
 
   ranks->barrier({.stream = {&stream}}).wait();
 
-  EXPECT_EQ(told.deadline, std::chrono::milliseconds(1234));
-  EXPECT_EQ(told.stream.handle, &stream);
+  EXPECT_EQ(received.deadline, std::chrono::milliseconds(1234));
+  EXPECT_EQ(received.stream.handle, &stream);
 }
 
 TEST(ACallback, ForSplittingMayBeMissingUntilItIsNeeded) {
-  const auto ranks = caller_communicator(one());
+  const auto ranks = user_communicator(one());
 
   EXPECT_THROW(ranks->split(0, 0), std::invalid_argument);
   EXPECT_NO_THROW(ranks->barrier().wait()) << "a split that is refused breaks nothing";
@@ -100,7 +101,7 @@ TEST(ACallback, ForAbortingIsReachedOnceWithTheReason) {
   Collectives calls = one();
   std::vector<std::string> reasons;
   calls.abort = [&](std::string_view reason) { reasons.emplace_back(reason); };
-  const auto ranks = caller_communicator(calls);
+  const auto ranks = user_communicator(calls);
 
   ranks->abort("enough of it");
   ranks->abort("enough again");
@@ -113,46 +114,45 @@ TEST(ACallback, ForAbortingIsReachedOnceWithTheReason) {
 TEST(ACallback, ForAbortingMayThrow) {
   Collectives calls = one();
   calls.abort = [](std::string_view) { throw 7; };
-  const auto ranks = caller_communicator(calls);
+  const auto ranks = user_communicator(calls);
 
   ranks->abort("enough of it");
 
   EXPECT_NE(ranks->failure().find("enough of it"), std::string::npos) << ranks->failure();
 }
 
-TEST(CollectivesOfTheCaller, AreRefusedWithTheNameOfTheField) {
+TEST(UserCollectives, AreRefusedWithTheNameOfTheField) {
   const auto expect = [](Collectives calls, const std::string& begin) {
     EXPECT_EQ(refusal(std::move(calls)).substr(0, begin.size()), begin);
   };
   expect({}, "all_gather: must be set");
   Collectives calls = one();
-  calls.standing = {.rank = 2, .size = 2};
-  expect(calls, "standing.rank: ");
-  calls.standing = {.size = 0};
-  expect(calls, "standing.size: ");
+  calls.rank_info = {.rank = 2, .size = 2};
+  expect(calls, "rank_info.rank: ");
+  calls.rank_info = {.size = 0};
+  expect(calls, "rank_info.size: ");
 }
 
-TEST(CollectivesOfTheCaller, NeedMoreOfThemInDeviceMemory) {
+TEST(UserCollectives, NeedMoreOfThemInDeviceMemory) {
   Collectives calls = one();
-  calls.standing.memory = Memory::cuda;
+  calls.rank_info.memory = Memory::cuda;
   EXPECT_NE(refusal(calls).find("all_to_all: must be set"), std::string::npos) << refusal(calls);
   calls.all_to_all = [](const void*, std::span<const std::int64_t>, void*,
-                        std::span<const std::int64_t>, const CallTerms&) {};
+                        std::span<const std::int64_t>, const CallContext&) {};
   EXPECT_NE(refusal(calls).find("barrier: must be set"), std::string::npos) << refusal(calls);
-  calls.barrier = [](const CallTerms&) {};
+  calls.barrier = [](const CallContext&) {};
   EXPECT_EQ(refusal(calls), "none");
 }
 
-TEST(CollectivesOfTheCaller, TellAllRanksOfCountsThatDoNotFitInTheSameCall) {
+TEST(UserCollectives, TellAllRanksOfCountsThatDoNotFitInTheSameCall) {
   constexpr int size = 3;
   std::vector<std::string> errors(size);
   ASSERT_NO_THROW(run_ranks(size, [&](Communicator& ranks) {
     ranks.set_deadline(std::chrono::seconds(20));
-    Collectives calls{.standing = {ranks.rank(), size, ranks.rank()}};
-    calls.all_gather = [&](void* everyone, std::span<const std::int64_t> counts, const CallTerms&) {
-      ranks.all_gather(everyone, counts).wait();
-    };
-    const auto own = caller_communicator(calls);
+    Collectives calls{.rank_info = {ranks.rank(), size, ranks.rank()}};
+    calls.all_gather = [&](void* everyone, std::span<const std::int64_t> counts,
+                           const CallContext&) { ranks.all_gather(everyone, counts).wait(); };
+    const auto own = user_communicator(calls);
     const Counts send(size, 2);
     Counts receive(size, 2);
     if (ranks.rank() == 2) receive[1] = 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/transports/gloo/gloo_rendezvous.h"
+#include "distributor/transports/gloo/gloo_store.h"
 
 #include <algorithm>
 
@@ -9,11 +9,11 @@ namespace shampoo {
 
 using std::chrono::milliseconds;
 
-void GlooRendezvous::set(const std::string& key, const std::vector<char>& data) {
+void GlooStore::set(const std::string& key, const std::vector<char>& data) {
   store_.set(prefix_ + key, {data.data(), data.size()});
 }
 
-std::vector<char> GlooRendezvous::get(const std::string& key) {
+std::vector<char> GlooStore::get(const std::string& key) {
   auto value = store_.get(prefix_ + key);
   if (!value) {
     wait({key});
@@ -23,16 +23,16 @@ std::vector<char> GlooRendezvous::get(const std::string& key) {
   return {value->begin(), value->end()};
 }
 
-void GlooRendezvous::wait(const std::vector<std::string>& keys) { wait(keys, store_.left()); }
+void GlooStore::wait(const std::vector<std::string>& keys) { wait(keys, store_.left()); }
 
-void GlooRendezvous::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
+void GlooStore::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
   std::vector<std::string> prefixed;
   for (const std::string& key : keys) prefixed.push_back(prefix_ + key);
   if (!store_.wait(prefixed, std::min(timeout, store_.left())))
-    throw CommunicationError("no such key in the store in time: " + prefixed.front());
+    throw CommunicationError("timed out waiting for a key in the store: " + prefixed.front());
 }
 
-void GlooRendezvous::remove_keys(int size) {
+void GlooStore::remove_keys(int size) {
   if (store_.add(prefix_ + "connected", 1) < size) return;
   for (int rank = 0; rank < size; ++rank) {
     store_.remove(prefix_ + std::to_string(rank));            // addresses

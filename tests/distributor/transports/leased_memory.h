@@ -12,9 +12,9 @@ namespace shampoo::test {
 
 /// Memory that the collectives of a test work on: the host's, unless a test of another kind brings
 /// its own.
-class LentMemory {
+class LeasedMemory {
  public:
-  virtual ~LentMemory() = default;
+  virtual ~LeasedMemory() = default;
   virtual StreamRef stream() const { return {}; }
   virtual std::shared_ptr<void> allocate(std::size_t bytes) {
     return std::make_shared<std::vector<std::byte>>(bytes);
@@ -34,29 +34,29 @@ class LentMemory {
 
 /// Numbers of the host, and their copy in such memory.
 template <typename T>
-class Lent {
+class Leased {
  public:
-  Lent(LentMemory& memory, std::vector<T> numbers)
+  Leased(LeasedMemory& memory, std::vector<T> numbers)
       : host(std::move(numbers)),
         memory_(memory),
-        owner_(memory.allocate(host.size() * sizeof(T))) {
+        keep_alive_(memory.allocate(host.size() * sizeof(T))) {
     if (!host.empty()) memory_.write(data(), host.data(), host.size() * sizeof(T));
   }
 
-  T* data() { return static_cast<T*>(memory_.address(owner_)); }
+  T* data() { return static_cast<T*>(memory_.address(keep_alive_)); }
   /// The copy, when the stream has come so far.
   std::vector<T>& read() {
     memory_.read(host.data(), data(), host.size() * sizeof(T));
     return host;
   }
-  /// For loans.
-  const std::shared_ptr<void>& owner() const { return owner_; }
+  /// For leases.
+  const std::shared_ptr<void>& keep_alive() const { return keep_alive_; }
 
   std::vector<T> host;
 
  private:
-  LentMemory& memory_;
-  std::shared_ptr<void> owner_;
+  LeasedMemory& memory_;
+  std::shared_ptr<void> keep_alive_;
 };
 
 }  // namespace shampoo::test

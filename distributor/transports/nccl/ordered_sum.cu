@@ -5,15 +5,15 @@
 
 #include <algorithm>
 
-#include "distributor/transports/nccl/nccl_sum.h"
+#include "distributor/transports/nccl/nccl_api.h"
 
 namespace shampoo {
 
 namespace {
 
 constexpr int threads = 256;
-/// Enough to fill any device; more numbers are taken in turns.
-constexpr std::int64_t most_blocks = 4096;
+/// Enough to fill any device; each thread strides over the remaining elements.
+constexpr std::int64_t max_blocks = 4096;
 
 __device__ float real(float x) { return x; }
 __device__ double real(double x) { return x; }
@@ -25,7 +25,7 @@ __device__ void round_to(double x, double& to) { to = x; }
 __device__ void round_to(float x, __half& to) { to = __float2half_rn(x); }
 __device__ void round_to(float x, __nv_bfloat16& to) { to = __float2bfloat16_rn(x); }
 
-/// sum_i = (parts_0i + parts_1i + ...) / divisor; a thread computes every (blocks * threads)-th.
+/// sum_i <- (parts_0i + parts_1i + ...) / divisor
 template <typename Stored, typename Real>
 __global__ void __launch_bounds__(threads)
     sum_parts(const Stored* parts, int n, std::int64_t count, Real divisor, Stored* sum) {
@@ -40,15 +40,15 @@ __global__ void __launch_bounds__(threads)
 template <typename Stored, typename Real>
 void launch(cudaStream_t stream, const void* parts, int n, std::int64_t count, double divisor,
             void* sum) {
-  const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, most_blocks));
+  const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, max_blocks));
   sum_parts<<<blocks, threads, 0, stream>>>(static_cast<const Stored*>(parts), n, count,
                                             static_cast<Real>(divisor), static_cast<Stored*>(sum));
 }
 
 }  // namespace
 
-int sum_in_order_on(StreamRef stream, const void* parts, int n, std::int64_t count, Type type,
-                    double divisor, void* sum) {
+int ordered_sum_on(StreamRef stream, const void* parts, int n, std::int64_t count, Type type,
+                   double divisor, void* sum) {
   if (count == 0) return 0;
   const auto on = static_cast<cudaStream_t>(stream.handle);
   switch (type) {
