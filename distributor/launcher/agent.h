@@ -61,7 +61,7 @@ class Agent {
   Report report_;
   std::optional<Order> order_;                       ///< to wait or to end; once nothing runs
   std::optional<Clock::time_point> shutdown_begun_;  ///< by a signal
-  bool forced_ = false;                              ///< by a second signal: nobody is waited for
+  bool forced_ = false;  ///< by a second signal: other nodes are not awaited
   Clock::time_point others_deadline_ = Clock::time_point::max();  ///< of the host, at the end
   std::optional<int> exit_code_;
 };

@@ -49,7 +49,7 @@ class JobCoordinator {
   int orders_ = 0, attempt_ = 0;
 };
 
-/// Whether all nodes have ended, or are lost.
+/// True if all nodes have ended, or are lost.
 bool all_ended(std::span<const NodeView> nodes);
 
 }  // namespace shampoo::launcher

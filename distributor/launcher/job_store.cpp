@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Whether `host` is this machine: its name, or an address that one can bind to.
+/// True for this machine's name, and for an address that one can bind to.
 bool is_here(const std::string& host) {
   if (host == host_name()) return true;
   addrinfo hints{};

@@ -23,7 +23,7 @@ struct JobStore {
   std::unique_ptr<Store> store;
   std::string address;  ///< "host:port", for messages
 
-  /// Whether this launcher serves the store and decides for all.
+  /// True on the launcher that serves the store and decides for all.
   bool is_host() const { return server != nullptr; }
 };
 

@@ -30,7 +30,7 @@ struct WorkerStart {
 Environment worker_environment(const LaunchOptions& options, const WorkerStart& start,
                                const Environment& inherited);
 
-/// Whether worker_environment() sets OMP_NUM_THREADS to 1, which is worth a warning.
+/// True if worker_environment() sets OMP_NUM_THREADS to 1, which is worth a warning.
 bool limits_threads(const LaunchOptions& options, const Environment& inherited);
 
 }  // namespace shampoo::launcher

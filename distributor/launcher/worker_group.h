@@ -36,9 +36,9 @@ class WorkerGroup {
   void reap();
   /// In the order of their ends.
   const std::vector<WorkerExit>& exits() const { return exits_; }
-  /// Whether no worker runs; others of their groups may.
+  /// True while no worker runs; other processes of their groups may.
   bool workers_ended() const { return running_.empty(); }
-  /// Whether nothing runs, or what runs does not end even by SIGKILL: see stuck().
+  /// True while no process runs, or only such that SIGKILL does not end: see stuck().
   bool gone() const { return groups_.empty() || stuck(); }
   bool stuck() const { return stuck_; }
 

@@ -67,7 +67,7 @@ void Flags::value(const FlagText& text, std::function<void(const std::string&)> 
     try {
       read(results.back());
     } catch (const Unsupported& error) {
-      throw UsageError(source(name) + "=" + results.back() + ": " + error.what());
+      throw UsageError(source(name) + "=" + results.back() + " is not supported: " + error.what());
     } catch (const InvalidValue& error) {
       throw UsageError(source(name) + " must be " + error.what() + ", not '" + results.back() +
                        "'");

@@ -20,7 +20,7 @@ struct FlagText {
   std::string value_name;
   std::string standard;  ///< default, for the help only
   std::string help;
-  bool has_variable = true;  ///< whether PET_<NAME> stands for a missing flag
+  bool has_variable = true;  ///< PET_<NAME> stands for a missing flag
 };
 
 /// CLI11's application for torchrun's style of flags: each in the spellings --a-b and --a_b, with a
@@ -39,7 +39,7 @@ class Flags {
   /// Reads all values. False where help or version was asked for, which then went to `out`. Throws
   /// UsageError.
   bool parse(int argc, const char* const* argv, std::ostream& out);
-  /// Whether the command line or a variable gave it.
+  /// True if the command line or a variable gave it.
   bool given(const std::string& name) const { return app_.get_option("--" + name)->count() > 0; }
   /// After parse(): the program and its arguments.
   const std::vector<std::string>& command() const { return command_; }

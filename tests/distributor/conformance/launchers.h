@@ -21,7 +21,7 @@ struct TestedLauncher {
   /// The value of --redirects for as many streams as work, and their files.
   std::string redirects;
   std::vector<std::string> redirected;
-  /// Takes a free port when it is told none.
+  /// Takes a free port where none is given.
   bool finds_a_port = true;
   /// No key of an earlier attempt is left in the store of the next one.
   bool fresh_store = true;

@@ -32,7 +32,7 @@ class StuckConsole {
       return ::ioctl(reader_.get(), FIONREAD, &bytes) == 0 && bytes > 60'000;
     });
   }
-  /// All that arrives until nobody can write any more.
+  /// All that arrives until the last writer has closed.
   std::string read_all() const {
     ::fcntl(reader_.get(), F_SETFL, 0);
     std::string text;

@@ -87,7 +87,8 @@ TEST(Flags, OfTorchrunNameThemselvesWhereAValueIsRefused) {
 TEST(Flags, TakeTheirDefaultsFromTorchrunsVariables) {
   for (const TorchrunFlag& torchrun : torchrun_flags) {
     if (*torchrun.variable == '\0' || *torchrun.refused == '\0') continue;
-    if (std::string_view(torchrun.name) == "node-rank") continue;  // refused beside --nnodes only
+    if (std::string_view(torchrun.name) == "node-rank")
+      continue;  // the flag is named, as it depends on --nnodes
     const std::string error =
         usage_error_of(with({}, torchrun.name), {{torchrun.variable, torchrun.refused}});
     EXPECT_TRUE(error.starts_with(torchrun.variable)) << torchrun.variable << ": " << error;
