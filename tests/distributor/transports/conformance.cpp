@@ -26,7 +26,7 @@ std::int64_t total(const Counts& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-/// What every part of the test works with.
+/// Context of every check.
 struct Bench {
   Communicator& ranks;
   LeasedMemory& memory;

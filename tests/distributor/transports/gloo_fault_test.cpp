@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Gathers until something is wrong, and tells what; rank 1 calls fault(communicator) in between.
+/// Gathers until an error and returns its text; rank 1 calls fault(communicator) on the way.
 std::string gather_until(Communicator& ranks, const std::function<void(Communicator&)>& fault) {
   std::vector<char> data(static_cast<std::size_t>(ranks.size()));
   const std::vector<std::int64_t> counts(data.size(), 1);

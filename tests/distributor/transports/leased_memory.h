@@ -19,7 +19,7 @@ class LeasedMemory {
   virtual std::shared_ptr<void> allocate(std::size_t bytes) {
     return std::make_shared<std::vector<std::byte>>(bytes);
   }
-  /// Where memory that allocate() returned lies.
+  /// Address of memory that allocate() returned.
   virtual void* address(const std::shared_ptr<void>& memory) {
     return static_cast<std::vector<std::byte>*>(memory.get())->data();
   }

@@ -110,7 +110,7 @@ void latency() {
   if (ranks->rank() == 0) std::printf("all_gather of 64 bytes: %.2f us\n", time.count() / calls);
 }
 
-/// Gathers until rank 1 does what is wrong with it; the others tell how they heard of it.
+/// Gathers until rank 1 injects its fault; the others print how they learnt of it.
 void suffer(const std::function<void(Communicator&)>& fault) {
   const auto ranks = mpi_communicator();
   ranks->set_deadline(std::chrono::seconds(8));  // and 2 s for the others' word

@@ -143,7 +143,7 @@ TEST(NcclFaults, RanksHearOfAnAbortByTheStoreAndWhoIsMissing) {
   }
 }
 
-/// What connecting says on every rank.
+/// Error text of connecting on every rank.
 std::vector<std::string> refusals(
     int n, const std::function<std::shared_ptr<NcclApi>(NcclJob&, int)>& make) {
   std::vector<std::string> texts(static_cast<std::size_t>(n));
