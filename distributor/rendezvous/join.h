@@ -67,20 +67,16 @@ struct JoinOptions {
 };
 
 /// Detects how this process was started and connects it with the other ranks of its job.
-/// Collective; waits for all ranks. The first of these decides, and must be complete: options.rank
-/// and size; torchrun's variables; Open MPI's; MPICH's; srun's; MPI_COMM_WORLD if the program has
-/// initialised MPI. Otherwise there is one rank, which needs no transport.
-///
-/// With CUDA memory, the device of the backend's stream is used, a different one on each rank, and
-/// the backend must outlive the communicator, see nccl_communicator().
-///
-/// A launcher that restarts a job must count TORCHELASTIC_RESTART_COUNT if the store stays.
+/// Collective; waits for all ranks. The first of these decides: options.rank and size; variables of
+/// torchrun, Open MPI, MPICH, srun; MPI_COMM_WORLD if the program has initialised MPI; otherwise
+/// one rank. With CUDA memory, each rank needs a device of its own, that of its backend's stream,
+/// and the backend must outlive the communicator.
 ///
 /// Throws std::invalid_argument for options out of range, incomplete or contradicting variables
-/// (naming all found), memory that the transport does not support, and a transport that is not
-/// built in. Throws CommunicationError, with the same reason on all ranks, if ranks are missing at
-/// the deadline (naming them and the store), two processes have one rank, two ranks share a CUDA
-/// device, or ranks differ in world size, library version, transport or build.
+/// (naming all found), unsupported memory, and a transport that is not built in. Throws
+/// CommunicationError, with the same reason on all ranks, if ranks are missing at the deadline, two
+/// processes have one rank or CUDA device, or ranks differ in world size, library version,
+/// transport or build.
 std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions& options = {});
 
 /// Reports why this process is about to end to its launcher: for the place where main() catches an
