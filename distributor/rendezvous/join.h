@@ -66,11 +66,11 @@ struct JoinOptions {
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
 };
 
-/// Detects how this process was started and connects it with the other ranks of its job. Collective;
-/// waits for all ranks. The first of these decides: options.rank and size; variables of torchrun,
-/// Open MPI, MPICH, srun; MPI_COMM_WORLD if the program has initialised MPI; otherwise one rank.
-/// With CUDA memory, each rank needs a device of its own, that of its backend's stream, and the
-/// backend must outlive the communicator.
+/// Detects how this process was started and connects it with the other ranks of its job.
+/// Collective; waits for all ranks. The first of these decides: options.rank and size; variables of
+/// torchrun, Open MPI, MPICH, srun; MPI_COMM_WORLD if the program has initialised MPI; otherwise
+/// one rank. With CUDA memory, each rank needs a device of its own, that of its backend's stream,
+/// and the backend must outlive the communicator.
 ///
 /// Throws std::invalid_argument for options out of range, incomplete or contradicting variables
 /// (naming all found), unsupported memory, and a transport that is not built in. Throws
