@@ -2,15 +2,22 @@
 #include "distributor/communicator.h"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
+
+#include "distributor/reduction.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo {
 
-void Completion::wait() { communicator_->wait(ticket_, operation_); }
+void CollectiveHandle::wait() { communicator_->wait(ticket_, operation_); }
+
+Communicator::Communicator(std::unique_ptr<CollectiveTransport> transport)
+    : transport_(std::move(transport)), info_(transport_->info()) {}
+
+Communicator::~Communicator() = default;
 
 template <typename Body>
-Completion Communicator::start(std::string_view operation, const Body& body) {
+CollectiveHandle Communicator::start(std::string_view operation, const Body& body) {
   check();
   const std::uint64_t ticket = ++tickets_;
   try {
@@ -24,63 +31,42 @@ Completion Communicator::start(std::string_view operation, const Body& body) {
 void Communicator::wait(std::uint64_t ticket, std::string_view operation) {
   check();
   try {
-    finish(ticket);
+    transport_->finish(ticket);
   } catch (const CommunicationError& error) {
     fail(ticket, operation, error);
   }
 }
 
-void Communicator::check() const {
-  const std::lock_guard lock(failure_mutex_);
-  if (!failure_.empty()) throw CommunicationError(failure_, missing_);
-}
-
-void Communicator::report(std::uint64_t ticket, std::string_view operation,
-                          const CommunicationError& cause) {
-  const std::lock_guard lock(failure_mutex_);
-  if (!failure_.empty()) return;
-  failure_ = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ": " +
-             std::string(operation) + " (collective " + std::to_string(ticket) +
-             "): " + cause.what();
-  missing_ = cause.missing_ranks();
-}
-
 void Communicator::fail(std::uint64_t ticket, std::string_view operation,
                         const CommunicationError& cause) {
-  report(ticket, operation, cause);
+  transport_->failure().report(ticket, operation, cause);
   check();
   throw cause;
 }
 
-std::string Communicator::failure() const {
-  const std::lock_guard lock(failure_mutex_);
-  return failure_;
+std::string Communicator::description() const { return transport_->description(); }
+std::string Communicator::failure() const { return transport_->failure().message(); }
+void Communicator::check() const { transport_->failure().check(); }
+std::chrono::milliseconds Communicator::deadline() const { return transport_->deadline(); }
+void Communicator::watch(StreamRef stream) { transport_->watch(stream); }
+
+std::shared_ptr<const void> Communicator::prepare(void* data, std::int64_t bytes) {
+  return transport_->prepare(data, bytes);
 }
 
 void Communicator::abort(std::string_view reason) noexcept {
   try {
-    {
-      const std::lock_guard lock(failure_mutex_);
-      if (!failure_.empty()) return;
-      failure_ = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
-                 " aborted: " + std::string(reason);
-    }
-    tear_down(reason);
-  } catch (...) {  // no memory for a message: the others meet their deadline
+    if (transport_->failure().report_abort(reason)) transport_->abort(reason);
+  } catch (...) {  // out of memory for a message: the other ranks miss their deadline
   }
 }
 
 void Communicator::set_deadline(std::chrono::milliseconds deadline) {
-  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-  if (deadline.count() < 1 || deadline > longest)
-    throw std::invalid_argument("deadline: must be from 1 ms to a year, got " +
-                                std::to_string(deadline.count()) + " ms");
-  deadline_ = deadline;
-  deadline_changed();
+  validate_deadline(deadline);
+  transport_->set_deadline(deadline);
 }
 
-void Communicator::check_counts(std::string_view operation,
-                                std::span<const std::int64_t> counts) const {
+void Communicator::check_counts(std::string_view operation, Counts counts) const {
   if (static_cast<int>(counts.size()) != size())
     throw std::invalid_argument(
         std::string(operation) + ": counts must have one entry for each of " +
@@ -92,46 +78,40 @@ void Communicator::check_counts(std::string_view operation,
                                   std::to_string(counts[r]));
 }
 
-Completion Communicator::all_gather(void* everyone, std::span<const std::int64_t> counts,
-                                    const BufferLease& loan) {
+CollectiveHandle Communicator::all_gather(void* data, Counts counts, const BufferLease& lease) {
   check_counts("all_gather", counts);
-  return start("all_gather",
-               [&](std::uint64_t ticket) { start_all_gather(ticket, everyone, counts, loan); });
-}
-
-Completion Communicator::all_to_all(const void* send, std::span<const std::int64_t> send_counts,
-                                    void* receive, std::span<const std::int64_t> receive_counts,
-                                    const BufferLease& loan) {
-  check_counts("all_to_all", send_counts);
-  check_counts("all_to_all", receive_counts);
-  if (send_counts[rank()] != receive_counts[rank()])
-    throw std::invalid_argument("all_to_all: a rank must receive from itself what it sends");
-  return start("all_to_all", [&](std::uint64_t ticket) {
-    start_all_to_all(ticket, send, send_counts, receive, receive_counts, loan);
+  return start("all_gather", [&](std::uint64_t ticket) {
+    transport_->start_all_gather(ticket, data, counts, lease);
   });
 }
 
-Completion Communicator::broadcast(void* data, std::int64_t bytes, int root,
-                                   const BufferLease& loan) {
+CollectiveHandle Communicator::all_to_all(const void* send, Counts send_counts, void* receive,
+                                          Counts receive_counts, const BufferLease& lease) {
+  check_counts("all_to_all", send_counts);
+  check_counts("all_to_all", receive_counts);
+  if (send_counts[rank()] != receive_counts[rank()])
+    throw std::invalid_argument(
+        "all_to_all: send_counts and receive_counts must agree for the calling rank itself");
+  return start("all_to_all", [&](std::uint64_t ticket) {
+    transport_->start_all_to_all(ticket, send, send_counts, receive, receive_counts, lease);
+  });
+}
+
+CollectiveHandle Communicator::broadcast(void* data, std::int64_t bytes, int root,
+                                         const BufferLease& lease) {
   if (root < 0 || root >= size())
     throw std::invalid_argument("broadcast: root must be from 0 to " + std::to_string(size() - 1) +
                                 ", got " + std::to_string(root));
   if (bytes < 0)
     throw std::invalid_argument("broadcast: bytes must be at least 0, got " +
                                 std::to_string(bytes));
-  return start("broadcast",
-               [&](std::uint64_t ticket) { start_broadcast(ticket, data, bytes, root, loan); });
+  return start("broadcast", [&](std::uint64_t ticket) {
+    transport_->start_broadcast(ticket, data, bytes, root, lease);
+  });
 }
 
-Completion Communicator::barrier(const BufferLease& loan) {
-  return start("barrier", [&](std::uint64_t ticket) { start_barrier(ticket, loan); });
-}
-
-void Communicator::gather_on_host(std::shared_ptr<void> everyone, std::int64_t bytes) {
-  if (size() == 1) return;
-  check_host("split");
-  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), bytes);
-  all_gather(everyone.get(), counts, {.owner = everyone}).wait();
+CollectiveHandle Communicator::barrier(const BufferLease& lease) {
+  return start("barrier", [&](std::uint64_t ticket) { transport_->start_barrier(ticket, lease); });
 }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
@@ -141,17 +121,25 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   const auto all = std::make_shared<std::vector<Choice>>(static_cast<std::size_t>(size()));
   std::vector<Choice>& choices = *all;
   choices[rank()] = {color, key, local_rank()};
-  gather_on_host({all, choices.data()}, sizeof(Choice));
+  if (size() > 1 && memory() == MemoryKind::host)
+    all_gather(choices.data(), std::vector<std::int64_t>(choices.size(), sizeof(Choice)),
+               {.keep_alive = all})
+        .wait();
+  else if (size() > 1)
+    transport_->gather_on_host(choices.data(), sizeof(Choice));
 
-  std::vector<Member> members;
+  std::vector<CollectiveTransport::Member> members;
   for (int r = 0; r < size(); ++r)
     if (color >= 0 && choices[r].color == color) members.push_back({r, choices[r].local_rank});
-  std::ranges::stable_sort(members, {}, [&](const Member& m) { return choices[m.rank].key; });
-  const std::uint64_t index = splits_++;
+  std::ranges::stable_sort(members, {}, [&](const auto& m) { return choices[m.rank].key; });
+  const auto self = std::ranges::find(members, rank(), &CollectiveTransport::Member::rank);
   try {
-    auto part = make_split(members, color, index);
-    if (part) part->set_deadline(deadline_);
-    return part;
+    auto subset = transport_->split({.members = members,
+                                     .color = color,
+                                     .rank = static_cast<int>(self - members.begin()),
+                                     .index = splits_++});
+    if (subset) subset->set_deadline(deadline());
+    return subset;
   } catch (const CommunicationError& error) {
     fail(tickets_, "split", error);
   }

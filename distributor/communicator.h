@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,38 +15,47 @@
 
 namespace shampoo {
 
-/// A stream of the device on whose memory a collective works; empty for host memory. Borrowed.
+class Communicator;
+class Reducer;
+class CollectiveTransport;
+
+/// A device stream; the default stream, or host memory, if the handle is null. Borrowed.
 struct StreamRef {
   void* handle = nullptr;
 };
 
-/// How buffers are lent to a collective.
+/// Stream ordering and lifetime of a collective's buffers.
 struct BufferLease {
-  StreamRef stream = {};  ///< the collective runs in order with it
-  /// Kept for as long as the transport may touch the buffers. After a missed deadline that can be
-  /// longer than the call; without an owner the caller must then keep them until the process ends.
-  std::shared_ptr<const void> owner = nullptr;
+  StreamRef stream = {};  ///< the collective runs in the order of this stream
+  /// Held until the transport can no longer access the buffers, which may outlast a missed
+  /// deadline. If null, the caller keeps the buffers alive until the process ends in that case.
+  std::shared_ptr<const void> keep_alive = nullptr;
 };
 
-/// Numbers that average() works on. Borrowed.
-struct Numbers {
+/// A contiguous tensor for average(). Borrowed.
+struct TensorSpan {
   void* data = nullptr;
-  std::int64_t count = 0;
+  std::int64_t count = 0;  ///< elements
   Type type = Type::float32;
 };
 
-class Communicator;
-class Reducer;
+/// Position of a process in a communicator.
+struct RankInfo {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;            ///< rank among the processes of the same host
+  MemoryKind memory = MemoryKind::host;  ///< memory space of all buffers
+};
 
-/// Names one started collective. The communicator must outlive it.
-class Completion {
+/// A started collective. The communicator must outlive it.
+class CollectiveHandle {
  public:
-  /// `operation` must live for ever: it names the collective in messages.
-  Completion(Communicator& communicator, std::uint64_t ticket, std::string_view operation)
+  /// `operation` names the collective in messages and must have static lifetime.
+  CollectiveHandle(Communicator& communicator, std::uint64_t ticket, std::string_view operation)
       : communicator_(&communicator), ticket_(ticket), operation_(operation) {}
 
-  /// In host memory: waits until the collective has completed on this rank, at most until its
-  /// deadline. In CUDA memory: the stream of the loan waits, and the host does not.
+  /// Host memory: blocks until the collective has completed on this rank or its deadline has
+  /// passed. CUDA memory: makes the stream of the lease wait; the host does not block.
   /// Throws CommunicationError.
   void wait();
 
@@ -57,162 +65,114 @@ class Completion {
   std::string_view operation_;
 };
 
-/// Where a rank stands in its communicator.
-struct RankInfo {
-  int rank = 0;
-  int size = 1;
-  int local_rank = 0;  ///< among the ranks of its host
-  MemoryKind memory = MemoryKind::host;
-};
-
-/// Ranks that work together on bytes.
+/// Byte-based collectives between the ranks of a job.
 ///
-/// Collectives are started by all ranks in the same order with arguments that fit. Buffers are
-/// borrowed until the completion. Every collective has a deadline. After the first failure, on this
-/// rank or heard of from another, every call throws the same CommunicationError at once. Calls of
-/// one communicator are not concurrent, but for abort() and failure().
+/// All ranks start the same collectives in the same order with matching arguments. Buffers are
+/// borrowed until the collective has completed. Each collective has a deadline. The first failure,
+/// local or remote, is permanent: every later call throws the same CommunicationError at once.
+/// Not thread-safe, except for abort(), failure() and check(). Invalid arguments throw
+/// std::invalid_argument on the calling rank only, before anything is sent.
 ///
-/// In CUDA memory a collective runs in order with the stream of its loan: behind the work that lay
-/// there at its start, before the work that comes there after its completion's wait(). The host
-/// waits for neither, so what goes wrong is noticed after these calls: the deadline counts from
-/// when the stream comes to the collective; when it is over, or the transport reports an error, the
-/// transport is shut down. Then the stream runs on, with buffers of no meaning, and later calls
-/// throw. So who has waited for the stream calls check() before using what arrived.
+/// In CUDA memory, a collective is ordered after earlier work of its stream, and wait() orders it
+/// before later work; the host never blocks, so errors surface later. The deadline then counts
+/// from the time the stream reaches the collective. On a missed deadline or a transport error the
+/// transport is shut down, the stream continues with undefined buffer contents, and later calls
+/// throw: after synchronizing the stream, call check() before using received data.
 class Communicator {
  public:
+  using Counts = std::span<const std::int64_t>;  ///< one entry per rank, each >= 0
+
+  explicit Communicator(std::unique_ptr<CollectiveTransport> transport);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  virtual ~Communicator() = default;
+  ~Communicator();
 
-  int rank() const { return standing_.rank; }
-  int size() const { return standing_.size; }
-  int local_rank() const { return standing_.local_rank; }
-  /// Where buffers must lie.
-  MemoryKind memory() const { return standing_.memory; }
-  /// For people: the transport and its library.
-  virtual std::string description() const = 0;
+  int rank() const { return info_.rank; }
+  int size() const { return info_.size; }
+  int local_rank() const { return info_.local_rank; }
+  MemoryKind memory() const { return info_.memory; }
+  /// Human-readable name and version of the transport.
+  std::string description() const;
 
-  /// `everyone` holds counts[r] bytes (0 allowed) for every rank r, back to back; each rank has
-  /// written its own part and gets those of the others.
-  /// Throws std::invalid_argument for a wrong number of counts, or a negative one.
-  Completion all_gather(void* everyone, std::span<const std::int64_t> counts,
-                        const BufferLease& loan = {});
+  /// In place: `data` holds counts[r] bytes of every rank r, back to back. Each rank has written
+  /// its own part and receives the others.
+  CollectiveHandle all_gather(void* data, Counts counts, const BufferLease& lease = {});
 
-  /// Sends send_counts[r] bytes (0 allowed) to every rank r, back to back in `send`, and receives
-  /// receive_counts[r] from it.
-  Completion all_to_all(const void* send, std::span<const std::int64_t> send_counts, void* receive,
-                        std::span<const std::int64_t> receive_counts, const BufferLease& loan = {});
+  /// Sends send_counts[r] bytes to each rank r, back to back in `send`, and receives
+  /// receive_counts[r] bytes from it into `receive`. The two must not overlap.
+  CollectiveHandle all_to_all(const void* send, Counts send_counts, void* receive,
+                              Counts receive_counts, const BufferLease& lease = {});
 
-  /// `data` of rank `root` reaches all ranks.
-  Completion broadcast(void* data, std::int64_t bytes, int root, const BufferLease& loan = {});
+  /// data <- `bytes` bytes of rank `root`.
+  CollectiveHandle broadcast(void* data, std::int64_t bytes, int root,
+                             const BufferLease& lease = {});
 
-  /// Completes when all ranks have come here.
-  Completion barrier(const BufferLease& loan = {});
+  /// Completes once every rank has reached it.
+  CollectiveHandle barrier(const BufferLease& lease = {});
 
-  /// own <- sum over the ranks, in their order, of the part of `all` that belongs to this rank:
-  /// counts[r] numbers of `type` for every rank r. Sums of 16-bit numbers are kept in float32 and
-  /// rounded once. The bits are the same for all transports. In host memory it has completed when
-  /// it returns, in CUDA memory it is in order with the stream; so with the following two.
-  void reduce_scatter(const void* all, void* own, std::span<const std::int64_t> counts, Type type,
-                      StreamRef stream = {});
+  /// own <- sum over ranks, in rank order, of this rank's part of `all`, which holds counts[r]
+  /// elements for each rank r. 16-bit types are summed in float32 and rounded once. The result is
+  /// bit-identical on all transports. Blocks in host memory; in CUDA memory ordered with `stream`.
+  void reduce_scatter(const void* all, void* own, Counts counts, Type type, StreamRef stream = {});
 
-  /// numbers <- sum over the ranks, as reduce_scatter() computes it.
-  void all_reduce(void* numbers, std::int64_t count, Type type, StreamRef stream = {});
+  /// data <- sum over ranks of `count` elements, with the arithmetic of reduce_scatter(). Blocks
+  /// in host memory.
+  void all_reduce(void* data, std::int64_t count, Type type, StreamRef stream = {});
 
-  /// tensors <- their mean over the ranks: summed as by all_reduce(), then divided by the number of
-  /// ranks. All ranks pass the same counts and types. Keeps scratch memory for later calls.
-  void average(std::span<const Numbers> tensors, StreamRef stream = {});
-  void average(std::initializer_list<Numbers> tensors, StreamRef stream = {}) {
+  /// tensors <- mean over ranks: summed as by all_reduce(), then divided by size(). Counts and
+  /// types must be equal on all ranks. Blocks in host memory. Keeps its scratch memory.
+  void average(std::span<const TensorSpan> tensors, StreamRef stream = {});
+  void average(std::initializer_list<TensorSpan> tensors, StreamRef stream = {}) {
     average({tensors.begin(), tensors.size()}, stream);
   }
 
-  /// Collective: ranks with the same color >= 0 get a communicator of their own, in the order of
-  /// `key`, then of rank; those with a negative color none. It does not need this one to live on.
+  /// Ranks with the same color >= 0 form a new communicator, ordered by `key`, then by rank; a
+  /// negative color returns null. Independent of this communicator's lifetime. Collective; blocks.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  /// Gives up: this rank and, as far as the transport reaches them, the others get a
-  /// CommunicationError with the reason from pending and later calls. Safe from any thread.
+  /// Fails pending and later calls on this rank and, as far as the transport can reach them, on
+  /// the others with a CommunicationError that contains `reason`. Callable from any thread.
   void abort(std::string_view reason) noexcept;
 
-  /// Longest time of a collective, from its start. 10 minutes unless set; from 1 ms to a year.
-  std::chrono::milliseconds deadline() const { return deadline_; }
-  /// Throws std::invalid_argument out of range. The same on all ranks.
+  /// Maximum duration of a collective: 10 minutes by default, from 1 ms to one year.
+  std::chrono::milliseconds deadline() const;
+  /// Must be equal on all ranks. Throws std::invalid_argument if out of range.
   void set_deadline(std::chrono::milliseconds deadline);
 
-  /// Why the communicator can no longer be used; empty while it can.
+  /// Message of the first failure; empty while the communicator is usable.
   std::string failure() const;
-  /// Throws the CommunicationError of the first failure, if there was one. Does not wait.
+  /// Rethrows the first failure, if any, as CommunicationError. Does not block.
   void check() const;
 
-  /// Tells the transport of memory that collectives will use often; it may prepare it. The memory
-  /// and the communicator must outlive what is returned, which may be null.
-  virtual std::shared_ptr<const void> prepare(void*, std::int64_t) { return nullptr; }
-  /// Starts a deadline for all that now lies on the stream: for collectives that were captured in a
-  /// graph, whose replays nobody else announces. Only CUDA memory needs it.
-  virtual void watch(StreamRef) {}
-
- protected:
-  explicit Communicator(const RankInfo& standing) : standing_(standing) {}
-
-  /// One member of a sub-set, as split() found it.
-  struct Member {
-    int rank;  ///< here
-    int local_rank;
-  };
-
-  /// Makes `cause` the failure, unless there is one. From any thread.
-  void report(std::uint64_t ticket, std::string_view operation, const CommunicationError& cause);
+  /// Lets the transport register memory that collectives will use often. Memory and communicator
+  /// must outlive the returned registration, which may be null.
+  std::shared_ptr<const void> prepare(void* data, std::int64_t bytes);
+  /// Starts a deadline for all work now on the stream: for collectives in a replayed CUDA graph,
+  /// which the transport cannot observe. No effect in host memory.
+  void watch(StreamRef stream);
 
  private:
-  friend class Completion;
-
-  // What a transport does. Arguments are checked; a failure is thrown as CommunicationError with a
-  // message that goes on after "all_gather: ".
-  virtual void start_all_gather(std::uint64_t ticket, void* everyone,
-                                std::span<const std::int64_t> counts, const BufferLease& loan) = 0;
-  virtual void start_all_to_all(std::uint64_t ticket, const void* send,
-                                std::span<const std::int64_t> send_counts, void* receive,
-                                std::span<const std::int64_t> receive_counts,
-                                const BufferLease& loan) = 0;
-  virtual void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
-                               const BufferLease& loan) = 0;
-  virtual void start_barrier(std::uint64_t ticket, const BufferLease& loan) = 0;
-  /// Waits for a started collective; called at most once for a ticket, in any order.
-  virtual void finish(std::uint64_t ticket) = 0;
-  /// `members` in their new order, of which this rank is one; `index` counts the splits so far.
-  /// Called by all ranks; `members` is empty for a rank that belongs to none.
-  virtual std::unique_ptr<Communicator> make_split(std::span<const Member> members, int color,
-                                                   std::uint64_t index) = 0;
-  /// Reaches the other ranks as far as it can. From any thread, once.
-  virtual void tear_down(std::string_view reason) noexcept = 0;
-  virtual void deadline_changed() {}
-  /// As all_gather(), of `bytes` from every rank in host memory; waits.
-  virtual void gather_on_host(std::shared_ptr<void> everyone, std::int64_t bytes);
-  virtual std::shared_ptr<Reducer> make_summing();
+  friend class CollectiveHandle;
 
   template <typename Body>
-  Completion start(std::string_view operation, const Body& body);
+  CollectiveHandle start(std::string_view operation, const Body& body);
   void wait(std::uint64_t ticket, std::string_view operation);
   [[noreturn]] void fail(std::uint64_t ticket, std::string_view operation,
                          const CommunicationError& cause);
-  void check_counts(std::string_view operation, std::span<const std::int64_t> counts) const;
-  void check_host(std::string_view operation) const;
-  void sum(std::span<const Numbers> tensors, std::string_view operation, double divisor,
-           StreamRef stream);
-  void sum_packed(std::int64_t bytes, Type type, double divisor, StreamRef stream);
-  const std::shared_ptr<Reducer>& summing();
+  void check_counts(std::string_view operation, Counts counts) const;
+  void reduce(std::span<const TensorSpan> tensors, std::string_view operation, double divisor,
+              StreamRef stream);
+  void reduce_packed(std::int64_t bytes, Type type, double divisor, StreamRef stream);
+  const std::shared_ptr<Reducer>& reducer();
 
-  RankInfo standing_;
-  std::chrono::milliseconds deadline_ = std::chrono::minutes(10);
+  std::shared_ptr<Reducer> reducer_;  ///< outlives the transport, which may still hold a lease
+  std::unique_ptr<CollectiveTransport> transport_;
+  RankInfo info_;
   std::uint64_t tickets_ = 0, splits_ = 0;
-  mutable std::mutex failure_mutex_;
-  std::string failure_;
-  std::vector<int> missing_;
-  std::shared_ptr<Reducer> summing_;
 };
 
-/// One rank. Every collective has completed when its call returns. `memory` is where buffers lie:
-/// that of the backend, of either kind.
-std::unique_ptr<Communicator> one_rank(MemoryKind memory = MemoryKind::host);
+/// A communicator of one rank; every collective has completed when its call returns. `memory` is
+/// the backend's memory space. all_to_all() requires host memory.
+std::unique_ptr<Communicator> single_rank_communicator(MemoryKind memory = MemoryKind::host);
 
 }  // namespace shampoo

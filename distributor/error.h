@@ -8,14 +8,14 @@
 
 namespace shampoo {
 
-/// A rank is gone, stalled or disagrees. An optimizer whose message says that it can no longer be
-/// used says so from then on.
+/// A rank is unreachable, stalled or inconsistent with the others. If the message says that the
+/// optimizer can no longer be used, every later step throws until a state is loaded.
 class CommunicationError : public std::runtime_error {
  public:
   explicit CommunicationError(const std::string& message, std::vector<int> missing_ranks = {})
       : std::runtime_error(message), missing_ranks_(std::move(missing_ranks)) {}
 
-  /// Ranks that are known not to have taken part; empty where that is not known.
+  /// Ranks known not to have responded; empty if unknown.
   const std::vector<int>& missing_ranks() const { return missing_ranks_; }
 
  private:

@@ -7,10 +7,10 @@
 
 namespace shampoo {
 
-/// "rank 2", "ranks 0, 2 and 5", "no rank".
+/// Text for messages: "rank 2", "ranks 0, 2 and 5", "no rank".
 std::string rank_list(std::span<const int> ranks);
 
-/// "5 s", "0.25 s".
+/// Text for messages: "5 s", "0.25 s".
 std::string seconds_text(std::chrono::milliseconds time);
 
 }  // namespace shampoo

@@ -6,26 +6,39 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <sstream>
 
 #include "distributor/rank_list.h"
+#include "distributor/serialization.h"
 #include "kernels/buffer.h"
 
 namespace shampoo {
 
 namespace {
 
-constexpr std::int64_t no_line = std::numeric_limits<std::int64_t>::max();
+using Counts = std::vector<std::int64_t>;
 
-/// The first line of two texts that differs, as "number\nthe line of `own`".
-std::string differing_line(const std::string& own, const std::string& other) {
+/// A line of this rank's text that differs from rank 0's.
+struct Difference {
+  std::int64_t line = std::numeric_limits<std::int64_t>::max();  ///< no difference
+  std::string text;
+};
+
+template <typename Visitor>
+void for_each_field(Visitor&& visit, Difference& difference) {
+  visit("line", difference.line);
+  visit("text", difference.text);
+}
+
+Difference differing_line(const std::string& own, const std::string& other) {
   std::istringstream mine(own), theirs(other);
   std::string a, b;
   for (std::int64_t line = 0;; ++line) {
     const bool has_a = static_cast<bool>(std::getline(mine, a));
     const bool has_b = static_cast<bool>(std::getline(theirs, b));
-    if (!has_a && !has_b) return std::to_string(no_line) + "\n";
-    if (has_a != has_b || a != b) return std::to_string(line) + "\n" + (has_a ? a : "nothing");
+    if (!has_a && !has_b) return {};
+    if (has_a != has_b || a != b) return {line, has_a ? a : "nothing"};
   }
 }
 
@@ -37,88 +50,75 @@ std::string line_of(const std::string& text, std::int64_t number) {
   return line;
 }
 
-BufferLease lent(const Backend& backend, const std::shared_ptr<kernels::Buffer>& buffer) {
-  return {.stream = {backend.stream()}, .owner = buffer};
-}
+/// `gather(bytes, counts)` is an all_gather of host data that may be copied through a device.
+template <typename Gather>
+std::vector<std::string> gather_texts_with(const Communicator& communicator, const std::string& own,
+                                           const Gather& gather) {
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  const auto lengths = std::make_shared<Counts>(ranks);
+  (*lengths)[communicator.rank()] = static_cast<std::int64_t>(own.size());
+  gather(lengths, Counts(ranks, sizeof(std::int64_t)));
 
-std::string broadcast_text(Backend& backend, Communicator& communicator, const std::string& own) {
-  auto bytes = static_cast<std::int64_t>(own.size());
-  const auto length = std::make_shared<kernels::Buffer>(backend, sizeof(bytes));
-  backend.upload(length->data(), &bytes, sizeof(bytes));
-  communicator.broadcast(length->data(), sizeof(bytes), 0, lent(backend, length)).wait();
-  backend.download(&bytes, length->data(), sizeof(bytes));
-  backend.synchronize();
+  std::size_t total = 0, begin = 0;
+  for (std::size_t r = 0; r < ranks; total += static_cast<std::size_t>((*lengths)[r++]))
+    if (static_cast<int>(r) == communicator.rank()) begin = total;
+  const auto joined = std::make_shared<std::string>(total, '\0');
+  joined->replace(begin, own.size(), own);
+  gather(joined, *lengths);
 
-  std::string text = communicator.rank() == 0 ? own : std::string();
-  text.resize(static_cast<std::size_t>(bytes));
-  const auto letters = std::make_shared<kernels::Buffer>(backend, text.size());
-  if (bytes > 0) backend.upload(letters->data(), text.data(), text.size());
-  communicator.broadcast(letters->data(), bytes, 0, lent(backend, letters)).wait();
-  if (bytes > 0) backend.download(text.data(), letters->data(), text.size());
-  backend.synchronize();
-  return text;
+  std::vector<std::string> texts;
+  for (std::size_t r = 0, at = 0; r < ranks; at += texts[r++].size())
+    texts.push_back(joined->substr(at, static_cast<std::size_t>((*lengths)[r])));
+  return texts;
 }
 
 }  // namespace
 
+std::vector<std::string> gather_texts(Communicator& communicator, const std::string& own) {
+  return gather_texts_with(communicator, own, [&](const auto& data, const Counts& counts) {
+    communicator.all_gather(data->data(), counts, {.keep_alive = data}).wait();
+  });
+}
+
 std::vector<std::string> gather_texts(Backend& backend, Communicator& communicator,
                                       const std::string& own) {
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  const auto rank = static_cast<std::size_t>(communicator.rank());
-  std::vector<std::int64_t> lengths(ranks);
-  const auto all_lengths = std::make_shared<kernels::Buffer>(backend, ranks * sizeof(std::int64_t));
-  const auto length = static_cast<std::int64_t>(own.size());
-  backend.upload(static_cast<std::int64_t*>(all_lengths->data()) + rank, &length, sizeof(length));
-  communicator
-      .all_gather(all_lengths->data(), std::vector<std::int64_t>(ranks, sizeof(std::int64_t)),
-                  lent(backend, all_lengths))
-      .wait();
-  backend.download(lengths.data(), all_lengths->data(), ranks * sizeof(std::int64_t));
-  backend.synchronize();
-
-  std::size_t total = 0, before = 0;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    if (r < rank) before += static_cast<std::size_t>(lengths[r]);
-    total += static_cast<std::size_t>(lengths[r]);
-  }
-  std::string joined(total, '\0');
-  const auto letters = std::make_shared<kernels::Buffer>(backend, total);
-  if (!own.empty())
-    backend.upload(static_cast<char*>(letters->data()) + before, own.data(), own.size());
-  communicator.all_gather(letters->data(), lengths, lent(backend, letters)).wait();
-  if (total > 0) backend.download(joined.data(), letters->data(), total);
-  backend.synchronize();
-
-  std::vector<std::string> texts;
-  for (std::size_t r = 0, at = 0; r < ranks; at += static_cast<std::size_t>(lengths[r++]))
-    texts.push_back(joined.substr(at, static_cast<std::size_t>(lengths[r])));
-  return texts;
+  return gather_texts_with(communicator, own, [&](const auto& data, const Counts& counts) {
+    const auto bytes =
+        static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+    const auto buffer = std::make_shared<kernels::Buffer>(backend, bytes);
+    if (bytes > 0) backend.upload(buffer->data(), data->data(), bytes);
+    communicator
+        .all_gather(buffer->data(), counts, {.stream = {backend.stream()}, .keep_alive = buffer})
+        .wait();
+    if (bytes > 0) backend.download(data->data(), buffer->data(), bytes);
+    backend.synchronize();
+  });
 }
 
 std::string first_difference(Backend& backend, Communicator& communicator, const std::string& own) {
-  const std::string model = broadcast_text(backend, communicator, own);
-  const std::vector<std::string> found =
-      gather_texts(backend, communicator, differing_line(own, model));
-  std::int64_t first = no_line;
-  for (const std::string& text : found) first = std::min<std::int64_t>(first, std::stoll(text));
-  if (first == no_line) return {};
+  const bool is_root = communicator.rank() == 0;
+  const std::string reference =
+      gather_texts(backend, communicator, is_root ? own : std::string()).front();
+  std::vector<Difference> found;
+  for (const std::string& record :
+       gather_texts(backend, communicator, serialize(differing_line(own, reference))))
+    found.push_back(deserialize<Difference>(record));
+  const std::int64_t first = std::ranges::min_element(found, {}, &Difference::line)->line;
+  if (first == Difference().line) return {};
 
-  // Ranks whose first difference comes later agree with rank 0 here.
-  const std::string usual = line_of(model, first);
-  std::map<std::string, std::vector<int>> sayings;
-  for (std::size_t r = 0; r < found.size(); ++r) {
-    const bool differs = std::stoll(found[r]) == first;
-    sayings[differs ? found[r].substr(found[r].find('\n') + 1) : usual].push_back(
-        static_cast<int>(r));
-  }
+  // Ranks whose first difference comes later agree with rank 0 on this line.
+  const std::string usual = line_of(reference, first);
+  std::map<std::string, std::vector<int>> ranks_by_line;
+  for (std::size_t r = 0; r < found.size(); ++r)
+    ranks_by_line[found[r].line == first ? found[r].text : usual].push_back(static_cast<int>(r));
   std::string sentence;
   const auto add = [&](const std::string& line, const std::vector<int>& ranks) {
     if (!sentence.empty()) sentence += ", ";
     sentence += rank_list(ranks) + (ranks.size() == 1 ? " has '" : " have '") + line + "'";
   };
-  for (const auto& [line, ranks] : sayings)
+  for (const auto& [line, ranks] : ranks_by_line)
     if (line != usual) add(line, ranks);
-  add(usual, sayings[usual]);
+  add(usual, ranks_by_line[usual]);
   return sentence;
 }
 

@@ -8,13 +8,15 @@
 
 namespace shampoo {
 
-/// Every rank's text, in their order, on all ranks. Collective; throws CommunicationError.
+/// Returns the texts of all ranks, in rank order, on every rank. Buffers are host memory, or
+/// [backend] for a communicator in device memory. Collective; blocks; throws CommunicationError.
+std::vector<std::string> gather_texts(Communicator& communicator, const std::string& own);
 std::vector<std::string> gather_texts(Backend& backend, Communicator& communicator,
                                       const std::string& own);
 
-/// The first line in which a rank's text differs from that of rank 0, as a sentence that is the
-/// same on all ranks: "rank 1 has 'x', ranks 0 and 2 have 'y'"; empty where all texts are equal.
-/// Collective; throws CommunicationError. Sends rank 0's text and one line of every rank.
+/// Describes the first line in which some rank's text differs from that of rank 0, equally on all
+/// ranks: "rank 1 has 'x', ranks 0 and 2 have 'y'"; empty if all texts are equal. Sends the text
+/// of rank 0 and one line of every rank. Collective; blocks; throws CommunicationError.
 std::string first_difference(Backend& backend, Communicator& communicator, const std::string& own);
 
 }  // namespace shampoo

@@ -80,7 +80,7 @@ std::uint64_t train(shampoo::Communicator& ranks) {
   const shampoo::ParameterGroup group{.parameters = {{"w", {n, n}, {}, w.data(), gradient.data()}},
                                       .rates = {.learning_rate = 0.1}};
   shampoo::Optimizer optimizer(*backend, ranks, {group});
-  const shampoo::Numbers gradients{gradient.data(), n * n, shampoo::Type::float32};
+  const shampoo::TensorSpan gradients{gradient.data(), n * n, shampoo::Type::float32};
   for (int step = 0; step < 50; ++step) {
     for (std::int64_t i = 0; i < n * n; ++i) gradient[i] = w[i] - target[i];
     ranks.average({&gradients, 1});
@@ -92,10 +92,10 @@ std::uint64_t train(shampoo::Communicator& ranks) {
 /// One rank's whole life.
 std::uint64_t run(int rank, int size, std::vector<int> sockets) {
   Star star{rank, std::move(sockets)};
-  const auto ranks = shampoo::caller_communicator(
-      {.standing = {.rank = rank, .size = size, .local_rank = rank},
-       .all_gather = [&](void* everyone, auto counts, const shampoo::CallTerms& terms) {
-         star.all_gather(static_cast<char*>(everyone), counts, terms.deadline);
+  const auto ranks = shampoo::user_communicator(
+      {.rank_info = {.rank = rank, .size = size, .local_rank = rank},
+       .all_gather = [&](void* data, auto counts, const shampoo::CallContext& context) {
+         star.all_gather(static_cast<char*>(data), counts, context.deadline);
        }});
   const std::uint64_t checksum = train(*ranks);
   std::uint64_t hub = checksum;

@@ -16,7 +16,7 @@ int main() {
   }
 
   const auto backend = shampoo::cpu_backend();
-  const auto ranks = shampoo::one_rank();
+  const auto ranks = shampoo::single_rank_communicator();
   shampoo::ParameterGroup group{.parameters = {{"w", {n, n}, {}, w.data(), gradient.data()}},
                                 .rates = {.learning_rate = 0.1}};
   shampoo::Optimizer optimizer(*backend, *ranks, {group});

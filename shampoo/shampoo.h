@@ -2,7 +2,6 @@
 #pragma once
 
 #include "distributor/communicator.h"
-#include "distributor/rendezvous/error_report.h"
 #include "distributor/rendezvous/join.h"
 #include "distributor/transports/local/thread_communicator.h"
 #include "distributor/transports/local/user_communicator.h"

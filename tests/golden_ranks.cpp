@@ -32,7 +32,7 @@ int compare(const fs::path& path, Communicator& ranks) {
   const std::string family = read_outline(path).family;
   if (family != "shampoo" && family != "solvers" && family != "beyond") return 0;
   const GoldenCase golden = read_case(path);
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   int compared = 0;
   for (const Type type : {Type::float64, Type::float32}) {
     const Values expected = run(golden, type, Merging::one_optimizer, *alone);

@@ -44,7 +44,7 @@ void expect_near(const Values& ours, const GoldenCase& golden, double tolerance)
 }
 
 std::unique_ptr<Communicator> one_rank_at(Place place) {
-  return one_rank(place == Place::cpu ? MemoryKind::host : MemoryKind::cuda);
+  return single_rank_communicator(place == Place::cpu ? MemoryKind::host : MemoryKind::cuda);
 }
 
 void agrees_in_float64(const fs::path& path, Place place) {
@@ -94,7 +94,7 @@ void merges(const fs::path& path, Type type, Place place) {
 
 void is_the_same_on_all_ranks(const fs::path& path, Type type) {
   const GoldenCase golden = read_case(path);
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   const Values expected = run(golden, type, Merging::one_optimizer, *alone);
   for (const Merging merging : {Merging::one_optimizer, Merging::one_optimizer_per_group}) {
     if (merging == Merging::one_optimizer_per_group && golden.groups.size() < 2) continue;

@@ -8,10 +8,8 @@
 #include <array>
 #include <climits>
 #include <csignal>
-#include <utility>
 
-#include "distributor/launcher/descendants.h"
-#include "distributor/launcher/read_values.h"
+#include "distributor/launcher/output/tee.h"
 
 namespace shampoo::launcher {
 
@@ -19,231 +17,189 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long the host waits for the last words of others whose time to stop their workers is over,
-/// and any node for the host to hear its own.
-constexpr milliseconds longest_farewell{15'000};
-/// What is left of that, and of the patience with a console, after a signal.
-constexpr milliseconds short_farewell{1'000};
+/// How long the host waits, at the end, for others whose shutdown timeout is over.
+constexpr milliseconds others_grace{15'000};
+/// How long the others wait for the host to take their last report.
+constexpr milliseconds last_report{5'000};
+/// Signals that follow the first one so soon are the same one: timeout(1) sends it twice.
+constexpr milliseconds same_signal{500};
+
+void print(const std::string& message) {
+  write_all(STDERR_FILENO, "shampoorun: " + message + "\n");
+}
 
 }  // namespace
 
-Agent::Agent(const LaunchOptions& options, const Environment& environment, int guard_gone)
+Agent::Agent(const LaunchOptions& options, const Environment& environment)
     : options_(options),
       environment_(environment),
-      guard_gone_(guard_gone),
-      guard_(getppid()),
-      limit_of_workers_(raise_descriptor_limit()),
-      signals_(options.signals) {
-  adopt_orphans();
-}
+      workers_limit_(raise_descriptor_limit()),
+      signals_(options.signals) {}
 
 int Agent::run() {
   nodes_ = std::make_unique<NodeThread>(options_);
   report(Stage::waiting);
-  while (!exit_code_ || !farewell_is_over()) step();
+  while (!exit_code_) {
+    wait_for_events();
+    take_signals();
+    workers_.reap();
+    workers_.advance(Clock::now());
+    check_workers();
+    receive();
+    proceed();
+  }
+  if (nodes_ && !forced_) nodes_->flush(last_report);
   return *exit_code_;
 }
 
-void Agent::step() {
-  wait_for_events();
-  announcer_.flush();
-  take_signals();
-  workers_.reap();
-  workers_.advance(Clock::now());
-  look_at_workers();
-  hear();
-  settle();
-}
-
-/// Until a signal, a child's end, the guard's end, or news of nodes, logs and console.
+/// Until a signal, a child's end, news of other nodes, or the time of a SIGKILL.
 void Agent::wait_for_events() {
-  const auto source = [](bool wanted, int descriptor, short events = POLLIN) {
-    return pollfd{wanted ? descriptor : -1, events, 0};
-  };
-  std::array sources{
-      source(true, signals_.descriptor()),
-      source(guard_gone_ >= 0, guard_gone_),
-      source(nodes_ != nullptr, nodes_ ? nodes_->descriptor() : -1),
-      source(attempt_.has_value(), attempt_ ? attempt_->logs_ended() : -1),
-      source(announcer_.pending(), announcer_.descriptor(), POLLOUT),
-  };
-  poll(sources.data(), sources.size(), longest_wait());
-  if (sources[1].revents != 0) guard_is_gone();
-}
-
-/// In milliseconds; -1: for ever.
-int Agent::longest_wait() const {
   constexpr auto never = Clock::time_point::max();
-  const auto now = Clock::now();
-  auto wake = std::min(workers_.wake_at().value_or(never), barrier_until_);
-  if (farewell_until_ > now) wake = std::min(wake, farewell_until_);
-  if (wake == never) return -1;
-  const auto left = std::chrono::ceil<milliseconds>(wake - now).count();
-  return static_cast<int>(std::clamp<long>(left, 0, INT_MAX));
+  std::array sources{pollfd{signals_.descriptor(), POLLIN, 0},
+                     pollfd{nodes_ ? nodes_->descriptor() : -1, POLLIN, 0}};
+  const auto wake = std::min(workers_.wake_at().value_or(never), others_deadline_);
+  int longest = -1;
+  if (wake != never) {
+    const auto left = std::chrono::ceil<milliseconds>(wake - Clock::now()).count();
+    longest = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
+  }
+  poll(sources.data(), sources.size(), longest);
 }
 
-/// The guard passes its signals on. Where a whole process group or container gets one, it comes
-/// from the guard too, and is still one: only the guard's count.
 void Agent::take_signals() {
   while (const auto signal = signals_.next()) {
-    if (signal->number == SIGCHLD) continue;
-    times_told_ += signal->sender == guard_ || guard_gone_ < 0;
-    leave(signal->number, "it got " + signal_name(signal->number));
+    if (*signal == SIGCHLD) continue;
+    if (report_.stage == Stage::done)
+      shut_down_now();
+    else if (!shutdown_begun_)
+      shut_down(*signal);
+    else if (Clock::now() - *shutdown_begun_ > same_signal)
+      shut_down_now();
   }
 }
 
-void Agent::guard_is_gone() {
-  guard_gone_ = -1;
-  ++times_told_;
-  leave(SIGTERM, "its launcher was killed");
+/// Workers and nodes come before the console, which may block.
+void Agent::shut_down(int signal) {
+  shutdown_begun_ = Clock::now();
+  stop_workers(signal);
+  report(Stage::leaving, 0, "it got " + signal_name(signal));
+  print("shutting down after " + signal_name(signal));
 }
 
-/// Passes the first signal on; the second one ends all at once. What stops the workers comes
-/// before all that others must hear of it.
-void Agent::leave(int signal, const std::string& why) {
-  const bool first = !std::exchange(told_to_leave_, true);
-  const bool at_once = times_told_ > 1 || (report_.stage == Stage::done && times_told_ > 0);
-  if (at_once) {
-    times_told_ = 2;
-    workers_.stop(SIGKILL, milliseconds(0), Clock::now());
-  } else if (first) {
-    workers_.stop(signal, options_.shutdown_timeout, Clock::now());
-  }
-  hurry();
-  if (!first || report_.stage == Stage::done) return;
-  announcer_.say("ends, as " + why);
-  report(Stage::leaving, 0, why);
+void Agent::shut_down_now() {
+  forced_ = true;
+  workers_.stop(SIGKILL, milliseconds(0), Clock::now());
 }
 
-/// What remains to be done need not be waited for as long as otherwise.
-void Agent::hurry() {
-  const milliseconds patience = times_told_ > 1 ? milliseconds(0) : short_farewell;
-  if (attempt_) attempt_->hurry_logs(patience);
-  if (exit_code_) farewell_until_ = std::min(farewell_until_, Clock::now() + patience);
-  if (times_told_ > 1) barrier_until_ = Clock::now();
-}
-
-void Agent::hear() {
+void Agent::receive() {
   if (!nodes_) return;
-  const NodeNews news = nodes_->take();
-  for (const Order& order : news.orders) obey(order);
-  if (!news.lost) return;
+  const NodeEvents events = nodes_->take();
+  for (const Order& order : events.orders) execute(order);
+  if (!events.failure) return;
   nodes_.reset();
-  workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
-  if (report_.stage != Stage::done) announcer_.say(*news.lost);
+  stop_workers(SIGTERM);
+  if (report_.stage != Stage::done) print(*events.failure);
 }
 
-void Agent::obey(const Order& order) {
-  if (order.kind == Order::Kind::run) {
-    if (!told_to_leave_) start_attempt(order);
+void Agent::execute(const Order& order) {
+  if (order.kind == OrderKind::run) {
+    if (!shutdown_begun_) start_attempt(order);
     return;
   }
-  workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
-  const bool ends = order.kind == Order::Kind::end;
-  if (!order.text.empty())
-    announcer_.say((ends ? "the job ends: " : "next attempt: ") + order.text);
+  stop_workers(SIGTERM);
   order_ = order;
+  if (!order.text.empty())
+    print((order.kind == OrderKind::end ? "the job ends: " : "next attempt: ") + order.text);
 }
 
 void Agent::start_attempt(const Order& order) {
-  auto ranks = ranks_of(order, nodes_->id().value_or(0));
-  if (ranks.empty()) return;  // the job runs without us, for now
+  const auto joined = nodes_->joined();
+  if (!joined) return;
   workers_.clear();
   failures_.clear();
+  report_.attempt = order.attempt;
   try {
     if (!logs_) logs_.emplace(options_);
-    attempt_.emplace(options_, *logs_, environment_, order, std::move(ranks));
-    report_.attempt = order.attempt;
-    attempt_->start(workers_, limit_of_workers_);
+    attempt_.emplace(options_, *logs_, environment_, order, ranks_of(order, joined->node),
+                     joined->store_port);
+    attempt_->start(workers_, workers_limit_);
     report(Stage::running);
-  } catch (const std::exception& error) {  // of any kind: it would meet the next attempt too
-    workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
+  } catch (const std::exception& error) {  // the next attempt would meet it, too
+    stop_workers(SIGTERM);
     report(Stage::broken, 0, error.what());
   }
 }
 
-void Agent::look_at_workers() {
+void Agent::check_workers() {
   if (!attempt_) return;
   const auto& exits = workers_.exits();
   const auto failed = std::ranges::find_if(exits, [](const auto& exit) { return exit.code != 0; });
-  const bool news = report_.stage == Stage::running && !workers_.stopping();
-  if (news && failed != exits.end()) report_failure(*failed);
-  // What workers left behind may end in peace, too.
-  if (workers_.workers_ended()) workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
-  if (!workers_.gone()) return;
-  attempt_->close_logs();
-  if (attempt_->logs_done()) attempt_ended();
+  if (report_.stage == Stage::running && !workers_.stopping() && failed != exits.end())
+    report_failure(*failed);
+  if (workers_.workers_ended()) stop_workers(SIGTERM);  // the rest of their process groups
+  if (workers_.gone()) end_attempt();
 }
 
 void Agent::report_failure(const WorkerExit& first) {
-  workers_.stop(SIGTERM, options_.shutdown_timeout, Clock::now());
+  stop_workers(SIGTERM);
   const WorkerFailure failure = attempt_->failures({first}).front();
   const std::string end =
       first.code < 0 ? signal_name(-first.code) : "exit code " + std::to_string(first.code);
-  announcer_.say("worker of rank " + std::to_string(failure.rank) + " (local rank " +
-                 std::to_string(first.local_rank) + ", pid " + std::to_string(first.pid) +
-                 ") ended: " + end);
-  report(Stage::failed, shell_exit_code(failure),
-         "rank " + std::to_string(failure.rank) + " ended: " + end);
+  const std::string rank = "rank " + std::to_string(failure.rank);
+  report(Stage::failed, shell_exit_code(failure), rank + " failed: " + end);
+  print("worker of " + rank + " (local rank " + std::to_string(first.local_rank) + ", pid " +
+        std::to_string(first.pid) + ") failed: " + end);
 }
 
-void Agent::attempt_ended() {
-  const bool all_zero =
-      std::ranges::all_of(workers_.exits(), [](const auto& e) { return e.code == 0; });
-  if (const std::size_t dropped = attempt_->dropped_bytes())
-    announcer_.say("the console took no more: " + std::to_string(dropped) +
-                   " bytes of the workers' output were not shown");
-  if (report_.stage == Stage::failed) failures_ = attempt_->failures(workers_.exits());
+void Agent::end_attempt() {
+  const auto& exits = workers_.exits();
+  attempt_->finish_logs();
+  if (report_.stage == Stage::failed) failures_ = attempt_->failures(exits);
   attempt_.reset();
-  if (const auto stuck = workers_.stuck())
-    report(Stage::broken, 0, *stuck + " does not end by SIGKILL");
-  else if (report_.stage == Stage::running && all_zero && !order_)
+  if (workers_.stuck())
+    report(Stage::broken, 0, "a worker does not end by SIGKILL");
+  else if (report_.stage == Stage::running && !order_ &&
+           std::ranges::all_of(exits, [](const auto& exit) { return exit.code == 0; }))
     report(Stage::succeeded);
 }
 
-/// What was to happen once nothing runs.
-void Agent::settle() {
+/// Acts on orders and signals once no worker runs.
+void Agent::proceed() {
   if (attempt_ || exit_code_) return;
-  if (order_ && order_->kind == Order::Kind::end) {
+  const auto joined = nodes_ ? nodes_->joined() : std::nullopt;
+  if (order_ && order_->kind == OrderKind::end) {
     finish(*order_);
-  } else if (!nodes_) {
-    end_with(1);
-  } else if (told_to_leave_ && !nodes_->host()) {
-    summarize();
-    end_with(1);
+  } else if (!nodes_ || forced_ || (shutdown_begun_ && !(joined && joined->is_host))) {
+    print_summary();
+    exit_code_ = 1;
   } else if (order_) {
     report_.order = order_->number;
     order_.reset();
-    if (report_.stage != Stage::broken && !told_to_leave_) report(Stage::waiting);
+    if (report_.stage != Stage::broken && !shutdown_begun_) report(Stage::waiting);
   }
 }
 
 /// The host goes last, so that the others learn how the job ended.
 void Agent::finish(const Order& order) {
   if (report_.stage != Stage::done) {
-    if (order.code != 0) summarize();
-    barrier_until_ = Clock::now() + options_.shutdown_timeout + longest_farewell;
+    others_deadline_ = Clock::now() + options_.shutdown_timeout + others_grace;
     report(Stage::done);
+    if (order.code != 0) print_summary();
   }
-  const bool last = !nodes_ || !nodes_->host() || nodes_->finished();
-  if (!last && times_told_ < 2 && Clock::now() < barrier_until_) return;
-  const bool failed = told_to_leave_ || order.code != 0;
-  end_with(failed && options_.pass_on_exit_code && !told_to_leave_ ? order.code : failed);
+  const auto joined = nodes_ ? nodes_->joined() : std::nullopt;
+  const bool awaits_others = joined && joined->is_host && !nodes_->finished();
+  if (awaits_others && !forced_ && Clock::now() < others_deadline_) return;
+  const bool failed = shutdown_begun_ || order.code != 0;
+  exit_code_ = failed && options_.worker_exit_code && !shutdown_begun_ ? order.code : failed;
 }
 
-void Agent::end_with(int code) {
-  exit_code_ = code;
-  barrier_until_ = Clock::time_point::max();
-  farewell_until_ = Clock::now() + longest_farewell;
-  if (told_to_leave_) hurry();
+void Agent::print_summary() const {
+  if (!failures_.empty())
+    write_all(STDERR_FILENO, failure_summary(options_.program, failures_) + "\n");
 }
 
-/// A console is waited for until a signal comes; the host, not for ever.
-bool Agent::farewell_is_over() const {
-  const bool met = nodes_ && nodes_->id();
-  const bool heard = !met || nodes_->delivered() || Clock::now() >= farewell_until_;
-  const bool shown = !announcer_.pending() || (told_to_leave_ && Clock::now() >= farewell_until_);
-  return heard && shown;
+void Agent::stop_workers(int signal) {
+  workers_.stop(signal, options_.shutdown_timeout, Clock::now());
 }
 
 void Agent::report(Stage stage, int code, const std::string& text) {
@@ -251,19 +207,6 @@ void Agent::report(Stage stage, int code, const std::string& text) {
   report_.code = code;
   report_.text = text;
   if (nodes_) nodes_->report(report_);
-}
-
-void Agent::summarize() {
-  if (failures_.empty()) return;
-  announcer_.print(failure_summary(options_.program, failures_) + "\n");
-  const auto own = environment_.find("TORCHELASTIC_ERROR_FILE");
-  if (own == environment_.end() || own->second.empty()) return;
-  const WorkerFailure& root = root_cause(failures_);
-  try {
-    write_error_file(own->second, root.error, root.message(), root.when(), root.exit_code);
-  } catch (const std::exception& error) {
-    announcer_.say(error.what());
-  }
 }
 
 }  // namespace shampoo::launcher

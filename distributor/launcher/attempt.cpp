@@ -9,27 +9,23 @@
 
 namespace shampoo::launcher {
 
-std::vector<WorkerRanks> ranks_of(const Order& order, int id) {
-  std::vector<WorkerRanks> result;
+std::vector<WorkerRanks> ranks_of(const Order& order, int node) {
+  const Member& own = order.members[static_cast<std::size_t>(node)];
   WorkerRanks first;
-  std::string role;
+  first.local_world_size = own.workers;
+  first.group_rank = node;
   first.group_world_size = static_cast<int>(order.members.size());
-  for (const Member& member : order.members)
-    if (member.id == id) role = member.role;
   first.world_size = first.role_world_size = 0;
-  for (std::size_t i = 0; i < order.members.size(); ++i) {
-    const Member& member = order.members[i];
-    const int with_role = member.role == role ? member.workers : 0;
-    if (member.id == id) {
-      first.group_rank = static_cast<int>(i);
-      first.local_world_size = member.workers;
+  for (int other = 0; other < first.group_world_size; ++other) {
+    const Member& member = order.members[static_cast<std::size_t>(other)];
+    if (other == node) {
       first.rank = first.world_size;
       first.role_rank = first.role_world_size;
-      result.resize(static_cast<std::size_t>(member.workers));
     }
     first.world_size += member.workers;
-    first.role_world_size += with_role;
+    if (member.role == own.role) first.role_world_size += member.workers;
   }
+  std::vector<WorkerRanks> result(static_cast<std::size_t>(own.workers));
   for (WorkerRanks& ranks : result) {
     ranks = first;
     ++first.local_rank, ++first.rank, ++first.role_rank;
@@ -38,31 +34,27 @@ std::vector<WorkerRanks> ranks_of(const Order& order, int id) {
 }
 
 Attempt::Attempt(const LaunchOptions& options, const LogFolder& folder,
-                 const Environment& inherited, const Order& order, std::vector<WorkerRanks> ranks)
+                 const Environment& inherited, const Order& order, std::vector<WorkerRanks> ranks,
+                 std::uint16_t store_port)
     : options_(options),
       folder_(folder),
       inherited_(inherited),
-      order_(order),
+      number_(order.attempt),
       ranks_(std::move(ranks)),
+      store_port_(store_port),
       logs_(options, folder, order.attempt) {}
-
-WorkerStart Attempt::start_of(const WorkerRanks& ranks) const {
-  WorkerStart start;
-  start.ranks = ranks;
-  start.store_host = order_.store_host;
-  start.store_port = order_.store_port;
-  start.restarts = order_.restarts;
-  start.attempt = order_.attempt;
-  start.error_file = folder_.error_file(order_.attempt, ranks.local_rank);
-  return start;
-}
 
 void Attempt::start(WorkerGroup& group, const DescriptorLimit& limit) {
   for (const WorkerRanks& ranks : ranks_) {
-    const Program program = worker_program(options_, ranks.local_rank, inherited_);
+    const auto command = worker_command(options_, ranks.local_rank, inherited_);
     const WorkerStreams streams = logs_.open(ranks);
-    const Environment environment = worker_environment(options_, start_of(ranks), inherited_);
-    group.add(start_worker(program, environment, streams, limit), ranks.local_rank);
+    const WorkerStart start{.ranks = ranks,
+                            .store_host = options_.endpoint_host,
+                            .store_port = store_port_,
+                            .attempt = number_,
+                            .error_file = folder_.error_file(number_, ranks.local_rank)};
+    const Environment environment = worker_environment(options_, start, inherited_);
+    group.add(start_worker(command, environment, streams, limit), ranks.local_rank);
   }
 }
 
@@ -70,16 +62,15 @@ std::vector<WorkerFailure> Attempt::failures(const std::vector<WorkerExit>& exit
   std::vector<WorkerFailure> result;
   for (const WorkerExit& exit : exits) {
     if (exit.code == 0) continue;
-    WorkerFailure failure;
+    WorkerFailure& failure = result.emplace_back();
     failure.time = exit.time;
     failure.host = host_name();
     failure.local_rank = exit.local_rank;
     failure.rank = ranks_[static_cast<std::size_t>(exit.local_rank)].rank;
     failure.exit_code = exit.code;
     failure.pid = exit.pid;
-    failure.error_file = folder_.error_file(order_.attempt, exit.local_rank);
+    failure.error_file = folder_.error_file(number_, exit.local_rank);
     failure.error = read_error_file(failure.error_file);
-    result.push_back(std::move(failure));
   }
   return result;
 }

@@ -34,7 +34,7 @@ class Event {
   }
 
  private:
-  Descriptor descriptor_;
+  UniqueFd descriptor_;
 };
 
 }  // namespace shampoo::launcher

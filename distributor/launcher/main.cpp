@@ -7,9 +7,8 @@
 #include <iostream>
 
 #include "distributor/launcher/agent.h"
+#include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/environment.h"
-#include "distributor/launcher/guard.h"
-#include "distributor/launcher/launch_options.h"
 #include "distributor/launcher/worker_environment.h"
 
 namespace {
@@ -32,14 +31,7 @@ int launch(int argc, char** argv) {
     std::cerr << "shampoorun: " << warning << '\n';
   if (limits_threads(*options, environment))
     std::cerr << "shampoorun: OMP_NUM_THREADS is not set; workers get 1, to share the processors\n";
-  return run_guarded(options->signals, [&](int guard_gone) {
-    try {
-      return Agent(*options, environment, guard_gone).run();
-    } catch (const std::exception& error) {
-      std::cerr << "shampoorun: " << error.what() << '\n';
-      return 1;
-    }
-  });
+  return Agent(*options, environment).run();
 }
 
 }  // namespace

@@ -5,75 +5,78 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace shampoo::launcher {
 
-/// What a launcher says of itself when it joins a job.
+/// Flags that must be equal on all nodes, by name; published by the host.
+using JobTerms = std::map<std::string, std::string>;
+
+/// One launcher, described to the others.
 struct Introduction {
   std::string host;
   pid_t pid = 0;
   int workers = 1;
   std::string role;
-  int node_rank = -1;                        ///< -1: any
-  std::map<std::string, std::string> terms;  ///< flags that must be equal on all nodes
-
-  /// For messages: "node host:pid".
-  std::string name() const;
 };
+
+/// "node 1 on HOST (pid 7)", for messages.
+std::string name_of(const Introduction& introduction, int node);
 
 enum class Stage : std::uint8_t {
   waiting,    ///< without workers, ready for the next attempt
   running,    ///< workers run
   succeeded,  ///< all its workers of `attempt` ended with 0
-  failed,     ///< a worker of `attempt` ended otherwise: the attempt is lost
-  broken,     ///< cannot run workers; no attempt would help
-  leaving,    ///< was told to end
-  done        ///< obeyed the order to end; nothing of it runs any more
+  failed,     ///< a worker of `attempt` failed: the attempt is lost
+  broken,     ///< cannot run workers; a restart would not help
+  leaving,    ///< was asked to end by a signal
+  done        ///< the order to end is executed; none of its processes runs any more
 };
 
-/// What a launcher says of its workers.
+/// State of one node, renewed with each heartbeat.
 struct Report {
   Stage stage = Stage::waiting;
-  int order = 0;    ///< the last one that was obeyed
-  int attempt = 0;  ///< the last one that was started
-  int code = 0;     ///< `failed`: what a shell would say of the first worker that did
-  std::string text;
+  int order = 0;     ///< number of the last order that was executed
+  int attempt = 0;   ///< the last one that was started
+  int code = 0;      ///< `failed`: exit code of the first failed worker, as of a shell
+  std::string text;  ///< reason of `failed`, `broken` and `leaving`
+  std::int64_t heartbeat = 0;
 };
 
 /// A node's part in an attempt.
 struct Member {
-  int id = 0;
   int workers = 1;
   std::string role;
 };
 
-/// What all launchers must do next.
-struct Order {
-  enum class Kind : std::uint8_t {
-    wait,  ///< for the next attempt; stop what runs
-    run,   ///< start `attempt`
-    end    ///< stop what runs and exit
-  };
-  int number = 0;  ///< grows
-  Kind kind = Kind::wait;
-  int attempt = 0;   ///< 0, 1, ...
-  int restarts = 0;  ///< how many attempts were lost so far
-  std::string store_host;
-  std::uint16_t store_port = 0;
-  std::vector<Member> members;  ///< in the order of their group ranks
-  int code = 0;                 ///< `end`: the exit code
-  std::string text;             ///< why
+enum class OrderKind : std::uint8_t {
+  wait,  ///< for the next attempt; stop the workers
+  run,   ///< start `attempt`
+  end    ///< stop the workers and exit
 };
 
+/// From the host to all launchers.
+struct Order {
+  int number = 0;  ///< grows
+  OrderKind kind = OrderKind::wait;
+  int attempt = 0;              ///< how often the job was restarted
+  std::vector<Member> members;  ///< `run`: in the order of the nodes
+  int code = 0;                 ///< `end`: the exit code
+  std::string text;             ///< reason
+};
+
+/// As JSON.
+std::string encode(const JobTerms& terms);
 std::string encode(const Introduction& introduction);
 std::string encode(const Report& report);
 std::string encode(const Order& order);
 
-/// Inverses. Throw CommunicationError for anything else.
-Introduction decode_introduction(const std::string& text);
-Report decode_report(const std::string& text);
-Order decode_order(const std::string& text);
+/// Inverses. Empty for any other text, as anybody who reaches the store's port can write to it.
+std::optional<JobTerms> decode_terms(const std::string& text);
+std::optional<Introduction> decode_introduction(const std::string& text);
+std::optional<Report> decode_report(const std::string& text);
+std::optional<Order> decode_order(const std::string& text);
 
 }  // namespace shampoo::launcher

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "distributor/error.h"
-#include "distributor/launcher/meeting_point.h"
+#include "distributor/launcher/job_store.h"
 
 namespace shampoo::launcher {
 
@@ -13,120 +12,122 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::string_view job_key = "shampoorun/job";
-constexpr std::string_view nodes_key = "shampoorun/nodes";
-constexpr std::string_view order_key = "shampoorun/order";
-constexpr std::string_view version = "1 ";
-constexpr int most_ids = 1'000'000'000;
-
-std::string key_of(std::string_view what, int id) {
-  return "shampoorun/" + std::string(what) + "/" + std::to_string(id);
+std::string key_of(std::string_view name) {
+  return std::string(NodeGroup::key_prefix).append(name);
 }
 
-int checked_id(std::int64_t counter) {
-  if (counter < 1 || counter > most_ids)
-    throw CommunicationError("the job's store counts " + std::to_string(counter) + " launchers");
-  return static_cast<int>(counter);
+std::string key_of(std::string_view name, int node) {
+  return key_of(name) + "/" + std::to_string(node);
+}
+
+JobTerms terms_of(const LaunchOptions& options) {
+  return {{"protocol of shampoorun", "2"},
+          {"--rdzv-id", options.run_id},
+          {"--nnodes", std::to_string(options.nodes)},
+          {"--max-restarts", std::to_string(options.max_restarts)},
+          {"--rdzv-backend", options.rendezvous == Rendezvous::dynamic ? "c10d" : "static"}};
 }
 
 }  // namespace
 
-std::optional<std::string> job_of(Store& store) {
-  const auto text = store.get(job_key);
-  if (!text) return std::nullopt;
-  if (!text->starts_with(version))
-    throw Refused("the job at " + store.description() +
-                  " is run by another version of this launcher");
-  return text->substr(version.size());
-}
-
-NodeGroup::NodeGroup(Store& store, const std::string& run_id, const Introduction& introduction,
-                     const RendezvousTimes& times, std::optional<Coordinator> coordinator,
-                     std::function<void(Order&)> prepare)
+NodeGroup::NodeGroup(Store& store, const LaunchOptions& options, const Introduction& introduction,
+                     bool is_host, std::function<void()> before_attempt)
     : store_(store),
-      beat_(std::min(times.heartbeat, milliseconds(1000))),
-      loss_(times.heartbeat * times.heartbeats_missed),
-      coordinator_(std::move(coordinator)),
-      prepare_(std::move(prepare)) {
-  id_ = checked_id(store_.add(nodes_key, 1));
-  store_.set(key_of("node", id_), encode(introduction));
-  // Others join only once there is a job, and so the host is the first.
-  if (coordinator_) store_.set(job_key, std::string(version) + run_id);
+      workers_(options.workers),
+      heartbeat_(std::min(options.times.heartbeat, milliseconds(1000))),
+      loss_(options.times.heartbeat * options.times.heartbeats_missed),
+      before_attempt_(std::move(before_attempt)),
+      nodes_(static_cast<std::size_t>(options.nodes)),
+      seen_(nodes_.size()) {
+  const JobTerms terms = terms_of(options);
+  if (!is_host)
+    compare_terms(terms, options.endpoint_host + ":" + std::to_string(options.endpoint_port));
+  node_ = claim_node(options, is_host);
+  store_.set(key_of("node", node_), encode(introduction));
+  if (!is_host) return;
+  coordinator_.emplace(options.max_restarts, options.times.join, std::chrono::steady_clock::now());
+  store_.set(key_of("job"), encode(terms));
 }
 
-void NodeGroup::report(const Report& report) { store_.set(key_of("report", id_), encode(report)); }
+void NodeGroup::compare_terms(const JobTerms& own, const std::string& where) {
+  constexpr milliseconds longest{5000};  // the host publishes the terms as soon as it serves
+  const std::string key = key_of("job");
+  const bool found = store_.wait({&key, 1}, longest);
+  const auto terms = found ? decode_terms(store_.get(key).value_or("")) : std::nullopt;
+  if (!terms)
+    throw Refused("what serves " + where +
+                  " is no shampoorun: all nodes of a job must use the same launcher");
+  for (const auto& [name, value] : own) {
+    const auto term = terms->find(name);
+    const std::string theirs = term == terms->end() ? "missing" : "'" + term->second + "'";
+    if (theirs != "'" + value + "'")
+      throw Refused(name + " is " + theirs + " in the job at " + where + ", not '" + value + "'");
+  }
+}
+
+int NodeGroup::claim_node(const LaunchOptions& options, bool is_host) {
+  const bool is_fixed = options.rendezvous == Rendezvous::fixed;
+  const int first = is_fixed ? options.node_rank : is_host ? 0 : 1;
+  const int end = is_fixed || is_host ? first + 1 : options.nodes;
+  for (int node = first; node < end; ++node)
+    if (store_.add(key_of("claim", node), 1) == 1) return node;
+  if (!is_fixed) throw Refused("the job has all its " + std::to_string(options.nodes) + " nodes");
+  const auto other = decode_introduction(store_.get(key_of("node", first)).value_or(""));
+  throw Refused("--node-rank " + std::to_string(first) + " is already that of " +
+                (other ? name_of(*other, first) : "another node"));
+}
+
+void NodeGroup::send(const Report& report) {
+  const std::int64_t heartbeat = report_.heartbeat + 1;
+  report_ = report;
+  report_.heartbeat = heartbeat;
+  store_.set(key_of("report", node_), encode(report_));
+  sent_ = std::chrono::steady_clock::now();
+}
 
 std::optional<Order> NodeGroup::tick(Time now) {
-  show_life(now);
+  if (now - sent_ >= heartbeat_) send(report_);
   if (coordinator_) {
-    meet_newcomers(now);
-    for (NodeView& node : nodes_) look(node, now);
-    looked_ = now;
+    for (int node = 0; node < std::ssize(nodes_); ++node) observe(node, now);
+    observed_ = now;
     decide(now);
-  } else if (const auto why = store_.get(key_of("refusal", id_))) {
-    throw Refused(*why);
   }
   return read_order();
 }
 
-void NodeGroup::show_life(Time now) {
-  if (beats_ > 0 && now - shown_ < beat_) return;
-  store_.set(key_of("alive", id_), std::to_string(++beats_));
-  shown_ = now;
-}
-
-/// Ids are taken before introductions are written. Whoever can reach the store can set the counter
-/// to anything: of a great leap only the end is believed.
-void NodeGroup::meet_newcomers(Time now) {
-  constexpr int most_at_once = 1000;
-  if (nodes_.empty()) nameless_.emplace(known_ = id_, now);
-  const int newest =
-      static_cast<int>(std::clamp<std::int64_t>(store_.add(nodes_key, 0), known_, most_ids));
-  known_ = std::max(known_, newest - most_at_once);
-  while (known_ < newest) nameless_.emplace(++known_, now);
-  std::erase_if(nameless_, [&](const auto& newcomer) {
-    const auto& [id, since] = newcomer;
-    const auto introduction = store_.get(key_of("node", id));
-    if (!introduction) return now - since > loss_;
-    nodes_.push_back({id, decode_introduction(*introduction), {}, false});
-    lives_[id].seen = now;
-    return true;
-  });
-  std::ranges::sort(nodes_, {}, &NodeView::id);
-}
-
-void NodeGroup::look(NodeView& node, Time now) {
-  if (node.lost || coordinator_->refused().contains(node.id)) return;
-  if (const auto report = store_.get(key_of("report", node.id)))
-    node.report = decode_report(*report);
-  Life& life = lives_[node.id];
-  const std::string sign = store_.get(key_of("alive", node.id)).value_or("");
-  // A host that was stopped or starved has missed signs of life, they did not fail to come.
-  const bool host_slept = now - looked_ > loss_ / 2;
-  if (sign != life.sign || host_slept) life = {sign, now};
-  node.lost = node.id != id_ && now - life.seen > loss_;
+/// A message that cannot be decoded is none: its sender then misses heartbeats.
+void NodeGroup::observe(int node, Time now) {
+  NodeView& view = nodes_[static_cast<std::size_t>(node)];
+  Time& seen = seen_[static_cast<std::size_t>(node)];
+  if (!view.introduction) {
+    view.introduction = decode_introduction(store_.get(key_of("node", node)).value_or(""));
+    seen = now;
+  }
+  const auto report = decode_report(store_.get(key_of("report", node)).value_or(""));
+  const bool alive = report && report->heartbeat != view.report.heartbeat;
+  if (alive) view.report = *report;
+  // A host that was stopped or starved could not see heartbeats.
+  const bool host_paused = now - observed_ > loss_ / 2;
+  if (alive || host_paused || node == node_) seen = now;
+  view.lost = now - seen > loss_;
 }
 
 void NodeGroup::decide(Time now) {
-  std::optional<Order> order = coordinator_->decide(nodes_, now);
-  for (const auto& [id, why] : coordinator_->refused())
-    if (told_.insert(id).second) store_.set(key_of("refusal", id), why);
-  for (const NodeView& node : nodes_)
-    if (node.lost && told_.insert(node.id).second)
-      store_.set(key_of("refusal", node.id),
-                 "the job went on without this node, which gave no sign of life for " +
-                     std::to_string(loss_.count()) + " ms");
+  const std::optional<Order> order = coordinator_->decide(nodes_, now);
   if (!order) return;
-  if (order->kind == Order::Kind::run) prepare_(*order);
-  store_.set(order_key, encode(*order));
+  if (order->kind == OrderKind::run) before_attempt_();
+  store_.set(key_of("order"), encode(*order));
 }
 
+/// Of orders to run, only those are believed that give this node the workers that it offered.
 std::optional<Order> NodeGroup::read_order() {
-  const auto text = store_.get(order_key);
-  if (!text) return std::nullopt;
-  Order order = decode_order(*text);
-  if (order.number == last_order_) return std::nullopt;
-  last_order_ = order.number;
+  auto order = decode_order(store_.get(key_of("order")).value_or(""));
+  if (!order || order->number <= last_order_) return std::nullopt;
+  const bool runs = order->kind == OrderKind::run;
+  if (runs && (order->members.size() != nodes_.size() ||
+               order->members[static_cast<std::size_t>(node_)].workers != workers_))
+    return std::nullopt;
+  last_order_ = order->number;
   return order;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 
 namespace shampoo::launcher {
@@ -18,6 +19,11 @@ bool ignored(int signal) {
 
 }  // namespace
 
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? "signal " + std::to_string(signal) : "SIG" + std::string(name);
+}
+
 SignalQueue::SignalQueue(std::span<const int> signals) {
   sigset_t wanted;
   sigemptyset(&wanted);
@@ -26,16 +32,16 @@ SignalQueue::SignalQueue(std::span<const int> signals) {
     if (signal != SIGHUP || !ignored(signal)) sigaddset(&wanted, signal);
   std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, children leave no exit code
   pthread_sigmask(SIG_BLOCK, &wanted, &before_);
-  descriptor_ = Descriptor(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+  descriptor_ = UniqueFd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_) throw std::system_error(errno, std::generic_category(), "signalfd");
 }
 
 SignalQueue::~SignalQueue() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-std::optional<Signal> SignalQueue::next() {
+std::optional<int> SignalQueue::next() {
   signalfd_siginfo info{};
   if (read(descriptor_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  return Signal{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
+  return static_cast<int>(info.ssi_signo);
 }
 
 }  // namespace shampoo::launcher

@@ -1,38 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <csignal>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 
-struct Signal {
-  int number = 0;
-  pid_t sender = 0;  ///< 0: the kernel, or a process that this one cannot see
-};
+/// "SIGTERM"; "signal 99" where it has no name.
+std::string signal_name(int signal);
 
-/// Takes signals as a file descriptor to poll; they stay blocked for the calling thread and those
-/// it starts, until this is gone.
+/// Signals as a file descriptor to poll; they stay blocked for the calling thread and those it
+/// starts during the lifetime of this object.
 class SignalQueue {
  public:
-  /// SIGCHLD comes on top. An ignored SIGHUP stays ignored: that is what nohup asks for.
+  /// SIGCHLD is always among them. An ignored SIGHUP stays ignored, as nohup wants it.
   explicit SignalQueue(std::span<const int> signals);
   ~SignalQueue();
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
 
   int descriptor() const { return descriptor_.get(); }
-  /// Does not wait.
-  std::optional<Signal> next();
+  /// The number of the next pending signal. Does not wait.
+  std::optional<int> next();
 
  private:
   sigset_t before_{};
-  Descriptor descriptor_;
+  UniqueFd descriptor_;
 };
 
 }  // namespace shampoo::launcher

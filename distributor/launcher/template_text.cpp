@@ -4,14 +4,14 @@
 namespace shampoo::launcher {
 namespace {
 
-constexpr std::string_view kFirst = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-constexpr std::string_view kLater =
+constexpr std::string_view first_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+constexpr std::string_view later_letters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 
 /// At the beginning of `text`; empty: none.
 std::string_view name_in(std::string_view text) {
-  if (text.empty() || kFirst.find(text.front()) == std::string_view::npos) return {};
-  return text.substr(0, text.find_first_not_of(kLater));
+  if (text.empty() || first_letters.find(text.front()) == std::string_view::npos) return {};
+  return text.substr(0, text.find_first_not_of(later_letters));
 }
 
 }  // namespace

@@ -20,14 +20,13 @@ namespace shampoo::launcher {
 
 namespace {
 
-/// All that a new process needs, prepared before the fork: after it, only calls that are safe in a
-/// signal handler are allowed, as other threads may have held any lock.
+/// Prepared before the fork: after it, only calls that are safe in a signal handler are allowed, as
+/// other threads may have held any lock.
 struct Prepared {
-  const char* path;
-  char* const* arguments;
+  char* const* command;
   char* const* environment;
   int out, error;
-  int complaints;
+  int errors;  ///< gets errno where the program cannot be executed
   pid_t parent;
   DescriptorLimit limit;
 };
@@ -59,35 +58,34 @@ void restore_signals() {
                        (prepared.error < 0 || dup2(prepared.error, STDERR_FILENO) >= 0);
   constexpr unsigned close_on_exec = 4;  // CLOSE_RANGE_CLOEXEC; kernels before 5.11 refuse
   syscall(SYS_close_range, 3U, ~0U, close_on_exec);
-  if (streams) execve(prepared.path, prepared.arguments, prepared.environment);
+  if (streams) execvpe(prepared.command[0], prepared.command, prepared.environment);
   const int why = errno;
-  [[maybe_unused]] const ssize_t written = write(prepared.complaints, &why, sizeof why);
+  [[maybe_unused]] const ssize_t written = write(prepared.errors, &why, sizeof why);
   _exit(127);
 }
 
-/// 0, or the child's errno where it could not execute the program.
-int complaint(const Descriptor& pipe) {
-  int why = 0;
-  ssize_t got = 0;
-  do got = read(pipe.get(), &why, sizeof why);
-  while (got < 0 && errno == EINTR);
-  return got == sizeof why ? why : 0;
+/// The child's errno where it could not execute the program, otherwise 0.
+int read_error(const UniqueFd& pipe) {
+  int error = 0;
+  ssize_t count = 0;
+  do count = read(pipe.get(), &error, sizeof error);
+  while (count < 0 && errno == EINTR);
+  return count == sizeof error ? error : 0;
 }
 
 }  // namespace
 
-pid_t start_worker(const Program& program, const Environment& environment,
+pid_t start_worker(const std::vector<std::string>& command, const Environment& environment,
                    const WorkerStreams& streams, const DescriptorLimit& limit) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
-  Descriptor readable(ends[0]), writable(ends[1]);
-  std::vector<std::string> arguments = program.arguments;
+  UniqueFd readable(ends[0]), writable(ends[1]);
+  std::vector<std::string> words = command;
   std::vector<std::string> variables = environment_block(environment);
-  const std::vector<char*> argument_pointers = pointers(arguments);
+  const std::vector<char*> word_pointers = pointers(words);
   const std::vector<char*> variable_pointers = pointers(variables);
-  const Prepared prepared{program.path.c_str(),
-                          argument_pointers.data(),
+  const Prepared prepared{word_pointers.data(),
                           variable_pointers.data(),
                           streams.out.get(),
                           streams.error.get(),
@@ -98,9 +96,13 @@ pid_t start_worker(const Program& program, const Environment& environment,
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (pid == 0) become(prepared);
   writable.reset();
-  if (const int why = complaint(readable)) {
+  if (const int error = read_error(readable)) {
     waitpid(pid, nullptr, 0);
-    throw StartError(program.path + ": " + std::generic_category().message(why));
+    const bool is_here =
+        command[0].find('/') == std::string::npos && access(command[0].c_str(), X_OK) == 0;
+    throw StartError("cannot execute " + command[0] + ": " +
+                     std::generic_category().message(error) +
+                     (is_here ? "; did you mean ./" + command[0] + "?" : ""));
   }
   return pid;
 }

@@ -4,11 +4,12 @@
 #include <sys/types.h>
 
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "distributor/launcher/descriptor_limit.h"
 #include "distributor/launcher/environment.h"
-#include "distributor/launcher/program.h"
-#include "distributor/launcher/worker_logs.h"
+#include "distributor/launcher/output/worker_logs.h"
 
 namespace shampoo::launcher {
 
@@ -18,13 +19,13 @@ class StartError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Starts a worker in a session of its own, with default signal dispositions, an empty signal mask
-/// no descriptors but 0, 1 and 2, and `limit` of them. Waits until it executes the program. Throws
-/// StartError.
+/// Starts a worker in a session and process group of its own, with default signal dispositions, an
+/// empty signal mask, no descriptors but 0, 1 and 2, and `limit` of them. Waits until it executes
+/// the program, which is looked for as by execvp(). Throws StartError.
 ///
 /// The kernel kills the worker when the calling *thread* ends: call from one that lasts as long as
 /// the workers.
-pid_t start_worker(const Program& program, const Environment& environment,
+pid_t start_worker(const std::vector<std::string>& command, const Environment& environment,
                    const WorkerStreams& streams, const DescriptorLimit& limit);
 
 }  // namespace shampoo::launcher

@@ -1,23 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/launcher/worker_environment.h"
 
-#include <sstream>
-
 namespace shampoo::launcher {
 namespace {
-
-/// The one GPU of a worker that believes to have local rank 0.
-std::string only_gpu(const Environment& inherited, int local_rank) {
-  const auto visible = inherited.find("CUDA_VISIBLE_DEVICES");
-  if (visible == inherited.end()) return std::to_string(local_rank);
-  std::istringstream entries(visible->second);
-  std::string entry;
-  for (int at = 0; std::getline(entries, entry, ','); ++at) {
-    if (at == local_rank) return entry;
-  }
-  throw UsageError("--virtual-local-rank: CUDA_VISIBLE_DEVICES=" + visible->second +
-                   " has no GPU for local rank " + std::to_string(local_rank));
-}
 
 void set_ranks(const WorkerRanks& ranks, Environment& environment) {
   const auto set = [&](const char* name, int value) { environment[name] = std::to_string(value); };
@@ -40,7 +25,7 @@ Environment worker_environment(const LaunchOptions& options, const WorkerStart& 
   environment["ROLE_NAME"] = options.role;
   environment["MASTER_ADDR"] = start.store_host;
   environment["MASTER_PORT"] = std::to_string(start.store_port);
-  environment["TORCHELASTIC_RESTART_COUNT"] = std::to_string(start.restarts);
+  environment["TORCHELASTIC_RESTART_COUNT"] = std::to_string(start.attempt);
   environment["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(options.max_restarts);
   environment["TORCHELASTIC_RUN_ID"] = options.run_id;
   environment["TORCHELASTIC_USE_AGENT_STORE"] = "True";
@@ -48,13 +33,8 @@ Environment worker_environment(const LaunchOptions& options, const WorkerStart& 
   environment["TORCHELASTIC_SIGNALS_TO_HANDLE"] = options.signal_names;
   environment.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (limits_threads(options, inherited)) environment["OMP_NUM_THREADS"] = "1";
-  environment.erase("TORCHELASTIC_TIMER_FILE");  // that of a launcher above this one
-  if (options.virtual_local_rank) {
-    environment["LOCAL_RANK"] = "0";
-    environment["CUDA_VISIBLE_DEVICES"] = only_gpu(inherited, start.ranks.local_rank);
-  }
+  environment.erase("TORCHELASTIC_TIMER_FILE");  // of an enclosing launcher
   environment["SHAMPOORUN_VERSION"] = SHAMPOO_VERSION;
-  environment["SHAMPOORUN_ATTEMPT"] = std::to_string(start.attempt);
   return environment;
 }
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/environment.h"
-#include "distributor/launcher/launch_options.h"
 
 namespace shampoo::launcher {
 
@@ -17,21 +17,20 @@ struct WorkerRanks {
   int role_rank = 0, role_world_size = 1;
 };
 
-/// What one worker must know to join one attempt.
+/// One worker in one attempt.
 struct WorkerStart {
   WorkerRanks ranks;
   std::string store_host;
   std::uint16_t store_port = 0;
-  int restarts = 0;  ///< of the job, so far
-  int attempt = 0;   ///< equal on all nodes, never the same twice in a job
+  int attempt = 0;  ///< how often the job was restarted; equal on all nodes
   std::string error_file;
 };
 
-/// All variables of one worker: torchrun's, ours, and those inherited.
+/// All variables of one worker: torchrun's, SHAMPOORUN_VERSION, and those inherited.
 Environment worker_environment(const LaunchOptions& options, const WorkerStart& start,
                                const Environment& inherited);
 
-/// Whether worker_environment() sets OMP_NUM_THREADS to 1, which deserves a warning.
+/// True if worker_environment() sets OMP_NUM_THREADS to 1, which is worth a warning.
 bool limits_threads(const LaunchOptions& options, const Environment& inherited);
 
 }  // namespace shampoo::launcher

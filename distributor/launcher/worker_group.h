@@ -6,14 +6,11 @@
 #include <chrono>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
-
-#include "distributor/launcher/descendants.h"
 
 namespace shampoo::launcher {
 
-/// How a worker ended.
+/// The end of a worker.
 struct WorkerExit {
   int local_rank = 0;
   pid_t pid = 0;
@@ -21,46 +18,44 @@ struct WorkerExit {
   std::chrono::system_clock::time_point time;
 };
 
-/// The workers of this node and all that they started; without /proc, only what stayed in their
-/// process groups can be found. Nothing here waits: poll for SIGCHLD and for
-/// wake_at(). All children of this process must be workers, and orphans below it must come to it
-/// (adopt_orphans()).
+/// The workers of this node and the rest of their process groups. Nothing here waits: poll for
+/// SIGCHLD and for wake_at(). Orphans of the groups become children of this process.
 class WorkerGroup {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// Begins a new attempt. Nobody may be left of the last.
-  void clear();
+  /// Throws std::system_error.
+  WorkerGroup();
+
+  /// Begins a new attempt, without any worker.
+  void clear() { *this = WorkerGroup(); }
+  /// `pid` leads its process group.
   void add(pid_t pid, int local_rank);
 
   /// Takes note of all that ended; for each SIGCHLD.
   void reap();
   /// In the order of their ends.
   const std::vector<WorkerExit>& exits() const { return exits_; }
-  /// Whether no worker runs; their children may.
+  /// True while no worker runs; other processes of their groups may.
   bool workers_ended() const { return running_.empty(); }
-  /// Whether nothing runs, or what runs does not end even by SIGKILL: see stuck().
-  bool gone() const { return gone_ || stuck_; }
-  /// Names what does not end, for messages.
-  const std::optional<std::string>& stuck() const { return stuck_; }
+  /// True while no process runs, or only such that SIGKILL does not end: see stuck().
+  bool gone() const { return groups_.empty() || stuck(); }
+  bool stuck() const { return stuck_; }
 
-  /// Sends `signal` to all, and SIGKILL to those that are left after `grace`. During a stop only
-  /// shortens its grace.
+  /// Sends `signal` to all groups, and SIGKILL to what is left after `grace`. Called again, only
+  /// shortens the grace.
   void stop(int signal, std::chrono::milliseconds grace, Time now);
   bool stopping() const { return kill_at_.has_value(); }
-  /// Sends SIGKILL where it is time; again and again, as processes may fork meanwhile.
+  /// Sends SIGKILL where it is due, repeatedly, as processes may fork meanwhile.
   void advance(Time now);
   std::optional<Time> wake_at() const { return gone() ? std::nullopt : next_kill_; }
 
  private:
-  void send(int signal, const std::vector<Descendant>& descendants) const;
-
   std::map<pid_t, int> running_;  ///< local ranks
-  std::vector<pid_t> groups_;
+  std::vector<pid_t> groups_;     ///< with a child of this process
   std::vector<WorkerExit> exits_;
-  bool gone_ = true;
+  bool stuck_ = false;
   std::optional<Time> kill_at_, next_kill_;
-  std::optional<std::string> stuck_;
 };
 
 }  // namespace shampoo::launcher

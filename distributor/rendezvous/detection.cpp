@@ -2,12 +2,13 @@
 #include "distributor/rendezvous/detection.h"
 
 #include <array>
+#include <optional>
 #include <stdexcept>
 
 #include "distributor/rendezvous/host_list.h"
 #include "distributor/rendezvous/launcher_environment.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 namespace {
 
 constexpr std::int64_t most_ranks = 1 << 20;
@@ -15,142 +16,138 @@ constexpr std::int64_t last_port = 65'535;
 // Larger numbers stand for the batch script, an interactive shell and the like.
 constexpr std::int64_t last_step = 0xfffffff0 - 1;
 
-/// Numbers of ranks and of this one, read from `rank` and `size`.
-void read_place(Evidence& evidence, std::string_view rank,
-                std::initializer_list<std::string_view> size, Detected& place) {
-  const auto ranks = evidence.number(size, 1, most_ranks);
-  const auto own = evidence.number({rank}, 0, ranks.value_or(most_ranks) - 1);
-  place.size = static_cast<int>(ranks.value_or(1));
-  place.rank = static_cast<int>(own.value_or(0));
+/// Names of the variables in which a launcher passes ranks.
+struct LauncherVariables {
+  Start start;
+  std::string_view rank, size, other_size, local_rank, local_size;
+};
+
+constexpr LauncherVariables torchrun_variables{
+    Start::torchrun, "RANK", "WORLD_SIZE", "", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+constexpr LauncherVariables open_mpi_variables{Start::open_mpi,
+                                               "OMPI_COMM_WORLD_RANK",
+                                               "OMPI_COMM_WORLD_SIZE",
+                                               "",
+                                               "OMPI_COMM_WORLD_LOCAL_RANK",
+                                               "OMPI_COMM_WORLD_LOCAL_SIZE"};
+constexpr LauncherVariables mpich_variables{Start::mpich, "PMI_RANK",        "PMI_SIZE",
+                                            "",           "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+constexpr LauncherVariables slurm_variables{Start::slurm,   "SLURM_PROCID",  "SLURM_STEP_NUM_TASKS",
+                                            "SLURM_NTASKS", "SLURM_LOCALID", ""};
+
+bool are_set(const LauncherEnvironment& environment, const LauncherVariables& names) {
+  return environment.has(names.rank) || environment.has(names.size);
 }
 
-void read_local(Evidence& evidence, std::string_view rank, std::string_view size, bool required,
-                Detected& place) {
-  std::optional<std::int64_t> ranks;
-  if (!size.empty()) ranks = evidence.number({size}, 1, place.size, false);
-  const auto own = evidence.number({rank}, 0, ranks.value_or(place.size) - 1, required);
-  if (ranks) place.local_size = static_cast<int>(*ranks);
-  place.local_rank = static_cast<int>(own.value_or(0));
+Detected read_ranks(LauncherEnvironment& environment, const LauncherVariables& names) {
+  Detected found{.start = names.start};
+  const auto size = environment.number({names.size, names.other_size}, 1, most_ranks);
+  const auto rank = environment.number({names.rank}, 0, size.value_or(most_ranks) - 1);
+  found.size = static_cast<int>(size.value_or(1));
+  found.rank = static_cast<int>(rank.value_or(0));
+  const bool required =
+      names.start == Start::torchrun || (names.start == Start::slurm && found.size > 1);
+  const auto local_size = environment.number({names.local_size}, 1, found.size, false);
+  const auto local_rank =
+      environment.number({names.local_rank}, 0, local_size.value_or(found.size) - 1, required);
+  if (local_size) found.local_size = static_cast<int>(*local_size);
+  found.local_rank = static_cast<int>(local_rank.value_or(0));
+  return found;
 }
 
-/// A common leftover of scripts: not needed here, but a lie would be a trap.
-void compare_world_size(Evidence& evidence, const Detected& place) {
-  const std::string world = evidence.text_or("WORLD_SIZE", {});
-  if (world.empty() || world == std::to_string(place.size)) return;
-  evidence.problem("WORLD_SIZE says " + world.substr(0, 32) + " ranks and " +
-                   std::string(name_of(place.start)) + " " + std::to_string(place.size));
+/// WORLD_SIZE is a common leftover of scripts: not needed here, but it must not contradict.
+void check_world_size(LauncherEnvironment& environment, const Detected& found) {
+  const std::string_view world = environment.value("WORLD_SIZE");
+  if (world.empty() || world == std::to_string(found.size)) return;
+  environment.add_problem("WORLD_SIZE says " + std::string(world.substr(0, 32)) + " ranks and " +
+                          std::string(name_of(found.start)) + " " + std::to_string(found.size));
 }
 
-void read_master(Evidence& evidence, bool required, Detected& place) {
-  if (required || evidence.has("MASTER_ADDR")) {
-    place.host = evidence.text({"MASTER_ADDR"}).value_or("");
+void read_master(LauncherEnvironment& environment, bool required, Detected& found) {
+  if (required || environment.has("MASTER_ADDR")) found.host = environment.text({"MASTER_ADDR"});
+  if (required || environment.has("MASTER_PORT")) {
+    const auto port = environment.number({"MASTER_PORT"}, 1, last_port);
+    found.port = static_cast<std::uint16_t>(port.value_or(0));
   }
-  if (required || evidence.has("MASTER_PORT")) {
-    const auto port = evidence.number({"MASTER_PORT"}, 1, last_port);
-    place.port = static_cast<std::uint16_t>(port.value_or(0));
-  }
 }
 
-/// Torch renamed this variable in the release that renumbered the requests.
-StoreProtocol protocol_hint(const Evidence& evidence) {
-  const bool newer = evidence.has("TORCH_NCCL_ASYNC_ERROR_HANDLING");
-  const bool older = evidence.has("NCCL_ASYNC_ERROR_HANDLING");
-  if (newer == older) return StoreProtocol::automatic;
-  return newer ? StoreProtocol::torch_2 : StoreProtocol::torch_1;
+int read_restarts(LauncherEnvironment& environment, std::string_view name) {
+  constexpr std::int64_t most_restarts = 1 << 30;
+  return static_cast<int>(environment.number({name}, 0, most_restarts, false).value_or(0));
 }
 
 Detected detect_torchrun(const Variables& variables) {
-  Evidence evidence(variables, "torchrun");
-  Detected found{.start = Start::torchrun};
-  read_place(evidence, "RANK", {"WORLD_SIZE"}, found);
-  read_local(evidence, "LOCAL_RANK", "LOCAL_WORLD_SIZE", true, found);
-  read_master(evidence, true, found);
-  found.agent_hosts_store = evidence.text_or("TORCHELASTIC_USE_AGENT_STORE", {}) == "True";
-  if (found.agent_hosts_store) found.protocol = protocol_hint(evidence);
-  evidence.check();
+  LauncherEnvironment environment(variables, name_of(Start::torchrun));
+  Detected found = read_ranks(environment, torchrun_variables);
+  read_master(environment, true, found);
+  found.agent_hosts_store = environment.value("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  found.job = environment.value("TORCHELASTIC_RUN_ID");
+  found.restarts = read_restarts(environment, "TORCHELASTIC_RESTART_COUNT");
+  environment.check();
   return found;
 }
 
-Detected detect_open_mpi(const Variables& variables) {
-  Evidence evidence(variables, "Open MPI");
-  Detected found{.start = Start::open_mpi};
-  read_place(evidence, "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE"}, found);
-  read_local(evidence, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", false, found);
-  read_master(evidence, false, found);
-  compare_world_size(evidence, found);
-  evidence.check();
+Detected detect_mpi(const Variables& variables, const LauncherVariables& names) {
+  LauncherEnvironment environment(variables, name_of(names.start));
+  Detected found = read_ranks(environment, names);
+  read_master(environment, false, found);
+  check_world_size(environment, found);
+  environment.check();
   return found;
 }
 
-Detected detect_mpich(const Variables& variables) {
-  Evidence evidence(variables, "MPICH or Intel MPI");
-  Detected found{.start = Start::mpich};
-  read_place(evidence, "PMI_RANK", {"PMI_SIZE"}, found);
-  read_local(evidence, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", false, found);
-  read_master(evidence, false, found);
-  compare_world_size(evidence, found);
-  evidence.check();
-  return found;
-}
-
-void read_slurm_meeting_point(Evidence& evidence, std::optional<std::int64_t> job,
-                              Detected& found) {
-  read_master(evidence, false, found);
-  if (!evidence.has("MASTER_PORT") && job) {
+void read_slurm_master(LauncherEnvironment& environment, std::optional<std::int64_t> job,
+                       Detected& found) {
+  read_master(environment, false, found);
+  if (!environment.has("MASTER_PORT") && job)
     found.port = static_cast<std::uint16_t>(*job % 4096 + 61'440);
-  }
   if (!found.host.empty()) return;
-  const auto hosts = evidence.text({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"});
-  if (!hosts) return;
+  const std::string hosts = environment.text({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"});
   try {
-    found.host = first_host(*hosts);
+    if (!hosts.empty()) found.host = first_host(hosts);
   } catch (const std::invalid_argument& error) {
-    evidence.problem(error.what());
+    environment.add_problem(error.what());
   }
 }
 
 Detected detect_slurm(const Variables& variables) {
-  Evidence evidence(variables, "srun");
-  Detected found{.start = Start::slurm};
-  read_place(evidence, "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, found);
-  read_local(evidence, "SLURM_LOCALID", "", found.size > 1, found);
-  const auto step = evidence.number({"SLURM_STEP_ID"}, 0, last_step);
-  const auto job = evidence.number({"SLURM_JOB_ID"}, 0, std::int64_t{1} << 32);
+  LauncherEnvironment environment(variables, name_of(Start::slurm));
+  Detected found = read_ranks(environment, slurm_variables);
+  const auto step = environment.number({"SLURM_STEP_ID"}, 0, last_step);
+  const auto job = environment.number({"SLURM_JOB_ID"}, 0, std::int64_t{1} << 32);
   const auto nodes =
-      evidence.number({"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}, 1, most_ranks, false);
+      environment.number({"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}, 1, most_ranks, false);
   if (nodes == 1) found.local_size = found.size;
   if (job && step) found.job = "slurm-" + std::to_string(*job) + "." + std::to_string(*step);
-  if (found.size > 1) read_slurm_meeting_point(evidence, job, found);
-  compare_world_size(evidence, found);
-  evidence.check();
+  if (found.size > 1) read_slurm_master(environment, job, found);
+  check_world_size(environment, found);
+  environment.check();
   return found;
 }
 
-bool is_slurm_step(const Evidence& evidence) {
-  const std::string step = evidence.text_or("SLURM_STEP_ID", {});
-  // A number with as many digits as a special one is at least as large for our purpose.
+bool is_slurm_step(const LauncherEnvironment& environment) {
+  const std::string_view step = environment.value("SLURM_STEP_ID");
+  // A number with as many digits as a special one is at least as large for this purpose.
   return !step.empty() && (step.size() < 10 || step < std::to_string(last_step + 1));
 }
 
 Detected detect_automatic(const Variables& variables) {
-  const Evidence evidence(variables, "");
-  if (evidence.has("RANK") || evidence.has("TORCHELASTIC_RUN_ID")) {
+  const LauncherEnvironment environment(variables, "");
+  if (environment.has("RANK") || environment.has("TORCHELASTIC_RUN_ID"))
     return detect_torchrun(variables);
-  }
-  if (evidence.has("OMPI_COMM_WORLD_RANK") || evidence.has("OMPI_COMM_WORLD_SIZE")) {
-    return detect_open_mpi(variables);
-  }
-  if (evidence.has("PMI_RANK") || evidence.has("PMI_SIZE")) return detect_mpich(variables);
-  if (is_slurm_step(evidence)) return detect_slurm(variables);
-  if (evidence.has("WORLD_SIZE") || evidence.has("LOCAL_RANK")) return detect_torchrun(variables);
+  for (const LauncherVariables& names : {open_mpi_variables, mpich_variables})
+    if (are_set(environment, names)) return detect_mpi(variables, names);
+  if (is_slurm_step(environment)) return detect_slurm(variables);
+  if (environment.has("WORLD_SIZE") || environment.has("LOCAL_RANK"))
+    return detect_torchrun(variables);
   return {};
 }
 
 Detected detect_mpi(const Variables& variables) {
-  const Evidence evidence(variables, "");
-  const bool mpich = evidence.has("PMI_RANK") || evidence.has("PMI_SIZE");
-  const bool open = evidence.has("OMPI_COMM_WORLD_RANK") || evidence.has("OMPI_COMM_WORLD_SIZE");
-  return mpich && !open ? detect_mpich(variables) : detect_open_mpi(variables);
+  const LauncherEnvironment environment(variables, "");
+  const bool mpich = are_set(environment, mpich_variables);
+  const bool open = are_set(environment, open_mpi_variables);
+  return detect_mpi(variables, mpich && !open ? mpich_variables : open_mpi_variables);
 }
 
 void check_given(bool right, const std::string& text) {
@@ -208,12 +205,9 @@ Detected detect(const Variables& variables, const JoinOptions& options) {
   if (!options.host.empty()) found.host = options.host;
   if (options.port != 0) found.port = options.port;
   // The launcher promises a store at its own address only.
-  if (moved) {
-    found.agent_hosts_store = false;
-    found.protocol = StoreProtocol::automatic;
-  }
+  if (moved) found.agent_hosts_store = false;
   if (!options.job.empty()) found.job = options.job;
   return found;
 }
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

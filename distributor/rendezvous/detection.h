@@ -7,31 +7,30 @@
 #include <string_view>
 
 #include "distributor/rendezvous/join.h"
-#include "distributor/rendezvous/variables.h"
-#include "distributor/store/tcp_store.h"
+#include "distributor/rendezvous/launcher_environment.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 
 /// How a process was started.
 enum class Start : std::uint8_t { given, torchrun, open_mpi, mpich, slurm, alone };
 
 std::string_view name_of(Start start);
 
-/// What a process knows of its job before it talks to anybody.
+/// This process's place in its job, as options and the launcher's variables define it.
 struct Detected {
   Start start = Start::alone;
   int rank = 0, size = 1, local_rank = 0;
-  std::optional<int> local_size = {};
-  std::string host = {};   ///< where ranks meet; empty: unknown
-  std::uint16_t port = 0;  ///< 0: unknown
-  bool agent_hosts_store = false;
-  StoreProtocol protocol = StoreProtocol::automatic;
-  std::string job = {};  ///< tells apart jobs that meet at one store
+  std::optional<int> local_size = {};  ///< ranks on this host; empty: unknown
+  std::string host = {};               ///< of the store; empty: unknown
+  std::uint16_t port = 0;              ///< of the store; 0: unknown
+  bool agent_hosts_store = false;      ///< the launcher serves the store, not rank 0
+  std::string job = {};                ///< tells jobs apart that use one store
+  int restarts = 0;                    ///< of the job by its launcher
 };
 
-/// In the order that join() documents. Pure.
-/// Throws std::invalid_argument for options out of range, and one for variables that are partial or
-/// contradict each other: what is wrong, what was found, what is accepted.
+/// Applies the order that join() documents. Pure.
+/// Throws std::invalid_argument for options out of range, and one for variables that are incomplete
+/// or contradict each other: problems, variables found, accepted names and ranges.
 Detected detect(const Variables& variables, const JoinOptions& options = {});
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

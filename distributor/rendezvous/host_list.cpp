@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 namespace {
 
 /// Reads all of a list, and makes the first host of each of its names.
@@ -86,4 +86,4 @@ class Parser {
 
 std::string first_host(std::string_view list) { return Parser(list).first_host(); }
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

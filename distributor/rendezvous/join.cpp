@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/rendezvous/join.h"
 
+#include <sys/resource.h>
+
 #include <stdexcept>
 
 #include "distributor/rendezvous/detection.h"
-#include "distributor/rendezvous/join_gloo.h"
-#include "distributor/rendezvous/join_nccl.h"
-#include "distributor/transports/gloo/gloo.h"
+#include "distributor/rendezvous/own_address.h"
+#include "distributor/rendezvous/rendezvous.h"
+#include "distributor/transports/gloo/gloo_listener.h"
 #include "distributor/transports/mpi/mpi.h"
 #include "distributor/transports/mpi/mpi_session.h"
 #include "distributor/transports/nccl/nccl.h"
+#include "distributor/transports/nccl/nccl_device.h"
 
 namespace shampoo {
 namespace {
 
-using joining::Detected;
-using joining::Start;
+using rendezvous::Detected;
+using rendezvous::Start;
 
 void check_deadline(const std::string& name, std::chrono::milliseconds deadline) {
   if (deadline >= std::chrono::milliseconds(1)) return;
@@ -27,24 +30,24 @@ bool under_mpirun(const Detected& detected) {
   return detected.start == Start::open_mpi || detected.start == Start::mpich;
 }
 
-/// A program that has initialised MPI itself: nobody else says so where its mpirun is not known.
+/// True in a program that has initialised MPI and was started by an unknown mpirun.
 bool is_rank_of_mpi(const Detected& detected, const JoinOptions& options) {
   return detected.start == Start::alone && options.launcher == Launcher::automatic &&
          mpi_world_size() > 1;
 }
 
-/// Whether ranks can or must meet by MPI.
-bool meet_by_mpi(const Detected& detected, const JoinOptions& options) {
+/// True if ranks find each other through MPI, not through a store.
+bool uses_mpi(const Detected& detected, const JoinOptions& options) {
   if (is_rank_of_mpi(detected, options)) return true;
-  const bool meeting_point = !detected.host.empty() && detected.port != 0;
-  return under_mpirun(detected) && (has_mpi() || !meeting_point);
+  const bool has_store_address = !detected.host.empty() && detected.port != 0;
+  return under_mpirun(detected) && (has_mpi() || !has_store_address);
 }
 
 Transport choose(const kernels::Backend& backend, const Detected& detected,
                  const JoinOptions& options) {
   if (options.transport != Transport::automatic) return options.transport;
   if (backend.memory_kind() == MemoryKind::cuda) return Transport::nccl;
-  return meet_by_mpi(detected, options) ? Transport::mpi : Transport::gloo;
+  return uses_mpi(detected, options) ? Transport::mpi : Transport::gloo;
 }
 
 void check_memory(const kernels::Backend& backend, Transport transport) {
@@ -63,7 +66,7 @@ void check_memory(const kernels::Backend& backend, Transport transport) {
 
 std::unique_ptr<Communicator> join_mpi(const Detected& detected, const JoinOptions& options) {
   std::unique_ptr<Communicator> communicator = mpi_communicator(options.connect_deadline);
-  // A program that nobody of MPI's own started finds itself alone: another MPI's mpirun did it.
+  // A process started by the mpirun of another MPI is alone in MPI_COMM_WORLD.
   const bool fits = communicator->rank() == detected.rank && communicator->size() == detected.size;
   if (detected.start != Start::alone && !fits) {
     throw std::invalid_argument(
@@ -76,32 +79,101 @@ std::unique_ptr<Communicator> join_mpi(const Detected& detected, const JoinOptio
   return communicator;
 }
 
-void check_meeting_point(const Detected& detected, std::string_view transport) {
+void check_store_address(const Detected& detected, std::string_view transport) {
   if (detected.size == 1 || (!detected.host.empty() && detected.port != 0)) return;
   throw std::invalid_argument(
       "join: " + std::string(transport) +
-      " needs a host and a port (1 to 65535) where ranks meet, which " +
+      " needs the host and the port (1 to 65535) of a store, which " +
       std::string(name_of(detected.start)) +
-      " did not tell: set JoinOptions::host and port, or MASTER_ADDR and MASTER_PORT");
+      " does not provide: set JoinOptions::host and port, or MASTER_ADDR and MASTER_PORT");
+}
+
+/// For messages about a store that does not answer.
+std::string store_server(const Detected& detected) {
+  return detected.agent_hosts_store ? "" : "rank 0 of the job";
+}
+
+std::string own_address(const Detected& detected, const JoinOptions& options) {
+  if (!options.own_address.empty()) return options.own_address;
+  if (detected.size == 1) return "127.0.0.1";
+  // All ranks are on this host if the store is at a loopback address.
+  const bool loopback =
+      detected.host == "localhost" || detected.host == "::1" || detected.host.starts_with("127.");
+  const bool several_hosts = !loopback && detected.local_size != detected.size;
+  return rendezvous::own_address_towards(detected.host, detected.port, several_hosts);
+}
+
+/// Gloo has a connection to every rank, and a store served by this process another one.
+void check_descriptor_limit(const Detected& detected) {
+  constexpr rlim_t others = 16;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const bool serves = detected.rank == 0 && !detected.agent_hosts_store;
+  const rlim_t needed = static_cast<rlim_t>(detected.size) * (serves ? 2 : 1) + others;
+  if (limit.rlim_cur >= needed) return;
+  throw std::invalid_argument("join: this process may open " + std::to_string(limit.rlim_cur) +
+                              " files (ulimit -n), but " + std::to_string(detected.size) +
+                              " ranks need " + std::to_string(needed));
+}
+
+std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOptions& options) {
+  check_store_address(detected, "Gloo");
+  if (!has_gloo()) return gloo_communicator({}, nullptr);  // throws, naming the package
+  std::shared_ptr<gloo::transport::Device> device;
+  const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "Gloo", [&] {
+    check_descriptor_limit(detected);
+    const std::string address = own_address(detected, options);
+    device = listen_gloo(address);
+    return address;
+  });
+  std::vector<std::string> hosts;
+  for (const rendezvous::ProcessInfo& process : job.processes)
+    hosts.push_back(process.address + " of " + process.host);
+  return gloo_communicator(
+      {.rank = detected.rank, .size = detected.size, .local_rank = detected.local_rank}, job.store,
+      device,
+      {.prefix = job.prefix + "/gloo",
+       .deadline = job.left,
+       .store_server = store_server(detected)},
+      hosts);
+}
+
+std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOptions& options,
+                                        StreamRef stream) {
+  if (!has_nccl()) return nccl_communicator_of(nullptr);  // throws, naming the package
+  std::shared_ptr<Communicator> host;
+  if (uses_mpi(detected, options))
+    host = join_mpi(detected, options);
+  else if (detected.size == 1)
+    host = single_rank_communicator();
+  if (host)
+    return nccl_communicator_over(
+        host, {.device = cuda_device_of(stream), .deadline = options.connect_deadline});
+  check_store_address(detected, "NCCL");
+  int device = -1;
+  const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "NCCL", [&] {
+    device = cuda_device_of(stream);
+    return std::string();
+  });
+  return nccl_communicator(detected.rank, detected.size, job.store,
+                           {.device = device,
+                            .deadline = job.left,
+                            .prefix = job.prefix + "/nccl",
+                            .store_server = store_server(detected)});
 }
 
 std::unique_ptr<Communicator> connect(const kernels::Backend& backend, const Detected& detected,
                                       const JoinOptions& options) {
   const Transport transport = choose(backend, detected, options);
   check_memory(backend, transport);
-  if (transport == Transport::mpi) return join_mpi(detected, options);
-  if (transport == Transport::gloo) {
-    check_meeting_point(detected, "Gloo");
-    if (!has_gloo()) return gloo_communicator({}, nullptr);  // says how to get it
-    return joining::join_gloo(detected, options);
+  switch (transport) {
+    case Transport::mpi:
+      return join_mpi(detected, options);
+    case Transport::nccl:
+      return join_nccl(detected, options, {backend.stream()});
+    default:
+      return join_gloo(detected, options);
   }
-  if (!has_nccl()) return nccl_communicator_of(nullptr);  // says how to get it
-  std::shared_ptr<Communicator> host;
-  if (meet_by_mpi(detected, options))
-    host = join_mpi(detected, options);
-  else
-    check_meeting_point(detected, "NCCL");
-  return joining::join_nccl(detected, options, {backend.stream()}, host);
 }
 
 }  // namespace
@@ -109,10 +181,10 @@ std::unique_ptr<Communicator> connect(const kernels::Backend& backend, const Det
 std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions& options) {
   check_deadline("connect_deadline", options.connect_deadline);
   check_deadline("deadline", options.deadline);
-  const Detected detected = joining::detect(joining::process_variables(), options);
+  const Detected detected = rendezvous::detect(rendezvous::process_variables(), options);
   const bool one = detected.size == 1 && !is_rank_of_mpi(detected, options);
   std::unique_ptr<Communicator> communicator = one && options.transport == Transport::automatic
-                                                   ? one_rank(backend.memory_kind())
+                                                   ? single_rank_communicator(backend.memory_kind())
                                                    : connect(backend, detected, options);
   communicator->set_deadline(options.deadline);
   return communicator;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/rendezvous/launcher_environment.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <charconv>
 #include <stdexcept>
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 namespace {
 
 constexpr std::array known = {"RANK",
@@ -15,6 +17,7 @@ constexpr std::array known = {"RANK",
                               "MASTER_ADDR",
                               "MASTER_PORT",
                               "TORCHELASTIC_RUN_ID",
+                              "TORCHELASTIC_RESTART_COUNT",
                               "TORCHELASTIC_USE_AGENT_STORE",
                               "OMPI_COMM_WORLD_RANK",
                               "OMPI_COMM_WORLD_SIZE",
@@ -41,13 +44,14 @@ std::string joined(const std::vector<std::string>& texts, std::string_view betwe
   return all;
 }
 
-std::string alternatives(std::initializer_list<std::string_view> names) {
+std::string alternatives(LauncherEnvironment::Names names) {
   std::string all;
-  for (const std::string_view name : names) all.append(all.empty() ? "" : " or ").append(name);
+  for (const std::string_view name : names)
+    if (!name.empty()) all.append(all.empty() ? "" : " or ").append(name);
   return all;
 }
 
-std::optional<std::int64_t> number_of(const std::string& text) {
+std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -57,37 +61,47 @@ std::optional<std::int64_t> number_of(const std::string& text) {
 
 }  // namespace
 
-std::string Evidence::text_or(std::string_view name, std::string_view otherwise) const {
-  const auto found = variables_.find(name);
-  return std::string(found == variables_.end() || found->second.empty() ? otherwise
-                                                                        : found->second);
-}
-
-std::optional<std::string> Evidence::text(std::initializer_list<std::string_view> names) {
-  accepted_.push_back(alternatives(names));
-  for (const std::string_view name : names) {
-    if (has(name)) return text_or(name, {});
+Variables process_variables() {
+  Variables variables;
+  for (char** next = environ; next != nullptr && *next != nullptr; ++next) {
+    const std::string_view line = *next;
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) continue;
+    variables.emplace(line.substr(0, equals), line.substr(equals + 1));
   }
-  problem(alternatives(names) + " is missing");
-  return std::nullopt;
+  return variables;
 }
 
-std::optional<std::int64_t> Evidence::number(std::initializer_list<std::string_view> names,
-                                             std::int64_t low, std::int64_t high, bool required) {
+std::string_view LauncherEnvironment::value(std::string_view name) const {
+  const auto found = variables_.find(name);
+  return found == variables_.end() ? std::string_view{} : found->second;
+}
+
+std::string LauncherEnvironment::text(Names names) {
+  accepted_.push_back(alternatives(names));
+  for (const std::string_view name : names)
+    if (has(name)) return std::string(value(name));
+  add_problem(alternatives(names) + " is missing");
+  return {};
+}
+
+std::optional<std::int64_t> LauncherEnvironment::number(Names names, std::int64_t low,
+                                                        std::int64_t high, bool required) {
   const std::string range = std::to_string(low) + " to " + std::to_string(high);
+  if (alternatives(names).empty()) return std::nullopt;
   accepted_.push_back(alternatives(names) + " (" + range + ")");
   for (const std::string_view name : names) {
     if (!has(name)) continue;
-    const std::optional<std::int64_t> value = number_of(text_or(name, {}));
-    if (value && *value >= low && *value <= high) return value;
-    problem(std::string(name) + " is not a number from " + range);
+    const std::optional<std::int64_t> number = number_of(value(name));
+    if (number && *number >= low && *number <= high) return number;
+    add_problem(std::string(name) + " is not a number from " + range);
     return std::nullopt;
   }
-  if (required) problem(alternatives(names) + " is missing");
+  if (required) add_problem(alternatives(names) + " is missing");
   return std::nullopt;
 }
 
-std::string Evidence::found() const {
+std::string LauncherEnvironment::found() const {
   std::vector<std::string> all;
   for (const char* name : known) {
     const auto variable = variables_.find(name);
@@ -97,7 +111,7 @@ std::string Evidence::found() const {
   return all.empty() ? "none" : joined(all, ", ");
 }
 
-void Evidence::check() const {
+void LauncherEnvironment::check() const {
   if (problems_.empty()) return;
   throw std::invalid_argument(
       "join: the variables of " + std::string(launcher_) +
@@ -106,4 +120,4 @@ void Evidence::check() const {
       ". JoinOptions::launcher chooses another launcher, Launcher::one_rank none.");
 }
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

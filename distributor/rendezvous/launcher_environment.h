@@ -2,33 +2,42 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "distributor/rendezvous/variables.h"
+namespace shampoo::rendezvous {
 
-namespace shampoo::joining {
+/// Environment variables by name.
+using Variables = std::map<std::string, std::string, std::less<>>;
 
-/// Reads variables of one launcher and collects all that is wrong with them. An empty variable is
-/// an absent one.
-class Evidence {
+/// Copies those of this process.
+Variables process_variables();
+
+/// Reads variables of one launcher and collects all problems. An empty variable counts as absent.
+class LauncherEnvironment {
  public:
-  Evidence(const Variables& variables, std::string_view launcher)
+  /// Names of variables that mean the same; the first that is present counts. Empty names are
+  /// skipped.
+  using Names = std::initializer_list<std::string_view>;
+
+  LauncherEnvironment(const Variables& variables, std::string_view launcher)
       : variables_(variables), launcher_(launcher) {}
 
-  bool has(std::string_view name) const { return !text_or(name, {}).empty(); }
-  std::string text_or(std::string_view name, std::string_view otherwise) const;
-  /// The first of `names` that is there.
-  std::optional<std::string> text(std::initializer_list<std::string_view> names);
-  /// The same, between low and high. A fault is noted; so is absence where it is required.
-  std::optional<std::int64_t> number(std::initializer_list<std::string_view> names,
-                                     std::int64_t low, std::int64_t high, bool required = true);
-  void problem(const std::string& text) { problems_.push_back(text); }
+  bool has(std::string_view name) const { return !value(name).empty(); }
+  /// Empty if absent.
+  std::string_view value(std::string_view name) const;
+  /// Absence is a problem.
+  std::string text(Names names);
+  /// Anything but a number from low to high is a problem; so is absence of a required one.
+  std::optional<std::int64_t> number(Names names, std::int64_t low, std::int64_t high,
+                                     bool required = true);
+  void add_problem(const std::string& text) { problems_.push_back(text); }
 
-  /// Throws std::invalid_argument if there was a problem: all of them, all variables of launchers
-  /// that were found, and what was asked for with its range.
+  /// Throws std::invalid_argument if there was a problem: lists all problems, the launchers'
+  /// variables that were found, and the names and ranges that are accepted.
   void check() const;
 
  private:
@@ -39,4 +48,4 @@ class Evidence {
   std::vector<std::string> problems_, accepted_;
 };
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

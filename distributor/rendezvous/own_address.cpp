@@ -15,7 +15,7 @@
 
 #include "distributor/error.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 namespace {
 
 using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -37,6 +37,16 @@ bool is_loopback(const sockaddr* address) {
   return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
 }
 
+/// 169.254.0.0/16 and fe80::/10, as a baseboard controller's, which do not leave a link.
+bool is_link_local(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    const auto* four = reinterpret_cast<const sockaddr_in*>(address);
+    return ntohl(four->sin_addr.s_addr) >> 16 == 0xA9FE;
+  }
+  const auto* six = reinterpret_cast<const sockaddr_in6*>(address);
+  return address->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
+}
+
 /// Connecting a datagram socket only asks the routing table.
 std::optional<sockaddr_storage> source_towards(const addrinfo& target) {
   const int fd = socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -49,7 +59,8 @@ std::optional<sockaddr_storage> source_towards(const addrinfo& target) {
   return known ? std::optional(own) : std::nullopt;
 }
 
-/// Of an interface that is up and leads out of this host; empty: there is none.
+/// The address of the first interface that is up, has a carrier and leads out of this host; empty:
+/// there is none.
 std::string outward_address() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return {};
@@ -58,7 +69,9 @@ std::string outward_address() {
     const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
     for (const ifaddrs* next = first; next != nullptr; next = next->ifa_next) {
       if (next->ifa_addr == nullptr || next->ifa_addr->sa_family != family) continue;
-      if ((next->ifa_flags & IFF_UP) == 0 || is_loopback(next->ifa_addr)) continue;
+      constexpr unsigned usable = IFF_UP | IFF_RUNNING;
+      if ((next->ifa_flags & usable) != usable) continue;
+      if (is_loopback(next->ifa_addr) || is_link_local(next->ifa_addr)) continue;
       return numeric(next->ifa_addr, size);
     }
   }
@@ -88,4 +101,4 @@ std::string own_address_towards(const std::string& host, std::uint16_t port, boo
   throw CommunicationError("join: host " + host + " cannot be reached from here");
 }
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

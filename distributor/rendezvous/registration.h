@@ -2,59 +2,77 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "distributor/error.h"
-#include "distributor/rendezvous/hello.h"
+#include "distributor/rendezvous/store_gather.h"
 #include "distributor/store/store.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 
-/// Ranks agree, over a store that may be full of old keys, on which processes make up the job.
-///
-/// Nothing that lies in the store is believed: a process counts only after it has answered a
-/// question that was made up in this very attempt. Below "/shampoo/join/<job>/", where an id is 16
-/// random bytes in hexadecimal digits, a nonce the id of one attempt of one process, and a
-/// generation the id of one attempt of rank 0 to bring the ranks together:
-///
-///   hello/<rank>                     Hello of the process that thinks it has the rank
-///   bell                             changes with every hello
-///   call                             "<generation> <size>": what rank 0 is about
-///   invite/<nonce>                   generation that the process is asked to take part in
-///   answer/<generation>/<nonce>      Hello: "I live, and wait for the verdict"
-///   objection/<generation>           Hello of a process that knows another world size, or whose
-///                                    own hello is written over
-///   verdict/<generation>             see Verdict
-///   told/<generation>/<nonce>        the process has read a refusal
-///
-/// Rank 0 invites whoever said hello. Where two processes have answered as one rank, it asks all
-/// again, in a new generation: if both still answer the rank is taken twice, otherwise one of them
-/// has died. Only rank 0 polls; the others wait in the store, waking up every 2 s at most.
-struct AgreementOptions {
-  std::string job = {};
-  /// Rank 0 gives up then, and the others farewell_of() it later: time to hear why.
-  std::chrono::milliseconds deadline = std::chrono::minutes(5);
-  /// From when it counts.
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  /// The store's "host:port" in messages, as all ranks know it; its description unless set.
-  std::string place = {};
+/// A process of the job; the record that it registers under its rank.
+struct ProcessInfo {
+  std::string host = {};
+  std::string address = {};  ///< at which the other ranks reach it; may be empty
+  std::int64_t process = 0;  ///< its id on its host
+  std::uint64_t call = 0;    ///< random; tells its calls of join() apart
 };
 
-/// A quarter, from 1 ms to 5 s.
-std::chrono::milliseconds farewell_of(std::chrono::milliseconds deadline);
-
-/// The store is gone, and rank 0 had not asked this process yet: nothing is lost, and another store
-/// may come in its place.
-class StoreLost : public CommunicationError {
- public:
-  using CommunicationError::CommunicationError;
+/// What one process knows of the job. All ranks must agree on size, library, transport and build.
+struct Registration {
+  std::string library = {};  ///< version
+  int rank = 0, size = 1;
+  std::string transport = {};
+  std::string build = {};  ///< free text
+  ProcessInfo process = {};
 };
 
-/// Returns the generation: 32 hexadecimal digits, the same on all ranks, never seen before.
-/// Collective. `self.nonce` is set here.
-/// Throws CommunicationError on all ranks that can be reached, naming ranks and the store: where
-/// some do not come, where they do not fit together, where two processes have one rank, where one
-/// has a fault. Throws StoreLost, on any rank but 0.
-std::string agree(Store& store, Hello self, const AgreementOptions& options);
+template <typename Visitor>
+void for_each_field(Visitor&& visit, ProcessInfo& info) {
+  visit("host", info.host);
+  visit("address", info.address);
+  visit("process", info.process);
+  visit("call", info.call);
+}
 
-}  // namespace shampoo::joining
+template <typename Visitor>
+void for_each_field(Visitor&& visit, Registration& registration) {
+  visit("library", registration.library);
+  visit("rank", registration.rank);
+  visit("size", registration.size);
+  visit("transport", registration.transport);
+  visit("build", registration.build);
+  visit("process", registration.process);
+}
+
+struct RegistrationOptions {
+  std::string prefix = {};   ///< of all keys: of the job and its attempt
+  std::string failure = {};  ///< why this process cannot take part; empty: it can
+  StoreGather::Clock::time_point end = {};
+  bool serves_store = false;  ///< this process must not end before the others have read an error
+};
+
+struct RegistrationResult {
+  std::string prefix = {};  ///< never used before, the same on all ranks
+  std::string error = {};   ///< why there is no job; empty: there is
+  std::vector<int> missing_ranks =
+      {};  ///< ranks that did not come in time; empty if there is a job
+  std::vector<ProcessInfo> processes = {};  ///< by rank
+};
+
+/// Registers this process as its rank and waits for all ranks. Collective.
+///
+///     <prefix>/<n>/terms    Registration of the first process to come, with which the others agree
+///     <prefix>/<n>/...      StoreGather of ProcessInfo
+///
+/// with n = 0, or the number of earlier calls of the same processes below this prefix. A rank is
+/// taken by an atomic set-if-absent, so a second process with the same rank is found at once. Who
+/// finds a problem publishes it as the result for all ranks. Keys of processes that have died below
+/// the same prefix are taken for living ones: an attempt needs a prefix of its own.
+///
+/// Throws CommunicationError only if the store fails. Repeating the call is then harmless.
+RegistrationResult register_rank(Store& store, const Registration& self,
+                                 const RegistrationOptions& options);
+
+}  // namespace shampoo::rendezvous

@@ -5,91 +5,152 @@
 
 #include <algorithm>
 #include <exception>
+#include <random>
+#include <system_error>
 #include <thread>
+#include <utility>
 
-#include "distributor/rendezvous/registration.h"
-#include "distributor/rendezvous/rendezvous_store.h"
+#include "distributor/error.h"
+#include "distributor/rank_list.h"
+#include "distributor/store/store_server.h"
+#include "distributor/store/synchronized_store.h"
+#include "distributor/store/tcp_store.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/library_version.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// Between two stores.
-constexpr milliseconds pause = 100ms;
-
-/// Why this rank cannot take part.
-struct Fault {
-  std::exception_ptr exception = {};
-  std::string text = {};
+/// The client is destroyed before the server.
+struct JobStore {
+  std::unique_ptr<StoreServer> server;
+  std::unique_ptr<Store> client;
 };
 
-Fault fault_of(const std::function<void()>& prepare) {
+milliseconds until(Clock::time_point end) {
+  return std::max(std::chrono::ceil<milliseconds>(end - Clock::now()), 1ms);
+}
+
+/// Null if the port is in use.
+std::unique_ptr<StoreServer> serve(std::uint16_t port) {
   try {
-    prepare();
-    return {};
-  } catch (const std::exception& error) {
-    return {std::current_exception(), error.what()};
+    return std::make_unique<StoreServer>(StoreServerOptions{.port = port});
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::address_in_use) return nullptr;
+    throw CommunicationError("join: cannot serve the store at port " + std::to_string(port) + ": " +
+                             error.what());
   }
 }
 
-std::string place_of(const Detected& detected) {
-  const bool bare_ipv6 = detected.host.find(':') != std::string::npos;
-  return (bare_ipv6 ? "[" + detected.host + "]" : detected.host) + ":" +
-         std::to_string(detected.port);
+std::shared_ptr<JobStore> open_store(const Detected& detected, Clock::time_point end) {
+  auto store = std::make_shared<JobStore>();
+  if (detected.rank == 0 && !detected.agent_hosts_store) store->server = serve(detected.port);
+  store->client = store->server ? connect_store("localhost", store->server->port(), until(end),
+                                                StoreProtocol::torch_2)
+                                : connect_store(detected.host, detected.port, until(end));
+  return store;
 }
 
-/// The store does not answer: says whose fault that may be.
-[[noreturn]] void blame_server(const Detected& detected, const CommunicationError& error) {
+/// The store fails: adds who serves it.
+[[noreturn]] void throw_store_failure(const Detected& detected, const CommunicationError& error) {
   const bool rank_0_serves = !detected.agent_hosts_store && detected.rank != 0;
   throw CommunicationError(
       error.what() +
       std::string(rank_0_serves ? "; rank 0, which serves it, has not come or is gone" : ""));
 }
 
+/// Throws unless there is a job.
+void check(const RegistrationResult& result, const Detected& detected, milliseconds deadline) {
+  if (!result.error.empty()) throw CommunicationError("join: " + result.error);
+  if (result.missing_ranks.empty()) return;
+  const bool bare_ipv6 = detected.host.find(':') != std::string::npos;
+  throw CommunicationError("join: " + rank_list(result.missing_ranks) + " did not come within " +
+                               seconds_text(deadline) + " to the store " +
+                               (bare_ipv6 ? "[" + detected.host + "]" : detected.host) + ":" +
+                               std::to_string(detected.port),
+                           result.missing_ranks);
+}
+
+/// One process's part in a rendezvous.
+class Attempt {
+ public:
+  Attempt(const Detected& detected, const JoinOptions& options, const std::string& transport)
+      : self_{.library = std::string(library_version()),
+              .rank = detected.rank,
+              .size = detected.size,
+              .transport = transport,
+              .build = options.build,
+              .process = {.host = host_name(), .process = getpid()}},
+        options_{
+            .prefix = "/shampoo/join/" + detected.job + "/" + std::to_string(detected.restarts),
+            .end = Clock::now() + options.connect_deadline} {
+    std::random_device random;
+    self_.process.call = (std::uint64_t{random()} << 32) + random();
+  }
+
+  Clock::time_point end() const { return options_.end; }
+
+  void prepare(const std::function<std::string()>& prepare) {
+    try {
+      self_.process.address = prepare();
+    } catch (const std::exception& error) {
+      exception_ = std::current_exception();
+      options_.failure = error.what();
+    }
+  }
+
+  RegistrationResult run(const std::shared_ptr<JobStore>& store) {
+    options_.serves_store = store->server != nullptr;
+    const std::shared_ptr<Store> client(store, store->client.get());
+    BoundedStore bounded(std::make_shared<SynchronizedStore>(client, until(end())), end());
+    return register_rank(bounded, self_, options_);
+  }
+
+  /// What prepare() threw.
+  void rethrow() const {
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  Registration self_;
+  RegistrationOptions options_;
+  std::exception_ptr exception_;
+};
+
 }  // namespace
 
-/// Whom rank 0 has not asked yet looks for another store where the one it found is gone: it may
-/// have been that of an earlier attempt.
-Meeting meet(const Detected& detected, const JoinOptions& options,
-             const std::function<void()>& prepare) {
-  const AgreementOptions terms{.job = detected.job,
-                               .deadline = options.connect_deadline,
-                               .begin = Clock::now(),
-                               .place = place_of(detected)};
-  const Clock::time_point end = terms.begin + terms.deadline;
-  Hello self{.rank = detected.rank,
-             .size = detected.size,
-             .library = std::string(library_version()),
-             .build = options.build,
-             .host = host_name(),
-             .process = getpid()};
-  std::optional<Fault> fault;
-  for (;; std::this_thread::sleep_for(pause)) {
-    std::shared_ptr<Store> store;
+/// If the store fails before there is a result, it may have been that of an earlier attempt, whose
+/// rank 0 has ended: looks for another one.
+Rendezvous run_rendezvous(const Detected& detected, const JoinOptions& options,
+                          const std::string& transport,
+                          const std::function<std::string()>& prepare) {
+  constexpr milliseconds pause = 100ms;
+  Attempt attempt(detected, options, transport);
+  for (bool prepared = false;; std::this_thread::sleep_for(pause)) {
+    std::shared_ptr<JobStore> store;
+    RegistrationResult result;
     try {
-      const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
-      store = open_meeting_point(detected, std::max(left, 1ms));
+      store = open_store(detected, attempt.end());
+      // Only now is it certain that the name of the host can be looked up.
+      if (!std::exchange(prepared, true)) attempt.prepare(prepare);
+      result = attempt.run(store);
     } catch (const CommunicationError& error) {
-      blame_server(detected, error);
+      attempt.rethrow();
+      if (!store || Clock::now() + pause >= attempt.end()) throw_store_failure(detected, error);
+      continue;
     }
-    // Only now is it sure that the host's name can be looked up.
-    if (!fault || fault->exception) fault = fault_of(prepare);
-    self.fault = fault->text;
-    try {
-      const std::string generation = agree(*store, self, terms);
-      const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
-      return {store, generation, std::max(left, farewell_of(options.connect_deadline))};
-    } catch (const CommunicationError& error) {
-      if (fault->exception) std::rethrow_exception(fault->exception);
-      if (dynamic_cast<const StoreLost*>(&error) == nullptr) throw;
-      if (Clock::now() + pause >= end) blame_server(detected, error);
-    }
+    attempt.rethrow();
+    check(result, detected, options.connect_deadline);
+    const milliseconds least = std::clamp(options.connect_deadline / 4, 1ms, 5'000ms);
+    return {.store = {store, store->client.get()},
+            .prefix = result.prefix,
+            .processes = std::move(result.processes),
+            .left = std::max(until(attempt.end()), least)};
   }
 }
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

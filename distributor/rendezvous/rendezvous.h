@@ -5,23 +5,31 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "distributor/rendezvous/detection.h"
+#include "distributor/rendezvous/registration.h"
 #include "distributor/store/store.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 
-/// Ranks that have agreed to be one job.
-struct Meeting {
+/// The ranks of a job, which all have registered.
+struct Rendezvous {
   std::shared_ptr<Store> store;
-  std::string generation;          ///< see agree()
-  std::chrono::milliseconds left;  ///< of options.connect_deadline, or a little more
+  std::string prefix;                  ///< of keys: never used before, the same on all ranks
+  std::vector<ProcessInfo> processes;  ///< by rank
+  std::chrono::milliseconds left;      ///< for connecting: the rest of options.connect_deadline
 };
 
-/// Meets the other ranks at detected.host and port, within options.connect_deadline. Collective.
-/// `prepare` is called when the store was reached; what it throws all others are told, and this
-/// rank throws it. Throws as join() does.
-Meeting meet(const Detected& detected, const JoinOptions& options,
-             const std::function<void()>& prepare);
+/// Registers this rank at the store at detected.host and port and waits for the others, within
+/// options.connect_deadline. Rank 0 serves the store unless the launcher does, or the port is in
+/// use: then what listens there must be a store. Collective.
+///
+/// `prepare` is called when the store has been reached; it returns the address of this rank. If it
+/// throws, this rank rethrows and the others throw a CommunicationError with the message. Throws as
+/// join() does.
+Rendezvous run_rendezvous(const Detected& detected, const JoinOptions& options,
+                          const std::string& transport,
+                          const std::function<std::string()>& prepare);
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

@@ -10,9 +10,9 @@ namespace shampoo::store {
 
 namespace {
 
-/// Replies that wait for a slow client before its next request is looked at.
-constexpr std::size_t most_waiting_bytes = std::size_t{1} << 20;
-/// An idle connection keeps no larger buffer.
+/// Unsent replies above which no further request of the client is read.
+constexpr std::size_t most_unsent_bytes = std::size_t{1} << 20;
+/// Largest buffer of an idle connection.
 constexpr std::size_t kept_bytes = std::size_t{4} << 10;
 
 void empty(std::string& buffer, std::size_t& begin) {
@@ -23,8 +23,8 @@ void empty(std::string& buffer, std::size_t& begin) {
 
 }  // namespace
 
-Connection::Step Connection::answer_one(Service& service) {
-  stopped_ = stuffed();
+Connection::Step Connection::answer_one(RequestHandler& handler) {
+  stopped_ = is_congested();
   if (stopped_) return Step::idle;
   if (!protocol_) {
     const Step decided = decide_protocol();
@@ -38,8 +38,7 @@ Connection::Step Connection::answer_one(Service& service) {
     case RequestReader::State::complete:
       break;
   }
-  if (!service.answer(id_, reader_, unread(), *protocol_, output_)) return Step::refused;
-  served_ = true;
+  if (!handler.handle(id_, reader_, unread(), *protocol_, output_)) return Step::refused;
   consume(reader_.end());
   reader_.restart();
   return Step::answered;
@@ -65,9 +64,10 @@ bool Connection::flush() {
   return true;
 }
 
-bool Connection::stuffed() const { return output_.size() - sent_ > most_waiting_bytes; }
+bool Connection::is_congested() const { return output_.size() - sent_ > most_unsent_bytes; }
 
-/// New numbers begin with VALIDATE and its word. No old SET does: its key would be too long.
+/// From torch 2.2 on a connection starts with VALIDATE and its word. An old SET cannot: its key
+/// would be too long.
 Connection::Step Connection::decide_protocol() {
   static const std::string validation =
       Message(Request::validate, StoreProtocol::torch_2).word(validation_word).bytes();

@@ -13,7 +13,8 @@
 
 namespace shampoo::store {
 
-/// One client of the server: what came from it and is not answered yet, what is to go to it.
+/// One client of the server: buffers for requests not yet answered and for replies not yet sent,
+/// each bounded by about twice the largest message.
 class Connection {
  public:
   Connection(ClientId id, Socket socket) : id_(id), socket_(std::move(socket)) {}
@@ -22,33 +23,28 @@ class Connection {
 
   enum class Step : std::uint8_t {
     answered,  ///< one request; there may be more
-    idle,      ///< needs more bytes, or the client to take some
+    idle,      ///< needs more input, or the client to receive output
     refused    ///< to be closed
   };
-  Step answer_one(Service& service);
+  Step answer_one(RequestHandler& handler);
 
-  /// Reads at most `size` bytes, by way of `scratch`. False: to be closed.
+  /// Reads at most `size` bytes, through `scratch`. False: to be closed.
   bool receive(char* scratch, std::size_t size);
-  /// Sends as much as the client takes now. False: to be closed.
+  /// Sends as much as the client accepts now. False: to be closed.
   bool flush();
+  /// Appends the reply to a WAIT.
   void end_wait() { output_.push_back(0); }
 
-  /// Whether it has sent a request that makes sense.
-  bool served() const { return served_; }
-  /// Whether to read, and whether to go on when the client takes bytes.
-  bool wants_input() const { return !stuffed(); }
+  bool wants_input() const { return !is_congested(); }
   bool wants_output() const { return sent_ < output_.size() || stopped_; }
-  /// Of its buffers.
+  /// Bytes of the buffers.
   std::size_t memory() const { return input_.capacity() + output_.capacity() + reader_.memory(); }
 
-  std::uint32_t events = 0;   ///< those asked for
-  std::size_t accounted = 0;  ///< memory, as of the last look
-  static constexpr std::uint64_t never = ~std::uint64_t{0};
-  std::uint64_t large_since = never;  ///< which look found its buffers large
+  std::uint32_t events = 0;  ///< epoll events the server has asked for
 
  private:
   std::string_view unread() const { return std::string_view(input_).substr(begin_); }
-  bool stuffed() const;
+  bool is_congested() const;
   Step decide_protocol();
   void consume(std::size_t bytes);
 
@@ -58,8 +54,7 @@ class Connection {
   RequestReader reader_;
   std::string input_, output_;
   std::size_t begin_ = 0, sent_ = 0;
-  bool served_ = false;
-  bool stopped_ = false;  ///< with requests to answer, as the client has not taken its replies
+  bool stopped_ = false;  ///< has requests to answer once the client has received replies
 };
 
 }  // namespace shampoo::store

@@ -16,16 +16,10 @@ struct Peer {
   StoreProtocol protocol = StoreProtocol::torch_1;  ///< never automatic
 };
 
-/// How long one attempt waits.
-struct Patience {
-  Deadline deadline;                  ///< of all steps together
-  std::chrono::milliseconds silence;  ///< that tells a server of torch 2.2 and later
-};
+/// Connects and determines the protocol. Throws CommunicationError with the reason.
+Peer shake_hands(const Address& address, StoreProtocol protocol, Deadline deadline);
 
-/// Connects and makes sure of the protocol. Throws CommunicationError with the reason.
-Peer shake_hands(const Address& address, StoreProtocol protocol, Patience patience);
-
-/// How a server with the old numbers calls the removal of a key: 7 in torch 2.1, 8 before. Asks on
+/// Number of DELETE_KEY of a server with the old numbers: 7 in torch 2.1, 8 before. Uses
 /// connections of its own. Throws CommunicationError with the reason.
 std::uint8_t old_number_of_remove(const Address& address, Deadline deadline);
 

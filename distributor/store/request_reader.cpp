@@ -5,9 +5,9 @@ namespace shampoo::store {
 
 namespace {
 
-/// k: key, v: value, 4 and 8: number of so many bytes.
+/// Kinds of fields: k: key, v: value, 4 and 8: number of that many bytes.
 struct Layout {
-  bool counted = false;  ///< begins with how often the fields come
+  bool counted = false;  ///< starts with the number of repetitions
   std::string_view kinds;
 };
 
@@ -18,17 +18,13 @@ Layout layout_of(Request request) {
       return {false, "4"};
     case Request::set:
     case Request::append:
-    case Request::queue_push:
       return {false, "kv"};
     case Request::compare_set:
       return {false, "kvv"};
     case Request::get:
     case Request::remove:
-    case Request::queue_pop:
-    case Request::queue_length:
       return {false, "k"};
     case Request::add:
-    case Request::barrier:
       return {false, "k8"};
     case Request::check:
     case Request::wait:
@@ -38,7 +34,6 @@ Layout layout_of(Request request) {
       return {true, "kv"};
     case Request::count_keys:
     case Request::cancel_wait:
-    case Request::list_keys:
       break;
   }
   return {false, ""};
@@ -111,6 +106,7 @@ RequestReader::State RequestReader::read_field(std::string_view bytes, char kind
     if (size > (kind == 'k' ? most_key_bytes : most_value_bytes)) return State::refused;
     field = {end_ + 8, size};
   }
+  if (field.begin + field.size > most_message_bytes) return State::refused;
   if (bytes.size() < field.begin + field.size) return State::incomplete;
   fields_.push_back(field);
   end_ = field.begin + field.size;

@@ -10,18 +10,18 @@
 
 namespace shampoo::store {
 
-/// Reads one request as its bytes come, each byte once. Believes no length: needs memory for bytes
-/// that came, not for those announced.
+/// Incremental parser of one request; looks at each byte once. Allocates for bytes received, not
+/// for announced lengths.
 class RequestReader {
  public:
   enum class State : std::uint8_t { incomplete, complete, refused };
 
-  /// `bytes` begin with the request, and with all that an earlier call saw.
+  /// `bytes` starts with the request, and with all bytes of the previous call.
   State read(std::string_view bytes, StoreProtocol protocol);
-  /// Forgets the request.
+  /// Starts the next request.
   void restart();
 
-  /// Of a complete request. Texts and numbers stand in the order of the request, without counts.
+  /// For a complete request only. Fields are in the order of the request, without counts.
   Request request() const { return request_; }
   std::size_t fields() const { return fields_.size(); }
   std::string_view text(std::string_view bytes, std::size_t field) const;
@@ -42,7 +42,7 @@ class RequestReader {
   Request request_ = Request::validate;
   std::string_view kinds_;
   std::size_t expected_ = 0;  ///< fields
-  std::size_t end_ = 0;       ///< of what has been read
+  std::size_t end_ = 0;       ///< position after the last complete field
   std::vector<Field> fields_;
 };
 

@@ -22,7 +22,7 @@ constexpr int stream = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// Whether the socket is ready for `events`, or broken, before the deadline.
+/// True if the socket is ready for `events`, or broken, before the deadline.
 bool ready(const Socket& socket, short events, Deadline deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -121,11 +121,6 @@ Transfer receive_all(const Socket& socket, char* bytes, std::size_t size, Deadli
   return Transfer::done;
 }
 
-bool is_readable(const Socket& socket) {
-  pollfd polled{socket.get(), POLLIN, 0};
-  return ::poll(&polled, 1, 0) == 1;
-}
-
 Socket listen_on(std::uint16_t port) {
   sockaddr_storage any{};
   auto& six = reinterpret_cast<sockaddr_in6&>(any);
@@ -159,6 +154,10 @@ std::uint16_t port_of(const Socket& socket) {
 void make_prompt(const Socket& socket) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 60);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 6);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 120'000);
 }
 
 }  // namespace shampoo::store

@@ -17,17 +17,17 @@ namespace shampoo::store {
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
-/// So long from now; what is longer than a year is a year.
+/// `duration` from now, limited to a year.
 Deadline after(std::chrono::milliseconds duration);
 
-using Socket = Descriptor;
+using Socket = UniqueFd;
 
 struct Address {
   sockaddr_storage bytes{};
   socklen_t size = 0;
 };
 
-/// IPv6 and IPv4, in the system's order. May wait for name servers, without a deadline of ours.
+/// IPv6 and IPv4 addresses, in the system's order. May wait for name servers, without a deadline.
 /// Throws CommunicationError with the reason.
 std::vector<Address> resolve(const std::string& host, std::uint16_t port);
 
@@ -38,14 +38,11 @@ enum class Transfer : std::uint8_t { done, closed, late };
 Transfer send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
 Transfer receive_all(const Socket& socket, char* bytes, std::size_t size, Deadline deadline);
 
-/// Whether something is there to be read or accepted. Does not wait.
-bool is_readable(const Socket& socket);
-
-/// On all addresses, IPv6 and IPv4; on IPv4 only where the system has no other. `port` 0: any. The
-/// socket does not block. Throws std::system_error that names the port.
+/// Listens on all addresses, IPv6 and IPv4; on IPv4 only if the system has no IPv6. `port` 0: any.
+/// The socket does not block. Throws std::system_error that names the port.
 Socket listen_on(std::uint16_t port);
 std::uint16_t port_of(const Socket& socket);
-/// Sends at once what is written, and finds out when the peer's machine is gone.
+/// Disables Nagle's algorithm, and detects a peer that is unreachable for about two minutes.
 void make_prompt(const Socket& socket);
 
 }  // namespace shampoo::store

@@ -5,13 +5,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
-#include <set>
-#include <stdexcept>
-#include <string>
+#include <functional>
+#include <future>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <unordered_map>
@@ -28,7 +27,7 @@ using store::Socket;
 
 namespace {
 
-constexpr ClientId listener_id = 0, stop_id = 1, first_client_id = 2;
+constexpr ClientId listener_id = 0, wake_id = 1, first_client_id = 2;
 
 Socket checked(int fd, const char* what) {
   if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
@@ -39,7 +38,7 @@ Socket checked(int fd, const char* what) {
 
 class StoreServer::Loop {
  public:
-  explicit Loop(const StoreServerOptions& options);
+  explicit Loop(std::uint16_t port);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -47,80 +46,91 @@ class StoreServer::Loop {
   Loop& operator=(Loop&&) = delete;
 
   std::uint16_t port() const { return port_; }
+  /// Runs the task on the loop's thread and waits for it. Throws what it throws.
+  void execute(std::function<void()> task);
+  void remove_keys_except(std::string_view prefix) {
+    execute([&] { handler_.remove_keys_except(prefix); });
+  }
 
  private:
-  using Connections = std::unordered_map<ClientId, Connection>;
-
   void run();
+  void run_task();
   void react(ClientId id, std::uint32_t events);
   void accept_all();
-  void add(Socket socket);
-  bool drop_stranger();
   void serve(ClientId id, std::uint32_t events);
   bool answer(Connection& connection, std::uint32_t events);
   void end_waits();
-  void settle(ClientId id);
-  void account(Connection& connection);
-  void drop_while_full();
+  void update_events(ClientId id);
   void drop(ClientId id);
   bool watch(int operation, int fd, ClientId id, std::uint32_t events);
 
-  StoreServerOptions options_;
-  Socket listener_, epoll_, stop_;
+  Socket listener_, epoll_, wake_;
   std::uint16_t port_;
-  store::Service service_;
-  Connections connections_;
-  std::set<ClientId> strangers_;  ///< those that have not sent a request yet
-  std::size_t buffered_ = 0;      ///< bytes of all connections
-  std::uint64_t looks_ = 0;       ///< at connections that had become large
+  store::RequestHandler handler_;
+  std::unordered_map<ClientId, Connection> connections_;
   ClientId next_id_ = first_client_id;
   bool listening_ = true, stopping_ = false;
   std::array<char, 64 << 10> scratch_;
+  std::mutex mutex_;                 ///< held by the thread that executes a task
+  std::packaged_task<void()> task_;  ///< handed over by writing to wake_
   std::thread thread_;
 };
 
-/// Half of the memory is for keys, values and waits, half for what is read and to be sent.
-StoreServer::Loop::Loop(const StoreServerOptions& options)
-    : options_(options),
-      listener_(store::listen_on(options.port)),
+StoreServer::Loop::Loop(std::uint16_t port)
+    : listener_(store::listen_on(port)),
       epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "store: epoll")),
-      stop_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "store: eventfd")),
-      port_(store::port_of(listener_)),
-      service_(options.most_bytes / 2, options.most_bytes / 4) {
+      wake_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "store: eventfd")),
+      port_(store::port_of(listener_)) {
   if (!watch(EPOLL_CTL_ADD, listener_.get(), listener_id, EPOLLIN) ||
-      !watch(EPOLL_CTL_ADD, stop_.get(), stop_id, EPOLLIN))
+      !watch(EPOLL_CTL_ADD, wake_.get(), wake_id, EPOLLIN))
     throw std::system_error(errno, std::generic_category(), "store: epoll_ctl");
   thread_ = thread_without_signals([this] { run(); });
 }
 
 StoreServer::Loop::~Loop() {
-  const std::uint64_t one = 1;
-  while (::write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  execute([this] { stopping_ = true; });
   thread_.join();
 }
 
+void StoreServer::Loop::execute(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  task_ = std::packaged_task<void()>(std::move(task));
+  std::future<void> done = task_.get_future();
+  const std::uint64_t one = 1;
+  while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  done.get();
+}
+
+void StoreServer::Loop::run_task() {
+  std::uint64_t count = 0;
+  while (::read(wake_.get(), &count, sizeof count) < 0 && errno == EINTR) {
+  }
+  task_();
+}
+
 void StoreServer::Loop::run() {
-  constexpr int pause_ms = 50;  // while the process has no descriptor left for a new client
+  constexpr int pause_ms = 50;  // while the process has no descriptor for a new client
   std::array<epoll_event, 64> events;
   while (!stopping_) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                    listening_ ? -1 : pause_ms);
     for (int i = 0; i < count; ++i) react(events[i].data.u64, events[i].events);
-    if (!listening_) {
-      listening_ = true;
-      watch(EPOLL_CTL_MOD, listener_.get(), listener_id, EPOLLIN);
-    }
+    if (!listening_) listening_ = watch(EPOLL_CTL_MOD, listener_.get(), listener_id, EPOLLIN);
   }
 }
 
+/// An exception means that a client needs more memory than there is.
 void StoreServer::Loop::react(ClientId id, std::uint32_t events) {
-  if (id == stop_id) {
-    stopping_ = true;
-  } else if (id == listener_id) {
-    accept_all();
-  } else {
-    serve(id, events);
+  try {
+    if (id == wake_id)
+      run_task();
+    else if (id == listener_id)
+      accept_all();
+    else
+      serve(id, events);
+  } catch (const std::exception&) {
+    drop(id);
   }
 }
 
@@ -128,51 +138,29 @@ void StoreServer::Loop::accept_all() {
   constexpr int most_at_once = 64;
   for (int i = 0; i < most_at_once; ++i) {
     Socket socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() >= 0) {
-      if (connections_.size() < static_cast<std::size_t>(options_.most_connections) ||
-          drop_stranger())
-        add(std::move(socket));
-    } else if ((errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) ||
-               !store::is_readable(listener_)) {  // full, but nobody waits
-      return;
-    } else if (!drop_stranger()) {
-      listening_ = false;
-      watch(EPOLL_CTL_MOD, listener_.get(), listener_id, 0);
+    if (!socket) {
+      const bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      // epoll would report the waiting client again and again.
+      if (full) listening_ = !watch(EPOLL_CTL_MOD, listener_.get(), listener_id, 0);
       return;
     }
+    const ClientId id = next_id_++;
+    const int fd = socket.get();
+    store::make_prompt(socket);
+    connections_.try_emplace(id, id, std::move(socket)).first->second.events = EPOLLIN;
+    if (!watch(EPOLL_CTL_ADD, fd, id, EPOLLIN)) drop(id);
   }
-}
-
-void StoreServer::Loop::add(Socket socket) {
-  const ClientId id = next_id_++;
-  const int fd = socket.get();
-  store::make_prompt(socket);
-  connections_.try_emplace(id, id, std::move(socket)).first->second.events = EPOLLIN;
-  strangers_.insert(id);
-  if (!watch(EPOLL_CTL_ADD, fd, id, EPOLLIN)) drop(id);
-}
-
-/// The oldest; ids grow. Whoever was about to send a request tries again. False: there is none.
-bool StoreServer::Loop::drop_stranger() {
-  if (strangers_.empty()) return false;
-  drop(*strangers_.begin());
-  return true;
 }
 
 void StoreServer::Loop::serve(ClientId id, std::uint32_t events) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  bool fine = false;
-  try {
-    fine = answer(found->second, events);
-    end_waits();
-  } catch (const std::exception&) {
-    fine = false;  // the client asked for more memory than there is
-  }
-  if (!fine) return drop(id);
-  if (found->second.served()) strangers_.erase(id);
-  settle(id);
-  drop_while_full();
+  const bool open = answer(found->second, events);
+  end_waits();
+  if (open)
+    update_events(id);
+  else
+    drop(id);
 }
 
 /// False: to be closed.
@@ -183,9 +171,9 @@ bool StoreServer::Loop::answer(Connection& connection, std::uint32_t events) {
     if (connection.wants_input()) open = connection.receive(scratch_.data(), scratch_.size());
   }
   while (true) {
-    const Connection::Step step = connection.answer_one(service_);
+    const Connection::Step step = connection.answer_one(handler_);
     if (step == Connection::Step::refused) {
-      connection.flush();  // the replies to what came before
+      connection.flush();  // the replies to earlier requests
       return false;
     }
     if (step == Connection::Step::idle) return connection.flush() && open;
@@ -194,56 +182,26 @@ bool StoreServer::Loop::answer(Connection& connection, std::uint32_t events) {
 }
 
 void StoreServer::Loop::end_waits() {
-  for (const ClientId id : service_.take_woken()) {
+  for (const ClientId id : handler_.take_woken()) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) continue;
     found->second.end_wait();
-    found->second.flush();  // where it fails, epoll tells
-    settle(id);
+    found->second.flush();  // epoll reports failures
+    update_events(id);
   }
 }
 
-/// Asks epoll for what the connection needs next.
-void StoreServer::Loop::settle(ClientId id) {
+void StoreServer::Loop::update_events(ClientId id) {
   Connection& connection = connections_.at(id);
-  account(connection);
   const std::uint32_t events = (connection.wants_input() ? std::uint32_t{EPOLLIN} : 0U) |
                                (connection.wants_output() ? std::uint32_t{EPOLLOUT} : 0U);
   if (events == connection.events) return;
   if (watch(EPOLL_CTL_MOD, connection.fd(), id, events)) connection.events = events;
 }
 
-void StoreServer::Loop::account(Connection& connection) {
-  constexpr std::size_t large = 16 << 10;
-  buffered_ -= connection.accounted;
-  connection.accounted = connection.memory();
-  buffered_ += connection.accounted;
-  if (connection.accounted < large)
-    connection.large_since = Connection::never;
-  else if (connection.large_since == Connection::never)
-    connection.large_since = ++looks_;
-}
-
-/// Those that have been large for longest go first: they are stalled, or stall on purpose. Among
-/// small ones, the largest.
-void StoreServer::Loop::drop_while_full() {
-  while (buffered_ > options_.most_bytes / 2) {
-    const auto before = [](const auto& a, const auto& b) {
-      if (a.second.large_since != b.second.large_since)
-        return a.second.large_since < b.second.large_since;
-      return a.second.accounted > b.second.accounted;
-    };
-    drop(std::min_element(connections_.begin(), connections_.end(), before)->first);
-  }
-}
-
 void StoreServer::Loop::drop(ClientId id) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
-  service_.forget(id);
-  buffered_ -= found->second.accounted;
-  strangers_.erase(id);
-  connections_.erase(found);
+  handler_.disconnected(id);
+  connections_.erase(id);
 }
 
 bool StoreServer::Loop::watch(int operation, int fd, ClientId id, std::uint32_t events) {
@@ -253,15 +211,13 @@ bool StoreServer::Loop::watch(int operation, int fd, ClientId id, std::uint32_t 
   return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
 }
 
-StoreServer::StoreServer(const StoreServerOptions& options) {
-  if (options.most_connections < 1)
-    throw std::invalid_argument("StoreServerOptions.most_connections: must be at least 1, got " +
-                                std::to_string(options.most_connections));
-  loop_ = std::make_unique<Loop>(options);
-}
+StoreServer::StoreServer(const StoreServerOptions& options)
+    : loop_(std::make_unique<Loop>(options.port)) {}
 
 StoreServer::~StoreServer() = default;
 
 std::uint16_t StoreServer::port() const { return loop_->port(); }
+
+void StoreServer::remove_keys_except(std::string_view prefix) { loop_->remove_keys_except(prefix); }
 
 }  // namespace shampoo

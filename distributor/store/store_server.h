@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 namespace shampoo {
 
 struct StoreServerOptions {
-  std::uint16_t port = 0;                           ///< 0: any free one
-  std::size_t most_bytes = std::size_t{256} << 20;  ///< of all keys, values and half-read requests
-  int most_connections = 65'536;
+  std::uint16_t port = 0;  ///< 0: any free one
 };
 
-/// Serves the store of a job on a thread of its own: torch's TCPStore, with the bytes of releases
-/// up to 2.1 and of those from 2.2 on, told apart by a connection's first bytes.
+/// Serves a job's store on its own thread. Compatible with torch's TCPStore of releases up to 2.1
+/// and from 2.2 on, distinguished by a connection's first bytes. No authentication, as in torch.
 ///
-/// One client cannot disturb another: half a request, giant lengths, random bytes cost its own
-/// connection only. Where the process can have no more connections, those go first that have not
-/// sent a request, the oldest of them before the others.
+/// Malformed and oversized requests (a key of more than 8 KiB, a value of more than 8 MiB, 64 MiB
+/// in all) close their connection only. Requests of later releases (queues, BARRIER, LIST_KEYS) are
+/// not served and close it too.
 class StoreServer {
  public:
-  /// Listens on all addresses, IPv6 and IPv4. Throws std::system_error, naming the port, where it
-  /// is taken.
+  /// Listens on all addresses, IPv6 and IPv4. Throws std::system_error, naming the port, if it is
+  /// in use.
   explicit StoreServer(const StoreServerOptions& options = {});
   /// Closes all connections.
   ~StoreServer();
@@ -30,6 +28,9 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   std::uint16_t port() const;
+  /// Removes all keys that do not start with `prefix`, those of an earlier attempt. Waits until it
+  /// is done.
+  void remove_keys_except(std::string_view prefix);
 
  private:
   class Loop;

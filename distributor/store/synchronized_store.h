@@ -15,8 +15,8 @@
 
 namespace shampoo {
 
-/// A mutex that threads get in the order in which they asked: one that waits in slices, and asks
-/// again at once, keeps nobody out.
+/// First-come, first-served mutex: a thread that unlocks and locks again at once does not starve
+/// the others.
 class FairMutex {
  public:
   void lock() {
@@ -39,14 +39,26 @@ class FairMutex {
   std::uint64_t last_ = 0, now_ = 0;
 };
 
-/// A store for several threads of this library; whoever else uses the store must not do so at the
-/// same time.
-class LockedStore {
+/// Calls `wait`, a wait of at most the given time, until it succeeds or `longest` is over; in
+/// slices, so that other threads can use the store in between.
+template <typename Wait>
+bool wait_in_slices(std::chrono::milliseconds longest, const Wait& wait) {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
+  milliseconds slice{50};
+  for (const auto end = Clock::now() + longest;; slice = std::min(2 * slice, milliseconds(2000))) {
+    const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
+    if (wait(std::clamp(left, milliseconds(0), slice))) return true;
+    if (Clock::now() >= end) return false;
+  }
+}
+
+/// Shares a store among the threads of a communicator, which must be its only users.
+class SynchronizedStore {
  public:
-  /// `usual` is the deadline of a request.
-  LockedStore(std::shared_ptr<Store> store, std::chrono::milliseconds usual)
-      : store_(std::move(store)), usual_(usual) {
-    store_->set_deadline(usual);
+  SynchronizedStore(std::shared_ptr<Store> store, std::chrono::milliseconds deadline)
+      : store_(std::move(store)), usual_(deadline) {
+    store_->set_deadline(deadline);
   }
 
   /// Calls use(store) with the store locked.
@@ -56,15 +68,14 @@ class LockedStore {
     return use(*store_);
   }
 
-  /// The usual deadline of a request.
+  /// Sets the usual deadline of a request.
   void set_deadline(std::chrono::milliseconds deadline) {
     const std::lock_guard lock(mutex_);
     store_->set_deadline(deadline);
     usual_ = deadline;
   }
 
-  /// As with(), with another deadline for its requests. Also where use throws, the usual one is
-  /// back after it.
+  /// As with(), with another deadline for the requests of this call.
   template <typename Use>
   auto within(std::chrono::milliseconds deadline, const Use& use) {
     struct Restored {
@@ -78,22 +89,68 @@ class LockedStore {
     return use(*store_);
   }
 
-  /// As Store::wait(), but lets other threads in between.
+  /// As Store::wait(), in slices.
   bool wait(std::span<const std::string> keys, std::chrono::milliseconds longest) {
-    using Clock = std::chrono::steady_clock;
-    using std::chrono::milliseconds;
-    for (const auto end = Clock::now() + longest;;) {
-      const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
-      const milliseconds slice = std::clamp(left, milliseconds(0), milliseconds(50));
-      if (with([&](Store& store) { return store.wait(keys, slice); })) return true;
-      if (Clock::now() >= end) return false;
-    }
+    return wait_in_slices(longest, [&](std::chrono::milliseconds slice) {
+      return with([&](Store& store) { return store.wait(keys, slice); });
+    });
   }
 
  private:
   FairMutex mutex_;
   std::shared_ptr<Store> store_;
   std::chrono::milliseconds usual_;
+};
+
+/// One thread's view of a synchronized store. The deadline of each request is `end`, but not less
+/// than `reply_time` from now, so that a store that is alive can reply; wait() has its own.
+class BoundedStore final : public Store {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds reply_time{250};
+
+  BoundedStore(std::shared_ptr<SynchronizedStore> store, Clock::time_point end)
+      : store_(std::move(store)), end_(end) {}
+
+  std::chrono::milliseconds left() const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
+    return std::max(left, std::chrono::milliseconds(0));
+  }
+
+  /// Calls use(store) with the store locked.
+  template <typename Use>
+  auto request(const Use& use) {
+    return store_->within(std::max(left(), reply_time), use);
+  }
+
+  void set(std::string_view key, std::string_view value) override {
+    request([&](Store& store) { store.set(key, value); });
+  }
+  std::optional<std::string> get(std::string_view key) override {
+    return request([&](Store& store) { return store.get(key); });
+  }
+  std::int64_t add(std::string_view key, std::int64_t amount) override {
+    return request([&](Store& store) { return store.add(key, amount); });
+  }
+  std::string set_if_absent(std::string_view key, std::string_view desired) override {
+    return request([&](Store& store) { return store.set_if_absent(key, desired); });
+  }
+  bool remove(std::string_view key) override {
+    return request([&](Store& store) { return store.remove(key); });
+  }
+  bool wait(std::span<const std::string> keys, std::chrono::milliseconds longest) override {
+    return wait_in_slices(longest, [&](std::chrono::milliseconds slice) {
+      return request([&](Store& store) { return store.wait(keys, slice); });
+    });
+  }
+  void set_deadline(std::chrono::milliseconds deadline) override { end_ = Clock::now() + deadline; }
+  std::string description() const override {
+    return store_->with([](const Store& store) { return store.description(); });
+  }
+
+ private:
+  std::shared_ptr<SynchronizedStore> store_;
+  Clock::time_point end_;
 };
 
 }  // namespace shampoo

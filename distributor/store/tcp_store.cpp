@@ -51,6 +51,7 @@ class TcpStore final : public Store {
   void set(std::string_view key, std::string_view value) override;
   std::optional<std::string> get(std::string_view key) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
+  std::string set_if_absent(std::string_view key, std::string_view desired) override;
   bool remove(std::string_view key) override;
   bool wait(std::span<const std::string> keys, milliseconds longest) override;
   void set_deadline(milliseconds deadline) override;
@@ -60,19 +61,23 @@ class TcpStore final : public Store {
   Message request(Request request) const { return {request, peer_.protocol}; }
   void send(const Message& message);
   void receive(char* bytes, std::size_t size);
+  bool receive_flag();
   std::int64_t receive_number();
+  std::string receive_text();
+  void check_keys(std::span<const std::string> keys) const;
   bool check(std::span<const std::string> keys);
+  bool wait_in_server(std::span<const std::string> keys, Deadline end);
   [[noreturn]] void fail(const std::string& reason);
 
   std::string place_;
   store::Peer peer_;
   milliseconds deadline_;
   Deadline until_;       ///< of the current request
-  std::string failure_;  ///< the first; all later requests meet it too
+  std::string failure_;  ///< the first one; all later requests fail with it too
   std::uint8_t old_number_of_remove_ = 0;
 };
 
-/// SET has no reply. The question after it shows that the server has done it.
+/// SET has no reply; that to the request after it confirms the SET.
 void TcpStore::set(std::string_view key, std::string_view value) {
   check_bytes(key, store::most_key_bytes, "key");
   check_bytes(value, store::most_value_bytes, "value");
@@ -83,23 +88,25 @@ void TcpStore::set(std::string_view key, std::string_view value) {
 }
 
 std::optional<std::string> TcpStore::get(std::string_view key) {
-  // Servers close the connection of whom asks for a key that is not there.
+  // Some servers close the connection at a GET of a missing key.
   const std::string name(key);
   if (!check({&name, 1})) return std::nullopt;
   send(request(Request::get).text(key));
-  const auto size = static_cast<std::uint64_t>(receive_number());
-  if (size > store::most_value_bytes)
-    fail("announces a value of " + std::to_string(size) + " bytes, of at most " +
-         std::to_string(store::most_value_bytes));
-  std::string value(size, '\0');
-  receive(value.data(), value.size());
-  return value;
+  return receive_text();
 }
 
 std::int64_t TcpStore::add(std::string_view key, std::int64_t amount) {
   check_bytes(key, store::most_key_bytes, "key");
   send(request(Request::add).text(key).number(amount));
   return receive_number();
+}
+
+/// COMPARE_SET with an empty expected value.
+std::string TcpStore::set_if_absent(std::string_view key, std::string_view desired) {
+  check_bytes(key, store::most_key_bytes, "key");
+  check_bytes(desired, store::most_value_bytes, "value");
+  send(request(Request::compare_set).text(key).text("").text(desired));
+  return receive_text();
 }
 
 bool TcpStore::remove(std::string_view key) {
@@ -124,11 +131,29 @@ bool TcpStore::wait(std::span<const std::string> keys, milliseconds longest) {
     throw std::invalid_argument("store: the longest wait must be at least 0 ms, got " +
                                 std::to_string(longest.count()));
   const Deadline end = store::after(longest);
+  if (peer_.protocol == StoreProtocol::torch_2 && longest > 0ms) return wait_in_server(keys, end);
+  // A WAIT of older releases cannot be cancelled.
   for (milliseconds pause = 1ms; !check(keys); pause = std::min(2 * pause, 50ms)) {
     const Deadline now = store::Clock::now();
     if (now >= end) return false;
     std::this_thread::sleep_until(std::min(now + pause, end));
   }
+  return true;
+}
+
+bool TcpStore::wait_in_server(std::span<const std::string> keys, Deadline end) {
+  check_keys(keys);
+  send(request(Request::wait).texts(keys));
+  char reply = 0;
+  const Transfer received = store::receive_all(peer_.socket, &reply, 1, end);
+  if (received == Transfer::closed) fail("closed the connection");
+  if (received == Transfer::done) {
+    if (reply != 0) fail("answers a WAIT with " + std::to_string(reply));
+    return true;
+  }
+  send(request(Request::cancel_wait));
+  if (receive_flag()) return false;
+  receive_flag();  // the WAIT had ended before it was cancelled
   return true;
 }
 
@@ -158,71 +183,86 @@ void TcpStore::receive(char* bytes, std::size_t size) {
     fail("did not answer within " + std::to_string(deadline_.count()) + " ms");
 }
 
+/// A byte that is 0 or 1.
+bool TcpStore::receive_flag() {
+  char flag = 0;
+  receive(&flag, 1);
+  if (flag != 0 && flag != 1) fail("answers " + std::to_string(flag) + ", expected 0 or 1");
+  return flag == 1;
+}
+
 std::int64_t TcpStore::receive_number() {
   std::array<char, 8> bytes;
   receive(bytes.data(), bytes.size());
   return static_cast<std::int64_t>(store::read_number({bytes.data(), bytes.size()}));
 }
 
-bool TcpStore::check(std::span<const std::string> keys) {
+std::string TcpStore::receive_text() {
+  const auto size = static_cast<std::uint64_t>(receive_number());
+  if (size > store::most_value_bytes)
+    fail("announces a value of " + std::to_string(size) + " bytes, of at most " +
+         std::to_string(store::most_value_bytes));
+  std::string value(size, '\0');
+  receive(value.data(), value.size());
+  return value;
+}
+
+void TcpStore::check_keys(std::span<const std::string> keys) const {
   if (keys.size() > store::most_keys)
     throw std::invalid_argument("store: at most " + std::to_string(store::most_keys) +
                                 " keys at once, got " + std::to_string(keys.size()));
   for (const std::string& key : keys) check_bytes(key, store::most_key_bytes, "key");
-  Message message = request(Request::check);
-  message.number(static_cast<std::int64_t>(keys.size()));
-  for (const std::string& key : keys) message.text(key);
-  send(message);
-  char missing = 0;
-  receive(&missing, 1);
-  if (missing != 0 && missing != 1)
-    fail("answers " + std::to_string(missing) + " where only 0 and 1 make sense");
-  return missing == 0;
 }
 
-/// A connection on which something failed is closed: the server must not keep half a request.
+bool TcpStore::check(std::span<const std::string> keys) {
+  check_keys(keys);
+  send(request(Request::check).texts(keys));
+  return !receive_flag();
+}
+
+/// Closes the connection after a failure, so that the server does not keep half a request.
 void TcpStore::fail(const std::string& reason) {
   failure_ = reason;
   peer_.socket.reset();
   throw CommunicationError("store " + description() + ": " + reason);
 }
 
-/// Attempts become more patient and rarer.
+/// Connection attempts, with growing pauses and reply timeouts.
 class Attempts {
  public:
   explicit Attempts(Deadline deadline) : deadline_(deadline) {}
 
-  store::Patience patience(std::size_t addresses_left) const {
+  /// Of an attempt at the first of so many addresses.
+  Deadline deadline(std::size_t addresses_left) const {
     const auto share = (deadline_ - store::Clock::now()) / static_cast<long>(addresses_left);
-    return {std::min<Deadline>(store::Clock::now() + share, store::after(answer_)), silence_};
+    return std::min<Deadline>(store::Clock::now() + share, store::after(reply_timeout_));
   }
 
-  /// False: the deadline is there.
+  /// Pauses. False: the deadline would be over.
   bool again() {
     std::uniform_int_distribution<milliseconds::rep> jitter(pause_.count() / 2, pause_.count());
     const Deadline next = store::after(milliseconds(jitter(random_)));
     if (next >= deadline_) return false;
     std::this_thread::sleep_until(next);
     pause_ = std::min<milliseconds>(2 * pause_, 1s);
-    silence_ = std::min<milliseconds>(2 * silence_, 10s);
-    answer_ = std::min<milliseconds>(2 * answer_, 60s);
+    reply_timeout_ = std::min<milliseconds>(2 * reply_timeout_, 60s);
     return true;
   }
 
  private:
   Deadline deadline_;
-  milliseconds pause_ = 10ms, silence_ = 300ms, answer_ = 5s;
+  milliseconds pause_ = 10ms, reply_timeout_ = 5s;
   std::minstd_rand random_{std::random_device{}()};
 };
 
-/// The first address that answers. Throws CommunicationError with what the last one met.
+/// Connects to the first address that answers. Throws CommunicationError of the last one.
 store::Peer find_peer(const std::string& host, std::uint16_t port, StoreProtocol protocol,
                       const Attempts& attempts) {
   const std::vector<store::Address> addresses = store::resolve(host, port);
   for (std::size_t i = 0;; ++i) {
     const std::size_t left = addresses.size() - i;
     try {
-      return store::shake_hands(addresses.at(i), protocol, attempts.patience(left));
+      return store::shake_hands(addresses.at(i), protocol, attempts.deadline(left));
     } catch (const CommunicationError&) {
       if (left == 1) throw;
     }

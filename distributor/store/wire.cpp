@@ -30,14 +30,14 @@ std::uint8_t number_of(Request request, StoreProtocol protocol) {
   if (protocol == StoreProtocol::torch_2) return static_cast<std::uint8_t>(request);
   for (std::size_t number = 0; number < torch_1_requests.size(); ++number)
     if (torch_1_requests[number] == request) return static_cast<std::uint8_t>(number);
-  throw std::invalid_argument("request: releases of torch up to 1.13 have no such one");
+  throw std::invalid_argument("store: releases of torch up to 1.13 have no such request");
 }
 
 }  // namespace
 
 std::optional<Request> request_of(std::uint8_t number, StoreProtocol protocol) {
   if (protocol == StoreProtocol::torch_2) {
-    if (number > static_cast<std::uint8_t>(Request::barrier)) return std::nullopt;
+    if (number > static_cast<std::uint8_t>(Request::ping)) return std::nullopt;
     return static_cast<Request>(number);
   }
   if (number >= torch_1_requests.size()) return std::nullopt;
@@ -63,6 +63,12 @@ Message& Message::number(std::int64_t value) {
 
 Message& Message::text(std::string_view value) {
   append_text(bytes_, value);
+  return *this;
+}
+
+Message& Message::texts(std::span<const std::string> values) {
+  number(static_cast<std::int64_t>(values.size()));
+  for (const std::string& value : values) text(value);
   return *this;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,7 @@
 
 namespace shampoo::store {
 
-/// What torch's TCPStore can be asked; the values are the numbers of releases from 2.2 on.
+/// Requests of torch's TCPStore; the values are the numbers of releases from 2.2 on.
 enum class Request : std::uint8_t {
   validate,
   set,
@@ -26,34 +27,33 @@ enum class Request : std::uint8_t {
   multi_get,
   multi_set,
   cancel_wait,
-  ping,
-  queue_push,
-  queue_pop,
-  queue_length,
-  list_keys,
-  barrier
+  ping
 };
 
 inline constexpr std::uint32_t validation_word = 0x3C85F7CE;
 inline constexpr std::size_t most_key_bytes = 8192;
 inline constexpr std::size_t most_value_bytes = std::size_t{8} << 20;
-inline constexpr std::size_t most_keys = 131'072;  ///< of one request
+inline constexpr std::size_t most_keys = 131'072;  ///< per request
+/// Of a whole request or reply, which torch does not limit.
+inline constexpr std::size_t most_message_bytes = std::size_t{64} << 20;
 
-/// Empty where the protocol has no such number. StoreProtocol::torch_1 means the numbers of
-/// releases up to 1.13; 2.0 and 2.1 differ from 7 on.
+/// Empty if the protocol has no such number. StoreProtocol::torch_1 stands for the numbers of
+/// releases up to 1.13; those of 2.0 and 2.1 differ from 7 on.
 std::optional<Request> request_of(std::uint8_t number, StoreProtocol protocol);
 
 /// Builds a request or a reply. Numbers are little-endian; texts follow their 64-bit length.
 class Message {
  public:
   Message() = default;
-  /// Throws std::invalid_argument where the protocol cannot ask this.
+  /// Throws std::invalid_argument if the protocol has no such request.
   Message(Request request, StoreProtocol protocol);
 
   Message& byte(std::uint8_t value);
   Message& word(std::uint32_t value);
   Message& number(std::int64_t value);
   Message& text(std::string_view value);
+  /// Their count, then each.
+  Message& texts(std::span<const std::string> values);
   Message& append(const Message& other);
 
   const std::string& bytes() const { return bytes_; }
@@ -66,7 +66,7 @@ void append_word(std::string& bytes, std::uint32_t value);
 void append_number(std::string& bytes, std::int64_t value);
 void append_text(std::string& bytes, std::string_view value);
 
-/// Of the first 4 or 8 of `bytes`.
+/// Reads the first 4 or 8 bytes.
 std::uint32_t read_word(std::string_view bytes);
 std::uint64_t read_number(std::string_view bytes);
 

@@ -8,25 +8,24 @@
 
 namespace shampoo {
 
-/// How to poll for something that is mostly near and sometimes far: at once, then yielding the
-/// processor, then asleep between two looks.
-class Patience {
+/// Pauses of a polling loop: none at first, then sched_yield(), then sleeps of 20 and 200 us.
+class Backoff {
  public:
-  /// Whether it is time for a more expensive look too.
+  /// True when the caller should also run its more expensive checks.
   bool pause() {
-    ++looks_;
-    if (looks_ < spins) return false;
-    if (looks_ < yields) {
+    ++polls_;
+    if (polls_ < spins) return false;
+    if (polls_ < yields) {
       sched_yield();
-      return looks_ % 64 == 0;
+      return polls_ % 64 == 0;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(looks_ < 2 * yields ? 20 : 200));
+    std::this_thread::sleep_for(std::chrono::microseconds(polls_ < 2 * yields ? 20 : 200));
     return true;
   }
 
  private:
   static constexpr int spins = 200, yields = 4000;
-  long looks_ = 0;
+  long polls_ = 0;
 };
 
 }  // namespace shampoo

@@ -6,10 +6,10 @@
 
 namespace shampoo {
 
-/// How long a rank that has met a failure waits for a word from the others, before it calls those
-/// missing who said none: a quarter of the deadline, from 1 to 10 s, and never more than the
-/// deadline. A busy host may not let a healthy rank run for a second.
-constexpr std::chrono::milliseconds grace_of(std::chrono::milliseconds deadline) {
+/// Time for which a rank waits for the other ranks to respond after a failure, before it reports
+/// the silent ones as missing: min(deadline, clamp(deadline / 4, 1 s, 10 s)). A busy host may not
+/// schedule a healthy rank for a second.
+constexpr std::chrono::milliseconds failure_detection_timeout(std::chrono::milliseconds deadline) {
   using std::chrono::milliseconds;
   return std::min(deadline, std::clamp(deadline / 4, milliseconds(1'000), milliseconds(10'000)));
 }

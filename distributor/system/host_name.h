@@ -5,7 +5,7 @@
 
 namespace shampoo {
 
-/// This machine's, as gethostname() has it; "unknown" where that fails.
+/// Result of gethostname(); "unknown" if it fails.
 std::string host_name();
 
 }  // namespace shampoo

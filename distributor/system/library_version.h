@@ -5,7 +5,7 @@
 
 namespace shampoo {
 
-/// "0.1.0".
+/// Version of the library as "major.minor.patch".
 std::string_view library_version();
 
 }  // namespace shampoo

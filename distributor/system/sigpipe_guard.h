@@ -8,12 +8,12 @@
 
 namespace shampoo {
 
-/// While it lives, writing to a connection that the other side has closed fails, and does not end
-/// the process: SIGPIPE is blocked on this thread, and for ever on threads that it starts. For
-/// libraries that write without MSG_NOSIGNAL.
-class NoPipeSignal {
+/// Blocks SIGPIPE on this thread for its lifetime, and permanently on threads started meanwhile, so
+/// that writing to a closed connection fails instead of ending the process. For libraries that
+/// write without MSG_NOSIGNAL.
+class SigpipeGuard {
  public:
-  NoPipeSignal() noexcept {
+  SigpipeGuard() noexcept {
     sigset_t pending;
     sigpending(&pending);
     was_pending_ = sigismember(&pending, SIGPIPE) == 1;
@@ -21,7 +21,7 @@ class NoPipeSignal {
     sigaddset(&pipe_, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
   }
-  ~NoPipeSignal() {
+  ~SigpipeGuard() {
     const int kept = errno;
     const timespec at_once{};
     while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
@@ -29,8 +29,8 @@ class NoPipeSignal {
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     errno = kept;
   }
-  NoPipeSignal(const NoPipeSignal&) = delete;
-  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+  SigpipeGuard(const SigpipeGuard&) = delete;
+  SigpipeGuard& operator=(const SigpipeGuard&) = delete;
 
  private:
   sigset_t pipe_{}, before_{};

@@ -7,8 +7,8 @@
 
 namespace shampoo {
 
-/// Starts a thread that no signal reaches: those are for the threads of the program, not for one
-/// that it does not know. Throws std::system_error.
+/// Starts a thread with all signals blocked, so that they are handled by the program's own threads.
+/// Throws std::system_error.
 template <class Body>
 std::thread thread_without_signals(Body&& body) {
   class AllBlocked {

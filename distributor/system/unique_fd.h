@@ -8,22 +8,22 @@
 namespace shampoo {
 
 /// Owns a file descriptor.
-class Descriptor {
+class UniqueFd {
  public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  UniqueFd() = default;
+  explicit UniqueFd(int number) : number_(number) {}
+  UniqueFd(UniqueFd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
   }
-  ~Descriptor() {
+  ~UniqueFd() {
     if (number_ >= 0) ::close(number_);
   }
 
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  void reset() { Descriptor gone(std::exchange(number_, -1)); }
+  void reset() { UniqueFd gone(std::exchange(number_, -1)); }
 
  private:
   int number_ = -1;

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "distributor/rendezvous/error_report.h"
 #include "distributor/rendezvous/join.h"
 #include "examples/fashion/chart.h"
 #include "examples/fashion/options.h"

@@ -47,7 +47,7 @@ class Replica {
   Workers workers_;
   Network<float> network_;
   Batches batches_;
-  std::vector<shampoo::Numbers> gradients_;
+  std::vector<shampoo::TensorSpan> gradients_;
   std::vector<float> test_batch_;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 /// "7 on rank 1, 8 on ranks 0 and 2"
 template <typename Say>
-std::string say_each(std::span<const Header> headers, const Say& say) {
+std::string say_each(std::span<const SegmentHeader> headers, const Say& say) {
   std::map<std::string, std::vector<int>> ranks;
   for (std::size_t r = 0; r < headers.size(); ++r)
     ranks[say(headers[r])].push_back(static_cast<int>(r));
@@ -29,9 +29,9 @@ std::string say_each(std::span<const Header> headers, const Say& say) {
 }
 
 template <typename Value>
-bool differ(std::span<const Header> headers, const Value& value) {
-  return std::ranges::any_of(headers,
-                             [&](const Header& h) { return value(h) != value(headers.front()); });
+bool differ(std::span<const SegmentHeader> headers, const Value& value) {
+  return std::ranges::any_of(
+      headers, [&](const SegmentHeader& h) { return value(h) != value(headers.front()); });
 }
 
 std::string say_call(std::int64_t step) {
@@ -53,7 +53,7 @@ std::string say_call(std::int64_t step) {
   }
 }
 
-bool is_unfit(const Header& header) { return header.verdict.first_bad == kernels::needs_refresh; }
+bool is_unfit(const SegmentHeader& header) { return header.scan.first_bad == kernels::needs_refresh; }
 
 TransferableError disagreement(const std::string& message) {
   return {TransferableError::Kind::communication, message};
@@ -70,10 +70,10 @@ StepDecision Consensus::rule_on(std::int64_t call, std::string_view subject,
                                 const std::optional<TransferableError>& own) {
   Exchange vote(backend_, communicator_,
                 std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
-                                          std::int64_t{sizeof(Header)}));
+                                          std::int64_t{sizeof(SegmentHeader)}));
   vote.write({.step = call,
               .plan = hash_of(text),
-              .finding = own ? RankStatus::skipped : RankStatus::none});
+              .status = own ? RankStatus::skipped : RankStatus::none});
   vote.run();
   return decide(vote.headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);
 }
@@ -82,20 +82,20 @@ bool Consensus::everywhere(std::int64_t call, bool holds) {
   if (alone()) return holds;
   Exchange vote(backend_, communicator_,
                 std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
-                                          std::int64_t{sizeof(Header)}));
+                                          std::int64_t{sizeof(SegmentHeader)}));
   vote.write({.step = call, .presence = holds ? 1u : 0u});
   vote.run();
-  const std::span<const Header> headers = vote.headers();
+  const std::span<const SegmentHeader> headers = vote.headers();
   if (const std::optional<TransferableError> apart = find_separation(headers)) rethrow(*apart);
-  return std::ranges::all_of(headers, [](const Header& h) { return h.presence == 1; });
+  return std::ranges::all_of(headers, [](const SegmentHeader& h) { return h.presence == 1; });
 }
 
-StepDecision Consensus::decide(std::span<const Header> headers,
+StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
                                const std::optional<TransferableError>& own,
                                const Diagnostics& diagnostics, bool vote) {
-  StepDecision decision{.verdict = headers[communicator_.rank()].verdict};
+  StepDecision decision{.verdict = headers[communicator_.rank()].scan};
   const auto any = [&](RankStatus finding) {
-    return std::ranges::find(headers, finding, &Header::finding) != headers.end();
+    return std::ranges::find(headers, finding, &SegmentHeader::status) != headers.end();
   };
   if (std::optional<TransferableError> apart = find_separation(headers)) {
     decision.fault = std::move(apart);
@@ -104,7 +104,7 @@ StepDecision Consensus::decide(std::span<const Header> headers,
   }
   if (any(RankStatus::skipped) || any(RankStatus::failed)) {
     const bool all_refused = std::ranges::all_of(
-        headers, [](const Header& h) { return h.finding == RankStatus::skipped; });
+        headers, [](const SegmentHeader& h) { return h.status == RankStatus::skipped; });
     decision.fault = gather_faults(own);
     decision.diverged = !vote && !all_refused;
     return decision;
@@ -121,8 +121,8 @@ StepDecision Consensus::decide(std::span<const Header> headers,
   if (decision.fault) return decision;
   // The first rank that refuses speaks for all.
   const auto refuses =
-      std::ranges::find(headers, 0, [](const Header& h) { return h.verdict.proceed; });
-  if (refuses != headers.end()) decision.verdict = refuses->verdict;
+      std::ranges::find(headers, 0, [](const SegmentHeader& h) { return h.scan.proceed; });
+  if (refuses != headers.end()) decision.verdict = refuses->scan;
   if (any(RankStatus::deferred_error)) {
     decision.fault = gather_faults(own);
     decision.after_apply = true;
@@ -131,7 +131,7 @@ StepDecision Consensus::decide(std::span<const Header> headers,
 }
 
 /// Ranks whose step does not do what was prepared.
-std::optional<TransferableError> Consensus::find_unfit(std::span<const Header> headers) {
+std::optional<TransferableError> Consensus::find_unfit(std::span<const SegmentHeader> headers) {
   std::vector<int> ranks;
   for (std::size_t r = 0; r < headers.size(); ++r)
     if (is_unfit(headers[r])) ranks.push_back(static_cast<int>(r));
@@ -159,49 +159,53 @@ TransferableError Consensus::gather_faults(const std::optional<TransferableError
 }
 
 /// Ranks that can no longer be brought together.
-std::optional<TransferableError> Consensus::find_separation(std::span<const Header> headers) {
-  if (differ(headers, [](const Header& h) { return h.magic; }))
+std::optional<TransferableError> Consensus::find_separation(
+    std::span<const SegmentHeader> headers) {
+  if (differ(headers, [](const SegmentHeader& h) { return h.magic; }))
     return disagreement("the ranks have versions of the library that do not fit");
-  if (differ(headers, [](const Header& h) { return h.step; }))
+  if (differ(headers, [](const SegmentHeader& h) { return h.step; }))
     return disagreement("the ranks are not at the same call: " +
-                        say_each(headers, [](const Header& h) { return say_call(h.step); }));
-  if (differ(headers, [](const Header& h) { return h.taken; }))
-    return disagreement("the ranks have not taken the same number of steps: " +
-                        say_each(headers, [](const Header& h) { return std::to_string(h.taken); }));
+                        say_each(headers, [](const SegmentHeader& h) { return say_call(h.step); }));
+  if (differ(headers, [](const SegmentHeader& h) { return h.taken; }))
+    return disagreement(
+        "the ranks have not taken the same number of steps: " +
+        say_each(headers, [](const SegmentHeader& h) { return std::to_string(h.taken); }));
   return std::nullopt;
 }
 
-std::optional<TransferableError> Consensus::find_difference(std::span<const Header> headers,
+std::optional<TransferableError> Consensus::find_difference(std::span<const SegmentHeader> headers,
                                                             const Diagnostics& diagnostics) {
   const auto lines = [&](const std::string& text) {
     return first_difference(backend_, communicator_, text);
   };
-  if (differ(headers, [](const Header& h) { return h.plan; }))
+  if (differ(headers, [](const SegmentHeader& h) { return h.plan; }))
     return disagreement("the ranks do not have the same " + std::string(diagnostics.subject) +
                         ": " + lines(diagnostics.plan()));
-  if (differ(headers, [](const Header& h) { return h.rates; }))
+  if (differ(headers, [](const SegmentHeader& h) { return h.rates; }))
     return disagreement("the ranks do not have the same rates: " + lines(diagnostics.rates()));
-  if (differ(headers, [](const Header& h) { return h.presence; }))
+  if (differ(headers, [](const SegmentHeader& h) { return h.presence; }))
     return disagreement("the ranks do not have the same gradients: " +
                         lines(diagnostics.presence()));
   return std::nullopt;
 }
 
-std::optional<TransferableError> Consensus::compare_gradients(std::span<const Header> headers,
-                                                              const Diagnostics& diagnostics) {
-  if (differ(headers, [](const Header& h) { return h.verdict.first_bad; }))
+std::optional<TransferableError> Consensus::compare_gradients(
+    std::span<const SegmentHeader> headers, const Diagnostics& diagnostics) {
+  if (differ(headers, [](const SegmentHeader& h) { return h.scan.first_bad; }))
     return disagreement("the ranks do not have the same gradients: " +
-                        say_each(headers, [&](const Header& h) {
-                          const std::string_view name = diagnostics.name(h.verdict.first_bad);
+                        say_each(headers, [&](const SegmentHeader& h) {
+                          const std::string_view name = diagnostics.name(h.scan.first_bad);
                           return name.empty() ? std::string("all are finite")
                                               : "that of '" + std::string(name) + "' is not finite";
                         }));
-  const auto norm = [](const Header& h) { return h.verdict.squared_norm; };
+  const auto norm = [](const SegmentHeader& h) { return h.scan.squared_norm; };
   // Bit by bit, as Exchange::gate() does; all NaNs of a scan are the same.
-  if (differ(headers, [&](const Header& h) { return std::bit_cast<std::uint64_t>(norm(h)); }))
+  if (differ(headers,
+             [&](const SegmentHeader& h) { return std::bit_cast<std::uint64_t>(norm(h)); }))
     return disagreement(
         "the ranks do not have the same gradients: their norm is " +
-        say_each(headers, [&](const Header& h) { return std::to_string(std::sqrt(norm(h))); }) +
+        say_each(headers,
+                 [&](const SegmentHeader& h) { return std::to_string(std::sqrt(norm(h))); }) +
         "; average them before every step");
   return std::nullopt;
 }

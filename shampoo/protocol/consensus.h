@@ -45,7 +45,7 @@ class Consensus {
   static std::uint64_t hash_of(const std::string& text);
 
   /// Collective. Compares what the ranks are about to do in a call that is not a step, as lines
-  /// about a subject; `own` is the fault that this rank has met. See Header::step.
+  /// about a subject; `own` is the fault that this rank has met. See SegmentHeader::step.
   StepDecision rule_on(std::int64_t call, std::string_view subject, const std::string& text,
                        const std::optional<TransferableError>& own);
 
@@ -54,16 +54,17 @@ class Consensus {
 
   /// Rules over a step. Further collectives happen only if the headers are not all alike; `own` is
   /// the fault behind this rank's finding. `vote`: nothing has been written yet.
-  StepDecision decide(std::span<const Header> headers, const std::optional<TransferableError>& own,
-                      const Diagnostics& diagnostics, bool vote);
+  StepDecision decide(std::span<const SegmentHeader> headers,
+                      const std::optional<TransferableError>& own, const Diagnostics& diagnostics,
+                      bool vote);
 
  private:
   TransferableError gather_faults(const std::optional<TransferableError>& own);
-  static std::optional<TransferableError> find_separation(std::span<const Header> headers);
-  static std::optional<TransferableError> find_unfit(std::span<const Header> headers);
-  std::optional<TransferableError> find_difference(std::span<const Header> headers,
+  static std::optional<TransferableError> find_separation(std::span<const SegmentHeader> headers);
+  static std::optional<TransferableError> find_unfit(std::span<const SegmentHeader> headers);
+  std::optional<TransferableError> find_difference(std::span<const SegmentHeader> headers,
                                                    const Diagnostics& diagnostics);
-  static std::optional<TransferableError> compare_gradients(std::span<const Header> headers,
+  static std::optional<TransferableError> compare_gradients(std::span<const SegmentHeader> headers,
                                                             const Diagnostics& diagnostics);
 
   Backend& backend_;

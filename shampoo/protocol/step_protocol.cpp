@@ -33,7 +33,7 @@ StepProtocol::StepProtocol(Backend& backend, Communicator& communicator,
   if (options.agree_before_commit && !consensus_.alone())
     vote_.emplace(backend, communicator,
                   std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size()),
-                                            std::int64_t{sizeof(Header)}));
+                                            std::int64_t{sizeof(SegmentHeader)}));
 }
 
 bool StepProtocol::everywhere(std::int64_t call, bool holds) {
@@ -106,7 +106,7 @@ void StepProtocol::write_header(Engine& engine, std::int64_t step) {
                            .needs = needs_of(engine),
                            .generation = captured_ ? tickets_ : 0};
   if (consensus_.alone()) return;
-  Header& header = engine.header()[0];
+  SegmentHeader& header = engine.header()[0];
   header = {.step = step,
             .plan = plan_hash_,
             .rates = engine.rates_fingerprint(),
@@ -117,9 +117,9 @@ void StepProtocol::write_header(Engine& engine, std::int64_t step) {
 }
 
 void StepProtocol::tell(Engine& engine, RankStatus finding) {
-  Header& header = engine.header()[0];
-  header.finding = finding;
-  if (finding != RankStatus::deferred_error) header.verdict.proceed = 0;
+  SegmentHeader& header = engine.header()[0];
+  header.status = finding;
+  if (finding != RankStatus::deferred_error) header.scan.proceed = 0;
 }
 
 StepResult StepProtocol::take(Engine& engine) {

@@ -29,7 +29,7 @@ class StepProtocol {
 
   /// Calls body(), which prepares a call that is not a step and returns lines about `subject`, and
   /// compares them with the other ranks'. Collective; throws the same error on all ranks. `call`:
-  /// see Header::step.
+  /// see SegmentHeader::step.
   template <typename Body>
   std::string vote(std::int64_t call, std::string_view subject, const Body& body);
 
@@ -37,7 +37,7 @@ class StepProtocol {
   template <typename Body>
   void together(const Body& body);
 
-  /// Whether it holds on all ranks. Collective. `call`: see Header::step.
+  /// Whether it holds on all ranks. Collective. `call`: see SegmentHeader::step.
   bool everywhere(std::int64_t call, bool holds);
 
   /// Loads a state. examine() does what can fail and returns lines that are equal on all ranks;

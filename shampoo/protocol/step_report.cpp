@@ -8,22 +8,23 @@ namespace shampoo {
 StepReport::StepReport(Backend& backend, int ranks, bool votes)
     : backend_(backend),
       ranks_(ranks == 1 ? 0 : static_cast<std::size_t>(ranks)),
-      there_(backend, sizeof(Start) + (votes ? 2 : 1) * ranks_ * sizeof(Header)),
+      there_(backend, sizeof(Start) + (votes ? 2 : 1) * ranks_ * sizeof(SegmentHeader)),
       here_(backend, there_.bytes()),
       arrived_(backend, sizeof(std::int64_t)),
       mark_(backend.make_mark()),
       settled_(backend) {}
 
 std::size_t StepReport::offset(Round round) const {
-  return sizeof(Start) + (round == Round::vote ? ranks_ * sizeof(Header) : 0);
+  return sizeof(Start) + (round == Round::vote ? ranks_ * sizeof(SegmentHeader) : 0);
 }
 
-Header* StepReport::headers(Round round) const {
-  return reinterpret_cast<Header*>(static_cast<char*>(there_.data()) + offset(round));
+SegmentHeader* StepReport::headers(Round round) const {
+  return reinterpret_cast<SegmentHeader*>(static_cast<char*>(there_.data()) + offset(round));
 }
 
-std::span<const Header> StepReport::seen_headers(Round round) const {
-  return {reinterpret_cast<const Header*>(static_cast<const char*>(here_.data()) + offset(round)),
+std::span<const SegmentHeader> StepReport::seen_headers(Round round) const {
+  return {reinterpret_cast<const SegmentHeader*>(static_cast<const char*>(here_.data()) +
+                                                 offset(round)),
           ranks_};
 }
 

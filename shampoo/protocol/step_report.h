@@ -22,7 +22,7 @@ class StepReport {
   // [backend]
   kernels::ScanResult* verdict() const { return &there()->verdict; }
   kernels::ReplayCounter* runs() const { return &there()->runs; }
-  Header* headers(Round round) const;
+  SegmentHeader* headers(Round round) const;
 
   /// Queues the copy to the host.
   void send();
@@ -34,7 +34,7 @@ class StepReport {
   // On the host.
   const kernels::ScanResult& seen_verdict() const { return here()->verdict; }
   const kernels::ReplayCounter& seen_runs() const { return here()->runs; }
-  std::span<const Header> seen_headers(Round round) const;
+  std::span<const SegmentHeader> seen_headers(Round round) const;
   /// Runs up to the last captured step of which everything has been copied. Does not wait.
   std::int64_t arrived() const;
 

@@ -118,7 +118,8 @@ class Arrival {
     char* const all = static_cast<char*>(buffer_->data());
     if (counts[rank] > 0)
       backend_.upload(all + before, host_.data(), static_cast<std::size_t>(counts[rank]));
-    communicator_.all_gather(all, counts, {.stream = {backend_.stream()}, .owner = buffer_}).wait();
+    communicator_.all_gather(all, counts, {.stream = {backend_.stream()}, .keep_alive = buffer_})
+        .wait();
   }
 
   void take(std::span<const std::int64_t> counts) {

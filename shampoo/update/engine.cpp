@@ -73,14 +73,14 @@ int Engine::row(const grouping::Member& member) const {
 }
 
 void Engine::build_tables() {
-  header_ = columns_.add<Header>(1);
+  header_ = columns_.add<SegmentHeader>(1);
   admission_ = columns_.add<kernels::StepPermit>(1);
   tensors_ = TensorTable(columns_, parameters_.size());
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     scan_table_.append_whole(parameters_[p], static_cast<int>(p));
   scan_table_.upload(backend_);
 
-  segments_ = grouping::segments(plan_, sizeof(Header));
+  segments_ = grouping::segments(plan_, sizeof(SegmentHeader));
   std::vector<std::int64_t> counts;
   for (std::size_t r = 0; r + 1 < segments_.begins.size(); ++r)
     counts.push_back(segments_.begins[r + 1] - segments_.begins[r]);
@@ -272,7 +272,7 @@ SlotView Engine::slot(std::string_view parameter, int block, std::string_view sl
 std::string Engine::describe(std::int64_t workspace_bytes) const {
   const kernels::MemoryUse use = backend_.memory_use();
   std::string text = grouping::describe(plan_, {.workspace_bytes = workspace_bytes,
-                                                .header_bytes = sizeof(Header),
+                                                .header_bytes = sizeof(SegmentHeader),
                                                 .scratch_bytes = use.scratch,
                                                 .host_bytes = use.host,
                                                 .pool_bytes = use.pool});

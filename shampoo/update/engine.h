@@ -30,7 +30,7 @@ class Engine {
   std::string_view waiting_solver() const;
   /// Whether a prepared refresh only queues.
   bool queues_refresh() const;
-  const kernels::StagedArray<Header>& header() const { return header_; }
+  const kernels::StagedArray<SegmentHeader>& header() const { return header_; }
   const kernels::StagedArray<kernels::StepPermit>& admission() const { return admission_; }
   /// Brings everything that a step reads up to date, by one copy where something changed.
   void upload() { columns_.upload(); }
@@ -92,7 +92,7 @@ class Engine {
   grouping::Segments segments_;
 
   kernels::StagedArrays columns_;
-  kernels::StagedArray<Header> header_;  ///< of this rank, in the prepared step
+  kernels::StagedArray<SegmentHeader> header_;  ///< of this rank, in the prepared step
   kernels::StagedArray<kernels::StepPermit> admission_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;

@@ -189,7 +189,7 @@ void measure(const Options& options) {
   const Model model = load_model(options.model);
   const TemporaryFolder scratch(options.folder);
   const auto backend = cpu_backend({.threads = options.threads});
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   Trainee trainee(model);
   Optimizer optimizer(*backend, *ranks, {trainee.group()});
   optimizer.step();

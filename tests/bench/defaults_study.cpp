@@ -163,7 +163,7 @@ struct Result {
 };
 
 void train(Backend& backend, const Problem& problem, const Setting& setting, Result& result) {
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   const int steps = static_cast<int>(problem.x.size());
   Network network = problem.student;
   Optimizer optimizer(backend, *alone, groups(network, setting));

@@ -54,7 +54,7 @@ Validation validate_prediction(const std::string& name, const Job& job, int thre
   using Clock = std::chrono::steady_clock;
   Tensors tensors(job.model);
   const auto backend = cpu_backend({.threads = threads});
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   Optimizer optimizer(*backend, *alone, {tensors.group(job)});
   const KernelRates rates = measure_rates(threads, job.recipe.blocking.size);
 

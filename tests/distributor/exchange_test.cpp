@@ -12,7 +12,7 @@ namespace shampoo::test {
 namespace {
 
 TEST(OneRank, IsAloneAndCompletesAtOnce) {
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   std::vector<char> bytes{1, 2, 3};
   const std::vector<std::int64_t> counts{3};
 
@@ -24,7 +24,7 @@ TEST(OneRank, IsAloneAndCompletesAtOnce) {
 }
 
 TEST(OneRank, RefusesCountsOfOtherRanks) {
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   char byte = 0;
   EXPECT_THROW(ranks->all_gather(&byte, std::vector<std::int64_t>{1, 1}), std::invalid_argument);
 }
@@ -37,19 +37,18 @@ TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
     char* const all = static_cast<char*>(exchange.data());
     if (ranks.rank() == 0) std::memset(all + 64, 'a', 64);
     if (ranks.rank() == 2) std::memset(all + 64 + 64 + 64 + 64, 'c', 192);
-    const kernels::ScanResult verdict{
+    const kernels::ScanResult scan{
         .proceed = 1, .first_bad = -1, .squared_norm = ranks.rank() + 1.5};
 
-    exchange.write(
-        {.verdict = verdict, .step = 7, .plan = 10u + static_cast<unsigned>(ranks.rank())});
+    exchange.write({.scan = scan, .step = 7, .plan = 10u + static_cast<unsigned>(ranks.rank())});
     exchange.run();
-    const std::span<const Header> headers = exchange.headers();
+    const std::span<const SegmentHeader> headers = exchange.headers();
 
     ASSERT_EQ(headers.size(), 3u);
     for (unsigned r = 0; r < 3; ++r) {
       EXPECT_EQ(headers[r].step, 7);
       EXPECT_EQ(headers[r].plan, 10 + r);
-      EXPECT_EQ(headers[r].verdict.squared_norm, r + 1.5);
+      EXPECT_EQ(headers[r].scan.squared_norm, r + 1.5);
     }
     EXPECT_EQ(std::string(all + 64, 64), std::string(64, 'a'));
     EXPECT_EQ(std::string(all + 256, 192), std::string(192, 'c'));
@@ -58,8 +57,8 @@ TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
 
 TEST(Exchange, RefusesOtherMemoryAndOtherNumbersOfRanksAndSegmentsWithoutHeader) {
   const auto backend = cpu_backend({.threads = 1});
-  const auto ranks = one_rank();
-  const auto elsewhere = one_rank(MemoryKind::cuda);
+  const auto ranks = single_rank_communicator();
+  const auto elsewhere = single_rank_communicator(MemoryKind::cuda);
 
   EXPECT_THROW(Exchange(*backend, *elsewhere, {64}), std::invalid_argument);
   EXPECT_THROW(Exchange(*backend, *ranks, {64, 64}), std::invalid_argument);

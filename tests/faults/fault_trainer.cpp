@@ -143,7 +143,7 @@ void make_gradients(ToyModel<float>& model, int step, Communicator& ranks, Watch
   watch.enter(Phase::gradients, step);
   std::mt19937_64 random(static_cast<std::uint64_t>(step * 1000 + ranks.rank()));
   std::normal_distribution<float> normal;
-  std::vector<Numbers> gradients;
+  std::vector<TensorSpan> gradients;
   for (auto& tensor : model.tensors) {
     for (float& x : tensor.gradient) x = normal(random);
     gradients.push_back(
@@ -214,7 +214,7 @@ std::string message_of(const std::function<void()>& call) {
 int work(const Orders& orders) {
   const JoinOptions options{.connect_deadline = std::chrono::seconds(number(orders, "connect")),
                             .deadline = std::chrono::seconds(number(orders, "deadline"))};
-  Watch watch(orders, joining::detect(joining::process_variables(), options).rank);
+  Watch watch(orders, rendezvous::detect(rendezvous::process_variables(), options).rank);
   watch.enter(Phase::joining);
   const auto cpu = cpu_backend({.threads = 1});
   const auto ranks = join(*cpu, options);

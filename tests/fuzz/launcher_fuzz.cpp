@@ -2,9 +2,10 @@
 // The command line of shampoorun, a word per line. Lines NAME=value before the first empty one are
 // variables.
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
-#include "distributor/launcher/launch_options.h"
+#include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/program.h"
 #include "distributor/launcher/template_text.h"
 #include "tests/fuzz/target.h"
@@ -17,11 +18,29 @@ using shampoo::fuzz::require;
 
 void examine(const LaunchOptions& options) {
   require(!options.program.empty());
-  require(options.workers >= 1 && options.max_restarts >= 0);
+  require(options.nodes >= 1 && options.workers >= 1 && options.max_restarts >= 0);
   require(options.monitor_interval.count() > 0 && options.shutdown_timeout.count() >= 0);
   for (const std::string& argument : options.arguments) with_local_rank(argument, 3);
   fill_template(options.line_prefix.value_or("$rank"), {{"rank", "3"}, {"role_name", "$rank"}});
 }
+
+/// Sets the PET_ variables among `environment` while it lives.
+class Variables {
+ public:
+  explicit Variables(const Environment& environment) {
+    for (const auto& [name, value] : environment)
+      if (name.starts_with("PET_") && setenv(name.c_str(), value.c_str(), 1) == 0)
+        names_.push_back(name);
+  }
+  ~Variables() {
+    for (const std::string& name : names_) unsetenv(name.c_str());
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ private:
+  std::vector<std::string> names_;
+};
 
 }  // namespace
 
@@ -36,6 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   std::vector<const char*> arguments{"shampoorun"};
   for (const std::string& word : words) arguments.push_back(word.c_str());
+  const Variables variables(environment);
   std::ostringstream out;
   try {
     const auto options =

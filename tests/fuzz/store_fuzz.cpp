@@ -19,7 +19,6 @@ namespace {
 using namespace shampoo::store;
 using shampoo::fuzz::require;
 
-constexpr std::size_t most_bytes = 1 << 14;
 constexpr std::size_t clients = 4;
 
 struct Sent {
@@ -49,7 +48,7 @@ class Server {
     std::string replies;
   };
 
-  /// As the server's loop does. Whoever is refused is closed, and sends in vain.
+  /// As the server's loop does. A refused client is closed, and what it sends later is lost.
   void send(std::size_t place, std::string_view bytes) {
     Client& client = at(place);
     if (!client.open) return;
@@ -58,21 +57,21 @@ class Server {
     require(client.connection.wants_input());
     client.open = client.connection.receive(scratch_.data(), scratch_.size());
     while (client.open) {
-      const Connection::Step step = client.connection.answer_one(service_);
+      const Connection::Step step = client.connection.answer_one(handler_);
       end_waits();
       if (step == Connection::Step::answered) continue;
       client.open = client.connection.flush() && step == Connection::Step::idle;
       break;
     }
     take_replies(client);
-    if (!client.open) service_.forget(client.id);
+    if (!client.open) handler_.disconnected(client.id);
     // Whatever lengths are announced.
     require(client.connection.memory() < (std::size_t{1} << 20));
   }
 
   void replace(std::size_t place) {
     if (place >= clients_.size()) return;
-    service_.forget(clients_[place].id);
+    handler_.disconnected(clients_[place].id);
     clients_[place] = new_client();
   }
 
@@ -93,7 +92,7 @@ class Server {
   }
 
   void end_waits() {
-    for (const ClientId id : service_.take_woken())
+    for (const ClientId id : handler_.take_woken())
       for (Client& client : clients_)
         if (client.id == id) {
           require(client.open);
@@ -112,7 +111,7 @@ class Server {
     }
   }
 
-  Service service_{most_bytes, most_bytes};
+  RequestHandler handler_;
   ClientId next_id_ = 1;
   std::vector<Client> clients_;
   std::array<char, 1 << 12> scratch_{};

@@ -73,7 +73,7 @@ TEST(ScalingModel, ThePlanIsTheOneOfTheOptimizer) {
   const Job job = tiny();
   std::vector<float> w(24), b(5), gw(24), gb(5);
   const auto backend = cpu_backend({.threads = 1});
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   const Optimizer optimizer(
       *backend, *alone,
       {{.parameters = {{.name = "w", .shape = {6, 4}, .value = w.data(), .gradient = gw.data()},

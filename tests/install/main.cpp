@@ -11,7 +11,7 @@ int main() {
   group.parameters.push_back(
       {.name = "matrix", .shape = {12, 7}, .value = value.data(), .gradient = gradient.data()});
   auto backend = shampoo::cpu_backend();
-  auto ranks = shampoo::one_rank();
+  auto ranks = shampoo::single_rank_communicator();
   shampoo::Optimizer optimizer(*backend, *ranks, {group});
 
   double first = 0, last = 0;

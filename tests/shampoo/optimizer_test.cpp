@@ -13,7 +13,7 @@ namespace {
 class Engine : public ::testing::Test {
  protected:
   std::unique_ptr<Backend> backend = cpu_backend();
-  std::unique_ptr<Communicator> ranks = one_rank();
+  std::unique_ptr<Communicator> ranks = single_rank_communicator();
 };
 
 TEST_F(Engine, LowersTheLossOfALeastSquaresProblem) {
@@ -226,7 +226,7 @@ TEST_F(Engine, DescribesItsPlan) {
 TEST(ElementwiseSlots, StartAtMultiplesOf16BytesForEveryBlock) {
   ToyModel<float> model(awkward_shapes());
   const auto backend = cpu_backend();
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe())});
   int odd = 0;
   for (const auto& tensor : model.tensors)

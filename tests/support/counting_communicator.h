@@ -1,73 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <numeric>
+#include <utility>
 
-#include "distributor/communicator.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo::test {
 
-/// Hands every call on to another communicator, which it borrows, and counts collectives.
+struct CollectiveCounts {
+  std::int64_t collectives = 0;     ///< of any kind
+  double seconds = 0;               ///< in all_gather
+  std::int64_t gathered_bytes = 0;  ///< received from other ranks in all_gather
+};
+
+/// Forwards every call to a borrowed communicator and counts collectives.
+class CountingTransport final : public CollectiveTransport {
+ public:
+  CountingTransport(Communicator& communicator, CollectiveCounts& counts)
+      : CollectiveTransport({.rank = communicator.rank(),
+                             .size = communicator.size(),
+                             .local_rank = communicator.local_rank(),
+                             .memory = communicator.memory()}),
+        communicator_(communicator),
+        counts_(counts) {}
+
+  std::string description() const override { return communicator_.description(); }
+  void set_deadline(std::chrono::milliseconds deadline) override {
+    CollectiveTransport::set_deadline(deadline);
+    communicator_.set_deadline(deadline);
+  }
+
+  void start_all_gather(std::uint64_t, void* data, Counts counts,
+                        const BufferLease& lease) override {
+    ++counts_.collectives;
+    counts_.gathered_bytes += std::reduce(counts.begin(), counts.end()) - counts[rank()];
+    const auto begin = std::chrono::steady_clock::now();
+    communicator_.all_gather(data, counts, lease).wait();
+    counts_.seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
+                        Counts receive_counts, const BufferLease& lease) override {
+    ++counts_.collectives;
+    communicator_.all_to_all(send, send_counts, receive, receive_counts, lease).wait();
+  }
+  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
+                       const BufferLease& lease) override {
+    ++counts_.collectives;
+    communicator_.broadcast(data, bytes, root, lease).wait();
+  }
+  void start_barrier(std::uint64_t, const BufferLease& lease) override {
+    ++counts_.collectives;
+    communicator_.barrier(lease).wait();
+  }
+  std::unique_ptr<Communicator> split(const Subset& subset) override {
+    return communicator_.split(subset.members.empty() ? -1 : subset.color, subset.rank);
+  }
+  void abort(std::string_view reason) noexcept override { communicator_.abort(reason); }
+
+ private:
+  Communicator& communicator_;
+  CollectiveCounts& counts_;
+};
+
+/// A communicator that counts the collectives of another one, which it borrows.
 class CountingCommunicator final : public Communicator {
  public:
   explicit CountingCommunicator(Communicator& communicator)
-      : Communicator({.rank = communicator.rank(),
-                      .size = communicator.size(),
-                      .local_rank = communicator.local_rank(),
-                      .memory = communicator.memory()}),
-        communicator_(communicator) {}
+      : CountingCommunicator(communicator, std::make_unique<CollectiveCounts>()) {}
 
-  /// Of any kind, since construction.
-  std::int64_t collectives() const { return collectives_; }
-  /// Spent in all_gather, since construction.
-  double seconds() const { return seconds_; }
-  /// Bytes that came from other ranks in all_gather, since construction.
-  std::int64_t gathered_bytes() const { return gathered_bytes_; }
-
-  std::string description() const override { return communicator_.description(); }
+  // Since construction.
+  std::int64_t collectives() const { return counts_->collectives; }
+  double seconds() const { return counts_->seconds; }
+  std::int64_t gathered_bytes() const { return counts_->gathered_bytes; }
 
  private:
-  using Counts = std::span<const std::int64_t>;
+  CountingCommunicator(Communicator& communicator, std::unique_ptr<CollectiveCounts> counts)
+      : Communicator(std::make_unique<CountingTransport>(communicator, *counts)),
+        counts_(std::move(counts)) {}
 
-  void start_all_gather(std::uint64_t, void* everyone, Counts counts,
-                        const BufferLease& loan) override {
-    ++collectives_;
-    gathered_bytes_ += std::reduce(counts.begin(), counts.end()) - counts[rank()];
-    const auto begin = std::chrono::steady_clock::now();
-    communicator_.all_gather(everyone, counts, loan).wait();
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease& loan) override {
-    ++collectives_;
-    communicator_.all_to_all(send, send_counts, receive, receive_counts, loan).wait();
-  }
-  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
-                       const BufferLease& loan) override {
-    ++collectives_;
-    communicator_.broadcast(data, bytes, root, loan).wait();
-  }
-  void start_barrier(std::uint64_t, const BufferLease& loan) override {
-    ++collectives_;
-    communicator_.barrier(loan).wait();
-  }
-  void finish(std::uint64_t) override {}
-  std::unique_ptr<Communicator> make_split(std::span<const Member> members, int color,
-                                           std::uint64_t) override {
-    const auto self = std::ranges::find(members, rank(), &Member::rank);
-    return communicator_.split(members.empty() ? -1 : color,
-                               static_cast<int>(self - members.begin()));
-  }
-  void tear_down(std::string_view reason) noexcept override { communicator_.abort(reason); }
-  void deadline_changed() override { communicator_.set_deadline(deadline()); }
-
-  Communicator& communicator_;
-  std::int64_t collectives_ = 0;
-  std::int64_t gathered_bytes_ = 0;
-  double seconds_ = 0;
+  std::unique_ptr<CollectiveCounts> counts_;
 };
 
 }  // namespace shampoo::test

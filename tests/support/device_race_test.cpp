@@ -46,7 +46,7 @@ std::vector<char> numbers(Type type, std::size_t count, double seed) {
 /// Bytes of all values after two steps, the second with a refresh.
 std::vector<char> trained(const Model& model, EmulatedDevice::Runner runner) {
   kernels::cuda::DeviceBackend backend(std::make_unique<EmulatedDevice>(runner));
-  const auto ranks = one_rank(MemoryKind::cuda);
+  const auto ranks = single_rank_communicator(MemoryKind::cuda);
   std::vector<kernels::Buffer> memory;
   std::vector<std::vector<char>> sent;
   const auto tensor = [&](Type type, const std::vector<std::int64_t>& shape, double seed) {

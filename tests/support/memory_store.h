@@ -11,8 +11,8 @@
 
 namespace shampoo::test {
 
-/// A store of this process, which all threads may use at the same time.
-class MemoryStore final : public Store {
+/// A store in this process, safe for concurrent use by all threads.
+class MemoryStore : public Store {
  public:
   void set(std::string_view key, std::string_view value) override {
     const std::lock_guard lock(mutex_);
@@ -37,6 +37,13 @@ class MemoryStore final : public Store {
     return sum;
   }
 
+  std::string set_if_absent(std::string_view key, std::string_view desired) override {
+    const std::lock_guard lock(mutex_);
+    const auto [value, is_new] = values_.try_emplace(std::string(key), desired);
+    if (is_new) changed_.notify_all();
+    return value->second;
+  }
+
   bool remove(std::string_view key) override {
     const std::lock_guard lock(mutex_);
     return values_.erase(std::string(key)) > 0;
@@ -53,6 +60,12 @@ class MemoryStore final : public Store {
 
   void set_deadline(std::chrono::milliseconds) override {}
   std::string description() const override { return "memory of this process"; }
+
+  /// Number of keys.
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return values_.size();
+  }
 
  private:
   std::mutex mutex_;

@@ -26,7 +26,7 @@ void run_on_emulated_device(Communicator& threads, const RankBody& body) {
 void run_ranks_at(Place place, int n, const RankBody& body) {
   if (n == 1) {
     const auto backend = backend_at(place, 1);
-    const auto alone = one_rank(backend->memory_kind());
+    const auto alone = single_rank_communicator(backend->memory_kind());
     return body(*alone, *backend);
   }
   if (place == Place::cuda) throw std::invalid_argument("run_ranks_at: one rank on a GPU");

@@ -3,17 +3,17 @@
 
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
-#include "distributor/communicator.h"
+#include "distributor/transports/transport.h"
 #include "tests/support/emulated_device.h"
 
 namespace shampoo::test {
 
-/// Ranks with an emulated device each, over a communicator between threads, which it borrows.
-/// Collectives are queued like other work and meet when it runs; what goes wrong then is known by
-/// failure().
-class StreamCommunicator final : public Communicator {
+/// Ranks with an emulated device each, over a borrowed communicator between threads. Collectives
+/// are queued on the device's stream and run when it reaches them; their errors show in failure().
+class StreamTransport final : public CollectiveTransport {
  public:
   StreamCommunicator(Communicator& ranks, EmulatedDevice& device)
       : Communicator({.rank = ranks.rank(),
@@ -21,19 +21,38 @@ class StreamCommunicator final : public Communicator {
                       .local_rank = ranks.local_rank(),
                       .memory = MemoryKind::cuda}),
         ranks_(ranks),
-        device_(device) {}
+        device_(device),
+        collectives_(collectives) {}
 
   std::string description() const override { return "threads with emulated devices"; }
-  /// Of any kind, queued or recorded.
-  std::int64_t collectives() const { return collectives_; }
+
+  void start_all_gather(std::uint64_t, void* data, Counts counts,
+                        const BufferLease& lease) override {
+    queue(lease, [this, data, counts = copy(counts)] { ranks_.all_gather(data, counts).wait(); });
+  }
+  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
+                        Counts receive_counts, const BufferLease& lease) override {
+    queue(lease, [this, send, receive, sent = copy(send_counts), received = copy(receive_counts)] {
+      ranks_.all_to_all(send, sent, receive, received).wait();
+    });
+  }
+  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
+                       const BufferLease& lease) override {
+    queue(lease, [=, this] { ranks_.broadcast(data, bytes, root).wait(); });
+  }
+  void start_barrier(std::uint64_t, const BufferLease&) override {
+    queue_now([this] { ranks_.barrier().wait(); });
+  }
+  std::unique_ptr<Communicator> split(const Subset&) override { return nullptr; }
+  void abort(std::string_view reason) noexcept override { ranks_.abort(reason); }
 
  private:
-  using Counts = std::span<const std::int64_t>;
+  static std::vector<std::int64_t> copy(Counts counts) { return {counts.begin(), counts.end()}; }
 
   template <typename Body>
-  void queue(const BufferLease& loan, Body body) {
-    if (loan.stream.handle != device_.stream())
-      throw std::logic_error("a collective out of order with the work on its buffers");
+  void queue(const BufferLease& lease, Body body) {
+    if (lease.stream.handle != device_.stream())
+      throw std::logic_error("a collective is not ordered with the work on its buffers");
     queue_now(body);
   }
   template <typename Body>
@@ -43,42 +62,31 @@ class StreamCommunicator final : public Communicator {
       try {
         body();
       } catch (const CommunicationError& error) {
-        abort(error.what());
+        if (failure().report_abort(error.what())) abort(error.what());
       }
     });
   }
 
-  void start_all_gather(std::uint64_t, void* everyone, Counts counts,
-                        const BufferLease& loan) override {
-    queue(loan, [this, everyone, counts = std::vector<std::int64_t>(counts.begin(), counts.end())] {
-      ranks_.all_gather(everyone, counts).wait();
-    });
-  }
-  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease& loan) override {
-    queue(loan,
-          [this, send, receive,
-           sent = std::vector<std::int64_t>(send_counts.begin(), send_counts.end()),
-           received = std::vector<std::int64_t>(receive_counts.begin(), receive_counts.end())] {
-            ranks_.all_to_all(send, sent, receive, received).wait();
-          });
-  }
-  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
-                       const BufferLease& loan) override {
-    queue(loan, [=, this] { ranks_.broadcast(data, bytes, root).wait(); });
-  }
-  void start_barrier(std::uint64_t, const BufferLease&) override {
-    queue_now([this] { ranks_.barrier().wait(); });
-  }
-  void finish(std::uint64_t) override {}  // the stream waits
-  std::unique_ptr<Communicator> make_split(std::span<const Member>, int, std::uint64_t) override {
-    return nullptr;
-  }
-  void tear_down(std::string_view reason) noexcept override { ranks_.abort(reason); }
-
   Communicator& ranks_;
   EmulatedDevice& device_;
-  std::int64_t collectives_ = 0;
+  std::int64_t& collectives_;
+};
+
+class StreamCommunicator final : public Communicator {
+ public:
+  StreamCommunicator(Communicator& ranks, EmulatedDevice& device)
+      : StreamCommunicator(ranks, device, std::make_unique<std::int64_t>(0)) {}
+
+  /// Collectives of any kind, queued or captured.
+  std::int64_t collectives() const { return *collectives_; }
+
+ private:
+  StreamCommunicator(Communicator& ranks, EmulatedDevice& device,
+                     std::unique_ptr<std::int64_t> collectives)
+      : Communicator(std::make_unique<StreamTransport>(ranks, device, *collectives)),
+        collectives_(std::move(collectives)) {}
+
+  std::unique_ptr<std::int64_t> collectives_;
 };
 
 }  // namespace shampoo::test

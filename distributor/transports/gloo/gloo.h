@@ -9,33 +9,32 @@
 
 namespace shampoo {
 
-/// Whether this build has Gloo.
+/// True if this build includes Gloo.
 bool has_gloo();
 
 struct GlooOptions {
-  /// Prefix of all keys in the store: never used before, and the same on all ranks.
+  /// Prefix of all keys in the store: unused so far, and equal on all ranks.
   std::string prefix = {};
   /// Address or name of this host that the other ranks can reach.
   std::string host = "127.0.0.1";
-  /// Of connecting, and of collectives as long as nobody sets another.
+  /// For connecting, and the initial deadline of collectives.
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
-  /// Whose process serves the store, for messages: "rank 0 of the job". Empty: not known.
+  /// Process that serves the store, for messages: "rank 0 of the job". May be empty.
   std::string store_server = {};
 };
 
-/// Ranks that find each other by the store and talk over TCP, in host memory. Collective. The
-/// communicator goes on using the store: to split, and to find out who is missing. Nobody else may
-/// use this Store object, or change its deadline, from then on.
+/// A communicator over TCP in host memory, whose ranks find each other through the store.
+/// Collective. The communicator keeps using the store, for splits and failure detection, so the
+/// caller must not use this Store object or change its deadline afterwards.
 ///
-/// A collective has completed on this rank when it was started. Gloo applies the deadline to every
-/// message that it waits for: a collective of which all messages are slow may take a multiple. A
-/// rank that fails waits for a word from the others, a quarter of the deadline and from 1 to 10 s
-/// (never more than the deadline), then it throws: those who said none are missing.
+/// Collectives complete before their call returns. Gloo applies the deadline to each message, so a
+/// collective with several slow messages may take a multiple of it. After a failure a rank waits up
+/// to min(deadline, clamp(deadline / 4, 1 s, 10 s)) for the others to respond, then throws; silent
+/// ranks are reported as missing.
 ///
-/// Throws std::invalid_argument where this build has no Gloo, naming the package and the CMake
-/// option, and CommunicationError where ranks do not come before the deadline, naming them.
-std::unique_ptr<Communicator> gloo_communicator(const RankInfo& standing,
-                                                std::shared_ptr<Store> store,
+/// Throws std::invalid_argument for invalid options and if this build has no Gloo, and
+/// CommunicationError, naming the ranks, if some do not connect before the deadline.
+std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
                                                 const GlooOptions& options = {});
 
 }  // namespace shampoo

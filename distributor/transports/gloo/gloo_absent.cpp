@@ -9,7 +9,7 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw std::invalid_argument(
-      "Gloo: this build has none; install the package libgloo-dev and configure with "
+      "Gloo: not included in this build; install the package libgloo-dev and configure with "
       "-DSHAMPOO_GLOO=ON");
 }
 
@@ -21,7 +21,7 @@ std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string&) { refus
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo&, std::shared_ptr<Store>,
                                                 std::shared_ptr<gloo::transport::Device>,
-                                                const GlooOptions&) {
+                                                const GlooOptions&, std::vector<std::string>) {
   refuse();
 }
 

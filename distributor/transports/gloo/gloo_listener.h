@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "distributor/transports/gloo/gloo.h"
 
@@ -12,15 +13,16 @@ class Device;
 
 namespace shampoo {
 
-/// The address at which the other ranks will reach this one: what is wrong with it shows before
-/// anybody waits. Throws std::invalid_argument for a `host` that is no address or name of this one,
-/// and where this build has no Gloo.
+/// Binds the address at which the other ranks reach this one, so that an invalid one is reported
+/// before any rank waits. Throws std::invalid_argument if `host` is not an address or name of this
+/// host, or if this build has no Gloo.
 std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host);
 
-/// As without a device, which is that of options.host.
-std::unique_ptr<Communicator> gloo_communicator(const RankInfo& standing,
-                                                std::shared_ptr<Store> store,
+/// As the public overload, with a device from listen_gloo(). `hosts`: name of each rank's host, if
+/// known; empty: exchanged first.
+std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
                                                 std::shared_ptr<gloo::transport::Device> device,
-                                                const GlooOptions& options);
+                                                const GlooOptions& options,
+                                                std::vector<std::string> hosts = {});
 
 }  // namespace shampoo

@@ -2,42 +2,39 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "distributor/communicator.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo {
 
 namespace {
 
-class OneRank final : public Communicator {
+class SingleRankTransport final : public CollectiveTransport {
  public:
-  explicit OneRank(MemoryKind memory) : Communicator({.memory = memory}) {}
+  explicit SingleRankTransport(MemoryKind memory) : CollectiveTransport({.memory = memory}) {}
 
   std::string description() const override { return "one rank"; }
 
- private:
-  void start_all_gather(std::uint64_t, void*, std::span<const std::int64_t>,
-                        const BufferLease&) override {}
-  void start_all_to_all(std::uint64_t, const void* send, std::span<const std::int64_t> counts,
-                        void* receive, std::span<const std::int64_t>, const BufferLease&) override {
-    if (memory() != MemoryKind::host)
+  void start_all_gather(std::uint64_t, void*, Counts, const BufferLease&) override {}
+  void start_all_to_all(std::uint64_t, const void* send, Counts counts, void* receive, Counts,
+                        const BufferLease&) override {
+    if (info().memory != MemoryKind::host)
       throw std::invalid_argument(
-          "all_to_all: one_rank() copies in host memory only, an nccl_communicator() in CUDA's");
+          "all_to_all: single_rank_communicator() supports it in host memory only; use "
+          "nccl_communicator() for CUDA memory");
     if (counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(counts[0]));
   }
   void start_broadcast(std::uint64_t, void*, std::int64_t, int, const BufferLease&) override {}
   void start_barrier(std::uint64_t, const BufferLease&) override {}
-  void finish(std::uint64_t) override {}
-  std::unique_ptr<Communicator> make_split(std::span<const Member> members, int,
-                                           std::uint64_t) override {
-    return members.empty() ? nullptr : one_rank(memory());
+  std::unique_ptr<Communicator> split(const Subset& subset) override {
+    return subset.members.empty() ? nullptr : single_rank_communicator(info().memory);
   }
-  void tear_down(std::string_view) noexcept override {}
+  void abort(std::string_view) noexcept override {}
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> one_rank(MemoryKind memory) {
-  return std::make_unique<OneRank>(memory);
+std::unique_ptr<Communicator> single_rank_communicator(MemoryKind memory) {
+  return std::make_unique<Communicator>(std::make_unique<SingleRankTransport>(memory));
 }
 
 }  // namespace shampoo

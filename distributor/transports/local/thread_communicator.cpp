@@ -11,45 +11,46 @@
 #include <thread>
 #include <utility>
 
-#include "distributor/error.h"
 #include "distributor/rank_list.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo {
 
 namespace {
 
-/// What a rank brings to a collective. Borrowed until all have copied.
+/// One rank's arguments of a collective. Borrowed until all ranks have copied.
 struct Post {
   enum class Kind : std::uint8_t { all_gather, all_to_all, broadcast, barrier } kind;
   const void* data = nullptr;
   std::span<const std::int64_t> counts = {};
   int root = 0;
 
-  /// Whether the posts of two ranks belong to one collective.
-  bool fits(const Post& other) const {
+  /// True if two ranks called the same collective with matching arguments.
+  bool matches(const Post& other) const {
     return kind == other.kind && root == other.root &&
            (kind == Kind::all_to_all || std::ranges::equal(counts, other.counts));
   }
 };
 
-/// Where the ranks of one communicator meet.
+/// Shared by the ranks of one communicator.
 class Hub {
  public:
   explicit Hub(int size) : posts_(size), arrived_(size), left_(size) {}
 
-  /// Posts, waits until all have, and calls copy(posts); returns when all have copied.
+  /// Posts, waits for the posts of all ranks, calls copy(posts), and waits until all have copied.
   template <typename Copy>
-  void meet(int rank, const Post& post, std::chrono::milliseconds deadline, const Copy& copy) {
+  void rendezvous(int rank, const Post& post, std::chrono::milliseconds deadline,
+                  const Copy& copy) {
     gather(rank, post, deadline);
-    const bool fits =
-        std::ranges::all_of(posts_, [&](const Post& other) { return other.fits(posts_[rank]); });
-    if (fits) copy(std::as_const(posts_));
+    const bool match =
+        std::ranges::all_of(posts_, [&](const Post& other) { return other.matches(posts_[rank]); });
+    if (match) copy(std::as_const(posts_));
     release();
-    if (!fits)
-      throw CommunicationError("the ranks called different collectives, or with others' sizes");
+    if (!match)
+      throw CommunicationError("ranks called different collectives, or with different sizes");
   }
 
-  /// Ends what the other ranks wait for, now and later.
+  /// Fails pending and later collectives of all ranks.
   void fail(const std::string& reason, std::vector<int> missing = {}) {
     const std::lock_guard lock(mutex_);
     fail_locked(reason, std::move(missing));
@@ -58,10 +59,10 @@ class Hub {
   void leave(int rank) {
     const std::lock_guard lock(mutex_);
     left_[rank] = true;
-    if (waiting_ > 0) fail_locked(gone(), list(left_));
+    if (waiting_ > 0) fail_locked(left_message(), list(left_));
   }
 
-  /// The hub of a sub-set, made by whichever of its ranks comes first.
+  /// The hub of a subset, created by the first of its ranks to arrive.
   std::shared_ptr<Hub> child(std::uint64_t index, int color, int size) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Hub>& hub = children_[{index, color}];
@@ -75,7 +76,7 @@ class Hub {
   void gather(int rank, const Post& post, std::chrono::milliseconds deadline) {
     std::unique_lock lock(mutex_);
     if (failure_.empty() && std::ranges::find(left_, true) != left_.end())
-      fail_locked(gone(), list(left_));
+      fail_locked(left_message(), list(left_));
     if (!failure_.empty()) throw CommunicationError(failure_, missing_);
     posts_[rank] = post;
     arrived_[rank] = true;
@@ -98,7 +99,7 @@ class Hub {
     if (round_ == round) throw CommunicationError(failure_, missing_);
   }
 
-  /// Buffers may go only when every rank has copied from them, whatever else has failed.
+  /// Buffers must stay alive until every rank has copied from them, even after a failure.
   void release() {
     std::unique_lock lock(mutex_);
     const std::uint64_t round = round_;
@@ -117,7 +118,7 @@ class Hub {
     changed_.notify_all();
   }
 
-  std::string gone() const { return rank_list(list(left_)) + " has left"; }
+  std::string left_message() const { return rank_list(list(left_)) + " has left"; }
 
   static std::vector<int> list(const std::vector<bool>& flags) {
     std::vector<int> ranks;
@@ -138,34 +139,29 @@ class Hub {
   std::map<std::pair<std::uint64_t, int>, int> taken_;
 };
 
-class ThreadsCommunicator final : public Communicator {
+class ThreadTransport final : public CollectiveTransport {
  public:
-  ThreadsCommunicator(std::shared_ptr<Hub> hub, const RankInfo& standing)
-      : Communicator(standing), hub_(std::move(hub)) {}
-  ~ThreadsCommunicator() override { hub_->leave(rank()); }
+  ThreadTransport(std::shared_ptr<Hub> hub, const RankInfo& info)
+      : CollectiveTransport(info), hub_(std::move(hub)) {}
+  ~ThreadTransport() override { hub_->leave(rank()); }
 
   std::string description() const override { return "threads of one process"; }
 
- private:
-  using Kind = Post::Kind;
-
-  void start_all_gather(std::uint64_t, void* everyone, std::span<const std::int64_t> counts,
-                        const BufferLease&) override {
-    meet({Kind::all_gather, everyone, counts}, [&](const std::vector<Post>& posts) {
+  void start_all_gather(std::uint64_t, void* data, Counts counts, const BufferLease&) override {
+    meet({Kind::all_gather, data, counts}, [&](const std::vector<Post>& posts) {
       std::int64_t begin = 0;
       for (int r = 0; r < size(); begin += counts[r++])
-        if (r != rank()) copy(everyone, begin, posts[r].data, begin, counts[r]);
+        if (r != rank()) copy(data, begin, posts[r].data, begin, counts[r]);
     });
   }
 
-  void start_all_to_all(std::uint64_t, const void* send, std::span<const std::int64_t> send_counts,
-                        void* receive, std::span<const std::int64_t> receive_counts,
-                        const BufferLease&) override {
+  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
+                        Counts receive_counts, const BufferLease&) override {
     std::int64_t wrong = -1;
     meet({Kind::all_to_all, send, send_counts}, [&](const std::vector<Post>& posts) {
       std::int64_t to = 0;
       for (int r = 0; r < size(); to += receive_counts[r++]) {
-        const std::span<const std::int64_t> sent = posts[r].counts;
+        const Counts sent = posts[r].counts;
         if (sent[rank()] != receive_counts[r]) {
           wrong = r;
           continue;
@@ -177,7 +173,7 @@ class ThreadsCommunicator final : public Communicator {
     if (wrong < 0) return;
     const std::string fault = "rank " + std::to_string(wrong) + " sent rank " +
                               std::to_string(rank()) +
-                              " another number of bytes than receive_counts says";
+                              " a number of bytes that differs from its receive_counts";
     hub_->fail(fault);
     throw CommunicationError(fault);
   }
@@ -193,26 +189,24 @@ class ThreadsCommunicator final : public Communicator {
     meet({Kind::barrier}, [](const std::vector<Post>&) {});
   }
 
-  void finish(std::uint64_t) override {}
-
-  std::unique_ptr<Communicator> make_split(std::span<const Member> members, int color,
-                                           std::uint64_t index) override {
-    if (members.empty()) return nullptr;
-    const int count = static_cast<int>(members.size());
-    const auto self = std::ranges::find(members, rank(), &Member::rank);
-    const int place = static_cast<int>(self - members.begin());
-    return std::make_unique<ThreadsCommunicator>(
-        hub_->child(index, color, count),
-        RankInfo{.rank = place, .size = count, .local_rank = place});
+  std::unique_ptr<Communicator> split(const Subset& subset) override {
+    if (subset.members.empty()) return nullptr;
+    const int count = static_cast<int>(subset.members.size());
+    return std::make_unique<Communicator>(std::make_unique<ThreadTransport>(
+        hub_->child(subset.index, subset.color, count),
+        RankInfo{.rank = subset.rank, .size = count, .local_rank = subset.rank}));
   }
 
-  void tear_down(std::string_view reason) noexcept override {
+  void abort(std::string_view reason) noexcept override {
     hub_->fail("rank " + std::to_string(rank()) + " aborted: " + std::string(reason), {rank()});
   }
 
+ private:
+  using Kind = Post::Kind;
+
   template <typename Copy>
   void meet(const Post& post, const Copy& body) {
-    hub_->meet(rank(), post, deadline(), body);
+    hub_->rendezvous(rank(), post, deadline(), body);
   }
 
   static void copy(void* to, std::int64_t to_offset, const void* from, std::int64_t from_offset,
@@ -225,20 +219,20 @@ class ThreadsCommunicator final : public Communicator {
   std::shared_ptr<Hub> hub_;
 };
 
-/// What a rank threw.
+/// Exception of a rank.
 struct Thrown {
   std::exception_ptr exception = nullptr;
-  std::string message = "something that is no std::exception";
-  bool lost_others = false;  ///< a consequence of what another rank did
+  std::string message = "an object that is not a std::exception";
+  bool is_consequence = false;  ///< of the failure of another rank
 };
 
-Thrown caught_here() {
+Thrown current_thrown() {
   Thrown thrown{.exception = std::current_exception()};
   try {
     throw;
   } catch (const CommunicationError& error) {
     thrown.message = error.what();
-    thrown.lost_others = true;
+    thrown.is_consequence = true;
   } catch (const std::exception& error) {
     thrown.message = error.what();
   } catch (...) {
@@ -253,15 +247,16 @@ void run_ranks(int n, const std::function<void(Communicator&)>& body) {
     throw std::invalid_argument("run_ranks: n must be from 1 to 1024, got " + std::to_string(n));
   const auto hub = std::make_shared<Hub>(n);
   std::mutex mutex;
-  std::vector<Thrown> all;  // in the order in which they came
+  std::vector<Thrown> all;  // in the order of arrival
   const auto record = [&](const std::string& who, std::vector<int> missing) {
-    Thrown thrown = caught_here();
+    Thrown thrown = current_thrown();
     hub->fail(who + thrown.message, std::move(missing));
     const std::lock_guard lock(mutex);
     all.push_back(std::move(thrown));
   };
   const auto run = [&](int rank) {
-    ThreadsCommunicator communicator(hub, {.rank = rank, .size = n, .local_rank = rank});
+    Communicator communicator(std::make_unique<ThreadTransport>(
+        hub, RankInfo{.rank = rank, .size = n, .local_rank = rank}));
     try {
       body(communicator);
     } catch (...) {
@@ -276,8 +271,8 @@ void run_ranks(int n, const std::function<void(Communicator&)>& body) {
       record("rank " + std::to_string(threads.size()) + " could not be started: ", {});
     }
   }
-  // A rank that lost others may be heard of before the rank that was the cause.
-  const auto cause = std::ranges::find(all, false, &Thrown::lost_others);
+  // The consequence on one rank may be recorded before the cause on another.
+  const auto cause = std::ranges::find(all, false, &Thrown::is_consequence);
   if (cause != all.end()) std::rethrow_exception(cause->exception);
   if (!all.empty()) std::rethrow_exception(all.front().exception);
 }

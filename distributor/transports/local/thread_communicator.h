@@ -7,11 +7,11 @@
 
 namespace shampoo {
 
-/// Runs body(communicator) on n threads at once, each with its rank of one communicator in host
-/// memory, and waits for all. What one rank throws ends the collectives of the others with a
-/// CommunicationError; so does a rank that returns while others wait for it. The first exception is
-/// rethrown, a CommunicationError only if there was no other. Throws std::invalid_argument unless
-/// 1 <= n <= 1024, and std::system_error where a thread cannot be started.
+/// Runs body(communicator) concurrently on n threads, each one rank of a communicator in host
+/// memory, and joins them. If a rank throws, or returns while others wait for it, the collectives
+/// of the others throw CommunicationError. Afterwards the first exception is rethrown; a
+/// CommunicationError only if there was no other. Throws std::invalid_argument unless
+/// 1 <= n <= 1024, and std::system_error if a thread cannot be started.
 void run_ranks(int n, const std::function<void(Communicator&)>& body);
 
 }  // namespace shampoo

@@ -7,80 +7,77 @@
 #include <stdexcept>
 #include <utility>
 
+#include "distributor/transports/transport.h"
+
 namespace shampoo {
 
 namespace {
 
-class CallerCommunicator final : public Communicator {
+class UserTransport final : public CollectiveTransport {
  public:
-  explicit CallerCommunicator(Collectives collectives)
-      : Communicator(collectives.standing), collectives_(std::move(collectives)) {}
+  explicit UserTransport(Collectives collectives)
+      : CollectiveTransport(collectives.rank_info), collectives_(std::move(collectives)) {}
 
   std::string description() const override { return collectives_.description; }
 
- private:
-  using Counts = std::span<const std::int64_t>;
-
-  void start_all_gather(std::uint64_t, void* everyone, Counts counts,
-                        const BufferLease& loan) override {
-    guard([&] { collectives_.all_gather(everyone, counts, terms(loan)); });
+  void start_all_gather(std::uint64_t, void* data, Counts counts,
+                        const BufferLease& lease) override {
+    guard([&] { collectives_.all_gather(data, counts, context(lease)); });
   }
 
   void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease& loan) override {
+                        Counts receive_counts, const BufferLease& lease) override {
     guard([&] {
       if (collectives_.all_to_all)
-        collectives_.all_to_all(send, send_counts, receive, receive_counts, terms(loan));
+        collectives_.all_to_all(send, send_counts, receive, receive_counts, context(lease));
       else
         gather_all_to_all(static_cast<const char*>(send), send_counts, static_cast<char*>(receive),
-                          receive_counts, loan);
+                          receive_counts, lease);
     });
   }
 
   void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
-                       const BufferLease& loan) override {
+                       const BufferLease& lease) override {
     guard([&] {
-      if (collectives_.broadcast) return collectives_.broadcast(data, bytes, root, terms(loan));
+      if (collectives_.broadcast) return collectives_.broadcast(data, bytes, root, context(lease));
       std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), 0);
       counts[root] = bytes;
-      collectives_.all_gather(data, counts, terms(loan));
+      collectives_.all_gather(data, counts, context(lease));
     });
   }
 
-  void start_barrier(std::uint64_t, const BufferLease& loan) override {
+  void start_barrier(std::uint64_t, const BufferLease& lease) override {
     guard([&] {
-      if (collectives_.barrier) return collectives_.barrier(terms(loan));
-      std::vector<char> everyone(static_cast<std::size_t>(size()));
-      const std::vector<std::int64_t> counts(everyone.size(), 1);
-      collectives_.all_gather(everyone.data(), counts, terms(loan));
+      if (collectives_.barrier) return collectives_.barrier(context(lease));
+      std::vector<char> data(static_cast<std::size_t>(size()));
+      const std::vector<std::int64_t> counts(data.size(), 1);
+      collectives_.all_gather(data.data(), counts, context(lease));
     });
   }
 
-  void finish(std::uint64_t) override {}
-
-  std::unique_ptr<Communicator> make_split(std::span<const Member> members, int color,
-                                           std::uint64_t) override {
+  std::unique_ptr<Communicator> split(const Subset& subset) override {
     if (!collectives_.split)
-      throw std::invalid_argument("split: the caller's collectives have no split");
+      throw std::invalid_argument("split: the user-provided collectives have no split");
     std::vector<int> ranks;
-    for (const Member& member : members) ranks.push_back(member.rank);
-    std::unique_ptr<Communicator> part;
-    guard([&] { part = collectives_.split(ranks, color); });
-    return part;
+    for (const Member& member : subset.members) ranks.push_back(member.rank);
+    std::unique_ptr<Communicator> made;
+    guard([&] { made = collectives_.split(ranks, subset.color); });
+    return made;
   }
 
-  void tear_down(std::string_view reason) noexcept override {
+  void abort(std::string_view reason) noexcept override {
     try {
       if (collectives_.abort) collectives_.abort(reason);
-    } catch (...) {  // the others meet their deadline
+    } catch (...) {  // the other ranks miss their deadline
     }
   }
 
-  /// Every rank gets what everyone sends to everyone, and picks its own.
+ private:
+  /// Gathers all messages on every rank, which then picks its own.
   void gather_all_to_all(const char* send, Counts send_counts, char* receive, Counts receive_counts,
-                         const BufferLease& loan) {
+                         const BufferLease& lease) {
     const auto ranks = static_cast<std::size_t>(size());
-    const std::vector<std::int64_t> table = gather_counts(send_counts, receive_counts, loan);
+    const std::vector<std::int64_t> table = gather_counts(send_counts, receive_counts, lease);
     std::vector<std::int64_t> totals, own_begins;
     std::int64_t all = 0;
     for (std::size_t from = 0; from < ranks; ++from) {
@@ -89,26 +86,26 @@ class CallerCommunicator final : public Communicator {
       totals.push_back(std::accumulate(row, row + size(), std::int64_t{0}));
       all += totals.back();
     }
-    std::vector<char> everyone(static_cast<std::size_t>(all));
+    std::vector<char> gathered(static_cast<std::size_t>(all));
     const std::int64_t own =
         std::accumulate(totals.begin(), totals.begin() + rank(), std::int64_t{0});
-    std::copy_n(send, totals[rank()], everyone.begin() + own);
-    collectives_.all_gather(everyone.data(), totals, terms(loan));
+    std::copy_n(send, totals[rank()], gathered.begin() + own);
+    collectives_.all_gather(gathered.data(), totals, context(lease));
     for (std::size_t from = 0; from < ranks; receive += receive_counts[from++])
-      std::copy_n(everyone.begin() + own_begins[from], receive_counts[from], receive);
+      std::copy_n(gathered.begin() + own_begins[from], receive_counts[from], receive);
   }
 
-  /// For every rank what it sends to each, then what it expects from each. Throws on all ranks
-  /// where two do not fit, before anything travels.
+  /// For every rank its send counts, then its receive counts. Throws on all ranks if two ranks
+  /// disagree, before any data is sent.
   std::vector<std::int64_t> gather_counts(Counts send_counts, Counts receive_counts,
-                                          const BufferLease& loan) {
+                                          const BufferLease& lease) {
     const auto ranks = static_cast<std::size_t>(size());
     std::vector<std::int64_t> table(2 * ranks * ranks);
     const auto own = table.begin() + 2 * rank() * static_cast<std::ptrdiff_t>(ranks);
     std::ranges::copy(receive_counts, std::ranges::copy(send_counts, own).out);
     const std::vector<std::int64_t> rows(
         ranks, static_cast<std::int64_t>(2 * ranks * sizeof(std::int64_t)));
-    collectives_.all_gather(table.data(), rows, terms(loan));
+    collectives_.all_gather(table.data(), rows, context(lease));
     for (std::size_t from = 0; from < ranks; ++from)
       for (std::size_t to = 0; to < ranks; ++to) {
         const std::int64_t sent = table[2 * from * ranks + to];
@@ -121,9 +118,9 @@ class CallerCommunicator final : public Communicator {
     return table;
   }
 
-  CallTerms terms(const BufferLease& loan) const { return {loan.stream, deadline()}; }
+  CallContext context(const BufferLease& lease) const { return {lease.stream, deadline()}; }
 
-  /// What a callback throws is the transport's failure.
+  /// Converts exceptions of a callback.
   template <typename Call>
   static void guard(const Call& call) {
     try {
@@ -133,7 +130,7 @@ class CallerCommunicator final : public Communicator {
     } catch (const std::exception& error) {
       throw CommunicationError(error.what());
     } catch (...) {
-      throw CommunicationError("a callback threw something that is no std::exception");
+      throw CommunicationError("a callback threw an object that is not a std::exception");
     }
   }
 
@@ -142,26 +139,15 @@ class CallerCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> caller_communicator(Collectives collectives) {
-  const RankInfo& standing = collectives.standing;
-  if (standing.size < 1)
-    throw std::invalid_argument("standing.size: must be at least 1, got " +
-                                std::to_string(standing.size));
-  if (standing.rank < 0 || standing.rank >= standing.size)
-    throw std::invalid_argument("standing.rank: must be from 0 to " +
-                                std::to_string(standing.size - 1) + ", got " +
-                                std::to_string(standing.rank));
-  if (standing.local_rank < 0 || standing.local_rank >= standing.size)
-    throw std::invalid_argument("standing.local_rank: must be from 0 to " +
-                                std::to_string(standing.size - 1) + ", got " +
-                                std::to_string(standing.local_rank));
+std::unique_ptr<Communicator> user_communicator(Collectives collectives) {
+  validate_rank_info(collectives.rank_info, "rank_info.");
+  const bool is_host = collectives.rank_info.memory == MemoryKind::host;
   if (!collectives.all_gather) throw std::invalid_argument("all_gather: must be set");
-  const bool host = standing.memory == MemoryKind::host;
-  if (!host && !collectives.all_to_all)
-    throw std::invalid_argument("all_to_all: must be set unless standing.memory is host memory");
-  if (!host && !collectives.barrier)
-    throw std::invalid_argument("barrier: must be set unless standing.memory is host memory");
-  return std::make_unique<CallerCommunicator>(std::move(collectives));
+  if (!is_host && !collectives.all_to_all)
+    throw std::invalid_argument("all_to_all: must be set unless rank_info.memory is host memory");
+  if (!is_host && !collectives.barrier)
+    throw std::invalid_argument("barrier: must be set unless rank_info.memory is host memory");
+  return std::make_unique<Communicator>(std::make_unique<UserTransport>(std::move(collectives)));
 }
 
 }  // namespace shampoo

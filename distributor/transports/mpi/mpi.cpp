@@ -6,10 +6,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "distributor/transports/mpi/mpi_call.h"
-#include "distributor/transports/mpi/mpi_communicator.h"
 #include "distributor/transports/mpi/mpi_interop.h"
+#include "distributor/transports/mpi/mpi_operation.h"
 #include "distributor/transports/mpi/mpi_session.h"
+#include "distributor/transports/mpi/mpi_transport.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo {
 
@@ -18,10 +19,8 @@ bool has_mpi() { return true; }
 namespace {
 
 std::unique_ptr<Communicator> connect(MPI_Comm original, std::chrono::milliseconds deadline) {
-  if (deadline.count() < 1)
-    throw std::invalid_argument("deadline: must be at least 1 ms, got " +
-                                std::to_string(deadline.count()) + " ms");
-  return std::make_unique<MpiCommunicator>(duplicate_in_time(original, deadline));
+  validate_deadline(deadline);
+  return make_mpi_communicator(duplicate_comm(original, deadline), deadline);
 }
 
 }  // namespace
@@ -35,7 +34,7 @@ std::unique_ptr<Communicator> mpi_communicator_of(const void* mpi_comm,
                                                   std::chrono::milliseconds deadline) {
   if (!mpi_comm) throw std::invalid_argument("mpi_comm: must point to an MPI_Comm, got null");
   if (!mpi_is_usable())
-    throw std::invalid_argument("mpi_comm: MPI must be initialised, and not yet finalised");
+    throw std::invalid_argument("mpi_comm: MPI must be initialized and not yet finalized");
   const MPI_Comm original = *static_cast<const MPI_Comm*>(mpi_comm);
   if (original == MPI_COMM_NULL)
     throw std::invalid_argument("mpi_comm: must be a communicator, got MPI_COMM_NULL");

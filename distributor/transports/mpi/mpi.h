@@ -8,26 +8,27 @@
 
 namespace shampoo {
 
-/// Whether this build has MPI.
+/// True if this build includes MPI.
 bool has_mpi();
 
-/// All ranks of MPI_COMM_WORLD, in host memory. Collective. Initialises MPI, with
-/// MPI_THREAD_MULTIPLE, where nobody has, and then finalises it at the end of the process, unless
-/// a collective is still pending; then a line on standard error says that it did not. Works on a
-/// duplicate, for which it waits no longer than `deadline`, at least 1 ms.
+/// All ranks of MPI_COMM_WORLD, in host memory, on a duplicate of that communicator. Collective;
+/// blocks for at most `deadline`, from 1 ms to one year. Initializes MPI with MPI_THREAD_MULTIPLE
+/// if necessary, and then finalizes it at the end of the process, unless a collective is still
+/// pending, which is reported on standard error.
 ///
-/// MPI goes on with a collective only while somebody waits for it, so a wait that begins late has a
-/// second, or the deadline where that is shorter, even when the deadline is over. A rank that fails
-/// waits for a word from the others, a quarter of the deadline and from 1 to 10 s (never more than
-/// the deadline), then it throws: those who said none are missing. abort() reaches the other ranks
-/// through MPI_Abort, which ends the processes of the job; the reason is written to standard error
-/// first. Throws std::invalid_argument where this build has no MPI, naming the package and the
-/// CMake option, and CommunicationError where MPI fails or ranks do not come.
+/// MPI makes progress only while a rank waits: a wait that begins late still polls for
+/// min(deadline, 1 s). After a failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s,
+/// 10 s)) for the others to respond, then throws; silent ranks are reported as missing. abort()
+/// writes its reason to standard error and calls MPI_Abort, which ends the processes of the job.
+///
+/// Throws std::invalid_argument if this build has no MPI, and CommunicationError if MPI fails or
+/// ranks do not arrive before the deadline.
 std::unique_ptr<Communicator> mpi_communicator(
     std::chrono::milliseconds deadline = std::chrono::minutes(10));
 
-/// The ranks of the caller's communicator, of which a duplicate is made. Collective. `mpi_comm`
-/// points to an MPI_Comm; distributor/mpi_interop.h has a function that takes one.
+/// The same for the ranks of an existing intracommunicator. `mpi_comm` points to an MPI_Comm;
+/// mpi_interop.h has a typed overload. Throws std::invalid_argument for other handles, and unless
+/// MPI is initialized.
 std::unique_ptr<Communicator> mpi_communicator_of(
     const void* mpi_comm, std::chrono::milliseconds deadline = std::chrono::minutes(10));
 

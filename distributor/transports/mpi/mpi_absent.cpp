@@ -10,8 +10,8 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw std::invalid_argument(
-      "MPI: this build has none; install the package libopenmpi-dev or libmpich-dev and configure "
-      "with -DSHAMPOO_MPI=ON");
+      "MPI: not included in this build; install the package libopenmpi-dev or libmpich-dev and "
+      "configure with -DSHAMPOO_MPI=ON");
 }
 
 }  // namespace

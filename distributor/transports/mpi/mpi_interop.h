@@ -10,7 +10,7 @@
 
 namespace shampoo {
 
-/// Which implementation this source was compiled for: their handles are not alike.
+/// MPI implementation that this source is compiled for; their handles are incompatible.
 #if defined(OPEN_MPI)
 constexpr std::string_view mpi_implementation = "Open MPI";
 #elif defined(MPICH)
@@ -19,13 +19,12 @@ constexpr std::string_view mpi_implementation = "MPICH";
 constexpr std::string_view mpi_implementation = "another MPI";
 #endif
 
-/// Throws std::invalid_argument unless the library was built for this implementation, whose
-/// MPI_Comm has so many bytes.
+/// Throws std::invalid_argument unless the library was built for this implementation and size of
+/// MPI_Comm.
 void check_mpi_implementation(std::string_view implementation, std::size_t handle_bytes);
 
-/// The ranks of `original`, of which a duplicate is made; MPI must be initialised. Collective.
-/// Throws as mpi_communicator_of() does, and std::invalid_argument where the caller was compiled
-/// for another MPI than the library.
+/// As mpi_communicator_of(). Throws std::invalid_argument, too, if the caller was compiled for
+/// another MPI implementation than the library.
 inline std::unique_ptr<Communicator> mpi_communicator(MPI_Comm original) {
   check_mpi_implementation(mpi_implementation, sizeof(MPI_Comm));
   return mpi_communicator_of(&original);

@@ -11,60 +11,64 @@
 
 namespace shampoo {
 
-/// One started collective: everything that MPI may touch until it has completed. Used again after
-/// that, so that its arrays are allocated once.
+/// Throws CommunicationError with MPI's message unless `code` is MPI_SUCCESS. `call` is the name of
+/// the function that returned it.
+void check_mpi(int code, const char* call);
+
+/// A nonblocking collective and all memory that MPI accesses until it completes. Reused, so that
+/// its arrays are allocated once.
 ///
-/// MPI counts in int. What lies beyond that travels as one element, of a datatype that describes
-/// its place and length.
+/// MPI counts in int. Larger messages, or messages at larger offsets, are sent as one element of a
+/// datatype that describes offset and length.
 class MpiOperation {
  public:
   using Counts = std::span<const std::int64_t>;
 
-  /// Bytes that end beyond `most_bytes` go without int; 1 <= most_bytes <= INT_MAX, the same on all
-  /// ranks.
-  MpiOperation(MPI_Comm communicator, std::int64_t most_bytes);
-  /// A pending one must not be destroyed.
+  /// Data that ends beyond `max_count` bytes is sent by datatype; 1 <= max_count <= INT_MAX, equal
+  /// on all ranks.
+  MpiOperation(MPI_Comm comm, std::int64_t max_count);
+  /// Must not be pending.
   ~MpiOperation() { free_types(); }
   MpiOperation(const MpiOperation&) = delete;
   MpiOperation& operator=(const MpiOperation&) = delete;
 
-  void all_gather(void* everyone, Counts counts);
+  void all_gather(void* data, Counts counts);
   void all_to_all(const void* send, Counts send_counts, void* receive, Counts receive_counts);
   void broadcast(void* data, std::int64_t bytes, int root);
   void barrier();
 
-  /// Whether it has completed; gives MPI the time to go on with it.
+  /// True if complete. Lets MPI make progress.
   bool test();
   bool pending() const { return request_ != MPI_REQUEST_NULL; }
-  /// Free for another collective; gives the loan back.
+  /// Ends the lease and makes the operation available for another collective.
   void release() {
     ticket = 0;
-    owner.reset();
+    keep_alive.reset();
   }
 
-  std::uint64_t ticket = 0;                     ///< 0: free
-  std::chrono::steady_clock::time_point start;  ///< of the collective
-  std::shared_ptr<const void> owner;            ///< of its buffers
+  std::uint64_t ticket = 0;                     ///< 0: available
+  std::chrono::steady_clock::time_point start;  ///< when the collective was started
+  std::shared_ptr<const void> keep_alive;       ///< see BufferLease
 
  private:
-  /// What goes to, or comes from, every rank.
+  /// Send or receive arguments for every rank.
   struct Side {
-    std::vector<int> counts, begins;
+    std::vector<int> counts, offsets;
     std::vector<MPI_Datatype> types;
   };
 
-  void place(std::int64_t begin, std::int64_t bytes, Side& side, int rank);
+  void place(std::int64_t offset, std::int64_t bytes, Side& side, int rank);
   void place_all(Counts bytes, Side& side);
-  MPI_Datatype datatype(std::int64_t begin, std::int64_t bytes);
+  MPI_Datatype datatype(std::int64_t offset, std::int64_t bytes);
   void exchange(const void* send, void* receive);
   void free_types() noexcept;
 
-  MPI_Comm communicator_;
-  std::int64_t most_bytes_;
+  MPI_Comm comm_;
+  std::int64_t max_count_;
   int rank_ = 0, size_ = 0;
   MPI_Request request_ = MPI_REQUEST_NULL;
   Side send_, receive_;
-  std::vector<MPI_Datatype> made_;
+  std::vector<MPI_Datatype> datatypes_;
 };
 
 }  // namespace shampoo

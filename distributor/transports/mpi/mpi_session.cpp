@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "distributor/error.h"
-#include "distributor/transports/mpi/mpi_call.h"
+#include "distributor/transports/mpi/mpi_operation.h"
 
 namespace shampoo {
 
@@ -18,18 +18,18 @@ std::atomic<bool>& abandoned() {
   return flag;
 }
 
-/// Ours from MPI_Init to the end of the process.
+/// From MPI_Init to the end of the process.
 class Session {
  public:
   Session() {
-    abandoned();  // is to outlive this
+    abandoned();  // constructed first, so destroyed last
     int provided = 0;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   }
   ~Session() {
     if (!mpi_is_usable()) return;
     if (abandoned())
-      std::fputs("shampoo: MPI_Finalize is left out, as a collective is still pending\n", stderr);
+      std::fputs("shampoo: MPI_Finalize is skipped, as a collective is still pending\n", stderr);
     else
       MPI_Finalize();
   }
@@ -42,7 +42,7 @@ class Session {
 void begin_mpi() {
   int initialized = 0, finalized = 0;
   check_mpi(MPI_Finalized(&finalized), "MPI_Finalized");
-  if (finalized) throw CommunicationError("MPI was finalised before");
+  if (finalized) throw CommunicationError("MPI has already been finalized");
   check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
   if (!initialized) static const Session session;
 }

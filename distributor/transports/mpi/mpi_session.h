@@ -3,19 +3,18 @@
 
 namespace shampoo {
 
-/// Initialises MPI unless somebody has. Only then, MPI is finalised when the process ends: it
-/// cannot be initialised a second time, so no communicator's end is the right moment.
-/// Throws CommunicationError where MPI fails or was finalised before.
+/// Initializes MPI unless that was done before; MPI is then finalized when the process ends, as it
+/// cannot be initialized twice. Throws CommunicationError if MPI fails or was finalized.
 void begin_mpi();
 
-/// Something is pending that nobody will wait for: MPI_Finalize might never return and is left out
-/// at the end of the process, with a line on standard error.
+/// Skips MPI_Finalize at the end of the process, with a line on standard error, because it might
+/// never return while an operation is pending.
 void abandon_mpi() noexcept;
 
-/// Between initialisation and finalisation.
+/// True between initialization and finalization.
 bool mpi_is_usable();
 
-/// Ranks of MPI_COMM_WORLD; 0 where MPI is not usable now, or this build has none.
+/// Size of MPI_COMM_WORLD; 0 if MPI is not usable now or not part of this build.
 int mpi_world_size();
 
 }  // namespace shampoo

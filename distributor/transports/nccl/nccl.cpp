@@ -6,8 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "distributor/transports/nccl/nccl_connect.h"
+#include "distributor/transports/nccl/bootstrap.h"
 #include "distributor/transports/nccl/nccl_device.h"
+#include "distributor/transports/transport.h"
 #include "kernels/cuda/device/device_query.h"
 
 namespace shampoo {
@@ -20,29 +21,26 @@ void check_options(int device, std::chrono::milliseconds deadline) {
   if (device < -1)
     throw std::invalid_argument("device: must be at least 0, or -1 for the current one, got " +
                                 std::to_string(device));
-  if (deadline.count() < 1)
-    throw std::invalid_argument("deadline: must be at least 1 ms, got " +
-                                std::to_string(deadline.count()) + " ms");
+  validate_deadline(deadline);
 }
 
-/// On this rank there may be no such device; all ranks are to hear of it.
-auto calls_on(int device) {
-  return [device]() -> std::shared_ptr<NcclCalls> {
+/// Deferred, so that all ranks are told if the device does not exist.
+auto api_factory(int device) {
+  return [device]() -> std::shared_ptr<NcclApi> {
     const int index = device >= 0 ? device : cuda_device_of({});
     static_cast<void>(kernels::cuda::device_facts(index));
-    return nccl_calls(index);
+    return make_nccl_api(index);
   };
 }
 
-std::unique_ptr<Communicator> connect(Communicator& ranks, std::shared_ptr<Communicator> kept,
+std::unique_ptr<Communicator> connect(Communicator& ranks, std::shared_ptr<Communicator> keep,
                                       const NcclOptions& options) {
   check_options(options.device, options.deadline);
-  if (ranks.memory() != MemoryKind::host)
-    throw std::invalid_argument("ranks: must work on host memory");
-  return connect_nccl(*meet_over(ranks), {.place = {ranks.rank(), ranks.size()},
-                                          .make_calls = calls_on(options.device),
-                                          .host = std::move(kept),
-                                          .deadline = options.deadline});
+  if (ranks.memory() != MemoryKind::host) throw std::invalid_argument("ranks: must use host memory");
+  return connect_nccl(make_bootstrap(ranks), {.position = {ranks.rank(), ranks.size()},
+                                              .make_api = api_factory(options.device),
+                                              .host = std::move(keep),
+                                              .deadline = options.deadline});
 }
 
 }  // namespace
@@ -59,27 +57,25 @@ std::unique_ptr<Communicator> nccl_communicator_over(std::shared_ptr<Communicato
 std::unique_ptr<Communicator> nccl_communicator(int rank, int size, std::shared_ptr<Store> store,
                                                 const NcclStoreOptions& options) {
   check_options(options.device, options.deadline);
-  if (size < 1)
-    throw std::invalid_argument("size: must be at least 1, got " + std::to_string(size));
-  if (rank < 0 || rank >= size)
-    throw std::invalid_argument("rank: must be from 0 to " + std::to_string(size - 1) + ", got " +
-                                std::to_string(rank));
+  validate_rank_info({.rank = rank, .size = size}, "");
   if (!store) throw std::invalid_argument("store: must not be null");
-  return connect_nccl_by_store(
-      std::move(store),
-      {.place = {rank, size}, .make_calls = calls_on(options.device), .deadline = options.deadline},
-      options.prefix, options.store_server);
+  return connect_nccl_by_store(std::move(store),
+                               {.position = {rank, size},
+                                .make_api = api_factory(options.device),
+                                .deadline = options.deadline},
+                               options.prefix, options.store_server);
 }
 
-std::unique_ptr<Communicator> nccl_communicator_of(const void* nccl_comm, const NcclLoan& loan) {
-  check_options(-1, loan.deadline);
+std::unique_ptr<Communicator> nccl_communicator_of(const void* nccl_comm,
+                                                   const BorrowedNcclOptions& options) {
+  check_options(-1, options.deadline);
   if (!nccl_comm) throw std::invalid_argument("nccl_comm: must point to an ncclComm_t, got null");
   const ncclComm_t comm = *static_cast<const ncclComm_t*>(nccl_comm);
   if (!comm) throw std::invalid_argument("nccl_comm: must be a communicator, got null");
   int device = -1;
   if (ncclCommCuDevice(comm, &device) != ncclSuccess)
-    throw std::invalid_argument("nccl_comm: must be a communicator that is connected");
-  return borrow_nccl(comm, nccl_calls(device), loan.shut_down, loan.deadline);
+    throw std::invalid_argument("nccl_comm: must be a connected communicator");
+  return borrow_nccl(comm, make_nccl_api(device), options.shut_down, options.deadline);
 }
 
 }  // namespace shampoo

@@ -12,66 +12,66 @@
 
 namespace shampoo {
 
-/// Whether this build has CUDA and NCCL.
+/// True if this build includes CUDA and NCCL.
 bool has_nccl();
 
 struct NcclOptions {
-  /// CUDA's index of this rank's device; -1: the calling thread's current one.
+  /// CUDA index of this rank's device; -1: the current device of the calling thread.
   int device = -1;
-  /// Of connecting, and of collectives as long as nobody sets another.
+  /// For connecting, and the initial deadline of collectives.
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
 };
 
-/// Ranks with one CUDA device each, in its memory. NCCL's unique id travels over `ranks`, in host
-/// memory, which are needed only for the time of the call. Collective; waits for all ranks.
+/// A communicator in CUDA memory, one device per rank. NCCL's unique id is exchanged over `ranks`,
+/// in host memory, which are needed only during the call. Collective; blocks.
 ///
-/// Collectives run on a stream of their own with high priority, tied by events to the stream of the
-/// loan. A thread looks after them; see Communicator for how failures are noticed. abort() and a
-/// failure shut NCCL down on this rank; the others meet their deadline. The owner of a loan is
-/// given back by a later call or the destructor, on the thread that makes it; so a backend whose
-/// memory was lent must outlive the communicator.
+/// Collectives run on an internal high-priority stream, ordered by events with the stream of the
+/// lease; a watchdog thread enforces deadlines (see Communicator). abort() and failures shut NCCL
+/// down on this rank; the others miss their deadline. A lease is released by a later call or the
+/// destructor, on the calling thread, so a backend that owns leased memory must outlive the
+/// communicator.
 ///
-/// Collectives can be captured in a CUDA graph: each kind once without capture before, the stream
-/// waits for the completion inside the capture, loans must live as long as the graph, and the graph
-/// must be gone before the communicator. watch() starts the deadline of a replay.
+/// Collectives can be captured in a CUDA graph if each kind has run once without capture, the
+/// capture contains the wait(), the buffers live as long as the graph, and the graph is destroyed
+/// before the communicator. watch() starts the deadline of a replay.
 ///
-/// Sums in the order of ranks have the bits that other transports give (see reduce_scatter()), so
-/// they do not use NCCL's own, whose order is not documented. Memory for them is allocated by the
-/// first call, and by one with more numbers.
+/// Reductions sum in rank order for bits equal to those of other transports (see
+/// reduce_scatter()), so they do not use NCCL's, whose order is unspecified. Their scratch memory
+/// is allocated on first use and grown when needed.
 ///
-/// Throws std::invalid_argument where this build has no NCCL, naming the CMake option, for options
-/// out of range and for ranks that are not in host memory; CommunicationError where a rank has no
-/// device, two have the same, or NCCL does not connect them before the deadline.
+/// Throws std::invalid_argument for invalid options, ranks outside host memory, and if this build
+/// has no NCCL; CommunicationError if a rank has no device, two ranks share one, or NCCL does not
+/// connect before the deadline.
 std::unique_ptr<Communicator> nccl_communicator(Communicator& ranks,
                                                 const NcclOptions& options = {});
 
 struct NcclStoreOptions {
-  int device = -1;  ///< see NcclOptions
-  std::chrono::milliseconds deadline = std::chrono::minutes(10);
-  /// Prefix of all keys in the store: never used before, and the same on all ranks.
+  int device = -1;                                                ///< see NcclOptions
+  std::chrono::milliseconds deadline = std::chrono::minutes(10);  ///< see NcclOptions
+  /// Prefix of all keys in the store: unused so far, and equal on all ranks.
   std::string prefix = {};
-  /// Whose process serves the store, for messages: "rank 0 of the job". Empty: not known.
+  /// Process that serves the store, for messages: "rank 0 of the job". May be empty.
   std::string store_server = {};
 };
 
-/// Ranks that find each other by the store, of torchrun for one. Collective. The communicator goes
-/// on using the store: abort() reaches the other ranks by it, and who does not answer after a
-/// failure is named. Nobody else may use this Store object, or change its deadline, from then on.
+/// The same for ranks that find each other through a store, such as torchrun's. Collective. The
+/// communicator keeps using the store: abort() reaches the other ranks through it, and ranks that
+/// do not respond after a failure are reported as missing. The caller must not use this Store
+/// object or change its deadline afterwards.
 std::unique_ptr<Communicator> nccl_communicator(int rank, int size, std::shared_ptr<Store> store,
                                                 const NcclStoreOptions& options = {});
 
-struct NcclLoan {
+struct BorrowedNcclOptions {
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
-  /// Called once, on any thread, when a deadline is missed, NCCL reports an error or abort() is
-  /// called: to abort the communicator, as nobody else does. Unless set, its streams may then wait
-  /// for ever.
+  /// Called once, on any thread, on a missed deadline, an NCCL error or abort(), and expected to
+  /// abort the NCCL communicator. If empty, its streams may block forever after a failure.
   std::function<void(std::string_view reason)> shut_down = {};
 };
 
-/// The ranks of the caller's communicator, which must outlive this one and is neither aborted nor
-/// destroyed; no other thread may use it at the same time. Collective. `nccl_comm` points to an
-/// ncclComm_t; distributor/nccl_interop.h has a function that takes one.
+/// The same over an existing NCCL communicator, which is borrowed: it must outlive this one, is
+/// neither aborted nor destroyed, and must not be used concurrently. Collective. `nccl_comm` points
+/// to an ncclComm_t; nccl_interop.h has a typed overload.
 std::unique_ptr<Communicator> nccl_communicator_of(const void* nccl_comm,
-                                                   const NcclLoan& loan = {});
+                                                   const BorrowedNcclOptions& options = {});
 
 }  // namespace shampoo

@@ -10,8 +10,8 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw std::invalid_argument(
-      "NCCL: this build has none; make a toolkit with tests/setup_cuda.sh where there is none, and "
-      "configure with -DSHAMPOO_CUDA=ON");
+      "NCCL: not included in this build; install a CUDA toolkit, for example with "
+      "tests/setup_cuda.sh, and configure with -DSHAMPOO_CUDA=ON");
 }
 
 }  // namespace
@@ -25,7 +25,9 @@ std::unique_ptr<Communicator> nccl_communicator(int, int, std::shared_ptr<Store>
   refuse();
 }
 
-std::unique_ptr<Communicator> nccl_communicator_of(const void*, const NcclLoan&) { refuse(); }
+std::unique_ptr<Communicator> nccl_communicator_of(const void*, const BorrowedNcclOptions&) {
+  refuse();
+}
 
 int cuda_device_of(StreamRef) { refuse(); }
 

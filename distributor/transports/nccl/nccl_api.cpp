@@ -8,7 +8,6 @@
 
 #include "distributor/error.h"
 #include "distributor/transports/nccl/nccl_device.h"
-#include "distributor/transports/nccl/nccl_sum.h"
 #include "kernels/cuda/device/device_query.h"
 
 namespace shampoo {
@@ -17,11 +16,11 @@ namespace {
 
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // the program's next call is not to see it
+  cudaGetLastError();  // must not affect the caller's next call
   throw CommunicationError(std::string(call) + ": " + cudaGetErrorString(status));
 }
 
-/// In progress is no fault.
+/// ncclInProgress is not an error.
 void check(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   const char* const more = ncclGetLastError(comm);
@@ -29,7 +28,7 @@ void check(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
                            (more && *more ? std::string(" (") + more + ")" : ""));
 }
 
-/// Makes a device this thread's current one for a while.
+/// Sets the current device of this thread for its lifetime.
 class OnDevice {
  public:
   explicit OnDevice(int device) {
@@ -50,13 +49,13 @@ ncclConfig_t without_blocking() {
   return config;
 }
 
-ncclComm_t nccl(NcclCalls::Comm comm) { return static_cast<ncclComm_t>(comm); }
-cudaStream_t cuda(NcclCalls::Stream stream) { return static_cast<cudaStream_t>(stream); }
-cudaEvent_t event_of(NcclCalls::Event event) { return static_cast<cudaEvent_t>(event); }
+ncclComm_t nccl(NcclApi::Comm comm) { return static_cast<ncclComm_t>(comm); }
+cudaStream_t cuda(NcclApi::Stream stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t event_of(NcclApi::Event event) { return static_cast<cudaEvent_t>(event); }
 
-class CudaNcclCalls final : public NcclCalls {
+class CudaNcclApi final : public NcclApi {
  public:
-  explicit CudaNcclCalls(int device) : device_(device) {}
+  explicit CudaNcclApi(int device) : device_(device) {}
 
   std::string description() override {
     int version = 0;
@@ -76,25 +75,25 @@ class CudaNcclCalls final : public NcclCalls {
     return {id.internal, sizeof(id.internal)};
   }
 
-  Comm connect(const Place& place, const std::string& unique_id) override {
+  Comm connect(const Position& position, const std::string& unique_id) override {
     ncclUniqueId id;
     if (unique_id.size() != sizeof(id.internal))
-      throw CommunicationError("NCCL's unique id has " + std::to_string(unique_id.size()) +
-                               " bytes, not " + std::to_string(sizeof(id.internal)));
+      throw CommunicationError("the unique id of NCCL has " + std::to_string(unique_id.size()) +
+                               " bytes instead of " + std::to_string(sizeof(id.internal)));
     std::memcpy(id.internal, unique_id.data(), sizeof(id.internal));
     const OnDevice here(device_);
     ncclConfig_t config = without_blocking();
     ncclComm_t comm = nullptr;
-    check(ncclCommInitRankConfig(&comm, place.size, id, place.rank, &config),
+    check(ncclCommInitRankConfig(&comm, position.size, id, position.rank, &config),
           "ncclCommInitRankConfig");
     return comm;
   }
 
-  void split(Comm comm, int color, int key, Comm& part) override {
+  void split(Comm comm, int color, int key, Comm& subset) override {
     const OnDevice here(device_);
     ncclConfig_t config = without_blocking();
     check(ncclCommSplit(nccl(comm), color < 0 ? NCCL_SPLIT_NOCOLOR : color, key,
-                        reinterpret_cast<ncclComm_t*>(&part), &config),
+                        reinterpret_cast<ncclComm_t*>(&subset), &config),
           "ncclCommSplit", nccl(comm));
   }
 
@@ -105,8 +104,8 @@ class CudaNcclCalls final : public NcclCalls {
     return state == ncclSuccess;
   }
 
-  Place place(Comm comm) override {
-    Place found{};
+  Position position(Comm comm) override {
+    Position found{};
     check(ncclCommUserRank(nccl(comm), &found.rank), "ncclCommUserRank", nccl(comm));
     check(ncclCommCount(nccl(comm), &found.size), "ncclCommCount", nccl(comm));
     return found;
@@ -138,7 +137,7 @@ class CudaNcclCalls final : public NcclCalls {
     check(ncclRecv(data, size(bytes), ncclUint8, from, nccl(comm), cuda(stream)), "ncclRecv",
           nccl(comm));
   }
-  void meet(void* byte, Comm comm, Stream stream) override {
+  void barrier(void* byte, Comm comm, Stream stream) override {
     check(ncclAllReduce(byte, byte, 1, ncclUint8, ncclSum, nccl(comm), cuda(stream)),
           "ncclAllReduce", nccl(comm));
   }
@@ -154,7 +153,7 @@ class CudaNcclCalls final : public NcclCalls {
 
   void enter_thread() override {
     check(cudaSetDevice(device_), "cudaSetDevice");
-    // Its looks must not break a capture on another thread.
+    // Polling events must not invalidate a capture on another thread.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
   }
@@ -209,10 +208,11 @@ class CudaNcclCalls final : public NcclCalls {
     check(cudaMemcpyAsync(to, from, size(bytes), cudaMemcpyDefault, cuda(stream)),
           "cudaMemcpyAsync");
   }
-  void sum_in_order(const void* parts, int n, std::int64_t count, Type type, double divisor,
-                    void* sum, Stream stream) override {
-    check(static_cast<cudaError_t>(sum_in_order_on({stream}, parts, n, count, type, divisor, sum)),
-          "the kernel that sums");
+  void ordered_sum(const void* parts, int n, std::int64_t count, Type type, double divisor,
+                   void* sum, Stream stream) override {
+    const OnDevice here(device_);
+    check(static_cast<cudaError_t>(ordered_sum_on({stream}, parts, n, count, type, divisor, sum)),
+          "ordered_sum kernel");
   }
 
  private:
@@ -223,9 +223,7 @@ class CudaNcclCalls final : public NcclCalls {
 
 }  // namespace
 
-std::unique_ptr<NcclCalls> nccl_calls(int device) {
-  return std::make_unique<CudaNcclCalls>(device);
-}
+std::unique_ptr<NcclApi> make_nccl_api(int device) { return std::make_unique<CudaNcclApi>(device); }
 
 int cuda_device_of(StreamRef stream) {
   int device = -1;

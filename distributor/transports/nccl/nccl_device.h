@@ -7,11 +7,11 @@
 
 namespace shampoo {
 
-/// CUDA's index of the device of a stream; of the current device for the default stream.
-/// Throws CommunicationError where CUDA fails.
+/// CUDA index of a stream's device; of the current device for the default stream. Throws
+/// CommunicationError if CUDA fails.
 int cuda_device_of(StreamRef stream);
 
-/// As nccl_communicator() over `ranks`, which the communicator keeps: its abort() aborts them.
+/// As nccl_communicator() over `ranks`, but keeps them and aborts them in its abort().
 std::unique_ptr<Communicator> nccl_communicator_over(std::shared_ptr<Communicator> ranks,
                                                      const NcclOptions& options);
 

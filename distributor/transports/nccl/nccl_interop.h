@@ -10,13 +10,12 @@
 
 namespace shampoo {
 
-/// The ranks of the caller's communicator; see nccl_communicator_of().
+/// See nccl_communicator_of().
 inline std::unique_ptr<Communicator> nccl_communicator(ncclComm_t borrowed,
-                                                       const NcclLoan& loan = {}) {
-  return nccl_communicator_of(&borrowed, loan);
+                                                       const BorrowedNcclOptions& options = {}) {
+  return nccl_communicator_of(&borrowed, options);
 }
 
-/// For loans and sums.
 inline StreamRef stream_ref(cudaStream_t stream) { return {stream}; }
 
 }  // namespace shampoo

@@ -23,11 +23,9 @@ TestedLauncher shampoorun() {
   launcher.command = {SHAMPOORUN};
   launcher.own_variables = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                             {"TORCHELASTIC_SIGNALS_TO_HANDLE", handled_signals},
-                            {"SHAMPOORUN_VERSION", SHAMPOO_VERSION},
-                            {"SHAMPOORUN_ATTEMPT", "0"}};
+                            {"SHAMPOORUN_VERSION", SHAMPOO_VERSION}};
   launcher.redirects = "3";
   launcher.redirected = {"stderr.log", "stdout.log"};
-  launcher.serves_workers_apart = true;
   return launcher;
 }
 

@@ -21,7 +21,7 @@ struct TestedLauncher {
   /// The value of --redirects for as many streams as work, and their files.
   std::string redirects;
   std::vector<std::string> redirected;
-  /// Takes a free port when it is told none.
+  /// Takes a free port where none is given.
   bool finds_a_port = true;
   /// No key of an earlier attempt is left in the store of the next one.
   bool fresh_store = true;
@@ -29,8 +29,6 @@ struct TestedLauncher {
   bool breaks_on_broken_report = false;
   /// Workers outlive it when it is killed.
   bool leaves_orphans = false;
-  /// Workers of several nodes get a store of their own, not the one at --master-port.
-  bool serves_workers_apart = false;
   /// When a worker fails, other nodes go on until they notice by themselves.
   bool nodes_fail_alone = false;
 };

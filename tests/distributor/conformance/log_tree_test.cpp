@@ -45,7 +45,7 @@ TEST_P(LogTree, HasTheRedirectedStreamsOfEachAttemptAndWorker) {
   EXPECT_EQ(files(), wanted);
   EXPECT_EQ(job.count("rank 1/2"), 0) << job.output();
   EXPECT_EQ(content("attempt_1/1/stdout.log"),
-            "rank 1/2 local 1/2 group 0/1 attempt 1 restarts 1 store True\n");
+            "rank 1/2 local 1/2 group 0/1 attempt 1 store True\n");
 }
 
 TEST_P(LogTree, HasTheLinesThatTheConsoleShowsWithAPrefix) {

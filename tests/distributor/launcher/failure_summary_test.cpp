@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/failure_summary.h"
+#include "distributor/launcher/output/failure_summary.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(FailureSummary, TakesTheEarliestForTheRootCause) {
   std::vector<WorkerFailure> failures{failure(0, 50, -SIGTERM), failure(1, 40, 17)};
   EXPECT_EQ(root_cause(failures).local_rank, 1);
 
-  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = at(30), .content = "{}"};
+  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = at(30)};
   EXPECT_EQ(root_cause(failures).local_rank, 0);
 }
 
@@ -40,15 +40,15 @@ TEST(FailureSummary, KnowsThatTimesInErrorFilesLackThePartOfASecond) {
   std::vector<WorkerFailure> failures{failure(0, 50, 3), failure(1, 50, -SIGSEGV)};
   failures[0].time += std::chrono::milliseconds(900);
   failures[1].time += std::chrono::milliseconds(400);
-  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = at(50), .content = "{}"};
+  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = at(50)};
   EXPECT_EQ(root_cause(failures).local_rank, 1);
 }
 
 TEST(FailureSummary, HasTorchrunsFields) {
   std::vector<WorkerFailure> failures{failure(0, 50, -SIGTERM), failure(1, 40, 17)};
   failures[1].error_file = "/logs/error.json";
-  failures[1].error = ErrorFile{
-      .message = "ValueError: x", .traceback = "first\nsecond", .time = {}, .content = "{}"};
+  failures[1].error =
+      ErrorFile{.message = "ValueError: x", .traceback = "first\nsecond", .time = {}};
 
   const std::string summary = failure_summary("program", failures);
 

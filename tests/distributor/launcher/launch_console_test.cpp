@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <string>
 
@@ -16,12 +18,12 @@ namespace shampoo::launcher::test {
 using shampoo::test::TemporaryFolder;
 namespace {
 
-/// A console that takes what a pipe holds and no more.
+/// A console that takes what a pipe holds and no more, until it is read.
 class StuckConsole {
  public:
   StuckConsole() {
     ::mkfifo(path().c_str(), 0600);
-    reader_ = Descriptor(::open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    reader_ = UniqueFd(::open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
   std::string path() const { return folder_.path() / "console"; }
   bool gets_full() const {
@@ -30,10 +32,21 @@ class StuckConsole {
       return ::ioctl(reader_.get(), FIONREAD, &bytes) == 0 && bytes > 60'000;
     });
   }
+  /// All that arrives until the last writer has closed.
+  std::string read_all() const {
+    ::fcntl(reader_.get(), F_SETFL, 0);
+    std::string text;
+    std::array<char, 4096> some{};
+    for (ssize_t count = 1; count > 0;) {
+      count = ::read(reader_.get(), some.data(), some.size());
+      if (count > 0) text.append(some.data(), static_cast<std::size_t>(count));
+    }
+    return text;
+  }
 
  private:
   TemporaryFolder folder_;
-  Descriptor reader_;
+  UniqueFd reader_;
 };
 
 /// The launcher with both streams on that console.
@@ -43,33 +56,35 @@ LaunchedJob on(const StuckConsole& console, const std::string& arguments) {
                           arguments + " > " + console.path() + " 2>&1"});
 }
 
-TEST(LaunchConsole, OfWhichNobodyReadsDoesNotKeepAJobAlive) {
+TEST(LaunchConsole, ThatBlocksBlocksTheWorkersButLosesNoOutput) {
   for (const char* flags : {"", "--tee 1 "}) {
     const StuckConsole console;
-    LaunchedJob job = on(console, std::string(flags) + "--shutdown-timeout 600 yes");
+    LaunchedJob job = on(console, std::string(flags) + "seq 100000");
     ASSERT_TRUE(console.gets_full());
+    EXPECT_FALSE(job.processes().empty());
 
-    job.send(SIGTERM);
+    const std::string shown = console.read_all();
 
-    EXPECT_EQ(job.wait(), 1);
-    EXPECT_TRUE(job.processes().empty());
+    EXPECT_EQ(job.wait(), 0);
+    const std::string prefix = *flags == '\0' ? "" : "[default0]:";
+    std::string expected;
+    for (int line = 1; line <= 100'000; ++line) expected += prefix + std::to_string(line) + '\n';
+    EXPECT_TRUE(shown == expected) << shown.size() << " bytes, not " << expected.size();
   }
 }
 
-TEST(LaunchConsole, OfWhichNobodyReadsDoesNotDelayWhatOthersHaveToKnow) {
+TEST(LaunchConsole, ThatBlocksDoesNotKeepWorkersAlive) {
   const StuckConsole console;
   LaunchedJob job =
       on(console,
          "--shutdown-timeout 600 --nproc-per-node 2 sh -c '[ $RANK = 0 ] && yes; exec sleep 600'");
   ASSERT_TRUE(console.gets_full());
-  const auto agents = children_of(job.pid());
-  ASSERT_EQ(agents.size(), 1U);
-  ASSERT_TRUE(comes_true([&] { return children_of(agents[0]).size() == 2; }));
+  ASSERT_TRUE(comes_true([&] { return children_of(job.pid()).size() == 2; }));
 
-  kill(children_of(agents[0])[1], SIGKILL);
+  kill(children_of(job.pid())[1], SIGKILL);
 
-  EXPECT_TRUE(comes_true([&] { return children_of(agents[0]).empty(); })) << "the other one";
-  job.send(SIGTERM);
+  EXPECT_TRUE(comes_true([&] { return job.processes().size() == 1; })) << "the launcher alone";
+  console.read_all();
   EXPECT_EQ(job.wait(), 1);
 }
 

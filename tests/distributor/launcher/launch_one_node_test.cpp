@@ -14,7 +14,7 @@ TEST(LaunchOneNode, TellsEachWorkerItsPlaceAndExitsWithZero) {
   EXPECT_EQ(job.wait(), 0) << job.output();
   for (const char* local : {"0", "1"})
     EXPECT_EQ(job.count("rank " + std::string(local) + "/2 local " + local +
-                        "/2 group 0/1 attempt 0 restarts 0 store True"),
+                        "/2 group 0/1 attempt 0 store True"),
               1)
         << job.output();
 }
@@ -39,8 +39,8 @@ TEST(LaunchOneNode, RestartsAllWorkersOnAFreshStore) {
                    "raise=9", "sleep=100"});
 
   EXPECT_EQ(job.wait(), 0) << job.output();
-  EXPECT_EQ(job.count("attempt 2 restarts 2"), 2) << job.output();
-  EXPECT_EQ(job.count("attempt 3"), 0) << job.output();
+  EXPECT_EQ(job.count("attempt 2 "), 2) << job.output();
+  EXPECT_EQ(job.count("attempt 3 "), 0) << job.output();
   EXPECT_EQ(job.count("counter 3"), 0) << "a key of an earlier attempt\n" << job.output();
   EXPECT_GE(job.count("counter 1"), 1) << job.output();
 }
@@ -71,10 +71,10 @@ TEST(LaunchOneNode, StopsSiblingsThatIgnoreSigtermOrAreStopped) {
   EXPECT_EQ(job.count("exitcode  : -15"), 1) << "the stopped one\n" << job.output();
 }
 
-TEST(LaunchOneNode, LeavesNoDescendantsOfFailedAndOfSuccessfulWorkers) {
+TEST(LaunchOneNode, EndsTheProcessGroupsOfFailedAndOfSuccessfulWorkers) {
   for (const char* end : {"exit=5", "exit=0"}) {
     LaunchedJob job({"--nproc-per-node", "2", "--shutdown-timeout", "1"},
-                    {"daemon", "sleep=200", end});
+                    {"child", "sleep=200", end});
 
     EXPECT_EQ(job.wait(), std::string(end) == "exit=0" ? 0 : 1) << job.output();
     EXPECT_TRUE(job.processes().empty());
@@ -95,6 +95,19 @@ TEST(LaunchOneNode, SaysWhichProgramIsMissing) {
   EXPECT_EQ(job.wait(), 1);
   EXPECT_GE(job.count("/no/such/program"), 1) << job.output();
   EXPECT_EQ(job.count("next attempt"), 0) << job.output();
+}
+
+TEST(LaunchOneNode, FindsProgramsInPathAndSuggestsOneThatIsHere) {
+  const std::string launch = std::string("exec ") + SHAMPOORUN + " --log-dir /dev/null ";
+  LaunchedJob found({"/bin/sh", "-c", launch + "echo found it"});
+  EXPECT_EQ(found.wait(), 0);
+  EXPECT_EQ(found.count("found it"), 1) << found.output();
+
+  LaunchedJob here(
+      {"/bin/sh", "-c",
+       std::string("cd $(dirname ") + LAUNCHED_WORKER + ") && " + launch + "launched_worker"});
+  EXPECT_EQ(here.wait(), 1);
+  EXPECT_GE(here.count("did you mean ./launched_worker?"), 1) << here.output();
 }
 
 TEST(LaunchOneNode, ReportsWhatAWorkerWroteIntoItsErrorFile) {

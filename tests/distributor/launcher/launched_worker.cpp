@@ -5,7 +5,7 @@
 //   attempt=N, rank=N    the next argument only counts in this attempt, on this rank
 //   store                adds to a counter in the job's store, prints the sum
 //   ignore=S, note=S     ignores signal S; prints its number when it comes
-//   daemon               a child, and a grandchild in another session; both ignore SIGTERM
+//   child                a child that ignores SIGTERM
 //   leaderless            goes on without its first thread
 //   error=TEXT           writes the error file
 //   report=CONTENT       writes the error file, word for word
@@ -33,11 +33,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-/// Other launchers only count the restarts.
-std::string attempt() {
-  const std::string own = variable("SHAMPOORUN_ATTEMPT");
-  return own.empty() ? variable("TORCHELASTIC_RESTART_COUNT") : own;
-}
+std::string attempt() { return variable("TORCHELASTIC_RESTART_COUNT"); }
 
 /// In one write, so that workers do not mix their lines.
 void say(const std::string& text) {
@@ -49,8 +45,7 @@ void print() {
   say("rank " + variable("RANK") + "/" + variable("WORLD_SIZE") + " local " +
       variable("LOCAL_RANK") + "/" + variable("LOCAL_WORLD_SIZE") + " group " +
       variable("GROUP_RANK") + "/" + variable("GROUP_WORLD_SIZE") + " attempt " + attempt() +
-      " restarts " + variable("TORCHELASTIC_RESTART_COUNT") + " store " +
-      variable("TORCHELASTIC_USE_AGENT_STORE"));
+      " store " + variable("TORCHELASTIC_USE_AGENT_STORE"));
 }
 
 void write_environment(const std::string& folder) {
@@ -69,10 +64,9 @@ void count_in_store() {
   for (;;) pause();
 }
 
-void make_daemon() {
+void make_child() {
   if (fork() != 0) return;
   std::signal(SIGTERM, SIG_IGN);
-  if (fork() == 0) setsid();
   sleep_for_ever();
 }
 
@@ -92,7 +86,7 @@ void act(std::string_view word, const std::string& value) {
   if (word == "store") count_in_store();
   if (word == "ignore") std::signal(std::stoi(value), SIG_IGN);
   if (word == "note") std::signal(std::stoi(value), note);
-  if (word == "daemon") make_daemon();
+  if (word == "child") make_child();
   if (word == "leaderless") lose_first_thread();
   if (word == "error")
     std::ofstream(variable("TORCHELASTIC_ERROR_FILE"))

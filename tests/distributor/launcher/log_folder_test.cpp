@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/log_folder.h"
+#include "distributor/launcher/output/log_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ TEST(LogFolder, HasTorchrunsTree) {
 
   EXPECT_EQ(folder.path().parent_path(), base);
   EXPECT_TRUE(folder.path().filename().string().starts_with("a_job_"));
-  EXPECT_EQ(folder.path().filename().string().size(), 6 + 8U);
+  EXPECT_EQ(folder.path().filename().string().size(), 6 + 6U);
   EXPECT_NE(folder.path(), other.path());
   EXPECT_EQ(folder.worker(2, 11), folder.path() / "attempt_2" / "11");
   EXPECT_TRUE(fs::is_directory(folder.worker(2, 11)));
@@ -66,7 +66,6 @@ TEST(LogFolder, IsNoneForDevNull) {
   const LogFolder folder(options_with("/dev/null"));
 
   EXPECT_TRUE(folder.path().empty());
-  EXPECT_TRUE(folder.attempt(0).empty());
   EXPECT_TRUE(folder.worker(0, 0).empty());
   EXPECT_EQ(folder.error_file(0, 0), "");
 }

@@ -13,7 +13,7 @@ inline Words operator+(Words first, const Words& second) {
   return first;
 }
 
-/// Of two nodes with two workers each. Nobody counts as lost for being silent.
+/// Of two nodes with two workers each. Missing heartbeats count late.
 inline Words fixed_node(const std::string& rank, const std::string& port) {
   return {"--nnodes",           "2",
           "--node-rank",        rank,
@@ -25,21 +25,21 @@ inline Words fixed_node(const std::string& rank, const std::string& port) {
           "--shutdown-timeout", "2"};
 }
 
-inline Words node(const std::string& nodes, const std::string& port, const std::string& restarts) {
-  return {"--nnodes",           nodes,
+/// Of two nodes with one worker each, which find each other.
+inline Words node(const std::string& port) {
+  return {"--nnodes",           "2",
           "--rdzv-backend",     "c10d",
           "--rdzv-endpoint",    "localhost:" + port,
           "--rdzv-id",          "job",
-          "--rdzv-conf",        "join_timeout=60,last_call_timeout=1,keep_alive_max_attempt=100",
+          "--rdzv-conf",        "join_timeout=60,keep_alive_max_attempt=100",
           "--shutdown-timeout", "2",
-          "--max-restarts",     restarts};
+          "--max-restarts",     "1"};
 }
 
-/// For node(): decides who serves the store, and counts as lost who is silent for a few seconds.
+/// For node(): decides who serves the store; a node is lost after a few seconds.
 inline Words host(const std::string& is_host) {
-  return {"--rdzv-conf", "is_host=" + is_host +
-                             ",join_timeout=60,last_call_timeout=1,keep_alive_interval=1,"
-                             "keep_alive_max_attempt=4"};
+  return {"--rdzv-conf",
+          "is_host=" + is_host + ",join_timeout=60,keep_alive_interval=1,keep_alive_max_attempt=4"};
 }
 
 }  // namespace shampoo::launcher::test

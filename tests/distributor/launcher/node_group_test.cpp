@@ -3,78 +3,112 @@
 
 #include <gtest/gtest.h>
 
-#include "distributor/launcher/local_store.h"
+#include "distributor/launcher/job_store.h"
+#include "tests/support/memory_store.h"
 
 namespace shampoo::launcher::test {
 namespace {
 
 using std::chrono::seconds;
 
-/// Counts what is asked of it.
-class CountingStore final : public Store {
- public:
-  void set(std::string_view key, std::string_view value) override { store_.set(key, value); }
-  std::optional<std::string> get(std::string_view key) override {
-    ++gets;
-    return store_.get(key);
+/// The store of a job of two nodes with two workers each.
+class NodeGroups : public testing::Test {
+ protected:
+  NodeGroups() {
+    options_.nodes = options_.workers = 2;
+    options_.rendezvous = Rendezvous::dynamic;
+    options_.run_id = "job";
   }
-  std::int64_t add(std::string_view key, std::int64_t amount) override {
-    return store_.add(key, amount);
+  NodeGroup join(bool is_host) {
+    return {store_, options_, {"node", 7, 2, "default"}, is_host, [this] { ++attempts_; }};
   }
-  bool remove(std::string_view key) override { return store_.remove(key); }
-  bool wait(std::span<const std::string> keys, std::chrono::milliseconds longest) override {
-    return store_.wait(keys, longest);
+  std::string refusal() {
+    try {
+      join(false);
+    } catch (const Refused& error) {
+      return error.what();
+    }
+    return "";
   }
-  void set_deadline(std::chrono::milliseconds) override {}
-  std::string description() const override { return "a test"; }
 
-  int gets = 0;
-
- private:
-  LocalStore store_;
+  LaunchOptions options_;
+  shampoo::test::MemoryStore store_;
+  int attempts_ = 0;
+  NodeGroup::Time now_ = std::chrono::steady_clock::now();
 };
 
-RendezvousTimes times() { return {seconds(600), seconds(1), seconds(5), 3}; }
+TEST_F(NodeGroups, RunOnceAllHaveJoined) {
+  NodeGroup host = join(true);
+  EXPECT_FALSE(host.tick(now_).has_value());
 
-JobLimits two_nodes() { return {2, 2, 0, false, seconds(600), seconds(1)}; }
-
-NodeGroup join(Store& store, NodeGroup::Time now, bool host) {
-  Introduction introduction;
-  introduction.host = "node";
-  auto coordinator = host ? std::optional(Coordinator(two_nodes(), now)) : std::nullopt;
-  return {store, "job", introduction, times(), std::move(coordinator), [](Order&) {}};
-}
-
-TEST(NodeGroups, DoNotBelieveACounterThatLeaps) {
-  CountingStore store;
-  NodeGroup::Time now{};
-  NodeGroup host = join(store, now, true);
-  host.report({});
-  store.add("shampoorun/nodes", 1'000'000'000'000);
-
-  EXPECT_FALSE(host.tick(now).has_value());
-  EXPECT_LT(store.gets, 2000);
-  now += seconds(16);
-  host.tick(now);
-  store.gets = 0;
-  host.tick(now);
-  EXPECT_LT(store.gets, 10) << "those without an introduction are forgotten";
-}
-
-TEST(NodeGroups, FindNodesThatJoinAfterALeapOfTheCounter) {
-  LocalStore store;
-  const NodeGroup::Time now{};
-  NodeGroup host = join(store, now, true);
-  host.report({});
-  store.add("shampoorun/nodes", 1'000'000);
-  EXPECT_FALSE(host.tick(now).has_value());
-
-  NodeGroup other = join(store, now, false);
-  other.report({});
-  const auto order = host.tick(now);
+  NodeGroup other = join(false);
+  const auto order = host.tick(now_);
 
   ASSERT_TRUE(order.has_value());
-  EXPECT_EQ(order->members.size(), 2U);
+  EXPECT_EQ(order->kind, OrderKind::run);
+  EXPECT_EQ(attempts_, 1);
+  EXPECT_EQ(other.node(), 1);
+  ASSERT_TRUE(other.tick(now_).has_value());
+  EXPECT_FALSE(other.tick(now_).has_value()) << "twice the same order";
+}
+
+TEST_F(NodeGroups, RefuseOneTooManyOtherTermsAndOtherPrograms) {
+  store_.set("shampoorun/job", "torch");
+  EXPECT_NE(refusal().find("is no shampoorun"), std::string::npos);
+  NodeGroup host = join(true);
+  options_.max_restarts = 3;
+  EXPECT_EQ(refusal(), "--max-restarts is '0' in the job at localhost:0, not '3'");
+  options_.max_restarts = 0;
+  NodeGroup other = join(false);
+
+  EXPECT_EQ(refusal(), "the job has all its 2 nodes");
+  options_.rendezvous = Rendezvous::fixed;
+  options_.node_rank = 1;
+  store_.set("shampoorun/job", R"({"protocol of shampoorun":"2","--rdzv-id":"job","--nnodes":"2",)"
+                               R"("--max-restarts":"0","--rdzv-backend":"static"})");
+  EXPECT_EQ(refusal(), "--node-rank 1 is already that of node 1 on node (pid 7)");
+}
+
+TEST_F(NodeGroups, CountANodeAsLostWhoseMessagesCannotBeDecoded) {
+  NodeGroup host = join(true), other = join(false);
+  ASSERT_TRUE(host.tick(now_).has_value());
+  for (int second = 0; second < 14; ++second) {
+    store_.set("shampoorun/report/1", "x");
+    EXPECT_FALSE(host.tick(now_ += seconds(1)).has_value()) << second;
+  }
+
+  now_ += seconds(2);
+  const auto order = host.tick(now_);
+
+  ASSERT_TRUE(order.has_value());
+  EXPECT_EQ(order->kind, OrderKind::end);
+  EXPECT_NE(order->text.find("node 1 on node (pid 7) is gone"), std::string::npos) << order->text;
+}
+
+TEST_F(NodeGroups, DoNotBlameOthersForAPauseOfTheHost) {
+  NodeGroup host = join(true), other = join(false);
+  ASSERT_TRUE(host.tick(now_).has_value());
+
+  EXPECT_FALSE(host.tick(now_ + seconds(3600)).has_value());
+}
+
+TEST_F(NodeGroups, BelieveOnlyOrdersThatGiveThemTheirOwnWorkers) {
+  NodeGroup host = join(true), other = join(false);
+  Order order;
+  order.kind = OrderKind::run;
+  const auto obeyed = [&](int number, const std::vector<Member>& members) {
+    order.number = number;
+    order.members = members;
+    store_.set("shampoorun/order", encode(order));
+    return other.tick(now_).has_value();
+  };
+
+  EXPECT_FALSE(obeyed(1, {{2, "default"}, {40, "default"}}));
+  EXPECT_FALSE(obeyed(1, {{2, "default"}}));
+  EXPECT_FALSE(obeyed(1, {}));
+  store_.set("shampoorun/order", "not JSON");
+  EXPECT_FALSE(other.tick(now_).has_value());
+  EXPECT_TRUE(obeyed(1, {{9, "default"}, {2, "default"}})) << "the other node may have any number";
 }
 
 }  // namespace

@@ -26,7 +26,6 @@ WorkerStart third_of_four() {
                  .role_world_size = 4};
   start.store_host = "node0";
   start.store_port = 1234;
-  start.restarts = 1;
   start.attempt = 3;
   start.error_file = "/logs/error.json";
   return start;
@@ -50,7 +49,7 @@ TEST(WorkerEnvironment, IsThatOfTorchrunAndOurs) {
                              {"ROLE_WORLD_SIZE", "4"},
                              {"MASTER_ADDR", "node0"},
                              {"MASTER_PORT", "1234"},
-                             {"TORCHELASTIC_RESTART_COUNT", "1"},
+                             {"TORCHELASTIC_RESTART_COUNT", "3"},
                              {"TORCHELASTIC_MAX_RESTARTS", "4"},
                              {"TORCHELASTIC_RUN_ID", "job"},
                              {"TORCHELASTIC_USE_AGENT_STORE", "True"},
@@ -58,7 +57,6 @@ TEST(WorkerEnvironment, IsThatOfTorchrunAndOurs) {
                              {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                              {"OMP_NUM_THREADS", "1"},
-                             {"SHAMPOORUN_ATTEMPT", "3"},
                          }));
 }
 
@@ -91,21 +89,6 @@ TEST(WorkerEnvironment, LeavesTheThreadsOfASingleWorkerAlone) {
   options.workers = 1;
   EXPECT_FALSE(limits_threads(options, {}));
   EXPECT_FALSE(worker_environment(options, third_of_four(), {}).contains("OMP_NUM_THREADS"));
-}
-
-TEST(WorkerEnvironment, ShowsOneGpuToAWorkerWithAVirtualLocalRank) {
-  LaunchOptions options = two_workers();
-  options.virtual_local_rank = true;
-  WorkerStart start = third_of_four();
-  start.ranks.local_rank = 1;
-
-  auto environment = worker_environment(options, start, {});
-  EXPECT_EQ(environment["LOCAL_RANK"], "0");
-  EXPECT_EQ(environment["CUDA_VISIBLE_DEVICES"], "1");
-
-  environment = worker_environment(options, start, {{"CUDA_VISIBLE_DEVICES", "4,GPU-9"}});
-  EXPECT_EQ(environment["CUDA_VISIBLE_DEVICES"], "GPU-9");
-  EXPECT_THROW(worker_environment(options, start, {{"CUDA_VISIBLE_DEVICES", "4"}}), UsageError);
 }
 
 TEST(Environments, GoToABlockAndBack) {

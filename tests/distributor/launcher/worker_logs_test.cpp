@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/worker_logs.h"
+#include "distributor/launcher/output/worker_logs.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
 #include <sstream>
 #include <thread>
 
-#include "distributor/launcher/line_buffer.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shampoo::launcher::test {
@@ -23,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-void write_all(const Descriptor& descriptor, std::string_view text) {
+void write_all(const UniqueFd& descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(descriptor.get(), text.data(), text.size());
     if (count <= 0) throw std::runtime_error("write failed");
@@ -66,7 +64,7 @@ class Logs : public testing::Test {
   }
 
   TemporaryFolder temporary_;
-  Descriptor out_, error_;
+  UniqueFd out_, error_;
   LaunchOptions options_;
   std::unique_ptr<LogFolder> folder_;
 };
@@ -139,32 +137,15 @@ TEST_F(Logs, ShowOnlyTheChosenRanks) {
   EXPECT_EQ(logged(0, "stdout.log"), "x\n");
 }
 
-TEST_F(Logs, DuplicateLinesWithCertainWords) {
-  options_.tee.all = {.out = true, .error = true};
-  options_.duplicate_out = {"loss", "step 7"};
-  options_.duplicate_error = {"warn"};
-  WorkerLogs logs(options_, folder(), 0, console());
-  {
-    const WorkerStreams streams = logs.open(worker(0));
-    write_all(streams.out, "the loss\nnothing\nat step 7");
-    write_all(streams.error, "a warning\nloss\n");
-  }
-  logs.finish(seconds(30));
-
-  EXPECT_EQ(content_of(folder().attempt(0) / "filtered_stdout.log"),
-            "[default0]:the loss\n[default0]:at step 7\n");
-  EXPECT_EQ(content_of(folder().attempt(0) / "filtered_stderr.log"), "[default0]:a warning\n");
-}
-
 TEST_F(Logs, NeverMixLinesOfDifferentRanks) {
-  constexpr int kWorkers = 4, kLines = 2000;
+  constexpr int rank_count = 4, line_count = 2000;
   options_.tee.all.out = true;
   WorkerLogs logs(options_, folder(), 0, console());
   std::vector<std::thread> workers;
-  for (int rank = 0; rank < kWorkers; ++rank) {
+  for (int rank = 0; rank < rank_count; ++rank) {
     workers.emplace_back([streams = logs.open(worker(rank)), rank] {
       const std::string digit = std::to_string(rank);
-      for (int line = 0; line < kLines; ++line) {
+      for (int line = 0; line < line_count; ++line) {
         write_all(streams.out, std::string(line % 97, digit[0]));
         write_all(streams.out, digit + "\n");
       }
@@ -175,7 +156,7 @@ TEST_F(Logs, NeverMixLinesOfDifferentRanks) {
   logs.finish(seconds(60));
 
   const auto lines = lines_of(shown());
-  EXPECT_EQ(lines.size(), static_cast<std::size_t>(kWorkers) * kLines);
+  EXPECT_EQ(lines.size(), static_cast<std::size_t>(rank_count) * line_count);
   for (const std::string& line : lines) {
     ASSERT_TRUE(line.starts_with("[default")) << line;
     ASSERT_EQ(line.find_first_not_of(line[8], 11), std::string::npos) << line;
@@ -193,54 +174,65 @@ TEST_F(Logs, FinishWhileADescendantHoldsAStream) {
   EXPECT_EQ(shown(), "[default0]:last words\n");
 }
 
-TEST_F(Logs, FinishWhileTheConsoleTakesNothing) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-  const Descriptor reader(ends[0]), writer(ends[1]);
-  options_.tee.all.out = true;
-  WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
-  {
-    // Fits into the pipes of worker and console and what the thread holds, but not into the
-    // console's alone.
-    const WorkerStreams streams = logs.open(worker(0));
-    write_all(streams.out, std::string(100'000, 'x'));
-  }
-  logs.finish(milliseconds(50));
+TEST_F(Logs, WaitForASlowConsoleAndLoseNothing) {
+  constexpr int size = 300'000;                                  // more than all pipes hold
+  for (const int flags : {O_CLOEXEC, O_CLOEXEC | O_NONBLOCK}) {  // the latter by another program
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), flags), 0);
+    const UniqueFd reader(ends[0]);
+    UniqueFd writer(ends[1]);
+    options_.tee.all.out = true;
+    WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
+    std::thread process([streams = logs.open(worker(0))] {
+      write_all(streams.out, std::string(size, 'x') + "\n");
+    });
+    std::string shown;
+    std::thread slow_reader([&] {
+      std::array<char, 1000> some{};
+      pollfd ready{reader.get(), POLLIN, 0};
+      for (ssize_t count = 1; count != 0 && ::poll(&ready, 1, 30'000) > 0;) {
+        count = ::read(reader.get(), some.data(), some.size());
+        if (count > 0) shown.append(some.data(), static_cast<std::size_t>(count));
+      }
+    });
 
-  EXPECT_EQ(logged(0, "stdout.log").size(), 100'000U);
-  EXPECT_GT(logs.dropped_bytes(), 0U);
+    process.join();
+    logs.finish(seconds(30));
+    writer.reset();
+    slow_reader.join();
+
+    EXPECT_EQ(std::ranges::count(shown, 'x'), size);
+  }
 }
 
-TEST_F(Logs, WaitForASlowConsoleUntilSomebodyIsInAHurry) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-  const Descriptor reader(ends[0]), writer(ends[1]);
+TEST_F(Logs, CutVeryLongLines) {
   options_.tee.all.out = true;
-  WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
-  write_all(logs.open(worker(0)).out, std::string(100'000, 'x') + "\n");
-  logs.close(milliseconds(0));
-  EXPECT_FALSE(logs.done()) << "it cannot be";
-
-  std::size_t shown = 0;
-  for (std::array<char, 1000> some; !logs.done();) {
-    pollfd polled[2] = {{reader.get(), POLLIN, 0}, {logs.ended(), POLLIN, 0}};
-    ASSERT_GT(::poll(polled, 2, 30'000), 0);
-    if (polled[0].revents != 0) shown += ::read(reader.get(), some.data(), some.size());
+  WorkerLogs logs(options_, folder(), 0, console());
+  write_all(logs.open(worker(0)).out, std::string(50'000, 'x'));
+  logs.finish(seconds(30));
+  WorkerLogs more(options_, folder(), 1, console());
+  {
+    const WorkerStreams streams = more.open(worker(0));
+    write_all(streams.out, std::string(100'000, 'y') + "\n\nz\n");
   }
-  int left = 0;
-  ::ioctl(reader.get(), FIONREAD, &left);
+  more.finish(seconds(30));
 
-  EXPECT_GT(shown + left, 100'000U);
-  EXPECT_EQ(logs.dropped_bytes(), 0U);
+  const auto lines = lines_of(shown());
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[0], "[default0]:" + std::string(50'000, 'x'));
+  EXPECT_EQ(lines[1], "[default0]:" + std::string(65'536, 'y'));
+  EXPECT_EQ(lines[2], "[default0]:" + std::string(34'464, 'y'));
+  EXPECT_EQ(lines[3], "[default0]:");
+  EXPECT_EQ(lines[4], "[default0]:z");
 }
 
 TEST_F(Logs, GoOnWhenTheConsoleIsGone) {
-  Descriptor writer;
+  UniqueFd writer;
   {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    writer = Descriptor(ends[1]);
-    const Descriptor reader(ends[0]);
+    writer = UniqueFd(ends[1]);
+    const UniqueFd reader(ends[0]);
   }
   options_.tee.all.out = true;
   WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
@@ -274,19 +266,6 @@ TEST_F(Logs, CloseEverythingOnExec) {
 
   EXPECT_TRUE(::fcntl(streams.out.get(), F_GETFD) & FD_CLOEXEC);
   EXPECT_TRUE(::fcntl(streams.error.get(), F_GETFD) & FD_CLOEXEC);
-}
-
-TEST(LineBuffers, CutLongLinesAndKeepMemorySmall) {
-  LineBuffer buffer(4);
-  std::vector<std::string> lines;
-  const auto collect = [&](std::string_view line) { lines.emplace_back(line); };
-
-  buffer.add("abcd\nabcdefghi", collect);
-  buffer.add("\n\nxy", collect);
-  buffer.flush(collect);
-  buffer.flush(collect);
-
-  EXPECT_EQ(lines, (std::vector<std::string>{"abcd\n", "abcd\n", "efgh\n", "i\n", "\n", "xy\n"}));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "distributor/rendezvous/detection.h"
 #include "launcher_variables.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 namespace {
 
 TEST(DetectionOptions, LauncherThatIsNamedMustBeThere) {
@@ -54,7 +54,7 @@ TEST(DetectionOptions, PlaceThatIsGivenIsChecked) {
   EXPECT_EQ(detect({}, {.rank = 0, .size = 1}).size, 1);
 }
 
-TEST(DetectionOptions, MeetingPointThatIsGivenHasNoServerOfTheLauncher) {
+TEST(DetectionOptions, StoreAddressThatIsGivenHasNoServerOfTheLauncher) {
   const Detected moved = detect(torchrun(), {.port = 29501});
   EXPECT_EQ(moved.rank, 5);
   EXPECT_EQ(moved.host, "node1");
@@ -67,4 +67,4 @@ TEST(DetectionOptions, MeetingPointThatIsGivenHasNoServerOfTheLauncher) {
 }
 
 }  // namespace
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

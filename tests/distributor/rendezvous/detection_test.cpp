@@ -5,7 +5,7 @@
 
 #include "launcher_variables.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 namespace {
 
 TEST(Detection, NothingIsOneRank) {
@@ -42,16 +42,15 @@ TEST(Detection, OnlyTheTextTrueMeansThatTheAgentServes) {
   EXPECT_FALSE(detect(without(torchrun(), "TORCHELASTIC_USE_AGENT_STORE")).agent_hosts_store);
 }
 
-TEST(Detection, VariablesThatTorchRenamedTellTheProtocol) {
-  const Variables newer = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
-  const Variables older = {{"NCCL_ASYNC_ERROR_HANDLING", "1"}};
-
-  EXPECT_EQ(detect(torchrun()).protocol, StoreProtocol::automatic);
-  EXPECT_EQ(detect(both(torchrun(), newer)).protocol, StoreProtocol::torch_2);
-  EXPECT_EQ(detect(both(torchrun(), older)).protocol, StoreProtocol::torch_1);
-  EXPECT_EQ(detect(both(both(torchrun(), newer), older)).protocol, StoreProtocol::automatic);
-  const Variables own_store = with(torchrun(), {{"TORCHELASTIC_USE_AGENT_STORE", "False"}});
-  EXPECT_EQ(detect(both(own_store, newer)).protocol, StoreProtocol::automatic);
+TEST(Detection, RunIdAndRestartsOfTorchrunTellAttemptsApart) {
+  EXPECT_EQ(detect(torchrun()).job, "none");
+  EXPECT_EQ(detect(torchrun()).restarts, 0);
+  const Variables restarted = {{"TORCHELASTIC_RUN_ID", "mine"},
+                               {"TORCHELASTIC_RESTART_COUNT", "2"}};
+  EXPECT_EQ(detect(with(torchrun(), restarted)).job, "mine");
+  EXPECT_EQ(detect(with(torchrun(), restarted)).restarts, 2);
+  expect_fault(fault(with(torchrun(), {{"TORCHELASTIC_RESTART_COUNT", "x"}})),
+               {"TORCHELASTIC_RESTART_COUNT is not a number", "TORCHELASTIC_RESTART_COUNT=x"});
 }
 
 TEST(Detection, TorchrunInsideOtherLaunchersWins) {
@@ -131,7 +130,7 @@ TEST(Detection, MpirunInsideAnAllocationWins) {
   EXPECT_EQ(detect(both(mpich(), open_mpi())).start, Start::open_mpi);
 }
 
-TEST(Detection, MpirunTakesAMeetingPointThatIsGiven) {
+TEST(Detection, MpirunTakesAStoreAddressThatIsGiven) {
   const Detected found =
       detect(both(open_mpi(), {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}}));
 
@@ -178,7 +177,7 @@ TEST(Detection, SlurmFallsBackToTheJobsVariables) {
   EXPECT_EQ(detect(variables).size, 6);
 }
 
-TEST(Detection, SlurmTakesAMeetingPointThatIsGiven) {
+TEST(Detection, SlurmTakesAStoreAddressThatIsGiven) {
   const Detected host = detect(both(slurm(), {{"MASTER_ADDR", "x"}}));
   EXPECT_EQ(host.host, "x");
   EXPECT_EQ(host.port, 5000 % 4096 + 61440);
@@ -228,4 +227,4 @@ TEST(Detection, SingleTaskIsOneRankOfItsLauncher) {
 }
 
 }  // namespace
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

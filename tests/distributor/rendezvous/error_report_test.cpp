@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/rendezvous/error_report.h"
-
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "distributor/rendezvous/join.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shampoo {
@@ -46,7 +45,8 @@ TEST_F(ErrorReport, BytesThatAreNoTextDoNotSpoilTheFile) {
       "c\xed\xa0\x80"
       "d\xf5\xe2\x82");
 
-  EXPECT_EQ(written().at("message").at("message"), "a?b?c???d???");
+  EXPECT_EQ(written().at("message").at("message"),
+            "a\uFFFDb\uFFFDc\uFFFD\uFFFD\uFFFDd\uFFFD\uFFFD");
 }
 
 TEST_F(ErrorReport, LaterReportReplacesAnEarlierOne) {

@@ -6,7 +6,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 namespace {
 
 TEST(HostList, NameWithoutBracketsStands) {
@@ -110,4 +110,4 @@ TEST(HostList, RandomTextIsTakenOrRefusedButNothingElse) {
 }
 
 }  // namespace
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

@@ -41,7 +41,7 @@ class Torchrun : public testing::Test {
   }
 };
 
-TEST_F(Torchrun, RanksMeetAtTheStoreOfTheAgent) {
+TEST_F(Torchrun, RanksJoinAtTheStoreOfTheAgent) {
   Process job(torchrun({"--master_port", std::to_string(free_port())}, {}), {});
 
   EXPECT_EQ(job.wait(), 0) << job.output();
@@ -49,7 +49,7 @@ TEST_F(Torchrun, RanksMeetAtTheStoreOfTheAgent) {
   expect_text(job, "rank=1 size=2 local_rank=1 launcher=torchrun restarts=0 sum=1");
 }
 
-TEST_F(Torchrun, RanksMeetAtTheStoreOfRankZero) {
+TEST_F(Torchrun, RanksJoinAtTheStoreOfRankZero) {
   Process job(torchrun({"--rdzv_backend", "c10d", "--rdzv_endpoint",
                         "localhost:" + std::to_string(free_port())},
                        {}),
@@ -112,14 +112,14 @@ TEST_F(Mpirun, OneProcessIsOneRank) {
   expect_text(job, "rank=0 size=1 local_rank=0 launcher=Open MPI");
 }
 
-TEST_F(Mpirun, GlooNeedsAMeetingPoint) {
+TEST_F(Mpirun, GlooNeedsTheAddressOfAStore) {
   Process job(mpirun(2, {"transport=gloo"}), as_root_);
 
   EXPECT_EQ(job.wait(), 3) << job.output();
   expect_text(job, "MASTER_ADDR and MASTER_PORT");
 }
 
-TEST_F(Mpirun, GlooTakesTheMeetingPointThatIsGiven) {
+TEST_F(Mpirun, GlooUsesTheStoreAddressThatIsGiven) {
   if (!has_gloo()) GTEST_SKIP() << "this build has no Gloo";
   std::map<std::string, std::string> variables = as_root_;
   variables["MASTER_ADDR"] = "127.0.0.1";

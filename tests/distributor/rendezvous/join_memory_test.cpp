@@ -23,7 +23,7 @@ std::string refusal(Backend& backend, const JoinOptions& options) {
   return test::error_of<std::invalid_argument>([&] { join(backend, options); });
 }
 
-/// Nobody listens there, and nobody must be asked.
+/// There is no server, and none must be needed.
 JoinOptions first_of_two(Transport transport) {
   return {.transport = transport, .rank = 0, .size = 2, .host = "localhost", .port = 1};
 }
@@ -56,7 +56,7 @@ TEST(JoinMemory, CudaMemoryChoosesNccl) {
   if (has_nccl()) GTEST_SKIP() << "this build has NCCL, which would begin to connect";
   const auto backend = backend_in_cuda_memory();
   const std::string text = refusal(*backend, first_of_two(Transport::automatic));
-  EXPECT_TRUE(text.starts_with("NCCL: this build has none")) << text;
+  EXPECT_TRUE(text.starts_with("NCCL: not included in this build")) << text;
 }
 
 }  // namespace

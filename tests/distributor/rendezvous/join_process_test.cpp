@@ -5,7 +5,6 @@
 #include <deque>
 
 #include "distributor/rendezvous/registration.h"
-#include "distributor/rendezvous/rendezvous_keys.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/tcp_store.h"
 #include "distributor/system/library_version.h"
@@ -32,6 +31,11 @@ Variables torchrun(int rank, int size, int port, bool agent_serves) {
           {"MASTER_ADDR", "127.0.0.1"},
           {"MASTER_PORT", std::to_string(port)},
           {"TORCHELASTIC_USE_AGENT_STORE", agent_serves ? "True" : "False"}};
+}
+
+Variables restarted(Variables variables, int restarts) {
+  variables["TORCHELASTIC_RESTART_COUNT"] = std::to_string(restarts);
+  return variables;
 }
 
 Variables slurm(int rank, int size, int port) {
@@ -78,7 +82,7 @@ TEST(JoinProcess, PartialVariablesAreRefused) {
   expect_error(process, "Found: RANK=0, WORLD_SIZE=2");
 }
 
-TEST_F(JoinProcesses, ThreeRanksMeetAtTheStoreOfRankZero) {
+TEST_F(JoinProcesses, ThreeRanksJoinAtTheStoreOfRankZero) {
   const int port = free_port();
   std::deque<Process> processes;
   for (const int rank : {2, 0, 1}) {
@@ -90,12 +94,12 @@ TEST_F(JoinProcesses, ThreeRanksMeetAtTheStoreOfRankZero) {
   expect_line(processes[2], 1, 3, "torchrun");
 }
 
-TEST_F(JoinProcesses, ThreeRanksMeetAgainAndAgainAtTheStoreOfTheLauncher) {
+TEST_F(JoinProcesses, RestartedRanksJoinAtTheStoreOfTheLauncher) {
   const StoreServer server;
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  for (int restarts = 0; restarts < 3; ++restarts) {
     std::deque<Process> processes;
     for (int rank = 0; rank < 3; ++rank) {
-      processes.emplace_back(worker(), torchrun(rank, 3, server.port(), true));
+      processes.emplace_back(worker(), restarted(torchrun(rank, 3, server.port(), true), restarts));
     }
     for (int rank = 0; rank < 3; ++rank) expect_line(processes[rank], rank, 3, "torchrun");
   }
@@ -111,7 +115,7 @@ TEST_F(JoinProcesses, RankZeroIsAClientWhereThePortIsTaken) {
   for (int rank = 0; rank < 2; ++rank) expect_line(processes[rank], rank, 2, "torchrun");
 }
 
-TEST_F(JoinProcesses, TasksOfSrunMeetOnTheFirstHost) {
+TEST_F(JoinProcesses, TasksOfSrunJoinOnTheFirstHost) {
   const int port = free_port();
   std::deque<Process> processes;
   for (int rank = 0; rank < 2; ++rank) {
@@ -155,10 +159,22 @@ TEST_F(JoinProcesses, RankTakenTwiceIsRefusedByAll) {
   for (Process& process : processes) expect_error(process, "two processes are rank 1");
 }
 
-TEST_F(JoinProcesses, RankThatDiesIsAnErrorOfTheOthers) {
+TEST_F(JoinProcesses, TwoJobsJoinAtOneStore) {
   const StoreServer server;
+  std::deque<Process> processes;
+  for (const std::string job : {"one", "two"})
+    for (int rank = 0; rank < 2; ++rank) {
+      Variables variables = torchrun(rank, 2, server.port(), true);
+      variables["TORCHELASTIC_RUN_ID"] = job;
+      processes.emplace_back(worker(), variables);
+    }
+  for (int i = 0; i < 4; ++i) expect_line(processes[i], i % 2, 2, "torchrun");
+}
+
+TEST_F(JoinProcesses, RankThatDiesIsAnErrorOfTheOthers) {
   for (const std::string fault : {"die", "exit", "stop"}) {
     SCOPED_TRACE(fault);
+    const StoreServer server;
     std::deque<Process> processes;
     for (int rank = 0; rank < 3; ++rank) {
       processes.emplace_back(
@@ -183,7 +199,7 @@ TEST_F(JoinProcesses, RankZeroThatDiesWithItsStoreIsNamed) {
   for (const int rank : {1, 2}) expect_error(processes[rank], "rank 0 of the job, may be gone");
 }
 
-TEST_F(JoinProcesses, AddressOfAnotherHostIsToldToAll) {
+TEST_F(JoinProcesses, AddressOfAnotherHostIsAnErrorOfAll) {
   const int port = free_port();
   std::deque<Process> processes;
   for (int rank = 0; rank < 3; ++rank) {
@@ -197,21 +213,44 @@ TEST_F(JoinProcesses, AddressOfAnotherHostIsToldToAll) {
   for (const int rank : {0, 2}) expect_error(processes[rank], "rank 1 (host ");
 }
 
+TEST_F(JoinProcesses, TooFewDescriptorsAreAnErrorOfAll) {
+  const int port = free_port();
+  std::deque<Process> processes;
+  processes.emplace_back(worker(), torchrun(0, 2, port, false));
+  processes.emplace_back(Words{"/bin/sh", "-c", "ulimit -n 17; exec " JOIN_WORKER},
+                         torchrun(1, 2, port, false));
+
+  const std::string reason = "may open 17 files (ulimit -n), but 2 ranks need 18";
+  for (Process& process : processes) expect_error(process, reason);
+}
+
+/// Prefix of the keys of a job without an id.
+const std::string first_attempt = "/shampoo/join//0";
+
 /// A store connection of the test itself.
 std::unique_ptr<Store> client_of(const StoreServer& server) {
   return connect_store("127.0.0.1", server.port(), std::chrono::seconds(20));
 }
 
-TEST_F(JoinProcesses, ConnectingEndsWithTheDeadlineOfMeeting) {
+TEST_F(JoinProcesses, ConnectingEndsWithTheConnectDeadline) {
   const StoreServer server;
   Process rank_0(worker({"connect_deadline=4000", "deadline=600000"}),
                  torchrun(0, 2, server.port(), true));
 
-  // Agrees, and never connects.
+  // Registers, and never connects.
   const auto store = client_of(server);
-  joining::agree(*store, {.rank = 1, .size = 2, .library = std::string(library_version())}, {});
+  const rendezvous::RegistrationResult result = rendezvous::register_rank(
+      *store,
+      {.library = std::string(library_version()),
+       .rank = 1,
+       .size = 2,
+       .transport = "Gloo",
+       .process = {.host = "here", .process = getpid()}},
+      {.prefix = first_attempt,
+       .end = std::chrono::steady_clock::now() + std::chrono::seconds(20)});
+  EXPECT_EQ(result.error, "");
 
-  expect_error(rank_0, "rank 1 did not come within");
+  expect_error(rank_0, "rank 1 did not answer");
 }
 
 TEST_F(JoinProcesses, StoreOfADyingRankZeroIsNotTheLastWord) {
@@ -219,8 +258,8 @@ TEST_F(JoinProcesses, StoreOfADyingRankZeroIsNotTheLastWord) {
   const int port = dying->port();
   std::deque<Process> processes;
   processes.emplace_back(worker(), torchrun(1, 2, port, false));
-  const std::vector<std::string> hello = {joining::AgreementKeys("").hello(1)};
-  ASSERT_TRUE(client_of(*dying)->wait(hello, std::chrono::seconds(20)));
+  const std::vector<std::string> registered = {first_attempt + "/0/rank/1"};
+  ASSERT_TRUE(client_of(*dying)->wait(registered, std::chrono::seconds(20)));
 
   dying.reset();
   processes.emplace_back(worker(), torchrun(0, 2, port, false));

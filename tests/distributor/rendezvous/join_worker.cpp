@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins its job, says where it stands, sums the ranks; can be told to fail.
+// Joins its job, prints its rank, sums the ranks; fails on request.
 //   join_worker [name=value ...], see Orders
 // Prints "rank=0 size=2 local_rank=0 launcher=torchrun restarts=0 sum=1 description". Ends with 0;
 // 3 after an exception, whose message it prints and leaves for the launcher; 4 for a wrong sum.
@@ -84,7 +84,7 @@ JoinOptions options_of(const Orders& orders) {
 }
 
 /// `communicator` is null before joining.
-void fail_if_told(const Orders& orders, int rank, int step, Communicator* communicator) {
+void fail_if_requested(const Orders& orders, int rank, int step, Communicator* communicator) {
   const int restarts = orders.number("fault_restarts");
   const bool now =
       restarts < 0 || variable("TORCHELASTIC_RESTART_COUNT", "0") == std::to_string(restarts);
@@ -100,14 +100,15 @@ void fail_if_told(const Orders& orders, int rank, int step, Communicator* commun
 
 int work(const Orders& orders) {
   const JoinOptions options = options_of(orders);
-  const joining::Detected detected = joining::detect(joining::process_variables(), options);
-  fail_if_told(orders, detected.rank, -1, nullptr);
+  const rendezvous::Detected detected =
+      rendezvous::detect(rendezvous::process_variables(), options);
+  fail_if_requested(orders, detected.rank, -1, nullptr);
   const auto backend = cpu_backend();
   const auto ranks = join(*backend, options);
   double sum = 0;
   for (int step = 0; step < orders.number("steps"); ++step) {
     std::this_thread::sleep_for(std::chrono::milliseconds(orders.number("pause")));
-    fail_if_told(orders, ranks->rank(), step, ranks.get());
+    fail_if_requested(orders, ranks->rank(), step, ranks.get());
     sum = ranks->rank();
     ranks->all_reduce(&sum, 1, Type::float64);
     if (sum != ranks->size() * (ranks->size() - 1) / 2) return 4;

@@ -11,7 +11,7 @@
 
 #include "distributor/rendezvous/detection.h"
 
-namespace shampoo::joining {
+namespace shampoo::rendezvous {
 
 inline Variables torchrun() {
   return {{"RANK", "5"},
@@ -76,4 +76,4 @@ inline void expect_fault(const std::string& message,
   }
 }
 
-}  // namespace shampoo::joining
+}  // namespace shampoo::rendezvous

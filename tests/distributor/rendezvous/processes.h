@@ -10,7 +10,7 @@
 
 namespace shampoo {
 
-/// A program that runs beside the test. Killed with its process group when it is destroyed.
+/// A program run by the test. Killed with its process group when it is destroyed.
 class Process {
  public:
   /// `words` begin with the program's path. The environment is the test's, without what launchers

@@ -45,9 +45,15 @@ void expect_in_one_write(RawClient& client, std::span<const GoldenExchange> exch
 
 TEST(GoldenExchanges, OfTorch2AreOurs) {
   const StoreServer server;
-  RawClient client(server.port()), queue_client(server.port());
+  RawClient client(server.port());
   expect_each(client, golden_exchanges());
-  expect_each(queue_client, golden_queue_exchanges());
+}
+
+TEST(Server, AnswersGetsOfMissingKeysWithNothing) {
+  const StoreServer server;
+  RawClient client(server.port());
+  client.send(validate + bytes("03 L(2) '/q' 0A L(1) L(2) '/q'"));
+  EXPECT_EQ(client.receive(16), bytes("L(0) L(0)"));
 }
 
 TEST(GoldenExchanges, OfTorch1AreOurs) {
@@ -104,31 +110,6 @@ TEST(Server, AnswersTwoWaitsOfAClientOnceAtTheFirstKey) {
   EXPECT_EQ(client.receive(9), bytes("00 L(1)"));
   client.send(bytes("01 L(2) '/b' L(0) 07"));
   EXPECT_EQ(client.receive(8), bytes("L(2)"));
-}
-
-TEST(Server, OpensABarrierWhenAllHaveArrived) {
-  const StoreServer server;
-  RawClient first(server.port()), second(server.port());
-  first.send(validate + bytes("12 L(2) '/b' L(2) 07"));
-  ASSERT_EQ(first.receive(8), bytes("L(1)"));
-  second.send(validate + bytes("12 L(2) '/b' L(2)"));
-  EXPECT_EQ(second.receive(1), bytes("00"));
-  EXPECT_EQ(first.receive(1), bytes("00"));
-}
-
-TEST(Server, WakesOneForEachPush) {
-  const StoreServer server;
-  RawClient first(server.port()), second(server.port()), pushing(server.port());
-  first.send(validate + bytes("06 L(1) L(2) '/q' 07"));
-  ASSERT_EQ(first.receive(8), bytes("L(0)"));
-  second.send(validate + bytes("06 L(1) L(2) '/q' 07"));
-  ASSERT_EQ(second.receive(8), bytes("L(0)"));
-
-  pushing.send(validate + bytes("0E L(2) '/q' L(1) '1'"));
-  EXPECT_EQ(first.receive(1), bytes("00"));
-  EXPECT_TRUE(second.is_silent(20ms));
-  pushing.send(bytes("0E L(2) '/q' L(1) '2'"));
-  EXPECT_EQ(second.receive(1), bytes("00"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(RequestReader, IsCompleteWithTheLastByteOnly) {
   for (const char* notation :
        {"00 CE F7 85 3C", "01 L(2) '/x' L(3) 'abc'", "02 L(2) '/c' L(0) L(1) 'v'",
         "04 L(2) '/n' L(-3)", "05 L(2) L(1) 'a' L(0)", "07",
-        "0B L(2) L(1) 'a' L(0) L(1) 'b' L(2) 'vw'", "0D 01 02 03 04", "12 L(1) 'b' L(2)"}) {
+        "0B L(2) L(1) 'a' L(0) L(1) 'b' L(2) 'vw'", "0D 01 02 03 04"}) {
     const std::string request = bytes(notation);
     store::RequestReader reader;
     for (std::size_t size = 0; size < request.size(); ++size)
@@ -54,8 +54,18 @@ TEST(RequestReader, RefusesMoreAsSoonAsItIsAnnounced) {
   EXPECT_EQ(read("0B L(1) L(0) L(-1)"), State::refused);
 }
 
+TEST(RequestReader, RefusesARequestThatIsTooLongInAll) {
+  const std::string pair = bytes("L(0) L(8388608)");
+  std::string request = bytes("0B L(8)");
+  for (int i = 0; i < 7; ++i) request += pair + std::string(std::size_t{8} << 20, 'v');
+  store::RequestReader reader;
+  ASSERT_EQ(reader.read(request, StoreProtocol::torch_2), State::incomplete);
+  EXPECT_EQ(reader.read(request + pair, StoreProtocol::torch_2), State::refused);
+}
+
 TEST(RequestReader, RefusesUnknownRequests) {
-  EXPECT_EQ(read("13"), State::refused);
+  for (const char* number : {"0E", "0F", "10", "11", "12", "13"})
+    EXPECT_EQ(read(number), State::refused) << number;
   EXPECT_EQ(read("FF"), State::refused);
   for (const char* number : {"07", "09", "0A", "0D", "FF"})
     EXPECT_EQ(store::RequestReader().read(bytes(number), StoreProtocol::torch_1), State::refused);

@@ -40,10 +40,6 @@ TEST(StoreServer, NamesAPortThatIsTaken) {
   }
 }
 
-TEST(StoreServer, RefusesToHaveNoConnections) {
-  EXPECT_THROW(StoreServer({.most_connections = 0}), std::invalid_argument);
-}
-
 TEST(StoreServer, TakesThePortOfOneThatIsGone) {
   auto first = std::make_unique<StoreServer>();
   const std::uint16_t port = first->port();
@@ -51,6 +47,17 @@ TEST(StoreServer, TakesThePortOfOneThatIsGone) {
   first.reset();
   const StoreServer second({.port = port});
   EXPECT_EQ(connect_store("localhost", port, 20s)->get("/x"), std::nullopt);
+}
+
+TEST(StoreServer, RemovesTheKeysOfAnEarlierAttempt) {
+  StoreServer server;
+  const auto store = connect_store("localhost", server.port(), 20s);
+  for (const char* key : {"launcher/a", "launcher/b", "launch", "rank/0", ""}) store->set(key, "1");
+
+  server.remove_keys_except("launcher/");
+
+  for (const char* key : {"launcher/a", "launcher/b"}) EXPECT_EQ(store->get(key), "1") << key;
+  for (const char* key : {"launch", "rank/0", ""}) EXPECT_EQ(store->get(key), std::nullopt) << key;
 }
 
 TEST(StoreServer, EndsWithItsThreadAndAllConnections) {
@@ -71,28 +78,15 @@ TEST(StoreServer, EndsWithItsThreadAndAllConnections) {
   EXPECT_LE(threads_of_this_process(), before);
 }
 
-TEST(StoreServer, ClosesConnectionsAboveTheMost) {
-  const StoreServer server({.most_connections = 2});
-  RawClient first(server.port());
-  auto second = std::make_unique<RawClient>(server.port());
-  first.send(bytes("06"));
-  second->send(bytes("06"));
-  ASSERT_EQ(first.receive(8) + second->receive(8), bytes("L(0) L(0)"));
-  EXPECT_TRUE(RawClient(server.port()).is_closed());
-
-  second.reset();
-  EXPECT_NE(connect_store("localhost", server.port(), 20s), nullptr);
-}
-
 TEST(StoreServer, ClosesAtWhatTorchRefuses) {
   const StoreServer server;
   for (const std::string& refused :
-       {validate + validate, validate + bytes("13"), validate + bytes("03 L(8193)"),
-        validate + bytes("01 L(1) 'k' L(8388609)"), validate + bytes("05 L(131073)"),
-        validate + bytes("0A L(4611686018427387904)"), validate + bytes("0B L(-1)"),
-        validate + bytes("01 L(1) 'a' L(3) 'abc' 04 L(1) 'a' L(1)"),
-        validate + bytes("01 L(1) 'a' L(0) 12 L(1) 'a' L(1)"), bytes("02 L(1) 'm'"), bytes("07"),
-        bytes("09"), bytes("0D"), bytes("FF"), bytes("00 CE F7 85 3D 00 00 00 00")}) {
+       {validate + validate, validate + bytes("0E"), validate + bytes("11"), validate + bytes("13"),
+        validate + bytes("03 L(8193)"), validate + bytes("01 L(1) 'k' L(8388609)"),
+        validate + bytes("05 L(131073)"), validate + bytes("0A L(4611686018427387904)"),
+        validate + bytes("0B L(-1)"), validate + bytes("01 L(1) 'a' L(3) 'abc' 04 L(1) 'a' L(1)"),
+        bytes("02 L(1) 'm'"), bytes("07"), bytes("09"), bytes("0D"), bytes("FF"),
+        bytes("00 CE F7 85 3D 00 00 00 00")}) {
     RawClient client(server.port());
     client.send(refused);
     EXPECT_TRUE(client.is_closed()) << testing::PrintToString(refused);

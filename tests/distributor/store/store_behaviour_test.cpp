@@ -53,6 +53,14 @@ TEST_P(AnyStore, GivesBackWhatWasSet) {
   EXPECT_EQ(reader.get("/none"), std::nullopt);
 }
 
+TEST_P(AnyStore, SetsIfAbsent) {
+  Store& one = store();
+  Store& other = store();
+  EXPECT_EQ(one.set_if_absent("/a", "1"), "1");
+  EXPECT_EQ(other.set_if_absent("/a", "2"), "1");
+  EXPECT_EQ(one.get("/a"), "1");
+}
+
 TEST_P(AnyStore, RemovesOnce) {
   Store& keys = store();
   keys.set("/a", "1");

@@ -40,26 +40,21 @@ std::unique_ptr<Store> connect(const ScriptedServer& server, StoreProtocol proto
   return connect_store("127.0.0.1", server.port(), 20s, protocol);
 }
 
-TEST(ConnectStore, TakesASilentServerForOneOfTorch2) {
-  const ScriptedServer server({{.lines = {{old_question, ""}}}, {.lines = {new_hands}}});
+TEST(ConnectStore, TakesAnAnswerForOneOfTorch2) {
+  const ScriptedServer server({{.lines = {new_hands}}});
   const auto store = connect(server, StoreProtocol::automatic);
   EXPECT_EQ(store->description(),
             "127.0.0.1:" + std::to_string(server.port()) + ", protocol of torch 2.2 and later");
-  EXPECT_EQ(server.connections(), 2);
+  EXPECT_EQ(server.connections(), 1);
 }
 
-TEST(ConnectStore, TakesAServerThatClosesForOneOfTorch2) {
+TEST(ConnectStore, TakesAServerThatClosesForOneOfTorch1) {
   const ScriptedServer server(
-      {{.lines = {{old_question, ""}}, .closes = true}, {.lines = {new_hands}}});
-  expect_part(connect(server, StoreProtocol::automatic)->description(), "torch 2.2 and later");
-}
-
-TEST(ConnectStore, TakesAnAnswerForOneOfTorch1) {
-  const ScriptedServer server({{.lines = {old_hands}}});
+      {{.lines = {{new_question, ""}}, .closes = true}, {.lines = {old_hands}}});
   const auto store = connect(server, StoreProtocol::automatic);
   EXPECT_EQ(store->description(),
             "127.0.0.1:" + std::to_string(server.port()) + ", protocol of torch up to 2.1");
-  EXPECT_EQ(server.connections(), 1);
+  EXPECT_EQ(server.connections(), 2);
 }
 
 TEST(ConnectStore, TriesAgainWhereTheFirstRequestFailed) {
@@ -121,6 +116,21 @@ TEST(TcpStore, StaysFailedAfterOldRemove) {
   const auto store = connect(server, StoreProtocol::torch_1);
   EXPECT_NE(complaint([&] { store->add("/n", 1); }), "");
   EXPECT_NE(complaint([&] { store->remove("/n"); }), "");
+}
+
+TEST(TcpStore, WaitsInTheServerAndCancels) {
+  const Script::Line wait{bytes("06 L(1) L(2) '/x'"), ""};
+  const ScriptedServer server({{.lines = {new_hands,
+                                          wait,
+                                          {bytes("0C"), bytes("01")},
+                                          wait,
+                                          {bytes("0C"), bytes("00 01")},
+                                          {wait.expected, bytes("00")}}}});
+  const auto store = connect(server, StoreProtocol::torch_2);
+  const std::vector<std::string> key{"/x"};
+  EXPECT_FALSE(store->wait(key, 1ms));
+  EXPECT_TRUE(store->wait(key, 1ms)) << "the key was set just before the wait was cancelled";
+  EXPECT_TRUE(store->wait(key, 20s));
 }
 
 TEST(TcpStore, BelievesNoLength) {

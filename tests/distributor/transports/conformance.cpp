@@ -26,17 +26,17 @@ std::int64_t total(const Counts& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-/// What every part of the test works with.
+/// Context of every check.
 struct Bench {
   Communicator& ranks;
-  LentMemory& memory;
+  LeasedMemory& memory;
 
   template <typename T>
-  Lent<T> lend(std::vector<T> numbers) const {
+  Leased<T> copy(std::vector<T> numbers) const {
     return {memory, std::move(numbers)};
   }
-  BufferLease loan(std::shared_ptr<const void> owner = nullptr) const {
-    return {memory.stream(), std::move(owner)};
+  BufferLease lease(std::shared_ptr<const void> keep_alive = nullptr) const {
+    return {memory.stream(), std::move(keep_alive)};
   }
 };
 
@@ -48,13 +48,13 @@ void gather(const Bench& bench, const Counts& counts) {
   for (int r = 0; r < ranks.size(); begin += counts[r++])
     for (std::int64_t i = 0; r == ranks.rank() && i < counts[r]; ++i)
       own[begin + i] = byte(r, 0, i);
-  Lent<char> everyone = bench.lend(std::move(own));
-  ranks.all_gather(everyone.data(), counts, bench.loan()).wait();
-  everyone.read();
+  Leased<char> gathered = bench.copy(std::move(own));
+  ranks.all_gather(gathered.data(), counts, bench.lease()).wait();
+  gathered.read();
   begin = 0;
   for (int r = 0; r < ranks.size(); begin += counts[r++])
     for (std::int64_t i = 0; i < counts[r]; ++i)
-      require(everyone.host[begin + i] == byte(r, 0, i), "all_gather: a byte is wrong");
+      require(gathered.host[begin + i] == byte(r, 0, i), "all_gather: a byte is wrong");
 }
 
 void gathers(const Bench& bench) {
@@ -74,11 +74,11 @@ void gathers(const Bench& bench) {
 void gathers_at_once(const Bench& bench) {
   Communicator& ranks = bench.ranks;
   const Counts counts(static_cast<std::size_t>(ranks.size()), 1);
-  Lent<char> one = bench.lend(std::vector<char>(counts.size(), byte(ranks.rank(), 1, 0)));
-  Lent<char> two = bench.lend(std::vector<char>(counts.size(), byte(ranks.rank(), 2, 0)));
-  const auto owner = std::make_shared<const int>(0);
-  Completion first = ranks.all_gather(one.data(), counts, bench.loan(owner));
-  Completion second = ranks.all_gather(two.data(), counts, bench.loan(owner));
+  Leased<char> one = bench.copy(std::vector<char>(counts.size(), byte(ranks.rank(), 1, 0)));
+  Leased<char> two = bench.copy(std::vector<char>(counts.size(), byte(ranks.rank(), 2, 0)));
+  const auto keep_alive = std::make_shared<const int>(0);
+  CollectiveHandle first = ranks.all_gather(one.data(), counts, bench.lease(keep_alive));
+  CollectiveHandle second = ranks.all_gather(two.data(), counts, bench.lease(keep_alive));
   second.wait();
   first.wait();
   one.read();
@@ -86,8 +86,8 @@ void gathers_at_once(const Bench& bench) {
   for (int r = 0; r < ranks.size(); ++r)
     require(one.host[r] == byte(r, 1, 0) && two.host[r] == byte(r, 2, 0),
             "two at once: a byte is wrong");
-  ranks.barrier(bench.loan()).wait();  // a loan may come back as late as here
-  require(owner.use_count() == 1, "a completed collective keeps its loan");
+  ranks.barrier(bench.lease()).wait();  // a lease may end as late as here
+  require(keep_alive.use_count() == 1, "a completed collective holds its lease");
 }
 
 void exchange(const Bench& bench, int unit) {
@@ -100,10 +100,10 @@ void exchange(const Bench& bench, int unit) {
     receive_counts.push_back(bytes(r, ranks.rank()));
     for (std::int64_t i = 0; i < send_counts[r]; ++i) sent.push_back(byte(ranks.rank(), r, i));
   }
-  Lent<char> send = bench.lend(std::move(sent));
-  Lent<char> received =
-      bench.lend(std::vector<char>(static_cast<std::size_t>(total(receive_counts))));
-  ranks.all_to_all(send.data(), send_counts, received.data(), receive_counts, bench.loan()).wait();
+  Leased<char> send = bench.copy(std::move(sent));
+  Leased<char> received =
+      bench.copy(std::vector<char>(static_cast<std::size_t>(total(receive_counts))));
+  ranks.all_to_all(send.data(), send_counts, received.data(), receive_counts, bench.lease()).wait();
   received.read();
   std::size_t at = 0;
   for (int r = 0; r < ranks.size(); ++r)
@@ -117,13 +117,13 @@ void broadcasts(const Bench& bench) {
     for (const std::int64_t bytes : {0, 1, 70'001}) {
       std::vector<char> own(static_cast<std::size_t>(bytes), 0);
       for (std::int64_t i = 0; ranks.rank() == root && i < bytes; ++i) own[i] = byte(root, 3, i);
-      Lent<char> data = bench.lend(std::move(own));
-      ranks.broadcast(data.data(), bytes, root, bench.loan()).wait();
+      Leased<char> data = bench.copy(std::move(own));
+      ranks.broadcast(data.data(), bytes, root, bench.lease()).wait();
       data.read();
       for (std::int64_t i = 0; i < bytes; ++i)
         require(data.host[i] == byte(root, 3, i), "broadcast: a byte is wrong");
     }
-  ranks.barrier(bench.loan()).wait();
+  ranks.barrier(bench.lease()).wait();
 }
 
 void splits_reversed(const Bench& bench) {
@@ -133,8 +133,8 @@ void splits_reversed(const Bench& bench) {
   require((part != nullptr) == (color >= 0), "split: only a negative color belongs to no part");
   if (!part) return;
   Counts places(static_cast<std::size_t>(part->size()), sizeof(std::int64_t));
-  Lent<std::int64_t> members = bench.lend(Counts(places.size(), ranks.rank()));
-  part->all_gather(members.data(), places, bench.loan()).wait();
+  Leased<std::int64_t> members = bench.copy(Counts(places.size(), ranks.rank()));
+  part->all_gather(members.data(), places, bench.lease()).wait();
   members.read();
   for (std::size_t i = 0; i < members.host.size(); ++i) {
     require(members.host[i] % 2 == color, "split: a rank of another color");
@@ -144,7 +144,7 @@ void splits_reversed(const Bench& bench) {
   require(part->deadline() == ranks.deadline(), "split: another deadline");
   require(part->local_rank() < part->size(), "split: the local rank is out of range");
   const auto inner = part->split(0, 0);
-  inner->barrier(bench.loan()).wait();
+  inner->barrier(bench.lease()).wait();
 }
 
 template <typename Call>
@@ -207,22 +207,22 @@ std::uint64_t sums(const Bench& bench) {
   Communicator& ranks = bench.ranks;
   const StreamRef stream = bench.memory.stream();
   Checksum checksum;
-  const auto add = [&](auto& lent) {
-    lent.read();
-    checksum.add(lent.host.data(), lent.host.size() * sizeof(lent.host[0]));
+  const auto add = [&](auto& leased) {
+    leased.read();
+    checksum.add(leased.host.data(), leased.host.size() * sizeof(leased.host[0]));
   };
-  auto doubles = bench.lend(numbers<double>(ranks.rank(), 1001));
+  auto doubles = bench.copy(numbers<double>(ranks.rank(), 1001));
   ranks.all_reduce(doubles.data(), 1001, Type::float64, stream);
   add(doubles);
   for (const Type type : {Type::float16, Type::bfloat16}) {
-    auto small = bench.lend(halves(ranks.rank(), 333));
+    auto small = bench.copy(halves(ranks.rank(), 333));
     ranks.all_reduce(small.data(), 333, type, stream);
     add(small);
   }
-  auto odd = bench.lend(numbers<float>(ranks.rank(), 4099));
-  auto one = bench.lend(numbers<float>(ranks.rank() + 5, 1));
-  auto half = bench.lend(halves(ranks.rank(), 17));
-  const std::vector<Numbers> tensors{
+  auto odd = bench.copy(numbers<float>(ranks.rank(), 4099));
+  auto one = bench.copy(numbers<float>(ranks.rank() + 5, 1));
+  auto half = bench.copy(halves(ranks.rank(), 17));
+  const std::vector<TensorSpan> tensors{
       {odd.data(), 4099}, {half.data(), 17, Type::bfloat16}, {nullptr, 0}, {one.data(), 1}};
   ranks.average(tensors, stream);
   add(odd);
@@ -231,8 +231,8 @@ std::uint64_t sums(const Bench& bench) {
 
   Counts counts;
   for (int r = 0; r < ranks.size(); ++r) counts.push_back(r % 3 * 101);
-  auto all = bench.lend(numbers<float>(ranks.rank(), static_cast<std::size_t>(total(counts))));
-  auto own = bench.lend(std::vector<float>(static_cast<std::size_t>(counts[ranks.rank()])));
+  auto all = bench.copy(numbers<float>(ranks.rank(), static_cast<std::size_t>(total(counts))));
+  auto own = bench.copy(std::vector<float>(static_cast<std::size_t>(counts[ranks.rank()])));
   ranks.reduce_scatter(all.data(), own.data(), counts, Type::float32, stream);
   add(own);
   return checksum.sum();
@@ -245,12 +245,12 @@ void require(bool holds, std::string_view what) {
 }
 
 std::uint64_t conform(Communicator& ranks, bool splits) {
-  LentMemory host;
+  LeasedMemory host;
   require(ranks.memory() == MemoryKind::host, "memory: not of the host");
   return conform(ranks, host, splits);
 }
 
-std::uint64_t conform(Communicator& ranks, LentMemory& memory, bool splits) {
+std::uint64_t conform(Communicator& ranks, LeasedMemory& memory, bool splits) {
   const Bench bench{ranks, memory};
   require(ranks.local_rank() >= 0 && ranks.local_rank() < ranks.size(), "local_rank");
   require(!ranks.description().empty(), "description");
@@ -268,7 +268,7 @@ std::uint64_t conform(Communicator& ranks, LentMemory& memory, bool splits) {
 std::uint64_t checksum_of_threads(int rank, int size) {
   std::uint64_t checksum = 0;
   run_ranks(size, [&](Communicator& ranks) {
-    LentMemory host;
+    LeasedMemory host;
     const std::uint64_t mine = sums({ranks, host});
     if (ranks.rank() == rank) checksum = mine;
   });

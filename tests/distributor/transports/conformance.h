@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "distributor/communicator.h"
-#include "tests/distributor/transports/lent_memory.h"
+#include "tests/distributor/transports/leased_memory.h"
 
 namespace shampoo::test {
 
@@ -17,7 +17,7 @@ void require(bool holds, std::string_view what);
 /// the same for all transports. `splits` unless it has no split.
 std::uint64_t conform(Communicator& ranks, bool splits = true);
 /// The same with buffers in that memory, which must be of the communicator's kind.
-std::uint64_t conform(Communicator& ranks, LentMemory& memory, bool splits = true);
+std::uint64_t conform(Communicator& ranks, LeasedMemory& memory, bool splits = true);
 
 /// The checksum of `rank` when `size` threads conform.
 std::uint64_t checksum_of_threads(int rank, int size);

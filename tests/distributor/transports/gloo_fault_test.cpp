@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Gathers until something is wrong, and tells what; rank 1 calls fault(communicator) in between.
+/// Gathers until an error and returns its text; rank 1 calls fault(communicator) on the way.
 std::string gather_until(Communicator& ranks, const std::function<void(Communicator&)>& fault) {
   std::vector<char> data(static_cast<std::size_t>(ranks.size()));
   const std::vector<std::int64_t> counts(data.size(), 1);
@@ -117,6 +117,29 @@ TEST(AGlooRankThatAborts, DoesSoFromAnotherThreadWhileItWaits) {
     EXPECT_NE(ending.said.find("aborted: from outside"), std::string::npos) << ending.said;
 }
 
+TEST(GlooRanksWithDifferentSizes, MissTheDeadlineInsteadOfTerminating) {
+  const StoreServer server;
+  const auto endings = run_processes(
+      3,
+      [&](int rank) -> std::string {
+        const auto ranks = gloo_rank(rank, 3, server);
+        ranks->set_deadline(3s);
+        std::vector<char> data(3 * std::size_t{4096});
+        const std::vector<std::int64_t> counts(3, rank == 0 ? 64 : 4096);
+        try {
+          ranks->all_gather(data.data(), counts).wait();
+        } catch (const CommunicationError& error) {
+          return story(error);
+        }
+        return "nothing is wrong";
+      },
+      50s);
+  for (const Ending& ending : endings) {
+    EXPECT_EQ(ending.status, 0) << ending.said;
+    EXPECT_NE(ending.said.find("all_gather (collective 1): "), std::string::npos) << ending.said;
+  }
+}
+
 TEST(AGlooRankThatNeverComes, IsNamedByTheOthers) {
   const StoreServer server;
   const auto endings = run_processes(
@@ -161,7 +184,7 @@ TEST(AGlooRankThatIsKilled, TakesTheStoreAlongAndThatIsSaid) {
   close(ports[0]);
   close(ports[1]);
   for (const std::size_t rank : {0, 2})
-    EXPECT_NE(endings[rank].said.find("nor does the store answer, whose process, rank 1, may"),
+    EXPECT_NE(endings[rank].said.find("nor does the store respond, whose process, rank 1, may"),
               std::string::npos)
         << endings[rank].said;
 }

@@ -42,7 +42,7 @@ TEST(Gloo, MakesOneCollectiveOfOne) {
     std::vector<char> data(2), received(2);
     const Counts ones(2, 1);
     std::int64_t before = gloo_collectives();
-    const auto once = [&](Completion completion, const char* what) {
+    const auto once = [&](CollectiveHandle completion, const char* what) {
       completion.wait();
       require(gloo_collectives() == ++before, what);
     };
@@ -55,7 +55,7 @@ TEST(Gloo, MakesOneCollectiveOfOne) {
   for (const Ending& ending : endings) EXPECT_EQ(ending.said, "counted");
 }
 
-TEST(Gloo, RefusesWhatIsNoStanding) {
+TEST(Gloo, RejectsInvalidArguments) {
   const auto store = std::make_shared<MemoryStore>();
   EXPECT_THROW(gloo_communicator({.rank = 2, .size = 2}, store), std::invalid_argument);
   EXPECT_THROW(gloo_communicator({.rank = 0, .size = 0}, store), std::invalid_argument);

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "distributor/transports/mpi/mpi_communicator.h"
 #include "distributor/transports/mpi/mpi_interop.h"
+#include "distributor/transports/mpi/mpi_transport.h"
 #include "tests/distributor/transports/conformance.h"
 #include "tests/distributor/transports/mpi_scenarios.h"
 #include "tests/support/mpi_counter.h"
@@ -36,7 +36,9 @@ void conformance() {
 /// MPI's counts end at 7 bytes, so that nearly all takes the way of large counts.
 void large_counts() {
   const auto outer = mpi_communicator();
-  MpiCommunicator ranks(duplicate_in_time(MPI_COMM_WORLD, std::chrono::minutes(1)), 7);
+  constexpr std::chrono::minutes deadline(1);
+  const auto made = make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, deadline), deadline, 7);
+  Communicator& ranks = *made;
   require(conform(ranks) == checksum_of_threads(ranks.rank(), ranks.size()),
           "sums differ from those of threads");
   std::printf("rank %d conforms with large counts\n", ranks.rank());
@@ -49,7 +51,7 @@ void one_call_each() {
   std::vector<char> received(size);
   const Counts ones(size, 1);
   std::int64_t before = mpi_collectives();
-  const auto once = [&](Completion completion, const char* what) {
+  const auto once = [&](CollectiveHandle completion, const char* what) {
     completion.wait();
     require(mpi_collectives() == ++before, what);
   };
@@ -108,7 +110,7 @@ void latency() {
   if (ranks->rank() == 0) std::printf("all_gather of 64 bytes: %.2f us\n", time.count() / calls);
 }
 
-/// Gathers until rank 1 does what is wrong with it; the others tell how they heard of it.
+/// Gathers until rank 1 injects its fault; the others print how they learnt of it.
 void suffer(const std::function<void(Communicator&)>& fault) {
   const auto ranks = mpi_communicator();
   ranks->set_deadline(std::chrono::seconds(8));  // and 2 s for the others' word

@@ -14,7 +14,7 @@
 
 #include "distributor/rendezvous/join.h"
 #include "distributor/transports/mpi/mpi.h"
-#include "distributor/transports/mpi/mpi_communicator.h"
+#include "distributor/transports/mpi/mpi_transport.h"
 #include "kernels/cpu_backend.h"
 #include "tests/distributor/transports/conformance.h"
 
@@ -66,7 +66,7 @@ void late_wait() {
   std::vector<char> data(counts.size() * (32 << 20));
   ranks->barrier().wait();
   if (ranks->rank() != 0) std::this_thread::sleep_for(1700ms);
-  Completion gather = ranks->all_gather(data.data(), counts);
+  CollectiveHandle gather = ranks->all_gather(data.data(), counts);
   if (ranks->rank() == 0) std::this_thread::sleep_for(1500ms);
   gather.wait();
   std::printf("rank %d waited late\n", ranks->rank());
@@ -76,20 +76,21 @@ void failed_start() {
   const auto world = mpi_communicator();
   {
     // Its counts end at 7 bytes, so that starting makes datatypes.
-    MpiCommunicator ranks(duplicate_in_time(MPI_COMM_WORLD, 1min), 7);
-    const auto owner = std::make_shared<const int>(0);
+    const auto made = make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, 1min), 1min, 7);
+    Communicator& ranks = *made;
+    const auto keep_alive = std::make_shared<const int>(0);
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks.size()), 8);
     std::vector<char> data(8 * counts.size());
     types_fail = true;
     bool failed = false;
     try {
-      ranks.all_gather(data.data(), counts, {.owner = owner});
+      ranks.all_gather(data.data(), counts, {.keep_alive = keep_alive});
     } catch (const CommunicationError& error) {
       failed = std::string(error.what()).find("MPI_Type_create_struct") != std::string::npos;
     }
     types_fail = false;
     require(failed, "it did start");
-    require(owner.use_count() == 1, "what was not begun keeps its loan");
+    require(keep_alive.use_count() == 1, "an operation that did not start holds its lease");
   }
   world->barrier().wait();
   // The library leaves it out after a failure, and mpirun would take offence.

@@ -3,7 +3,7 @@
 
 namespace shampoo::test {
 
-/// Scenarios of mpi_program beside those in its main file; each throws where something is wrong.
+/// Further scenarios of mpi_program; each throws on a failed check.
 
 /// MPI, initialised by the program, is used as it is, also where no launcher is known.
 void joins_initialised();

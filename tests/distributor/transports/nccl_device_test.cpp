@@ -23,7 +23,7 @@ void check(cudaError_t status) {
 }
 
 /// Behind a stream of this thread's device.
-class DeviceMemory final : public LentMemory {
+class DeviceMemory final : public LeasedMemory {
  public:
   DeviceMemory() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
   ~DeviceMemory() override { cudaStreamDestroy(stream_); }
@@ -92,9 +92,9 @@ TEST_F(NcclOnTwoDevices, ARankThatDoesNotComeFreesTheStreamOfTheOther) {
 
 TEST_F(NcclOnOneDevice, CollectivesAreCapturedAndReplayed) {
   DeviceMemory memory;
-  const auto host = one_rank();
+  const auto host = single_rank_communicator();
   const auto ranks = nccl_communicator(*host, {.deadline = 60s});
-  Lent<float> numbers(memory, std::vector<float>(1000, 1.5f));
+  Leased<float> numbers(memory, std::vector<float>(1000, 1.5f));
   const std::vector<std::int64_t> counts{4000};
   ranks->all_gather(numbers.data(), counts, {.stream = memory.stream()}).wait();
   cudaGraph_t graph = nullptr;
@@ -130,9 +130,9 @@ TEST_F(NcclOnOneDevice, ABorrowedCommunicatorIsStillTheCallers) {
 }
 
 TEST(Nccl, RefusesArgumentsOutOfRange) {
-  const auto host = one_rank(), device = one_rank(MemoryKind::cuda);
+  const auto host = single_rank_communicator(), device = single_rank_communicator(MemoryKind::cuda);
   const auto refusal = [](const auto& call) { return error_of<std::invalid_argument>(call); };
-  EXPECT_EQ(refusal([&] { nccl_communicator(*device); }), "ranks: must work on host memory");
+  EXPECT_EQ(refusal([&] { nccl_communicator(*device); }), "ranks: must use host memory");
   EXPECT_TRUE(refusal([&] { nccl_communicator(*host, {.device = -2}); }).starts_with("device: "));
   EXPECT_TRUE(
       refusal([&] { nccl_communicator(*host, {.deadline = 0ms}); }).starts_with("deadline"));
@@ -145,7 +145,7 @@ TEST(Nccl, RefusesArgumentsOutOfRange) {
 
 TEST(Nccl, WithoutADeviceSaysSo) {
   if (kernels::cuda::device_count() > 0) GTEST_SKIP() << "there is a device";
-  const auto host = one_rank();
+  const auto host = single_rank_communicator();
   const std::string text = error_of<std::exception>([&] { nccl_communicator(*host); });
   EXPECT_FALSE(text.empty());
 }

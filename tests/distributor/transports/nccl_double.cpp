@@ -41,22 +41,23 @@ std::string NcclDouble::unique_id() {
   return "id " + std::to_string(job_.cliques.size());
 }
 
-NcclCalls::Comm NcclDouble::connect(const Place& place, const std::string& unique_id) {
+NcclApi::Comm NcclDouble::connect(const Position& position, const std::string& unique_id) {
   const std::lock_guard lock(job_.mutex);
   std::shared_ptr<NcclClique>& clique = job_.cliques[unique_id];
-  if (!clique) clique = std::make_shared<NcclClique>(place.size);
-  clique->arrive(place.rank);
-  return new Comm_{.clique = clique, .rank = place.rank, .polls = 3};
+  if (!clique) clique = std::make_shared<NcclClique>(position.size);
+  clique->arrive(position.rank);
+  return new Comm_{.clique = clique, .rank = position.rank, .polls = 3};
 }
 
-void NcclDouble::split(Comm comm, int color, int key, Comm& part) {
+void NcclDouble::split(Comm comm, int color, int key, Comm& subset) {
   Comm_& parent = asked(comm);
   int place = 0;
   const auto clique = parent.clique->child(parent.splits++, parent.rank, color, key, place);
   parent.polls = 3;
   if (clique)
-    parent.held.push_back(
-        [&part, clique, place] { part = new Comm_{.clique = clique, .rank = place, .polls = 1}; });
+    parent.held.push_back([&subset, clique, place] {
+      subset = new Comm_{.clique = clique, .rank = place, .polls = 1};
+    });
 }
 
 bool NcclDouble::is_ready(Comm comm) {
@@ -73,7 +74,7 @@ bool NcclDouble::is_ready(Comm comm) {
   return true;
 }
 
-NcclCalls::Place NcclDouble::place(Comm comm) {
+NcclApi::Position NcclDouble::position(Comm comm) {
   return {asked(comm).rank, asked(comm).clique->size()};
 }
 
@@ -139,8 +140,8 @@ void NcclDouble::receive(void* data, std::int64_t bytes, int from, Comm comm, St
   add({NcclWork::Kind::receive, nullptr, static_cast<char*>(data), bytes, from}, comm, stream);
 }
 
-void NcclDouble::meet(void*, Comm comm, Stream stream) {
-  add({.kind = NcclWork::Kind::meet}, comm, stream);
+void NcclDouble::barrier(void*, Comm comm, Stream stream) {
+  add({.kind = NcclWork::Kind::barrier}, comm, stream);
 }
 
 void* NcclDouble::register_memory(Comm comm, void* memory, std::int64_t) {
@@ -151,13 +152,13 @@ void* NcclDouble::register_memory(Comm comm, void* memory, std::int64_t) {
 
 void NcclDouble::deregister_memory(Comm, void*) noexcept { --counts.registrations; }
 
-NcclCalls::Stream NcclDouble::make_stream() { return &streams_.emplace_back(); }
+NcclApi::Stream NcclDouble::make_stream() { return &streams_.emplace_back(); }
 
 void NcclDouble::destroy_stream(Stream stream) noexcept {
   streams_.remove_if([&](const StreamDouble& other) { return &other == stream; });
 }
 
-NcclCalls::Event NcclDouble::make_event() {
+NcclApi::Event NcclDouble::make_event() {
   ++counts.events;
   return new EventDouble(std::make_shared<EventState>());
 }
@@ -198,9 +199,9 @@ void NcclDouble::copy(void* to, const void* from, std::int64_t bytes, Stream str
   on(stream).push([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
 }
 
-void NcclDouble::sum_in_order(const void* parts, int n, std::int64_t count, Type type,
-                              double divisor, void* sum, Stream stream) {
-  on(stream).push([=] { shampoo::sum_in_order(parts, n, count, type, divisor, sum); });
+void NcclDouble::ordered_sum(const void* parts, int n, std::int64_t count, Type type,
+                             double divisor, void* sum, Stream stream) {
+  on(stream).push([=] { shampoo::ordered_sum(parts, n, count, type, divisor, sum); });
 }
 
 }  // namespace shampoo::test

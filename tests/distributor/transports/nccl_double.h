@@ -18,7 +18,7 @@ namespace shampoo::test {
 
 /// One collective or message of a launch.
 struct NcclWork {
-  enum class Kind : std::uint8_t { all_gather, broadcast, send, receive, meet } kind;
+  enum class Kind : std::uint8_t { all_gather, broadcast, send, receive, barrier } kind;
   const char* send = nullptr;
   char* receive = nullptr;
   std::int64_t bytes = 0;
@@ -70,9 +70,9 @@ struct NcclJob {
   std::map<std::string, std::shared_ptr<NcclClique>> cliques;  ///< by unique id
 };
 
-/// Plays NCCL and the CUDA runtime for one rank, on threads and in host memory: streams run behind,
-/// calls are taken on some polls after they were made, and faults come when asked for.
-class NcclDouble final : public NcclCalls {
+/// Emulates NCCL and the CUDA runtime for one rank, on threads and in host memory: streams are
+/// asynchronous, calls complete some polls later, and faults are injected by tests.
+class NcclDouble final : public NcclApi {
  public:
   struct Comm_ {
     std::shared_ptr<NcclClique> clique;
@@ -101,10 +101,10 @@ class NcclDouble final : public NcclCalls {
   std::string description() override { return "NCCL played on threads"; }
   std::string device_name() override { return device_; }
   std::string unique_id() override;
-  Comm connect(const Place& place, const std::string& unique_id) override;
-  void split(Comm comm, int color, int key, Comm& part) override;
+  Comm connect(const Position& position, const std::string& unique_id) override;
+  void split(Comm comm, int color, int key, Comm& subset) override;
   bool is_ready(Comm comm) override;
-  Place place(Comm comm) override;
+  Position position(Comm comm) override;
   void finalize(Comm comm) override;
   void destroy(Comm comm) noexcept override;
   void abort(Comm comm) noexcept override;
@@ -116,7 +116,7 @@ class NcclDouble final : public NcclCalls {
   void broadcast(void* data, std::int64_t bytes, int root, Comm comm, Stream stream) override;
   void send(const void* data, std::int64_t bytes, int to, Comm comm, Stream stream) override;
   void receive(void* data, std::int64_t bytes, int from, Comm comm, Stream stream) override;
-  void meet(void* byte, Comm comm, Stream stream) override;
+  void barrier(void* byte, Comm comm, Stream stream) override;
   void* register_memory(Comm comm, void* memory, std::int64_t bytes) override;
   void deregister_memory(Comm comm, void* registration) noexcept override;
 
@@ -132,8 +132,8 @@ class NcclDouble final : public NcclCalls {
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
   void copy(void* to, const void* from, std::int64_t bytes, Stream stream) override;
-  void sum_in_order(const void* parts, int n, std::int64_t count, Type type, double divisor,
-                    void* sum, Stream stream) override;
+  void ordered_sum(const void* parts, int n, std::int64_t count, Type type, double divisor,
+                   void* sum, Stream stream) override;
 
  private:
   StreamDouble& on(Stream stream) {

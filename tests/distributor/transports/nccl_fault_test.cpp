@@ -28,7 +28,7 @@ std::string failure_of(NcclRank& rank) {
 void gather(NcclRank& rank) {
   auto everyone = std::make_shared<std::vector<char>>(static_cast<std::size_t>(rank.ranks->size()));
   const Counts ones(everyone->size(), 1);
-  rank.ranks->all_gather(everyone->data(), ones, {.owner = everyone}).wait();
+  rank.ranks->all_gather(everyone->data(), ones, {.keep_alive = everyone}).wait();
 }
 
 TEST(NcclFaults, ARankThatDoesNotComeIsAnErrorAndFreesTheStream) {
@@ -118,8 +118,8 @@ TEST(NcclFaults, RanksHearOfAnAbortByTheStoreAndWhoIsMissing) {
     run_ranks(3, [&](Communicator& host) {
       const auto nccl = std::make_shared<NcclDouble>(job, std::to_string(host.rank()));
       const auto ranks = connect_nccl_by_store(store,
-                                               {.place = {host.rank(), 3},
-                                                .make_calls = [&] { return nccl; },
+                                               {.position = {host.rank(), 3},
+                                                .make_api = [&] { return nccl; },
                                                 .deadline = aborts ? 30s : 4s},
                                                "job", "rank 0");
       if (host.rank() == 1) {
@@ -143,16 +143,16 @@ TEST(NcclFaults, RanksHearOfAnAbortByTheStoreAndWhoIsMissing) {
   }
 }
 
-/// What connecting says on every rank.
+/// Error text of connecting on every rank.
 std::vector<std::string> refusals(
-    int n, const std::function<std::shared_ptr<NcclCalls>(NcclJob&, int)>& make) {
+    int n, const std::function<std::shared_ptr<NcclApi>(NcclJob&, int)>& make) {
   std::vector<std::string> texts(static_cast<std::size_t>(n));
   NcclJob job;
   run_ranks(n, [&](Communicator& host) {
     texts[host.rank()] = error_of<std::exception>([&] {
-      connect_nccl(*meet_over(host), {.place = {host.rank(), host.size()},
-                                      .make_calls = [&] { return make(job, host.rank()); },
-                                      .deadline = 10s});
+      connect_nccl(make_bootstrap(host), {.position = {host.rank(), host.size()},
+                                          .make_api = [&] { return make(job, host.rank()); },
+                                          .deadline = 10s});
     });
     host.barrier().wait();
   });
@@ -165,19 +165,19 @@ TEST(NcclFaults, TwoRanksOnOneDeviceAreRefusedOnAllRanks) {
   });
   for (const std::string& text : texts) {
     EXPECT_TRUE(text.starts_with("ranks 1 and 3 on ")) << text;
-    EXPECT_NE(text.find("have the same CUDA device, device 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("use the same CUDA device, device 1"), std::string::npos) << text;
   }
 }
 
 TEST(NcclFaults, ARankWithoutADeviceTellsTheOthers) {
-  const auto texts = refusals(3, [](NcclJob& job, int rank) -> std::shared_ptr<NcclCalls> {
+  const auto texts = refusals(3, [](NcclJob& job, int rank) -> std::shared_ptr<NcclApi> {
     if (rank == 2) throw std::invalid_argument("device: there is none");
     return std::make_shared<NcclDouble>(job, std::to_string(rank));
   });
   EXPECT_EQ(texts[2], "device: there is none");
   for (const std::size_t rank : {0, 1}) {
     EXPECT_TRUE(texts[rank].starts_with("rank 2 on ")) << texts[rank];
-    EXPECT_NE(texts[rank].find("cannot take part: device: there is none"), std::string::npos);
+    EXPECT_NE(texts[rank].find("cannot participate: device: there is none"), std::string::npos);
   }
 }
 
@@ -187,17 +187,19 @@ TEST(NcclFaults, RankZeroWithoutAnIdTellsTheOthers) {
     made->has_no_id = true;
     return made;
   });
-  for (const std::string& text : texts)
-    EXPECT_EQ(text, "rank 0 has no unique id of NCCL: ncclGetUniqueId: no interface");
+  EXPECT_EQ(texts[0], "ncclGetUniqueId: no interface");
+  EXPECT_TRUE(texts[1].starts_with("rank 0 on ")) << texts[1];
+  EXPECT_TRUE(texts[1].ends_with("cannot participate: ncclGetUniqueId: no interface")) << texts[1];
 }
 
 TEST(NcclFaults, ConnectingEndsAtTheDeadline) {
   NcclJob job;
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   const auto nccl = std::make_shared<NcclDouble>(job, "device");
   EXPECT_EQ(error_of<CommunicationError>([&] {
-              connect_nccl(*meet_over(*alone),
-                           {.place = {0, 2}, .make_calls = [&] { return nccl; }, .deadline = 50ms});
+              connect_nccl(
+                  make_bootstrap(*alone),
+                  {.position = {0, 2}, .make_api = [&] { return nccl; }, .deadline = 50ms});
             }),
             "NCCL did not finish connecting in time");
   EXPECT_EQ(nccl->counts.aborts, 1);

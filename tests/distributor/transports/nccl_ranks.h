@@ -6,8 +6,8 @@
 #include <string>
 
 #include "distributor/transports/local/thread_communicator.h"
-#include "distributor/transports/nccl/nccl_connect.h"
-#include "tests/distributor/transports/lent_memory.h"
+#include "distributor/transports/nccl/bootstrap.h"
+#include "tests/distributor/transports/leased_memory.h"
 #include "tests/distributor/transports/nccl_double.h"
 
 namespace shampoo::test {
@@ -25,26 +25,26 @@ inline void run_nccl_ranks(int n, std::chrono::milliseconds deadline,
   NcclJob job;
   run_ranks(n, [&](Communicator& host) {
     const auto nccl = std::make_shared<NcclDouble>(job, "device " + std::to_string(host.rank()));
-    auto ranks = connect_nccl(*meet_over(host), {.place = {host.rank(), host.size()},
-                                                 .make_calls = [&] { return nccl; },
-                                                 .deadline = deadline});
+    auto ranks = connect_nccl(make_bootstrap(host), {.position = {host.rank(), host.size()},
+                                                     .make_api = [&] { return nccl; },
+                                                     .deadline = deadline});
     NcclRank rank{std::move(ranks), *nccl, host};
     body(rank);
   });
 }
 
 /// Memory behind the default stream of a device that is played.
-class PlayedMemory final : public LentMemory {
+class PlayedMemory final : public LeasedMemory {
  public:
   explicit PlayedMemory(NcclDouble& nccl) : nccl_(nccl) {}
 
   void write(void* to, const void* from_host, std::size_t bytes) override {
     nccl_.stream().synchronize();
-    LentMemory::write(to, from_host, bytes);
+    LeasedMemory::write(to, from_host, bytes);
   }
   void read(void* to_host, const void* from, std::size_t bytes) override {
     nccl_.stream().synchronize();
-    LentMemory::read(to_host, from, bytes);
+    LeasedMemory::read(to_host, from, bytes);
   }
 
  private:

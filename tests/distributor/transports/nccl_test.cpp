@@ -91,13 +91,13 @@ TEST(Nccl, ACollectiveRunsBehindEarlierAndBeforeLaterWorkOfTheStream) {
   });
 }
 
-TEST(Nccl, ALoanIsKeptUntilTheStreamIsDone) {
+TEST(Nccl, ALeaseIsHeldUntilTheStreamIsDone) {
   std::latch looked(1);
   run_nccl_ranks(2, 30s, [&](NcclRank& rank) {
     auto owner = std::make_shared<std::vector<char>>(2);
     const std::weak_ptr<std::vector<char>> lent = owner;
     if (rank.ranks->rank() == 1) looked.wait();
-    rank.ranks->all_gather(owner->data(), Counts{1, 1}, {.owner = owner}).wait();
+    rank.ranks->all_gather(owner->data(), Counts{1, 1}, {.keep_alive = owner}).wait();
     owner.reset();
     if (rank.ranks->rank() == 0) {
       EXPECT_FALSE(lent.expired());
@@ -108,6 +108,29 @@ TEST(Nccl, ALoanIsKeptUntilTheStreamIsDone) {
     rank.ranks->barrier().wait();
     EXPECT_TRUE(lent.expired());
     rank.host.barrier().wait();
+  });
+}
+
+TEST(Nccl, ALeaseDoesNotEndWhileAStreamIsCaptured) {
+  run_nccl_ranks(1, 30s, [](NcclRank& rank) {
+    StreamDouble& stream = rank.nccl.stream();
+    char byte = 0;
+    const auto gather = [&] { rank.ranks->all_gather(&byte, Counts{1}).wait(); };
+    auto keep_alive = std::make_shared<char>();
+    const std::weak_ptr<char> leased = keep_alive;
+    CollectiveHandle first =
+        rank.ranks->all_gather(keep_alive.get(), Counts{1}, {.keep_alive = keep_alive});
+    keep_alive.reset();
+    gather();
+    stream.synchronize();
+    gather();  // finds that the first is done
+    first.wait();
+    stream.begin_capture();
+    gather();
+    rank.nccl.end_capture(stream);
+    EXPECT_FALSE(leased.expired()) << "freeing memory would invalidate the capture";
+    gather();
+    EXPECT_TRUE(leased.expired());
   });
 }
 

@@ -15,7 +15,7 @@ class PlacedJob {
  public:
   explicit PlacedJob(Place place)
       : backend_(backend_at(place)),
-        ranks_(one_rank(backend_->memory_kind())),
+        ranks_(single_rank_communicator(backend_->memory_kind())),
         model_(awkward_shapes(), 1, backend_.get()) {
     Recipe recipe = quick_recipe();
     recipe.averaging = Momentum{};

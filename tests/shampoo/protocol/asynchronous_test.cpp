@@ -49,7 +49,7 @@ TEST(AnAsynchronousOptimizer, TrainsLikeTheOneOnTheCpu) {
   DeviceJob job(recipe);
   ToyModel<float> model(awkward_shapes());
   const auto cpu = cpu_backend({.threads = 1});
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   Optimizer optimizer(*cpu, *ranks, {model.group(recipe)});
   double largest = 0;
   for (int step = 0; step < 6; ++step) {

@@ -37,7 +37,7 @@ class DeviceJob {
 
   /// Without an optimizer yet.
   explicit DeviceJob(const Shapes& shapes)
-      : model(shapes, 1, &device_backend), ranks_(one_rank(MemoryKind::cuda)) {}
+      : model(shapes, 1, &device_backend), ranks_(single_rank_communicator(MemoryKind::cuda)) {}
 
   void begin(Communicator& communicator, const Recipe& recipe, const Rates& rates,
              const OptimizerOptions& options, int tensors_per_group) {

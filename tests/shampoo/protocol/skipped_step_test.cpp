@@ -23,7 +23,7 @@ class NonFiniteGradient : public ::testing::TestWithParam<std::tuple<Place, floa
     require(place);
     if (IsSkipped() || HasFatalFailure()) return;
     backend = backend_at(place);
-    ranks = one_rank(backend->memory_kind());
+    ranks = single_rank_communicator(backend->memory_kind());
     model_ = std::make_unique<ToyModel<float>>(shapes, 1, backend.get());
   }
 

@@ -79,7 +79,7 @@ TEST(AnotherBlockSize, FindsPartsThatWereCutInMoreThanOneDimension) {
 }
 
 TEST(Roots, ThatAreLeftOutAreRecomputedFromTheFactors) {
-  const auto trainer = one_rank();
+  const auto trainer = single_rank_communicator();
   for (const int steps : {1, 5, 6}) {  // roots are computed at steps 2, 3, 6
     Job<float> job(*trainer, small, {}), other(*trainer, small, {});
     job.train(0, steps);

@@ -130,7 +130,7 @@ TEST(Arithmetic, ThatDiffersIsReported) {
 TEST(ParameterNames, ThatCouldBeStateOfAnotherAreRefused) {
   ToyModel<float> model({{3, 2}, {4}});
   const auto backend = cpu_backend({.threads = 1});
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   const auto message = [&](const std::string& first, const std::string& second) {
     ParameterGroup group = model.group(quick_recipe());
     group.parameters[0].name = first;

@@ -133,7 +133,7 @@ TEST_P(AStateDictAt, IsACopyThatTrainingDoesNotChange) {
 }
 
 TEST(AStateDict, NamesEveryTensorOnceInOrder) {
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   Job<float> job(*alone, {.shapes = {{20, 3}}}, {});
   const StateDict dict = job.optimizer->state_dict();
   std::vector<std::string> names;

@@ -235,7 +235,7 @@ struct Alone {
     return message;
   }
 
-  std::unique_ptr<Communicator> communicator = one_rank();
+  std::unique_ptr<Communicator> communicator = single_rank_communicator();
   Job<float> job;
 };
 

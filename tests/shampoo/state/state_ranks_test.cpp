@@ -209,7 +209,7 @@ TEST(ALoad, DoesNotBringBackALostRank) {
 }
 
 TEST(RefusedSteps, AreCountedOnAfterALoad) {
-  const auto alone = one_rank();
+  const auto alone = single_rank_communicator();
   const auto refuse = [](Job<float>& job) {
     std::ranges::fill(job.model.tensors[0].gradient, std::numeric_limits<float>::infinity());
     return job.optimizer->step();

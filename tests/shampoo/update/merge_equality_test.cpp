@@ -29,7 +29,7 @@ std::vector<std::vector<Scalar>> train(const std::vector<std::vector<std::int64_
                                        const Recipe& recipe, bool merges, int steps,
                                        Place place = Place::cpu) {
   const auto backend = backend_at(place);
-  const auto ranks = one_rank(backend->memory_kind());
+  const auto ranks = single_rank_communicator(backend->memory_kind());
   ToyModel<Scalar> model(shapes, 1, backend.get());
   auto groups = model.groups(recipe, {});
   for (std::size_t g = 0; g < groups.size(); ++g)
@@ -110,7 +110,7 @@ std::vector<std::int64_t> launches(int groups, int layers, int steps) {
 
   const auto cpu = cpu_backend();
   CountingBackend counting(*cpu);
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   Optimizer optimizer(counting, *ranks, split);
   std::vector<std::int64_t> counts;
   for (int step = 0; step < steps; ++step) {

@@ -23,7 +23,7 @@ struct Trained {
 };
 
 Trained train(Backend& backend, const Solver& solver, double epsilon) {
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   ToyModel<float> model(awkward_shapes());
   Optimizer optimizer(
       backend, *ranks,
@@ -59,7 +59,7 @@ TEST(TrainingWithMinimax, StaysNearTrainingWithEigenvalues) {
 /// Factors of one to four gradients, whose other eigenvalues are what rounding makes of 0.
 TEST(TrainingWithMinimax, KeepsNoRootOfAFactorOfFewGradients) {
   const auto backend = cpu_backend({.threads = 2});
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   Recipe recipe = with_solver(Minimax{});
   recipe.refresh = {.every = 1, .first = 1};
   recipe.blocking.target_order = grouping::any_order;
@@ -102,7 +102,7 @@ TEST(TrainingWithMinimax, AutomaticTakesEigenvaluesForOtherExponentsAndFloat64) 
 
 TEST(TrainingWithMinimax, KeepsTheOldRootsAndThrowsAfterTheToleratedFailures) {
   const auto backend = cpu_backend({.threads = 1});
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   ToyModel<float> model({{5, 7}});
   Recipe recipe = with_solver(Minimax{});
   recipe.refresh = {.every = 1, .first = 1};

@@ -196,7 +196,7 @@ TEST(Shipping, InBfloat16HalvesTheBytesAndRoundsTheUpdates) {
 TEST(Shipping, RefusesValuesInANarrowerTypeAndOtherTypes) {
   ToyModel<float> model({{3, 2}});
   const auto backend = cpu_backend({.threads = 1});
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   Recipe recipe = quick_recipe();
   recipe.shipping = {.type = Type::bfloat16, .values = true};
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group(recipe)}), std::invalid_argument);

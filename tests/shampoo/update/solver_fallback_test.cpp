@@ -14,7 +14,7 @@ class Ladder : public ::testing::Test {
  protected:
   std::unique_ptr<Backend> cpu = cpu_backend();
   FailingBackend backend{*cpu};
-  std::unique_ptr<Communicator> ranks = one_rank();
+  std::unique_ptr<Communicator> ranks = single_rank_communicator();
   ToyModel<float> model{{{8, 8}, {8, 8}, {5, 7}}};
   Recipe recipe = [] {
     Recipe r = quick_recipe();

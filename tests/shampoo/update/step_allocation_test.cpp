@@ -39,7 +39,7 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   Recipe recipe = recipe_with(solver());
   recipe.blocking.size = 100;
   const auto backend = cpu_backend({.threads = 3});
-  const auto ranks = one_rank();
+  const auto ranks = single_rank_communicator();
   Optimizer optimizer(*backend, *ranks, {model.group(recipe, {.momentum = 0.5})});
   std::vector<float> elsewhere(model.tensors.back().gradient);
   optimizer.step();

@@ -22,7 +22,7 @@ float from_bfloat16(std::uint16_t x) {
 class Types : public ::testing::Test {
  protected:
   std::unique_ptr<Backend> backend = cpu_backend();
-  std::unique_ptr<Communicator> ranks = one_rank();
+  std::unique_ptr<Communicator> ranks = single_rank_communicator();
 };
 
 TEST_F(Types, ABfloat16ValueIsTheRoundedFloat32Run) {
@@ -137,7 +137,7 @@ TEST(TheNormOfGradients, HasTheSameBitsInEitherArithmeticThoughSquaresLeaveFloat
       for (auto& tensor : model.tensors)
         for (float& g : tensor.gradient) g *= size;
       const auto backend = cpu_backend({.threads = 1});
-      const auto ranks = one_rank();
+      const auto ranks = single_rank_communicator();
       Recipe recipe = quick_recipe();
       recipe.arithmetic = arithmetic;
       Optimizer optimizer(*backend, *ranks, {model.group(recipe)});

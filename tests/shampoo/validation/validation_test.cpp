@@ -69,7 +69,7 @@ class BadInput : public ::testing::Test {
   }
 
   std::unique_ptr<Backend> backend = cpu_backend();
-  std::unique_ptr<Communicator> ranks = one_rank();
+  std::unique_ptr<Communicator> ranks = single_rank_communicator();
 };
 
 TEST_F(BadInput, RatesOutOfRangeAreNamed) {
@@ -273,7 +273,7 @@ TEST_F(BadInput, OptionsAndEmptyListsAreRefused) {
   EXPECT_THROW(Optimizer(*backend, *ranks, {}), std::invalid_argument);
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group()}, {.skipped_in_a_row = 0}),
                std::invalid_argument);
-  const auto elsewhere = one_rank(MemoryKind::cuda);
+  const auto elsewhere = single_rank_communicator(MemoryKind::cuda);
   EXPECT_THROW(Optimizer(*backend, *elsewhere, {model.group()}), std::invalid_argument);
 }
 

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/launcher/command_line/flags.h"
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <utility>
+
+namespace shampoo::launcher {
+namespace {
+
+std::string spellings(const FlagText& text) {
+  std::string underscores = text.name;
+  std::ranges::replace(underscores, '-', '_');
+  std::string result = text.letter == 0 ? "" : std::string("-") + text.letter + ",";
+  result += "--" + text.name;
+  return underscores == text.name ? result : result + ",--" + underscores;
+}
+
+std::string variable_of(const std::string& name) {
+  std::string variable = "PET_" + name;
+  for (char& letter : variable)
+    letter = letter == '-' ? '_' : static_cast<char>(std::toupper(letter));
+  return variable;
+}
+
+/// One spelling of each flag, its default, and no variables, whose rule the footer gives.
+class Layout : public CLI::Formatter {
+ public:
+  Layout() { column_width(32); }
+  std::string make_option_name(const CLI::Option* option, bool) const override {
+    const std::string name = "--" + option->get_lnames().front();
+    return option->get_snames().empty() ? name : "-" + option->get_snames().front() + ", " + name;
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string standard = option->get_default_str();
+    if (option->get_type_name().empty()) return "";
+    return " " + option->get_type_name() + (standard.empty() ? "" : " [" + standard + "]");
+  }
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: shampoorun [FLAGS] PROGRAM [ARGUMENTS]\n";
+  }
+};
+
+}  // namespace
+
+Flags::Flags()
+    : app_(
+          "Starts the workers of a job on this node, watches them, and restarts all of them when "
+          "one fails.\nTakes the command line of torchrun. PROGRAM is an executable, or a Python "
+          "program where its\nname ends in .py; ${local_rank} in ARGUMENTS becomes the worker's "
+          "local rank.",
+          "shampoorun") {
+  app_.formatter(std::make_shared<Layout>());
+  app_.footer(
+      "Flags stand before PROGRAM and may be written with _ for -. A variable such as\n"
+      "PET_NPROC_PER_NODE stands for a flag that is not given.");
+  app_.prefix_command();
+  app_.set_help_flag("-h,--help", "Print this and exit.")->group("Help");
+  app_.set_version_flag("--version", "shampoorun " SHAMPOO_VERSION, "Print the version and exit.")
+      ->group("Help");
+}
+
+void Flags::value(const FlagText& text, std::function<void(const std::string&)> read) {
+  const auto parse_last = [this, name = text.name,
+                           read = std::move(read)](const CLI::results_t& results) {
+    try {
+      read(results.back());
+    } catch (const Unsupported& error) {
+      throw UsageError(source(name) + "=" + results.back() + " is not supported: " + error.what());
+    } catch (const InvalidValue& error) {
+      throw UsageError(source(name) + " must be " + error.what() + ", not '" + results.back() +
+                       "'");
+    }
+    return true;
+  };
+  add(app_.add_option(spellings(text), CLI::callback_t(parse_last), text.help), text);
+}
+
+void Flags::toggle(const FlagText& text, bool& target) {
+  add(app_.add_flag(spellings(text), target, text.help), text);
+}
+
+void Flags::add(CLI::Option* option, const FlagText& text) {
+  option->group(group_)->type_name(text.value_name)->default_str(text.standard);
+  option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  if (text.has_variable) option->envname(variable_of(text.name));
+}
+
+/// Where a value comes from; CLI11 notes the order of what was on the command line only.
+std::string Flags::source(const std::string& name) const {
+  const auto& parsed = app_.parse_order();
+  const CLI::Option* option = app_.get_option("--" + name);
+  return std::ranges::find(parsed, option) != parsed.end() ? "--" + name : option->get_envname();
+}
+
+bool Flags::parse(int argc, const char* const* argv, std::ostream& out) {
+  const std::span words(argv + std::min(argc, 1), argv + argc);
+  try {
+    app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    out << app_.help();
+    return false;
+  } catch (const CLI::CallForVersion& version) {
+    out << version.what() << '\n';
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  read_command(words);
+  return true;
+}
+
+void Flags::read_command(std::span<const char* const> words) {
+  command_ = app_.remaining();
+  // CLI11 takes the next word for a value that is missing after "=".
+  for (const std::string word : words.first(words.size() - command_.size()))
+    if (word.starts_with("--") && word.ends_with('=')) throw UsageError(word + " lacks a value");
+  if (!command_.empty() && command_.front() == "--")
+    command_.erase(command_.begin());
+  else if (!command_.empty() && command_.front().starts_with('-'))
+    throw UsageError("there is no flag " + command_.front() + "; see --help");
+  if (command_.empty() || command_.front().empty())
+    throw UsageError("the program is missing: shampoorun [FLAGS] PROGRAM [ARGUMENTS]");
+}
+
+}  // namespace shampoo::launcher

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "distributor/store/store.h"
+
+namespace shampoo {
+
+/// Outcome of a gather, the same on all ranks: a record per rank, or the reason why there are none.
+struct GatherResult {
+  std::string error = {};                 ///< empty unless a rank ended the gather
+  std::vector<int> missing_ranks = {};    ///< ranks that had not arrived at the deadline
+  std::vector<std::string> records = {};  ///< by rank
+
+  bool ready() const { return error.empty() && missing_ranks.empty(); }
+};
+
+template <typename Visitor>
+void for_each_field(Visitor&& visit, GatherResult& result) {
+  visit("error", result.error);
+  visit("missing_ranks", result.missing_ranks);
+  visit("records", result.records);
+}
+
+/// Gathers one record per rank through a store, below a prefix of its own:
+///
+///     <prefix>/rank/<r>   record of rank r
+///     <prefix>/arrived    number of ranks that have arrived
+///     <prefix>/result     GatherResult; the only key that ranks wait for
+///     <prefix>/expired    number of ranks that have reached the deadline
+///     <prefix>/read       number of ranks that have read the result
+///
+/// The last rank to arrive publishes the records; the first one to reach the deadline publishes
+/// which ranks are missing. So a rank sends a number of requests that does not depend on the number
+/// of ranks, but for one rank, which sends two more per rank.
+class StoreGather {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  StoreGather(Store& store, std::string prefix, int size)
+      : store_(store), prefix_(std::move(prefix)), size_(size) {}
+
+  /// Enters a rank's record, not empty. Returns the record of the first process that did.
+  std::string claim(int rank, const std::string& record);
+  /// Counts this process as arrived, after claim(). Repeating it is harmless.
+  void arrive();
+  /// Ends the gather with this result, unless there is one already.
+  void publish(const GatherResult& result);
+  /// Waits for the result, at most until `end` and a moment.
+  GatherResult wait(Clock::time_point end);
+
+  /// After wait(): the last rank to call it removes all keys, and others that it names.
+  void remove_keys(const std::vector<std::string>& others = {});
+  /// After wait(): returns when `readers` processes have called it, at most after `longest`.
+  void wait_for_readers(int readers, std::chrono::milliseconds longest);
+
+ private:
+  std::string key(const char* name) const { return prefix_ + "/" + name; }
+  std::string rank_key(int rank) const { return prefix_ + "/rank/" + std::to_string(rank); }
+  /// The result as of now: the records, or the missing ranks.
+  GatherResult collect();
+
+  Store& store_;
+  std::string prefix_;
+  int size_;
+};
+
+}  // namespace shampoo

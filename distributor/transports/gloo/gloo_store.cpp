@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/gloo/gloo_store.h"
+
+#include <algorithm>
+
+#include "distributor/error.h"
+
+namespace shampoo {
+
+using std::chrono::milliseconds;
+
+void GlooStore::set(const std::string& key, const std::vector<char>& data) {
+  store_.set(prefix_ + key, {data.data(), data.size()});
+}
+
+std::vector<char> GlooStore::get(const std::string& key) {
+  auto value = store_.get(prefix_ + key);
+  if (!value) {
+    wait({key});
+    value = store_.get(prefix_ + key);
+  }
+  if (!value) throw CommunicationError("the store has lost the key " + prefix_ + key);
+  return {value->begin(), value->end()};
+}
+
+void GlooStore::wait(const std::vector<std::string>& keys) { wait(keys, store_.left()); }
+
+void GlooStore::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
+  std::vector<std::string> prefixed;
+  for (const std::string& key : keys) prefixed.push_back(prefix_ + key);
+  if (!store_.wait(prefixed, std::min(timeout, store_.left())))
+    throw CommunicationError("timed out waiting for a key in the store: " + prefixed.front());
+}
+
+void GlooStore::remove_keys(int size) {
+  if (store_.add(prefix_ + "connected", 1) < size) return;
+  for (int rank = 0; rank < size; ++rank) {
+    store_.remove(prefix_ + std::to_string(rank));            // addresses
+    store_.remove(prefix_ + "rank_" + std::to_string(rank));  // host name
+  }
+  store_.remove(prefix_ + "connected");
+}
+
+}  // namespace shampoo

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/gloo/gloo_transport.h"
+
+#include <gloo/allgatherv.h>
+#include <gloo/alltoallv.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/config.h>
+#include <gloo/rendezvous/context.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "distributor/rendezvous/failure_registry.h"
+#include "distributor/system/sigpipe_guard.h"
+#include "distributor/transports/gloo/gloo_store.h"
+#include "distributor/transports/transport.h"
+
+namespace shampoo {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Gloo requires an address even for empty buffers.
+char empty_buffer = 0;
+
+char* address(void* data) { return data ? static_cast<char*>(data) : &empty_buffer; }
+
+/// Gloo pairs messages by kind of collective and tag, and terminates the process if a message is
+/// larger than its receiver. The lower half of the tag tells collectives apart, the upper half
+/// their sizes, so that ranks with different sizes miss the deadline instead.
+std::uint32_t tag(std::uint64_t ticket, std::span<const std::int64_t> sizes = {}) {
+  std::uint64_t hash = 14'695'981'039'346'656'037u;  // FNV-1a by words
+  for (const std::int64_t size : sizes)
+    hash = (hash ^ static_cast<std::uint64_t>(size)) * 1'099'511'628'211u;
+  hash ^= hash >> 32;
+  hash ^= hash >> 16;
+  return static_cast<std::uint32_t>((hash << 16) | (ticket & 0xffff));
+}
+
+void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooStore> store,
+             std::shared_ptr<gloo::transport::Device> device) {
+  const SigpipeGuard no_sigpipe;
+#ifdef GLOO_SHARED_STORE
+  context.connectFullMesh(std::move(store), device);
+#else
+  context.connectFullMesh(*store, device);
+#endif
+}
+
+/// Ends pending operations on all connections of the context, on both sides. Closing them would
+/// leave this rank's own operations waiting, whereas a failed wait closes them and wakes waiters.
+void abort_connections(gloo::Context& context) noexcept {
+  const SigpipeGuard no_sigpipe;
+  try {
+    context.createUnboundBuffer(&empty_buffer, 1)->waitRecv(milliseconds(1));
+  } catch (...) {  // the timeout is intended
+  }
+}
+
+/// Gloo's collectives, which block: each has completed on this rank when start_*() returns. Gloo
+/// applies the deadline to each message of a collective. Repeating an all_gather with the same
+/// arguments does not allocate here; other collectives build their options on every call.
+class GlooTransport final : public CollectiveTransport {
+ public:
+  GlooTransport(const RankInfo& info, GlooSettings settings, FailureRegistry registry,
+                std::shared_ptr<gloo::Context> context)
+      : CollectiveTransport(info),
+        settings_(std::move(settings)),
+        registry_(std::move(registry)),
+        context_(std::move(context)) {}
+
+  std::string description() const override {
+    return "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
+           "." + std::to_string(GLOO_VERSION_PATCH) + ", TCP, " + settings_.host;
+  }
+
+  void set_deadline(milliseconds deadline) override {
+    CollectiveTransport::set_deadline(deadline);
+    settings_.deadline = deadline;
+    context_->setTimeout(deadline);
+    gather_.reset();  // its options hold the previous deadline
+    settings_.store->set_deadline(deadline);
+  }
+
+  void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
+                        const BufferLease&) override {
+    if (size() == 1) return;
+    run([&] {
+      if (!gather_ || gather_->data != data || !std::ranges::equal(gather_->counts, counts)) {
+        gather_ = Gather{data, std::vector<std::int64_t>(counts.begin(), counts.end()),
+                         gloo::AllgathervOptions(context_)};
+        gather_->options.setOutput(address(data),
+                                   std::vector<std::size_t>(counts.begin(), counts.end()));
+      }
+      gather_->options.setTag(tag(ticket, counts));
+      gloo::allgatherv(gather_->options);
+    });
+  }
+
+  void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts, void* receive,
+                        Counts receive_counts, const BufferLease&) override {
+    if (size() == 1) {
+      if (send_counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(send_counts[0]));
+      return;
+    }
+    run([&] {
+      gloo::AlltoallvOptions options(context_);
+      options.setTag(tag(ticket));
+      options.setInput(address(const_cast<void*>(send)),
+                       std::vector<std::int64_t>(send_counts.begin(), send_counts.end()));
+      options.setOutput(address(receive),
+                        std::vector<std::int64_t>(receive_counts.begin(), receive_counts.end()));
+      gloo::alltoallv(options);
+    });
+  }
+
+  void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
+                       const BufferLease&) override {
+    if (size() == 1) return;
+    run([&] {
+      gloo::BroadcastOptions options(context_);
+      options.setTag(tag(ticket, {{bytes, root}}));
+      options.setRoot(root);
+      options.setOutput(address(data), static_cast<std::size_t>(bytes));
+      gloo::broadcast(options);
+    });
+  }
+
+  void start_barrier(std::uint64_t ticket, const BufferLease&) override {
+    if (size() == 1) return;
+    run([&] {
+      gloo::BarrierOptions options(context_);
+      options.setTag(tag(ticket));
+      gloo::barrier(options);
+    });
+  }
+
+  std::unique_ptr<Communicator> split(const Subset& subset) override {
+    if (subset.members.empty()) return nullptr;
+    GlooSettings settings = settings_;
+    settings.prefix +=
+        "/split/" + std::to_string(subset.index) + "/" + std::to_string(subset.color);
+    settings.hosts.clear();
+    for (const auto& member : subset.members)
+      settings.hosts.push_back(settings_.hosts[member.rank]);
+    return connect_gloo(
+        {.rank = subset.rank, .size = static_cast<int>(subset.members.size()), .local_rank = -1},
+        std::move(settings));
+  }
+
+  void abort(std::string_view reason) noexcept override {
+    registry_.publish_abort(reason, deadline());
+    close();
+  }
+
+ private:
+  /// Runs one blocking collective. After an error the connections are in an unknown state.
+  template <typename Body>
+  void run(const Body& body) {
+    const SigpipeGuard no_sigpipe;
+    try {
+      body();
+    } catch (const std::exception& error) {
+      const std::string message = error.what();
+      close();
+      throw registry_.diagnose(message, deadline());
+    }
+  }
+
+  void close() noexcept {
+    if (size() > 1) abort_connections(*context_);
+  }
+
+  /// The previous all_gather: the exchange of every step repeats its arguments.
+  struct Gather {
+    void* data;
+    std::vector<std::int64_t> counts;
+    gloo::AllgathervOptions options;
+  };
+
+  GlooSettings settings_;
+  FailureRegistry registry_;
+  std::shared_ptr<gloo::Context> context_;
+  std::optional<Gather> gather_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings) {
+  const auto end = std::chrono::steady_clock::now() + settings.deadline;
+  settings.store->set_deadline(settings.deadline);
+  FailureRegistry registry(settings.store, settings.prefix, settings.store_server, info.rank,
+                           info.size);
+  if (settings.hosts.empty()) settings.hosts = registry.barrier(settings.host, settings.deadline);
+  if (info.local_rank < 0) {
+    const auto self = settings.hosts.begin() + info.rank;
+    info.local_rank = static_cast<int>(std::count(settings.hosts.begin(), self, *self));
+  }
+  auto context = std::make_shared<gloo::rendezvous::Context>(info.rank, info.size);
+  context->setTimeout(settings.deadline);
+  if (info.size > 1) try {
+      const auto store =
+          std::make_shared<GlooStore>(settings.store, settings.prefix + "/address/", end);
+      connect(*context, store, settings.device);
+      store->remove_keys(info.size);
+    } catch (const std::exception& error) {
+      throw registry.diagnose(error.what(), settings.deadline);
+    }
+  auto connected = std::make_unique<Communicator>(
+      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(context)));
+  connected->set_deadline(settings.deadline);
+  return connected;
+}
+
+}  // namespace shampoo

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gloo/transport/device.h>
+
+#include <memory>
+#include <string>
+
+#include "distributor/communicator.h"
+#include "distributor/store/synchronized_store.h"
+
+namespace shampoo {
+
+/// Settings that a Gloo communicator shares with its subsets.
+struct GlooSettings {
+  std::shared_ptr<SynchronizedStore> store;
+  std::string store_server;  ///< see GlooOptions
+  std::shared_ptr<gloo::transport::Device> device;
+  std::string host;    ///< equal for ranks of the same host
+  std::string prefix;  ///< of this communicator's keys in the store
+  std::chrono::milliseconds deadline = {};
+  std::vector<std::string> hosts = {};  ///< by rank; empty: exchanged first
+};
+
+/// Connects to the other ranks. A negative `local_rank` is replaced by the number of lower ranks
+/// on the same host. Collective.
+std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings);
+
+}  // namespace shampoo

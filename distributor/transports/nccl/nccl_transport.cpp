@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/nccl/nccl_transport.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "distributor/transports/nccl/device_reducer.h"
+#include "distributor/transports/nccl/watchdog.h"
+#include "distributor/transports/transport.h"
+
+namespace shampoo {
+
+namespace {
+
+RankInfo rank_info(std::span<const std::string> hosts, int rank) {
+  const auto local_rank = std::count(hosts.begin(), hosts.begin() + rank, hosts[rank]);
+  return {.rank = rank,
+          .size = static_cast<int>(hosts.size()),
+          .local_rank = static_cast<int>(local_rank),
+          .memory = MemoryKind::cuda};
+}
+
+/// NCCL's collectives, one launch each, on an internal stream that events order before and after
+/// the stream of the lease.
+///
+/// Parts of equal size are gathered in place by ncclAllGather; otherwise their owners broadcast
+/// them in place, in one group. Padding would need another buffer and send the largest size for
+/// every rank. Point-to-point messages would cross the network once per rank of another host,
+/// whereas a broadcast crosses it once per host.
+class NcclTransport final : public CollectiveTransport {
+ public:
+  NcclTransport(int rank, NcclResources resources)
+      : CollectiveTransport(rank_info(resources.hosts, rank)),
+        resources_(std::move(resources)),
+        api_(*resources_.api) {
+    CollectiveTransport::set_deadline(resources_.deadline);
+    stream_ = api_.make_stream();
+    barrier_byte_ = api_.allocate(1);
+    watchdog_.emplace(
+        *resources_.handle,
+        Watchdog::Callbacks{
+            .on_failure = [this](std::uint64_t ticket, std::string_view name,
+                                 const std::string& error) { on_failure(ticket, name, error); },
+            .poll_remote_abort =
+                [this] { return resources_.registry ? resources_.registry->remote_abort_reason() : ""; }},
+        deadline());
+  }
+
+  /// Waits for pending collectives, up to the deadline.
+  ~NcclTransport() override {
+    const bool is_idle = watchdog_->stop();
+    watchdog_.reset();
+    resources_.handle.reset();
+    if (!is_idle) return;  // releasing memory would block forever
+    api_.release(barrier_byte_);
+    api_.destroy_stream(stream_);
+  }
+
+  std::string description() const override { return api_.description(); }
+
+  void set_deadline(std::chrono::milliseconds deadline) override {
+    CollectiveTransport::set_deadline(deadline);
+    watchdog_->set_deadline(deadline);
+  }
+
+  void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
+                        const BufferLease& lease) override {
+    char* const parts = static_cast<char*>(data);
+    begin(ticket, "all_gather", lease, [&](Comm comm) {
+      if (std::ranges::count(counts, counts[0]) == size()) {
+        if (counts[0] > 0)
+          api_.all_gather(parts + rank() * counts[0], parts, counts[0], comm, stream_);
+        return;
+      }
+      std::int64_t from = 0;
+      for (int r = 0; r < size(); from += counts[r++])
+        if (counts[r] > 0) api_.broadcast(parts + from, counts[r], r, comm, stream_);
+    });
+  }
+
+  void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts, void* receive,
+                        Counts receive_counts, const BufferLease& lease) override {
+    begin(ticket, "all_to_all", lease, [&](Comm comm) {
+      const char* from = static_cast<const char*>(send);
+      char* to = static_cast<char*>(receive);
+      for (int r = 0; r < size(); from += send_counts[r], to += receive_counts[r], ++r) {
+        if (send_counts[r] > 0) api_.send(from, send_counts[r], r, comm, stream_);
+        if (receive_counts[r] > 0) api_.receive(to, receive_counts[r], r, comm, stream_);
+      }
+    });
+  }
+
+  void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
+                       const BufferLease& lease) override {
+    begin(ticket, "broadcast", lease, [&](Comm comm) {
+      if (bytes > 0) api_.broadcast(data, bytes, root, comm, stream_);
+    });
+  }
+
+  void start_barrier(std::uint64_t ticket, const BufferLease& lease) override {
+    begin(ticket, "barrier", lease, [&](Comm comm) { api_.barrier(barrier_byte_, comm, stream_); });
+  }
+
+  void finish(std::uint64_t ticket) override {
+    NcclOperation* const operation = watchdog_->find(ticket);
+    if (!operation) return;
+    guard(ticket, operation->name, [&] { api_.wait(operation->stream, operation->end); });
+    watchdog_->mark_waited_for(*operation);
+  }
+
+  void watch(StreamRef stream) override {
+    failure().check();
+    guard(0, "replay", [&] {
+      NcclOperation& operation = watchdog_->acquire(0, "replay", {.stream = stream}, false);
+      api_.record(operation.begin, stream.handle);
+      api_.record(operation.end, stream.handle);
+      operation.reached = Clock::now();
+      operation.is_waited_for = true;
+      watchdog_->supervise(operation, false);
+    });
+  }
+
+  std::shared_ptr<const void> prepare(void* data, std::int64_t bytes) override {
+    if (bytes == 0 || !failure().message().empty()) return nullptr;
+    void* const registration =
+        resources_.handle->with([&](Comm comm) { return api_.register_memory(comm, data, bytes); });
+    if (!registration) return nullptr;
+    return {registration, [this](const void* registered) {
+              try {
+                resources_.handle->with([&](Comm comm) {
+                  api_.deregister_memory(comm, const_cast<void*>(registered));
+                });
+              } catch (const CommunicationError&) {  // destroyed with the NCCL communicator
+              }
+            }};
+  }
+
+  void gather_on_host(void* data, std::int64_t bytes) override {
+    failure().check();
+    guard(0, "split", [&] {
+      gather_through_device(*resources_.handle, stream_, {rank(), size()}, data, bytes, end());
+    });
+  }
+
+  std::shared_ptr<Reducer> make_reducer() override {
+    return std::make_shared<DeviceReducer>(resources_.api);
+  }
+
+  std::unique_ptr<Communicator> split(const Subset& subset) override {
+    std::unique_ptr<Communicator> result;
+    guard(0, "split", [&] {
+      // Leaked on failure, as NCCL may still write to it.
+      auto made = std::make_unique<Comm>(nullptr);
+      const int color = subset.members.empty() ? -1 : subset.color;
+      try {
+        resources_.handle->with([&](Comm comm) { api_.split(comm, color, subset.rank, *made); });
+        resources_.handle->wait_until_ready(end(), "split");
+      } catch (...) {
+        static_cast<void>(made.release());
+        throw;
+      }
+      if (subset.members.empty()) return;
+      if (!*made) throw CommunicationError("ncclCommSplit returned no communicator");
+      auto handle = std::make_unique<NcclHandle>(resources_.api, *made);
+      try {
+        handle->wait_until_ready(end(), "split");
+      } catch (const CommunicationError& error) {
+        handle->shut_down(error.what());
+        throw;
+      }
+      NcclResources resources{.api = resources_.api,
+                              .handle = std::move(handle),
+                              .host = resources_.host,
+                              .deadline = deadline()};
+      for (const Member& member : subset.members)
+        resources.hosts.push_back(resources_.hosts[member.rank]);
+      if (resources_.registry)
+        resources.registry = resources_.registry->part(
+            "/split/" + std::to_string(subset.index) + "/" + std::to_string(subset.color),
+            subset.rank, static_cast<int>(subset.members.size()));
+      result = make_nccl_communicator(subset.rank, std::move(resources));
+    });
+    return result;
+  }
+
+  void abort(std::string_view reason) noexcept override {
+    if (resources_.registry) resources_.registry->publish_abort(reason, deadline());
+    resources_.handle->shut_down(reason);
+    if (resources_.host) resources_.host->abort(reason);
+  }
+
+ private:
+  using Clock = NcclHandle::Clock;
+  using Comm = NcclApi::Comm;
+
+  Clock::time_point end() const { return Clock::now() + deadline(); }
+
+  /// After a failure the state of NCCL is unknown.
+  template <typename Body>
+  void guard(std::uint64_t ticket, std::string_view name, const Body& body) {
+    try {
+      body();
+    } catch (const CommunicationError& error) {
+      on_failure(ticket, name, error.what());
+      failure().check();
+      throw;
+    }
+  }
+
+  /// A second failure meanwhile waits for the diagnosis of the first. The streams are released
+  /// last, so that a thread that has waited for them sees the failure.
+  void on_failure(std::uint64_t ticket, std::string_view name, const std::string& error) noexcept {
+    const std::lock_guard lock(failing_);
+    if (failure().message().empty())
+      failure().report(ticket, name,
+                       resources_.registry ? resources_.registry->diagnose(error, deadline())
+                                           : CommunicationError(error));
+    resources_.handle->shut_down(error);
+  }
+
+  template <typename Enqueue>
+  void begin(std::uint64_t ticket, std::string_view name, const BufferLease& lease,
+             const Enqueue& enqueue) {
+    guard(ticket, name, [&] {
+      const bool capturing = api_.is_capturing(lease.stream.handle);
+      NcclOperation& operation = watchdog_->acquire(ticket, name, lease, capturing);
+      api_.record(operation.begin, lease.stream.handle);
+      api_.wait(stream_, operation.begin);
+      resources_.handle->with([&](Comm comm) {
+        NcclGroup group(api_);
+        enqueue(comm);
+        group.end();
+      });
+      resources_.handle->wait_until_ready(end(), name);
+      api_.record(operation.end, stream_);
+      watchdog_->supervise(operation, capturing);
+    });
+  }
+
+  NcclResources resources_;
+  NcclApi& api_;
+  NcclApi::Stream stream_ = nullptr;
+  void* barrier_byte_ = nullptr;
+  std::mutex failing_;
+  std::optional<Watchdog> watchdog_;  ///< destroyed first
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(int rank, NcclResources resources) {
+  return std::make_unique<Communicator>(
+      std::make_unique<NcclTransport>(rank, std::move(resources)));
+}
+
+}  // namespace shampoo

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/transport.h"
+
+#include <stdexcept>
+
+#include "distributor/reduction.h"
+
+namespace shampoo {
+
+void validate_deadline(std::chrono::milliseconds deadline) {
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
+  if (deadline.count() < 1 || deadline > longest)
+    throw std::invalid_argument("deadline: must be from 1 ms to one year, got " +
+                                std::to_string(deadline.count()) + " ms");
+}
+
+void validate_rank_info(const RankInfo& info, const std::string& prefix) {
+  const auto below_size = [&](const char* field, int value) {
+    if (value < 0 || value >= info.size)
+      throw std::invalid_argument(prefix + field + ": must be from 0 to " +
+                                  std::to_string(info.size - 1) + ", got " + std::to_string(value));
+  };
+  if (info.size < 1)
+    throw std::invalid_argument(prefix + "size: must be at least 1, got " +
+                                std::to_string(info.size));
+  below_size("rank", info.rank);
+  below_size("local_rank", info.local_rank);
+}
+
+std::string FailureState::prefix() const {
+  return "rank " + std::to_string(rank_) + " of " + std::to_string(size_);
+}
+
+void FailureState::report(std::uint64_t ticket, std::string_view operation,
+                          const CommunicationError& cause) {
+  const std::lock_guard lock(mutex_);
+  if (!message_.empty()) return;
+  message_ = prefix() + ": " + std::string(operation) + " (collective " + std::to_string(ticket) +
+             "): " + cause.what();
+  missing_ = cause.missing_ranks();
+}
+
+bool FailureState::report_abort(std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  if (!message_.empty()) return false;
+  message_ = prefix() + " aborted: " + std::string(reason);
+  return true;
+}
+
+std::string FailureState::message() const {
+  const std::lock_guard lock(mutex_);
+  return message_;
+}
+
+void FailureState::check() const {
+  const std::lock_guard lock(mutex_);
+  if (!message_.empty()) throw CommunicationError(message_, missing_);
+}
+
+void CollectiveTransport::gather_on_host(void*, std::int64_t) {
+  throw std::invalid_argument("split: this communicator supports it in host memory only");
+}
+
+std::shared_ptr<Reducer> CollectiveTransport::make_reducer() {
+  if (info_.memory != MemoryKind::host)
+    throw std::invalid_argument("reductions: this communicator supports them in host memory only");
+  return make_host_reducer();
+}
+
+}  // namespace shampoo

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "counting_store.h"
+#include "distributor/error.h"
+#include "distributor/rendezvous/registration.h"
+
+namespace shampoo::rendezvous {
+
+using std::chrono::milliseconds;
+
+/// One process that registers.
+struct Process {
+  int rank = 0, size = 1;
+  milliseconds delay = milliseconds(0);
+  std::vector<std::string> after = {};  ///< keys that exist before it starts, below the prefix
+  milliseconds deadline = milliseconds(20'000);
+  std::string library = "1.0", transport = "Gloo", build = {}, failure = {};
+};
+
+/// As process number 100 + `number`, in its first call.
+inline RegistrationResult take_part(Store& store, const Process& process, std::int64_t number,
+                                    const std::string& prefix, std::uint64_t call = 1) {
+  std::vector<std::string> keys;
+  for (const std::string& key : process.after) keys.push_back(prefix + "/0/" + key);
+  EXPECT_TRUE(store.wait(keys, std::chrono::seconds(20)));
+  std::this_thread::sleep_for(process.delay);
+  return register_rank(store,
+                       {.library = process.library,
+                        .rank = process.rank,
+                        .size = process.size,
+                        .transport = process.transport,
+                        .build = process.build,
+                        .process = {.host = "here", .process = 100 + number, .call = call}},
+                       {.prefix = prefix,
+                        .failure = process.failure,
+                        .end = std::chrono::steady_clock::now() + process.deadline});
+}
+
+inline std::vector<RegistrationResult> run(Store& store, const std::vector<Process>& processes,
+                                           const std::string& prefix = "test",
+                                           std::uint64_t call = 1) {
+  std::vector<RegistrationResult> results(processes.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < processes.size(); ++i)
+    threads.emplace_back([&, i] {
+      results[i] = take_part(store, processes[i], static_cast<std::int64_t>(i), prefix, call);
+    });
+  threads.clear();
+  return results;
+}
+
+inline std::vector<Process> world(int size) {
+  std::vector<Process> processes;
+  for (int rank = 0; rank < size; ++rank) processes.push_back({.rank = rank, .size = size});
+  return processes;
+}
+
+/// For processes in the order of their ranks.
+inline void expect_job(const std::vector<RegistrationResult>& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].error, "") << "process " << i;
+    EXPECT_EQ(results[i].missing_ranks, std::vector<int>{}) << "process " << i;
+    EXPECT_EQ(results[i].prefix, results[0].prefix) << "process " << i;
+    ASSERT_EQ(results[i].processes.size(), results.size()) << "process " << i;
+    for (std::size_t rank = 0; rank < results.size(); ++rank)
+      EXPECT_EQ(results[i].processes[rank].process, 100 + static_cast<std::int64_t>(rank));
+  }
+}
+
+inline void expect_error(const std::vector<RegistrationResult>& results,
+                         const std::string& reason) {
+  for (std::size_t i = 0; i < results.size(); ++i)
+    EXPECT_NE(results[i].error.find(reason), std::string::npos)
+        << "process " << i << ": " << results[i].error;
+}
+
+}  // namespace shampoo::rendezvous
