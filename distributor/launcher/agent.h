@@ -11,7 +11,7 @@
 #include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/descriptor_limit.h"
 #include "distributor/launcher/environment.h"
-#include "distributor/launcher/node_thread.h"
+#include "distributor/launcher/nodes/node_thread.h"
 #include "distributor/launcher/output/log_folder.h"
 #include "distributor/launcher/signal_queue.h"
 #include "distributor/launcher/worker_group.h"

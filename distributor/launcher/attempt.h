@@ -7,7 +7,7 @@
 
 #include "distributor/launcher/descriptor_limit.h"
 #include "distributor/launcher/environment.h"
-#include "distributor/launcher/messages.h"
+#include "distributor/launcher/nodes/messages.h"
 #include "distributor/launcher/output/failure_summary.h"
 #include "distributor/launcher/output/log_folder.h"
 #include "distributor/launcher/output/worker_logs.h"

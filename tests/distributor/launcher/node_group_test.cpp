@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/node_group.h"
+#include "distributor/launcher/nodes/node_group.h"
 
 #include <gtest/gtest.h>
 
-#include "distributor/launcher/job_store.h"
+#include "distributor/launcher/nodes/job_store.h"
 #include "tests/support/memory_store.h"
 
 namespace shampoo::launcher::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/messages.h"
+#include "distributor/launcher/nodes/messages.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

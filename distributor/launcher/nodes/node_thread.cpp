@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/node_thread.h"
+#include "distributor/launcher/nodes/node_thread.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 
 #include "distributor/error.h"
 #include "distributor/launcher/event.h"
-#include "distributor/launcher/job_store.h"
-#include "distributor/launcher/node_group.h"
+#include "distributor/launcher/nodes/job_store.h"
+#include "distributor/launcher/nodes/node_group.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
 

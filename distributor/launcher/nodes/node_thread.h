@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/messages.h"
+#include "distributor/launcher/nodes/messages.h"
 
 namespace shampoo::launcher {
 

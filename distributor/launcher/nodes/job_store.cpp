@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/job_store.h"
+#include "distributor/launcher/nodes/job_store.h"
 
 #include <netdb.h>
 #include <sys/socket.h>

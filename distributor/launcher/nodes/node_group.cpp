@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/node_group.h"
+#include "distributor/launcher/nodes/node_group.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "distributor/launcher/job_store.h"
+#include "distributor/launcher/nodes/job_store.h"
 
 namespace shampoo::launcher {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "distributor/launcher/messages.h"
+#include "distributor/launcher/nodes/messages.h"
 
 namespace shampoo::launcher {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/job_coordinator.h"
+#include "distributor/launcher/nodes/job_coordinator.h"
 
 #include <algorithm>
 

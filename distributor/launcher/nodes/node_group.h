@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/job_coordinator.h"
-#include "distributor/launcher/messages.h"
+#include "distributor/launcher/nodes/job_coordinator.h"
+#include "distributor/launcher/nodes/messages.h"
 #include "distributor/store/store.h"
 
 namespace shampoo::launcher {
