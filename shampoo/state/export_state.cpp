@@ -161,6 +161,30 @@ std::vector<StateSource> sources_of(const Engine& engine, const StateDictOptions
   return sources;
 }
 
+void read_source(const StateTensor& tensor, const StateSource& source, std::size_t part_bytes,
+                 const std::function<void(std::span<const std::byte>)>& take) {
+  const std::size_t size = size_of(tensor.type);
+  if (tensor.layout != StateLayout::symmetric) {
+    const std::span bytes(source.data, static_cast<std::size_t>(tensor.count()) * size);
+    for (std::size_t done = 0; done < bytes.size(); done += part_bytes)
+      take(bytes.subspan(done, std::min(part_bytes, bytes.size() - done)));
+    return;
+  }
+  constexpr std::int64_t fewest = 16;  // rows that are packed well together
+  const std::int64_t n = tensor.box.extent[tensor.dimension];
+  const auto row_bytes = static_cast<std::int64_t>(size) * std::max<std::int64_t>(n, 1);
+  const std::int64_t fitting = static_cast<std::int64_t>(part_bytes) / row_bytes;
+  const std::int64_t step = std::max(fitting / fewest * fewest, fewest);
+  std::vector<std::byte> packed;
+  for (std::int64_t first = 0; first < n; first += step) {
+    const std::int64_t last = std::min(first + step, n);
+    const std::int64_t numbers = (last * (last + 1) - first * (first + 1)) / 2;
+    packed.resize(static_cast<std::size_t>(numbers) * size);
+    pack_rows(source.data, source.half, first, last, n, tensor.type, packed.data());
+    take(packed);
+  }
+}
+
 void sort_by_name(StateDict& dict) {
   std::ranges::sort(dict.parameters, {}, &ParameterState::name);
   for (ParameterState& parameter : dict.parameters)

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/command/describe.h"
-
-#include <map>
 #include <string>
 
-#include "shampoo/checkpoint/command/places.h"
-#include "shampoo/checkpoint/command/table.h"
+#include "grouping/table.h"
+#include "shampoo/checkpoint/command/paths.h"
+#include "shampoo/checkpoint/command/run.h"
 #include "shampoo/checkpoint/command/text.h"
 #include "shampoo/checkpoint/format/checksum.h"
 #include "shampoo/checkpoint/reader.h"
 
 namespace shampoo::checkpoint::command {
 namespace {
+
+std::uint64_t size_of(const TensorShard& shard) {
+  return bytes_of(shard.dtype, shard.shape).value_or(0);
+}
 
 /// The manifest without what the options leave out.
 class Description {
@@ -24,103 +26,93 @@ class Description {
   }
 
   Json json() const {
-    Json files = Json::array(), tensors = Json::array();
-    for (const ShardFile& file : manifest_.files)
-      files.push_back({{"name", file.name}, {"bytes", file.bytes}});
-    for (const SavedTensor& tensor : manifest_.tensors)
-      if (wanted(tensor.name)) tensors.push_back(json_of(tensor));
-    Json json{{"folder", folder_.string()},
-              {"step", manifest_.step},
-              {"world", manifest_.world},
-              {"arithmetic", manifest_.arithmetic},
-              {"library_version", manifest_.library_version},
-              {"schema", manifest_schema},
-              {"save", manifest_.save},
-              {"plan_hash", hexadecimal(manifest_.plan_hash)},
-              {"files", files},
-              {"tensors", tensors}};
-    if (!values_) return json;
-    json["values"] = Json::object();
-    for (const auto& [key, value] : manifest_.values)
-      if (wanted(key)) json["values"][key] = value;
+    // What the manifest itself says, and its tensors under their names.
+    Json json = Json::parse(to_json(manifest_));
+    for (const char* field : {"checksum", "user_tensors", "slots"}) json.erase(field);
+    if (!values_)
+      for (const char* field : {"user_values", "parameters", "recipes", "rates"}) json.erase(field);
+    json["folder"] = folder_.string();
+    json["tensors"] = Json::array();
+    for_each_wanted([&](const TensorShard& shard) {
+      json["tensors"].push_back({{"name", shard.key},
+                                 {"dtype", name_of(shard.dtype)},
+                                 {"shape", shard.shape},
+                                 {"bytes", size_of(shard)},
+                                 {"file", manifest_.files[shard.file].name},
+                                 {"xxh3", hexadecimal(shard.checksum)}});
+    });
     return json;
   }
 
  private:
-  bool wanted(const std::string& name) const { return name.starts_with(prefix_); }
-
-  static Json json_of(const SavedTensor& tensor) {
-    Json pieces = Json::array();
-    for (const SavedPiece& piece : tensor.pieces)
-      pieces.push_back({{"offset", piece.box.offset},
-                        {"extent", piece.box.extent},
-                        {"file", piece.file},
-                        {"key", piece.key},
-                        {"xxh3", hexadecimal(piece.checksum)}});
-    return {{"name", tensor.name},
-            {"dtype", name_of(tensor.dtype)},
-            {"shape", tensor.shape},
-            {"bytes", bytes_of(tensor)},
-            {"pieces", pieces}};
+  template <typename Visit>
+  void for_each_wanted(const Visit& visit) const {
+    for_each_shard(manifest_, [&](const TensorShard& shard) {
+      if (shard.key.starts_with(prefix_)) visit(shard);
+    });
   }
 
   std::string facts() const {
-    Table table({{"checkpoint"}, {path_text(folder_)}});
-    table.add({"step", std::to_string(manifest_.step)});
-    table.add({"saved by", counted(static_cast<std::uint64_t>(manifest_.world), "rank")});
-    table.add({"arithmetic", printable(manifest_.arithmetic)});
-    table.add({"library", printable(manifest_.library_version) + ", format " +
-                              std::to_string(manifest_schema)});
-    table.add({"save", printable(manifest_.save)});
-    table.add({"plan", hexadecimal(manifest_.plan_hash)});
-    table.add({"values", std::to_string(manifest_.values.size()) +
-                             (values_ || manifest_.values.empty() ? "" : "; --values shows them")});
-    return table.text();
+    return "checkpoint " + path_text(folder_) + "\n" +
+           grouping::table(
+               {{"step", std::to_string(manifest_.step)},
+                {"saved by", counted(static_cast<std::uint64_t>(manifest_.ranks), "rank")},
+                {"arithmetic", printable(manifest_.arithmetic)},
+                {"library",
+                 printable(manifest_.library) + ", schema " + std::to_string(manifest_schema)},
+                {"save", printable(manifest_.save)},
+                {"plan", hexadecimal(manifest_.plan_hash)},
+                {"parameters", std::to_string(manifest_.parameters.size())},
+                {"user values", std::to_string(manifest_.user_values.size()) +
+                                    (values_ ? "" : "; --values shows them")}},
+               1);
   }
 
   std::string files() const {
-    std::map<std::string, std::uint64_t> pieces;
-    for (const SavedTensor& tensor : manifest_.tensors)
-      for (const SavedPiece& piece : tensor.pieces) ++pieces[piece.file];
-    Table table({{"file"}, {"bytes", Align::right}, {"pieces", Align::right}});
-    for (const ShardFile& file : manifest_.files)
-      table.add({file.name, std::to_string(file.bytes), std::to_string(pieces[file.name])});
-    return table.text();
+    std::vector<std::uint64_t> tensors(manifest_.files.size());
+    for_each_shard(manifest_, [&](const TensorShard& shard) { ++tensors[shard.file]; });
+    grouping::Rows rows{{"file", "bytes", "tensors"}};
+    for (std::size_t f = 0; f < tensors.size(); ++f)
+      rows.push_back({manifest_.files[f].name, std::to_string(manifest_.files[f].bytes),
+                      std::to_string(tensors[f])});
+    return grouping::table(rows);
   }
 
   std::string tensors() const {
     std::uint64_t count = 0, bytes = 0;
-    Table table({{"tensor"},
-                 {"dtype"},
-                 {"shape", Align::right},
-                 {"bytes", Align::right},
-                 {"piece"},
-                 {"file"}});
-    for (const SavedTensor& tensor : manifest_.tensors) {
-      if (!wanted(tensor.name)) continue;
+    grouping::Rows rows{{"tensor", "dtype", "shape", "bytes", "file"}};
+    for_each_wanted([&](const TensorShard& shard) {
       ++count;
-      bytes += bytes_of(tensor);
-      add(tensor, table);
-    }
-    return table.text() + counted(count, "tensor") + ", " + size_text(bytes) + "\n";
-  }
-
-  static void add(const SavedTensor& tensor, Table& table) {
-    std::vector<std::string> head{printable(tensor.name), std::string(name_of(tensor.dtype)),
-                                  shape_text(tensor.shape), std::to_string(bytes_of(tensor))};
-    if (tensor.pieces.empty()) table.add({head[0], head[1], head[2], head[3], "none", ""});
-    for (const SavedPiece& piece : tensor.pieces) {
-      table.add(
-          {head[0], head[1], head[2], head[3], box_text(piece.box, tensor.shape), piece.file});
-      head.assign(4, "");
-    }
+      bytes += size_of(shard);
+      rows.push_back({printable(shard.key), std::string(name_of(shard.dtype)),
+                      shape_text(shard.shape), std::to_string(size_of(shard)),
+                      manifest_.files[shard.file].name});
+    });
+    return grouping::table(rows, 1) + counted(count, "tensor") + ", " +
+           grouping::bytes_text(static_cast<std::int64_t>(bytes)) + "\n";
   }
 
   std::string values() const {
-    Table table({{"value"}, {""}});
-    for (const auto& [key, value] : manifest_.values)
-      if (wanted(key)) table.add({printable(key), printable(value)});
-    return table.text();
+    grouping::Rows rows{{"user value", ""}};
+    for (const auto& [name, value] : manifest_.user_values)
+      rows.push_back({printable(name), printable(to_json(value))});
+    std::string text = grouping::table(rows, 1);
+    for (const SavedParameter& parameter : manifest_.parameters)
+      text += "\n" + values_of(parameter.state);
+    return text;
+  }
+
+  static std::string values_of(const ParameterState& parameter) {
+    grouping::Rows rows{{"steps", std::to_string(parameter.steps)}};
+    for_each_field(
+        [&](const char* name, const auto& rate) {
+          const std::optional<double> number = rate;
+          rows.push_back({name, number ? to_json(UserValue(*number)) : "not set"});
+        },
+        parameter.rates);
+    for (const RecipeField& field : parameter.recipe)
+      rows.push_back({printable(field.name), printable(field.value)});
+    return "parameter " + printable(parameter.name) + "\n" + grouping::table(rows, 1);
   }
 
   const Manifest& manifest_;
