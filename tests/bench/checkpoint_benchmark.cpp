@@ -131,8 +131,8 @@ class Benchmark {
     for (int i = 0; i < 3; ++i) times.step.push_back(seconds_of([&] { optimizer_.step(); }));
     AsyncCheckpointer checkpointer(optimizer_);
     times.save_beside.push_back(seconds_of([&] {
-      times.start.push_back(
-          seconds_of([&] { checkpointer.start(folder_ / "root", {}, {.derived = options_.derived}); }));
+      times.start.push_back(seconds_of(
+          [&] { checkpointer.start(folder_ / "root", {}, {.derived = options_.derived}); }));
       for (bool saved = false; !saved;)
         times.step_beside.push_back(seconds_of([&] {
           optimizer_.step();
