@@ -18,15 +18,15 @@ namespace shampoo {
 struct SaveOptions {
   /// N of the folder step-N, >= 0; the steps attempted so far unless set.
   std::optional<std::int64_t> step = std::nullopt;
-  /// Roots, too; see StateDictOptions.
+  /// Saves derived state, too; see StateDictOptions.
   bool derived = true;
-  /// Of the complete checkpoints in the root, those with the largest steps are kept, so many; the
-  /// others are removed once the new one is complete. 0: all are kept.
+  /// Keeps only so many complete checkpoints of the directory, those with the largest steps; the
+  /// others are removed once the new one is complete. 0 keeps all.
   int keep_last = 0;
 };
 
-/// A copy of a rank's state and of its share of the extras in host memory: training goes on while
-/// it is saved.
+/// A copy of a rank's state and of its share of the user state in host memory: training goes on
+/// while it is saved.
 class Snapshot {
  public:
   struct Data;
@@ -49,71 +49,52 @@ class Snapshot {
 
 /// Copies what this rank saves. Not collective, but of use only if all ranks call it between the
 /// same steps. Waits for the backend. `derived` as in StateDictOptions. Throws
-/// std::invalid_argument that names an extra, and what the optimizer's calls throw once it can no
-/// longer be used.
-Snapshot snapshot(const Optimizer& optimizer, const Extras& extras = {}, bool derived = true);
+/// std::invalid_argument that names a tensor or value of the user state, and what the optimizer's
+/// calls throw once it can no longer be used.
+Snapshot snapshot(const Optimizer& optimizer, const UserState& user = {}, bool derived = true);
 
-/// Writes the folder `root`/step-N and returns it. `root` is one folder for all ranks, made if it
-/// is missing. Every rank writes its blocks and its share of the extras into a file of its own,
-/// shard-R-of-N.safetensors; manifest.json comes last.
+/// Writes the folder `directory`/step-N and returns it. `directory` is the same for all ranks, and
+/// is made if it is missing. Every rank writes its blocks and its share of the user state into a
+/// file of its own, shard-R-of-N.safetensors; manifest.json comes last.
+/// shampoo/checkpoint/README.md describes the format.
 ///
-/// Reads state and extras where they lie, if that is host memory, and makes no copy of them; from
-/// other memory it copies them first, see snapshot(). They must not change before it returns.
+/// Reads state and user state where they lie, if that is host memory, and makes no copy of them;
+/// from other memory it copies them first, see snapshot(). They must not change before it returns.
 ///
 /// Collective, with equal arguments; waits for the disk. A rank that fails makes all of them throw
 /// the same, with its message: std::system_error with its errno for what the system refuses,
 /// std::invalid_argument for bad arguments and a step-N that exists. Checkpoints that were complete
 /// stay so, the new one exists completely or not at all, and training can go on. If only the
 /// removal of old checkpoints fails, the message says that the new one is complete.
-std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& root,
-                           const Extras& extras = {}, const SaveOptions& options = {});
+std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& directory,
+                           const UserState& user = {}, const SaveOptions& options = {});
 
 struct CheckpointOptions {
-  LoadOptions state = {};  ///< `strict` is meant for extras, too
+  LoadOptions state = {};  ///< `strict` is meant for the user state, too
   bool checksums = true;   ///< off: the bytes of tensors are not compared with their checksums
 };
 
 struct LoadedCheckpoint {
   std::filesystem::path folder;
-  std::int64_t step = 0;                            ///< of the folder
-  LoadReport state = {};                            ///< of this rank
-  std::vector<std::string> missing_extras = {};     ///< kept their values
-  std::vector<std::string> unexpected_extras = {};  ///< were left out
+  std::int64_t step = 0;                                ///< of the folder
+  LoadReport state = {};                                ///< of this rank
+  std::vector<std::string> missing_user_state = {};     ///< kept their values
+  std::vector<std::string> unexpected_user_state = {};  ///< were left out
 };
 
-/// Goes on from the latest complete checkpoint of a root, or from the folder of one, which any
-/// number of ranks may have saved; see Optimizer::load_state_dict(). Writes the tensors of `extras`
+/// Goes on from the latest complete checkpoint of a directory, or from the folder of one, which any
+/// number of ranks may have saved; see Optimizer::load_state_dict(). Writes the tensors of `user`
 /// and replaces its values, which must be of the kind that was saved. A rank reads only what its
-/// own blocks and the extras need, and keeps no more than that in memory, beside what the manifest
-/// and the headers of the files take.
+/// own blocks and the user state need, and keeps no more than that in memory, apart from the
+/// manifest and the headers of the files.
 ///
 /// Collective, with equal arguments. Everything is checked on all ranks before anything changes,
 /// and all throw the same: CheckpointError, with file, tensor and offset, for a checkpoint that is
 /// broken or not there, std::system_error, or std::invalid_argument for one that does not fit.
-LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path, Extras& extras,
+LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path, UserState& user,
                       const CheckpointOptions& options = {});
-/// Leaves all extras out.
+/// Leaves all user state out.
 LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path,
                       const CheckpointOptions& options = {});
-
-/// What lies in a root, which need not exist. Throws std::system_error.
-inline checkpoint::Listing list_checkpoints(const std::filesystem::path& root) {
-  return checkpoint::list_folders(root);
-}
-/// The folder that load() takes; empty: there is none. Throws std::system_error.
-inline std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& root) {
-  return checkpoint::latest_folder(root);
-}
-/// Removes what saves left behind that ended early, and returns it. For one rank, while no save is
-/// running in `root`. Throws std::system_error.
-inline std::vector<std::filesystem::path> remove_leftovers(const std::filesystem::path& root) {
-  return checkpoint::remove_leftovers(root);
-}
-/// Removes all complete checkpoints but those with the `count` largest steps, and returns them. For
-/// one rank. Throws std::invalid_argument unless count >= 1, std::system_error.
-inline std::vector<std::filesystem::path> keep_latest_checkpoints(const std::filesystem::path& root,
-                                                                  int count) {
-  return checkpoint::retain_latest(root, count);
-}
 
 }  // namespace shampoo

@@ -5,8 +5,8 @@
 
 namespace shampoo {
 
-/// A checkpoint is broken, incomplete or not one: the message names file, tensor and offset. What
-/// the system refuses (a full disk, a missing file) is a std::system_error instead.
+/// A broken, incomplete or foreign checkpoint; the message names file, tensor and offset. Errors of
+/// the system (a full disk, a missing file) are std::system_error instead.
 class CheckpointError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

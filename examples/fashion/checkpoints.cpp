@@ -32,9 +32,9 @@ Checkpoints::Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optim
       plan_(std::move(plan)),
       identity_(std::move(identity)),
       root_(plan_.folder / identity_.method),
-      saver_(optimizer) {
+      checkpointer_(optimizer) {
   const bool first = ranks.rank() == 0;
-  if (first) shampoo::remove_leftovers(root_);
+  if (first) shampoo::remove_stale_directories(root_);
   const bool taken = decided_by_rank_0(ranks, first && shampoo::latest_checkpoint(root_));
   if (taken && !plan_.resume)
     throw std::invalid_argument("--checkpoint: " + root_.string() +
@@ -42,24 +42,24 @@ Checkpoints::Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optim
   plan_.resume = taken;
 }
 
-shampoo::Extras Checkpoints::extras(RunState& state) {
-  shampoo::Extras extras;
+shampoo::UserState Checkpoints::user_state(RunState& state) {
+  shampoo::UserState user;
   for (const auto& tensor : network_.tensors())
-    extras.tensors.push_back({tensor.name, tensor.shape, tensor.value});
+    user.tensors.push_back({tensor.name, tensor.shape, tensor.value});
   const auto size = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
-  extras.tensors.push_back({"losses", {size(state.losses)}, state.losses.data()});
-  extras.tensors.push_back({"accuracies", {size(state.accuracies)}, state.accuracies.data()});
-  extras.values = {{"step", std::int64_t{state.step}},
-                   {"seed", static_cast<std::int64_t>(identity_.seed)},
-                   {"rate", identity_.rate},
-                   {"seconds", state.seconds},
-                   {"optimizer_seconds", state.optimizer_seconds}};
-  return extras;
+  user.tensors.push_back({"losses", {size(state.losses)}, state.losses.data()});
+  user.tensors.push_back({"accuracies", {size(state.accuracies)}, state.accuracies.data()});
+  user.values = {{"step", std::int64_t{state.step}},
+                 {"seed", static_cast<std::int64_t>(identity_.seed)},
+                 {"rate", identity_.rate},
+                 {"seconds", state.seconds},
+                 {"optimizer_seconds", state.optimizer_seconds}};
+  return user;
 }
 
 bool Checkpoints::resume(RunState& state) {
   if (!plan_.resume) return false;
-  shampoo::Extras found = extras(state);
+  shampoo::UserState found = user_state(state);
   shampoo::load(optimizer_, root_, found);
   require_same("seed", std::get<std::int64_t>(found.values.at("seed")) ==
                            static_cast<std::int64_t>(identity_.seed));
@@ -74,7 +74,7 @@ bool Checkpoints::resume(RunState& state) {
 void Checkpoints::start(RunState& state) {
   state.seconds = decided_by_rank_0(ranks_, state.seconds);
   state.optimizer_seconds = decided_by_rank_0(ranks_, state.optimizer_seconds);
-  saver_.start(root_, extras(state), {.step = state.step, .keep_last = plan_.keep});
+  checkpointer_.start(root_, user_state(state), {.step = state.step, .keep_last = plan_.keep});
   saved_ = state.step;
 }
 
@@ -88,9 +88,9 @@ std::string Checkpoints::save(RunState& state, bool last) {
     }
   };
   const bool starts = is_due(state.step) || (last && state.step != saved_);
-  tell([&] { starts ? saver_.wait() : saver_.poll(); });
+  tell([&] { starts ? checkpointer_.wait() : checkpointer_.poll(); });
   if (starts) tell([&] { start(state); });
-  if (last) tell([&] { saver_.wait(); });
+  if (last) tell([&] { checkpointer_.wait(); });
   return complaint;
 }
 

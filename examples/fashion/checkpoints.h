@@ -52,7 +52,7 @@ class Checkpoints {
   std::string save(RunState& state, bool last);
 
  private:
-  shampoo::Extras extras(RunState& state);
+  shampoo::UserState user_state(RunState& state);
   void start(RunState& state);
 
   shampoo::Communicator& ranks_;
@@ -62,7 +62,7 @@ class Checkpoints {
   RunIdentity identity_;
   std::filesystem::path root_;
   int saved_ = -1;  ///< the step of the latest checkpoint
-  shampoo::Saver saver_;
+  shampoo::AsyncCheckpointer checkpointer_;
 };
 
 }  // namespace fashion

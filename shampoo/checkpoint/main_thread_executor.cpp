@@ -6,61 +6,60 @@
 
 namespace shampoo::checkpoint {
 
-void Errand::ask(const std::function<void()>& work) {
+void MainThreadExecutor::submit(const std::function<void()>& task) {
   std::unique_lock lock(mutex_);
-  work_ = &work;
+  task_ = &task;
   changed_.notify_all();
-  changed_.wait(lock, [&] { return work_ == nullptr || given_up_; });
-  const bool undone = std::exchange(work_, nullptr) != nullptr;
-  if (undone) throw std::runtime_error("the save was given up");
+  changed_.wait(lock, [&] { return task_ == nullptr || cancelled_; });
+  if (std::exchange(task_, nullptr)) throw std::runtime_error("the save was cancelled");
   if (const std::exception_ptr thrown = std::exchange(thrown_, nullptr))
     std::rethrow_exception(thrown);
 }
 
-void Errand::finish() {
+void MainThreadExecutor::close() {
   const std::lock_guard lock(mutex_);
-  finished_ = true;
+  closed_ = true;
   changed_.notify_all();
 }
 
-bool Errand::is_ready() const {
+bool MainThreadExecutor::is_ready() const {
   const std::lock_guard lock(mutex_);
-  return work_ != nullptr || finished_;
+  return task_ != nullptr || closed_;
 }
 
-bool Errand::is_finished() const {
+bool MainThreadExecutor::is_closed() const {
   const std::lock_guard lock(mutex_);
-  return finished_;
+  return closed_;
 }
 
-void Errand::wait() const {
+void MainThreadExecutor::wait() const {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return work_ != nullptr || finished_; });
+  changed_.wait(lock, [&] { return task_ != nullptr || closed_; });
 }
 
-void Errand::run() {
-  // The other thread waits, so the work stays where it is.
-  const std::function<void()>* work = nullptr;
+void MainThreadExecutor::run() {
+  // The background thread waits, so the task stays where it is.
+  const std::function<void()>* task = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    work = work_;
+    task = task_;
   }
-  if (work == nullptr) return;
+  if (task == nullptr) return;
   std::exception_ptr thrown;
   try {
-    (*work)();
+    (*task)();
   } catch (...) {
     thrown = std::current_exception();
   }
   const std::lock_guard lock(mutex_);
   thrown_ = thrown;
-  work_ = nullptr;
+  task_ = nullptr;
   changed_.notify_all();
 }
 
-void Errand::give_up() {
+void MainThreadExecutor::cancel() {
   const std::lock_guard lock(mutex_);
-  given_up_ = true;
+  cancelled_ = true;
   changed_.notify_all();
 }
 

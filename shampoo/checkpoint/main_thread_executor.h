@@ -8,35 +8,35 @@
 
 namespace shampoo::checkpoint {
 
-/// Work that one thread leaves to another: the one that may call collectives.
-class Errand {
+/// Hands tasks of a background thread to the thread that is allowed to call collectives.
+class MainThreadExecutor {
  public:
-  // The thread that asks.
+  // For the background thread.
 
-  /// Returns when the work has been run, and throws what it threw; std::runtime_error if it was
-  /// given up.
-  void ask(const std::function<void()>& work);
-  /// There will be no more.
-  void finish();
+  /// Waits until the main thread has run the task, and throws what it threw; std::runtime_error
+  /// after cancel().
+  void submit(const std::function<void()>& task);
+  /// No task will follow.
+  void close();
 
-  // The thread that runs.
+  // For the main thread.
 
-  /// Whether there is work, or will be none.
+  /// There is a task, or none will follow.
   bool is_ready() const;
-  bool is_finished() const;
-  /// Waits until there is work, or will be none.
+  bool is_closed() const;
+  /// Waits for is_ready().
   void wait() const;
-  /// Runs the work, if there is some; what it throws is the other thread's.
+  /// Runs the task, if there is one; submit() throws what it throws.
   void run();
-  /// From now on, ask() throws.
-  void give_up();
+  /// From now on, submit() throws.
+  void cancel();
 
  private:
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  const std::function<void()>* work_ = nullptr;
+  const std::function<void()>* task_ = nullptr;
   std::exception_ptr thrown_;
-  bool finished_ = false, given_up_ = false;
+  bool closed_ = false, cancelled_ = false;
 };
 
 }  // namespace shampoo::checkpoint

@@ -5,83 +5,78 @@
 #include <set>
 #include <utility>
 
-#include "shampoo/checkpoint/expected_tensors.h"
-#include "shampoo/checkpoint/shard.h"
 #include "shampoo/checkpoint_error.h"
-#include "shampoo/state/state_names.h"
+#include "shampoo/recipe.h"
 
 namespace shampoo::checkpoint {
 namespace {
 
-std::string saved_name(const std::string& parameter, const std::string& slot) {
-  return std::string(state_prefix) + parameter + "/" + slot;
+/// In the order of fields_of(), so that equal recipes are equal lists.
+void sort_recipe(ParameterState& parameter) {
+  std::vector<RecipeField> sorted;
+  for (const RecipeField& known : fields_of(Recipe{})) {
+    const auto field = std::ranges::find(parameter.recipe, known.name, &RecipeField::name);
+    if (field == parameter.recipe.end()) continue;
+    sorted.push_back(std::move(*field));
+    parameter.recipe.erase(field);
+  }
+  if (!parameter.recipe.empty())
+    throw CheckpointError("manifest: parameter " + in_quotes(parameter.name) + ": recipe." +
+                          in_quotes(parameter.recipe.front().name) + " is unknown");
+  parameter.recipe = std::move(sorted);
 }
 
 std::int64_t count_of(const std::vector<std::int64_t>& shape) { return grouping::numel(shape); }
 
-/// Boxes that fill their parameter are checked by the manifest; these come from its values.
-void require_boxes(const SavedState& saved) {
-  for (const ParameterState& parameter : saved.dict.parameters) {
-    const auto& shape = saved.parameters.at(parameter.name).merged_shape;
-    for (const BlockState& block : parameter.blocks) {
-      bool fits =
-          block.box.offset.size() == shape.size() && block.box.extent.size() == shape.size();
-      for (std::size_t k = 0; fits && k < shape.size(); ++k)
-        fits = block.box.offset[k] <= shape[k] &&
-               block.box.extent[k] <= shape[k] - block.box.offset[k];
-      if (!fits)
-        throw CheckpointError("manifest: values: " + in_quotes("blocks/" + parameter.name) +
-                              ": a block leaves the shape");
-    }
-  }
-}
-
 }  // namespace
 
 StateReader::StateReader(const Reader& reader, Checksums checksums)
-    : reader_(reader), checksums_(checksums), saved_(state_from(reader.manifest().values)) {
-  require_boxes(saved_);
-  require_announced(reader, saved_);
-  saved_.dict.library = reader.manifest().library_version;
-  saved_.dict.arithmetic = reader.manifest().arithmetic;
-  for (const SavedTensor& tensor : reader.manifest().tensors)
-    tensors_.emplace(tensor.name, &tensor);
-}
-
-const SavedTensor* StateReader::find(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : found->second;
+    : reader_(reader), checksums_(checksums) {
+  const Manifest& manifest = reader.manifest();
+  dict_.library = manifest.library;
+  dict_.arithmetic = manifest.arithmetic;
+  dict_.progress = manifest.progress;
+  for (const SavedParameter& saved : manifest.parameters) {
+    parameters_.emplace(saved.state.name, &saved);
+    ParameterState& parameter = dict_.parameters.emplace_back(saved.state);
+    sort_recipe(parameter);
+    for (const SavedBlock& block : saved.blocks) parameter.blocks.push_back(block.state);
+  }
 }
 
 StateDict StateReader::read(const StateDict& own, const std::string& prefix) const {
-  StateDict dict = saved_.dict;
-  std::map<std::pair<std::string_view, std::string_view>, std::vector<const StateTensor*>> elements;
+  StateDict dict = dict_;
+  using BySlot = std::map<std::string_view, std::vector<const StateTensor*>>;
+  std::map<std::string_view, BySlot> elements;
   for (const StateTensor& tensor : own.tensors) {
     if (!tensor.parameter.starts_with(prefix)) continue;
-    if (tensor.layout == StateLayout::symmetric)
-      add_triangle(tensor, dict);
+    if (tensor.layout == StateLayout::elements)
+      elements[tensor.parameter][tensor.slot].push_back(&tensor);
     else
-      elements[{tensor.parameter, tensor.slot}].push_back(&tensor);
+      add_whole(tensor, dict);
   }
-  for (const auto& [name, tensors] : elements) add_elements(tensors, dict);
+  for (const auto& [parameter, slots] : elements)
+    for (const auto& [slot, tensors] : slots) add_elements(tensors, dict);
   add_unknown(own, prefix, dict);
   return dict;
 }
 
-Type StateReader::type_of_tensor(const SavedTensor& tensor) const {
-  const auto type = type_of(tensor.dtype);
-  if (!type)
-    throw CheckpointError("manifest: tensor " + in_quotes(tensor.name) +
-                          ": no state has the dtype " + std::string(name_of(tensor.dtype)));
-  return *type;
+StateReader::Source StateReader::find(const StateTensor& own) const {
+  const auto parameter = parameters_.find(own.parameter);
+  if (parameter == parameters_.end()) return {};
+  const SavedParameter& saved = *parameter->second;
+  const auto slot = std::ranges::find(saved.slots, own.slot, &SavedSlot::name);
+  // Where the parameter has another shape now, that is what will be said.
+  if (slot == saved.slots.end() || count_of(saved.merged_shape) != count_of(own.shape)) return {};
+  return {&saved, static_cast<std::size_t>(slot - saved.slots.begin())};
 }
 
 void StateReader::add_elements(std::span<const StateTensor* const> own, StateDict& dict) const {
-  const StateTensor& first = *own.front();
-  const SavedTensor* const saved = find(saved_name(first.parameter, first.slot));
-  // Where the parameter has another shape now, that is what will be said.
-  if (!saved || count_of(saved->shape) != count_of(first.shape)) return;
-  const Type type = type_of_tensor(*saved);
+  const Source source = find(*own.front());
+  if (!source.parameter) return;
+  if (source.parameter->slots[source.slot].layout != StateLayout::elements)
+    return add_whole(*own.front(), dict);
+  const Type type = type_of(source.parameter->slots[source.slot].dtype).value();
   std::vector<Target> targets;
   for (const StateTensor* const tensor : own) {
     Target& target = targets.emplace_back(Target{*tensor, {}});
@@ -90,74 +85,57 @@ void StateReader::add_elements(std::span<const StateTensor* const> own, StateDic
     target.tensor.bytes.resize(static_cast<std::size_t>(count) * size_of(type));
     target.assembly = {target.tensor.bytes.data(), count};
   }
-  read_elements(*saved, targets);
+  for (const SavedBlock& block : source.parameter->blocks) {
+    std::vector<Target*> touched;
+    for (Target& target : targets)
+      if (may_overlap({source.parameter->merged_shape, block.state.box},
+                      {target.tensor.shape, target.tensor.box}))
+        touched.push_back(&target);
+    if (!touched.empty()) read_block(source, block, touched);
+  }
   for (Target& target : targets) dict.tensors.push_back(std::move(target.tensor));
 }
 
-void StateReader::read_elements(const SavedTensor& saved, std::vector<Target>& targets) const {
-  for (const SavedPiece& piece : saved.pieces) {
-    std::vector<Target*> touched;
-    for (Target& target : targets)
-      if (may_overlap({saved.shape, piece.box}, {target.tensor.shape, target.tensor.box}))
-        touched.push_back(&target);
-    if (!touched.empty()) read_piece(saved, piece, touched);
-  }
-}
-
-void StateReader::read_piece(const SavedTensor& saved, const SavedPiece& piece,
+void StateReader::read_block(const Source& source, const SavedBlock& block,
                              std::span<Target* const> targets) const {
+  const TensorShard shard = shard_of(*source.parameter, block, source.slot);
+  const auto& shape = source.parameter->merged_shape;
   StateTensor& only = targets.front()->tensor;
-  if (targets.size() == 1 && only.shape == saved.shape && only.box == piece.box) {
-    reader_.read(piece, only.bytes, checksums_);
-    return;
-  }
-  const std::size_t size = size_of(type_of_tensor(saved));
+  if (targets.size() == 1 && only.shape == shape && only.box == block.state.box)
+    return reader_.read(shard, only.bytes, checksums_);
+  const std::size_t size = size_of(only.type);
   const auto take = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
     const Stretch stretch{static_cast<std::int64_t>(offset / size),
                           static_cast<std::int64_t>(bytes.size() / size), bytes.data()};
     for (Target* const target : targets)
-      copy_stretch({saved.shape, piece.box}, stretch, {target->tensor.shape, target->tensor.box},
+      copy_stretch({shape, block.state.box}, stretch, {target->tensor.shape, target->tensor.box},
                    target->assembly, size);
   };
-  reader_.read_parts(piece, take, checksums_);
+  reader_.read_parts(shard, take, checksums_);
 }
 
-/// Of the blocks of the checkpoint, the one that is this tensor's, or else one that overlaps it.
-const Box* StateReader::saved_box(const StateTensor& own) const {
-  const ParameterState* const parameter = saved_.dict.find_parameter(own.parameter);
-  if (!parameter) return nullptr;
-  const auto& shape = saved_.parameters.at(own.parameter).merged_shape;
-  if (count_of(shape) != count_of(own.shape)) return nullptr;
-  const Box* other = nullptr;
-  for (const BlockState& block : parameter->blocks) {
-    if (shape == own.shape && block.box == own.box) return &block.box;
-    if (!other && may_overlap({shape, block.box}, {own.shape, own.box})) other = &block.box;
-  }
-  return other;
-}
-
-void StateReader::add_triangle(const StateTensor& own, StateDict& dict) const {
-  const Box* const box = saved_box(own);
-  if (!box) return;
-  const SavedParameter& saved = saved_.parameters.at(own.parameter);
-  const auto slot = std::ranges::find(saved.slots, own.slot, &SavedSlot::name);
-  if (slot == saved.slots.end()) return;
-  StateTensor tensor = own;
-  tensor.shape = saved.merged_shape;
-  tensor.box = *box;
-  tensor.layout = slot->layout;
-  tensor.dimension = slot->dimension;
-  const SavedTensor* const found = find(std::string(state_prefix) + tensor.name());
-  if (!found) return;
-  tensor.type = type_of_tensor(*found);
-  tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
+/// Of the tensor's own block, or else of one that overlaps it.
+void StateReader::add_whole(const StateTensor& own, StateDict& dict) const {
+  const Source source = find(own);
+  if (!source.parameter) return;
+  const auto& shape = source.parameter->merged_shape;
+  const auto& blocks = source.parameter->blocks;
+  const auto box_of = [](const SavedBlock& block) { return block.state.box; };
+  auto block = shape == own.shape ? std::ranges::find(blocks, own.box, box_of) : blocks.end();
+  if (block == blocks.end())
+    block = std::ranges::find_if(blocks, [&](const SavedBlock& other) {
+      return may_overlap({shape, other.state.box}, {own.shape, own.box});
+    });
+  if (block == blocks.end()) return;
+  StateTensor tensor = state_tensor(*source.parameter, *block, source.slot);
   // Several blocks may overlap the same one.
   const auto same = [&](const StateTensor& other) {
     return other.parameter == tensor.parameter && other.slot == tensor.slot &&
            other.box == tensor.box;
   };
   if (tensor.box != own.box && std::ranges::any_of(dict.tensors, same)) return;
-  read_whole(*found, tensor.bytes);
+  tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
+  reader_.read(shard_of(*source.parameter, *block, source.slot), tensor.bytes, checksums_);
   dict.tensors.push_back(std::move(tensor));
 }
 
@@ -165,39 +143,18 @@ void StateReader::add_unknown(const StateDict& own, const std::string& prefix,
                               StateDict& dict) const {
   std::map<std::string_view, std::set<std::string_view>> known;
   for (const StateTensor& tensor : own.tensors) known[tensor.parameter].insert(tensor.slot);
-  for (const auto& [name, parameter] : saved_.parameters) {
+  for (const auto& [name, parameter] : parameters_) {
     const auto slots = known.find(name);
     if (slots == known.end() || !name.starts_with(prefix)) continue;
-    for (const SavedSlot& slot : parameter.slots) {
+    for (const SavedSlot& slot : parameter->slots) {
       if (slots->second.contains(slot.name)) continue;
-      const grouping::Shape none(parameter.merged_shape.size(), 0);
-      dict.tensors.push_back({.parameter = name,
+      const grouping::Shape none(parameter->merged_shape.size(), 0);
+      dict.tensors.push_back({.parameter = std::string(name),
                               .slot = slot.name,
-                              .shape = parameter.merged_shape,
+                              .shape = parameter->merged_shape,
                               .box = {none, none}});
     }
   }
-}
-
-void StateReader::read_whole(const SavedTensor& tensor, std::span<std::byte> bytes) const {
-  const grouping::Box whole{grouping::Shape(tensor.shape.size(), 0), tensor.shape};
-  const auto only = std::ranges::find(tensor.pieces, whole, &SavedPiece::box);
-  if (only != tensor.pieces.end()) return reader_.read(*only, bytes, checksums_);
-  if (bits_of(tensor.dtype) % 8 != 0)
-    throw CheckpointError("manifest: tensor " + in_quotes(tensor.name) + ": elements of type " +
-                          std::string(name_of(tensor.dtype)) + " must lie in one piece");
-  const auto size = static_cast<std::size_t>(bits_of(tensor.dtype) / 8);
-  Assembly assembly{bytes.data(), static_cast<std::int64_t>(bytes.size() / size)};
-  for (const SavedPiece& piece : tensor.pieces)
-    reader_.read_parts(
-        piece,
-        [&](std::uint64_t offset, std::span<const std::byte> part) {
-          copy_stretch({tensor.shape, piece.box},
-                       {static_cast<std::int64_t>(offset / size),
-                        static_cast<std::int64_t>(part.size() / size), part.data()},
-                       {tensor.shape, whole}, assembly, size);
-        },
-        checksums_);
 }
 
 }  // namespace shampoo::checkpoint

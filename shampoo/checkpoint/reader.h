@@ -4,23 +4,41 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <functional>
 #include <span>
-#include <string>
+#include <vector>
 
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/format/safetensors_file.h"
-#include "shampoo/checkpoint/verified_file.h"
+#include "shampoo/checkpoint/tensor_shard.h"
 
 namespace shampoo::checkpoint {
 
-/// Throws CheckpointError unless `manifest` is of this step and every file is there with the size
-/// that it says; std::system_error.
-void require_complete(const std::filesystem::path& folder, const Manifest& manifest,
-                      std::int64_t step);
+/// The bytes of tensors are compared with their checksums, or not.
+enum class Checksums : std::uint8_t { compare, skip };
 
-/// A checkpoint folder for reading. Its name, if it is one of folder_name(), manifest, headers and
-/// pieces are known to fit together as soon as there is an object; nothing outside of the folder is
+/// Takes a part of a tensor, with its offset there in bytes.
+using TakePart = std::function<void(std::uint64_t offset, std::span<const std::byte> part)>;
+
+/// Opens a file of a checkpoint. Throws CheckpointError unless its size, its header, its save and
+/// its step are those of the manifest; std::system_error.
+SafetensorsFile open_shard(const std::filesystem::path& folder, const Manifest& manifest,
+                           const ShardFile& shard);
+
+/// The index of a tensor in its file. Throws CheckpointError if it is missing or has another dtype
+/// or shape than the manifest says.
+std::size_t index_of(const SafetensorsFile& file, const TensorShard& shard);
+
+/// The message for a tensor in a file that the manifest does not have.
+std::string unlisted(const SafetensorsFile& file, std::size_t index);
+
+/// Reads a tensor in parts of at most 1 MiB, one after the other; the checksum is compared after
+/// the last. Throws CheckpointError with file, tensor and offset if it differs; std::system_error.
+void read_parts(const SafetensorsFile& file, const TensorShard& shard, const TakePart& take,
+                Checksums checksums = Checksums::compare);
+
+/// A checkpoint folder for reading. Its name, if it is one of folder_name(), manifest and headers
+/// are known to fit together as soon as there is an object; nothing outside of the folder is
 /// opened.
 class Reader {
  public:
@@ -29,30 +47,24 @@ class Reader {
 
   const Manifest& manifest() const { return manifest_; }
 
-  /// All bytes of a piece of manifest(), row-major. Throws std::invalid_argument if `into` has
-  /// another size; CheckpointError with file, tensor and offset if the checksum differs, with
-  /// `into` overwritten; std::system_error. Safe from several threads.
-  void read(const SavedPiece& piece, std::span<std::byte> into,
+  /// All bytes of a tensor of manifest(), row-major. Throws std::invalid_argument if `into` has
+  /// another size; otherwise as read_parts() does, with `into` overwritten. Safe from several
+  /// threads.
+  void read(const TensorShard& shard, std::span<std::byte> into,
             Checksums checksums = Checksums::compare) const;
 
-  /// The same bytes in parts of at most 1 MiB, each with its offset in the piece: take(offset,
-  /// part). The checksum is compared after the last.
-  void read_parts(const SavedPiece& piece, const TakePart& take,
+  /// The same bytes in parts.
+  void read_parts(const TensorShard& shard, const TakePart& take,
                   Checksums checksums = Checksums::compare) const;
 
-  /// Bytes of a piece from its byte `offset` on, as many as `into` takes, without a checksum.
-  /// Throws as SafetensorsFile::read() does.
-  void read_part(const SavedPiece& piece, std::uint64_t offset, std::span<std::byte> into) const;
-
-  /// Reads every piece and compares its checksum, with little memory. Throws as read() does.
+  /// Reads every tensor and compares its checksum, with little memory. Throws as read() does.
   void verify() const;
 
  private:
-  const SafetensorsFile& file_of(const SavedPiece& piece) const { return files_.at(piece.file); }
-  TensorEntry entry_of(const SavedPiece& piece) const;
+  void match_tensors() const;
 
   Manifest manifest_;
-  std::map<std::string, SafetensorsFile, std::less<>> files_;
+  std::vector<SafetensorsFile> files_;  ///< by their index in the manifest
 };
 
 }  // namespace shampoo::checkpoint

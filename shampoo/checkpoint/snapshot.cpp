@@ -5,9 +5,12 @@
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
+#include "shampoo/checkpoint/format/checksum.h"
+#include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/format/tensor_entry.h"
-#include "shampoo/checkpoint/user_state_text.h"
+#include "shampoo/checkpoint_error.h"
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/optimizer_access.h"
 #include "shampoo/update/strided_tiles.h"
@@ -17,53 +20,67 @@ namespace shampoo {
 namespace {
 
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
-  throw std::invalid_argument("extra '" + name + "': " + what);
+  throw std::invalid_argument("user state '" + name + "': " + what);
 }
 
-void validate_extra(const ExtraTensor& extra) {
-  if (extra.name.empty()) fail(extra.name, "name: must not be empty");
-  for (const std::int64_t side : extra.shape)
-    if (side < 0) fail(extra.name, "shape: must be >= 0, got " + shape_text(extra.shape));
-  const auto& strides = extra.tensor.strides;
-  if (!strides.empty() && strides != row_major_strides(extra.shape))
-    fail(extra.name, "tensor.strides: must be those of a row-major tensor");
-  if (static_cast<std::size_t>(extra.tensor.dtype) >= checkpoint::dtypes().size())
-    fail(extra.name, "tensor.dtype: is not a type");
-  if (!checkpoint::bytes_of(extra.tensor.dtype, extra.shape))
-    fail(extra.name, "shape: " + shape_text(extra.shape) + " elements of type " +
-                         std::string(name_of(extra.tensor.dtype)) +
-                         " must fill whole bytes, fewer than 2^61");
-  if (bytes_of(extra) > 0 && !extra.tensor.data) fail(extra.name, "tensor.data: must not be null");
+void validate_tensor(const UserTensor& tensor) {
+  if (tensor.name.empty()) fail(tensor.name, "name: must not be empty");
+  for (const std::int64_t side : tensor.shape)
+    if (side < 0) fail(tensor.name, "shape: must be >= 0, got " + shape_text(tensor.shape));
+  const auto& strides = tensor.tensor.strides;
+  if (!strides.empty() && strides != row_major_strides(tensor.shape))
+    fail(tensor.name, "tensor.strides: must be those of a row-major tensor");
+  if (static_cast<std::size_t>(tensor.tensor.dtype) >= checkpoint::dtypes().size())
+    fail(tensor.name, "tensor.dtype: is not a type");
+  if (!checkpoint::bytes_of(tensor.tensor.dtype, tensor.shape))
+    fail(tensor.name, "shape: " + shape_text(tensor.shape) + " elements of type " +
+                          std::string(name_of(tensor.tensor.dtype)) +
+                          " must fill whole bytes, fewer than 2^61");
+  if (bytes_of(tensor) > 0 && !tensor.tensor.data)
+    fail(tensor.name, "tensor.data: must not be null");
 }
 
-void take_extra(Backend& backend, const ExtraTensor& extra, Contents contents,
-                SnapshotExtra& taken) {
-  const auto bytes = static_cast<std::size_t>(bytes_of(extra));
+void require_utf8(const std::string& name, const UserValue& text) {
+  try {
+    checkpoint::to_json(text);
+  } catch (const CheckpointError&) {
+    fail(name, "names and texts must be UTF-8");
+  }
+}
+
+void take_tensor(Backend& backend, const UserTensor& tensor, Contents contents,
+                 SnapshotTensor& taken) {
+  const auto bytes = static_cast<std::size_t>(bytes_of(tensor));
   if (bytes == 0) return;
   if (contents == Contents::borrowed) {
-    taken.bytes = {static_cast<const std::byte*>(extra.tensor.data), bytes};
+    taken.bytes = {static_cast<const std::byte*>(tensor.tensor.data), bytes};
     return;
   }
   taken.copy.resize(bytes);
   taken.bytes = taken.copy;
-  backend.download(taken.copy.data(), extra.tensor.data, bytes);
+  backend.download(taken.copy.data(), tensor.tensor.data, bytes);
 }
 
 }  // namespace
 
-std::int64_t bytes_of(const ExtraTensor& extra) {
-  return static_cast<std::int64_t>(checkpoint::bytes_of(extra.tensor.dtype, extra.shape).value());
+std::int64_t bytes_of(const UserTensor& tensor) {
+  return static_cast<std::int64_t>(checkpoint::bytes_of(tensor.tensor.dtype, tensor.shape).value());
 }
 
-void validate_extras(const Extras& extras) {
+void validate_user_state(const UserState& user) {
   std::set<std::string_view> names;
-  for (const ExtraTensor& extra : extras.tensors) {
-    validate_extra(extra);
-    if (!names.insert(extra.name).second) fail(extra.name, "name: must be unique");
+  for (const UserTensor& tensor : user.tensors) {
+    require_utf8(tensor.name, tensor.name);
+    validate_tensor(tensor);
+    if (!names.insert(tensor.name).second) fail(tensor.name, "name: must be unique");
+  }
+  for (const auto& [name, value] : user.values) {
+    require_utf8(name, name);
+    require_utf8(name, value);
   }
 }
 
-std::vector<int> place_extras(const std::vector<ExtraTensor>& tensors, int ranks) {
+std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int ranks) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater<>(),
@@ -87,35 +104,38 @@ std::int64_t Snapshot::step() const { return data_->state.progress.attempts; }
 
 std::int64_t Snapshot::bytes() const {
   std::int64_t sum = data_->state.bytes();
-  for (const SnapshotExtra& extra : data_->extras)
-    sum += static_cast<std::int64_t>(extra.bytes.size());
+  for (const SnapshotTensor& tensor : data_->user_tensors)
+    sum += static_cast<std::int64_t>(tensor.bytes.size());
   return sum;
 }
 
-Snapshot snapshot(const Optimizer& optimizer, const Extras& extras, bool derived) {
-  return take_snapshot(optimizer, extras, derived, Contents::copied);
+Snapshot snapshot(const Optimizer& optimizer, const UserState& user, bool derived) {
+  return take_snapshot(optimizer, user, derived, Contents::copied);
 }
 
-Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool derived,
+Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
                        Contents contents) {
-  validate_extras(extras);
+  validate_user_state(user);
   auto data = std::make_unique<Snapshot::Data>();
   Backend& backend = OptimizerAccess::backend(optimizer);
+  const Engine& engine = OptimizerAccess::engine(optimizer);
   data->rank = OptimizerAccess::communicator(optimizer).rank();
   data->ranks = OptimizerAccess::communicator(optimizer).size();
   data->plan_hash = OptimizerAccess::protocol(optimizer).plan_hash();
-  data->values = extras.values;
+  data->user_values = user.values;
   data->derived = derived;
+  for (const RegisteredParameter& registered : engine.parameters())
+    data->merged_shapes.emplace(registered.parameter().name, registered.merged);
   const StateDictOptions options{.derived = derived, .contents = contents == Contents::copied};
   data->state = optimizer.state_dict(options);
-  if (contents == Contents::borrowed)
-    data->sources = sources_of(OptimizerAccess::engine(optimizer), options);
+  if (contents == Contents::borrowed) data->sources = sources_of(engine, options);
 
-  const std::vector<int> writers = place_extras(extras.tensors, data->ranks);
-  for (std::size_t t = 0; t < extras.tensors.size(); ++t) {
-    const ExtraTensor& extra = extras.tensors[t];
-    data->extras.push_back({extra.name, extra.tensor.dtype, extra.shape, writers[t], {}, {}});
-    if (writers[t] == data->rank) take_extra(backend, extra, contents, data->extras.back());
+  const std::vector<int> writers = assign_writers(user.tensors, data->ranks);
+  for (std::size_t t = 0; t < user.tensors.size(); ++t) {
+    const UserTensor& tensor = user.tensors[t];
+    SnapshotTensor& taken = data->user_tensors.emplace_back(
+        SnapshotTensor{tensor.name, tensor.tensor.dtype, tensor.shape, writers[t], {}, {}});
+    if (writers[t] == data->rank) take_tensor(backend, tensor, contents, taken);
   }
   backend.synchronize();
   return Snapshot(std::move(data));
@@ -123,12 +143,13 @@ Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool de
 
 std::string request_text(const Snapshot::Data& data) {
   std::string text = "steps attempted: " + std::to_string(data.state.progress.attempts) +
+                     "\nplan: " + checkpoint::hexadecimal(data.plan_hash) +
                      "\nderived: " + (data.derived ? "true" : "false") + "\n";
-  for (const SnapshotExtra& extra : data.extras)
-    text += "extra '" + extra.name + "': " + shape_text(extra.shape) + ", " +
-            std::string(name_of(extra.dtype)) + "\n";
-  for (const auto& [name, value] : data.values)
-    text += "extra value '" + name + "': " + extra_text(value) + "\n";
+  for (const SnapshotTensor& tensor : data.user_tensors)
+    text += "user tensor '" + tensor.name + "': " + shape_text(tensor.shape) + ", " +
+            std::string(name_of(tensor.dtype)) + "\n";
+  for (const auto& [name, value] : data.user_values)
+    text += "user value '" + name + "': " + checkpoint::to_json(value) + "\n";
   return text;
 }
 

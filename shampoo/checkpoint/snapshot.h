@@ -15,8 +15,8 @@
 
 namespace shampoo {
 
-/// An extra tensor, known to all ranks. One of them writes it.
-struct SnapshotExtra {
+/// A user tensor, known to all ranks. One of them writes it.
+struct SnapshotTensor {
   std::string name;
   checkpoint::Dtype dtype = checkpoint::Dtype::f32;
   std::vector<std::int64_t> shape;
@@ -27,32 +27,33 @@ struct SnapshotExtra {
 
 struct Snapshot::Data {
   StateDict state;  ///< of this rank
-  /// Where the bytes of the state's tensors lie that it has no copies of.
+  /// Where the bytes of the state's tensors lie; empty where `state` has copies of them.
   std::vector<StateSource> sources;
-  std::vector<SnapshotExtra> extras;
-  std::map<std::string, ExtraValue> values;
+  std::map<std::string, std::vector<std::int64_t>> merged_shapes;  ///< of all parameters
+  std::vector<SnapshotTensor> user_tensors;
+  std::map<std::string, UserValue> user_values;
   bool derived = true;  ///< see StateDictOptions
   std::uint64_t plan_hash = 0;
   int rank = 0, ranks = 1;
 };
 
-/// Whether a snapshot has copies, or reads state and extras where they lie, in host memory: then
-/// they must stay as they are for as long as it is used.
+/// A snapshot has copies, or reads state and user tensors where they lie, in host memory: then they
+/// must stay as they are for as long as it is used.
 enum class Contents : std::uint8_t { copied, borrowed };
 
 /// See snapshot().
-Snapshot take_snapshot(const Optimizer& optimizer, const Extras& extras, bool derived,
+Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
                        Contents contents);
 
-/// Throws std::invalid_argument that names the extra and the field.
-void validate_extras(const Extras& extras);
+/// Throws std::invalid_argument that names the tensor or the value and the field.
+void validate_user_state(const UserState& user);
 
-/// Bytes of a valid extra.
-std::int64_t bytes_of(const ExtraTensor& extra);
+/// Bytes of a valid user tensor.
+std::int64_t bytes_of(const UserTensor& tensor);
 
 /// The rank that writes each of the tensors: each goes to the rank that has the fewest bytes so
 /// far, the largest first.
-std::vector<int> place_extras(const std::vector<ExtraTensor>& tensors, int ranks);
+std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int ranks);
 
 /// What must be equal on all ranks, as lines.
 std::string request_text(const Snapshot::Data& data);

@@ -161,6 +161,31 @@ std::vector<StateSource> sources_of(const Engine& engine, const StateDictOptions
   return sources;
 }
 
+void read_source(const StateTensor& tensor, const StateSource& source, std::size_t part_bytes,
+                 const std::function<void(std::span<const std::byte>)>& take) {
+  if (tensor.layout == StateLayout::elements) {
+    const std::span bytes(source.data,
+                          static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
+    for (std::size_t done = 0; done < bytes.size(); done += part_bytes)
+      take(bytes.subspan(done, std::min(part_bytes, bytes.size() - done)));
+    return;
+  }
+  constexpr std::int64_t fewest = 16;  // rows that are packed well together
+  const SlotStorage& storage = source.storage;
+  const std::int64_t rows = storage.side;
+  if (rows == 0) return;
+  const std::size_t row_bytes = packed_bytes(storage, rows - 1, rows);
+  const auto fitting = static_cast<std::int64_t>(part_bytes / row_bytes);
+  const std::int64_t step = std::max(fitting / fewest * fewest, fewest);
+  std::vector<std::byte> packed;
+  for (std::int64_t first = 0; first < rows; first += step) {
+    const std::int64_t last = std::min(first + step, rows);
+    packed.resize(packed_bytes(storage, first, last));
+    pack_rows(source.data, storage, first, last, packed.data());
+    take(packed);
+  }
+}
+
 void sort_by_name(StateDict& dict) {
   std::ranges::sort(dict.parameters, {}, &ParameterState::name);
   for (ParameterState& parameter : dict.parameters)

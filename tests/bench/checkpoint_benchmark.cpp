@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times snapshot, save and load of a model's state on one disk, against plain copies, writes and
-// reads of as many bytes in the same run, and the steps beside which a Saver saves.
+// reads of as many bytes in the same run, and the steps during which an AsyncCheckpointer saves.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -103,6 +103,7 @@ class Benchmark {
     }));
     bytes = 0;
     for (const fs::path& file : files_of(checkpoint)) bytes += fs::file_size(file);
+    manifest_bytes = fs::file_size(checkpoint / "manifest.json");
     times.write.push_back(seconds_of([&] { write_plainly(folder_ / "plain", bytes); }));
     time_reads(checkpoint);
     fs::remove_all(folder_ / "root");
@@ -111,8 +112,9 @@ class Benchmark {
   }
 
   Times times;
-  std::uint64_t bytes = 0;       ///< of a checkpoint
-  std::int64_t state_bytes = 0;  ///< of the tensors in it
+  std::uint64_t bytes = 0;           ///< of a checkpoint
+  std::uint64_t manifest_bytes = 0;  ///< of its manifest
+  std::int64_t state_bytes = 0;      ///< of the tensors in it
 
  private:
   void time_reads(const fs::path& checkpoint) {
@@ -127,14 +129,14 @@ class Benchmark {
   /// Steps with nothing beside them, then steps until a save has come about beside them.
   void time_steps() {
     for (int i = 0; i < 3; ++i) times.step.push_back(seconds_of([&] { optimizer_.step(); }));
-    Saver saver(optimizer_);
+    AsyncCheckpointer checkpointer(optimizer_);
     times.save_beside.push_back(seconds_of([&] {
-      times.start.push_back(
-          seconds_of([&] { saver.start(folder_ / "root", {}, {.derived = options_.derived}); }));
+      times.start.push_back(seconds_of(
+          [&] { checkpointer.start(folder_ / "root", {}, {.derived = options_.derived}); }));
       for (bool saved = false; !saved;)
         times.step_beside.push_back(seconds_of([&] {
           optimizer_.step();
-          saved = saver.poll().has_value();
+          saved = checkpointer.poll().has_value();
         }));
     }));
     fs::remove_all(folder_ / "root");
@@ -162,6 +164,7 @@ nlohmann::ordered_json summary(const Options& options, const Model& model,
   result["repeats"] = options.repeats;
   result["state_bytes"] = benchmark.state_bytes;
   result["checkpoint_bytes"] = benchmark.bytes;
+  result["manifest_bytes"] = benchmark.manifest_bytes;
   result["snapshot_s"] = median(times.snapshot);
   result["plain_copy_s"] = median(times.copy);
   result["snapshot_over_plain_copy"] = median(times.snapshot) / median(times.copy);

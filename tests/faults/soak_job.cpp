@@ -65,8 +65,8 @@ std::vector<std::string> orders_of(const JobPlan& plan, const JobFolder& folder)
 }
 
 bool are_good(const std::filesystem::path& root) {
-  const checkpoint::Listing listing = list_checkpoints(root);
-  return listing.broken.empty() && listing.leftovers.empty() && listing.complete.size() == 2 &&
+  const CheckpointListing listing = list_checkpoints(root);
+  return listing.broken.empty() && listing.stale.empty() && listing.complete.size() == 2 &&
          listing.complete.back().step == steps - steps % every;
 }
 

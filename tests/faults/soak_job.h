@@ -29,7 +29,7 @@ struct JobEnd {
 enum class Saves : std::uint8_t {
   none,     ///< the job starts again from its first step
   waiting,  ///< save()
-  threaded  ///< Saver
+  threaded  ///< AsyncCheckpointer
 };
 
 struct JobPlan {

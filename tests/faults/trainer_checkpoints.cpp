@@ -11,31 +11,31 @@ TrainerCheckpoints::TrainerCheckpoints(Optimizer& optimizer, ToyModel<float>& mo
     : optimizer_(optimizer),
       model_(model),
       options_(std::move(options)),
-      saver_(optimizer, {.while_saving = WhileSaving::queue}) {}
+      checkpointer_(optimizer, {.while_saving = WhileSaving::queue}) {}
 
 int TrainerCheckpoints::resume(int rank) {
-  if (rank == 0) remove_leftovers(options_.root);
+  if (rank == 0) remove_stale_directories(options_.root);
   // The launcher ended all ranks of before, so all find the same.
   if (!latest_checkpoint(options_.root)) return 0;
-  Extras found = extras(0);
+  UserState found = user_state(0);
   const LoadedCheckpoint loaded = load(optimizer_, options_.root, found);
   if (std::get<std::int64_t>(found.values.at("step")) != loaded.step)
-    throw std::runtime_error(loaded.folder.string() + " has the extras of another step");
+    throw std::runtime_error(loaded.folder.string() + " has the user state of another step");
   return static_cast<int>(loaded.step);
 }
 
 void TrainerCheckpoints::after(int step) {
   const SaveOptions options{.step = step, .keep_last = 2};
   const bool now = step % options_.every == 0;
-  if (now && !options_.threaded) save(optimizer_, options_.root, extras(step), options);
-  if (now && options_.threaded) saver_.start(options_.root, extras(step), options);
-  saver_.poll();
+  if (now && !options_.threaded) save(optimizer_, options_.root, user_state(step), options);
+  if (now && options_.threaded) checkpointer_.start(options_.root, user_state(step), options);
+  checkpointer_.poll();
 }
 
-void TrainerCheckpoints::finish() { saver_.wait(); }
+void TrainerCheckpoints::finish() { checkpointer_.wait(); }
 
-Extras TrainerCheckpoints::extras(std::int64_t step) {
-  Extras all{.values = {{"step", step}}};
+UserState TrainerCheckpoints::user_state(std::int64_t step) {
+  UserState all{.values = {{"step", step}}};
   for (auto& tensor : model_.tensors)
     all.tensors.push_back({tensor.name, tensor.shape, tensor.value.data()});
   return all;

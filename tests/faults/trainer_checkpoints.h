@@ -14,7 +14,7 @@ class TrainerCheckpoints {
   struct Options {
     std::filesystem::path root;
     int every = 1;          ///< steps from one save to the next
-    bool threaded = false;  ///< by a Saver, while training goes on
+    bool threaded = false;  ///< by an AsyncCheckpointer, while training goes on
   };
 
   /// Borrows both.
@@ -29,12 +29,12 @@ class TrainerCheckpoints {
   void finish();
 
  private:
-  Extras extras(std::int64_t step);
+  UserState user_state(std::int64_t step);
 
   Optimizer& optimizer_;
   ToyModel<float>& model_;
   Options options_;
-  Saver saver_;
+  AsyncCheckpointer checkpointer_;
 };
 
 }  // namespace shampoo::test

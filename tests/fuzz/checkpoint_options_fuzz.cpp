@@ -15,7 +15,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(options.has_value() == out.str().empty());
     if (!options) return 0;
     require(!options->path.empty());
-    require(options->other.empty() == (options->task != Task::compare));
     require((options->last >= 1) == (options->task == Task::retain));
   } catch (const UsageError& error) {
     require(*error.what() != '\0');

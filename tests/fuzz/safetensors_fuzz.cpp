@@ -65,12 +65,12 @@ void examine(const SafetensorsFile& file) {
   std::set<std::string> names;
   std::uint64_t end = 0;
   std::array<std::byte, 64> bytes{};
-  for (int i = 0; i < file.size(); ++i) {
-    const TensorEntry tensor = file[i];
+  for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+    const TensorEntry& tensor = file.tensors()[i];
     require(tensor.begin == end && tensor.begin <= tensor.end);
     require(bytes_of(tensor.dtype, tensor.shape) == tensor.end - tensor.begin);
     require(names.insert(tensor.name).second);
-    require(file.find(tensor.name) == tensor);
+    require(file.find(tensor.name) == i);
     end = tensor.end;
     const std::uint64_t size = tensor.end - tensor.begin;
     const auto part = std::span(bytes).first(std::min<std::uint64_t>(bytes.size(), size));

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/command/list.h"
-
 #include <sys/stat.h>
 
 #include <array>
 #include <ctime>
 #include <string>
-#include <vector>
 
-#include "shampoo/checkpoint/command/places.h"
-#include "shampoo/checkpoint/command/table.h"
+#include "grouping/table.h"
+#include "shampoo/checkpoint/command/paths.h"
+#include "shampoo/checkpoint/command/run.h"
 #include "shampoo/checkpoint/command/text.h"
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/storage/checkpoint_directory.h"
@@ -17,15 +15,7 @@
 namespace shampoo::checkpoint::command {
 namespace {
 
-/// What a line of the table says.
-struct Line {
-  std::int64_t step = 0;
-  int world = 0;
-  std::uint64_t tensors = 0, files = 0, bytes = 0;
-  std::string saved;  ///< when, UTC
-  std::string folder;
-};
-
+/// When a file was written, UTC.
 std::string time_of(const std::filesystem::path& file) {
   struct stat status {};
   std::tm parts{};
@@ -36,66 +26,50 @@ std::string time_of(const std::filesystem::path& file) {
   return text.data();
 }
 
-Line line_of(const CompleteFolder& folder) {
-  const Manifest manifest = read_manifest(folder.path / manifest_name);
-  Line line;
-  line.step = folder.step;
-  line.world = manifest.world;
-  line.tensors = manifest.tensors.size();
-  line.files = manifest.files.size();
-  for (const ShardFile& file : manifest.files) line.bytes += file.bytes;
-  line.saved = time_of(folder.path / manifest_name);
-  line.folder = folder.path.string();
-  return line;
+Json json_of(const CompleteCheckpoint& checkpoint) {
+  const Manifest manifest = read_manifest(checkpoint.path / manifest_name);
+  std::uint64_t bytes = 0;
+  for (const ShardFile& file : manifest.files) bytes += file.bytes;
+  return {{"step", checkpoint.step},
+          {"ranks", manifest.ranks},
+          {"parameters", manifest.parameters.size()},
+          {"files", manifest.files.size()},
+          {"bytes", bytes},
+          {"saved", time_of(checkpoint.path / manifest_name)},
+          {"folder", checkpoint.path.string()}};
 }
 
-std::string text_of(const std::vector<Line>& lines, const Listing& listing,
-                    const std::filesystem::path& root) {
-  std::string text;
-  if (lines.empty()) text = path_text(root) + ": no complete checkpoint\n";
-  Table table({{"step", Align::right},
-               {"ranks", Align::right},
-               {"tensors", Align::right},
-               {"files", Align::right},
-               {"size", Align::right},
-               {"saved"},
-               {"folder"}});
-  for (const Line& line : lines)
-    table.add({std::to_string(line.step), std::to_string(line.world), std::to_string(line.tensors),
-               std::to_string(line.files), size_text(line.bytes), line.saved,
-               printable(line.folder)});
-  if (!lines.empty()) text += table.text();
-  for (const BrokenFolder& broken : listing.broken)
-    text += "broken: " + path_text(broken.path) + "\n  " + printable(broken.fault) + "\n";
-  for (const auto& leftover : listing.leftovers)
-    text += "left behind: " + path_text(leftover) + "\n";
-  return text;
-}
-
-Json json_of(const std::vector<Line>& lines, const Listing& listing) {
-  Json complete = Json::array(), broken = Json::array(), leftovers = Json::array();
-  for (const Line& line : lines)
-    complete.push_back({{"step", line.step},
-                        {"world", line.world},
-                        {"tensors", line.tensors},
-                        {"files", line.files},
-                        {"bytes", line.bytes},
-                        {"saved", line.saved},
-                        {"folder", line.folder}});
-  for (const BrokenFolder& folder : listing.broken)
+Json json_of(const CheckpointListing& listing) {
+  Json complete = Json::array(), broken = Json::array(), stale = Json::array();
+  for (const CompleteCheckpoint& folder : listing.complete) complete.push_back(json_of(folder));
+  for (const BrokenCheckpoint& folder : listing.broken)
     broken.push_back({{"folder", folder.path.string()}, {"fault", folder.fault}});
-  for (const auto& folder : listing.leftovers) leftovers.push_back(folder.string());
-  return {{"complete", complete}, {"broken", broken}, {"left_behind", leftovers}};
+  for (const auto& folder : listing.stale) stale.push_back(folder.string());
+  return {{"complete", complete}, {"broken", broken}, {"stale", stale}};
+}
+
+std::string text_of(const Json& listing, const std::filesystem::path& directory) {
+  grouping::Rows rows{{"step", "ranks", "parameters", "files", "size", "saved", "folder"}};
+  for (const Json& row : listing.at("complete"))
+    rows.push_back({row.at("step").dump(), row.at("ranks").dump(), row.at("parameters").dump(),
+                    row.at("files").dump(), grouping::bytes_text(row.at("bytes")), row.at("saved"),
+                    printable(row.at("folder").get<std::string>())});
+  std::string text = rows.size() > 1 ? grouping::table(rows, 2)
+                                     : path_text(directory) + ": no complete checkpoint\n";
+  for (const Json& broken : listing.at("broken"))
+    text += "broken: " + printable(broken.at("folder").get<std::string>()) + "\n  " +
+            printable(broken.at("fault").get<std::string>()) + "\n";
+  for (const Json& stale : listing.at("stale"))
+    text += "stale: " + printable(stale.get<std::string>()) + "\n";
+  return text;
 }
 
 }  // namespace
 
 void list(const Options& options, std::ostream& out) {
-  const std::filesystem::path root = root_at(options.path);
-  const Listing listing = list_folders(root);
-  std::vector<Line> lines;
-  for (const CompleteFolder& folder : listing.complete) lines.push_back(line_of(folder));
-  out << (options.json ? to_text(json_of(lines, listing)) : text_of(lines, listing, root));
+  const std::filesystem::path directory = directory_at(options.path);
+  const Json listing = json_of(list_checkpoints(directory));
+  out << (options.json ? to_text(listing) : text_of(listing, directory));
 }
 
 }  // namespace shampoo::checkpoint::command

@@ -9,12 +9,12 @@ namespace shampoo::checkpoint::command {
 namespace {
 
 constexpr const char* purpose =
-    "Looks at checkpoints, and removes old ones. A ROOT is the folder that holds checkpoints;\n"
-    "a CHECKPOINT is one of its folders step-N, or a ROOT, which stands for the latest complete\n"
-    "checkpoint in it.";
+    "Inspects checkpoints, and removes old ones. A DIRECTORY holds checkpoints; a CHECKPOINT is "
+    "one\n"
+    "of its folders step-N, or a DIRECTORY, which stands for its latest complete checkpoint.";
 constexpr const char* closing =
-    "Exit status: 0 when all is well; 1 when verify finds a fault or compare a difference; 2 when\n"
-    "something else goes wrong. `shampoo-checkpoint COMMAND --help` explains a command.";
+    "Exit status: 0 when all is well; 1 when verify finds a fault; 2 when something else goes\n"
+    "wrong. `shampoo-checkpoint COMMAND --help` explains a command.";
 
 class CommandLine {
  public:
@@ -30,7 +30,6 @@ class CommandLine {
     add_list();
     add_verify();
     add_describe();
-    add_compare();
     add_clean();
     add_retain();
   }
@@ -76,59 +75,45 @@ class CommandLine {
         ->type_size(1);
   }
 
-  void add_prefix(CLI::App* command, const std::string& meaning) {
-    command->add_option("--prefix", options_.prefix, meaning)->type_name("TEXT");
-  }
-
   void add_dry_run(CLI::App* command) {
     command->add_flag("--dry-run", options_.dry_run, "Only say what would be removed");
   }
 
   void add_list() {
     CLI::App* list = command(
-        Task::list, "list", "Show the checkpoints of a root",
-        "Complete ones by step, then broken ones with what is wrong, then what interrupted saves\n"
-        "left behind. Reads manifests and the sizes of files; verify reads tensors too.");
-    add_path(list, options_.path, "ROOT", "Folder that holds checkpoints");
+        Task::list, "list", "Show the checkpoints of a directory",
+        "Complete ones by step, then broken ones with what is wrong, then stale directories of\n"
+        "interrupted saves. Reads manifests and the sizes of files; verify reads tensors too.");
+    add_path(list, options_.path, "DIRECTORY", "Directory that holds checkpoints");
   }
 
   void add_verify() {
     CLI::App* verify =
         command(Task::verify, "verify", "Check all there is to check in one checkpoint or all",
-                "Manifest, sizes, headers, that pieces cover their tensors, and the checksum of "
+                "Manifest, sizes, headers, that blocks cover their parameters, and the checksum of "
                 "every tensor,\nall of which are read. Names file, tensor and offset of a fault, "
                 "and goes on with the rest.\nExit status: 0 sound; 1 a fault, or no checkpoint; 2 "
                 "something else went wrong.");
-    add_path(verify, options_.path, "PATH", "A root, for all in it, or a checkpoint");
+    add_path(verify, options_.path, "PATH", "A directory, for all in it, or a checkpoint");
   }
 
   void add_describe() {
     CLI::App* describe =
         command(Task::describe, "describe", "Show what a checkpoint holds",
-                "Step, ranks, arithmetic, versions, files, and all tensors with their pieces: the "
-                "boxes\nthat they are cut into. [0:4, 8:16] are rows 0 to 3 of columns 8 to 15.");
-    add_path(describe, options_.path, "CHECKPOINT", "A checkpoint, or a root for its latest");
-    add_prefix(describe, "Only tensors and values whose names begin so");
+                "Step, ranks, arithmetic, versions, and all tensors of all files. A name of the "
+                "state is\noptimizer/PARAMETER/SLOT, followed by the offset of the block.");
+    add_path(describe, options_.path, "CHECKPOINT", "A checkpoint, or a directory for its latest");
+    describe->add_option("--prefix", options_.prefix, "Only tensors whose names begin so")
+        ->type_name("TEXT");
     describe->add_flag("--values", options_.values,
-                       "Show also what is no tensor: counters, rates, recipes");
-  }
-
-  void add_compare() {
-    CLI::App* compare = command(
-        Task::compare, "compare", "Compare steps, tensors and values of two checkpoints",
-        "However tensors are cut into pieces and files: a save of 2 ranks can equal one of 8. Who\n"
-        "saved, with which release and arithmetic, is shown, but makes no difference. Checks all\n"
-        "checksums first. Exit status: 0 equal; 1 different; 2 something went wrong.");
-    add_path(compare, options_.path, "A", "A checkpoint, or a root for its latest");
-    add_path(compare, options_.other, "B", "The other one");
-    add_prefix(compare, "Only tensors and values whose names begin so, and no steps");
+                       "Show also what is no tensor: user values, counters, rates, recipes");
   }
 
   void add_clean() {
     CLI::App* clean =
-        command(Task::clean, "clean", "Remove what interrupted saves and removals left behind",
-                "These are folders step-N.tmp-ID. No save may be running in the root.");
-    add_path(clean, options_.path, "ROOT", "Folder that holds checkpoints");
+        command(Task::clean, "clean", "Remove stale directories of interrupted saves and removals",
+                "These are named step-N.tmp-ID. No save may be running in the directory.");
+    add_path(clean, options_.path, "DIRECTORY", "Directory that holds checkpoints");
     add_dry_run(clean);
   }
 
@@ -136,7 +121,7 @@ class CommandLine {
     CLI::App* retain =
         command(Task::retain, "retain", "Remove all complete checkpoints but the last ones",
                 "Broken ones do not count and stay.");
-    add_path(retain, options_.path, "ROOT", "Folder that holds checkpoints");
+    add_path(retain, options_.path, "DIRECTORY", "Directory that holds checkpoints");
     retain->add_option("--last", options_.last, "How many stay, those with the largest steps")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""))
         ->type_name("K")

@@ -11,24 +11,23 @@
 
 namespace shampoo::checkpoint::command {
 
-/// The command line makes no sense. One line.
+/// An invalid command line; the message is one line.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-enum class Task : std::uint8_t { list, verify, describe, compare, clean, retain };
+enum class Task : std::uint8_t { list, verify, describe, clean, retain };
 
-/// What `shampoo-checkpoint` is asked to do.
+/// The command line of `shampoo-checkpoint`.
 struct Options {
   Task task = Task::list;
-  std::filesystem::path path;   ///< a root, or a checkpoint where the task takes one
-  std::filesystem::path other;  ///< of compare
-  std::string prefix;           ///< of tensors and values to look at
-  bool values = false;          ///< describe: values too
-  int last = 0;                 ///< retain: how many stay
-  bool dry_run = false;         ///< clean, retain: only say what would go
-  bool json = false;            ///< one JSON object in place of tables
+  std::filesystem::path path;  ///< a directory, or a checkpoint where the task takes one
+  std::string prefix;          ///< describe: of tensors
+  bool values = false;         ///< describe: values too
+  int last = 0;                ///< retain: how many stay
+  bool dry_run = false;        ///< clean, retain: only say what would go
+  bool json = false;           ///< one JSON object in place of tables
 };
 
 /// `arguments` are without the program's name. Empty after help or the version, which go to `out`.

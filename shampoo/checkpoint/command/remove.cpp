@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/command/remove.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <vector>
 
-#include "shampoo/checkpoint/command/places.h"
+#include "shampoo/checkpoint/command/paths.h"
+#include "shampoo/checkpoint/command/run.h"
 #include "shampoo/checkpoint/command/text.h"
 #include "shampoo/checkpoint/storage/checkpoint_directory.h"
 
@@ -26,9 +25,10 @@ void print(const Folders& folders, const Options& options, std::ostream& out) {
   if (folders.empty()) out << path_text(options.path) << ": nothing to remove\n";
 }
 
-Folders beyond_last(const std::filesystem::path& root, int last) {
+Folders beyond_last(const std::filesystem::path& directory, int last) {
   Folders folders;
-  for (const CompleteFolder& folder : list_folders(root).complete) folders.push_back(folder.path);
+  for (const CompleteCheckpoint& checkpoint : list_checkpoints(directory).complete)
+    folders.push_back(checkpoint.path);
   const std::size_t kept = std::min(folders.size(), static_cast<std::size_t>(last));
   folders.resize(folders.size() - kept);
   return folders;
@@ -37,13 +37,15 @@ Folders beyond_last(const std::filesystem::path& root, int last) {
 }  // namespace
 
 void clean(const Options& options, std::ostream& out) {
-  const std::filesystem::path root = root_at(options.path);
-  print(options.dry_run ? list_folders(root).leftovers : remove_leftovers(root), options, out);
+  const std::filesystem::path directory = directory_at(options.path);
+  print(options.dry_run ? list_checkpoints(directory).stale : remove_stale_directories(directory),
+        options, out);
 }
 
 void retain(const Options& options, std::ostream& out) {
-  const std::filesystem::path root = root_at(options.path);
-  print(options.dry_run ? beyond_last(root, options.last) : retain_latest(root, options.last),
+  const std::filesystem::path directory = directory_at(options.path);
+  print(options.dry_run ? beyond_last(directory, options.last)
+                        : prune_checkpoints(directory, options.last),
         options, out);
 }
 

@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/command/verify.h"
-
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
-#include "shampoo/checkpoint/command/places.h"
+#include "grouping/table.h"
+#include "shampoo/checkpoint/command/paths.h"
+#include "shampoo/checkpoint/command/run.h"
+#include "shampoo/checkpoint/command/text.h"
+#include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/storage/checkpoint_directory.h"
-#include "shampoo/checkpoint/verified_file.h"
 
 namespace shampoo::checkpoint::command {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What was found in one checkpoint folder.
+struct VerifiedFolder {
+  fs::path path;
+  std::uint64_t tensors = 0, files = 0;
+  std::uint64_t bytes = 0;           ///< of tensors whose checksums are right
+  std::vector<std::string> faults;   ///< each names file, tensor, offset as far as there are any
+  std::vector<std::string> unknown;  ///< entries that the manifest does not list
+};
 
 /// Checks one folder, a part after the other, each as far as it can be.
 class FolderCheck {
@@ -56,25 +68,26 @@ class FolderCheck {
 
   void open_files() {
     result_.files = manifest_.files.size();
-    for (const ShardFile& listed : manifest_.files)
-      attempt([&] {
-        const auto opened = files_.emplace(listed.name, open_listed(result_.path, listed)).first;
-        require_same_save(opened->second, manifest_);
-      });
+    files_.resize(manifest_.files.size());
+    for (std::size_t f = 0; f < files_.size(); ++f)
+      attempt([&] { files_[f] = open_shard(result_.path, manifest_, manifest_.files[f]); });
   }
 
   void check_tensors() {
-    result_.tensors = manifest_.tensors.size();
-    for (const SavedTensor& tensor : manifest_.tensors)
-      for (const SavedPiece& piece : tensor.pieces) {
-        const auto file = files_.find(piece.file);
-        if (file == files_.end()) continue;
-        attempt([&] {
-          const TensorEntry entry = entry_of(file->second, tensor, piece);
-          read_parts(file->second, entry, piece, [](auto, auto) {});
-          result_.bytes += entry.end - entry.begin;
-        });
-      }
+    std::vector<std::set<std::size_t>> found(files_.size());
+    for_each_shard(manifest_, [&](const TensorShard& shard) {
+      ++result_.tensors;
+      const auto& file = files_[shard.file];
+      if (!file) return;
+      attempt([&] {
+        found[shard.file].insert(index_of(*file, shard));
+        read_parts(*file, shard, nullptr);
+        result_.bytes += bytes_of(shard.dtype, shard.shape).value_or(0);
+      });
+    });
+    for (std::size_t f = 0; f < files_.size(); ++f)
+      for (std::size_t t = 0; files_[f] && t < files_[f]->tensors().size(); ++t)
+        if (!found[f].contains(t)) result_.faults.push_back(unlisted(*files_[f], t));
   }
 
   /// Without a manifest headers can be checked all the same.
@@ -102,15 +115,21 @@ class FolderCheck {
 
   VerifiedFolder result_;
   Manifest manifest_;
-  std::map<std::string, SafetensorsFile, std::less<>> files_;
+  std::vector<std::optional<SafetensorsFile>> files_;  ///< those that could be opened
 };
 
-}  // namespace
+struct Verification {
+  fs::path path;
+  std::vector<VerifiedFolder> folders;
+  std::vector<fs::path> stale;
 
-bool Verification::sound() const {
-  return !folders.empty() && std::all_of(folders.begin(), folders.end(),
-                                         [](const auto& folder) { return folder.faults.empty(); });
-}
+  /// There was something, and no fault in it.
+  bool sound() const {
+    return !folders.empty() && std::ranges::all_of(folders, [](const VerifiedFolder& folder) {
+      return folder.faults.empty();
+    });
+  }
+};
 
 Verification verify_path(const fs::path& path) {
   Verification verification;
@@ -119,12 +138,12 @@ Verification verify_path(const fs::path& path) {
     verification.folders.push_back(FolderCheck(path).run());
     return verification;
   }
-  const Listing listing = list_folders(path);
-  std::vector<fs::path> folders;
-  for (const CompleteFolder& folder : listing.complete) folders.push_back(folder.path);
-  for (const BrokenFolder& folder : listing.broken) folders.push_back(folder.path);
-  for (const fs::path& folder : folders) verification.folders.push_back(FolderCheck(folder).run());
-  verification.leftovers = listing.leftovers;
+  CheckpointListing listing = list_checkpoints(path);
+  for (const CompleteCheckpoint& folder : listing.complete)
+    verification.folders.push_back(FolderCheck(folder.path).run());
+  for (const BrokenCheckpoint& folder : listing.broken)
+    verification.folders.push_back(FolderCheck(folder.path).run());
+  verification.stale = std::move(listing.stale);
   return verification;
 }
 
@@ -134,19 +153,20 @@ std::string text_of(const Verification& verification) {
     text += path_text(folder.path) + ": ";
     text += folder.faults.empty() ? "sound" : "BROKEN, " + counted(folder.faults.size(), "fault");
     text += "; " + counted(folder.tensors, "tensor") + ", " + counted(folder.files, "file") +
-            ", checksums of " + size_text(folder.bytes) + " right\n";
+            ", checksums of " + grouping::bytes_text(static_cast<std::int64_t>(folder.bytes)) +
+            " right\n";
     for (const std::string& fault : folder.faults) text += "  " + printable(fault) + "\n";
     for (const std::string& name : folder.unknown)
       text += "  (not in the manifest: " + printable(name) + ")\n";
   }
-  for (const fs::path& leftover : verification.leftovers)
-    text += path_text(leftover) + ": left behind, not looked at\n";
+  for (const fs::path& folder : verification.stale)
+    text += path_text(folder) + ": stale, not checked\n";
   if (verification.folders.empty()) text += path_text(verification.path) + ": no checkpoint\n";
   return text;
 }
 
 Json json_of(const Verification& verification) {
-  Json folders = Json::array(), leftovers = Json::array();
+  Json folders = Json::array(), stale = Json::array();
   for (const VerifiedFolder& folder : verification.folders)
     folders.push_back({{"folder", folder.path.string()},
                        {"sound", folder.faults.empty()},
@@ -155,8 +175,16 @@ Json json_of(const Verification& verification) {
                        {"verified_bytes", folder.bytes},
                        {"faults", folder.faults},
                        {"not_in_manifest", folder.unknown}});
-  for (const fs::path& leftover : verification.leftovers) leftovers.push_back(leftover.string());
-  return {{"sound", verification.sound()}, {"checkpoints", folders}, {"left_behind", leftovers}};
+  for (const fs::path& folder : verification.stale) stale.push_back(folder.string());
+  return {{"sound", verification.sound()}, {"checkpoints", folders}, {"stale", stale}};
+}
+
+}  // namespace
+
+int verify(const Options& options, std::ostream& out) {
+  const Verification verification = verify_path(options.path);
+  out << (options.json ? to_text(json_of(verification)) : text_of(verification));
+  return verification.sound() ? fine : found_something;
 }
 
 }  // namespace shampoo::checkpoint::command

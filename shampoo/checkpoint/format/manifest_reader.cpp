@@ -1,180 +1,167 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <type_traits>
 #include <utility>
 
 #include "shampoo/checkpoint/format/checksum.h"
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/format/manifest_checksum.h"
+#include "shampoo/checkpoint/format/strict_json.h"
 #include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint_error.h"
 
 namespace shampoo::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
-
-[[noreturn]] void refuse(const std::string& fault) { throw CheckpointError("manifest: " + fault); }
-
-/// A JSON object of which every field must be asked for.
-class Fields {
- public:
-  Fields(const Json& json, std::string where, std::size_t count)
-      : json_(json), where_(std::move(where)) {
-    if (!json_.is_object() || json_.size() != count)
-      refuse(where_ + " must be an object of " + std::to_string(count) + " fields");
-  }
-
-  const Json& at(const char* field) const {
-    const auto found = json_.find(field);
-    if (found == json_.end()) refuse(where_ + " has no " + field);
-    return *found;
-  }
-
-  std::string text(const char* field) const {
-    if (!at(field).is_string()) refuse(where_ + ": " + field + " must be a text");
-    return at(field).get<std::string>();
-  }
-
-  std::uint64_t number(const char* field, std::uint64_t most) const {
-    const Json& value = at(field);
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
-      refuse(where_ + ": " + field + " must be a whole number from 0 to " + std::to_string(most));
-    return value.get<std::uint64_t>();
-  }
-
-  std::uint64_t hash(const char* field) const {
-    const auto value = from_hexadecimal(text(field));
-    if (!value) refuse(where_ + ": " + field + " must be 16 hexadecimal digits");
-    return *value;
-  }
-
-  const Json& list(const char* field) const {
-    if (!at(field).is_array()) refuse(where_ + ": " + field + " must be a list");
-    return at(field);
-  }
-
-  std::vector<std::int64_t> sides(const char* field) const {
-    std::vector<std::int64_t> sides;
-    for (const Json& side : list(field)) {
-      if (!side.is_number_unsigned() ||
-          side.get<std::uint64_t>() >
-              static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-        refuse(where_ + ": " + field + " must be whole numbers from 0 to 2^63 - 1");
-      sides.push_back(side.get<std::int64_t>());
-    }
-    return sides;
-  }
-
- private:
-  const Json& json_;
-  std::string where_;
-};
-
-ShardFile file_from(const Json& json) {
-  const Fields fields(json, "a file", 3);
-  return {fields.text("name"), fields.number("bytes", std::numeric_limits<std::int64_t>::max()),
-          fields.hash("header_xxh3")};
+ShardFile file_from(const Json& json, const std::string& where) {
+  StrictObject object(json, where);
+  ShardFile file{object.text("name"), static_cast<std::uint64_t>(object.number("bytes")),
+                 object.hash("header_xxh3")};
+  object.finish();
+  return file;
 }
 
-SavedPiece piece_from(const Json& json, const std::string& tensor) {
-  const Fields fields(json, "a piece of " + tensor, 5);
-  return {{fields.sides("offset"), fields.sides("extent")},
-          fields.text("file"),
-          fields.text("key"),
-          fields.hash("xxh3")};
+SavedSlot slot_from(const Json& json, const std::string& where) {
+  StrictObject object(json, where);
+  const std::string layout = object.text("layout");
+  const auto known = std::ranges::find(layout_names, layout);
+  if (known == layout_names.end()) refuse(where + ".layout: " + in_quotes(layout) + " is unknown");
+  SavedSlot slot{object.text("name"), static_cast<StateLayout>(known - layout_names.begin()),
+                 object.small_number("dimension"), object.dtype()};
+  object.finish();
+  return slot;
 }
 
-SavedTensor tensor_from(const Json& json) {
-  const Fields fields(json, "a tensor", 4);
-  SavedTensor tensor;
-  tensor.name = fields.text("name");
-  const auto dtype = dtype_named(fields.text("dtype"));
-  if (!dtype) refuse("tensor " + in_quotes(tensor.name) + ": unknown dtype");
-  tensor.dtype = *dtype;
-  tensor.shape = fields.sides("shape");
-  for (const Json& piece : fields.list("pieces"))
-    tensor.pieces.push_back(piece_from(piece, in_quotes(tensor.name)));
+std::vector<RecipeField> recipe_from(const Json& json, const std::string& where) {
+  if (!json.is_object()) refuse(where + ": must be an object");
+  std::vector<RecipeField> recipe;
+  for (const auto& [name, value] : json.items())
+    recipe.push_back({name, text_from(value, where + "." + name)});
+  return recipe;
+}
+
+Rates rates_from(const Json& json, const std::string& where) {
+  StrictObject object(json, where);
+  Rates rates;
+  for_each_field(
+      [&](const char* name, auto& rate) {
+        const Json& number = object.at(name);
+        constexpr bool may_lack = !std::is_same_v<std::decay_t<decltype(rate)>, double>;
+        if constexpr (may_lack) rate.reset();
+        if (may_lack && number.is_null()) return;
+        if (!number.is_number()) refuse(where + "." + name + ": must be a number");
+        rate = number.get<double>();
+      },
+      rates);
+  object.finish();
+  return rates;
+}
+
+SavedBlock block_from(const Json& json, const std::string& where) {
+  StrictObject object(json, where);
+  SavedBlock block;
+  block.state.box = {object.sides("offset"), object.sides("extent")};
+  block.state.failures = object.small_number("failures");
+  block.state.phase = object.number("phase");
+  block.file = static_cast<std::size_t>(object.number("file"));
+  block.checksums = object.each("xxh3", hash_from);
+  object.finish();
+  return block;
+}
+
+SavedUserTensor user_tensor_from(const Json& json, const std::string& where) {
+  StrictObject object(json, where);
+  SavedUserTensor tensor{object.text("name"), object.dtype(), object.sides("shape"),
+                         static_cast<std::size_t>(object.number("file")), object.hash("xxh3")};
+  object.finish();
   return tensor;
 }
 
-std::map<std::string, std::string> values_from(const Json& json) {
-  if (!json.is_object()) refuse("values must be an object");
-  std::map<std::string, std::string> values;
-  for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) refuse("values: " + in_quotes(key) + " must be a text");
-    values.emplace(key, value.get<std::string>());
-  }
-  return values;
+UserValue value_from(const Json& json, const std::string& where) {
+  if (json.is_string()) return json.get<std::string>();
+  if (json.is_number_float()) return json.get<double>();
+  if (json.is_number_unsigned()) return number_from(json, where);
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json == Json{{"float", "inf"}}) return std::numeric_limits<double>::infinity();
+  if (json == Json{{"float", "-inf"}}) return -std::numeric_limits<double>::infinity();
+  if (json == Json{{"float", "nan"}}) return std::numeric_limits<double>::quiet_NaN();
+  refuse(where + ": must be an integer, a number or a text");
 }
 
-/// Converts tensor after tensor, so that no more than one of them is kept as JSON.
-class Parse {
- public:
-  Json run(std::string_view text, std::vector<SavedTensor>& tensors) {
-    const auto filter = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      constexpr int deepest = 8;
-      if (depth > deepest) refuse("nested too deeply");
-      check_key(depth, event, parsed);
-      if (depth == 1 && event == Json::parse_event_t::key) in_tensors_ = parsed == "tensors";
-      if (!in_tensors_ || depth != 2 || event != Json::parse_event_t::object_end) return true;
-      tensors.push_back(tensor_from(parsed));
-      return false;
-    };
-    try {
-      return Json::parse(text, filter);
-    } catch (const Json::exception& error) {
-      refuse(std::string("no JSON: ") + in_quotes(error.what()));
-    }
-  }
-
- private:
-  void check_key(int depth, Json::parse_event_t event, const Json& parsed) {
-    const auto level = static_cast<std::size_t>(depth);
-    if (event == Json::parse_event_t::object_start) {
-      keys_.resize(level + 1);
-      keys_.emplace_back();
-    } else if (event == Json::parse_event_t::key) {
-      if (!keys_.at(level).insert(parsed.get<std::string>()).second)
-        refuse("the field " + in_quotes(parsed.get<std::string>()) + " occurs twice");
-    }
-  }
-
-  std::vector<std::set<std::string>> keys_;  ///< of the objects that are open, by depth
-  bool in_tensors_ = false;
+/// The rows that parameters refer to.
+struct Tables {
+  std::vector<SavedSlot> slots;
+  std::vector<std::vector<RecipeField>> recipes;
+  std::vector<Rates> rates;
 };
 
-Manifest manifest_of(const Json& json, std::vector<SavedTensor> tensors) {
-  if (!json.is_object() || !json.contains("schema")) refuse("no schema");
-  if (json.at("schema") != manifest_schema)
-    refuse("schema " + in_quotes(json.at("schema").dump()) + "; this version reads " +
-           std::to_string(manifest_schema));
-  const Fields fields(json, "it", 11);
-  Manifest manifest;
-  manifest.save = fields.text("save");
-  manifest.library_version = fields.text("library_version");
-  manifest.world = static_cast<int>(fields.number("world", std::numeric_limits<int>::max()));
-  manifest.step =
-      static_cast<std::int64_t>(fields.number("step", std::numeric_limits<std::int64_t>::max()));
-  manifest.plan_hash = fields.hash("plan_hash");
-  manifest.arithmetic = fields.text("arithmetic");
-  manifest.values = values_from(fields.at("values"));
-  for (const Json& file : fields.list("files")) manifest.files.push_back(file_from(file));
-  if (!fields.list("tensors").empty()) refuse("tensors must be a list of objects");
-  fields.hash("checksum");
-  manifest.tensors = std::move(tensors);
-  validate(manifest);
-  return manifest;
+SavedParameter parameter_from(const Json& json, const Tables& tables) {
+  StrictObject unnamed(json, "parameters");
+  const std::string name = unnamed.text("name");
+  StrictObject object(json, "parameters: " + in_quotes(name));
+  SavedParameter parameter;
+  parameter.state.name = object.text("name");
+  parameter.state.shape = object.sides("shape");
+  parameter.state.steps = object.number("steps");
+  parameter.state.recipe = object.row("recipe", tables.recipes);
+  parameter.state.rates = object.row("rates", tables.rates);
+  parameter.merged_shape = object.sides("merged_shape");
+  parameter.slots = object.each("slots", [&](const Json& index, const std::string& where) {
+    return StrictObject::row_of(index, where, tables.slots);
+  });
+  parameter.blocks = object.each("blocks", block_from);
+  object.finish();
+  return parameter;
+}
+
+void verify_checksum(std::string_view text) {
+  const std::size_t length = checksum_member("").size();
+  if (text.size() < length)
+    throw CheckpointError("manifest: cut off: the checksum at its end is missing");
+  const std::string_view body = text.substr(0, text.size() - length);
+  if (text.substr(body.size()) != checksum_member(body))
+    throw CheckpointError("manifest: its checksum is wrong: it was changed or cut off");
+  // JSON parsers take it for the end of the text.
+  if (body.find('\0') != std::string_view::npos)
+    throw CheckpointError("manifest: a NUL byte at byte " + std::to_string(body.find('\0')));
 }
 
 }  // namespace
 
 Manifest manifest_from_json(std::string_view text) {
-  require_seal(text);
-  std::vector<SavedTensor> tensors;
-  const Json json = Parse().run(text, tensors);
-  return manifest_of(json, std::move(tensors));
+  verify_checksum(text);
+  const Json json = parse_strictly(text);
+  if (!json.is_object() || !json.contains("schema")) refuse("no schema");
+  if (json.at("schema") != manifest_schema)
+    refuse("schema " + in_quotes(json.at("schema").dump()) + "; this version reads " +
+           std::to_string(manifest_schema));
+  StrictObject object(json, "");
+  object.small_number("schema");
+  object.hash("checksum");
+  Manifest manifest;
+  manifest.save = object.text("save");
+  manifest.library = object.text("library");
+  manifest.arithmetic = object.text("arithmetic");
+  manifest.ranks = object.small_number("ranks");
+  manifest.step = object.number("step");
+  manifest.plan_hash = object.hash("plan_hash");
+  StrictObject progress(object.at("progress"), "progress");
+  manifest.progress = {progress.number("attempts"), progress.number("taken"),
+                       progress.small_number("skipped_in_a_row")};
+  progress.finish();
+  if (!object.at("user_values").is_object()) refuse("user_values: must be an object");
+  for (const auto& [name, value] : object.at("user_values").items())
+    manifest.user_values.emplace(name, value_from(value, "user_values: " + in_quotes(name)));
+  manifest.user_tensors = object.each("user_tensors", user_tensor_from);
+  manifest.files = object.each("files", file_from);
+  const Tables tables{object.each("slots", slot_from), object.each("recipes", recipe_from),
+                      object.each("rates", rates_from)};
+  manifest.parameters = object.each("parameters", [&](const Json& parameter, const std::string&) {
+    return parameter_from(parameter, tables);
+  });
+  object.finish();
+  validate(manifest);
+  return manifest;
 }
 
 }  // namespace shampoo::checkpoint

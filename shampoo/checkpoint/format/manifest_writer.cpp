@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "shampoo/checkpoint/format/checksum.h"
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/format/manifest_checksum.h"
 #include "shampoo/checkpoint_error.h"
 
 namespace shampoo::checkpoint {
@@ -12,12 +13,56 @@ namespace {
 // Keeps the order of the fields.
 using Json = nlohmann::ordered_json;
 
-Json json_of(const SavedPiece& piece) {
-  return {{"offset", piece.box.offset},
-          {"extent", piece.box.extent},
-          {"file", piece.file},
-          {"key", piece.key},
-          {"xxh3", hexadecimal(piece.checksum)}};
+/// Rows that many refer to by their index, each there once.
+class Table {
+ public:
+  std::size_t index_of(const Json& row) {
+    const auto [known, is_new] = known_.emplace(row.dump(), rows_.size());
+    if (is_new) rows_.push_back(known->first);
+    return known->second;
+  }
+  const std::vector<std::string>& rows() const { return rows_; }
+
+ private:
+  std::map<std::string, std::size_t> known_;
+  std::vector<std::string> rows_;
+};
+
+std::string lines(const std::vector<std::string>& rows) {
+  std::string text = "[";
+  for (const std::string& row : rows) text += (text.size() > 1 ? ",\n" : "\n") + row;
+  return text + "]";
+}
+
+Json json_of(const UserValue& value) {
+  const auto* const number = std::get_if<double>(&value);
+  if (!number || std::isfinite(*number))
+    return std::visit([](const auto& known) { return Json(known); }, value);
+  return {{"float", std::isnan(*number) ? "nan" : *number > 0 ? "inf" : "-inf"}};
+}
+
+Json json_of(const Rates& rates) {
+  Json json;
+  for_each_field(
+      [&](const char* name, const auto& rate) {
+        const std::optional<double> number = rate;
+        json[name] = number ? Json(*number) : Json();
+      },
+      rates);
+  return json;
+}
+
+Json json_of(const std::vector<RecipeField>& recipe) {
+  Json json = Json::object();
+  for (const RecipeField& field : recipe) json[field.name] = field.value;
+  return json;
+}
+
+Json json_of(const SavedSlot& slot) {
+  return {{"name", slot.name},
+          {"layout", layout_names.at(static_cast<std::size_t>(slot.layout))},
+          {"dimension", slot.dimension},
+          {"dtype", name_of(slot.dtype)}};
 }
 
 Json json_of(const ShardFile& file) {
@@ -26,57 +71,110 @@ Json json_of(const ShardFile& file) {
           {"header_xxh3", hexadecimal(file.header_checksum)}};
 }
 
+Json json_of(const SavedBlock& block) {
+  Json checksums = Json::array();
+  for (const std::uint64_t checksum : block.checksums) checksums.push_back(hexadecimal(checksum));
+  return {{"offset", block.state.box.offset},
+          {"extent", block.state.box.extent},
+          {"failures", block.state.failures},
+          {"phase", block.state.phase},
+          {"file", block.file},
+          {"xxh3", std::move(checksums)}};
+}
+
+Json json_of(const SavedUserTensor& tensor) {
+  return {{"name", tensor.name},
+          {"dtype", name_of(tensor.dtype)},
+          {"shape", tensor.shape},
+          {"file", tensor.file},
+          {"xxh3", hexadecimal(tensor.checksum)}};
+}
+
 template <typename Parts>
-std::string lines(const Parts& parts) {
-  std::string text = "[";
-  for (const auto& part : parts) text += (text.size() > 1 ? ",\n" : "\n") + json_of(part).dump();
-  return text + "]";
+std::vector<std::string> rows_of(const Parts& parts) {
+  std::vector<std::string> rows;
+  for (const auto& part : parts) rows.push_back(json_of(part).dump());
+  return rows;
 }
 
-std::string text_of(const SavedTensor& tensor) {
-  const Json head = {
-      {"name", tensor.name}, {"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}};
-  std::string text = head.dump();
-  text.pop_back();
-  return text + ",\"pieces\":" + lines(tensor.pieces) + "}";
+/// Without the braces around it, for more members to follow.
+std::string members(const Json& object) {
+  const std::string text = object.dump();
+  return text.substr(1, text.size() - 2);
 }
 
-std::string text_of(const std::map<std::string, std::string>& values) {
-  std::string text = "{";
-  for (const auto& [key, value] : values)
-    text += (text.size() > 1 ? ",\n" : "\n") + Json(key).dump() + ":" + Json(value).dump();
-  return text + "}";
-}
-
-std::string body_of(const Manifest& manifest) {
-  const Json head = {{"schema", manifest_schema},
-                     {"save", manifest.save},
-                     {"library_version", manifest.library_version},
-                     {"world", manifest.world},
-                     {"step", manifest.step},
-                     {"plan_hash", hexadecimal(manifest.plan_hash)},
-                     {"arithmetic", manifest.arithmetic}};
-  std::string text = head.dump();
-  text.pop_back();
-  text += ",\n\"values\":" + text_of(manifest.values) + ",\n\"files\":" + lines(manifest.files) +
-          ",\n\"tensors\":[";
-  bool first = true;
-  for (const SavedTensor& tensor : manifest.tensors) {
-    text += (first ? "\n" : ",\n") + text_of(tensor);
-    first = false;
+class Writer {
+ public:
+  std::string body_of(const Manifest& manifest) {
+    std::vector<std::string> parameters;
+    for (const SavedParameter& parameter : manifest.parameters)
+      parameters.push_back(text_of(parameter));
+    Json values = Json::object();
+    for (const auto& [name, value] : manifest.user_values) values[name] = json_of(value);
+    const Progress& progress = manifest.progress;
+    const Json head = {{"schema", manifest_schema},
+                       {"save", manifest.save},
+                       {"library", manifest.library},
+                       {"arithmetic", manifest.arithmetic},
+                       {"ranks", manifest.ranks},
+                       {"step", manifest.step},
+                       {"plan_hash", hexadecimal(manifest.plan_hash)},
+                       {"progress",
+                        {{"attempts", progress.attempts},
+                         {"taken", progress.taken},
+                         {"skipped_in_a_row", progress.skipped_in_a_row}}},
+                       {"user_values", std::move(values)}};
+    return "{" + members(head) + ",\n\"user_tensors\":" + lines(rows_of(manifest.user_tensors)) +
+           ",\n\"files\":" + lines(rows_of(manifest.files)) +
+           ",\n\"slots\":" + lines(slots_.rows()) + ",\n\"recipes\":" + lines(recipes_.rows()) +
+           ",\n\"rates\":" + lines(rates_.rows()) + ",\n\"parameters\":" + lines(parameters);
   }
-  return text + "]";
+
+ private:
+  std::string text_of(const SavedParameter& parameter) {
+    Json slots = Json::array();
+    for (const SavedSlot& slot : parameter.slots) slots.push_back(slots_.index_of(json_of(slot)));
+    const Json head = {{"name", parameter.state.name},
+                       {"shape", parameter.state.shape},
+                       {"merged_shape", parameter.merged_shape},
+                       {"steps", parameter.state.steps},
+                       {"recipe", recipes_.index_of(json_of(parameter.state.recipe))},
+                       {"rates", rates_.index_of(json_of(parameter.state.rates))},
+                       {"slots", std::move(slots)}};
+    return "{" + members(head) + ",\"blocks\":" + lines(rows_of(parameter.blocks)) + "}";
+  }
+
+  Table slots_, recipes_, rates_;
+};
+
+/// Calls body(), which dumps JSON.
+template <typename Body>
+std::string dumped(const Body& body) {
+  try {
+    return body();
+  } catch (const Json::exception& error) {
+    throw CheckpointError(std::string("manifest: ") + error.what());
+  }
 }
 
 }  // namespace
 
+std::string to_json(const UserValue& value) {
+  return dumped([&] { return json_of(value).dump(); });
+}
+
+std::string checksum_member(std::string_view body) {
+  return ",\n\"checksum\":\"" + hexadecimal(checksum(body)) + "\"}\n";
+}
+
 std::string to_json(const Manifest& manifest) {
   validate(manifest);
-  try {
-    return sealed(body_of(manifest));
-  } catch (const Json::exception& error) {
-    throw CheckpointError(std::string("manifest: ") + error.what());
-  }
+  std::string text = dumped([&] { return Writer().body_of(manifest); });
+  text += checksum_member(text);
+  if (text.size() > most_manifest_bytes)
+    throw CheckpointError("manifest: " + std::to_string(text.size()) + " bytes; at most " +
+                          std::to_string(most_manifest_bytes) + " are allowed");
+  return text;
 }
 
 }  // namespace shampoo::checkpoint

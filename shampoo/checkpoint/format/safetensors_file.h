@@ -8,21 +8,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "shampoo/checkpoint/format/safetensors_header_parser.h"
-#include "shampoo/checkpoint/format/tensor_entry.h"
+#include "shampoo/checkpoint/format/safetensors_header.h"
+#include "shampoo/checkpoint/storage/file.h"
 
 namespace shampoo::checkpoint {
 
-/// A safetensors file and what its header says. The header is known to be right as soon as there is
-/// an object: its length fits the file and is at most 100,000,000; it is UTF-8 and JSON of the
-/// expected form, from '{' on, with no key twice and no field that the format does not know; dtypes
-/// are known, sizes neither overflow nor end inside a byte and fit their ranges; the ranges cover
-/// the data without a hole, an overlap or a byte beyond. Memory is at most that of the header's
-/// text.
-///
-/// Refused although the format allows them: strings of more than 1 MiB in the header, sides of 2^63
-/// and more, shapes of more than 1024 sides, white space before the header.
+/// A safetensors file and its header, which is checked as soon as there is an object: its length
+/// fits the file and is at most most_header_bytes, see parse_safetensors_header(), and no name
+/// occurs twice.
 class SafetensorsFile {
  public:
   /// Follows no symbolic link in the last part of `path`. Throws CheckpointError or
@@ -30,21 +25,21 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  /// Number of tensors.
-  int size() const { return read_.header.size(); }
-  /// In the order of their data; 0 <= index < size().
-  TensorEntry operator[](int index) const { return read_.header[index]; }
-  std::optional<TensorEntry> find(std::string_view name) const;
+  /// In the order of their data.
+  const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
+  /// The index of a tensor.
+  std::optional<std::size_t> find(std::string_view name) const;
   /// The text that __metadata__ has under this key.
-  std::optional<std::string> metadata(std::string_view key) const {
-    return read_.header.metadata(key);
-  }
+  std::optional<std::string> metadata(std::string_view key) const;
 
   std::uint64_t bytes() const { return bytes_; }
-  /// Where the data begin in the file.
-  std::uint64_t data_begin() const { return read_.data_begin; }
+  /// Offset of the data in the file.
+  std::uint64_t data_begin() const { return data_begin_; }
   /// XXH3 of all bytes before the data.
-  std::uint64_t header_checksum() const { return read_.checksum; }
+  std::uint64_t header_checksum() const { return header_checksum_; }
+
+  /// For several reads. Throws as the constructor does.
+  File open() const { return File::open(path_); }
 
   /// Bytes of a tensor, from its byte `offset` on, as many as `into` takes. Throws
   /// std::invalid_argument beyond the tensor; CheckpointError, std::system_error. Safe from several
@@ -52,9 +47,13 @@ class SafetensorsFile {
   void read(const TensorEntry& tensor, std::uint64_t offset, std::span<std::byte> into) const;
 
  private:
+  void read_header(const File& file);
+  void index_names();
+
   std::filesystem::path path_;
-  std::uint64_t bytes_ = 0;
-  ReadHeader read_;
+  std::uint64_t bytes_ = 0, data_begin_ = 0, header_checksum_ = 0;
+  SafetensorsHeader header_;
+  std::vector<std::uint32_t> by_name_;  ///< indices of tensors
 };
 
 }  // namespace shampoo::checkpoint

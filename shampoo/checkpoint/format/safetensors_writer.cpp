@@ -111,7 +111,7 @@ void SafetensorsWriter::write(std::span<const std::byte> bytes) {
   if (bytes.size() > left_)
     throw std::invalid_argument(file_.path().string() + ": " + std::to_string(bytes.size()) +
                                 " bytes to write, but only " + std::to_string(left_) +
-                                " of the announced ones are missing");
+                                " of the expected ones are missing");
   left_ -= bytes.size();
   while (!bytes.empty()) {
     const auto part =
@@ -131,7 +131,7 @@ void SafetensorsWriter::write(std::span<const std::byte> bytes) {
 WrittenFile SafetensorsWriter::finish() {
   if (left_ != 0)
     throw std::invalid_argument(file_.path().string() + ": " + std::to_string(left_) +
-                                " bytes of the announced ones are missing");
+                                " bytes of the expected ones are missing");
   file_.sync();
   file_.close();
   return written_;

@@ -41,7 +41,7 @@ class SafetensorsWriter {
                     const std::map<std::string, std::string>& metadata = {});
 
   /// The next bytes of the tensors, row-major and back to back; a call may end inside a tensor.
-  /// Throws std::invalid_argument for more bytes than were announced, std::system_error.
+  /// Throws std::invalid_argument for more bytes than the descriptions have, std::system_error.
   void write(std::span<const std::byte> bytes);
 
   /// Waits until all bytes have reached the disk. Throws std::invalid_argument if some were not

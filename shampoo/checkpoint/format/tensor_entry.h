@@ -12,7 +12,7 @@
 
 namespace shampoo::checkpoint {
 
-/// A tensor as a safetensors file announces it.
+/// A tensor of a safetensors file, as its header has it.
 struct TensorEntry {
   std::string name;  ///< UTF-8
   Dtype dtype = Dtype::f32;

@@ -4,20 +4,26 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
+#include <random>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
-#include "shampoo/checkpoint/storage/uuid.h"
+#include "shampoo/checkpoint/storage/file.h"
+#include "shampoo/checkpoint_error.h"
 
-namespace shampoo::checkpoint {
+namespace shampoo {
+
+namespace checkpoint {
 namespace {
 
 constexpr std::string_view prefix = "step-";
 constexpr std::string_view infix = ".tmp-";
+
+// x: any digit.
+constexpr std::string_view form_of_ids = "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx";
+constexpr std::string_view digits_of_ids = "0123456789abcdef";
 
 bool is_temporary(std::string_view name) {
   const std::size_t end = name.find(infix);
@@ -25,17 +31,17 @@ bool is_temporary(std::string_view name) {
          is_save_id(name.substr(end + infix.size()));
 }
 
-std::vector<std::filesystem::path> folders_in(const std::filesystem::path& root) {
+std::vector<std::filesystem::path> folders_in(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> folders;
   std::error_code error;
-  std::filesystem::directory_iterator entry(root, error);
+  std::filesystem::directory_iterator entry(directory, error);
   if (error == std::errc::no_such_file_or_directory) return folders;
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     std::error_code gone;
     if (entry->symlink_status(gone).type() == std::filesystem::file_type::directory)
       folders.push_back(entry->path());
   }
-  if (error) throw std::system_error(error, root.string() + ": list");
+  if (error) throw std::system_error(error, directory.string() + ": list");
   std::sort(folders.begin(), folders.end());
   return folders;
 }
@@ -59,51 +65,89 @@ std::string temporary_name(std::int64_t step, std::string_view save) {
   return folder_name(step) + std::string(infix) + std::string(save);
 }
 
-Listing list_folders(const std::filesystem::path& root) {
-  Listing listing;
-  for (const std::filesystem::path& folder : folders_in(root)) {
+std::string new_save_id() {
+  std::random_device device;
+  std::uniform_int_distribution<std::size_t> digit(0, digits_of_ids.size() - 1);
+  std::string id(form_of_ids);
+  for (char& letter : id)
+    if (letter == 'x') letter = digits_of_ids[digit(device)];
+  return id;
+}
+
+bool is_save_id(std::string_view text) {
+  return std::ranges::equal(text, form_of_ids, [](char letter, char form) {
+    return form == 'x' ? digits_of_ids.find(letter) != std::string_view::npos : letter == form;
+  });
+}
+
+void require_step(const std::filesystem::path& folder, const Manifest& manifest,
+                  std::int64_t step) {
+  if (manifest.step != step)
+    throw CheckpointError(folder.string() + ": the manifest is of step " +
+                          std::to_string(manifest.step) + ", not " + std::to_string(step));
+}
+
+void require_size(const std::filesystem::path& file, std::uint64_t bytes, std::uint64_t wanted) {
+  if (bytes != wanted)
+    throw CheckpointError(file.string() + ": " + std::to_string(bytes) +
+                          " bytes, but the manifest says " + std::to_string(wanted));
+}
+
+void require_complete(const std::filesystem::path& folder, const Manifest& manifest,
+                      std::int64_t step) {
+  require_step(folder, manifest, step);
+  for (const ShardFile& file : manifest.files)
+    require_size(folder / file.name, File::open(folder / file.name).size(), file.bytes);
+}
+
+}  // namespace checkpoint
+
+CheckpointListing list_checkpoints(const std::filesystem::path& directory) {
+  CheckpointListing listing;
+  for (const std::filesystem::path& folder : checkpoint::folders_in(directory)) {
     const std::string name = folder.filename().string();
-    if (is_temporary(name)) listing.leftovers.push_back(folder);
-    const auto step = step_of(name);
+    if (checkpoint::is_temporary(name)) listing.stale.push_back(folder);
+    const auto step = checkpoint::step_of(name);
     if (!step) continue;
     try {
-      require_complete(folder, read_manifest(folder / manifest_name), *step);
+      require_complete(folder, checkpoint::read_manifest(folder / checkpoint::manifest_name),
+                       *step);
       listing.complete.push_back({*step, folder});
     } catch (const std::exception& error) {
       listing.broken.push_back({folder, error.what()});
     }
   }
-  std::sort(listing.complete.begin(), listing.complete.end(),
-            [](const auto& a, const auto& b) { return a.step < b.step; });
+  std::ranges::sort(listing.complete, {}, &CompleteCheckpoint::step);
   return listing;
 }
 
-std::optional<std::filesystem::path> latest_folder(const std::filesystem::path& root) {
-  const Listing listing = list_folders(root);
+std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& directory) {
+  const CheckpointListing listing = list_checkpoints(directory);
   if (listing.complete.empty()) return std::nullopt;
   return listing.complete.back().path;
 }
 
-std::vector<std::filesystem::path> remove_leftovers(const std::filesystem::path& root) {
-  const Listing listing = list_folders(root);
-  for (const std::filesystem::path& folder : listing.leftovers) remove_folder(folder);
-  return listing.leftovers;
+std::vector<std::filesystem::path> remove_stale_directories(
+    const std::filesystem::path& directory) {
+  CheckpointListing listing = list_checkpoints(directory);
+  for (const std::filesystem::path& folder : listing.stale) checkpoint::remove_folder(folder);
+  return std::move(listing.stale);
 }
 
-std::vector<std::filesystem::path> retain_latest(const std::filesystem::path& root, int count) {
-  if (count < 1) throw std::invalid_argument("retain_latest: count must be at least 1");
+std::vector<std::filesystem::path> prune_checkpoints(const std::filesystem::path& directory,
+                                                     int count) {
+  if (count < 1) throw std::invalid_argument("prune_checkpoints: count must be at least 1");
   std::vector<std::filesystem::path> removed;
-  std::vector<CompleteFolder> complete = list_folders(root).complete;
-  while (complete.size() > static_cast<std::size_t>(count)) {
-    const auto& [step, folder] = complete.front();
-    const std::filesystem::path aside = root / temporary_name(step, new_save_id());
-    rename_entry(folder, aside);
-    sync_folder(root);
-    remove_folder(aside);
+  const std::vector<CompleteCheckpoint> complete = list_checkpoints(directory).complete;
+  for (std::size_t i = 0; i + static_cast<std::size_t>(count) < complete.size(); ++i) {
+    const auto& [step, folder] = complete[i];
+    const auto aside = directory / checkpoint::temporary_name(step, checkpoint::new_save_id());
+    checkpoint::rename_entry(folder, aside);
+    checkpoint::sync_folder(directory);
+    checkpoint::remove_folder(aside);
     removed.push_back(folder);
-    complete.erase(complete.begin());
   }
   return removed;
 }
 
-}  // namespace shampoo::checkpoint
+}  // namespace shampoo

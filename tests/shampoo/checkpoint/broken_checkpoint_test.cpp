@@ -4,16 +4,17 @@
 
 #include <array>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/format/safetensors_file.h"
-#include "shampoo/checkpoint/state_values.h"
+#include "shampoo/checkpoint/reader.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {
 namespace {
 
-using Values = std::map<std::string, std::string>;
+using Json = nlohmann::ordered_json;
 
 class BrokenCheckpoints : public testing::Test {
  protected:
@@ -29,10 +30,10 @@ class BrokenCheckpoints : public testing::Test {
     std::array<std::string, 2> messages;
     run_ranks(2, [&](Communicator& communicator) {
       Job<float> job(communicator, small, {});
-      Extras extras = extras_of(job);
+      UserState user = user_state_of(job);
       const End<float> before = end_of(job);
       messages[static_cast<std::size_t>(communicator.rank())] =
-          error_of<Error>([&] { load(*job.optimizer, folder_, extras, options); });
+          error_of<Error>([&] { load(*job.optimizer, folder_, user, options); });
       EXPECT_EQ(end_of(job), before);
       job.train(0, 1);
     });
@@ -59,6 +60,21 @@ class BrokenCheckpoints : public testing::Test {
     std::ofstream(path) << checkpoint::to_json(manifest);
   }
 
+  /// The manifest's JSON, without its checksum.
+  Json manifest_json() const {
+    std::ifstream file(folder_ / checkpoint::manifest_name);
+    Json json = Json::parse(file);
+    json.erase("checksum");
+    return json;
+  }
+  void write_json(const Json& json) {
+    std::string body = json.dump();
+    body.pop_back();
+    const auto path = folder_ / checkpoint::manifest_name;
+    std::filesystem::remove(path);
+    std::ofstream(path) << body << checkpoint::checksum_member(body);
+  }
+
   TemporaryFolder root_;
   std::filesystem::path folder_;
 };
@@ -66,11 +82,11 @@ class BrokenCheckpoints : public testing::Test {
 TEST_F(BrokenCheckpoints, AreFoundByTheChecksumOfAnyTensorThatIsNeeded) {
   for (int rank = 0; rank < 3; ++rank) {
     const checkpoint::SafetensorsFile file(shard(rank));
-    ASSERT_GT(file.size(), 0);
-    for (const int tensor : {0, file.size() - 1}) {
-      const std::uint64_t at = file.data_begin() + file[tensor].begin;
+    ASSERT_FALSE(file.tensors().empty());
+    for (const auto& tensor : {file.tensors().front(), file.tensors().back()}) {
+      const std::uint64_t at = file.data_begin() + tensor.begin;
       flip(shard(rank), at);
-      expect_says(refusal(), {shard(rank).filename(), file[tensor].name,
+      expect_says(refusal(), {shard(rank).filename(), tensor.name,
                               "from byte " + std::to_string(at), "checksum"});
       flip(shard(rank), at);
     }
@@ -99,33 +115,38 @@ TEST_F(BrokenCheckpoints, AreFoundByTheirFiles) {
   expect_says(refusal(), {"manifest.json", "checksum"});
 }
 
-TEST_F(BrokenCheckpoints, AreFoundByValuesThatNobodyWrites) {
-  checkpoint::Manifest good = checkpoint::read_manifest(folder_ / checkpoint::manifest_name);
-  const auto refused = [&](const std::string& key, const char* value) {
-    rewrite([&](checkpoint::Manifest& manifest) {
-      manifest.values = good.values;
-      if (value)
-        manifest.values[key] = value;
-      else
-        ASSERT_EQ(manifest.values.erase(key), 1U) << key;
-    });
-    expect_says(refusal(), {key});
+TEST_F(BrokenCheckpoints, AreFoundByFieldsThatNobodyWrites) {
+  const Json good = manifest_json();
+  const auto refused = [&](const std::string& place, const Json& value, const std::string& said) {
+    Json bad = good;
+    bad[Json::json_pointer(place)] = value;
+    write_json(bad);
+    expect_says(refusal(), {"manifest", said});
   };
-  for (const char* key : {"format", "derived", "progress.taken", "steps/tensor0", "slots/tensor1",
-                          "blocks/tensor2", "merged_shape/tensor0", "rates.epsilon/tensor0"})
-    refused(key, nullptr);
-  for (const char* value : {"", "-1", "1.0", " 1", "99999999999999999999", "1,000"})
-    refused("progress.attempts", value);
-  for (const char* value : {"", "x", "0,1", "0.1 "}) refused("rates.beta1/tensor0", value);
-  for (const char* value : {"0.0", "0.0:9.9:0:0", "0.0:8:0:0", "0.0:-1.8:0:0", "0.0:8.8:x:0"})
-    refused("blocks/tensor0", value);
-  for (const char* value : {"factor/0", "a:b:0", ":elements:0", "a:elements:"})
-    refused("slots/tensor0", value);
-  for (const char* value : {"", "no", "false"}) refused("derived", value);
-  refused("format", "2");
-  refused("nonsense", "");
-  refused("nonsense/tensor0", "");
-  refused("recipe.nonsense/tensor0", "");
+  const auto missing = [&](const std::string& object, const std::string& field) {
+    Json bad = good;
+    ASSERT_EQ(bad.at(Json::json_pointer(object)).erase(field), 1U) << field;
+    write_json(bad);
+    expect_says(refusal(), {field, "is missing"});
+  };
+  for (const char* field : {"progress", "recipes", "slots", "user_values"}) missing("", field);
+  missing("/progress", "taken");
+  missing("/rates/0", "epsilon");
+  for (const char* field : {"steps", "slots", "blocks", "merged_shape", "rates"})
+    missing("/parameters/0", field);
+  for (const Json& value : {Json(""), Json(-1), Json(1.0), Json("1"), Json(), Json(1e300)})
+    refused("/progress/attempts", value, "progress.attempts");
+  for (const Json& value : {Json("0.1"), Json(), Json(true)})
+    refused("/rates/0/beta1", value, "beta1");
+  refused("/parameters/0/blocks/0/extent", {9, 9}, "a block leaves the shape");
+  refused("/parameters/0/blocks/0/offset", {0}, "a block leaves the shape");
+  refused("/parameters/0/blocks/0/failures", "x", "failures");
+  refused("/slots/0/layout", "b", "layout");
+  refused("/slots/0/dimension", -1, "dimension");
+  refused("/schema", 1, "schema \"1\"; this version reads 2");
+  refused("/nonsense", 1, "nonsense");
+  refused("/parameters/0/nonsense", 1, "nonsense");
+  refused("/recipes/0/nonsense", "", "nonsense");
 }
 
 TEST_F(BrokenCheckpoints, AreFoundByAStepThatIsNotTheirs) {
@@ -146,50 +167,64 @@ TEST_F(BrokenCheckpoints, AreFoundByAStepThatIsNotTheirs) {
   renamed("best");
   Alone alone;
   EXPECT_EQ(load(*alone.job.optimizer, folder_).step, 7);
-  rewrite([](checkpoint::Manifest& manifest) { manifest.values["progress.taken"] = "8"; });
-  expect_says(refusal(), {"progress.taken", "8 steps taken of 7"});
+  Json json = manifest_json();
+  json["progress"]["taken"] = 8;
+  write_json(json);
+  expect_says(refusal(), {"progress", "8 steps taken of 7"});
 }
 
-TEST_F(BrokenCheckpoints, AreFoundByRootsThatAreNotThoseOfTheFactors) {
+TEST_F(BrokenCheckpoints, AreFoundBySlotsThatTheFilesDoNotHave) {
   const auto good = checkpoint::read_manifest(folder_ / checkpoint::manifest_name);
-  const auto root = std::ranges::find_if(good.tensors, [](const checkpoint::SavedTensor& tensor) {
-    return tensor.name.starts_with("optimizer/tensor0/root/0/");
-  });
-  ASSERT_NE(root, good.tensors.end());
-  for (const char* name : {"optimizer/tensor0/root/2/0.0", "optimizer/tensor0/roots",
-                           "optimizer/tensor9/root/0/0.0", "root"}) {
-    rewrite([&](checkpoint::Manifest& manifest) {
-      manifest.tensors[static_cast<std::size_t>(root - good.tensors.begin())].name = name;
-    });
-    expect_says(refusal(), {root->pieces.front().file, std::string("\"") + name + "\""});
+  const std::string file = good.files.at(good.parameters.at(0).blocks.at(0).file).name;
+  for (const char* name : {"root/2", "roots", "root"}) {
+    rewrite(
+        [&](checkpoint::Manifest& manifest) { manifest.parameters[0].slots.back().name = name; });
+    expect_says(refusal(), {file, std::string("optimizer/tensor0/") + name, "is missing"});
+    rewrite([&](checkpoint::Manifest& manifest) { manifest = good; });
   }
   rewrite([&](checkpoint::Manifest& manifest) {
-    manifest = good;
-    std::string& slots = manifest.values.at("slots/tensor0");
-    slots.erase(slots.find(" root/0:symmetric:0"), 19);
+    manifest.parameters[0].slots.pop_back();
+    for (checkpoint::SavedBlock& block : manifest.parameters[0].blocks) block.checksums.pop_back();
   });
-  expect_says(refusal(), {"slots/tensor0", "2 factors and 1 roots", "derived"});
-  rewrite([&](checkpoint::Manifest& manifest) { manifest.values = good.values; });
+  expect_says(refusal(), {file, "optimizer/tensor0/root/1", "is not in the manifest"});
+  rewrite([&](checkpoint::Manifest& manifest) {
+    manifest = good;
+    manifest.user_tensors.pop_back();
+  });
+  expect_says(refusal(), {"user/tensor2", "is not in the manifest"});
+  rewrite([&](checkpoint::Manifest& manifest) { manifest = good; });
   Alone alone;
-  Extras extras = extras_of(alone.job);
-  EXPECT_TRUE(load(*alone.job.optimizer, folder_, extras).state.recomputed.empty());
+  UserState user = user_state_of(alone.job);
+  EXPECT_TRUE(load(*alone.job.optimizer, folder_, user).state.recomputed.empty());
 }
 
-TEST(TheValuesOfAState, AreReadAsTheyWereWritten) {
+TEST(TheManifestOfAJob, HasWhatItsStateDictSays) {
+  const TemporaryFolder root;
   const Trainee trainee = everything();
   const StateDict full = train_first<float>(trainee, {.ranks = 2}).state;
-  const checkpoint::SavedState state = checkpoint::describe_state(full, true);
-  Values values;
-  checkpoint::add_values(state, values);
-  EXPECT_EQ(values.at("slots/tensor4"),
-            "factor/0:symmetric:0 factor/1:symmetric:1 filtered_gradient:elements:0 "
-            "grafting:elements:0 master:elements:0 momentum:elements:0 root/0:symmetric:0 "
-            "root/1:symmetric:1");
-  values["extra/x"] = "of no concern";
-  const checkpoint::SavedState read = checkpoint::state_from(values);
-  EXPECT_EQ(read.dict.parameters, full.parameters);
-  EXPECT_EQ(read.dict.progress, full.progress);
-  EXPECT_EQ(read.parameters, state.parameters);
+  const auto folder = save_first<float>(root.path(), trainee, {.ranks = 2});
+  const auto manifest = checkpoint::read_manifest(folder / checkpoint::manifest_name);
+  EXPECT_EQ(manifest.progress, full.progress);
+  ASSERT_EQ(manifest.parameters.size(), full.parameters.size());
+  std::size_t tensors = 0;
+  for (std::size_t p = 0; p < full.parameters.size(); ++p) {
+    const checkpoint::SavedParameter& saved = manifest.parameters[p];
+    ParameterState state = full.parameters[p];
+    ASSERT_EQ(saved.blocks.size(), state.blocks.size());
+    for (std::size_t b = 0; b < saved.blocks.size(); ++b) {
+      EXPECT_EQ(saved.blocks[b].state, state.blocks[b]);
+      for (std::size_t slot = 0; slot < saved.slots.size(); ++slot, ++tensors) {
+        const StateTensor tensor = state_tensor(saved, saved.blocks[b], slot);
+        if (tensor.layout != StateLayout::elements) {
+          EXPECT_NE(full.find(tensor.name()), nullptr) << tensor.name();
+        }
+      }
+    }
+    state.blocks.clear();
+    std::ranges::sort(state.recipe, {}, &RecipeField::name);
+    EXPECT_EQ(saved.state, state);
+  }
+  EXPECT_GE(tensors, full.tensors.size());
 }
 
 }  // namespace

@@ -9,13 +9,13 @@ namespace shampoo::test {
 
 /// The values of a job's parameters, beside the state.
 template <typename Scalar>
-Extras extras_of(Job<Scalar>& job) {
-  Extras extras;
+UserState user_state_of(Job<Scalar>& job) {
+  UserState user;
   for (int g = 0; g < job.optimizer->group_count(); ++g)
     for (const Parameter& parameter : job.optimizer->group(g).parameters())
-      extras.tensors.push_back({parameter.name, parameter.shape, parameter.value});
+      user.tensors.push_back({parameter.name, parameter.shape, parameter.value});
   // The same on all ranks, and in another order for another arrangement.
-  return extras;
+  return user;
 }
 
 template <typename Scalar>
@@ -31,7 +31,7 @@ std::filesystem::path save_first(const std::filesystem::path& root, const Traine
   run_ranks(arrangement.ranks, [&](Communicator& communicator) {
     Job<Scalar> job(communicator, trainee, arrangement);
     job.train(0, steps_before);
-    const auto made = save(*job.optimizer, root, extras_of(job), options);
+    const auto made = save(*job.optimizer, root, user_state_of(job), options);
     if (communicator.rank() == 0) folder = made;
   });
   return folder;
@@ -45,8 +45,8 @@ End<Scalar> load_on(const std::filesystem::path& path, const Trainee& trainee,
   End<Scalar> end;
   run_ranks(arrangement.ranks, [&](Communicator& communicator) {
     Job<Scalar> job(communicator, trainee, arrangement);
-    Extras extras = extras_of(job);
-    load(*job.optimizer, path, extras, options);
+    UserState user = user_state_of(job);
+    load(*job.optimizer, path, user, options);
     job.train(steps_before, steps_before + steps);
     End<Scalar> own = end_of(job);
     if (communicator.rank() == 0) end = std::move(own);

@@ -14,8 +14,8 @@ namespace {
 bool goes_on(Communicator& ranks, const std::filesystem::path& root,
              const End<float>& undisturbed) {
   Job<float> job(ranks, everything(), {.groups = 2, .reversed = true});
-  Extras extras = extras_of(job);
-  load(*job.optimizer, root, extras);
+  UserState user = user_state_of(job);
+  load(*job.optimizer, root, user);
   job.train(steps_before, steps_before + steps_after);
   return end_of(job) == undisturbed;
 }
@@ -27,14 +27,14 @@ bool saves_and_goes_on(Communicator& ranks, const std::filesystem::path& root) {
   const End<float> undisturbed = train_first<float>(trainee, {}, steps_before + steps_after);
   Job<float> job(ranks, trainee, {});
   job.train(0, steps_before);
-  save(*job.optimizer, root / "waiting", extras_of(job));
-  Saver saver(*job.optimizer);
-  saver.start(root / "threaded", extras_of(job));
+  save(*job.optimizer, root / "waiting", user_state_of(job));
+  AsyncCheckpointer checkpointer(*job.optimizer);
+  checkpointer.start(root / "threaded", user_state_of(job));
   for (int step = steps_before; step < steps_before + steps_after; ++step) {
     job.train(step, step + 1);
-    saver.poll();
+    checkpointer.poll();
   }
-  saver.wait();
+  checkpointer.wait();
   return end_of(job) == undisturbed && goes_on(ranks, root / "waiting", undisturbed) &&
          goes_on(ranks, root / "threaded", undisturbed);
 }

@@ -67,15 +67,14 @@ TEST_F(Checkpoints, LeaveParametersThatWereAddedLaterAsTheyWere) {
   run_ranks(2, [&](Communicator& communicator) {
     Job<float> job(communicator, more, {.groups = 2, .reversed = true});
     const auto values = job.values();
-    Extras extras = extras_of(job);
-    EXPECT_THROW(load(*job.optimizer, root_, extras), std::invalid_argument);
+    UserState user = user_state_of(job);
+    EXPECT_THROW(load(*job.optimizer, root_, user), std::invalid_argument);
     EXPECT_EQ(job.values(), values);
-    const LoadedCheckpoint loaded =
-        load(*job.optimizer, root_, extras, {.state = {.strict = false}});
+    const LoadedCheckpoint loaded = load(*job.optimizer, root_, user, {.state = {.strict = false}});
     EXPECT_EQ(loaded.folder, folder);
     EXPECT_EQ(loaded.step, steps_before);
     EXPECT_EQ(loaded.state.missing, std::vector<std::string>{"tensor3"});
-    EXPECT_EQ(loaded.missing_extras, std::vector<std::string>{"tensor3"});
+    EXPECT_EQ(loaded.missing_user_state, std::vector<std::string>{"tensor3"});
     EXPECT_EQ(job.values().first[3], values.first[3]);
     EXPECT_NE(job.values().first[0], values.first[0]);
     EXPECT_EQ(job.optimizer->steps("tensor3"), 0);
@@ -150,11 +149,11 @@ TEST_F(Checkpoints, AreFoundByTheirRootOrTheirFolderAndRetained) {
         std::string::npos);
     EXPECT_EQ(save(*job.optimizer, root_, {}, {.step = 17}), root_ / "step-17");
   });
-  const checkpoint::Listing listing = list_checkpoints(root_);
+  const CheckpointListing listing = list_checkpoints(root_);
   ASSERT_EQ(listing.complete.size(), 3U);
-  EXPECT_TRUE(listing.leftovers.empty());
+  EXPECT_TRUE(listing.stale.empty());
   EXPECT_EQ(latest_checkpoint(root_), root_ / "step-17");
-  EXPECT_EQ(keep_latest_checkpoints(root_, 1).size(), 2U);
+  EXPECT_EQ(prune_checkpoints(root_, 1).size(), 2U);
 }
 
 TEST_F(Checkpoints, ThatAreNotThereAreNamed) {
@@ -177,8 +176,8 @@ TEST_F(Checkpoints, OfARunThatFailedMakeItUsableAgain) {
     EXPECT_THROW(job.optimizer->step(), CommunicationError);
     EXPECT_NE(job.optimizer->failure(), "");
     EXPECT_THROW(save(*job.optimizer, root_, {}, {.step = 99}), CommunicationError);
-    Extras extras = extras_of(job);
-    load(*job.optimizer, root_, extras);
+    UserState user = user_state_of(job);
+    load(*job.optimizer, root_, user);
     EXPECT_EQ(job.optimizer->failure(), "");
     job.train(steps_before, steps_before + steps_after);
     EXPECT_EQ(end_of(job), undisturbed);

@@ -53,16 +53,16 @@ TEST_P(Crashes, OfASaveBetweenAnyTwoCallsKeepThePreviousCheckpointAndCanBeCleane
   for (std::size_t place = 0; place < most_calls; ++place) {
     const int code = run_until(place, GetParam(), [&] { next.save(root_.path()); });
     ASSERT_TRUE(Sample{}.equals(root_.path() / "step-1")) << place;
-    const Listing listing = list_folders(root_.path());
+    const CheckpointListing listing = list_checkpoints(root_.path());
     ASSERT_TRUE(listing.broken.empty()) << place << listing.broken[0].fault;
     if (std::filesystem::exists(root_.path() / "step-2")) {
       ASSERT_TRUE(next.equals(root_.path() / "step-2")) << place;
       ++complete;
     }
-    remove_leftovers(root_.path());
+    remove_stale_directories(root_.path());
     const std::ptrdiff_t left =
         std::distance(std::filesystem::directory_iterator(root_.path()), {});
-    ASSERT_EQ(left, static_cast<std::ptrdiff_t>(list_folders(root_.path()).complete.size()));
+    ASSERT_EQ(left, static_cast<std::ptrdiff_t>(list_checkpoints(root_.path()).complete.size()));
     if (code == 0) break;
     ASSERT_EQ(code, crashed) << place;
     ++crashes;
@@ -70,27 +70,27 @@ TEST_P(Crashes, OfASaveBetweenAnyTwoCallsKeepThePreviousCheckpointAndCanBeCleane
   }
   EXPECT_GT(crashes, 20);
   EXPECT_GT(complete, 1);
-  EXPECT_EQ(latest_folder(root_.path()), root_.path() / "step-2");
+  EXPECT_EQ(latest_checkpoint(root_.path()), root_.path() / "step-2");
   RecordProperty("crashes", crashes);
 }
 
-TEST_P(Crashes, OfARetentionLeaveCompleteCheckpointsAndLeftovers) {
+TEST_P(Crashes, OfPruningLeaveCompleteCheckpointsAndStaleDirectories) {
   int crashes = 0;
   for (std::size_t place = 0; place < most_calls; ++place) {
     for (const std::int64_t step : {1, 2, 3})
       if (!std::filesystem::exists(root_.path() / folder_name(step)))
         Sample{.step = step}.save(root_.path());
-    const int code = run_until(place, GetParam(), [&] { retain_latest(root_.path(), 1); });
-    const Listing listing = list_folders(root_.path());
+    const int code = run_until(place, GetParam(), [&] { prune_checkpoints(root_.path(), 1); });
+    const CheckpointListing listing = list_checkpoints(root_.path());
     ASSERT_TRUE(listing.broken.empty()) << place << listing.broken[0].fault;
     ASSERT_EQ(listing.complete.back().step, 3) << place;
-    remove_leftovers(root_.path());
+    remove_stale_directories(root_.path());
     if (code == 0) break;
     ASSERT_EQ(code, crashed) << place;
     ++crashes;
   }
   EXPECT_GT(crashes, 4);
-  EXPECT_EQ(list_folders(root_.path()).complete.size(), 1U);
+  EXPECT_EQ(list_checkpoints(root_.path()).complete.size(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Clean, Crashes, testing::Values(false));

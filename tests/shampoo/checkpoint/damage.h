@@ -18,13 +18,11 @@ std::set<std::size_t> cuts(const std::string& whole, std::size_t json_end,
 struct Lie {
   std::string what;  ///< where it is
   std::string text;  ///< of the whole manifest
-  /// A tensor is missing or has another name: nothing is wrong but that.
-  bool of_other_tensors = false;
 };
 
-/// About every field of a manifest's files and tensors: missing, under another name, of another
-/// kind, with other values; about every element of its lists: missing, or there twice; and about
-/// schema, save and step.
+/// About every field that says what the files hold: missing, under another name, of another kind,
+/// with other values; about every element of its lists: missing, or there twice; and about schema,
+/// save and step.
 std::vector<Lie> lies_about(const std::string& manifest);
 
 }  // namespace shampoo::test

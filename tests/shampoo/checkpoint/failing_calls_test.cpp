@@ -40,8 +40,8 @@ TEST_F(FailingCalls, MakeASaveFailWithTheirErrorAndLeaveThePreviousCheckpoint) {
         EXPECT_FALSE(std::filesystem::exists(root_.path() / "step-2")) << failed;
       }
       ASSERT_TRUE(Sample{}.equals(root_.path() / "step-1")) << failed;
-      ASSERT_TRUE(list_folders(root_.path()).broken.empty()) << failed;
-      EXPECT_TRUE(list_folders(root_.path()).leftovers.empty()) << failed;
+      ASSERT_TRUE(list_checkpoints(root_.path()).broken.empty()) << failed;
+      EXPECT_TRUE(list_checkpoints(root_.path()).stale.empty()) << failed;
       std::filesystem::remove_all(root_.path() / "step-2");
     }
   }
@@ -65,7 +65,7 @@ TEST_F(FailingCalls, AreNamedWithTheFileAndTheOperation) {
           << operation << " " << file << ": " << text;
     }
   EXPECT_NE(message("rename", "/step-2").find("/step-2: No space left"), std::string::npos);
-  EXPECT_TRUE(list_folders(root_.path()).leftovers.empty());
+  EXPECT_TRUE(list_checkpoints(root_.path()).stale.empty());
 }
 
 TEST_F(FailingCalls, ThatAreShortOrInterruptedGoOn) {
@@ -83,7 +83,7 @@ TEST_F(FailingCalls, ThatAreShortOrInterruptedGoOn) {
   EXPECT_TRUE(next_.equals(root_.path() / "step-2"));
 }
 
-TEST_F(FailingCalls, LeaveAFullCheckpointOrALeftoverWhereNothingCanBeUndone) {
+TEST_F(FailingCalls, LeaveAFullCheckpointOrAStaleDirectoryWhereNothingCanBeUndone) {
   const std::size_t count = calls_of([&] { next_.save(root_.path()); }).size();
   std::filesystem::remove_all(root_.path() / "step-2");
   for (std::size_t place = 0; place < count; ++place) {
@@ -97,9 +97,9 @@ TEST_F(FailingCalls, LeaveAFullCheckpointOrALeftoverWhereNothingCanBeUndone) {
       EXPECT_EQ(error.code().value(), EIO);
     }
     ASSERT_TRUE(Sample{}.equals(root_.path() / "step-1")) << place;
-    ASSERT_TRUE(list_folders(root_.path()).broken.empty()) << place;
-    remove_leftovers(root_.path());
-    ASSERT_TRUE(list_folders(root_.path()).leftovers.empty()) << place;
+    ASSERT_TRUE(list_checkpoints(root_.path()).broken.empty()) << place;
+    remove_stale_directories(root_.path());
+    ASSERT_TRUE(list_checkpoints(root_.path()).stale.empty()) << place;
     std::filesystem::remove_all(root_.path() / "step-2");
   }
 }

@@ -30,12 +30,12 @@ class FailingRanks : public testing::Test {
   static void save_as(bool threaded, Job<float>& job, const std::filesystem::path& root,
                       std::int64_t step) {
     if (!threaded) {
-      save(*job.optimizer, root, extras_of(job), {.step = step});
+      save(*job.optimizer, root, user_state_of(job), {.step = step});
       return;
     }
-    Saver saver(*job.optimizer);
-    saver.start(root, extras_of(job), {.step = step});
-    saver.wait();
+    AsyncCheckpointer checkpointer(*job.optimizer);
+    checkpointer.start(root, user_state_of(job), {.step = step});
+    checkpointer.wait();
   }
 
   /// What all ranks throw when calls that begin and end like this fail, if they throw the same.
@@ -66,9 +66,9 @@ class FailingRanks : public testing::Test {
       job.train(steps_before, steps_before + steps_after);
       EXPECT_EQ(end_of(job), undisturbed_) << operation << " " << file;
     });
-    const checkpoint::Listing listing = list_checkpoints(root_);
+    const CheckpointListing listing = list_checkpoints(root_);
     EXPECT_TRUE(listing.broken.empty());
-    EXPECT_TRUE(listing.leftovers.empty());
+    EXPECT_TRUE(listing.stale.empty());
     EXPECT_EQ(listing.complete.size(), 1U);
     EXPECT_EQ(load_on<float>(root_, small, {.ranks = 2}), undisturbed_);
     for (const std::string& message : messages) EXPECT_EQ(message, messages.front());
@@ -132,7 +132,7 @@ TEST_F(FailingRanks, ThatCannotRemoveAnOldCheckpointSayThatTheNewOneIsComplete) 
         return aside ? CallFault{Fate::fails, EACCES} : CallFault{};
       });
     const std::string message = error_of<std::system_error>(
-        [&] { save(*job.optimizer, root_, extras_of(job), {.step = 2, .keep_last = 1}); });
+        [&] { save(*job.optimizer, root_, user_state_of(job), {.step = 2, .keep_last = 1}); });
     expect_says(message, {"rank 0: ", "step-2 is complete", "Permission denied"});
     communicator.barrier().wait();
     watch.reset();
@@ -153,20 +153,20 @@ TEST_F(FailingRanks, ThatAreStillSavingRefuseASecondSave) {
   });
   run_ranks(ranks, [&](Communicator& communicator) {
     Job<float> job(communicator, small, {});
-    Saver saver(*job.optimizer);
-    saver.start(root_, {}, {.step = 2});
+    AsyncCheckpointer checkpointer(*job.optimizer);
+    checkpointer.start(root_, {}, {.step = 2});
     for (int step = 0; step < steps_before; ++step) {
       job.train(step, step + 1);
-      EXPECT_EQ(saver.poll(), std::nullopt);
-      EXPECT_THROW(saver.start(root_, {}, {.step = 3}), std::logic_error);
-      EXPECT_EQ(saver.progress().unfinished, 1U);
+      EXPECT_EQ(checkpointer.poll(), std::nullopt);
+      EXPECT_THROW(checkpointer.start(root_, {}, {.step = 3}), std::logic_error);
+      EXPECT_EQ(checkpointer.progress().unfinished, 1U);
     }
     if (communicator.rank() == 0) {
       const std::lock_guard lock(mutex);
       held = false;
       changed.notify_all();
     }
-    EXPECT_EQ(saver.wait(), root_ / "step-2");
+    EXPECT_EQ(checkpointer.wait(), root_ / "step-2");
     EXPECT_EQ(save(*job.optimizer, root_, {}, {.step = 3}), root_ / "step-3");
   });
 }
@@ -192,13 +192,13 @@ TEST_F(FailingRanks, ThatDieAtAnyCallLeaveThePreviousCheckpoint) {
     ::waitpid(child, &status, 0);
     ASSERT_TRUE(WIFEXITED(status)) << place;
     ended = WEXITSTATUS(status) == 0;
-    const checkpoint::Listing listing = list_checkpoints(root_);
+    const CheckpointListing listing = list_checkpoints(root_);
     ASSERT_TRUE(listing.broken.empty()) << place << listing.broken.front().fault;
     ASSERT_FALSE(listing.complete.empty()) << place;
     if (listing.complete.size() == 2) ++complete;
     std::filesystem::remove_all(root_ / "step-2");
-    remove_leftovers(root_);
-    ASSERT_TRUE(list_checkpoints(root_).leftovers.empty()) << place;
+    remove_stale_directories(root_);
+    ASSERT_TRUE(list_checkpoints(root_).stale.empty()) << place;
   }
   EXPECT_TRUE(ended);
   EXPECT_GE(complete, 2) << "after the rename";

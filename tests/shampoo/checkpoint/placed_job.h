@@ -33,13 +33,13 @@ class PlacedJob {
   }
 
   /// The values, where they are.
-  Extras extras() {
-    Extras extras;
+  UserState user() {
+    UserState user;
     for (std::size_t t = 0; t < model_.tensors.size(); ++t)
-      extras.tensors.push_back({model_.tensors[t].name,
-                                model_.tensors[t].shape,
-                                {model_.parameter(t).value.data, checkpoint::Dtype::f32}});
-    return extras;
+      user.tensors.push_back({model_.tensors[t].name,
+                              model_.tensors[t].shape,
+                              {model_.parameter(t).value.data, checkpoint::Dtype::f32}});
+    return user;
   }
 
   std::vector<std::vector<float>> values() const { return model_.values(); }

@@ -2,7 +2,7 @@
 // Checkpoints that are saved from the memory of one backend and loaded into that of another.
 #include <gtest/gtest.h>
 
-#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/tensor_shard.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 #include "tests/shampoo/checkpoint/placed_job.h"
 
@@ -20,13 +20,16 @@ class CheckpointsBetweenPlaces : public testing::TestWithParam<std::tuple<Place,
   static Place to() { return std::get<1>(GetParam()); }
 
   static LoadedCheckpoint load_into(PlacedJob& job, const std::filesystem::path& folder) {
-    Extras extras = job.extras();
-    return load(*job.optimizer, folder, extras);
+    UserState user = job.user();
+    return load(*job.optimizer, folder, user);
   }
 
   /// Tensors with their checksums.
-  static std::vector<checkpoint::SavedTensor> tensors_of(const std::filesystem::path& folder) {
-    return checkpoint::read_manifest(folder / checkpoint::manifest_name).tensors;
+  static std::vector<checkpoint::TensorShard> tensors_of(const std::filesystem::path& folder) {
+    std::vector<checkpoint::TensorShard> shards;
+    checkpoint::for_each_shard(checkpoint::read_manifest(folder / checkpoint::manifest_name),
+                               [&](const auto& shard) { shards.push_back(shard); });
+    return shards;
   }
 
   static void expect_equal(PlacedJob& job, PlacedJob& other) {
@@ -43,14 +46,14 @@ class CheckpointsBetweenPlaces : public testing::TestWithParam<std::tuple<Place,
 TEST_P(CheckpointsBetweenPlaces, HoldTheSameBytesAndLetEachGoOnByItself) {
   PlacedJob first(from());
   first.train(0, steps_before);
-  const auto folder = save(*first.optimizer, root_.path() / "from", first.extras());
+  const auto folder = save(*first.optimizer, root_.path() / "from", first.user());
 
   PlacedJob second(to());
   const LoadedCheckpoint loaded = load_into(second, folder);
   EXPECT_EQ(loaded.state.other_arithmetic.empty(), from() == to());
   EXPECT_TRUE(loaded.state.recomputed.empty());
   expect_equal(first, second);
-  const auto again = save(*second.optimizer, root_.path() / "to", second.extras());
+  const auto again = save(*second.optimizer, root_.path() / "to", second.user());
   EXPECT_EQ(tensors_of(again), tensors_of(folder));
 
   // The values are those of the step that was saved: both checkpoints start the same run.

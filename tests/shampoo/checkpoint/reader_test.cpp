@@ -78,7 +78,7 @@ TEST_F(Readers, NameTensorAndOffsetOfDamagedData) {
   content.back() = static_cast<char>(content.back() + 1);
   const std::string message = refusal_with("r1.safetensors", content);
 
-  EXPECT_NE(message.find("\"w/1\""), std::string::npos) << message;
+  EXPECT_NE(message.find("\"optimizer/w/s/1.0\""), std::string::npos) << message;
   EXPECT_NE(message.find("byte " + std::to_string(content.size() - 24)), std::string::npos)
       << message;
 }
@@ -88,12 +88,13 @@ TEST_F(Readers, SkipChecksumsOnlyWhenAsked) {
   content.back() = static_cast<char>(content.back() + 1);
   put(folder_ / "r1.safetensors", content);
   const Reader reader(folder_);
-  const SavedPiece piece = reader.manifest().tensors[0].pieces[1];
+  const SavedParameter& parameter = reader.manifest().parameters[0];
+  const TensorShard shard = shard_of(parameter, parameter.blocks[1], 0);
   std::array<std::byte, 24> bytes{};
 
-  EXPECT_THROW(reader.read(piece, bytes), CheckpointError);
-  EXPECT_NO_THROW(reader.read(piece, bytes, Checksums::skip));
-  EXPECT_THROW(reader.read(piece, std::span(bytes).first(23)), std::invalid_argument);
+  EXPECT_THROW(reader.read(shard, bytes), CheckpointError);
+  EXPECT_NO_THROW(reader.read(shard, bytes, Checksums::skip));
+  EXPECT_THROW(reader.read(shard, std::span(bytes).first(23)), std::invalid_argument);
 }
 
 TEST_F(Readers, RefuseSwappedMissingStaleAndForeignFiles) {
@@ -116,7 +117,7 @@ TEST_F(Readers, FollowNoLinkOutOfTheFolder) {
     std::filesystem::create_symlink(root_.path() / "outside", folder_ / file);
     const std::string message = refusal();
     EXPECT_NE(message.find("symbolic link"), std::string::npos) << message;
-    EXPECT_FALSE(latest_folder(root_.path()));
+    EXPECT_FALSE(latest_checkpoint(root_.path()));
     std::filesystem::remove(folder_ / file);
     std::filesystem::rename(root_.path() / "outside", folder_ / file);
   }

@@ -43,8 +43,8 @@ class SafetensorsFiles : public testing::Test {
 TEST_F(SafetensorsFiles, ReadAKnownFile) {
   const SafetensorsFile file = open(known_file);
 
-  ASSERT_EQ(file.size(), 1);
-  EXPECT_EQ(file[0], (TensorEntry{"test", Dtype::i32, {2, 2}, 0, 16}));
+  ASSERT_EQ(file.tensors().size(), 1);
+  EXPECT_EQ(file.tensors()[0], (TensorEntry{"test", Dtype::i32, {2, 2}, 0, 16}));
   EXPECT_EQ(file.data_begin(), 72U);
   EXPECT_EQ(file.bytes(), known_file.size());
 }
@@ -57,29 +57,29 @@ TEST_F(SafetensorsFiles, ReadTensorsInTheOrderOfTheirDataWithMetadata) {
                "\n\t\r ",
                four));
 
-  ASSERT_EQ(file.size(), 2);
-  EXPECT_EQ(file[0].name, "ab");
-  EXPECT_EQ(file[1].name, "b");
-  EXPECT_EQ(file.find("b"), file[1]);
+  ASSERT_EQ(file.tensors().size(), 2);
+  EXPECT_EQ(file.tensors()[0].name, "ab");
+  EXPECT_EQ(file.tensors()[1].name, "b");
+  EXPECT_EQ(file.find("b"), 1);
   EXPECT_FALSE(file.find("c"));
   EXPECT_EQ(file.metadata("k"), "v");
   EXPECT_EQ(file.metadata("\u00e9"), "\n");
   EXPECT_FALSE(file.metadata("b"));
   std::array<char, 2> bytes{};
-  file.read(file[1], 1, std::as_writable_bytes(std::span(bytes)));
+  file.read(file.tensors()[1], 1, std::as_writable_bytes(std::span(bytes)));
   EXPECT_EQ(std::string(bytes.data(), 2), "cd");
-  EXPECT_THROW(file.read(file[1], 2, std::as_writable_bytes(std::span(bytes))),
+  EXPECT_THROW(file.read(file.tensors()[1], 2, std::as_writable_bytes(std::span(bytes))),
                std::invalid_argument);
 }
 
 TEST_F(SafetensorsFiles, MayBeEmptyOrHoldTensorsWithoutElements) {
-  EXPECT_EQ(open(raw("{}", "")).size(), 0);
+  EXPECT_EQ(open(raw("{}", "")).tensors().size(), 0);
   const SafetensorsFile file =
       open(raw(R"({"a":{"dtype":"F32","shape":[0,9],"data_offsets":[0,0]},)"
                R"("b":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
                R"("c":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})",
                four));
-  EXPECT_EQ(file.size(), 3);
+  EXPECT_EQ(file.tensors().size(), 3);
 }
 
 TEST_F(SafetensorsFiles, HaveEveryDtypeOfTheFormat) {
@@ -89,7 +89,7 @@ TEST_F(SafetensorsFiles, HaveEveryDtypeOfTheFormat) {
                                std::to_string(facts.bits / 2) + "]}}";
     const SafetensorsFile file =
         open(raw(header, std::string(static_cast<std::size_t>(facts.bits) / 2, 'x')));
-    EXPECT_EQ(file[0].dtype, facts.dtype) << facts.name;
+    EXPECT_EQ(file.tensors()[0].dtype, facts.dtype) << facts.name;
   }
 }
 
@@ -249,7 +249,8 @@ TEST_F(SafetensorsFiles, NameTensorAndFileWhenTheyShrinkUnderTheReader) {
   std::filesystem::resize_file(file.path(), 80);
   std::array<std::byte, 16> bytes{};
 
-  const std::string message = message_of<CheckpointError>([&] { file.read(file[0], 0, bytes); });
+  const std::string message =
+      message_of<CheckpointError>([&] { file.read(file.tensors()[0], 0, bytes); });
 
   EXPECT_NE(message.find("ends at byte 80"), std::string::npos) << message;
 }

@@ -10,36 +10,42 @@
 namespace shampoo::test {
 namespace {
 
-/// Puts every tensor of a checkpoint together from its shards, by the manifest, and compares it
-/// with FOLDER/expected/<number>, the bytes of what FOLDER/names has in that line.
-constexpr const char* compare = R"(import json, sys, numpy
-from pathlib import Path
-from safetensors import deserialize
-folder = Path(sys.argv[1])
-root = folder / "root/step-7"
-manifest = json.loads((root / "manifest.json").read_text())
-types = {"F64": "<f8", "F32": "<f4", "BF16": "<u2"}
-sizes = {}
-shards = {}
-for file in manifest["files"]:
-    data = (root / file["name"]).read_bytes()
-    assert len(data) == file["bytes"], file
-    shards[file["name"]] = dict(deserialize(data))
-count = sum(len(shard) for shard in shards.values())
-whole = {}
-for tensor in manifest["tensors"]:
-    made = whole[tensor["name"]] = numpy.zeros(tensor["shape"], types[tensor["dtype"]])
-    for piece in tensor["pieces"]:
-        saved = shards[piece["file"]].pop(piece["key"])
-        assert list(saved["shape"]) == piece["extent"], piece
-        part = numpy.frombuffer(bytes(saved["data"]), made.dtype).reshape(piece["extent"])
-        box = tuple(slice(o, o + e) for o, e in zip(piece["offset"], piece["extent"]))
-        made[box] = part
-assert not any(shards.values()), "the manifest does not name " + str(shards)
+/// The first example in Python of shampoo/checkpoint/README.md.
+std::string reader() {
+  const std::string text = content_of(SHAMPOO_CHECKPOINT_README);
+  const std::string begin = "```python\n";
+  const std::size_t first = text.find(begin) + begin.size();
+  return text.substr(first, text.find("```", first) - first);
+}
+
+/// Compares every tensor with FOLDER/expected/<number>, the bytes of what FOLDER/names has in that
+/// line, and the tensors of the manifest with those of the files.
+constexpr const char* compare = R"(
+import sys
+folder = pathlib.Path(sys.argv[1])
+manifest, tensors = read_checkpoint(folder / "root/step-7")
+listed = ["user/" + tensor["name"] for tensor in manifest["user_tensors"]]
+for parameter in manifest["parameters"]:
+    slots = [manifest["slots"][s] for s in parameter["slots"]]
+    for block in parameter["blocks"]:
+        for slot in slots:
+            name = "optimizer/" + parameter["name"] + "/" + slot["name"]
+            if slot["layout"] != "elements" or block["extent"] != parameter["merged_shape"]:
+                name += "/" + ".".join(map(str, block["offset"]))
+            listed.append(name)
+            tensor = tensors[name]
+            if slot["layout"] == "elements":
+                assert list(tensor.shape) == block["extent"], name
+            else:
+                n = block["extent"][slot["dimension"]]
+                assert symmetric(tensor).shape == (n, n), name
+assert sorted(listed) == sorted(tensors), "other tensors in the files"
+for rates in manifest["rates"]:
+    assert rates["learning_rate"] == 1e-2 and rates["beta3"] is None, rates
 names = (folder / "names").read_text().splitlines()
 for number, name in enumerate(names):
-    assert whole[name].tobytes() == (folder / "expected" / str(number)).read_bytes(), name
-print(len(names), "tensors in", count, "pieces of", len(manifest["files"]), "files")
+    assert tensors[name].tobytes() == (folder / "expected" / str(number)).read_bytes(), name
+print(len(names), "of", len(tensors), "tensors in", len(manifest["files"]), "files")
 )";
 
 TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
@@ -57,7 +63,7 @@ TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
   for (std::size_t t = 0; t < trainee.shapes.size(); ++t) {
     const auto& value = end.values.first[t];
     const auto& narrow = end.values.second[t];
-    const std::string name = "extra/tensor" + std::to_string(t);
+    const std::string name = "user/tensor" + std::to_string(t);
     if (narrow.empty())
       expect(name, value.data(), value.size() * sizeof(float));
     else
@@ -68,7 +74,7 @@ TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
       expect("optimizer/" + tensor.name(), tensor.bytes.data(), tensor.bytes.size());
   names.close();
 
-  EXPECT_EQ(run(compare), 0) << output();
+  EXPECT_EQ(run(reader() + compare), 0) << output();
   EXPECT_GT(count, 20);
 }
 

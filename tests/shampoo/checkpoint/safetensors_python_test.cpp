@@ -46,11 +46,12 @@ save_file({"b": numpy.array([97, 98, 99], numpy.uint8), "a": numpy.ones((1, 2)),
       << output();
 
   const SafetensorsFile file(folder_.path() / "file");
-  ASSERT_EQ(file.size(), 3);
+  ASSERT_EQ(file.tensors().size(), 3);
   EXPECT_EQ(file.metadata("k"), "v");
-  EXPECT_EQ(file.find("b")->shape, std::vector<std::int64_t>{3});
+  const TensorEntry& b = file.tensors()[file.find("b").value()];
+  EXPECT_EQ(b.shape, std::vector<std::int64_t>{3});
   std::vector<std::byte> bytes(3);
-  file.read(*file.find("b"), 0, bytes);
+  file.read(b, 0, bytes);
   EXPECT_EQ(bytes[2], std::byte{'c'});
 }
 

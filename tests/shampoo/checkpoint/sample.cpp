@@ -7,7 +7,10 @@
 
 #include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "shampoo/checkpoint/reader.h"
-#include "shampoo/checkpoint/verified_file.h"
+#include "shampoo/checkpoint/shard_writer.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/directory_operations.h"
+#include "shampoo/checkpoint/storage/pending_checkpoint.h"
 
 namespace shampoo::checkpoint::test {
 
@@ -24,15 +27,12 @@ std::string raw(std::string_view header, std::string_view data) {
   return file.append(header).append(data);
 }
 
-void lone_vote(const std::exception_ptr& mine) {
-  if (mine) std::rethrow_exception(mine);
-}
-
 Manifest Sample::write(const std::filesystem::path& folder, const std::string& save) const {
   const std::array<double, 6> w{first, first + 1, first + 2, first + 3, first + 4, first + 5};
   const std::int64_t count = step;
-  const std::vector<TensorDescription> in_first{{"w/0", Dtype::f64, {1, 3}}, {"count", Dtype::i64}};
-  const std::vector<TensorDescription> in_second{{"w/1", Dtype::f64, {1, 3}}};
+  const std::vector<TensorDescription> in_first{{"optimizer/w/s/0.0", Dtype::f64, {1, 3}},
+                                                {"user/count", Dtype::i64}};
+  const std::vector<TensorDescription> in_second{{"optimizer/w/s/1.0", Dtype::f64, {1, 3}}};
 
   SafetensorsWriter writer(folder / "r0.safetensors", in_first, metadata_of(save, step));
   writer.write(std::as_bytes(std::span(w).first(3)));
@@ -44,30 +44,37 @@ Manifest Sample::write(const std::filesystem::path& folder, const std::string& s
 
   Manifest manifest;
   manifest.save = save;
-  manifest.library_version = "0";
-  manifest.world = 2;
+  manifest.library = "0";
+  manifest.arithmetic = "exact";
+  manifest.ranks = 2;
   manifest.step = step;
   manifest.plan_hash = 0xfedcba9876543210;
-  manifest.arithmetic = "exact";
   manifest.files = {{"r0.safetensors", one.bytes, one.header_checksum},
                     {"r1.safetensors", two.bytes, two.header_checksum}};
-  manifest.tensors = {
-      {"w",
-       Dtype::f64,
-       {2, 3},
-       {{{{0, 0}, {1, 3}}, "r0.safetensors", "w/0", one.checksums.at(0)},
-        {{{1, 0}, {1, 3}}, "r1.safetensors", "w/1", two.checksums.at(0)}}},
-      {"count", Dtype::i64, {}, {{{{}, {}}, "r0.safetensors", "count", one.checksums.at(1)}}}};
-  manifest.values = {{"w/learning_rate", "0.1"}};
+  SavedParameter& parameter = manifest.parameters.emplace_back();
+  parameter.state.name = "w";
+  parameter.state.shape = parameter.merged_shape = {2, 3};
+  parameter.state.recipe = {{"averaging", "none"}};
+  parameter.slots = {{"s", StateLayout::elements, 0, Dtype::f64}};
+  parameter.blocks = {{{{{0, 0}, {1, 3}}, 0, 0}, 0, {one.checksums.at(0)}},
+                      {{{{1, 0}, {1, 3}}, 0, 0}, 1, {two.checksums.at(0)}}};
+  manifest.user_tensors = {{"count", Dtype::i64, {}, 0, one.checksums.at(1)}};
+  manifest.user_values = {{"best", 0.1}};
   return manifest;
 }
 
-std::filesystem::path Sample::save(const std::filesystem::path& root) const {
-  Manifest manifest;
-  const SavePlace place{root, step, new_save_id()};
-  return save_folder(
-      place, {[&](const std::filesystem::path& folder) { manifest = write(folder, place.save); },
-              [&] { return manifest; }, lone_vote});
+std::filesystem::path Sample::save(const std::filesystem::path& directory) const {
+  PendingCheckpoint pending(directory, step, new_save_id());
+  try {
+    pending.create();
+    const Manifest manifest = write(pending.temporary(), pending.save());
+    sync_folder(pending.temporary());
+    pending.commit(manifest);
+  } catch (...) {
+    pending.discard();
+    throw;
+  }
+  return pending.folder();
 }
 
 bool Sample::equals(const std::filesystem::path& folder) const {
@@ -75,8 +82,9 @@ bool Sample::equals(const std::filesystem::path& folder) const {
   reader.verify();
   std::array<double, 3> row{};
   double expected = first;
-  for (const SavedPiece& piece : reader.manifest().tensors.at(0).pieces) {
-    reader.read(piece, std::as_writable_bytes(std::span(row)));
+  const SavedParameter& parameter = reader.manifest().parameters.at(0);
+  for (const SavedBlock& block : parameter.blocks) {
+    reader.read(shard_of(parameter, block, 0), std::as_writable_bytes(std::span(row)));
     for (const double element : row)
       if (element != expected++) return false;
   }

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/save.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shampoo::checkpoint::test {
@@ -34,19 +32,16 @@ std::string message_of(const Action& action) {
   return "";
 }
 
-/// For one rank: throws what it is given.
-void lone_vote(const std::exception_ptr& mine);
-
-/// A checkpoint of two files: "w" of 2 x 3 in two pieces, one per file, and the scalar "count" in
-/// the first.
+/// A checkpoint of two files: the slot "s" of the parameter "w" of 2 x 3 in two blocks, one per
+/// file, and the user tensor "count", a scalar, in the first.
 struct Sample {
   std::int64_t step = 1;
-  double first = 0.5;  ///< first element of "w"; the next are larger by 1 each
+  double first = 0.5;  ///< first element of "s"; the next are larger by 1 each
 
   /// Writes the files and gives the manifest.
   Manifest write(const std::filesystem::path& folder, const std::string& save) const;
   /// As one rank.
-  std::filesystem::path save(const std::filesystem::path& root) const;
+  std::filesystem::path save(const std::filesystem::path& directory) const;
   /// Whether the folder holds exactly this.
   bool equals(const std::filesystem::path& folder) const;
 };

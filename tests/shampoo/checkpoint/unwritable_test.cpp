@@ -84,24 +84,24 @@ class Unwritable : public testing::Test {
       };
       Job<float> job(communicator, trainee_, {});
       job.train(0, steps_before);
-      save(*job.optimizer, root, extras_of(job));
+      save(*job.optimizer, root, user_state_of(job));
       on_first(refuse);
 
       job.train(steps_before, steps_before + 1);
-      const auto error = thrown_by([&] { save(*job.optimizer, root, extras_of(job)); });
+      const auto error = thrown_by([&] { save(*job.optimizer, root, user_state_of(job)); });
       EXPECT_EQ(error.code().value(), expected) << error.what();
       messages[static_cast<std::size_t>(communicator.rank())] = error.what();
-      Saver saver(*job.optimizer);
+      AsyncCheckpointer checkpointer(*job.optimizer);
       const auto later = thrown_by([&] {
-        saver.start(root, extras_of(job));
-        saver.wait();
+        checkpointer.start(root, user_state_of(job));
+        checkpointer.wait();
       });
       EXPECT_EQ(later.code().value(), expected) << later.what();
       job.train(steps_before + 1, steps_before + steps_after);
 
       on_first(allow);
       EXPECT_EQ(end_of(job), train_first<float>(trainee_, {}, steps_before + steps_after));
-      save(*job.optimizer, root, extras_of(job));
+      save(*job.optimizer, root, user_state_of(job));
     });
     EXPECT_EQ(messages[0], messages[1]);
     expect_says(messages[0], {"step-8", std::strerror(expected)});
@@ -109,11 +109,11 @@ class Unwritable : public testing::Test {
   }
 
   void expect_good(const std::filesystem::path& root) {
-    const checkpoint::Listing listing = list_checkpoints(root);
+    const CheckpointListing listing = list_checkpoints(root);
     EXPECT_TRUE(listing.broken.empty());
-    EXPECT_TRUE(listing.leftovers.empty());
+    EXPECT_TRUE(listing.stale.empty());
     ASSERT_EQ(listing.complete.size(), 2U);
-    for (const checkpoint::CompleteFolder& folder : listing.complete)
+    for (const CompleteCheckpoint& folder : listing.complete)
       EXPECT_EQ(load_on<float>(folder.path, trainee_, {}, 0),
                 train_first<float>(trainee_, {}, static_cast<int>(folder.step)));
   }

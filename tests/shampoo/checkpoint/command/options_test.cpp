@@ -29,12 +29,11 @@ std::string notice_of(const std::vector<std::string>& words) {
 }
 
 TEST(CommandLines, AreUnderstood) {
-  const Options compare = options_of({"compare", "a", "b", "--prefix=w/", "--json"});
-  EXPECT_EQ(compare.task, Task::compare);
-  EXPECT_EQ(compare.path, "a");
-  EXPECT_EQ(compare.other, "b");
-  EXPECT_EQ(compare.prefix, "w/");
-  EXPECT_TRUE(compare.json);
+  const Options describe = options_of({"describe", "a", "--prefix=w/", "--json"});
+  EXPECT_EQ(describe.task, Task::describe);
+  EXPECT_EQ(describe.path, "a");
+  EXPECT_EQ(describe.prefix, "w/");
+  EXPECT_TRUE(describe.json);
   const Options retain = options_of({"retain", "--last", "3", "root", "--dry-run"});
   EXPECT_EQ(retain.last, 3);
   EXPECT_EQ(retain.path, "root");
@@ -50,7 +49,7 @@ TEST(CommandLines, ThatMakeNoSenseAreRefusedInOneLine) {
       {"lost"},
       {"list"},
       {"list", "a", "b"},
-      {"compare", "a"},
+      {"compare", "a", "b"},
       {"retain", "a"},
       {"retain", "a", "--last", "0"},
       {"retain", "a", "--last", "-1"},
@@ -70,7 +69,7 @@ TEST(CommandLines, ThatMakeNoSenseAreRefusedInOneLine) {
 TEST(CommandLines, AskForHelpOfTheProgramAndOfEachCommand) {
   EXPECT_NE(notice_of({"--help"}).find("Exit status"), std::string::npos);
   EXPECT_NE(notice_of({"--version"}).find("shampoo-checkpoint "), std::string::npos);
-  for (const char* task : {"list", "verify", "describe", "compare", "clean", "retain"}) {
+  for (const char* task : {"list", "verify", "describe", "clean", "retain"}) {
     EXPECT_NE(notice_of({"--help"}).find(std::string("\n  ") + task), std::string::npos) << task;
     EXPECT_NE(notice_of({task, "--help"}).find("--json"), std::string::npos) << task;
   }

@@ -5,7 +5,7 @@
 #include "shampoo/checkpoint/storage/checkpoint_directory.h"
 #include "shampoo/checkpoint_error.h"
 #include "tests/shampoo/checkpoint/command/asked.h"
-#include "tests/shampoo/checkpoint/command/cut_checkpoint.h"
+#include "tests/shampoo/checkpoint/command/named_checkpoint.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::command::test {
@@ -43,7 +43,7 @@ TEST_F(Verifies, SoundCheckpointsOneByOneAndTogether) {
   const Answer all = verify(root());
 
   EXPECT_EQ(all.status, 0) << all.text;
-  EXPECT_TRUE(all.has("step-3: sound; 2 tensors, 2 files, checksums of 56 B right")) << all.text;
+  EXPECT_TRUE(all.has("step-3: sound; 3 tensors, 2 files, checksums of 56 B right")) << all.text;
   EXPECT_EQ(verify(folder(2)).status, 0);
   EXPECT_EQ(verify(folder(2) / "").status, 0);
 }
@@ -55,9 +55,10 @@ TEST_F(Verifies, WithFileTensorAndOffsetAndGoesOn) {
 
   const auto first = faults(folder(1));
   ASSERT_EQ(first.size(), 2);
-  EXPECT_NE(first[0].find("r1.safetensors: tensor \"w/1\""), std::string::npos) << first[0];
+  EXPECT_NE(first[0].find("r1.safetensors: tensor \"optimizer/w/s/1.0\""), std::string::npos)
+      << first[0];
   EXPECT_NE(first[0].find(" from byte "), std::string::npos) << first[0];
-  EXPECT_NE(first[1].find("r0.safetensors: tensor \"count\""), std::string::npos) << first[1];
+  EXPECT_NE(first[1].find("r0.safetensors: tensor \"user/count\""), std::string::npos) << first[1];
   const auto second = faults(folder(2));
   ASSERT_EQ(second.size(), 1);
   EXPECT_NE(second[0].find("No such file"), std::string::npos) << second[0];
@@ -138,11 +139,23 @@ TEST_F(Verifies, NothingAsAFault) {
   EXPECT_THROW(verify(put(empty.path() / "file", "")), CheckpointError);
 }
 
+TEST_F(Verifies, ThatTheManifestListsEveryTensor) {
+  const std::filesystem::path path = folder(1) / manifest_name;
+  Manifest manifest = read_manifest(path);
+  manifest.user_tensors.clear();
+  put(path, to_json(manifest));
+
+  const auto found = faults(folder(1));
+
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_NE(found[0].find("r0.safetensors: tensor \"user/count\" is not in the manifest"),
+            std::string::npos)
+      << found[0];
+}
+
 TEST_F(Verifies, CheckpointsWithoutTensors) {
   const TemporaryFolder other;
-  EXPECT_EQ(verify(save_cut(other.path(), 0, {})).status, 0);
-  const CutTensor empty{"e", Dtype::f32, {0, 3}, {{{0, 0}, {0, 3}}}, {}};
-  EXPECT_EQ(verify(save_cut(other.path(), 1, {empty})).status, 0);
+  EXPECT_EQ(verify(save_named(other.path(), 0, {})).status, 0);
 }
 
 }  // namespace

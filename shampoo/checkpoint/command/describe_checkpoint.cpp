@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "grouping/table.h"
+#include "shampoo/checkpoint/command/paths.h"
+#include "shampoo/checkpoint/command/run.h"
+#include "shampoo/checkpoint/command/text.h"
+#include "shampoo/checkpoint/format/checksum.h"
+#include "shampoo/checkpoint/reader.h"
+
+namespace shampoo::checkpoint::command {
+namespace {
+
+std::uint64_t size_of(const TensorShard& shard) {
+  return bytes_of(shard.dtype, shard.shape).value_or(0);
+}
+
+/// The manifest without what the options leave out.
+class Description {
+ public:
+  Description(const Manifest& manifest, const std::filesystem::path& folder, const Options& options)
+      : manifest_(manifest), folder_(folder), prefix_(options.prefix), values_(options.values) {}
+
+  std::string text() const {
+    return facts() + "\n" + files() + "\n" + tensors() + (values_ ? "\n" + values() : "");
+  }
+
+  Json json() const {
+    // What the manifest itself says, and its tensors under their names.
+    Json json = Json::parse(to_json(manifest_));
+    for (const char* field : {"checksum", "user_tensors", "slots"}) json.erase(field);
+    if (!values_)
+      for (const char* field : {"user_values", "parameters", "recipes", "rates"}) json.erase(field);
+    json["folder"] = folder_.string();
+    json["tensors"] = Json::array();
+    for_each_wanted([&](const TensorShard& shard) {
+      json["tensors"].push_back({{"name", shard.key},
+                                 {"dtype", name_of(shard.dtype)},
+                                 {"shape", shard.shape},
+                                 {"bytes", size_of(shard)},
+                                 {"file", manifest_.files[shard.file].name},
+                                 {"xxh3", hexadecimal(shard.checksum)}});
+    });
+    return json;
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_wanted(const Visit& visit) const {
+    for_each_shard(manifest_, [&](const TensorShard& shard) {
+      if (shard.key.starts_with(prefix_)) visit(shard);
+    });
+  }
+
+  std::string facts() const {
+    return "checkpoint " + path_text(folder_) + "\n" +
+           grouping::table(
+               {{"step", std::to_string(manifest_.step)},
+                {"saved by", counted(static_cast<std::uint64_t>(manifest_.ranks), "rank")},
+                {"arithmetic", printable(manifest_.arithmetic)},
+                {"library",
+                 printable(manifest_.library) + ", schema " + std::to_string(manifest_schema)},
+                {"save", printable(manifest_.save)},
+                {"plan", hexadecimal(manifest_.plan_hash)},
+                {"parameters", std::to_string(manifest_.parameters.size())},
+                {"user values", std::to_string(manifest_.user_values.size()) +
+                                    (values_ ? "" : "; --values shows them")}},
+               1);
+  }
+
+  std::string files() const {
+    std::vector<std::uint64_t> tensors(manifest_.files.size());
+    for_each_shard(manifest_, [&](const TensorShard& shard) { ++tensors[shard.file]; });
+    grouping::Rows rows{{"file", "bytes", "tensors"}};
+    for (std::size_t f = 0; f < tensors.size(); ++f)
+      rows.push_back({manifest_.files[f].name, std::to_string(manifest_.files[f].bytes),
+                      std::to_string(tensors[f])});
+    return grouping::table(rows);
+  }
+
+  std::string tensors() const {
+    std::uint64_t count = 0, bytes = 0;
+    grouping::Rows rows{{"tensor", "dtype", "shape", "bytes", "file"}};
+    for_each_wanted([&](const TensorShard& shard) {
+      ++count;
+      bytes += size_of(shard);
+      rows.push_back({printable(shard.key), std::string(name_of(shard.dtype)),
+                      shape_text(shard.shape), std::to_string(size_of(shard)),
+                      manifest_.files[shard.file].name});
+    });
+    return grouping::table(rows, 1) + counted(count, "tensor") + ", " +
+           grouping::bytes_text(static_cast<std::int64_t>(bytes)) + "\n";
+  }
+
+  std::string values() const {
+    grouping::Rows rows{{"user value", ""}};
+    for (const auto& [name, value] : manifest_.user_values)
+      rows.push_back({printable(name), printable(to_json(value))});
+    std::string text = grouping::table(rows, 1);
+    for (const SavedParameter& parameter : manifest_.parameters)
+      text += "\n" + values_of(parameter.state);
+    return text;
+  }
+
+  static std::string values_of(const ParameterState& parameter) {
+    grouping::Rows rows{{"steps", std::to_string(parameter.steps)}};
+    for_each_field(
+        [&](const char* name, const auto& rate) {
+          const std::optional<double> number = rate;
+          rows.push_back({name, number ? to_json(UserValue(*number)) : "not set"});
+        },
+        parameter.rates);
+    for (const RecipeField& field : parameter.recipe)
+      rows.push_back({printable(field.name), printable(field.value)});
+    return "parameter " + printable(parameter.name) + "\n" + grouping::table(rows, 1);
+  }
+
+  const Manifest& manifest_;
+  const std::filesystem::path& folder_;
+  const std::string& prefix_;
+  bool values_;
+};
+
+}  // namespace
+
+void describe(const Options& options, std::ostream& out) {
+  const std::filesystem::path folder = checkpoint_at(options.path);
+  const Reader reader(folder);
+  const Description description(reader.manifest(), folder, options);
+  out << (options.json ? to_text(description.json()) : description.text());
+}
+
+}  // namespace shampoo::checkpoint::command

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/snapshot.h"
+
+namespace shampoo::checkpoint {
+
+/// What the manifest has of one rank's file.
+struct ShardReport {
+  ShardFile file;
+  /// Name, slots, and the blocks in the file.
+  std::vector<SavedParameter> parameters;
+  std::vector<SavedUserTensor> user_tensors;
+};
+
+/// shard-R-of-N.safetensors.
+std::string shard_name(int rank, int ranks);
+
+/// What the header of a file of a checkpoint says about it.
+std::map<std::string, std::string> metadata_of(const std::string& save, std::int64_t step);
+
+/// Writes and syncs the file of this rank, whose tensors lie in the order of their element size,
+/// the largest first, as readers that map files want it. `written` counts its bytes. Throws
+/// std::system_error.
+ShardReport write_shard(const Snapshot::Data& snapshot, const std::filesystem::path& folder,
+                        const std::map<std::string, std::string>& metadata,
+                        std::atomic<std::int64_t>& written);
+
+/// A report as a record for rank 0, which is of the same version.
+std::string serialize_report(const ShardReport& report);
+
+/// The manifest of what all ranks wrote, given the snapshot of rank 0 and the reports of all.
+Manifest manifest_of(const Snapshot::Data& snapshot, std::span<const std::string> reports);
+
+}  // namespace shampoo::checkpoint

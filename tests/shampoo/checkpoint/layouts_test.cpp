@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slots of every layout, from the state of two ranks to files and back.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+
+#include "shampoo/checkpoint/read_state.h"
+#include "shampoo/checkpoint/shard_writer.h"
+#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/pending_checkpoint.h"
+#include "tests/shampoo/checkpoint/sample.h"
+
+namespace shampoo::checkpoint::test {
+namespace {
+
+const std::vector<std::int64_t> shape{5, 3};
+
+/// The part of a rank: rows 0 to 2 on rank 0, rows 3 and 4 on rank 1.
+grouping::Box box_of(int rank) {
+  return rank == 0 ? grouping::Box{{0, 0}, {3, 3}} : grouping::Box{{3, 0}, {2, 3}};
+}
+
+/// No two bytes of a rank are alike in a row.
+std::vector<std::byte> numbered(std::size_t count, int seed) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i)
+    bytes[i] = static_cast<std::byte>(i * 37 + static_cast<std::size_t>(seed));
+  return bytes;
+}
+
+/// Of one parameter, "w".
+StateDict state_of(int rank) {
+  StateDict state;
+  state.parameters = {{.name = "w", .shape = shape, .blocks = {{box_of(rank), rank, 7}}}};
+  const auto add = [&](const char* slot, StateLayout layout, int dimension, Type type) {
+    StateTensor& tensor = state.tensors.emplace_back(StateTensor{.parameter = "w",
+                                                                 .slot = slot,
+                                                                 .shape = shape,
+                                                                 .box = box_of(rank),
+                                                                 .layout = layout,
+                                                                 .dimension = dimension,
+                                                                 .type = type});
+    tensor.bytes = numbered(static_cast<std::size_t>(tensor.count()) * size_of(type),
+                            static_cast<int>(state.tensors.size()) + 100 * rank);
+  };
+  add("basis", StateLayout::square, 0, Type::float32);
+  add("moment", StateLayout::elements, 0, Type::bfloat16);
+  add("spectrum", StateLayout::vector, 1, Type::float64);
+  add("statistics", StateLayout::symmetric, 1, Type::float64);
+  return state;
+}
+
+class Layouts : public testing::TestWithParam<bool> {
+ protected:
+  /// Saves from copies, or from where the numbers lie.
+  std::filesystem::path save() {
+    PendingCheckpoint pending(root_.path(), 1, new_save_id());
+    pending.create();
+    std::vector<std::string> reports;
+    for (const int rank : {0, 1}) {
+      const StateDict contents = state_of(rank);
+      auto data = std::make_unique<Snapshot::Data>();
+      data->state = contents;
+      data->merged_shapes["w"] = shape;
+      data->rank = rank;
+      data->ranks = 2;
+      if (GetParam())
+        for (std::size_t t = 0; t < contents.tensors.size(); ++t) {
+          if (contents.tensors[t].layout == StateLayout::symmetric) {
+            data->state.tensors.erase(data->state.tensors.begin() + static_cast<long>(t));
+            break;  // the last one; it lies in an array of its own form
+          }
+          data->state.tensors[t].bytes.clear();
+          data->sources.push_back({contents.tensors[t].bytes.data()});
+        }
+      std::atomic<std::int64_t> written = 0;
+      reports.push_back(serialize_report(
+          write_shard(*data, pending.temporary(), metadata_of(pending.save(), 1), written)));
+      EXPECT_EQ(written, Snapshot(std::move(data)).bytes() + (GetParam() ? borrowed(contents) : 0));
+    }
+    Snapshot::Data first;
+    first.state = state_of(0);
+    first.merged_shapes["w"] = shape;
+    first.ranks = 2;
+    Manifest manifest = manifest_of(first, reports);
+    manifest.save = pending.save();
+    manifest.step = 1;
+    pending.commit(manifest);
+    return pending.folder();
+  }
+
+  static std::int64_t borrowed(const StateDict& contents) {
+    std::int64_t bytes = 0;
+    for (const StateTensor& tensor : contents.tensors)
+      if (tensor.layout != StateLayout::symmetric)
+        bytes += static_cast<std::int64_t>(tensor.bytes.size());
+    return bytes;
+  }
+
+  TemporaryFolder root_;
+};
+
+TEST_P(Layouts, ComeBackAsTheyWereSaved) {
+  const auto folder = save();
+  const Reader reader(folder);
+  const StateReader state(reader, Checksums::compare);
+  for (const int rank : {0, 1}) {
+    StateDict own = state_of(rank);
+    const StateDict saved = own;
+    for (StateTensor& tensor : own.tensors) tensor.bytes.clear();
+    const StateDict read = state.read(own, "");
+    ASSERT_EQ(read.parameters.size(), 1U);
+    EXPECT_EQ(read.parameters[0].blocks.at(static_cast<std::size_t>(rank)),
+              saved.parameters[0].blocks[0]);
+    for (const StateTensor& tensor : saved.tensors) {
+      if (GetParam() && tensor.layout == StateLayout::symmetric) continue;
+      const StateTensor* const found = read.find(tensor.name());
+      ASSERT_NE(found, nullptr) << tensor.name();
+      EXPECT_EQ(*found, tensor) << tensor.name();
+    }
+  }
+}
+
+TEST_P(Layouts, OfOtherBlocksAreReadWhole) {
+  const Reader reader(save());
+  const StateReader state(reader, Checksums::compare);
+  StateDict own;
+  for (StateTensor tensor : state_of(0).tensors) {
+    tensor.box = {{0, 0}, shape};
+    tensor.bytes.clear();
+    own.tensors.push_back(tensor);
+  }
+  const StateDict read = state.read(own, "");
+
+  const StateDict first = state_of(0), second = state_of(1);
+  for (const StateTensor& tensor : read.tensors) {
+    if (tensor.layout != StateLayout::elements) {
+      EXPECT_EQ(tensor, *first.find(tensor.name())) << "of the first block that overlaps";
+      continue;
+    }
+    std::vector<std::byte> both = first.tensors[1].bytes;
+    both.insert(both.end(), second.tensors[1].bytes.begin(), second.tensors[1].bytes.end());
+    EXPECT_EQ(tensor.bytes, both);
+  }
+  EXPECT_EQ(read.tensors.size(), GetParam() ? 3U : 4U);
+}
+
+TEST_P(Layouts, HaveTheirShapesInTheFiles) {
+  const Reader reader(save());
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  for_each_shard(reader.manifest(),
+                 [&](const TensorShard& shard) { shapes[shard.key] = shard.shape; });
+
+  EXPECT_EQ(shapes.at("optimizer/w/basis/3.0"), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(shapes.at("optimizer/w/moment/3.0"), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(shapes.at("optimizer/w/spectrum/3.0"), (std::vector<std::int64_t>{3}));
+  if (!GetParam()) {
+    EXPECT_EQ(shapes.at("optimizer/w/statistics/3.0"), (std::vector<std::int64_t>{6}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Copied, Layouts, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(Borrowed, Layouts, testing::Values(true));
+
+}  // namespace
+}  // namespace shampoo::checkpoint::test
