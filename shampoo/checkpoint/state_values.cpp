@@ -5,7 +5,7 @@
 #include <ranges>
 
 #include "shampoo/checkpoint/user_state_text.h"
-#include "shampoo/protocol/fingerprint.h"
+#include "shampoo/rates.h"
 
 namespace shampoo::checkpoint {
 namespace {

@@ -9,7 +9,7 @@
 #include "shampoo/checkpoint/state_values.h"
 #include "shampoo/checkpoint/user_state_text.h"
 #include "shampoo/checkpoint_error.h"
-#include "shampoo/protocol/fingerprint.h"
+#include "shampoo/rates.h"
 
 namespace shampoo::checkpoint {
 namespace {

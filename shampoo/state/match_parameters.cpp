@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "shampoo/protocol/diagnostics.h"
-#include "shampoo/protocol/fingerprint.h"
+#include "shampoo/rates.h"
 #include "shampoo/validation/validate_recipe.h"
 
 namespace shampoo {
