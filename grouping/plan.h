@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "grouping/group.h"
 #include "grouping/merge.h"
 #include "grouping/placement.h"
+#include "grouping/planned_group.h"
 #include "grouping/stack.h"
 
 namespace shampoo::grouping {

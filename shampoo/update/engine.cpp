@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "distributor/segment_header.h"
-#include "grouping/describe.h"
 #include "grouping/hash.h"
+#include "grouping/plan_description.h"
 #include "kernels/range.h"
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/state_names.h"

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <charconv>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
-#include "grouping/number_text.h"
 #include "shampoo/recipe.h"
 
 namespace shampoo {
 
 namespace {
 
-/// Writes `name(field=value, ...)`.
+/// Writes `name(field=value, ...)`. std::to_chars gives the shortest text that reads back exactly,
+/// in every locale.
 class Text {
  public:
   explicit Text(std::string_view name) : text_(name) {}
@@ -32,10 +33,10 @@ class Text {
   }
   template <typename Number>
   Text& field(std::string_view name, Number value) {
-    if constexpr (std::is_integral_v<Number>)
-      return field(name, std::to_string(value));
-    else
-      return field(name, grouping::exact_text(value));
+    std::array<char, 32> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+    return field(name,
+                 std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())));
   }
 
   std::string done() const { return first_ ? text_ : text_ + ')'; }

@@ -8,9 +8,9 @@
 #include <random>
 #include <string>
 
-#include "grouping/describe.h"
 #include "grouping/hash.h"
 #include "grouping/plan.h"
+#include "grouping/plan_description.h"
 #include "grouping/segments.h"
 #include "tests/grouping/sample_groups.h"
 #include "tests/support/models.h"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string>
 
-#include "grouping/describe.h"
+#include "grouping/plan_description.h"
 #include "grouping/segments.h"
 #include "shampoo/shampoo.h"
 

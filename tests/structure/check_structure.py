@@ -160,11 +160,10 @@ def reachable_headers(tree):
 
 
 def header_count(tree):
-    installed = tree.public | (VENDOR_HEADERS.keys() & tree.lines.keys())
-    if len(installed) > MOST_PUBLIC_HEADERS:
+    if len(tree.public) > MOST_PUBLIC_HEADERS:
         tree.report("header count", "shampoo/shampoo.h", 1,
-                    f"{len(installed)} public headers, at most {MOST_PUBLIC_HEADERS}: "
-                    + " ".join(sorted(installed)))
+                    f"{len(tree.public)} public headers, at most {MOST_PUBLIC_HEADERS}: "
+                    + " ".join(sorted(tree.public)))
 
 
 def folder_size(tree):

@@ -92,12 +92,11 @@ class Planted(unittest.TestCase):
         self.assert_found("reachable headers", "kernels/a.h", 1, {"kernels/a.h": []}, ["kernels/a.h"])
 
     def test_header_count(self):
-        names = [f"kernels/header_{i}.h" for i in range(15)]
+        names = [f"kernels/header_{i}.h" for i in range(17)]
         files = {name: [] for name in names}
         files["shampoo/recipe.h"] = HEALTHY["shampoo/recipe.h"] + [f'#include "{name}"' for name in names]
-        # With the user's six and the two that need a vendor's header.
-        self.assert_allowed({**files, "kernels/header_14.h": []} | {
-            "shampoo/recipe.h": files["shampoo/recipe.h"][:-1]}, names[:-1])
+        # With the user's six.
+        self.assert_allowed({**files, "shampoo/recipe.h": files["shampoo/recipe.h"][:-1]}, names[:-1])
         self.assert_found("header count", "shampoo/shampoo.h", 1, files, names)
 
     def test_folder_size(self):
