@@ -1,33 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 
 namespace shampoo::grouping {
 
-/// FNV-1a with 64 bits over a canonical encoding: integers as eight bytes, the lowest first; texts
-/// as their length and their bytes. Equal on every machine and in every process.
+/// XXH3 with 64 bits and seed 0 of bytes that come in parts; equal on every machine and in every
+/// process. Does not allocate.
 class Hash {
  public:
-  Hash& add(std::int64_t number) {
-    for (int byte = 0; byte < 8; ++byte)
-      mix(static_cast<unsigned char>(static_cast<std::uint64_t>(number) >> (8 * byte)));
-    return *this;
+  Hash() { restart(); }
+
+  void add(std::span<const std::byte> bytes);
+  void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
+
+  /// Its eight bytes, the lowest first.
+  void add(std::uint64_t word) {
+    if (word_count_ == words_.size()) flush();
+    words_[word_count_++] = word;
+  }
+  void add(double number) { add(std::bit_cast<std::uint64_t>(number)); }
+  /// Two words: whether there is a number, and the number or 0.
+  void add(const std::optional<double>& number) {
+    add(std::uint64_t{number.has_value()});
+    add(number.value_or(0));
   }
 
-  Hash& add(std::string_view text) {
-    add(static_cast<std::int64_t>(text.size()));
-    for (char letter : text) mix(static_cast<unsigned char>(letter));
-    return *this;
-  }
-
-  std::uint64_t value() const { return value_; }
+  /// Of everything added since the construction or the last restart().
+  std::uint64_t value() const;
+  void restart();
 
  private:
-  void mix(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001b3u; }
+  void flush();
 
-  std::uint64_t value_ = 0xcbf29ce484222325u;
+  alignas(64) std::array<std::byte, 576> state_;  ///< of xxHash
+  std::array<std::uint64_t, 32> words_;           ///< added, and not yet part of the state
+  std::size_t word_count_ = 0;
 };
+
+/// The hash of all these bytes.
+std::uint64_t hash(std::span<const std::byte> bytes);
+std::uint64_t hash(std::string_view text);
 
 }  // namespace shampoo::grouping

@@ -8,8 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "grouping/hash.h"
-
 namespace shampoo::grouping {
 namespace {
 
@@ -36,7 +34,7 @@ void check_box(const Parameter& parameter, const Box& box) {
   for (std::size_t k = 0; inside && k < order; ++k)
     inside = box.offset[k] >= 0 && box.extent[k] >= 1 && box.extent[k] <= parameter.shape[k] &&
              box.offset[k] <= parameter.shape[k] - box.extent[k];
-  if (!inside) refuse(parameter, "every piece must be a box inside the shape");
+  if (!inside) refuse(parameter, "every block must be a box inside the shape");
 }
 
 void check(const Parameter& parameter, Work& sums, std::int64_t& blocks) {
@@ -58,7 +56,7 @@ void check(const Parameter& parameter, Work& sums, std::int64_t& blocks) {
     accumulate(sums.state, block.work.state, parameter, "state");
   }
   if (covered != elements)
-    refuse(parameter, "its pieces have " + std::to_string(covered) + " elements, its shape has " +
+    refuse(parameter, "its blocks have " + std::to_string(covered) + " elements, its shape has " +
                           std::to_string(elements));
   blocks += static_cast<std::int64_t>(parameter.blocks.size());
   if (blocks > std::numeric_limits<int>::max())
@@ -140,33 +138,6 @@ std::vector<std::vector<Stack>> stacks(const Plan& plan, int v) {
     owners.push_back(block.owner);
   }
   return stack(extents, owners, plan.ranks);
-}
-
-std::uint64_t hash(const Plan& plan) {
-  Hash all;
-  const auto add = [&](const Shape& shape) {
-    all.add(static_cast<std::int64_t>(shape.size()));
-    for (std::int64_t side : shape) all.add(side);
-  };
-  all.add(plan.ranks).add(plan.padding_percent);
-  all.add(static_cast<std::int64_t>(plan.groups.size()));
-  for (const Group& group : plan.groups) {
-    all.add(group.recipe).add(static_cast<std::int64_t>(group.parameters.size()));
-    for (const Parameter& parameter : group.parameters) {
-      all.add(parameter.name).add(parameter.element_bytes);
-      all.add(static_cast<std::int64_t>(parameter.blocks.size()));
-      add(parameter.shape);
-      for (const BlockWork& block : parameter.blocks) {
-        add(block.box.offset);
-        add(block.box.extent);
-        all.add(block.work.cost).add(block.work.bytes).add(block.work.state);
-      }
-    }
-  }
-  // Virtual groups and lists of blocks follow from the groups, owners from the order of arrival.
-  for (const std::vector<Block>& blocks : plan.blocks)
-    for (const Block& block : blocks) all.add(block.owner);
-  return all.value();
 }
 
 }  // namespace shampoo::grouping

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "grouping/group.h"
 #include "grouping/merge.h"
 #include "grouping/placement.h"
+#include "grouping/planned_group.h"
 #include "grouping/stack.h"
 
 namespace shampoo::grouping {
@@ -14,7 +14,7 @@ namespace shampoo::grouping {
 /// A block of a virtual group, and the rank that owns it.
 struct Block {
   int member = 0;  ///< place in the virtual group's members
-  int index = 0;   ///< place in the parameter's pieces
+  int index = 0;   ///< place in the parameter's blocks
   int owner = 0;
 
   bool operator==(const Block&) const = default;
@@ -27,7 +27,7 @@ struct Plan {
   int padding_percent = 4;                   ///< see place()
   std::vector<Group> groups;                 ///< the caller's, in the order in which they came
   std::vector<VirtualGroup> virtual_groups;  ///< see merge()
-  std::vector<std::vector<Block>> blocks;    ///< of each virtual group, by member and piece
+  std::vector<std::vector<Block>> blocks;    ///< of each virtual group, by member and index
 
   const Parameter& parameter(const Member& member) const {
     return groups[member.group].parameters[member.parameter];
@@ -47,7 +47,7 @@ struct Plan {
 };
 
 /// Plans the first groups. Throws std::invalid_argument, naming the parameter and the field, for
-/// negative sides or works, pieces that do not cover their parameter, and numbers that leave
+/// negative sides or works, blocks that do not cover their parameter, and numbers that leave
 /// their type; and where place() throws.
 Plan plan(std::vector<Group> groups, int ranks, int padding_percent = 4);
 
@@ -60,8 +60,5 @@ std::vector<Work> loads(const Plan& plan);
 
 /// The stacks of virtual group `v`, of every rank. See stack().
 std::vector<std::vector<Stack>> stacks(const Plan& plan, int v);
-
-/// A number that two plans share only if they are equal (or by an accident of 1 in 2^64).
-std::uint64_t hash(const Plan& plan);
 
 }  // namespace shampoo::grouping

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "grouping/blocks.h"
+#include "grouping/box.h"
 
 namespace shampoo::grouping {
 

@@ -208,7 +208,9 @@ std::int64_t Optimizer::workspace_bytes() const {
   return parts_->engine->workspace_bytes() + parts_->protocol.workspace_bytes();
 }
 
-std::string Optimizer::describe() const { return parts_->engine->describe(workspace_bytes()); }
+std::string Optimizer::describe() const {
+  return parts_->engine->describe(workspace_bytes(), parts_->protocol.plan_hash());
+}
 
 Backend& OptimizerAccess::backend(const Optimizer& optimizer) { return optimizer.parts_->backend; }
 Communicator& OptimizerAccess::communicator(const Optimizer& optimizer) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "grouping/blocks.h"
+#include "grouping/box.h"
 #include "kernels/types.h"
 
 namespace shampoo {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "grouping/blocks.h"
+#include "grouping/box.h"
 #include "kernels/solvers/solver.h"
 #include "kernels/types.h"
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "grouping/blocks.h"
 #include "kernels/buffer.h"
 #include "shampoo/shampoo.h"
 #include "tests/golden_test_json.h"

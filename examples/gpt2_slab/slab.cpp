@@ -8,19 +8,19 @@ namespace gpt2_slab {
 Slab::Slab(shampoo::Backend& backend, std::int64_t elements)
     : host(static_cast<std::size_t>(elements)),
       backend_(backend),
-      memory_(backend, host.size() * sizeof(host[0])) {}
+      memory_(backend.allocate(bytes()), [&backend](void* memory) { backend.release(memory); }) {}
 
 void* Slab::at(std::int64_t element) const {
-  return static_cast<std::uint16_t*>(memory_.data()) + element;
+  return static_cast<std::uint16_t*>(memory_.get()) + element;
 }
 
 void Slab::write() {
-  backend_.upload(memory_.data(), host.data(), memory_.bytes());
+  backend_.upload(memory_.get(), host.data(), bytes());
   backend_.synchronize();
 }
 
 void Slab::read() {
-  backend_.download(host.data(), memory_.data(), memory_.bytes());
+  backend_.download(host.data(), memory_.get(), bytes());
   backend_.synchronize();
 }
 

@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/buffer.h"
 
 namespace gpt2_slab {
 
@@ -24,8 +25,10 @@ class Slab {
   std::vector<std::uint16_t> host;
 
  private:
+  std::size_t bytes() const { return host.size() * sizeof(host[0]); }
+
   shampoo::Backend& backend_;
-  shampoo::kernels::Buffer memory_;
+  std::unique_ptr<void, std::function<void(void*)>> memory_;
 };
 
 /// To the nearest, ties to even. For finite numbers.

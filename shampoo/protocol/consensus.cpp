@@ -61,9 +61,7 @@ TransferableError disagreement(const std::string& message) {
 
 }  // namespace
 
-std::uint64_t Consensus::hash_of(const std::string& text) {
-  return grouping::Hash().add(text).value();
-}
+std::uint64_t Consensus::hash_of(const std::string& text) { return grouping::hash(text); }
 
 StepDecision Consensus::rule_on(std::int64_t call, std::string_view subject,
                                 const std::string& text,

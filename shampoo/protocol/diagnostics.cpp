@@ -2,21 +2,18 @@
 #include "shampoo/protocol/diagnostics.h"
 
 #include <array>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "distributor/system/library_version.h"
-#include "shampoo/protocol/fingerprint.h"
+#include "grouping/number_text.h"
+#include "shampoo/rates.h"
 
 namespace shampoo {
 
 namespace {
 
-std::string exact(double number) {
-  std::array<char, 32> digits;
-  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
-}
+std::string exact(double number) { return grouping::exact_text(number); }
 std::string exact(const std::optional<double>& number) {
   return number ? exact(*number) : "not set";
 }

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "shampoo/protocol/diagnostics.h"
-#include "shampoo/protocol/fingerprint.h"
 #include "shampoo/validation/rate_ranges.h"
 
 namespace shampoo {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "distributor/segment_header.h"
-#include "grouping/describe.h"
+#include "grouping/hash.h"
+#include "grouping/plan_description.h"
 #include "kernels/range.h"
 #include "shampoo/protocol/diagnostics.h"
-#include "shampoo/protocol/fingerprint.h"
 #include "shampoo/state/state_names.h"
 #include "shampoo/update/block_work.h"
 #include "shampoo/update/refresh_schedule.h"
@@ -197,14 +197,14 @@ void Engine::apply(StepInputs inputs) {
 }
 
 std::uint64_t Engine::rates_fingerprint() const {
-  Fingerprint all;
+  grouping::Hash all;
   for (const Group* const group : groups_)
     for_each_field([&](const char*, const auto& rate) { all.add(rate); }, group->rates);
   return all.value();
 }
 
 std::uint64_t Engine::presence_fingerprint() const {
-  Fingerprint all;
+  grouping::Hash all;
   std::uint64_t word = 0;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     word = word << 1 | (parameters_[p].present ? 1u : 0u);
@@ -269,13 +269,14 @@ SlotView Engine::slot(std::string_view parameter, int block, std::string_view sl
                               "'");
 }
 
-std::string Engine::describe(std::int64_t workspace_bytes) const {
+std::string Engine::describe(std::int64_t workspace_bytes, std::uint64_t plan_hash) const {
   const kernels::MemoryUse use = backend_.memory_use();
   std::string text = grouping::describe(plan_, {.workspace_bytes = workspace_bytes,
                                                 .header_bytes = sizeof(SegmentHeader),
                                                 .scratch_bytes = use.scratch,
                                                 .host_bytes = use.host,
-                                                .pool_bytes = use.pool});
+                                                .pool_bytes = use.pool,
+                                                .plan_hash = plan_hash});
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
     const Recipe& recipe = groups_[plan_.virtual_groups[v].members.front().group]->recipe();
     std::string unread;

@@ -71,7 +71,7 @@ class Engine {
   std::int64_t state_bytes() const;
   std::int64_t workspace_bytes() const;
   /// `workspace_bytes`: of the whole optimizer.
-  std::string describe(std::int64_t workspace_bytes) const;
+  std::string describe(std::int64_t workspace_bytes, std::uint64_t plan_hash) const;
 
  private:
   void register_groups(std::span<const Group* const> added);

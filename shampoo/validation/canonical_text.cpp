@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <charconv>
 #include <concepts>
 #include <string>
 #include <string_view>
 
+#include "grouping/number_text.h"
 #include "shampoo/recipe.h"
 
 namespace shampoo {
 
 namespace {
 
-/// std::to_chars gives the shortest text that reads back exactly, in every locale.
-template <typename Number>
-requires(std::integral<Number> || std::floating_point<Number>) std::string text_of(Number value) {
-  std::array<char, 32> digits;
-  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
-}
-
+std::string text_of(double value) { return grouping::exact_text(value); }
+std::string text_of(std::integral auto value) { return std::to_string(value); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(Type type) { return std::string(name_of(type)); }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-#include "grouping/group.h"
+#include "grouping/planned_group.h"
 #include "tests/grouping/sample_groups.h"
 #include "tests/support/models.h"
 

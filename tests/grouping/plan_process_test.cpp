@@ -10,6 +10,7 @@
 
 #include "grouping/hash.h"
 #include "grouping/plan.h"
+#include "grouping/plan_description.h"
 #include "grouping/segments.h"
 #include "tests/grouping/sample_groups.h"
 #include "tests/support/models.h"
@@ -23,8 +24,10 @@ constexpr const char* marker = "hash of all plans: ";
 std::string hash_of_all() {
   Hash all;
   const auto add = [&](const Plan& plan) {
-    all.add(static_cast<std::int64_t>(hash(plan)));
-    for (std::int64_t begin : segments(plan, 64).begins) all.add(begin);
+    all.add(describe(plan));
+    for (const std::vector<Block>& blocks : plan.blocks)
+      for (const Block& block : blocks) all.add(static_cast<std::uint64_t>(block.owner));
+    for (std::int64_t begin : segments(plan, 64).begins) all.add(static_cast<std::uint64_t>(begin));
   };
   std::mt19937 random(99);
   for (int trial = 0; trial < 200; ++trial) {

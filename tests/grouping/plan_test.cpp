@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "grouping/hash.h"
 #include "tests/grouping/sample_groups.h"
 
 namespace shampoo::grouping {
@@ -80,7 +79,6 @@ TEST(Plan, HoldsForThousandsOfRandomModels) {
     expect_prefix(first, second);
     expect_dense(second);
     EXPECT_EQ(plan(first.groups, ranks), first);
-    EXPECT_EQ(hash(plan(first.groups, ranks)), hash(first));
   }
 }
 
@@ -178,42 +176,6 @@ TEST(Plan, NamesTheParameterThatIsWrong) {
 TEST(Plan, NamesTheRanksThatAreWrong) {
   expect_refused([] { plan({}, 0); }, {"ranks"});
   expect_refused([] { plan({}, 2, -1); }, {"padding_percent"});
-}
-
-TEST(PlanHash, IsFnv1a) {
-  // The published offset basis; the others are of the bytes 0 0 0 0 0 0 0 0 and
-  // 6 0 0 0 0 0 0 0 f o o b a r, by a program that gives 85944171f73967e8 for "foobar".
-  EXPECT_EQ(Hash().value(), 0xcbf29ce484222325u);
-  EXPECT_EQ(Hash().add(0).value(), 0xa8c7f832281a39c5u);
-  EXPECT_EQ(Hash().add("foobar").value(), 0xb277229a2d9d19f2u);
-}
-
-TEST(PlanHash, TellsPlansApart) {
-  const std::vector<Group> groups = {{"a", {test::parameter("x", {4, 6}, 3)}},
-                                     {"b", {test::parameter("y", {5}, 3)}}};
-  std::set<std::uint64_t> hashes = {hash(plan(groups, 2)), hash(plan(groups, 3)),
-                                    hash(plan(groups, 2, 0))};
-  const auto changed = [&](const std::function<void(std::vector<Group>&)>& change) {
-    std::vector<Group> others = groups;
-    change(others);
-    hashes.insert(hash(plan(others, 2)));
-  };
-  changed([](auto& g) { std::swap(g[0], g[1]); });
-  changed([](auto& g) { g[0].recipe = "c"; });
-  changed([](auto& g) { g[0].recipe = g[1].recipe; });
-  changed([](auto& g) { g[0].parameters[0].name = "z"; });
-  changed([](auto& g) { g[0].parameters[0].element_bytes = 2; });
-  changed([](auto& g) { g[0].parameters[0] = test::parameter("x", {6, 4}, 3); });
-  changed([](auto& g) { g[0].parameters[0] = test::parameter("x", {4, 6}, 4); });
-  changed([](auto& g) { g[0].parameters[0].blocks[0].work.cost += 1; });
-  changed([](auto& g) { g[0].parameters[0].blocks[0].work.bytes += 1; });
-  changed([](auto& g) { g[0].parameters[0].blocks[0].work.state += 1; });
-  changed([](auto& g) { g.push_back({"c", {}}); });
-  EXPECT_EQ(hashes.size(), 14u);
-
-  Plan other = plan(groups, 2);
-  other.blocks[0][0].owner ^= 1;
-  EXPECT_TRUE(hashes.insert(hash(other)).second);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "grouping/group.h"
+#include "grouping/planned_group.h"
 
 namespace shampoo::test {
 

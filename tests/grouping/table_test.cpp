@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 namespace shampoo::grouping {
 namespace {
 
@@ -21,6 +19,12 @@ TEST(Table, AlignsTheLastColumnsLeftOnRequest) {
             "  1   2  x\n");
 }
 
+TEST(Table, CountsCharactersNotBytes) {
+  EXPECT_EQ(table({{"name", "n"}, {"\xc3\xa9t\xc3\xa9", "10"}}),
+            "  name   n\n"
+            "  \xc3\xa9t\xc3\xa9   10\n");
+}
+
 TEST(Table, OfNothingIsNothing) { EXPECT_EQ(table({}), ""); }
 
 TEST(Wrap, BreaksAfterSeparatorsAndKeepsBreaks) {
@@ -31,30 +35,6 @@ TEST(Wrap, BreaksAfterSeparatorsAndKeepsBreaks) {
 TEST(Wrap, CutsAWordThatDoesNotFit) { EXPECT_EQ(wrap("abcdefgh", 3, 1), " abc\n def\n gh\n"); }
 
 TEST(Wrap, OfNothingIsNothing) { EXPECT_EQ(wrap("", 10, 2), ""); }
-
-TEST(CountText, SeparatesThousands) {
-  EXPECT_EQ(count_text(0), "0");
-  EXPECT_EQ(count_text(999), "999");
-  EXPECT_EQ(count_text(1000), "1,000");
-  EXPECT_EQ(count_text(-123456), "-123,456");
-  EXPECT_EQ(count_text(std::numeric_limits<std::int64_t>::max()), "9,223,372,036,854,775,807");
-}
-
-TEST(BytesText, ChoosesTheUnit) {
-  EXPECT_EQ(bytes_text(0), "0 B");
-  EXPECT_EQ(bytes_text(1023), "1023 B");
-  EXPECT_EQ(bytes_text(1024), "1.0 KiB");
-  EXPECT_EQ(bytes_text(1572864), "1.5 MiB");
-  EXPECT_EQ(bytes_text(std::int64_t{5} << 30), "5.0 GiB");
-  EXPECT_EQ(bytes_text(std::int64_t{1} << 52), "4,096.0 TiB");
-}
-
-TEST(RatioText, RoundsToThreeDecimals) {
-  EXPECT_EQ(ratio_text(1, 1), "1.000");
-  EXPECT_EQ(ratio_text(2, 3), "0.667");
-  EXPECT_EQ(ratio_text(10049, 10000), "1.005");
-  EXPECT_EQ(ratio_text(1, 0), "-");
-}
 
 }  // namespace
 }  // namespace shampoo::grouping

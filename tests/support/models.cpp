@@ -17,9 +17,7 @@ std::int64_t Model::numel() const {
   return sum;
 }
 
-std::filesystem::path model_folder() {
-  return std::filesystem::path(__FILE__).parent_path().parent_path() / "models";
-}
+std::filesystem::path model_folder() { return SHAMPOO_TEST_MODELS; }
 
 Model load_model(const std::string& name_or_path) {
   const std::filesystem::path path = name_or_path.ends_with(".json")

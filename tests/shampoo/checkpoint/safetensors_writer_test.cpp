@@ -108,25 +108,5 @@ TEST_F(SafetensorsWriters, NeverOverwrite) {
   EXPECT_EQ(content_of(path_), "precious");
 }
 
-TEST(Checksums, AreXxh3WhateverTheParts) {
-  // Of the reference implementation: xxhsum -H3.
-  EXPECT_EQ(hexadecimal(checksum("")), "2d06800538d394c2");
-  const std::vector<std::byte> bytes = numbered(1000);
-  Checksum parts;
-  parts.add(std::span(bytes).first(1));
-  parts.add(std::span(bytes).subspan(1, 300));
-  parts.add({});
-  parts.add(std::span(bytes).subspan(301));
-  EXPECT_EQ(parts.value(), checksum(bytes));
-}
-
-TEST(Checksums, AreSpeltInOneWayOnly) {
-  EXPECT_EQ(hexadecimal(0xfedcba9876543210), "fedcba9876543210");
-  EXPECT_EQ(from_hexadecimal("000000000000000a"), 10U);
-  for (const char* text : {"", "a", "000000000000000A", "0x0000000000000a", "00000000000000000",
-                           "000000000000000g", " 00000000000000a"})
-    EXPECT_FALSE(from_hexadecimal(text)) << text;
-}
-
 }  // namespace
 }  // namespace shampoo::checkpoint::test

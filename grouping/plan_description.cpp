@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "grouping/describe.h"
+#include "grouping/plan_description.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "grouping/segments.h"
@@ -16,10 +14,6 @@ namespace {
 
 constexpr int width = 96;
 
-std::string counted(std::int64_t count, const std::string& noun) {
-  return count_text(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string extent_text(const Shape& extent) {
   if (extent.empty()) return "scalar";
   std::string text;
@@ -27,14 +21,7 @@ std::string extent_text(const Shape& extent) {
   return text;
 }
 
-std::string hexadecimal(std::uint64_t number) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) text += digits[(number >> shift) & 15];
-  return text;
-}
-
-std::string headline(const Plan& plan) {
+std::string headline(const Plan& plan, std::uint64_t plan_hash) {
   std::int64_t parameters = 0, values = 0, blocks = 0;
   for (const Group& group : plan.groups)
     for (const Parameter& parameter : group.parameters) {
@@ -46,7 +33,7 @@ std::string headline(const Plan& plan) {
          counted(static_cast<std::int64_t>(plan.virtual_groups.size()), "virtual group") + ": " +
          counted(parameters, "parameter") + ", " + counted(values, "value") + ", " +
          counted(blocks, "block") + " on " + counted(plan.ranks, "rank") + "; plan " +
-         hexadecimal(hash(plan)) + "\n";
+         hexadecimal(plan_hash) + "\n";
 }
 
 /// One line for every group that has members in virtual group `v`.
@@ -102,8 +89,7 @@ Rows balance_rows(const Plan& plan) {
   const std::vector<Work> ranks = loads(plan);
 
   Rows rows{{"balance", "all", "mean", "largest", "on rank", "/ mean", "/ bound"}};
-  const auto add = [&](const char* name, std::int64_t Work::*field,
-                       std::string (*text)(std::int64_t)) {
+  const auto add = [&](const char* name, std::int64_t Work::*field, auto text) {
     std::int64_t all = 0;
     for (const Work& rank : ranks) all += rank.*field;
     const auto largest =
@@ -120,14 +106,12 @@ Rows balance_rows(const Plan& plan) {
   return rows;
 }
 
-std::string memory_lines(const Surroundings& surroundings) {
-  std::string text =
-      "  workspace of " + bytes_text(surroundings.workspace_bytes) + " on this rank\n";
-  text += "  its backend has scratch memory of " + bytes_text(surroundings.scratch_bytes);
-  if (surroundings.host_bytes > 0)
-    text += ", " + bytes_text(surroundings.host_bytes) + " on the host for copies";
-  if (surroundings.pool_bytes > 0)
-    text += ", and holds " + bytes_text(surroundings.pool_bytes) + " in all";
+std::string memory_lines(const DescriptionContext& context) {
+  std::string text = "  workspace of " + bytes_text(context.workspace_bytes) + " on this rank\n";
+  text += "  its backend has scratch memory of " + bytes_text(context.scratch_bytes);
+  if (context.host_bytes > 0)
+    text += ", " + bytes_text(context.host_bytes) + " on the host for copies";
+  if (context.pool_bytes > 0) text += ", and holds " + bytes_text(context.pool_bytes) + " in all";
   return text + "\n";
 }
 
@@ -144,17 +128,17 @@ std::string exchange_line(const Plan& plan, std::int64_t header_bytes) {
 
 }  // namespace
 
-std::string describe(const Plan& plan, const Surroundings& surroundings) {
-  std::string text = headline(plan);
+std::string describe(const Plan& plan, const DescriptionContext& context) {
+  std::string text = headline(plan, context.plan_hash);
   for (int v = 0; v < static_cast<int>(plan.virtual_groups.size()); ++v) {
     text += "\nvirtual group " + std::to_string(v) + "\n";
     text += wrap(plan.virtual_groups[v].recipe, width, 4) + "\n";
-    text += table(group_rows(plan, v, surroundings.names_per_group), 1) + "\n";
+    text += table(group_rows(plan, v, context.names_per_group), 1) + "\n";
     text += table(stack_rows(plan, v));
   }
   text += "\n" + table(balance_rows(plan));
-  text += "\n" + memory_lines(surroundings);
-  return text + exchange_line(plan, surroundings.header_bytes);
+  text += "\n" + memory_lines(context);
+  return text + exchange_line(plan, context.header_bytes);
 }
 
 }  // namespace shampoo::grouping

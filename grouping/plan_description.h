@@ -8,20 +8,20 @@
 
 namespace shampoo::grouping {
 
-/// What a plan does not know and its description tells.
-struct Surroundings {
-  std::int64_t workspace_bytes = 0;  ///< of the rank that describes
+/// Facts beyond the plan that its description reports. Bytes are those of the rank that describes.
+struct DescriptionContext {
+  std::int64_t workspace_bytes = 0;  ///< of the optimizer
   std::int64_t header_bytes = 0;     ///< of a segment
   int names_per_group = 6;           ///< parameters of a group that are listed; the rest is counted
-  /// Of what the rank computes with, and shares with all that does.
-  std::int64_t scratch_bytes = 0;
-  std::int64_t host_bytes = 0;  ///< of the host's memory, for copies to and from a device
-  std::int64_t pool_bytes = 0;  ///< held for all of it, in use or not
+  std::int64_t scratch_bytes = 0;    ///< of the backend, shared by all that use it
+  std::int64_t host_bytes = 0;       ///< host memory for copies to and from a device
+  std::int64_t pool_bytes = 0;       ///< reserved by the backend, in use or not
+  std::uint64_t plan_hash = 0;       ///< that ranks compare and checkpoints record
 };
 
 /// The plan as tables for a person: virtual groups with their recipes, groups, parameters and
 /// stacks; then the balance of the ranks, bytes of state and workspace, and the exchange with the
 /// padding that segments of equal length would add. Lines end with '\n'.
-std::string describe(const Plan& plan, const Surroundings& surroundings = {});
+std::string describe(const Plan& plan, const DescriptionContext& context = {});
 
 }  // namespace shampoo::grouping

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "grouping/describe.h"
+#include "grouping/plan_description.h"
 
 #include <gtest/gtest.h>
 
