@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 #include "kernels/backend.h"
 
 namespace shampoo {
@@ -43,7 +43,7 @@ struct TensorSpan {
 struct RankInfo {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;            ///< rank among the processes of the same host
+  int local_rank = 0;                    ///< rank among the processes of the same host
   MemoryKind memory = MemoryKind::host;  ///< memory space of all buffers
 };
 

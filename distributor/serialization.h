@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 
 /// Structs that travel between ranks of one job, as bytes: fields one after the other, numbers in
 /// the byte order of the host, texts and lists behind their length. Ranks run the same build, so

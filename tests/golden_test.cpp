@@ -14,7 +14,7 @@
 #include "distributor/transports/local/thread_communicator.h"
 #include "tests/golden_test_case.h"
 #include "tests/golden_test_run.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 #include "tests/support/near.h"
 
 namespace shampoo::test {

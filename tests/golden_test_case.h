@@ -47,8 +47,8 @@ struct GoldenOutline {
 /// Without the tensors. Throws std::invalid_argument.
 GoldenOutline read_outline(const std::filesystem::path& path);
 
-/// Reads a case whose kinds the library has. Throws std::invalid_argument for anything in it that is
-/// unknown, missing or left over.
+/// Reads a case whose kinds the library has. Throws std::invalid_argument for anything in it that
+/// is unknown, missing or left over.
 GoldenCase read_case(const std::filesystem::path& path);
 
 }  // namespace shampoo::test

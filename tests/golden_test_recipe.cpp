@@ -194,7 +194,8 @@ std::string unsupported_kind(const Fields& group) {
   Fields recipe = Fields(group).object("recipe");
   const std::string kind = recipe.object("preconditioner").text("kind");
   Fields none(recipe.json(), "");
-  const bool known = kind == "shampoo" || kind == "sign_descent" || with_diagonal(kind, none, [](const auto&) {});
+  const bool known =
+      kind == "shampoo" || kind == "sign_descent" || with_diagonal(kind, none, [](const auto&) {});
   if (!known) return "preconditioner " + kind;
   if (!recipe.has("averaging")) return {};
   const std::string averaging = recipe.object("averaging").text("kind");

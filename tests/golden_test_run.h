@@ -5,7 +5,7 @@
 
 #include "distributor/communicator.h"
 #include "tests/golden_test_case.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <optional>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 
 namespace shampoo::rendezvous {
 namespace {

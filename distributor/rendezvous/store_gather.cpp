@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 #include "distributor/serialization.h"
 
 namespace shampoo {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 #include "distributor/store/wire.h"
 
 namespace shampoo::store {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <system_error>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 
 namespace shampoo::store {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 #include "distributor/store/handshake.h"
 #include "distributor/store/wire.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "distributor/communicator.h"
-#include "examples/fashion/network.h"
+#include "examples/fashion/network/network.h"
 
 namespace fashion {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/fashion/network.h"
+#include "examples/fashion/network/network.h"
 #include "shampoo/shampoo.h"
 
 namespace fashion {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "examples/fashion/network.h"
+#include "examples/fashion/network/network.h"
 #include "shampoo/shampoo.h"
 
 namespace fashion {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "examples/fashion/dataset.h"
+#include "examples/fashion/network/dataset.h"
 
 namespace fashion {
 

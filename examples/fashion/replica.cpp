@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "examples/fashion/layout.h"
+#include "examples/fashion/network/layout.h"
 
 namespace fashion {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "distributor/communicator.h"
-#include "examples/fashion/batches.h"
-#include "examples/fashion/network.h"
-#include "examples/fashion/share.h"
+#include "examples/fashion/network/batches.h"
+#include "examples/fashion/network/network.h"
+#include "examples/fashion/network/share.h"
 
 namespace fashion {
 

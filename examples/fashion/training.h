@@ -7,8 +7,8 @@
 
 #include "distributor/communicator.h"
 #include "examples/fashion/checkpoints.h"
-#include "examples/fashion/dataset.h"
 #include "examples/fashion/method.h"
+#include "examples/fashion/network/dataset.h"
 #include "examples/fashion/progress.h"
 
 namespace fashion {

@@ -53,7 +53,9 @@ std::string say_call(std::int64_t step) {
   }
 }
 
-bool is_unfit(const SegmentHeader& header) { return header.scan.first_bad == kernels::needs_refresh; }
+bool is_unfit(const SegmentHeader& header) {
+  return header.scan.first_bad == kernels::needs_refresh;
+}
 
 TransferableError disagreement(const std::string& message) {
   return {TransferableError::Kind::communication, message};

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 #include "kernels/error.h"
 #include "shampoo/checkpoint_error.h"
 

@@ -173,7 +173,8 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
 }
 
 void GroupStep::select(const OwnedBlock& block, std::size_t b) {
-  const auto add = [&](kernels::Selection& selection, const kernels::StagedArray<std::int32_t>& list) {
+  const auto add = [&](kernels::Selection& selection,
+                       const kernels::StagedArray<std::int32_t>& list) {
     const std::size_t first = b - static_cast<std::size_t>(block.in_stack);
     list[first + static_cast<std::size_t>(selection.count++)] =
         static_cast<std::int32_t>(block.in_stack);

@@ -13,7 +13,7 @@
 
 #include "distributor/transports/local/thread_communicator.h"
 #include "examples/fashion/agreement.h"
-#include "examples/fashion/layout.h"
+#include "examples/fashion/network/layout.h"
 #include "examples/fashion/random.h"
 #include "examples/fashion/replica.h"
 #include "examples/fashion/training.h"

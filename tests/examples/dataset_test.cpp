@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/fashion/dataset.h"
+#include "examples/fashion/network/dataset.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "examples/fashion/batches.h"
-#include "examples/fashion/idx.h"
+#include "examples/fashion/network/batches.h"
+#include "examples/fashion/network/idx.h"
 
 namespace fashion {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/fashion/network.h"
+#include "examples/fashion/network/network.h"
 
 #include <gtest/gtest.h>
 

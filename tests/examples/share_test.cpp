@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/fashion/share.h"
+#include "examples/fashion/network/share.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "examples/checksum.h"
-#include "examples/fashion/batches.h"
-#include "examples/fashion/layout.h"
+#include "examples/fashion/network/batches.h"
+#include "examples/fashion/network/layout.h"
 
 namespace fashion {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "tests/shampoo/toy_model.h"
-#include "tests/support/ranks_at.h"
+#include "tests/support/device/ranks_at.h"
 
 namespace shampoo::test {
 namespace {

@@ -5,7 +5,7 @@
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
 #include "tests/support/allocations.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 namespace {

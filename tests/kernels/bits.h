@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 /// For tests that a result has the same bits alone, in a batch of any size, next to other shapes,
 /// and on any number of threads.

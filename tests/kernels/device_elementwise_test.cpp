@@ -6,7 +6,7 @@
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/elementwise/strided_span.h"
 #include "tests/kernels/numbers.h"
-#include "tests/support/emulated_device.h"
+#include "tests/support/device/emulated_device.h"
 
 // What is special about elements on devices: how many launches there are, and where elements of a
 // tile lie. Values are tested together with those of the other backends.

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/cuda_device.h"
 #include "support/thrown.h"
+#include "tests/support/device/cuda_device.h"
 
 namespace shampoo::kernels::cuda {
 namespace {

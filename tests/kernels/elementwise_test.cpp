@@ -8,7 +8,7 @@
 #include "tests/kernels/mixes.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 // The formulas element by element, with every operation rounded to the arithmetic type as the
 // kernels promise: results are equal, not near. Only sums over a block have a tolerance: they are

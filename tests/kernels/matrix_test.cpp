@@ -5,7 +5,7 @@
 
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 // Every number is compared with its definition in double precision. With k products in a sum of
 // terms t the arithmetic type's error is at most (k + c) epsilon sum |t|, c for the few roundings

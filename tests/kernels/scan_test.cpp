@@ -6,7 +6,7 @@
 #include "tests/kernels/mixes.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 namespace {

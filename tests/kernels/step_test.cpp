@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 namespace {

@@ -19,8 +19,8 @@ void write_all(int descriptor, std::string_view bytes);
 
 /// One stream of one worker.
 struct TeeStream {
-  UniqueFd pipe;   ///< the reading end
-  UniqueFd file;   ///< gets all bytes as they are; may be empty
+  UniqueFd pipe;     ///< the reading end
+  UniqueFd file;     ///< gets all bytes as they are; may be empty
   int console = -1;  ///< gets whole lines with the prefix; borrowed; -1: none
   std::string prefix;
   std::string line = {};  ///< begun, not yet shown

@@ -18,7 +18,8 @@ namespace {
 void validate(const RankInfo& info, const std::shared_ptr<Store>& store,
               const GlooOptions& options) {
   validate_rank_info(info, "info.");
-  if (info.memory != MemoryKind::host) throw std::invalid_argument("info.memory: must be host memory");
+  if (info.memory != MemoryKind::host)
+    throw std::invalid_argument("info.memory: must be host memory");
   if (!store) throw std::invalid_argument("store: must not be null");
   validate_deadline(options.deadline);
 }

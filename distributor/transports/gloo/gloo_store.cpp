@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 
 namespace shampoo {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 
 namespace shampoo {
 

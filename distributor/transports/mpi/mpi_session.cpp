@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdio>
 
-#include "distributor/error.h"
+#include "distributor/communication_error.h"
 #include "distributor/transports/mpi/mpi_operation.h"
 
 namespace shampoo {

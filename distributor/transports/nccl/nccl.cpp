@@ -36,7 +36,8 @@ auto api_factory(int device) {
 std::unique_ptr<Communicator> connect(Communicator& ranks, std::shared_ptr<Communicator> keep,
                                       const NcclOptions& options) {
   check_options(options.device, options.deadline);
-  if (ranks.memory() != MemoryKind::host) throw std::invalid_argument("ranks: must use host memory");
+  if (ranks.memory() != MemoryKind::host)
+    throw std::invalid_argument("ranks: must use host memory");
   return connect_nccl(make_bootstrap(ranks), {.position = {ranks.rank(), ranks.size()},
                                               .make_api = api_factory(options.device),
                                               .host = std::move(keep),

@@ -44,7 +44,9 @@ class NcclTransport final : public CollectiveTransport {
             .on_failure = [this](std::uint64_t ticket, std::string_view name,
                                  const std::string& error) { on_failure(ticket, name, error); },
             .poll_remote_abort =
-                [this] { return resources_.registry ? resources_.registry->remote_abort_reason() : ""; }},
+                [this] {
+                  return resources_.registry ? resources_.registry->remote_abort_reason() : "";
+                }},
         deadline());
   }
 

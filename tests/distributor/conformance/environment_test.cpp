@@ -2,7 +2,7 @@
 // The whole environment of each worker, under each launcher.
 #include <unistd.h>
 
-#include "conformance.h"
+#include "tests/distributor/conformance/launcher_conformance.h"
 
 namespace shampoo::launcher::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a launcher makes of workers that end, and of commands that cannot work.
-#include "conformance.h"
+#include "tests/distributor/conformance/launcher_conformance.h"
 
 namespace shampoo::launcher::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "conformance.h"
+#include "tests/distributor/conformance/launcher_conformance.h"
 
 namespace shampoo::launcher::test {
 

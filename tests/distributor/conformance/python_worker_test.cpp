@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python workers of any PyTorch under shampoorun, unchanged.
-#include "conformance.h"
+#include "tests/distributor/conformance/launcher_conformance.h"
 
 namespace shampoo::launcher::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attempts after the first one, and what is left from that in the store.
-#include "conformance.h"
 #include "distributor/transports/gloo/gloo.h"
+#include "tests/distributor/conformance/launcher_conformance.h"
 
 namespace shampoo::launcher::test {
 namespace {

@@ -2,7 +2,7 @@
 // Signals to the launcher itself.
 #include <csignal>
 
-#include "conformance.h"
+#include "tests/distributor/conformance/launcher_conformance.h"
 
 namespace shampoo::launcher::test {
 namespace {

@@ -9,8 +9,8 @@
 #include "distributor/transports/nccl/nccl.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/cuda/device_backend.h"
-#include "support/emulated_device.h"
 #include "support/thrown.h"
+#include "tests/support/device/emulated_device.h"
 
 namespace shampoo {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tests/distributor/transports/conformance.h"
 #include "tests/distributor/transports/gloo_ranks.h"
-#include "tests/distributor/transports/processes.h"
+#include "tests/distributor/transports/transport_processes.h"
 
 namespace shampoo::test {
 namespace {

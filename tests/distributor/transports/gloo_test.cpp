@@ -8,7 +8,7 @@
 
 #include "tests/distributor/transports/conformance.h"
 #include "tests/distributor/transports/gloo_ranks.h"
-#include "tests/distributor/transports/processes.h"
+#include "tests/distributor/transports/transport_processes.h"
 #include "tests/support/gloo_counter.h"
 #include "tests/support/memory_store.h"
 

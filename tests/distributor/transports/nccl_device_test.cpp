@@ -9,9 +9,9 @@
 
 #include "distributor/transports/local/thread_communicator.h"
 #include "distributor/transports/nccl/nccl_interop.h"
-#include "support/cuda_device.h"
 #include "support/thrown.h"
 #include "tests/distributor/transports/conformance.h"
+#include "tests/support/device/cuda_device.h"
 
 namespace shampoo::test {
 namespace {

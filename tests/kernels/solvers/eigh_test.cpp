@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/kernels/square_batch.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 // Backward stability: computed Q and L are exact for a matrix within n epsilon ||A|| of A, and Q is
 // within n epsilon of an orthogonal matrix; the factor 4 covers the constants of both algorithms.

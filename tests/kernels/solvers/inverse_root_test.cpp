@@ -7,7 +7,7 @@
 
 #include "kernels/solvers/rational.h"
 #include "tests/kernels/spectra.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/rounding_backend.h"
 #include "tests/kernels/solvers/minimax_error.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/kernels/square_batch.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tests/kernels/square_batch.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 namespace {

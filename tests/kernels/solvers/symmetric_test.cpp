@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/kernels/square_batch.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 // The primitives of solvers without host steps.
 

@@ -6,7 +6,7 @@
 
 #include "shampoo/checkpoint.h"
 #include "tests/shampoo/toy_model.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 

@@ -7,7 +7,7 @@
 
 #include "distributor/transports/local/thread_communicator.h"
 #include "tests/shampoo/protocol/device_job.h"
-#include "tests/support/stream_communicator.h"
+#include "tests/support/device/stream_communicator.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {

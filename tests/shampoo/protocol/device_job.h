@@ -8,7 +8,7 @@
 #include "kernels/cuda/device_backend.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_backend.h"
-#include "tests/support/emulated_device.h"
+#include "tests/support/device/emulated_device.h"
 
 namespace shampoo::test {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tests/shampoo/toy_model.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 namespace {

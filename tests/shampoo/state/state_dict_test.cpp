@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tests/shampoo/state/state_job.h"
-#include "tests/support/ranks_at.h"
+#include "tests/support/device/ranks_at.h"
 
 namespace shampoo::test {
 namespace {

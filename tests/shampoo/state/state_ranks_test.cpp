@@ -7,7 +7,7 @@
 #include "shampoo/state/gather_state.h"
 #include "tests/shampoo/state/state_job.h"
 #include "tests/support/counting_backend.h"
-#include "tests/support/ranks_at.h"
+#include "tests/support/device/ranks_at.h"
 
 namespace shampoo::test {
 namespace {

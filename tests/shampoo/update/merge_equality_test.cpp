@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/shampoo/toy_model.h"
-#include "tests/support/backends.h"
 #include "tests/support/counting_backend.h"
+#include "tests/support/device/backends.h"
 #include "tests/support/read_rates.h"
 
 namespace shampoo::test {

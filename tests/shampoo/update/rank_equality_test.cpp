@@ -8,7 +8,7 @@
 #include "distributor/transports/local/thread_communicator.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_communicator.h"
-#include "tests/support/ranks_at.h"
+#include "tests/support/device/ranks_at.h"
 #include "tests/support/read_rates.h"
 
 namespace shampoo::test {

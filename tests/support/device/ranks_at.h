@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "distributor/communicator.h"
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 namespace shampoo::test {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "distributor/transports/transport.h"
-#include "tests/support/emulated_device.h"
+#include "tests/support/device/emulated_device.h"
 
 namespace shampoo::test {
 
@@ -15,11 +15,11 @@ namespace shampoo::test {
 /// are queued on the device's stream and run when it reaches them; their errors show in failure().
 class StreamTransport final : public CollectiveTransport {
  public:
-  StreamCommunicator(Communicator& ranks, EmulatedDevice& device)
-      : Communicator({.rank = ranks.rank(),
-                      .size = ranks.size(),
-                      .local_rank = ranks.local_rank(),
-                      .memory = MemoryKind::cuda}),
+  StreamTransport(Communicator& ranks, EmulatedDevice& device, std::int64_t& collectives)
+      : CollectiveTransport({.rank = ranks.rank(),
+                             .size = ranks.size(),
+                             .local_rank = ranks.local_rank(),
+                             .memory = MemoryKind::cuda}),
         ranks_(ranks),
         device_(device),
         collectives_(collectives) {}

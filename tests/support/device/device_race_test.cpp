@@ -10,8 +10,8 @@
 #include "kernels/buffer.h"
 #include "kernels/cuda/device_backend.h"
 #include "shampoo/optimizer.h"
-#include "tests/support/concurrent_blocks.h"
-#include "tests/support/emulated_device.h"
+#include "tests/support/device/concurrent_blocks.h"
+#include "tests/support/device/emulated_device.h"
 #include "tests/support/read_rates.h"
 
 namespace shampoo::test {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/support/staging.h"
+#include "tests/support/device/staging.h"
 
 namespace shampoo::test {
 

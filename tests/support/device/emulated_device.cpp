@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/emulated_device.h"
+#include "tests/support/device/emulated_device.h"
 
 #include <sys/mman.h>
 
@@ -10,7 +10,7 @@
 
 #include "kernels/cpu/blas/blas_setup.h"
 #include "kernels/cpu/floating_mode.h"
-#include "tests/support/emulated_numerics.h"
+#include "tests/support/device/emulated_numerics.h"
 
 namespace shampoo::test {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "examples/fashion/gemm.h"
+#include "examples/fashion/network/gemm.h"
 
 namespace fashion {
 

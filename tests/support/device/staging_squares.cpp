@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/support/staged_squares.h"
-#include "tests/support/staging.h"
-#include "tests/support/staging_backend.h"
+#include "tests/support/device/staged_squares.h"
+#include "tests/support/device/staging.h"
+#include "tests/support/device/staging_backend.h"
 
 namespace shampoo::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/fashion/workers.h"
+#include "examples/fashion/network/workers.h"
 
 #include <stdexcept>
 #include <string>

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "examples/fashion/layout.h"
+#include "examples/fashion/network/layout.h"
 
 namespace fashion {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/backends.h"
+#include "tests/support/device/backends.h"
 
 #include <cstdlib>
 #include <stdexcept>
@@ -8,8 +8,8 @@
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda_backend.h"
 #include "kernels/error.h"
-#include "tests/support/emulated_device.h"
-#include "tests/support/staging_backend.h"
+#include "tests/support/device/emulated_device.h"
+#include "tests/support/device/staging_backend.h"
 
 namespace shampoo::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/staging_backend.h"
+#include "tests/support/device/staging_backend.h"
 
 #include <cstring>
 #include <new>

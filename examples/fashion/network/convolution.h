@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "examples/fashion/gemm.h"
+#include "examples/fashion/network/gemm.h"
 
 namespace fashion {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/fashion/batches.h"
+#include "examples/fashion/network/batches.h"
 
 #include <stdexcept>
 #include <string>
 
-#include "examples/fashion/layout.h"
+#include "examples/fashion/network/layout.h"
 
 namespace fashion {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/staged_squares.h"
-#include "tests/support/staging_backend.h"
+#include "tests/support/device/staged_squares.h"
+#include "tests/support/device/staging_backend.h"
 
 namespace shampoo::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/concurrent_blocks.h"
+#include "tests/support/device/concurrent_blocks.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/fashion/slice.h"
+#include "examples/fashion/network/slice.h"
 
 #include <algorithm>
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "examples/fashion/dataset.h"
+#include "examples/fashion/network/dataset.h"
+#include "examples/fashion/network/share.h"
 #include "examples/fashion/random.h"
-#include "examples/fashion/share.h"
 
 namespace fashion {
 

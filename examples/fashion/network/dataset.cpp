@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/fashion/dataset.h"
+#include "examples/fashion/network/dataset.h"
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
 
-#include "examples/fashion/idx.h"
-#include "examples/fashion/layout.h"
+#include "examples/fashion/network/idx.h"
+#include "examples/fashion/network/layout.h"
 
 namespace fashion {
 

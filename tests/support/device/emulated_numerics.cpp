@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/emulated_numerics.h"
+#include "tests/support/device/emulated_numerics.h"
 
 #include <algorithm>
 #include <memory>

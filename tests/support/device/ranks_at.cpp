@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/ranks_at.h"
+#include "tests/support/device/ranks_at.h"
 
 #include <memory>
 #include <stdexcept>
 
 #include "distributor/transports/local/thread_communicator.h"
 #include "kernels/cuda/device_backend.h"
-#include "tests/support/emulated_device.h"
-#include "tests/support/stream_communicator.h"
+#include "tests/support/device/emulated_device.h"
+#include "tests/support/device/stream_communicator.h"
 
 namespace shampoo::test {
 

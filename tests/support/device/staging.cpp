@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/staging.h"
+#include "tests/support/device/staging.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/distributor/transports/processes.h"
+#include "tests/distributor/transports/transport_processes.h"
 
 #include <poll.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/fashion/idx.h"
+#include "examples/fashion/network/idx.h"
 
 #include <zlib.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "examples/fashion/slice.h"
-#include "examples/fashion/workers.h"
+#include "examples/fashion/network/slice.h"
+#include "examples/fashion/network/workers.h"
 
 namespace fashion {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "examples/fashion/convolution.h"
-#include "examples/fashion/linear.h"
-#include "examples/fashion/pooling.h"
+#include "examples/fashion/network/convolution.h"
+#include "examples/fashion/network/linear.h"
+#include "examples/fashion/network/pooling.h"
 
 namespace fashion {
 

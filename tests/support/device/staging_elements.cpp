@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/support/staging.h"
-#include "tests/support/staging_backend.h"
+#include "tests/support/device/staging.h"
+#include "tests/support/device/staging_backend.h"
 
 namespace shampoo::test {
 
