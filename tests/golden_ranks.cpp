@@ -56,7 +56,7 @@ int main() {
     const auto backend = shampoo::cpu_backend({.threads = 1});
     const auto ranks = shampoo::join(*backend);
     std::vector<fs::path> paths;
-    for (const auto& entry : fs::directory_iterator(fs::path(__FILE__).parent_path() / "golden"))
+    for (const auto& entry : fs::directory_iterator(fs::path(GOLDEN_CASES)))
       if (entry.path().extension() == ".safetensors") paths.push_back(entry.path());
     std::ranges::sort(paths);
     int compared = 0;

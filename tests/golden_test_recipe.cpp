@@ -184,8 +184,8 @@ Rates rates_of(Fields fields, const Recipe& recipe) {
   for (const char* name : {"learning_rate", "beta1", "beta2", "epsilon"}) fields.number(name);
   for (const auto& [name, json] : fields.json().items()) {
     // Cases name some rates whatever the recipe reads.
-    const double value = fields.number(name);
-    if (ranges.reads(name)) set_rate(rates, name, value);
+    Rates unread;
+    set_rate(ranges.reads(name) ? rates : unread, name, fields.number(name));
   }
   return rates;
 }

@@ -52,8 +52,10 @@ void add_rates(const RegisteredParameter& registered, const ParameterState& save
   if (options.keep_rates) return;
   const auto [first, is_new] = firsts.emplace(registered.group_index, &saved);
   if (is_new) {
-    RateRanges(registered.group->recipe()).check(saved.rates, registered.group_index);
-    match.rates[registered.group_index] = saved.rates;
+    const RateRanges ranges(registered.group->recipe());
+    const Rates rates = ranges.read_from(saved.rates, registered.group->rates);
+    ranges.check(rates, registered.group_index);
+    match.rates[registered.group_index] = rates;
   } else if (saved.rates != first->second->rates) {
     fail(registered, "is in group " + std::to_string(registered.group_index) + " with '" +
                          first->second->name + "', but was saved with other rates (" +

@@ -15,7 +15,7 @@ std::string state_name(std::string_view parameter, std::string_view slot, StateL
                        const grouping::Shape& shape, const grouping::Box& box);
 
 /// Throws std::invalid_argument for the name of a parameter that, read as the beginning of a state
-/// tensor's name, could also mean a slot of another one: "a/factor" beside "a".
+/// tensor's name, could also mean a slot of another one: "a/second_moment" beside "a".
 void check_names(std::span<const RegisteredParameter> parameters);
 
 }  // namespace shampoo

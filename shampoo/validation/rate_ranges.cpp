@@ -114,6 +114,25 @@ bool RateRanges::reads(std::string_view rate) const {
          ranges_[static_cast<std::size_t>(found - names.begin())] != RateRange::unread;
 }
 
+Rates RateRanges::read_from(const Rates& rates, const Rates& unread) const {
+  const Values others = values_of(unread);
+  Rates result = rates;
+  std::size_t i = 0;
+  const auto take = [&](auto& rate, const std::optional<double>& other) {
+    if constexpr (std::is_same_v<decltype(rate), double&>)
+      rate = *other;
+    else
+      rate = other;
+  };
+  for_each_field(
+      [&](std::string_view, auto& rate) {
+        if (ranges_[i] == RateRange::unread) take(rate, others[i]);
+        ++i;
+      },
+      result);
+  return result;
+}
+
 std::vector<std::string_view> RateRanges::unread() const {
   std::vector<std::string_view> unread;
   for (const std::string_view name : rate_names())

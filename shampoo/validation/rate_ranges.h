@@ -25,6 +25,8 @@ class RateRanges {
   void check(const Rates& rates, int group) const;
 
   bool reads(std::string_view rate) const;
+  /// `rates`, but those that the recipe does not read from `unread`.
+  Rates read_from(const Rates& rates, const Rates& unread) const;
   /// Names of the rates that the recipe does not read.
   std::vector<std::string_view> unread() const;
 

@@ -2,7 +2,7 @@
 // The command line of shampoo-checkpoint, a word per line.
 #include <sstream>
 
-#include "shampoo/checkpoint/command/options.h"
+#include "shampoo/checkpoint/command/command_options.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/words.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/simd/vector_kernels.h"
-#include "kernels/rules/gradient.h"
+#include "kernels/rules/gradient_rule.h"
 #include "kernels/rules/stored.h"
 
 /// Reading and writing elements of tiles, a chunk at a time. Vector kernels have internal linkage:

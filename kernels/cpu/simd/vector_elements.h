@@ -6,7 +6,7 @@
 #include "kernels/cpu/simd/vector_access.h"
 #include "kernels/cpu/simd/vector_sums.h"
 #include "kernels/rules/direction.h"
-#include "kernels/rules/update.h"
+#include "kernels/rules/update_rule.h"
 
 /// The elementwise kernels, on one tile each. Internal linkage: see vector_access.h.
 namespace shampoo::kernels {

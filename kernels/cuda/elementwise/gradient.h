@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/elementwise/pass_by_value.h"
 #include "kernels/cuda/elementwise/strided_span.h"
-#include "kernels/rules/gradient.h"
+#include "kernels/rules/gradient_rule.h"
 
 namespace shampoo::kernels::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/elementwise/filter.h"
-#include "kernels/rules/update.h"
+#include "kernels/rules/update_rule.h"
 
 namespace shampoo::kernels::cuda {
 

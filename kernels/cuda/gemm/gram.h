@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/gemm/product_phase.h"
 #include "kernels/cuda/gemm/tile_product.h"
-#include "kernels/rules/gradient.h"
+#include "kernels/rules/gradient_rule.h"
 
 namespace shampoo::kernels::cuda {
 

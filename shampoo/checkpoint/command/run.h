@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include "shampoo/checkpoint/command/options.h"
+#include "shampoo/checkpoint/command/command_options.h"
 
 namespace shampoo::checkpoint::command {
 

@@ -72,8 +72,14 @@ class Layouts : public testing::TestWithParam<bool> {
             data->state.tensors.erase(data->state.tensors.begin() + static_cast<long>(t));
             break;  // the last one; it lies in an array of its own form
           }
+          const StateTensor& tensor = contents.tensors[t];
+          StateSource source{tensor.bytes.data()};
+          if (tensor.layout != StateLayout::elements)
+            source.storage = {.layout = tensor.layout,
+                              .side = tensor.box.extent[tensor.dimension],
+                              .type = tensor.type};
           data->state.tensors[t].bytes.clear();
-          data->sources.push_back({contents.tensors[t].bytes.data()});
+          data->sources.push_back(source);
         }
       std::atomic<std::int64_t> written = 0;
       reports.push_back(serialize_report(

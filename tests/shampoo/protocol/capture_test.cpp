@@ -172,7 +172,7 @@ TEST(ARefreshWithHostSteps, IsNotCapturedAndNamed) {
   DeviceJob job(recipe(Eigen{}));
   job.optimizer->step();
   job.optimizer->prepare_step();
-  EXPECT_NE(error_of<std::logic_error>([&] { capture(job); }).find("solver Eigen"),
+  EXPECT_NE(error_of<std::logic_error>([&] { capture(job); }).find("solver eigen"),
             std::string::npos);
   EXPECT_TRUE(job.optimizer->enqueue_step().applied());
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shampoo/checkpoint/command/options.h"
+#include "shampoo/checkpoint/command/command_options.h"
 #include "shampoo/checkpoint/command/run.h"
 
 namespace shampoo::checkpoint::command::test {

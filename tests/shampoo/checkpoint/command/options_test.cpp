@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/command/options.h"
-
 #include <gtest/gtest.h>
 
 #include <sstream>
 #include <vector>
+
+#include "shampoo/checkpoint/command/command_options.h"
 
 namespace shampoo::checkpoint::command::test {
 namespace {

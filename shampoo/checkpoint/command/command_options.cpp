@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/command/options.h"
+#include "shampoo/checkpoint/command/command_options.h"
 
 #include <CLI/CLI.hpp>
 #include <limits>
