@@ -66,7 +66,7 @@ MOST_FILES = 30
 # The same file name in several folders: one idea, once per backend or transport.
 PER_BACKEND = ("kernels/cpu", "kernels/cuda")
 PER_TRANSPORT = "distributor/transports/"
-REPEATED_NAMES = ("main.cpp",)
+REPEATED_NAMES = ("main.cpp", "step_guard.h")
 
 # State and checkpoints know layouts of slots, not what a preconditioner keeps in them.
 STATE_FOLDERS = ("shampoo/state", "shampoo/checkpoint")
