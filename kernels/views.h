@@ -97,11 +97,11 @@ struct Coefficients {
 
 /// Per-block inputs of the kernels of one step, for one virtual group.
 struct PassContext {
-  const TileTable& elements;
-  const Mode* modes;                 ///< [backend] per block
-  const Coefficients* coefficients;  ///< [backend] per block
-  const double* gradient_scale;      ///< [backend] one number; 1 is exact
-  const std::int32_t* proceed;       ///< [backend] one flag; 0: nothing is written
+  TileTable elements;
+  const Mode* modes = nullptr;                 ///< [backend] per block
+  const Coefficients* coefficients = nullptr;  ///< [backend] per block
+  const double* gradient_scale = nullptr;      ///< [backend] one number; 1 is exact
+  const std::int32_t* proceed = nullptr;       ///< [backend] one flag; 0: nothing is written
 };
 
 /// Blocks of one extent, one after the other in the flat slots, back to back in `factors`.

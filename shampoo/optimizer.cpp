@@ -116,7 +116,7 @@ Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
 StepResult Optimizer::step() {
   prepare_step();
-  return enqueue_step();
+  return parts_->protocol.take(*parts_->engine);
 }
 
 void Optimizer::prepare_step() {

@@ -139,8 +139,8 @@ struct Refresh {
   static constexpr std::string_view name = "refresh";
   std::int64_t every = 10;                 ///< >= 1
   std::optional<std::int64_t> first = 10;  ///< >= 1; empty: never, and no factor is kept
-  /// Refreshes blocks at different steps of the interval, balanced by cost, so that no step
-  /// refreshes all of them.
+  /// After the first refresh, refreshes blocks at different steps of the interval, balanced by
+  /// cost, so that no step refreshes all of them.
   bool staggered = false;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {

@@ -37,7 +37,7 @@ void DeviceBackend::read_values(const TileTable& elements, void* masters) {
 void DeviceBackend::filter(const PassContext& context, const GradientPass& pass) {
   const TileTable& elements = context.elements;
   device_->launch(elements.tile_count,
-                  in_arithmetic<FilterTile>(elements.arithmetic, PassByValue(context), pass));
+                  in_arithmetic<FilterTile>(elements.arithmetic, context, pass));
   double* const grafting_norms = pass.grafting ? pass.grafting_norms : nullptr;
   if (grafting_norms == nullptr && pass.direction_norms == nullptr) return;
   device_->launch(
@@ -46,9 +46,8 @@ void DeviceBackend::filter(const PassContext& context, const GradientPass& pass)
 }
 
 void DeviceBackend::update(const PassContext& context, const UpdatePass& pass) {
-  device_->launch(
-      context.elements.tile_count,
-      in_arithmetic<UpdateTile>(context.elements.arithmetic, PassByValue(context), pass));
+  device_->launch(context.elements.tile_count,
+                  in_arithmetic<UpdateTile>(context.elements.arithmetic, context, pass));
 }
 
 void DeviceBackend::apply(const TileTable& elements, const Mode* modes, const void* segments,

@@ -3,7 +3,7 @@
 
 #include "shampoo/averaging/averaging.h"
 
-/// Heavy-ball momentum of the direction, as in torch.optim.SGD.
+/// Heavy-ball momentum of the direction; B starts at 0, so the first direction is damped, too.
 namespace shampoo {
 
 std::span<const RateUse> rates(const Momentum& kind);

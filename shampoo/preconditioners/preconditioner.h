@@ -15,7 +15,7 @@
 #include "shampoo/validation/checks.h"
 
 /// The seam between the step and its kinds. A kind is its options in recipe.h and one file pair
-/// with the overloads that preconditioner.cpp visits: check, rates, slots, work, make.
+/// with the overloads that preconditioner.cpp visits: check, has_refresh, rates, slots, work, make.
 namespace shampoo {
 
 /// What a diagonal kind is used as: which rates it reads, and what its slots are called.
@@ -34,7 +34,7 @@ struct PreconditionerContext {
 /// One kind at work on the blocks of one virtual group that this rank owns.
 ///
 /// prepare() runs on the host; accumulate(), refresh() and apply() queue work on the backend, in
-/// the order of the step, and only refresh() may wait, where refresh_waits().
+/// the order of the step, and only refresh() may wait, where waiting_solver() names a solver.
 class GroupPreconditioner {
  public:
   virtual ~GroupPreconditioner() = default;

@@ -19,7 +19,7 @@ std::string exact(const std::optional<double>& number) {
 }
 
 std::string options_text(const OptimizerOptions& options) {
-  constexpr std::array policies = {"refuse", "error", "ignore"};
+  constexpr std::array policies = {"skip", "error", "ignore"};
   return std::string("options: non_finite ") +
          policies[static_cast<std::size_t>(options.non_finite)] + ", skipped_in_a_row " +
          std::to_string(options.skipped_in_a_row) + ", merge_groups " +

@@ -10,15 +10,16 @@ namespace {
 /// P <- P + decay W, before the step length is applied [Loshchilov 2019]. Divided by the peak
 /// learning rate, the decay of the weights does not depend on it.
 double decoupled_decay(WeightDecay kind, const Rates& rates) {
+  const double peak = rates.peak_learning_rate.value_or(rates.learning_rate);
   switch (kind) {
     case WeightDecay::l2:
       return 0;
     case WeightDecay::decoupled:
       return rates.weight_decay;
     case WeightDecay::corrected:
-      return rates.weight_decay * rates.learning_rate / *rates.peak_learning_rate;
+      return rates.weight_decay * rates.learning_rate / peak;
     case WeightDecay::independent:
-      return rates.weight_decay / *rates.peak_learning_rate;
+      return rates.weight_decay / peak;
   }
   return 0;
 }

@@ -182,7 +182,8 @@ void Engine::compute(StepInputs inputs, Refreshing refreshing, Statistics& stati
   inputs.exchange = exchange_->data();
   for (std::size_t v = 0; v < virtual_groups_.size(); ++v) {
     const kernels::Range range(backend_, names_[v].c_str());
-    virtual_groups_[v]->enqueue(inputs, refreshing, statistics);
+    GroupStep& group = *virtual_groups_[v];
+    group.enqueue(group.context(inputs, refreshing, statistics));
   }
 }
 

@@ -13,14 +13,22 @@ namespace shampoo {
 
 using kernels::Mode;
 
-void GroupStep::enqueue(StepContext& step) {
-  preconditioner_->accumulate(step);  // L_k <- b2 L_k + (1 - b2) G x_{j != k} G   [Gupta 2018]
-  if (grafting_) grafting_->accumulate(step);  // V   <- b2 V + (1 - b2) G^2
-  preconditioner_->refresh(step);   // R_k <- (L_k + eps I)^(-1/p), for blocks that are due
-  filter_gradient(step);            // M   <- lerp(M, G, 1 - b1);  F <- M / bias correction
-  preconditioner_->apply(step);     // P   <- F x_k R_k
-  if (grafting_) graft_norm(step);  // P   <- P |graft(F)| / |P|
-  decay_and_average(step);          // P   <- P + wd W;  momentum;  segment <- -lr P
+void GroupStep::enqueue(StepContext step) {
+  // L_k <- beta2 L_k + (1 - beta2) G x_{j != k} G                       [Gupta 2018, Algorithm 2]
+  preconditioner_->accumulate(step);
+  // V <- beta2 V + (1 - beta2) G^2
+  if (grafting_) grafting_->accumulate(step);
+  // R_k <- (L_k + epsilon I)^(-1/p), for blocks that are due                         [Anil 2020]
+  preconditioner_->refresh(step);
+  // M <- lerp(M, G, 1 - beta1) ; F <- lerp(M, G, 1 - beta3) / bias correction        [Shi 2023]
+  filter_gradient(step);
+  // P <- F x_k R_k
+  preconditioner_->apply(step);
+  // P <- P |graft(F)| / |P|                                                      [Agarwal 2020]
+  if (grafting_) graft_norm(step);
+  // P <- P + wd W ; B <- momentum B + (1 - dampening) P ; segment <- -lr P, or the new value
+  // [Loshchilov 2019]
+  decay_and_average(step);
 }
 
 void GroupStep::filter_gradient(StepContext& step) {
@@ -39,29 +47,22 @@ void GroupStep::decay_and_average(StepContext& step) {
   backend_.update(step.pass, step.update);
 }
 
-void GroupStep::enqueue(const StepInputs& inputs, Refreshing refreshing, Statistics& statistics) {
-  const kernels::TileTable tiles = table_.elements(arithmetic_, inputs.tensors);
-  const kernels::PassContext pass{tiles, modes_.data(), coefficients_.data(), inputs.gradient_scale,
-                                  inputs.proceed};
+StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
+                               Statistics& statistics) const {
   void* const masters = state_->flat(master_slot);
-  auto* const grafting_norms = static_cast<double*>(grafting_norms_.data());
-  auto* const direction_norms = static_cast<double*>(direction_norms_.data());
-  kernels::GradientPass gradients{.masters = masters,
-                                  .first_moment = state_->flat(first_moment_slot),
-                                  .direction = direction_.data()};
-  kernels::UpdatePass update{
-      .direction = direction_.data(), .masters = masters, .segment = inputs.exchange};
-  StepContext step{.pass = pass,
-                   .stacks = stacks_,
-                   .present = present_,
-                   .preconditioned = preconditioned_,
-                   .refreshing = refreshing,
-                   .statistics = statistics,
-                   .grafting_norms = grafting_norms,
-                   .direction_norms = direction_norms,
-                   .gradients = gradients,
-                   .update = update};
-  enqueue(step);
+  return {
+      .pass = {table_.elements(arithmetic_, inputs.tensors), modes_.data(), coefficients_.data(),
+               inputs.gradient_scale, inputs.proceed},
+      .present = present_,
+      .preconditioned = preconditioned_,
+      .refreshing = refreshing,
+      .statistics = statistics,
+      .grafting_norms = static_cast<double*>(grafting_norms_.data()),
+      .direction_norms = static_cast<double*>(direction_norms_.data()),
+      .gradients = {.masters = masters,
+                    .first_moment = state_->flat(first_moment_slot),
+                    .direction = direction_.data()},
+      .update = {.direction = direction_.data(), .masters = masters, .segment = inputs.exchange}};
 }
 
 GroupStep::GroupStep(Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,

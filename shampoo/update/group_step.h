@@ -45,9 +45,12 @@ class GroupStep {
   /// Name of the solver if the prepared refresh waits for the backend; empty otherwise.
   std::string_view waiting_solver() const { return preconditioner_->waiting_solver(); }
 
+  /// What enqueue() works on in the prepared step.
+  StepContext context(const StepInputs& inputs, Refreshing refreshing,
+                      Statistics& statistics) const;
   /// Queues the prepared step, up to the updates in this rank's segment. Waits, and counts the
   /// outcomes of the refresh, where waiting_solver() is not empty.
-  void enqueue(const StepInputs& inputs, Refreshing refreshing, Statistics& statistics);
+  void enqueue(StepContext step);
   /// Counts the outcomes of a queued refresh, once the step is known to have run.
   void collect(Statistics& statistics) { preconditioner_->collect(statistics); }
   /// Names a block whose refreshes failed more often in a row than the recipe tolerates; empty:
@@ -72,7 +75,6 @@ class GroupStep {
   void build_stacks();
   void select(const OwnedBlock& block, std::size_t b);
 
-  void enqueue(StepContext& step);
   void filter_gradient(StepContext& step);
   void graft_norm(StepContext& step);
   void decay_and_average(StepContext& step);

@@ -29,8 +29,7 @@ struct BlockStep {
 /// own: they join one of the two passes over all elements, which the step launches when it is
 /// complete.
 struct StepContext {
-  const kernels::PassContext& pass;
-  std::span<const kernels::Stack> stacks;
+  kernels::PassContext pass;
   std::span<const kernels::Selection> present;         ///< per stack
   std::span<const kernels::Selection> preconditioned;  ///< per stack
   Refreshing refreshing;
@@ -38,8 +37,8 @@ struct StepContext {
   double* grafting_norms;   ///< [backend] per block: |graft(F)|^2
   double* direction_norms;  ///< [backend] per block: |P|^2
 
-  kernels::GradientPass& gradients;  ///< G in, F or P out
-  kernels::UpdatePass& update;       ///< P in, the rank's segment out
+  kernels::GradientPass gradients;  ///< G in, F or P out
+  kernels::UpdatePass update;       ///< P in, the rank's segment out
 };
 
 }  // namespace shampoo

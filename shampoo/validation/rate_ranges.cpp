@@ -44,6 +44,13 @@ std::array<std::string_view, rate_count> rate_names() {
   return names;
 }
 
+std::size_t index_of(std::string_view rate) {
+  const std::array names = rate_names();
+  const auto found = std::ranges::find(names, rate);
+  if (found == names.end()) throw std::logic_error("no rate: " + std::string(rate));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
 std::string text_of(double value) {
   std::ostringstream text;
   text.imbue(std::locale::classic());
@@ -70,11 +77,8 @@ void check_range(RateRange range, std::string_view rate, double value, const Che
 }  // namespace
 
 RateRanges::RateRanges(const Recipe& recipe) {
-  const std::array names = rate_names();
   const auto read = [&](std::span<const RateUse> uses) {
-    for (const RateUse& use : uses)
-      ranges_[static_cast<std::size_t>(std::ranges::find(names, use.name) - names.begin())] =
-          use.range;
+    for (const RateUse& use : uses) ranges_[index_of(use.name)] = use.range;
   };
   read(always_read);
   if (recipe.weight_decay == WeightDecay::corrected ||
@@ -88,7 +92,10 @@ RateRanges::RateRanges(const Recipe& recipe) {
 void RateRanges::check(const Rates& rates, int group) const {
   static const Values usual = values_of({});
   const Checks checks(group);
-  const Values values = values_of(rates);
+  Values values = values_of(rates);
+  // The decay divides by it: an unset one is the learning rate.
+  if (reads("peak_learning_rate") && !rates.peak_learning_rate)
+    values[index_of("peak_learning_rate")] = rates.learning_rate;
   for (std::size_t i = 0; i < rate_count; ++i) {
     if (ranges_[i] == RateRange::unread && values[i] != usual[i])
       fail_unread(i, values[i], usual[i], group);
@@ -109,9 +116,8 @@ void RateRanges::fail_unread(std::size_t rate, std::optional<double> value,
 
 bool RateRanges::reads(std::string_view rate) const {
   const std::array names = rate_names();
-  const auto found = std::ranges::find(names, rate);
-  return found != names.end() &&
-         ranges_[static_cast<std::size_t>(found - names.begin())] != RateRange::unread;
+  return std::ranges::find(names, rate) != names.end() &&
+         ranges_[index_of(rate)] != RateRange::unread;
 }
 
 Rates RateRanges::read_from(const Rates& rates, const Rates& unread) const {

@@ -20,7 +20,7 @@ struct FilterTile {
     double sums[threads], direction_sums[threads];
   };
 
-  FilterTile(const PassByValue& pass_context, const GradientPass& gradient_pass)
+  FilterTile(const PassContext& pass_context, const GradientPass& gradient_pass)
       : context(pass_context),
         masters(gradient_pass.masters),
         first_moment(gradient_pass.first_moment),
@@ -31,7 +31,7 @@ struct FilterTile {
         grafting_norms(gradient_pass.grafting_norms),
         direction_norms(gradient_pass.direction_norms) {}
 
-  PassByValue context;
+  PassContext context;
   const void* masters;
   void* first_moment;
   ElementwiseDirection preconditioner;

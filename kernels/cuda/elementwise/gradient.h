@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/elementwise/pass_by_value.h"
 #include "kernels/cuda/elementwise/strided_span.h"
 #include "kernels/rules/gradient_rule.h"
+#include "kernels/views.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -22,7 +22,7 @@ SHAMPOO_BOTH inline StridedSpan weight_span(const Tensors& tensors, const Tile& 
 template <typename Real>
 class Gradient {
  public:
-  SHAMPOO_BOTH Gradient(const PassByValue& context, const Tile& tile, const Block& block,
+  SHAMPOO_BOTH Gradient(const PassContext& context, const Tile& tile, const Block& block,
                         const void* masters)
       : gradient_(gradient_span(context.elements.tensors, tile)),
         rule_(*context.gradient_scale, context.coefficients[tile.block]) {

@@ -15,7 +15,7 @@ struct UpdateTile {
   static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 2;
   struct Shared {};
 
-  PassByValue context;
+  PassContext context;
   UpdatePass pass;
 
   template <typename Threads>

@@ -3,16 +3,16 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/elementwise/pass_by_value.h"
 #include "kernels/cuda/launch/share.h"
+#include "kernels/views.h"
 
 namespace shampoo::kernels::cuda {
 
-/// A PassContext by value, and dense memory as long as the flat slots.
-struct ProductPhase : PassByValue {
+/// A PassContext, and dense memory as long as the flat slots.
+struct ProductPhase : PassContext {
   void* dense = nullptr;
 
-  ProductPhase(const PassContext& phase, void* memory) : PassByValue(phase), dense(memory) {}
+  ProductPhase(const PassContext& phase, void* memory) : PassContext(phase), dense(memory) {}
 
   /// True if the factors of a block are updated in this step.
   SHAMPOO_BOTH bool accumulates(std::int64_t block) const {

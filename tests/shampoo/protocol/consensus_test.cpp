@@ -370,7 +370,7 @@ TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
       {[](auto& groups, auto&) { groups[1].rates.weight_decay = 0.5; },
        {"rank 2 has 'group 1: weight_decay 0.5'", "ranks 0 and 1 have 'group 1: weight_decay 0'"}},
       {[](auto&, auto& options) { options.non_finite = NonFinite::ignore; },
-       {"non_finite ignore", "non_finite refuse"}},
+       {"non_finite ignore", "non_finite skip"}},
   };
   for (const Case& c : cases) {
     Messages messages;
