@@ -19,7 +19,8 @@ class FactorAlgebra {
                                   std::span<const Selection> selected, const void* masters) = 0;
 
   /// direction <- direction contracted with the root of every dimension, in place; then the squared
-  /// norms of the selected blocks: those whose mode is `preconditioned`, as the modes say too.
+  /// norms of the selected blocks, unless null: those whose mode is `preconditioned`, as the modes
+  /// say too.
   virtual void precondition(const PassContext& context, std::span<const Stack> stacks,
                             std::span<const Selection> selected, void* direction,
                             double* direction_norms) = 0;

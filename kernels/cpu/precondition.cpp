@@ -100,7 +100,8 @@ void CpuBackend::precondition(const PassContext& phase, std::span<const Stack> s
       const Block& block = phase.elements.blocks[stacks[s].first_block + index];
       Real* const d = all + block.flat;
       precondition_block(vector, stacks[s], index, d, scratch);
-      direction_norms[stacks[s].first_block + index] = vector.squared_norm(d, block.elements);
+      if (direction_norms != nullptr)
+        direction_norms[stacks[s].first_block + index] = vector.squared_norm(d, block.elements);
     });
   };
   if (phase.elements.arithmetic == Type::float64)

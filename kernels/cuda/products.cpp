@@ -133,6 +133,7 @@ void DeviceBackend::precondition(const PassContext& phase, std::span<const Stack
       }
       queue.flush();
     });
+  if (direction_norms == nullptr) return;
   with_real(arithmetic, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     device_->launch(phase.elements.tile_count, DirectionNorms<Real>{p, direction});

@@ -36,16 +36,19 @@ Values values_of(const Rates& rates) {
   return values;
 }
 
-std::array<std::string_view, rate_count> rate_names() {
-  std::array<std::string_view, rate_count> names;
-  std::size_t i = 0;
-  const Rates rates;
-  for_each_field([&](std::string_view name, const auto&) { names[i++] = name; }, rates);
+const std::array<std::string_view, rate_count>& rate_names() {
+  static const auto names = [] {
+    std::array<std::string_view, rate_count> all;
+    std::size_t i = 0;
+    const Rates rates;
+    for_each_field([&](std::string_view name, const auto&) { all[i++] = name; }, rates);
+    return all;
+  }();
   return names;
 }
 
 std::size_t index_of(std::string_view rate) {
-  const std::array names = rate_names();
+  const auto& names = rate_names();
   const auto found = std::ranges::find(names, rate);
   if (found == names.end()) throw std::logic_error("no rate: " + std::string(rate));
   return static_cast<std::size_t>(found - names.begin());
@@ -115,7 +118,7 @@ void RateRanges::fail_unread(std::size_t rate, std::optional<double> value,
 }
 
 bool RateRanges::reads(std::string_view rate) const {
-  const std::array names = rate_names();
+  const auto& names = rate_names();
   return std::ranges::find(names, rate) != names.end() &&
          ranges_[index_of(rate)] != RateRange::unread;
 }
