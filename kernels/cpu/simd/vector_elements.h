@@ -6,6 +6,7 @@
 #include "kernels/cpu/simd/vector_access.h"
 #include "kernels/cpu/simd/vector_sums.h"
 #include "kernels/rules/direction.h"
+#include "kernels/rules/grafting.h"
 #include "kernels/rules/update_rule.h"
 
 /// The elementwise kernels, on one tile each. Internal linkage: see vector_access.h.

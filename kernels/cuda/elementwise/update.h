@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/elementwise/filter.h"
+#include "kernels/rules/grafting.h"
 #include "kernels/rules/update_rule.h"
 
 namespace shampoo::kernels::cuda {
