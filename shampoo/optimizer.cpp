@@ -43,7 +43,7 @@ void Group::set_gradient(std::size_t j, void* data) {
   }
 }
 
-/// Everything behind the interface.
+/// Implementation of Optimizer.
 struct Optimizer::Parts {
   Parts(Backend& b, Communicator& c, const OptimizerOptions& o)
       : backend(b), communicator(c), options(o), protocol(b, c, o) {}
@@ -137,7 +137,7 @@ void Optimizer::add_group(ParameterGroup group) {
 }
 
 StateDict Optimizer::state_dict(const StateDictOptions& options) const {
-  parts_->protocol.settle();
+  parts_->protocol.wait_for_previous();
   parts_->protocol.check_usable();
   StateDict dict = export_state(parts_->backend, *parts_->engine, options);
   dict.progress = parts_->protocol.progress();
@@ -145,7 +145,7 @@ StateDict Optimizer::state_dict(const StateDictOptions& options) const {
 }
 
 StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gather) {
-  parts_->protocol.settle();
+  parts_->protocol.wait_for_previous();
   parts_->protocol.check_usable();
   StateDict own;
   parts_->protocol.vote(collecting_state, "request", [&] {
@@ -160,33 +160,33 @@ StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gat
 }
 
 LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& options) {
-  std::optional<StateLoad> load;
+  std::optional<StateImport> state;
   const auto examine = [&] {
-    load.emplace(parts_->backend, *parts_->engine, dict, options);
-    return load->lines();
+    state.emplace(parts_->backend, *parts_->engine, dict, options);
+    return state->lines();
   };
   parts_->protocol.load(examine, [&](Statistics& statistics) {
-    for (const auto& [group, rates] : load->rates()) parts_->groups[group]->rates = rates;
-    load->replace(statistics);
+    for (const auto& [group, rates] : state->rates()) parts_->groups[group]->rates = rates;
+    state->replace(statistics);
     return dict.progress;
   });
-  return std::move(load->report());
+  return std::move(state->report());
 }
 
 std::string Optimizer::failure() const {
-  parts_->protocol.settle();
+  parts_->protocol.wait_for_previous();
   return parts_->protocol.failure();
 }
 
 int Optimizer::group_count() const { return static_cast<int>(parts_->groups.size()); }
 Group& Optimizer::group(int index) { return *parts_->groups.at(static_cast<std::size_t>(index)); }
 Statistics Optimizer::statistics() const {
-  parts_->protocol.settle();
+  parts_->protocol.wait_for_previous();
   return parts_->protocol.statistics();
 }
 
 std::int64_t Optimizer::steps(std::string_view parameter) const {
-  parts_->protocol.settle();
+  parts_->protocol.wait_for_previous();
   return parts_->engine->find(parameter).steps;
 }
 

@@ -104,7 +104,7 @@ void AsyncCheckpointer::advance(bool waits) {
     MainThreadExecutor& executor = saves_.front()->main_thread;
     if (waits) executor.wait();
     StepProtocol& protocol = OptimizerAccess::protocol(optimizer_);
-    if (!protocol.everywhere(following_save, executor.is_ready())) return;
+    if (!protocol.all_ranks(following_save, executor.is_ready())) return;
     if (!executor.is_closed()) {
       executor.run();
       continue;

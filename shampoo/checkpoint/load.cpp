@@ -56,7 +56,8 @@ class LoadTask {
       if (communicator_.rank() == 0) folder = resolve(path).string();
       return "checkpoint: " + path.string() + "\n";
     });
-    protocol_.together([&] { folder = gather_texts(backend_, communicator_, folder).front(); });
+    protocol_.in_collective(
+        [&] { folder = gather_texts(backend_, communicator_, folder).front(); });
     return folder;
   }
 
@@ -91,7 +92,7 @@ class LoadTask {
   const CheckpointOptions& options_;
   LoadedCheckpoint loaded_;
   StateDict dict_;
-  std::optional<StateLoad> state_;
+  std::optional<StateImport> state_;
   std::optional<checkpoint::UserStateLoad> user_load_;
 };
 

@@ -83,7 +83,7 @@ void StateReader::add_elements(std::span<const StateTensor* const> own, StateDic
     target.tensor.type = type;
     const std::int64_t count = tensor->count();
     target.tensor.bytes.resize(static_cast<std::size_t>(count) * size_of(type));
-    target.assembly = {target.tensor.bytes.data(), count};
+    target.buffer = {target.tensor.bytes.data(), count};
   }
   for (const SavedBlock& block : source.parameter->blocks) {
     std::vector<Target*> touched;
@@ -105,11 +105,11 @@ void StateReader::read_block(const Source& source, const SavedBlock& block,
     return reader_.read(shard, only.bytes, checksums_);
   const std::size_t size = size_of(only.type);
   const auto take = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-    const Stretch stretch{static_cast<std::int64_t>(offset / size),
-                          static_cast<std::int64_t>(bytes.size() / size), bytes.data()};
+    const ElementRun run{static_cast<std::int64_t>(offset / size),
+                         static_cast<std::int64_t>(bytes.size() / size), bytes.data()};
     for (Target* const target : targets)
-      copy_stretch({shape, block.state.box}, stretch, {target->tensor.shape, target->tensor.box},
-                   target->assembly, size);
+      copy_run({shape, block.state.box}, run, {target->tensor.shape, target->tensor.box},
+               target->buffer, size);
   };
   reader_.read_parts(shard, take, checksums_);
 }

@@ -17,17 +17,17 @@ class StateReader {
   /// `reader` must outlive it. Throws CheckpointError for a recipe of another version.
   StateReader(const Reader& reader, Checksums checksums);
 
-  /// A state dict for StateLoad of the rank whose tensors are `own`, without contents: what the
+  /// A state dict for StateImport of the rank whose tensors are `own`, without contents: what the
   /// checkpoint has of them, `elements` cut as they are, tensors of other layouts whole, and of all
   /// parameters what is no tensor. Slots that the checkpoint has and `own` does not appear as
   /// tensors of no elements. Throws CheckpointError, std::system_error.
   StateDict read(const StateDict& own, const std::string& prefix) const;
 
  private:
-  /// A tensor that is put together from parts.
+  /// A tensor that is assembled from shards.
   struct Target {
     StateTensor tensor;
-    Assembly assembly;
+    SliceBuffer buffer;
   };
   /// A slot of a parameter of the checkpoint.
   struct Source {

@@ -18,7 +18,7 @@ namespace {
 
 std::vector<std::string> gather(const Optimizer& optimizer, const std::string& own) {
   std::vector<std::string> texts;
-  OptimizerAccess::protocol(optimizer).together([&] {
+  OptimizerAccess::protocol(optimizer).in_collective([&] {
     texts = gather_texts(OptimizerAccess::backend(optimizer),
                          OptimizerAccess::communicator(optimizer), own);
   });

@@ -17,14 +17,14 @@ namespace shampoo {
 namespace {
 
 /// "7 on rank 1, 8 on ranks 0 and 2"
-template <typename Say>
-std::string say_each(std::span<const SegmentHeader> headers, const Say& say) {
+template <typename ToText>
+std::string list_values(std::span<const SegmentHeader> headers, const ToText& to_text) {
   std::map<std::string, std::vector<int>> ranks;
   for (std::size_t r = 0; r < headers.size(); ++r)
-    ranks[say(headers[r])].push_back(static_cast<int>(r));
+    ranks[to_text(headers[r])].push_back(static_cast<int>(r));
   std::string text;
-  for (const auto& [saying, who] : ranks)
-    text += (text.empty() ? "" : ", ") + saying + " on " + rank_list(who);
+  for (const auto& [value, members] : ranks)
+    text += (text.empty() ? "" : ", ") + value + " on " + rank_list(members);
   return text;
 }
 
@@ -34,7 +34,7 @@ bool differ(std::span<const SegmentHeader> headers, const Value& value) {
       headers, [&](const SegmentHeader& h) { return value(h) != value(headers.front()); });
 }
 
-std::string say_call(std::int64_t step) {
+std::string call_name(std::int64_t step) {
   switch (step) {
     case adding_groups:
       return "adding groups";
@@ -53,7 +53,7 @@ std::string say_call(std::int64_t step) {
   }
 }
 
-bool is_unfit(const SegmentHeader& header) {
+bool lacks_refresh(const SegmentHeader& header) {
   return header.scan.first_bad == kernels::needs_refresh;
 }
 
@@ -65,9 +65,9 @@ TransferableError disagreement(const std::string& message) {
 
 std::uint64_t Consensus::hash_of(const std::string& text) { return grouping::hash(text); }
 
-StepDecision Consensus::rule_on(std::int64_t call, std::string_view subject,
-                                const std::string& text,
-                                const std::optional<TransferableError>& own) {
+StepDecision Consensus::decide_call(std::int64_t call, std::string_view subject,
+                                    const std::string& text,
+                                    const std::optional<TransferableError>& own) {
   Exchange vote(backend_, communicator_,
                 std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
                                           std::int64_t{sizeof(SegmentHeader)}));
@@ -78,7 +78,7 @@ StepDecision Consensus::rule_on(std::int64_t call, std::string_view subject,
   return decide(vote.headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);
 }
 
-bool Consensus::everywhere(std::int64_t call, bool holds) {
+bool Consensus::all_ranks(std::int64_t call, bool holds) {
   if (alone()) return holds;
   Exchange vote(backend_, communicator_,
                 std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
@@ -86,7 +86,8 @@ bool Consensus::everywhere(std::int64_t call, bool holds) {
   vote.write({.step = call, .presence = holds ? 1u : 0u});
   vote.run();
   const std::span<const SegmentHeader> headers = vote.headers();
-  if (const std::optional<TransferableError> apart = find_separation(headers)) rethrow(*apart);
+  if (const std::optional<TransferableError> desynchronized = find_desynchronization(headers))
+    rethrow(*desynchronized);
   return std::ranges::all_of(headers, [](const SegmentHeader& h) { return h.presence == 1; });
 }
 
@@ -94,82 +95,85 @@ StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
                                const std::optional<TransferableError>& own,
                                const Diagnostics& diagnostics, bool vote) {
   StepDecision decision{.verdict = headers[communicator_.rank()].scan};
-  const auto any = [&](RankStatus finding) {
-    return std::ranges::find(headers, finding, &SegmentHeader::status) != headers.end();
+  const auto any = [&](RankStatus status) {
+    return std::ranges::find(headers, status, &SegmentHeader::status) != headers.end();
   };
-  if (std::optional<TransferableError> apart = find_separation(headers)) {
-    decision.fault = std::move(apart);
+  if (std::optional<TransferableError> desynchronized = find_desynchronization(headers)) {
+    decision.error = std::move(desynchronized);
     decision.diverged = true;
     return decision;
   }
   if (any(RankStatus::skipped) || any(RankStatus::failed)) {
-    const bool all_refused = std::ranges::all_of(
+    const bool all_skipped = std::ranges::all_of(
         headers, [](const SegmentHeader& h) { return h.status == RankStatus::skipped; });
-    decision.fault = gather_faults(own);
-    decision.diverged = !vote && !all_refused;
+    decision.error = gather_errors(own);
+    decision.diverged = !vote && !all_skipped;
     return decision;
   }
 
-  if (std::optional<TransferableError> unfit = find_unfit(headers)) {
-    decision.fault = std::move(unfit);
-    decision.diverged = !vote && !std::ranges::all_of(headers, is_unfit);
+  if (std::optional<TransferableError> missing = find_missing_refresh(headers)) {
+    decision.error = std::move(missing);
+    decision.diverged = !vote && !std::ranges::all_of(headers, lacks_refresh);
     return decision;
   }
-  decision.fault = find_difference(headers, diagnostics);
-  if (!decision.fault && !vote) decision.fault = compare_gradients(headers, diagnostics);
-  decision.diverged = decision.fault && !vote;
-  if (decision.fault) return decision;
-  // The first rank that refuses speaks for all.
-  const auto refuses =
+  decision.error = find_difference(headers, diagnostics);
+  if (!decision.error && !vote) decision.error = compare_gradients(headers, diagnostics);
+  decision.diverged = decision.error && !vote;
+  if (decision.error) return decision;
+  // The first rank that skips determines the reported gradient.
+  const auto skipping =
       std::ranges::find(headers, 0, [](const SegmentHeader& h) { return h.scan.proceed; });
-  if (refuses != headers.end()) decision.verdict = refuses->scan;
+  if (skipping != headers.end()) decision.verdict = skipping->scan;
   if (any(RankStatus::deferred_error)) {
-    decision.fault = gather_faults(own);
+    decision.error = gather_errors(own);
     decision.after_apply = true;
   }
   return decision;
 }
 
-/// Ranks whose step does not do what was prepared.
-std::optional<TransferableError> Consensus::find_unfit(std::span<const SegmentHeader> headers) {
+/// Error that lists the ranks whose replayed step lacks a due refresh.
+std::optional<TransferableError> Consensus::find_missing_refresh(
+    std::span<const SegmentHeader> headers) {
   std::vector<int> ranks;
   for (std::size_t r = 0; r < headers.size(); ++r)
-    if (is_unfit(headers[r])) ranks.push_back(static_cast<int>(r));
+    if (lacks_refresh(headers[r])) ranks.push_back(static_cast<int>(r));
   if (ranks.empty()) return std::nullopt;
   const bool all = ranks.size() == headers.size();
   return TransferableError{TransferableError::Kind::logic,
-                           (all ? "" : rank_list(ranks) + ": ") + unfit_text};
+                           (all ? "" : rank_list(ranks) + ": ") + missing_refresh_text};
 }
 
-TransferableError Consensus::gather_faults(const std::optional<TransferableError>& own) {
+TransferableError Consensus::gather_errors(const std::optional<TransferableError>& own) {
   const std::vector<std::string> texts =
       gather_texts(backend_, communicator_, own ? serialize(*own) : std::string());
   TransferableError joined{TransferableError::Kind::other, {}};
   std::map<std::string, std::vector<int>> ranks;
   for (std::size_t r = 0; r < texts.size(); ++r)
     if (!texts[r].empty()) ranks[texts[r]].push_back(static_cast<int>(r));
-  for (const auto& [text, who] : ranks) {
-    const TransferableError fault = deserialize<TransferableError>(text);
-    if (who.size() == texts.size()) return fault;
-    joined.kind = fault.kind;
-    joined.code = fault.code;
-    joined.message += (joined.message.empty() ? "" : "; ") + rank_list(who) + ": " + fault.message;
+  for (const auto& [text, members] : ranks) {
+    const TransferableError error = deserialize<TransferableError>(text);
+    if (members.size() == texts.size()) return error;
+    joined.kind = error.kind;
+    joined.code = error.code;
+    joined.message +=
+        (joined.message.empty() ? "" : "; ") + rank_list(members) + ": " + error.message;
   }
   return joined;
 }
 
-/// Ranks that can no longer be brought together.
-std::optional<TransferableError> Consensus::find_separation(
+/// Error if the ranks use different versions or are not at the same call or step.
+std::optional<TransferableError> Consensus::find_desynchronization(
     std::span<const SegmentHeader> headers) {
   if (differ(headers, [](const SegmentHeader& h) { return h.magic; }))
     return disagreement("the ranks have versions of the library that do not fit");
   if (differ(headers, [](const SegmentHeader& h) { return h.step; }))
-    return disagreement("the ranks are not at the same call: " +
-                        say_each(headers, [](const SegmentHeader& h) { return say_call(h.step); }));
+    return disagreement(
+        "the ranks are not at the same call: " +
+        list_values(headers, [](const SegmentHeader& h) { return call_name(h.step); }));
   if (differ(headers, [](const SegmentHeader& h) { return h.taken; }))
     return disagreement(
         "the ranks have not taken the same number of steps: " +
-        say_each(headers, [](const SegmentHeader& h) { return std::to_string(h.taken); }));
+        list_values(headers, [](const SegmentHeader& h) { return std::to_string(h.taken); }));
   return std::nullopt;
 }
 
@@ -193,7 +197,7 @@ std::optional<TransferableError> Consensus::compare_gradients(
     std::span<const SegmentHeader> headers, const Diagnostics& diagnostics) {
   if (differ(headers, [](const SegmentHeader& h) { return h.scan.first_bad; }))
     return disagreement("the ranks do not have the same gradients: " +
-                        say_each(headers, [&](const SegmentHeader& h) {
+                        list_values(headers, [&](const SegmentHeader& h) {
                           const std::string_view name = diagnostics.name(h.scan.first_bad);
                           return name.empty() ? std::string("all are finite")
                                               : "that of '" + std::string(name) + "' is not finite";
@@ -204,8 +208,8 @@ std::optional<TransferableError> Consensus::compare_gradients(
              [&](const SegmentHeader& h) { return std::bit_cast<std::uint64_t>(norm(h)); }))
     return disagreement(
         "the ranks do not have the same gradients: their norm is " +
-        say_each(headers,
-                 [&](const SegmentHeader& h) { return std::to_string(std::sqrt(norm(h))); }) +
+        list_values(headers,
+                    [&](const SegmentHeader& h) { return std::to_string(std::sqrt(norm(h))); }) +
         "; average them before every step");
   return std::nullopt;
 }

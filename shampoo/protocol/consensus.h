@@ -13,30 +13,30 @@
 
 namespace shampoo {
 
-/// What this rank can say at length where headers differ.
+/// Lazily built text used to explain a header mismatch.
 struct Diagnostics {
-  std::string_view subject = "plan";  ///< what the header's hash of the plan is about
-  std::function<std::string()> plan = {}, rates = {}, presence = {};  ///< lines of text
-  std::function<std::string_view(int)> name = {};                     ///< of the parameter in a row
+  std::string_view subject = "plan";  ///< names what SegmentHeader::plan is a hash of
+  std::function<std::string()> plan = {}, rates = {}, presence = {};  ///< return lines
+  std::function<std::string_view(int)> name = {};                     ///< parameter name by row
 };
 
-/// What follows from the headers of all ranks; the same on all of them.
+/// Decision derived from the headers of all ranks; identical on every rank.
 struct StepDecision {
-  kernels::ScanResult verdict = {};             ///< refuses where any rank does
-  std::optional<TransferableError> fault = {};  ///< to be thrown
-  bool after_apply = false;                     ///< thrown when the step was taken
-  bool diverged = false;  ///< ranks no longer have the state that belongs together
+  kernels::ScanResult verdict = {};             ///< skips if any rank skips
+  std::optional<TransferableError> error = {};  ///< thrown on every rank
+  bool after_apply = false;                     ///< `error` is thrown after the update is applied
+  bool diverged = false;                        ///< the state of the ranks is no longer consistent
 };
 
-/// What is said of a step that was captured without the refresh that it must do.
-inline constexpr const char* unfit_text =
+/// Error message of a replayed step that was captured without a refresh that is now due.
+inline constexpr const char* missing_refresh_text =
     "a refresh of roots is due, and the step that was replayed was captured without one; it "
     "changed nothing";
 
-/// How ranks become of one mind, or throw the same error.
+/// Reaches consensus across ranks; on disagreement every rank throws the same exception.
 class Consensus {
  public:
-  /// Backend and communicator must outlive it.
+  /// `backend` and `communicator` must outlive this object.
   Consensus(Backend& backend, Communicator& communicator)
       : backend_(backend), communicator_(communicator) {}
 
@@ -44,24 +44,26 @@ class Consensus {
 
   static std::uint64_t hash_of(const std::string& text);
 
-  /// Collective. Compares what the ranks are about to do in a call that is not a step, as lines
-  /// about a subject; `own` is the fault that this rank has met. See SegmentHeader::step.
-  StepDecision rule_on(std::int64_t call, std::string_view subject, const std::string& text,
-                       const std::optional<TransferableError>& own);
+  /// Collective. Compares the lines `text` about `subject` across ranks for a call other than a
+  /// step; `own` is the error of this rank, if any. `call`: see SegmentHeader::step.
+  StepDecision decide_call(std::int64_t call, std::string_view subject, const std::string& text,
+                           const std::optional<TransferableError>& own);
 
-  /// Collective. Whether it holds on all ranks. `call` as in rule_on().
-  bool everywhere(std::int64_t call, bool holds);
+  /// Collective. Returns true if `holds` is true on every rank. `call` as in decide_call().
+  bool all_ranks(std::int64_t call, bool holds);
 
-  /// Rules over a step. Further collectives happen only if the headers are not all alike; `own` is
-  /// the fault behind this rank's finding. `vote`: nothing has been written yet.
+  /// Decides the outcome of a step. Runs further collectives only if the headers differ or report
+  /// an error. `own`: the error behind this rank's status. `vote`: nothing was written yet.
   StepDecision decide(std::span<const SegmentHeader> headers,
                       const std::optional<TransferableError>& own, const Diagnostics& diagnostics,
                       bool vote);
 
  private:
-  TransferableError gather_faults(const std::optional<TransferableError>& own);
-  static std::optional<TransferableError> find_separation(std::span<const SegmentHeader> headers);
-  static std::optional<TransferableError> find_unfit(std::span<const SegmentHeader> headers);
+  TransferableError gather_errors(const std::optional<TransferableError>& own);
+  static std::optional<TransferableError> find_desynchronization(
+      std::span<const SegmentHeader> headers);
+  static std::optional<TransferableError> find_missing_refresh(
+      std::span<const SegmentHeader> headers);
   std::optional<TransferableError> find_difference(std::span<const SegmentHeader> headers,
                                                    const Diagnostics& diagnostics);
   static std::optional<TransferableError> compare_gradients(std::span<const SegmentHeader> headers,

@@ -27,7 +27,7 @@ std::string options_text(const OptimizerOptions& options) {
          (options.agree_before_commit ? "true\n" : "false\n");
 }
 
-std::string of(const RegisteredParameter& registered) {
+std::string subject_of(const RegisteredParameter& registered) {
   return "group " + std::to_string(registered.group_index) + ", parameter '" +
          registered.parameter().name + "'";
 }
@@ -54,7 +54,7 @@ std::string plan_text(const Backend& backend, const OptimizerOptions& options,
   }
   for (const RegisteredParameter& registered : parameters) {
     const Parameter& parameter = registered.parameter();
-    text += of(registered) + ": shape " + shape_text(parameter.shape) + ", value " +
+    text += subject_of(registered) + ": shape " + shape_text(parameter.shape) + ", value " +
             std::string(name_of(parameter.value.type)) + ", gradient " +
             std::string(name_of(parameter.gradient.type)) + "\n";
   }
@@ -88,7 +88,8 @@ std::string rates_text(int group, const Rates& rates) {
 std::string presence_text(std::span<const RegisteredParameter> parameters) {
   std::string text;
   for (const RegisteredParameter& registered : parameters)
-    text += of(registered) + ": its gradient is " + (registered.present ? "present\n" : "absent\n");
+    text += subject_of(registered) + ": its gradient is " +
+            (registered.present ? "present\n" : "absent\n");
   return text;
 }
 

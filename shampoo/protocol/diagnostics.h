@@ -11,9 +11,9 @@
 
 namespace shampoo {
 
-/// What ranks compare line by line when they disagree. Each line names what it is about.
+// Texts that ranks compare line by line to locate a mismatch. Each line begins with its subject.
 
-/// Library, arithmetic, options, recipes, parameters, owners.
+/// Lines about the library, arithmetic, options, recipes, parameters and block owners.
 std::string plan_text(const Backend& backend, const OptimizerOptions& options,
                       std::span<const Group* const> groups,
                       std::span<const RegisteredParameter> parameters, const grouping::Plan& plan);
@@ -21,7 +21,7 @@ std::string rates_text(std::span<const Group* const> groups);
 std::string rates_text(int group, const Rates& rates);
 std::string presence_text(std::span<const RegisteredParameter> parameters);
 
-/// Sides as people read them: "(3, 4)".
+/// Formats a shape: "(3, 4)".
 std::string shape_text(std::span<const std::int64_t> shape);
 
 }  // namespace shampoo

@@ -10,15 +10,15 @@ namespace shampoo {
 
 namespace {
 
-/// The step under way, the result of the step before that the caller still holds, and one more.
+/// The pending step, the previous result that the caller still holds, and one spare.
 constexpr std::size_t usual_outcomes = 3;
 
 }  // namespace
 
 const StepOutcome& StepOutcome::read() {
-  if (!known && protocol) protocol->settle();
+  if (!known && protocol) protocol->wait_for_previous();
   if (error) {
-    if (protocol) protocol->told(error);
+    if (protocol) protocol->mark_reported(error);
     std::rethrow_exception(error);
   }
   if (!known)

@@ -10,20 +10,22 @@ namespace shampoo {
 
 class StepProtocol;
 
-/// What became of a step: what StepResult reads.
+/// Outcome of a step, read through StepResult.
 struct StepOutcome {
-  StepProtocol* protocol = nullptr;  ///< who knows or will know; null when it is gone
+  StepProtocol* protocol = nullptr;  ///< null after its destruction
   bool known = false;
   bool applied = false;
   std::string_view non_finite_gradient = {};
   double gradient_norm = 0;
-  std::exception_ptr error = nullptr;  ///< thrown to whoever reads it
+  std::exception_ptr error = nullptr;  ///< thrown by read()
 
-  /// This, when it is known. Waits; throws `error`.
+  /// Waits until the outcome is known and returns it. Throws `error`, or std::logic_error if the
+  /// optimizer was destroyed before.
   const StepOutcome& read();
 };
 
-/// Outcomes that are used again when nobody looks at them any more, so that steps need no memory.
+/// Pool of outcomes, recycled once their last StepResult is destroyed, so that step() does not
+/// allocate.
 class StepOutcomes {
  public:
   StepOutcomes();

@@ -9,7 +9,7 @@ namespace shampoo {
 
 namespace {
 
-// Bits of what a step may have to be able to do.
+// Bits of StepPermit::needs.
 constexpr std::int32_t queued_refresh = 1, refresh_with_host_steps = 2;
 
 std::int32_t needs_of(const Engine& engine) {
@@ -36,10 +36,10 @@ StepProtocol::StepProtocol(Backend& backend, Communicator& communicator,
                                             std::int64_t{sizeof(SegmentHeader)}));
 }
 
-bool StepProtocol::everywhere(std::int64_t call, bool holds) {
+bool StepProtocol::all_ranks(std::int64_t call, bool holds) {
   check_usable();
   bool result = false;
-  together([&] { result = consensus_.everywhere(call, holds); });
+  in_collective([&] { result = consensus_.all_ranks(call, holds); });
   return result;
 }
 
@@ -51,12 +51,12 @@ void StepProtocol::begin_load() const {
   if (!communicator_.failure().empty()) check_usable();
 }
 
-/// The other ranks have gone on.
+/// The other ranks have already replaced their state.
 void StepProtocol::fail_load() {
   const std::string what = "it could not replace the state: " + current_error().message;
   if (!consensus_.alone()) {
     communicator_.abort(what);
-    end(CommunicationError(communicator_.failure()));
+    disable(CommunicationError(communicator_.failure()));
   }
   unusable_.emplace(what + "; the optimizer can no longer be used");
   throw *unusable_;
@@ -67,22 +67,22 @@ void StepProtocol::finish_load(const Progress& progress) {
   taken_ = progress.taken;
   skipped_in_a_row_ = progress.skipped_in_a_row;
   prepared_ = false;
-  fault_.reset();
-  late_.reset();
-  error_ = nullptr;
+  step_error_.reset();
+  deferred_error_.reset();
+  unreported_error_ = nullptr;
   unusable_.reset();
 }
 
 void StepProtocol::begin_prepare() {
   if (backend_.is_capturing())
     throw std::logic_error("prepare_step: cannot be captured; only enqueue_step() can");
-  settle();
+  wait_for_previous();
   throw_error();
   check_usable();
   if (std::exchange(prepared_, false) && captured_)
     throw std::logic_error(
         "prepare_step: no step was enqueued or replayed since the last prepare_step()");
-  fault_.reset();
+  step_error_.reset();
 }
 
 void StepProtocol::finish_prepare(Engine& engine) {
@@ -92,17 +92,17 @@ void StepProtocol::finish_prepare(Engine& engine) {
   prepared_ = true;
 }
 
-/// Replays of a step that could not be prepared change nothing.
-void StepProtocol::forbid(Engine& engine) {
+/// Replays must not change anything after a failed preparation.
+void StepProtocol::disable_replay(Engine& engine) {
   if (!captured_) return;
   engine.admission()[0].permitted = 0;
   engine.upload();
 }
 
-/// What the step shows the other ranks, and what it may do; a replay reads it, too.
+/// Writes this rank's header and the step's permit, which replays read as well.
 void StepProtocol::write_header(Engine& engine, std::int64_t step) {
   ++tickets_;
-  engine.admission()[0] = {.permitted = fault_ ? 0 : 1,
+  engine.admission()[0] = {.permitted = step_error_ ? 0 : 1,
                            .needs = needs_of(engine),
                            .generation = captured_ ? tickets_ : 0};
   if (consensus_.alone()) return;
@@ -112,40 +112,40 @@ void StepProtocol::write_header(Engine& engine, std::int64_t step) {
             .rates = engine.rates_fingerprint(),
             .presence = engine.presence_fingerprint(),
             .taken = static_cast<std::int32_t>(taken_)};
-  if (fault_) tell(engine, RankStatus::skipped);
-  if (!fault_ && late_) tell(engine, RankStatus::deferred_error);
+  if (step_error_) set_status(engine, RankStatus::skipped);
+  if (!step_error_ && deferred_error_) set_status(engine, RankStatus::deferred_error);
 }
 
-void StepProtocol::tell(Engine& engine, RankStatus finding) {
+void StepProtocol::set_status(Engine& engine, RankStatus status) {
   SegmentHeader& header = engine.header()[0];
-  header.status = finding;
-  if (finding != RankStatus::deferred_error) header.scan.proceed = 0;
+  header.status = status;
+  if (status != RankStatus::deferred_error) header.scan.proceed = 0;
 }
 
 StepResult StepProtocol::take(Engine& engine) {
   if (backend_.is_capturing()) return capture(engine);
-  if (!prepared_) settle();
+  if (!prepared_) wait_for_previous();
   check_usable();
   ++attempts_;
   if (!std::exchange(prepared_, false)) {
     engine_ = &engine;
-    fault_.reset();
-    guard([] {
+    step_error_.reset();
+    capture_error([] {
       throw std::logic_error("enqueue_step: prepare_step() must be called before every step");
     });
     write_header(engine, attempts_);
   }
   voted_.reset();
-  under_way_ = latest_ = outcomes_.begin(*this);
-  const StepResult result(under_way_);
+  pending_ = latest_ = outcomes_.begin(*this);
+  const StepResult result(pending_);
   try {
-    together([&] { queue(engine, false); });
+    in_collective([&] { queue(engine, false); });
   } catch (...) {
-    under_way_.reset();
+    pending_.reset();
     throw;
   }
   if (backend_.is_immediate()) {
-    settle();
+    wait_for_previous();
     throw_error();
   }
   return result;
@@ -159,10 +159,10 @@ StepResult StepProtocol::capture(Engine& engine) {
     throw std::logic_error("enqueue_step: the prepared step recomputes roots by the solver " +
                            std::string(solver) +
                            ", which has host steps and cannot be captured; see refresh_is_due()");
-  // A fault of the prepared step is one of its first replay.
-  const std::optional<TransferableError> prepared = std::exchange(fault_, std::nullopt);
+  // An error of the preparation belongs to the first replay.
+  const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
   queue(engine, true);
-  if (const std::optional<TransferableError> own = std::exchange(fault_, prepared)) {
+  if (const std::optional<TransferableError> own = std::exchange(step_error_, prepared)) {
     prepared_ = false;
     rethrow(*own);
   }
@@ -179,11 +179,11 @@ void StepProtocol::queue(Engine& engine, bool captures) {
                           .proceed = &verdict->proceed};
   const std::int32_t offers =
       captures ? needs_of(engine) : queued_refresh | refresh_with_host_steps;
-  guard([&] {
+  capture_error([&] {
     engine.scan(inputs, options_.non_finite != NonFinite::ignore, verdict);
     backend_.admit(engine.admission().data(), offers, report_.runs(), verdict);
   });
-  if (fault_) tell(engine, RankStatus::skipped);
+  if (step_error_) set_status(engine, RankStatus::skipped);
   if (vote_ && !passes_vote(engine)) return;
 
   const bool computes = may_compute(engine);
@@ -198,10 +198,11 @@ void StepProtocol::queue(Engine& engine, bool captures) {
     report_.send();
 }
 
-/// Whether the host goes on with the step, as far as it knows.
+/// Returns false if the host knows that the step is skipped.
 bool StepProtocol::passes_vote(Engine& engine) {
   engine.upload();
-  vote_->write(engine.header().data(), report_.verdict(), fault_ ? 0 : sizeof(kernels::ScanResult));
+  vote_->write(engine.header().data(), report_.verdict(),
+               step_error_ ? 0 : sizeof(kernels::ScanResult));
   vote_->run();
   vote_->gate(false, report_.headers(Round::vote), &report_.verdict()->proceed);
   if (!backend_.is_immediate()) return true;
@@ -211,10 +212,10 @@ bool StepProtocol::passes_vote(Engine& engine) {
 }
 
 bool StepProtocol::may_compute(Engine& engine) {
-  bool proceeds = !fault_;
-  // Host steps must not happen in a refused step.
+  bool proceeds = !step_error_;
+  // A skipped step must not run host steps.
   if (proceeds && !engine.waiting_solver().empty())
-    guard([&] {
+    capture_error([&] {
       report_.send();
       report_.wait();
       proceeds = report_.seen_verdict().proceed != 0;
@@ -224,7 +225,7 @@ bool StepProtocol::may_compute(Engine& engine) {
 
 void StepProtocol::compute(Engine& engine, const StepInputs& inputs, bool captures) {
   const Refreshing captured = engine.queues_refresh() ? Refreshing::fixed : Refreshing::none;
-  guard([&] {
+  capture_error([&] {
     engine.compute(inputs, captures ? captured : Refreshing::due, statistics_);
     if (captures) return;
     if (backend_.is_immediate() && engine.queues_refresh()) {
@@ -232,28 +233,28 @@ void StepProtocol::compute(Engine& engine, const StepInputs& inputs, bool captur
       if (report_.seen_verdict().proceed != 0) engine.collect(statistics_);
     }
     if (std::string exhausted = engine.exhausted_block(); !exhausted.empty())
-      late_ = TransferableError{TransferableError::Kind::numerical, std::move(exhausted)};
+      deferred_error_ = TransferableError{TransferableError::Kind::numerical, std::move(exhausted)};
   });
-  if (fault_)
-    tell(engine, RankStatus::failed);
-  else if (late_)
-    tell(engine, RankStatus::deferred_error);
+  if (step_error_)
+    set_status(engine, RankStatus::failed);
+  else if (deferred_error_)
+    set_status(engine, RankStatus::deferred_error);
 }
 
 void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
-  engine.upload();  // what was found since the step was prepared
+  engine.upload();  // the status may have changed since prepare()
   Exchange& exchange = engine.exchange();
-  // Ranks that have voted may have gradients that differ.
+  // With a vote, the gradients of the ranks may differ.
   const std::size_t common =
       vote_ ? sizeof(kernels::ScanResult::proceed) : sizeof(kernels::ScanResult);
-  exchange.write(engine.header().data(), report_.verdict(), fault_ ? 0 : common);
+  exchange.write(engine.header().data(), report_.verdict(), step_error_ ? 0 : common);
   exchange.run();
   exchange.gate(true, report_.headers(Round::exchange), &report_.verdict()->proceed);
   try {
     engine.apply(inputs);
   } catch (...) {  // the others apply the step
     communicator_.abort("it could not apply a step: " + current_error().message);
-    end(CommunicationError(communicator_.failure()));
+    disable(CommunicationError(communicator_.failure()));
   }
 }
 

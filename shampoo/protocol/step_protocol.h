@@ -17,59 +17,59 @@
 
 namespace shampoo {
 
-/// Takes steps together with the other ranks: what one rank meets, all throw.
+/// Runs a step as a collective: an error on any rank is rethrown on all ranks.
 class StepProtocol {
  public:
   StepProtocol(Backend& backend, Communicator& communicator, const OptimizerOptions& options);
 
-  /// Calls body(), which makes a plan of the caller's input and returns its text, and compares it
-  /// with the other ranks'. Collective; throws the same error on all ranks.
+  /// Calls body(), which plans the added groups and returns the plan's text, and compares the text
+  /// across ranks. Collective; throws the same error on all ranks.
   template <typename Body>
   void agree(const Body& body);
 
-  /// Calls body(), which prepares a call that is not a step and returns lines about `subject`, and
-  /// compares them with the other ranks'. Collective; throws the same error on all ranks. `call`:
-  /// see SegmentHeader::step.
+  /// Calls body(), which prepares a call other than a step and returns lines about `subject`, and
+  /// compares them across ranks. Collective; throws the same error on all ranks. `call`: see
+  /// SegmentHeader::step. Returns the lines.
   template <typename Body>
   std::string vote(std::int64_t call, std::string_view subject, const Body& body);
 
-  /// Calls body(), a collective. Once the communicator has failed, there is no going on.
+  /// Calls body(), a collective. If the communicator fails in it, disables the optimizer.
   template <typename Body>
-  void together(const Body& body);
+  void in_collective(const Body& body);
 
-  /// Whether it holds on all ranks. Collective. `call`: see SegmentHeader::step.
-  bool everywhere(std::int64_t call, bool holds);
+  /// Returns true if `holds` is true on every rank. Collective. `call`: see SegmentHeader::step.
+  bool all_ranks(std::int64_t call, bool holds);
 
-  /// Loads a state. examine() does what can fail and returns lines that are equal on all ranks;
-  /// where it succeeded on all of them, replace(statistics) runs, which returns the progress of the
-  /// state.
-  /// Collective. Steps can then be taken again whatever failed before, but for the communicator.
+  /// Loads a state. examine() does everything that can fail and returns lines that must be equal on
+  /// all ranks; after it succeeded on all of them, replace(statistics) writes the state and returns
+  /// its progress. Collective. Enables a disabled optimizer again, unless its communicator failed.
   template <typename Examine, typename Replace>
   void load(const Examine& examine, const Replace& replace);
 
+  /// Throws the error that disabled the optimizer, if any.
   void check_usable() const;
   std::uint64_t plan_hash() const { return plan_hash_; }
   Progress progress() const { return {attempts_, taken_, skipped_in_a_row_}; }
 
-  /// Learns the outcome of the step before, whose error, if nobody read it, it throws; then calls
-  /// body(), the host work of a step, and uploads. On several ranks the faults of body() are kept
-  /// for take(), where all ranks meet.
+  /// Waits for the previous step and throws its error if that was not reported yet; then calls
+  /// body(), the host work of a step, and uploads. On several ranks an error of body() is kept for
+  /// take(), which is collective.
   template <typename Body>
   void prepare(Engine& engine, const Body& body);
 
-  /// Queues the prepared step, or has it recorded. Collective. Where the backend is immediate, the
-  /// outcome is known then, and its error is thrown.
+  /// Queues the prepared step, or records it during a capture. Collective. An immediate backend
+  /// completes the step here, and its error is thrown.
   StepResult take(Engine& engine);
 
-  /// Learns the outcome of the step under way. Waits for that step. Its error is kept: for whoever
-  /// reads the result, or for prepare().
-  void settle();
-  /// Of the latest step that was queued or replayed. Waits for it.
+  /// Waits for the pending step and determines its outcome. Its error is kept and thrown by the
+  /// StepResult or the next prepare().
+  void wait_for_previous();
+  /// Result of the latest queued or replayed step. Waits for it. Throws std::logic_error without.
   StepResult latest_result();
-  /// The caller has been told of the error.
-  void told(const std::exception_ptr& error);
+  /// Marks the error as thrown to the caller.
+  void mark_reported(const std::exception_ptr& error);
 
-  /// Why steps can no longer be taken; empty while they can.
+  /// Message of the error that disabled the optimizer; empty while it is usable.
   std::string failure() const { return unusable_ ? unusable_->what() : ""; }
 
   const Statistics& statistics() const { return statistics_; }
@@ -79,17 +79,17 @@ class StepProtocol {
   using Round = StepReport::Round;
 
   template <typename Body>
-  void guard(const Body& body);
+  void capture_error(const Body& body);
   void begin_load() const;
   [[noreturn]] void fail_load();
   void finish_load(const Progress& progress);
 
-  // Queueing: stepper.cpp
+  // Queueing: step_protocol.cpp
   void begin_prepare();
   void finish_prepare(Engine& engine);
-  void forbid(Engine& engine);
+  void disable_replay(Engine& engine);
   void write_header(Engine& engine, std::int64_t step);
-  static void tell(Engine& engine, RankStatus finding);
+  static void set_status(Engine& engine, RankStatus status);
   StepResult capture(Engine& engine);
   void queue(Engine& engine, bool captures);
   bool passes_vote(Engine& engine);
@@ -97,18 +97,18 @@ class StepProtocol {
   void compute(Engine& engine, const StepInputs& inputs, bool captures);
   void exchange(Engine& engine, const StepInputs& inputs);
 
-  // Outcome: stepper_outcome.cpp
+  // Outcome: step_completion.cpp
   bool await_replay();
   void throw_error();
-  void conclude(StepOutcome& outcome);
-  void check_runs();
-  void collect();
+  void complete(StepOutcome& outcome);
+  void check_replays();
+  void collect_refresh();
   StepDecision decide();
   const StepDecision& vote_decision();
   static bool passes(const StepDecision& decision);
   void throw_if_failed(const StepDecision& decision, const std::string& call);
-  [[noreturn]] void end(const CommunicationError& cause);
-  void refuse(std::string_view name);
+  [[noreturn]] void disable(const CommunicationError& cause);
+  void count_skipped(std::string_view name);
   Diagnostics diagnostics() const;
 
   Backend& backend_;
@@ -120,51 +120,51 @@ class StepProtocol {
   std::optional<Exchange> vote_;
   Statistics statistics_;
   std::uint64_t plan_hash_ = 0;
-  std::int64_t attempts_ = 0;  ///< steps, refused ones included
-  std::int64_t taken_ = 0;     ///< steps that were not refused
+  std::int64_t attempts_ = 0;  ///< steps, skipped ones included
+  std::int64_t taken_ = 0;     ///< steps that were not skipped
   int skipped_in_a_row_ = 0;
 
-  Engine* engine_ = nullptr;                ///< of the step that is prepared or under way
-  bool prepared_ = false;                   ///< and neither queued nor known to be replayed
-  bool captured_ = false;                   ///< a step of training_
-  kernels::ReplayCounter runs_;             ///< that are known of
-  std::int64_t tickets_ = 0;                ///< of prepared steps, for replays
-  std::optional<TransferableError> fault_;  ///< of this rank, which then cannot take the step
-  std::optional<TransferableError> late_;   ///< to be thrown after a step: of this rank
-  std::optional<StepDecision> voted_;       ///< of the step under way, where it is known
-  std::shared_ptr<StepOutcome> under_way_;  ///< of a step that is queued
+  Engine* engine_ = nullptr;        ///< of the prepared or pending step
+  bool prepared_ = false;           ///< a step is prepared, and neither queued nor replayed
+  bool captured_ = false;           ///< a step of engine_ was captured
+  kernels::ReplayCounter replays_;  ///< completed replays, as last reported
+  std::int64_t tickets_ = 0;        ///< last generation of a prepared step, for replays
+  std::optional<TransferableError> step_error_;      ///< prevents this rank from taking the step
+  std::optional<TransferableError> deferred_error_;  ///< of this rank, thrown after a step
+  std::optional<StepDecision> voted_;     ///< decision of the pending step's vote, if known
+  std::shared_ptr<StepOutcome> pending_;  ///< the queued step
   std::shared_ptr<StepOutcome> latest_;
-  std::exception_ptr error_;                    ///< that nobody was told of
-  std::optional<CommunicationError> unusable_;  ///< what every call throws from now on
+  std::exception_ptr unreported_error_;         ///< not yet thrown to the caller
+  std::optional<CommunicationError> unusable_;  ///< thrown by every further call
   StepOutcomes outcomes_;
 };
 
-/// On one rank what is thrown is thrown at once. On more, a rank with a fault takes part in what
-/// follows, so that all ranks can throw it.
+/// On one rank an error propagates at once. On several, a rank with an error still takes part in
+/// the following collectives, so that all ranks can throw it.
 template <typename Body>
-void StepProtocol::guard(const Body& body) {
+void StepProtocol::capture_error(const Body& body) {
   if (consensus_.alone()) return body();
-  if (fault_) return;
+  if (step_error_) return;
   try {
     body();
   } catch (...) {
-    fault_ = current_error();
+    step_error_ = current_error();
   }
 }
 
 template <typename Body>
-void StepProtocol::together(const Body& body) {
+void StepProtocol::in_collective(const Body& body) {
   try {
     body();
   } catch (const CommunicationError& error) {
-    if (!communicator_.failure().empty()) end(error);
+    if (!communicator_.failure().empty()) disable(error);
     throw;
   }
 }
 
 template <typename Body>
 void StepProtocol::agree(const Body& body) {
-  settle();
+  wait_for_previous();
   check_usable();
   plan_hash_ = Consensus::hash_of(vote(adding_groups, "plan", body));
   prepared_ = captured_ = false;
@@ -173,18 +173,18 @@ void StepProtocol::agree(const Body& body) {
 template <typename Body>
 std::string StepProtocol::vote(std::int64_t call, std::string_view subject, const Body& body) {
   std::string text;
-  // A step that was prepared keeps its own fault.
-  const std::optional<TransferableError> prepared = std::exchange(fault_, std::nullopt);
-  guard([&] { text = body(); });
-  const std::optional<TransferableError> own = std::exchange(fault_, prepared);
+  // A prepared step keeps its own error.
+  const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
+  capture_error([&] { text = body(); });
+  const std::optional<TransferableError> own = std::exchange(step_error_, prepared);
   if (!consensus_.alone())
-    together([&] { throw_if_failed(consensus_.rule_on(call, subject, text, own), ""); });
+    in_collective([&] { throw_if_failed(consensus_.decide_call(call, subject, text, own), ""); });
   return text;
 }
 
 template <typename Examine, typename Replace>
 void StepProtocol::load(const Examine& examine, const Replace& replace) {
-  settle();
+  wait_for_previous();
   begin_load();
   vote(loading_state, "state", examine);
   try {
@@ -198,9 +198,9 @@ template <typename Body>
 void StepProtocol::prepare(Engine& engine, const Body& body) {
   begin_prepare();
   try {
-    guard(body);
+    capture_error(body);
   } catch (...) {
-    forbid(engine);
+    disable_replay(engine);
     throw;
   }
   finish_prepare(engine);

@@ -8,9 +8,9 @@ namespace shampoo {
 StepReport::StepReport(Backend& backend, int ranks, bool votes)
     : backend_(backend),
       ranks_(ranks == 1 ? 0 : static_cast<std::size_t>(ranks)),
-      there_(backend, sizeof(Start) + (votes ? 2 : 1) * ranks_ * sizeof(SegmentHeader)),
-      here_(backend, there_.bytes()),
-      arrived_(backend, sizeof(std::int64_t)),
+      device_(backend, sizeof(Start) + (votes ? 2 : 1) * ranks_ * sizeof(SegmentHeader)),
+      host_(backend, device_.bytes()),
+      completed_runs_(backend, sizeof(std::int64_t)),
       mark_(backend.make_mark()),
       settled_(backend) {}
 
@@ -19,27 +19,27 @@ std::size_t StepReport::offset(Round round) const {
 }
 
 SegmentHeader* StepReport::headers(Round round) const {
-  return reinterpret_cast<SegmentHeader*>(static_cast<char*>(there_.data()) + offset(round));
+  return reinterpret_cast<SegmentHeader*>(static_cast<char*>(device_.data()) + offset(round));
 }
 
 std::span<const SegmentHeader> StepReport::seen_headers(Round round) const {
-  return {reinterpret_cast<const SegmentHeader*>(static_cast<const char*>(here_.data()) +
+  return {reinterpret_cast<const SegmentHeader*>(static_cast<const char*>(host_.data()) +
                                                  offset(round)),
           ranks_};
 }
 
 void StepReport::send() {
-  backend_.download(here_.data(), there_.data(), there_.bytes());
+  backend_.download(host_.data(), device_.data(), device_.bytes());
   mark_->set();
 }
 
 void StepReport::send_captured() {
-  backend_.download(here_.data(), there_.data(), there_.bytes());
-  backend_.download(arrived_.data(), &runs()->count, sizeof(std::int64_t));
+  backend_.download(host_.data(), device_.data(), device_.bytes());
+  backend_.download(completed_runs_.data(), &runs()->count, sizeof(std::int64_t));
 }
 
-std::int64_t StepReport::arrived() const {
-  const std::atomic_ref<std::int64_t> runs(*static_cast<std::int64_t*>(arrived_.data()));
+std::int64_t StepReport::completed_runs() const {
+  const std::atomic_ref<std::int64_t> runs(*static_cast<std::int64_t*>(completed_runs_.data()));
   return runs.load(std::memory_order_acquire);
 }
 

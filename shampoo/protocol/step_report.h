@@ -10,35 +10,35 @@
 
 namespace shampoo {
 
-/// What the host learns of a step. The step writes it in the backend's memory, and copies it to the
-/// host's at its end.
+/// Report of a step to the host. The step writes it in backend memory and copies it to host memory
+/// at its end.
 class StepReport {
  public:
-  /// Where ranks show each other their headers.
+  /// Collective in which ranks exchange their headers.
   enum class Round : std::uint8_t { exchange, vote };
 
   StepReport(Backend& backend, int ranks, bool votes);
 
   // [backend]
-  kernels::ScanResult* verdict() const { return &there()->verdict; }
-  kernels::ReplayCounter* runs() const { return &there()->runs; }
+  kernels::ScanResult* verdict() const { return &on_device()->verdict; }
+  kernels::ReplayCounter* runs() const { return &on_device()->runs; }
   SegmentHeader* headers(Round round) const;
 
   /// Queues the copy to the host.
   void send();
-  /// The same for a captured step, whose runs the host then sees by arrived().
+  /// The same for a captured step, whose replays completed_runs() counts.
   void send_captured();
-  /// Waits for the last send(), which is long past when the next step is prepared.
+  /// Waits for the last send(), which has usually finished when the next step is prepared.
   void wait() { mark_->wait(); }
 
-  // On the host.
-  const kernels::ScanResult& seen_verdict() const { return here()->verdict; }
-  const kernels::ReplayCounter& seen_runs() const { return here()->runs; }
+  // [host] copies of the last report
+  const kernels::ScanResult& seen_verdict() const { return on_host()->verdict; }
+  const kernels::ReplayCounter& seen_runs() const { return on_host()->runs; }
   std::span<const SegmentHeader> seen_headers(Round round) const;
-  /// Runs up to the last captured step of which everything has been copied. Does not wait.
-  std::int64_t arrived() const;
+  /// Number of runs up to the last captured step whose report was copied. Does not wait.
+  std::int64_t completed_runs() const;
 
-  std::int64_t bytes() const { return static_cast<std::int64_t>(there_.bytes()); }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(device_.bytes()); }
 
  private:
   struct alignas(64) Start {
@@ -46,14 +46,14 @@ class StepReport {
     kernels::ReplayCounter runs;
   };
 
-  Start* there() const { return static_cast<Start*>(there_.data()); }
-  Start* here() const { return static_cast<Start*>(here_.data()); }
+  Start* on_device() const { return static_cast<Start*>(device_.data()); }
+  Start* on_host() const { return static_cast<Start*>(host_.data()); }
   std::size_t offset(Round round) const;
 
   Backend& backend_;
   std::size_t ranks_;
-  kernels::Buffer there_;
-  kernels::HostBuffer here_, arrived_;
+  kernels::Buffer device_;
+  kernels::HostBuffer host_, completed_runs_;
   std::unique_ptr<kernels::Mark> mark_;
   kernels::Settled settled_;
 };

@@ -13,12 +13,12 @@ namespace shampoo {
 
 namespace {
 
-/// The exception puts what the code means behind the text, which here has it already.
-[[noreturn]] void raise_system_error(const TransferableError& fault) {
-  const std::string meaning = ": " + std::generic_category().message(fault.code);
-  std::string text = fault.message;
+/// std::system_error appends the meaning of the code, which the message already contains.
+[[noreturn]] void raise_system_error(const TransferableError& error) {
+  const std::string meaning = ": " + std::generic_category().message(error.code);
+  std::string text = error.message;
   if (text.ends_with(meaning)) text.resize(text.size() - meaning.size());
-  throw std::system_error(fault.code, std::generic_category(), text);
+  throw std::system_error(error.code, std::generic_category(), text);
 }
 
 }  // namespace
@@ -48,26 +48,26 @@ TransferableError current_error() {
   }
 }
 
-void rethrow(const TransferableError& fault) {
-  switch (fault.kind) {
+void rethrow(const TransferableError& error) {
+  switch (error.kind) {
     case TransferableError::Kind::argument:
-      throw std::invalid_argument(fault.message);
+      throw std::invalid_argument(error.message);
     case TransferableError::Kind::logic:
-      throw std::logic_error(fault.message);
+      throw std::logic_error(error.message);
     case TransferableError::Kind::numerical:
-      throw NumericalError(fault.message);
+      throw NumericalError(error.message);
     case TransferableError::Kind::communication:
-      throw CommunicationError(fault.message);
+      throw CommunicationError(error.message);
     case TransferableError::Kind::device:
-      throw DeviceError(fault.message);
+      throw DeviceError(error.message);
     case TransferableError::Kind::checkpoint:
-      throw CheckpointError(fault.message);
+      throw CheckpointError(error.message);
     case TransferableError::Kind::system:
-      raise_system_error(fault);
+      raise_system_error(error);
     case TransferableError::Kind::other:
       break;
   }
-  throw std::runtime_error(fault.message);
+  throw std::runtime_error(error.message);
 }
 
 }  // namespace shampoo

@@ -6,7 +6,7 @@
 
 namespace shampoo {
 
-/// An exception as a value, so that it can be thrown on other ranks, too.
+/// An exception as a value that can be sent to other ranks and thrown there.
 struct TransferableError {
   enum class Kind : std::uint8_t {
     argument,
@@ -20,7 +20,7 @@ struct TransferableError {
   };
   Kind kind = Kind::communication;
   std::string message;
-  int code = 0;  ///< errno of a system fault
+  int code = 0;  ///< errno of a system error
 };
 
 template <typename Visitor>
@@ -30,11 +30,11 @@ void for_each_field(Visitor&& visit, TransferableError& error) {
   visit("code", error.code);
 }
 
-/// The exception that is being handled.
+/// Converts the exception that is being handled.
 TransferableError current_error();
 
 /// Throws std::invalid_argument, std::logic_error, NumericalError, CommunicationError, DeviceError,
 /// CheckpointError, std::system_error with the code, or std::runtime_error.
-[[noreturn]] void rethrow(const TransferableError& fault);
+[[noreturn]] void rethrow(const TransferableError& error);
 
 }  // namespace shampoo

@@ -5,8 +5,8 @@
 
 namespace shampoo {
 
-/// Makes one tensor of the parts of every elementwise one, where they cover it. In the order of
-/// names before and after.
-void join_parts(StateDict& dict);
+/// Concatenates the shards of each elementwise tensor, if they cover it, into one tensor. `dict` is
+/// sorted by name before and after.
+void concatenate_shards(StateDict& dict);
 
 }  // namespace shampoo

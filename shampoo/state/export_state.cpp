@@ -13,7 +13,7 @@ namespace shampoo {
 
 namespace {
 
-ParameterState described(const RegisteredParameter& registered) {
+ParameterState description_of(const RegisteredParameter& registered) {
   return {.name = registered.parameter().name,
           .shape = registered.parameter().shape,
           .steps = registered.steps,
@@ -21,30 +21,30 @@ ParameterState described(const RegisteredParameter& registered) {
           .rates = registered.group->rates};
 }
 
-/// Downloads many arrays of the backend between two waits, through pinned memory.
+/// Downloads several arrays per synchronization through pinned memory.
 class DeviceToHostStaging {
  public:
   using Use = std::function<void(const std::byte*)>;
 
   explicit DeviceToHostStaging(Backend& backend) : backend_(backend), settled_(backend) {}
 
-  /// Calls use(array) when it is on the host: at the latest by the next finish().
+  /// Calls use(array) with the host copy, at the latest in the next finish().
   void download(const std::byte* array, std::size_t bytes, Use use) {
     if (backend_.memory_kind() == MemoryKind::host) return use(array);
-    if (array != last_) {  // slots may share one
+    if (array != last_) {  // slots may share an array
       if (used_ + bytes > capacity_) finish();
       if (bytes > capacity_) grow(std::max(bytes, usual_bytes));
-      backend_.download(place(used_), array, bytes);
+      backend_.download(at(used_), array, bytes);
       last_ = array;
-      last_place_ = used_;
+      last_offset_ = used_;
       used_ += (bytes + alignment - 1) / alignment * alignment;
     }
-    uses_.emplace_back(last_place_, std::move(use));
+    uses_.emplace_back(last_offset_, std::move(use));
   }
 
   void finish() {
     backend_.synchronize();
-    for (const auto& [where, use] : uses_) use(place(where));
+    for (const auto& [where, use] : uses_) use(at(where));
     uses_.clear();
     used_ = 0;
     last_ = nullptr;
@@ -59,18 +59,20 @@ class DeviceToHostStaging {
     memory_ = kernels::HostBuffer(backend_, bytes);
     capacity_ = bytes;
   }
-  std::byte* place(std::size_t at) const { return static_cast<std::byte*>(memory_.data()) + at; }
+  std::byte* at(std::size_t offset) const {
+    return static_cast<std::byte*>(memory_.data()) + offset;
+  }
 
   Backend& backend_;
   kernels::HostBuffer memory_;
   std::size_t capacity_ = 0, used_ = 0;
-  const std::byte* last_ = nullptr;  ///< the array that was brought last
-  std::size_t last_place_ = 0;
+  const std::byte* last_ = nullptr;  ///< the array that was downloaded last
+  std::size_t last_offset_ = 0;
   std::vector<std::pair<std::size_t, Use>> uses_;
   kernels::Settled settled_;
 };
 
-/// A slot of a block that this rank owns.
+/// A slot of a block owned by this rank.
 struct OwnedSlot {
   const GroupStep& group;
   int block;
@@ -107,7 +109,7 @@ void for_each_slot(const Engine& engine, bool derived, const Visit& visit) {
     }
 }
 
-/// Queues copies into the tensor, which must stay where it is.
+/// Queues copies into the tensor, which must not move until they are done.
 void copy_slot(const OwnedSlot& from, Backend& backend, DeviceToHostStaging& staging,
                StateTensor& tensor) {
   const std::size_t size = size_of(tensor.type);
@@ -127,7 +129,7 @@ StateDict export_state(Backend& backend, const Engine& engine, const StateDictOp
   const std::span<const RegisteredParameter> parameters = engine.parameters();
   StateDict dict{.library = std::string(library_version()), .arithmetic = backend.arithmetic()};
   for (const RegisteredParameter& registered : parameters)
-    dict.parameters.push_back(described(registered));
+    dict.parameters.push_back(description_of(registered));
 
   for (const auto& group : engine.virtual_groups())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
@@ -137,7 +139,7 @@ StateDict export_state(Backend& backend, const Engine& engine, const StateDictOp
     }
   std::size_t count = 0;
   for_each_slot(engine, options.derived, [&](const OwnedSlot&) { ++count; });
-  dict.tensors.reserve(count);  // queued copies need their bytes to stay where they are
+  dict.tensors.reserve(count);  // reallocation would move the targets of queued copies
   backend.synchronize();
   DeviceToHostStaging staging(backend);
   for_each_slot(engine, options.derived, [&](const OwnedSlot& slot) {
@@ -154,7 +156,7 @@ std::vector<StateSource> sources_of(const Engine& engine, const StateDictOptions
   for_each_slot(engine, options.derived, [&](const OwnedSlot& slot) {
     named.emplace_back(slot.tensor().name(), slot.source());
   });
-  std::ranges::sort(named, {}, [](const auto& one) -> const std::string& { return one.first; });
+  std::ranges::sort(named, {}, [](const auto& entry) -> const std::string& { return entry.first; });
   std::vector<StateSource> sources;
   sources.reserve(named.size());
   for (const auto& [name, source] : named) sources.push_back(source);
@@ -170,7 +172,7 @@ void read_source(const StateTensor& tensor, const StateSource& source, std::size
       take(bytes.subspan(done, std::min(part_bytes, bytes.size() - done)));
     return;
   }
-  constexpr std::int64_t fewest = 16;  // rows that are packed well together
+  constexpr std::int64_t fewest = 16;  // rows per portion for efficient packing
   const SlotStorage& storage = source.storage;
   const std::int64_t rows = storage.side;
   if (rows == 0) return;

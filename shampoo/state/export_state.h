@@ -11,25 +11,25 @@
 
 namespace shampoo {
 
-/// The state of the blocks that this rank owns; all but progress. Waits for the backend.
+/// Copies the state of the blocks that this rank owns, without progress. Waits for the backend.
 StateDict export_state(Backend& backend, const Engine& engine, const StateDictOptions& options);
 
-/// Where the numbers of a state tensor lie.
+/// Location of a state tensor's contents in backend memory.
 struct StateSource {
-  const std::byte* data = nullptr;  ///< [backend] its elements, or its array
-  SlotStorage storage = {};         ///< in that array; not read for elements
+  const std::byte* data = nullptr;  ///< [backend] the elements, or the array of the slot
+  SlotStorage storage = {};         ///< position in the array; unused for elements
 };
 
-/// Of the tensors that export_state() gives, in their order. Good until the next step, load or
-/// change of groups.
+/// Sources of the tensors of export_state(), in the same order. Valid until the next step, load or
+/// added group.
 std::vector<StateSource> sources_of(const Engine& engine, const StateDictOptions& options);
 
-/// Calls take(bytes) with the numbers of a state tensor, in the order of its layout, in parts of
-/// about `part_bytes` bytes. The source must be in host memory.
+/// Calls take(bytes) with the contents of a state tensor, in the order of its layout, in portions
+/// of about `part_bytes` bytes. The source must be in host memory.
 void read_source(const StateTensor& tensor, const StateSource& source, std::size_t part_bytes,
                  const std::function<void(std::span<const std::byte>)>& take);
 
-/// Puts everything in the order of names.
+/// Sorts parameters and tensors by name, and blocks by box.
 void sort_by_name(StateDict& dict);
 
 }  // namespace shampoo

@@ -16,7 +16,7 @@ namespace shampoo {
 
 namespace {
 
-/// The bytes of all tensors of one rank, as one after the other.
+/// The bytes of all tensors of one rank as one stream.
 class ByteStream {
  public:
   explicit ByteStream(std::vector<StateTensor>& tensors) : tensors_(&tensors) {
@@ -28,7 +28,7 @@ class ByteStream {
 
   void skip(std::int64_t count) { left_ -= count; }
 
-  /// Calls copy(bytes of a tensor, how many) for the next `count` bytes.
+  /// Calls copy(pointer, size) for each contiguous range of the next `count` bytes.
   template <typename Copy>
   void next(std::int64_t count, const Copy& copy) {
     left_ -= count;
@@ -50,32 +50,32 @@ class ByteStream {
   std::size_t tensor_ = 0, at_ = 0;
 };
 
-/// The state of all ranks while it arrives.
-class Arrival {
+/// Receives the state of all ranks in rounds of one all-gather each.
+class GatherBuffer {
  public:
-  Arrival(Backend& backend, Communicator& communicator, StateDict own, Gather gather,
-          std::int64_t bytes_of_rank)
+  GatherBuffer(Backend& backend, Communicator& communicator, StateDict own, Gather gather,
+               std::int64_t bytes_of_rank)
       : backend_(backend),
         communicator_(communicator),
-        each_(bytes_of_rank),
+        bytes_of_rank_(bytes_of_rank),
         receives_(gather == Gather::everywhere || communicator.rank() == 0),
         own_(std::move(own)) {}
 
-  /// Reads what all ranks have, and gets memory for it.
-  void expect(const std::vector<std::string>& words, bool contents) {
-    for (const std::string& rank : words) parts_.push_back(deserialize_description(rank));
-    for (StateDict& part : parts_) {
-      streams_.emplace_back(part.tensors);
+  /// Parses the description of every rank's state and allocates memory for the contents.
+  void expect(const std::vector<std::string>& records, bool contents) {
+    for (const std::string& record : records) dicts_.push_back(deserialize_description(record));
+    for (StateDict& dict : dicts_) {
+      streams_.emplace_back(dict.tensors);
       if (!contents || !receives_) continue;
-      for (StateTensor& tensor : part.tensors)
+      for (StateTensor& tensor : dict.tensors)
         tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
     }
     std::int64_t most = 0, sum = 0;
     for (const ByteStream& stream : streams_) {
       most = std::max(most, stream.left());
-      sum += std::min(each_, stream.left());
+      sum += std::min(bytes_of_rank_, stream.left());
     }
-    rounds_ = contents ? (most + each_ - 1) / each_ : 0;
+    rounds_ = contents ? (most + bytes_of_rank_ - 1) / bytes_of_rank_ : 0;
     const auto bytes = static_cast<std::size_t>(rounds_ > 0 ? sum : 0);
     host_.resize(bytes);
     buffer_ = std::make_shared<kernels::Buffer>(backend_, bytes);
@@ -86,7 +86,8 @@ class Arrival {
     ByteStream sent(own_.tensors);
     for (std::int64_t round = 0; round < rounds_; ++round) {
       std::vector<std::int64_t> counts;
-      for (const ByteStream& stream : streams_) counts.push_back(std::min(each_, stream.left()));
+      for (const ByteStream& stream : streams_)
+        counts.push_back(std::min(bytes_of_rank_, stream.left()));
       send(sent, counts);
       take(counts);
     }
@@ -94,15 +95,15 @@ class Arrival {
 
   StateDict finish() {
     if (!receives_) return {};
-    StateDict full = std::move(parts_.front());
-    for (std::size_t r = 1; r < parts_.size(); ++r) {
-      std::ranges::move(parts_[r].tensors, std::back_inserter(full.tensors));
-      for (std::size_t p = 0; p < full.parameters.size(); ++p)  // the same ones on all ranks
-        std::ranges::move(parts_[r].parameters[p].blocks,
+    StateDict full = std::move(dicts_.front());
+    for (std::size_t r = 1; r < dicts_.size(); ++r) {
+      std::ranges::move(dicts_[r].tensors, std::back_inserter(full.tensors));
+      for (std::size_t p = 0; p < full.parameters.size(); ++p)  // equal on all ranks
+        std::ranges::move(dicts_[r].parameters[p].blocks,
                           std::back_inserter(full.parameters[p].blocks));
     }
     sort_by_name(full);
-    join_parts(full);
+    concatenate_shards(full);
     return full;
   }
 
@@ -127,7 +128,7 @@ class Arrival {
       const std::int64_t all = std::reduce(counts.begin(), counts.end());
       backend_.download(host_.data(), buffer_->data(), static_cast<std::size_t>(all));
     }
-    backend_.synchronize();  // copies reach host_
+    backend_.synchronize();  // completes the copies to and from host_
     communicator_.check();
     const std::byte* from = host_.data();
     for (std::size_t r = 0; r < counts.size(); ++r) {
@@ -143,10 +144,10 @@ class Arrival {
 
   Backend& backend_;
   Communicator& communicator_;
-  std::int64_t each_;
+  std::int64_t bytes_of_rank_;
   bool receives_;
   StateDict own_;
-  std::vector<StateDict> parts_;  ///< of every rank
+  std::vector<StateDict> dicts_;  ///< by rank
   std::vector<ByteStream> streams_;
   std::int64_t rounds_ = 0;
   std::vector<std::byte> host_;
@@ -159,28 +160,28 @@ StateDict gather_state(Backend& backend, Communicator& communicator, StepProtoco
                        StateDict own, const StateDictOptions& options, Gather gather,
                        std::int64_t bytes_of_rank) {
   if (communicator.size() == 1) {
-    join_parts(own);
+    concatenate_shards(own);
     return own;
   }
-  std::vector<std::string> words;
-  protocol.together(
-      [&] { words = gather_texts(backend, communicator, serialize_description(own)); });
-  Arrival arrival(backend, communicator, std::move(own), gather, bytes_of_rank);
+  std::vector<std::string> records;
+  protocol.in_collective(
+      [&] { records = gather_texts(backend, communicator, serialize_description(own)); });
+  GatherBuffer buffer(backend, communicator, std::move(own), gather, bytes_of_rank);
   protocol.vote(collecting_state, "request", [&] {
-    arrival.expect(words, options.contents);
+    buffer.expect(records, options.contents);
     return std::string();
   });
-  protocol.together([&] {
+  protocol.in_collective([&] {
     try {
-      arrival.receive();
+      buffer.receive();
     } catch (const CommunicationError&) {
       throw;
-    } catch (...) {  // the others wait
+    } catch (...) {  // the other ranks are waiting
       communicator.abort("it could not send its state: " + current_error().message);
       throw CommunicationError(communicator.failure());
     }
   });
-  return arrival.finish();
+  return buffer.finish();
 }
 
 }  // namespace shampoo

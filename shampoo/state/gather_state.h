@@ -5,15 +5,15 @@
 
 namespace shampoo {
 
-/// The parts of all ranks as one state dict whose elementwise tensors are whole; on ranks that get
-/// none an empty one. Collective: `options` and `gather` are equal on all ranks. Beside the result
-/// it needs memory for the largest elementwise tensor and, in the backend's memory, for what one
-/// collective carries: `bytes_of_rank` bytes at most from every rank, >= 1.
+/// Gathers the state of all ranks into one state dict with whole elementwise tensors; empty on
+/// ranks that do not receive it. Collective: `options` and `gather` must be equal on all ranks. In
+/// addition to the result it allocates the largest elementwise tensor and, on the host and in
+/// backend memory, the buffer of one all-gather: at most `bytes_of_rank` bytes, >= 1, per rank.
 StateDict gather_state(Backend& backend, Communicator& communicator, StepProtocol& protocol,
                        StateDict own, const StateDictOptions& options, Gather gather,
                        std::int64_t bytes_of_rank);
 
-/// Bytes that one collective carries from all ranks together.
+/// Total bytes of one all-gather.
 inline constexpr std::int64_t gather_bytes = std::int64_t{64} << 20;
 
 }  // namespace shampoo

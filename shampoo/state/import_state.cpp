@@ -40,8 +40,8 @@ std::string listed(const std::vector<std::string>& names) {
 
 }  // namespace
 
-StateLoad::StateLoad(Backend& backend, Engine& engine, const StateDict& dict,
-                     const LoadOptions& options)
+StateImport::StateImport(Backend& backend, Engine& engine, const StateDict& dict,
+                         const LoadOptions& options)
     : backend_(backend), engine_(engine), dict_(dict), options_(options) {
   validate_state_dict(dict);
   if (dict.arithmetic != backend.arithmetic()) report_.other_arithmetic = dict.arithmetic;
@@ -57,19 +57,19 @@ StateLoad::StateLoad(Backend& backend, Engine& engine, const StateDict& dict,
   require_complete();
 }
 
-void StateLoad::index() {
+void StateImport::index() {
   const std::span<const RegisteredParameter> parameters = engine_.parameters();
   for (std::size_t row = 0; row < parameters.size(); ++row)
     if (match_.rows[row]) parameters_.emplace(parameters[row].parameter().name, &parameters[row]);
   for (const StateTensor& tensor : dict_.tensors) {
-    if (!parameters_.contains(tensor.parameter)) continue;  // the parameter itself is reported
+    if (!parameters_.contains(tensor.parameter)) continue;  // already reported
     tensors_[{tensor.parameter, tensor.slot}].push_back(&tensor);
     examine(tensor);
   }
 }
 
-/// What does not depend on who owns which block.
-void StateLoad::examine(const StateTensor& tensor) {
+/// Checks that do not depend on block ownership.
+void StateImport::examine(const StateTensor& tensor) {
   const RegisteredParameter& registered = *parameters_.at(tensor.parameter);
   const Parameter& parameter = registered.parameter();
   if (grouping::numel(tensor.shape) != grouping::numel(registered.merged))
@@ -105,13 +105,13 @@ void StateLoad::examine(const StateTensor& tensor) {
                      (has_master(tensor.type) ? "" : "; LoadOptions::convert_types converts it"));
 }
 
-bool StateLoad::is_cut_differently(const RegisteredParameter& registered,
-                                   const StateTensor& tensor) const {
+bool StateImport::is_cut_differently(const RegisteredParameter& registered,
+                                     const StateTensor& tensor) const {
   return tensor.shape != registered.merged ||
          std::ranges::find(registered.boxes, tensor.box) == registered.boxes.end();
 }
 
-void StateLoad::add_block(const Place& place) {
+void StateImport::add_block(const Place& place) {
   const std::vector<Slot> slots = place.group.state().slots(static_cast<int>(place.block));
   bool recompute = false;
   for (std::size_t s = 0; s < slots.size(); ++s) {
@@ -126,13 +126,13 @@ void StateLoad::add_block(const Place& place) {
                      known ? found->phase : place.group.blocks()[place.block].phase, recompute});
 }
 
-void StateLoad::add_elements(const Place& place, const Slot& slot) {
+void StateImport::add_elements(const Place& place, const Slot& slot) {
   const std::string& parameter = place.registered.parameter().name;
   const std::size_t size = size_of(slot.type);
   const std::int64_t numbers = count_of(slot, place.box.extent);
   const auto count = static_cast<std::size_t>(numbers);
   void* const to = place.group.state().data(static_cast<int>(place.block), slot);
-  const Part whole{place.registered.merged, place.box};
+  const TensorSlice whole{place.registered.merged, place.box};
   std::vector<const StateTensor*> parts;
   for (const StateTensor* const part : saved(place, slot))
     if (may_overlap({part->shape, part->box}, whole)) parts.push_back(part);
@@ -141,19 +141,19 @@ void StateLoad::add_elements(const Place& place, const Slot& slot) {
     return;
   }
   std::vector<std::byte> bytes(count * size);
-  Assembly assembly{bytes.data(), numbers, std::vector<char>(count)};
+  SliceBuffer buffer{bytes.data(), numbers, std::vector<char>(count)};
   for (const StateTensor* const part : parts)
-    if (!copy_common({part->shape, part->box}, bytes_of(*part, slot.type).data(), whole, assembly,
+    if (!copy_common({part->shape, part->box}, bytes_of(*part, slot.type).data(), whole, buffer,
                      size))
       fail(*part, "box: holds elements that another part holds, too");
-  if (assembly.missing == 0)
+  if (buffer.missing == 0)
     uploads_.push_back({to, assembled_.emplace_back(std::move(bytes))});
   else
     report_.missing.push_back(state_name(parameter, slot.name, StateLayout::elements,
                                          place.registered.merged, place.box));
 }
 
-bool StateLoad::add_array(const Place& place, std::span<const Slot> slots, std::size_t first) {
+bool StateImport::add_array(const Place& place, std::span<const Slot> slots, std::size_t first) {
   const auto name = [&](const Slot& slot) {
     return state_name(place.registered.parameter().name, slot.name, slot.layout,
                       place.registered.merged, place.box);
@@ -176,7 +176,7 @@ bool StateLoad::add_array(const Place& place, std::span<const Slot> slots, std::
     if (tensor) numbers.packed = bytes_of(*tensor, slot.type).data();
     array_.resize(std::max(array_.size(), array_bytes(numbers.storage)));
     upload.slots.push_back(numbers);
-    // Before the first refresh the initial value is right.
+    // Before the first refresh derived slots have their initial value.
     if (tensor || restarts || !slot.derived ||
         !is_preconditioned(place.registered.group->recipe(), place.saved.steps))
       continue;
@@ -187,19 +187,19 @@ bool StateLoad::add_array(const Place& place, std::span<const Slot> slots, std::
   return recompute;
 }
 
-std::span<const StateTensor* const> StateLoad::saved(const Place& place, const Slot& slot) const {
+std::span<const StateTensor* const> StateImport::saved(const Place& place, const Slot& slot) const {
   const auto found = tensors_.find({place.registered.parameter().name, slot.name});
   if (found == tensors_.end()) return {};
   return found->second;
 }
 
-const StateTensor* StateLoad::find_whole(const Place& place, const Slot& slot) const {
+const StateTensor* StateImport::find_whole(const Place& place, const Slot& slot) const {
   for (const StateTensor* const tensor : saved(place, slot))
     if (tensor->shape == place.registered.merged && tensor->box == place.box) return tensor;
   return nullptr;
 }
 
-std::span<const std::byte> StateLoad::bytes_of(const StateTensor& tensor, Type type) {
+std::span<const std::byte> StateImport::bytes_of(const StateTensor& tensor, Type type) {
   if (tensor.type == type) return tensor.bytes;
   std::vector<std::byte>& bytes = converted_[&tensor];
   if (!bytes.empty()) return bytes;
@@ -211,7 +211,7 @@ std::span<const std::byte> StateLoad::bytes_of(const StateTensor& tensor, Type t
   return bytes;
 }
 
-void StateLoad::require_complete() const {
+void StateImport::require_complete() const {
   if (!options_.strict || (report_.missing.empty() && report_.unexpected.empty())) return;
   std::string text;
   const auto add = [&](const std::vector<std::string>& names, const char* what) {
@@ -223,7 +223,7 @@ void StateLoad::require_complete() const {
   throw std::invalid_argument("state dict: " + text + "; LoadOptions::strict = false accepts that");
 }
 
-std::string StateLoad::lines() const {
+std::string StateImport::lines() const {
   const Progress& progress = dict_.progress;
   std::string text = "progress: " + std::to_string(progress.attempts) + " steps, " +
                      std::to_string(progress.taken) + " taken, the last " +
@@ -235,7 +235,7 @@ std::string StateLoad::lines() const {
   return text;
 }
 
-void StateLoad::upload_arrays() {
+void StateImport::upload_arrays() {
   for (const ArrayUpload& upload : arrays_) {
     backend_.synchronize();
     const auto array = std::span(array_).first(array_bytes(upload.slots.front().storage));
@@ -249,7 +249,7 @@ void StateLoad::upload_arrays() {
   }
 }
 
-void StateLoad::replace(Statistics& statistics) {
+void StateImport::replace(Statistics& statistics) {
   for (std::size_t row = 0; row < match_.rows.size(); ++row)
     if (match_.rows[row]) engine_.parameters()[row].steps = match_.rows[row]->steps;
   for (const Upload& upload : uploads_)

@@ -15,20 +15,21 @@
 
 namespace shampoo {
 
-/// A state dict on its way into the blocks that this rank owns: everything that can fail is done,
-/// in host memory, before replace() writes the first byte.
-class StateLoad {
+/// Imports a state dict into the blocks that this rank owns. The constructor does everything that
+/// can fail, in host memory, before replace() writes the first byte.
+class StateImport {
  public:
-  /// Changes nothing. `dict` and `training` must outlive it. Throws std::invalid_argument.
-  StateLoad(Backend& backend, Engine& engine, const StateDict& dict, const LoadOptions& options);
+  /// Does not modify `engine`. `dict` and `engine` must outlive this object. Throws
+  /// std::invalid_argument.
+  StateImport(Backend& backend, Engine& engine, const StateDict& dict, const LoadOptions& options);
 
-  /// What must be equal on all ranks, as lines.
+  /// Lines that must be equal on all ranks.
   std::string lines() const;
-  /// By group: those that the load changes. The caller sets them before replace().
+  /// Changed rates by group. The caller sets them before replace().
   const std::map<int, Rates>& rates() const { return match_.rates; }
   LoadReport& report() { return report_; }
 
-  /// Waits.
+  /// Writes the state into the blocks. Waits for the backend.
   void replace(Statistics& statistics);
 
  private:
@@ -39,13 +40,13 @@ class StateLoad {
     void* to;  ///< [backend]
     std::span<const std::byte> bytes;
   };
-  /// A slot with its new numbers, as the state dict holds them; null: its initial value.
+  /// New contents of a slot in the packed order of the state dict; null: the initial value.
   struct SlotNumbers {
     SlotStorage storage;
     Slot::Initial initial;
     const std::byte* packed = nullptr;
   };
-  /// New contents of an array, with all slots that share it.
+  /// New contents of an array and of all slots that share it.
   struct ArrayUpload {
     void* to;  ///< [backend]
     std::vector<SlotNumbers> slots = {};
@@ -57,7 +58,7 @@ class StateLoad {
     std::int64_t phase;
     bool recompute;
   };
-  /// Where a block stands while it is examined.
+  /// The block that is being examined.
   struct Place {
     GroupStep& group;
     std::size_t block;
@@ -70,10 +71,10 @@ class StateLoad {
   void examine(const StateTensor& tensor);
   void add_block(const Place& place);
   void add_elements(const Place& place, const Slot& slot);
-  /// The slots that share the array of `slots[first]`. Returns whether a derived one must be
+  /// Adds the slots that share the array of `slots[first]`. Returns true if a derived slot must be
   /// recomputed.
   bool add_array(const Place& place, std::span<const Slot> slots, std::size_t first);
-  /// What the state dict has of a slot.
+  /// Tensors of a slot in the state dict.
   std::span<const StateTensor* const> saved(const Place& place, const Slot& slot) const;
   const StateTensor* find_whole(const Place& place, const Slot& slot) const;
   bool is_cut_differently(const RegisteredParameter& registered, const StateTensor& tensor) const;
@@ -88,13 +89,13 @@ class StateLoad {
   LoadReport report_;
   Match match_;
   std::map<Key, std::vector<const StateTensor*>> tensors_;
-  std::map<std::string_view, const RegisteredParameter*> parameters_;  ///< that are loaded
+  std::map<std::string_view, const RegisteredParameter*> parameters_;  ///< loaded, by name
   std::set<const RegisteredParameter*> cut_differently_;
   std::map<const StateTensor*, std::vector<std::byte>> converted_;
-  std::deque<std::vector<std::byte>> assembled_;  ///< from parts that are cut differently
+  std::deque<std::vector<std::byte>> assembled_;  ///< resharded elements
   std::vector<Upload> uploads_;
   std::vector<ArrayUpload> arrays_;
-  std::vector<std::byte> array_;  ///< as large as the largest
+  std::vector<std::byte> array_;  ///< staging memory of the largest array
   std::vector<LoadedBlock> blocks_;
 };
 

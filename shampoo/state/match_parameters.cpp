@@ -21,7 +21,7 @@ void compare_recipes(const RegisteredParameter& registered, const ParameterState
                      const LoadOptions& options) {
   if (options.keep_recipes) return;
   for (const RecipeField& field : fields_of(registered.group->recipe())) {
-    if (field.name == "blocking") continue;  // boxes say what fits
+    if (field.name == "blocking") continue;  // boxes are compared instead
     if (field.name == "arithmetic" && options.convert_types) continue;
     const auto found = std::ranges::find(saved.recipe, field.name, &RecipeField::name);
     const std::string value = found == saved.recipe.end() ? "nothing" : found->value;

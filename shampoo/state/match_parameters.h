@@ -10,14 +10,15 @@
 
 namespace shampoo {
 
-/// What a state dict says of the parameters of an optimizer.
+/// Entries of a state dict matched to the parameters of an optimizer.
 struct Match {
-  std::vector<const ParameterState*> rows;  ///< of every row; null: the parameter keeps its state
-  std::map<int, Rates> rates;               ///< by group: those that a load changes
+  std::vector<const ParameterState*> rows;  ///< by row; null: the parameter keeps its state
+  std::map<int, Rates> rates;               ///< changed rates by group
 };
 
-/// Finds the parameters of a state dict by name. Throws std::invalid_argument for another shape,
-/// recipe or unequal rates, as the options say; adds to the report what has no counterpart.
+/// Matches parameters by name. Throws std::invalid_argument if shapes, recipes or the rates within
+/// a group differ, as far as `options` do not accept that; reports parameters without a
+/// counterpart.
 Match match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
                        const LoadOptions& options, LoadReport& report);
 

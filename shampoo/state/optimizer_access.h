@@ -5,7 +5,7 @@
 
 namespace shampoo {
 
-/// What saving and loading need of an optimizer beside its interface.
+/// Access to the parts of an optimizer that saving and loading need.
 class OptimizerAccess {
  public:
   static Backend& backend(const Optimizer& optimizer);

@@ -8,17 +8,17 @@ namespace shampoo {
 
 namespace {
 
-/// Rows of an upper triangle that are copied together: one cache line of the array's row.
+/// Rows of an upper triangle per pass: one cache line of an array row.
 constexpr std::int64_t rows_together = 16;
 
-/// Number in front of row i, as a state dict holds them.
+/// Elements before row i in packed order.
 std::int64_t row_begin(const SlotStorage& storage, std::int64_t i) {
   if (storage.layout == StateLayout::vector) return i;
   return storage.layout == StateLayout::square ? i * storage.side : i * (i + 1) / 2;
 }
 
-/// Calls copy(place in the array, place in the packed rows, numbers) for runs that are consecutive
-/// in both.
+/// Calls copy(array offset, packed offset, count) for each run of elements that is contiguous in
+/// both.
 template <typename Copy>
 void for_each_run(const SlotStorage& storage, std::int64_t first, std::int64_t last,
                   const Copy& copy) {

@@ -10,29 +10,29 @@
 
 namespace shampoo {
 
-/// How one slot lies in an array of the backend. A symmetric matrix of side n is the lower triangle
+/// Storage of one slot in a backend array. A symmetric matrix of side n is the lower triangle
 /// of a row-major n x (n + 1) array, element (i, j) with j <= i at i (n + 1) + j, or, where two
 /// slots share the array, the upper one, element (j, i) at j (n + 1) + i + 1: BLAS reads either in
-/// place. A square matrix and a vector lie as they are.
+/// place. A square matrix is row-major, a vector contiguous.
 struct SlotStorage {
   StateLayout layout = StateLayout::symmetric;  ///< not elements
-  bool upper = false;                           ///< for symmetric: which triangle
+  bool upper = false;                           ///< upper triangle of a symmetric matrix
   std::int64_t side = 0;
   Type type = Type::float32;  ///< float32 or float64
 };
 
-/// Bytes of the array, with room for a slot that shares it.
+/// Bytes of the array, including the slot that shares it.
 std::size_t array_bytes(const SlotStorage& storage);
-/// Bytes of the rows [first, last) as a state dict holds them.
+/// Bytes of the rows [first, last) in the packed order of a state dict.
 std::size_t packed_bytes(const SlotStorage& storage, std::int64_t first, std::int64_t last);
 
-/// Copies the rows [first, last) from the array into a state dict's order. `packed` begins with
-/// the first of them.
+/// Copies the rows [first, last) from the array into packed order. `packed` begins with row
+/// `first`.
 void pack_rows(const std::byte* array, const SlotStorage& storage, std::int64_t first,
                std::int64_t last, std::byte* packed);
-/// All rows.
+/// Packs all rows.
 void pack(const std::byte* array, const SlotStorage& storage, std::byte* packed);
-/// The inverse. Leaves a slot that shares the array alone.
+/// Inverse of pack(). Does not modify a slot that shares the array.
 void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* array);
 /// Writes the identity into a matrix of zeros.
 void set_identity(const SlotStorage& storage, std::byte* array);

@@ -16,7 +16,7 @@ std::string joined(const grouping::Shape& offset) {
   return text;
 }
 
-/// The state tensor of `owner` whose name starts with this parameter's; empty: none does.
+/// Name of a state tensor of `owner` that equals or starts with `name`; empty: none does.
 std::string confused(const RegisteredParameter& owner, std::string_view name) {
   const Parameter& parameter = owner.parameter();
   for (const grouping::Box& box : owner.boxes)

@@ -10,12 +10,13 @@
 
 namespace shampoo {
 
-/// See StateTensor::name().
+/// Name of a state tensor; see StateTensor::name().
 std::string state_name(std::string_view parameter, std::string_view slot, StateLayout layout,
                        const grouping::Shape& shape, const grouping::Box& box);
 
-/// Throws std::invalid_argument for the name of a parameter that, read as the beginning of a state
-/// tensor's name, could also mean a slot of another one: "a/second_moment" beside "a".
+/// Throws std::invalid_argument if a parameter's name is ambiguous as a prefix of state tensor
+/// names, that is, could also denote a slot of another parameter: "a/second_moment" in addition to
+/// "a".
 void check_names(std::span<const RegisteredParameter> parameters);
 
 }  // namespace shampoo

@@ -8,9 +8,10 @@
 
 namespace shampoo {
 
-/// A state dict without the bytes of its tensors, as a record for other ranks.
+/// Serializes a state dict without the contents of its tensors.
 std::string serialize_description(const StateDict& dict);
-/// The inverse; `bytes` stay empty. Throws CommunicationError for a malformed record.
+/// Inverse of serialize_description(); `bytes` stay empty. Throws CommunicationError for a
+/// malformed record.
 StateDict deserialize_description(std::string_view record);
 
 }  // namespace shampoo

@@ -15,29 +15,29 @@
 
 namespace shampoo {
 
-/// All virtual groups of an optimizer for one sequence of groups: the plan, the tables that follow
-/// from it, the state.
+/// All virtual groups of an optimizer for one sequence of groups: the plan, the tables derived from
+/// it, the state.
 class Engine {
  public:
-  /// Groups of `before`, if any, come first, and keep owners and state; it is left as it was.
+  /// Groups of `before`, if any, come first and keep owners and state. `before` is not modified.
   Engine(Backend& backend, Communicator& communicator, bool merges,
          std::span<const Group* const> added, const Engine* before);
 
-  /// Host work of the next step, up to what the caller writes into header and admission.
+  /// Host work of the next step. The caller then writes header() and admission().
   void prepare();
   bool refreshes() const;
-  /// Name of the solver of a prepared refresh that waits for the backend; empty: none.
+  /// Name of a solver with host steps in the prepared refresh; empty: none.
   std::string_view waiting_solver() const;
-  /// Whether a prepared refresh only queues.
+  /// Returns true if a prepared refresh has no host steps.
   bool queues_refresh() const;
   const kernels::StagedArray<SegmentHeader>& header() const { return header_; }
   const kernels::StagedArray<kernels::StepPermit>& admission() const { return admission_; }
-  /// Brings everything that a step reads up to date, by one copy where something changed.
+  /// Uploads all step inputs in one copy, if any of them changed.
   void upload() { columns_.upload(); }
 
   // The prepared step, in this order. Queued.
   void scan(const StepInputs& inputs, bool refuses, kernels::ScanResult* verdict);
-  /// Up to the updates in this rank's segment. Waits where a solver has host steps.
+  /// Computes the updates in this rank's segment. Waits if a solver has host steps.
   void compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics);
   Exchange& exchange() { return *exchange_; }
   void apply(StepInputs inputs);
@@ -49,14 +49,14 @@ class Engine {
   /// See GroupStep.
   std::string exhausted_block() const;
 
-  // What ranks compare.
+  // Texts and hashes that ranks compare.
   std::uint64_t rates_fingerprint() const;
   std::uint64_t presence_fingerprint() const;
   std::string plan_text(const OptimizerOptions& options) const;
   std::string rates_text() const;
   std::string presence_text() const;
 
-  // What state dicts are made of, and go into.
+  // Access for state import and export.
   std::span<const RegisteredParameter> parameters() const { return parameters_; }
   std::span<RegisteredParameter> parameters() { return parameters_; }
   std::span<const std::unique_ptr<GroupStep>> virtual_groups() const { return virtual_groups_; }
@@ -70,7 +70,7 @@ class Engine {
 
   std::int64_t state_bytes() const;
   std::int64_t workspace_bytes() const;
-  /// `workspace_bytes`: of the whole optimizer.
+  /// `workspace_bytes`: total of the optimizer.
   std::string describe(std::int64_t workspace_bytes, std::uint64_t plan_hash) const;
 
  private:
@@ -85,24 +85,24 @@ class Engine {
   Backend& backend_;
   Communicator& communicator_;
   bool merges_;
-  std::vector<RegisteredParameter> parameters_;  ///< rows, in the sequence of groups
+  std::vector<RegisteredParameter> parameters_;  ///< rows, in the order of groups
   std::vector<const Group*> groups_;
-  std::vector<int> first_rows_;  ///< of every group
+  std::vector<int> first_rows_;  ///< per group
   grouping::Plan plan_;
   grouping::Segments segments_;
 
   kernels::StagedArrays columns_;
-  kernels::StagedArray<SegmentHeader> header_;  ///< of this rank, in the prepared step
+  kernels::StagedArray<SegmentHeader> header_;  ///< this rank's, for the prepared step
   kernels::StagedArray<kernels::StepPermit> admission_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;
-  /// Float64 where any gradient or arithmetic is. Sums are in double either way, as squares of
-  /// float32 numbers leave its range; others need not be converted before they are scaled.
+  /// Float64 if any gradient or arithmetic is. Sums are always in double, as squares of float32
+  /// values may overflow float32; other types need no conversion before scaling.
   Type scan_type_ = Type::float32;
   kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<std::unique_ptr<GroupStep>> virtual_groups_;
-  std::vector<std::string> names_;  ///< of virtual groups, for profilers
+  std::vector<std::string> names_;  ///< of virtual groups, as profiler ranges
   kernels::Settled settled_;
 };
 

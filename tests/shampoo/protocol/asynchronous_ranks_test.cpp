@@ -15,7 +15,7 @@ namespace {
 
 constexpr int ranks = 3;
 
-/// One rank's job.
+/// Device job of one rank.
 struct RankJob {
   explicit RankJob(Communicator& threads, const OptimizerOptions& options = {})
       : job(awkward_shapes()), communicator(threads, job.device) {
@@ -80,7 +80,7 @@ TEST(AsynchronousRanks, ReplayCapturedStepsWithTheBitsOfPlainOnes) {
 using Messages = std::array<std::string, ranks>;
 
 /// Two steps, then `spoil` acts on a rank, then a step returns on all and the next prepare_step()
-/// throws the same Error everywhere.
+/// throws the same Error on all ranks.
 template <typename Error>
 Messages messages_after(const std::function<void(RankJob&)>& spoil, bool stays_usable,
                         const OptimizerOptions& options = {}) {

@@ -10,7 +10,7 @@
 namespace shampoo::test {
 namespace {
 
-/// Never refreshes after its second step.
+/// A recipe without refreshes after the second step.
 Recipe calm_recipe() {
   Recipe recipe = quick_recipe();
   recipe.refresh = {.every = 1000000, .first = 2};
@@ -187,7 +187,7 @@ TEST(AnOptimizerOnADevice, KnowsAllMemoryThatItUses) {
     const std::int64_t known =
         model + job.optimizer->state_bytes() + job.optimizer->workspace_bytes() + use.scratch;
     EXPECT_GE(use.pool, known);
-    // The device gives out multiples of 256 bytes.
+    // The device allocates multiples of 256 bytes.
     EXPECT_LE(use.pool, known + 255 * job.device.allocations());
     EXPECT_GT(use.scratch, 0);
     EXPECT_GT(use.host, 0);
@@ -197,7 +197,7 @@ TEST(AnOptimizerOnADevice, KnowsAllMemoryThatItUses) {
   }
 }
 
-/// Launches of one step without refresh and of one with.
+/// Launches of one step without a refresh and of one with a refresh.
 std::pair<std::int64_t, std::int64_t> launches(const Solver& solver, const DeviceJob::Shapes& layer,
                                                int layers, int groups) {
   DeviceJob::Shapes shapes;

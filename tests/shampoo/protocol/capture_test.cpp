@@ -30,7 +30,7 @@ Graph capture(DeviceJob& job) {
   return job.device.end_capture();
 }
 
-/// Takes steps by replays, but for those that refresh.
+/// Replays all steps but those that refresh.
 struct Replays {
   void step(DeviceJob& job) {
     job.optimizer->prepare_step();
@@ -46,7 +46,7 @@ struct Replays {
   int count = 0;
 };
 
-/// What happens to a run before its `step`-th step: rates that change, gradients that come and go,
+/// Changes to a run before its `step`-th step: other rates, gradients that appear and disappear,
 /// one that is not finite.
 void disturb(DeviceJob& job, int step) {
   job.model.new_gradients();
@@ -137,8 +137,8 @@ TEST(APreparedStep, ThatWasNeitherEnqueuedNorReplayedIsToldByTheNext) {
   Replays replays;
   replays.step(job);
   job.optimizer->prepare_step();
-  const std::string told = error_of<std::logic_error>([&] { job.optimizer->prepare_step(); });
-  EXPECT_NE(told.find("enqueued or replayed"), std::string::npos) << told;
+  const std::string message = error_of<std::logic_error>([&] { job.optimizer->prepare_step(); });
+  EXPECT_NE(message.find("enqueued or replayed"), std::string::npos) << message;
   EXPECT_EQ(job.optimizer->steps("tensor0"), 4);
   replays.step(job);
   EXPECT_EQ(job.optimizer->steps("tensor0"), 5);
@@ -186,12 +186,12 @@ TEST(ReplaysWithoutPrepareStep, EndTheOptimizerUntilALoad) {
   const auto values = job.values();
   job.device.replay(*replays.graph);
   EXPECT_EQ(job.values(), values);
-  // The second is known of when the next step is.
-  const std::string told = error_of<std::logic_error>([&] {
+  // The second replay is detected with the next step.
+  const std::string message = error_of<std::logic_error>([&] {
     replays.step(job);
     job.optimizer->prepare_step();
   });
-  EXPECT_NE(told.find("replayed more than once"), std::string::npos) << told;
+  EXPECT_NE(message.find("replayed more than once"), std::string::npos) << message;
   EXPECT_NE(job.optimizer->failure(), "");
   job.optimizer->load_state_dict(kept);
   replays.step(job);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int ranks = 3;
 
-/// One rank's trainer.
+/// Trainer of one rank.
 struct Trainer {
   explicit Trainer(Communicator& c, const OptimizerOptions& options = {})
       : communicator(c), optimizer(*backend, c, model.groups(quick_recipe(), {}), options) {}
@@ -40,7 +40,7 @@ void expect_all_say(const Messages& messages, const std::vector<std::string>& pa
   }
 }
 
-/// Every rank trains two steps, then `spoil` acts, then a step throws the same Error everywhere.
+/// Every rank trains two steps, then `spoil` acts, then a step throws the same Error on all.
 template <typename Error>
 Messages messages_after(const std::function<void(Trainer&)>& spoil, bool stays_usable,
                         const OptimizerOptions& options = {}) {
@@ -60,7 +60,7 @@ Messages messages_after(const std::function<void(Trainer&)>& spoil, bool stays_u
     }
     EXPECT_EQ(trainer.optimizer.failure(), stays_usable ? "" : messages[trainer.rank()]);
 
-    // Unless it stays usable, it says so again, and needs no other rank for it.
+    // A disabled optimizer throws the same error again, without the other ranks.
     const Rates good;
     trainer.optimizer.group(1).rates = good;
     trainer.model.new_gradients();
@@ -164,7 +164,7 @@ TEST(ANonFiniteGradientOnOneRank, RefusesTheStepEverywhereWhereTheyVote) {
     const auto before = trainer.model.values();
     const auto state = state_of(trainer.optimizer, trainer.model);
     const float kept = trainer.model.tensors[1].gradient[3];
-    // Each has another one; the first rank's is told by all.
+    // Each rank has another one; all report that of the first rank.
     if (trainer.rank() == 1) trainer.model.tensors[1].gradient[3] = std::nanf("");
     if (trainer.rank() == 2) trainer.model.tensors[2].gradient[0] = std::nanf("");
     const float other = 0.5F;
@@ -387,7 +387,7 @@ TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
   }
 }
 
-/// A backend that computes other bits.
+/// A backend that reports another arithmetic.
 class OtherBackend : public CountingBackend {
  public:
   using CountingBackend::CountingBackend;

@@ -35,7 +35,7 @@ class DeviceJob {
     begin(*ranks_, recipe, rates, options, tensors_per_group);
   }
 
-  /// Without an optimizer yet.
+  /// Does not make the optimizer.
   explicit DeviceJob(const Shapes& shapes)
       : model(shapes, 1, &device_backend), ranks_(single_rank_communicator(MemoryKind::cuda)) {}
 
@@ -56,9 +56,9 @@ class DeviceJob {
         .set_gradient(places_[t].second, present ? model.parameter(t).gradient.data : nullptr);
   }
 
-  /// Of all values. Waits.
+  /// Copy of all values. Waits.
   std::vector<std::vector<float>> values() { return model.values(); }
-  /// Bytes of the state. Waits.
+  /// Copy of the state's bytes. Waits.
   std::vector<std::vector<std::byte>> state() {
     std::vector<std::vector<std::byte>> all;
     for (const StateTensor& tensor : optimizer->state_dict({.derived = true}).tensors)

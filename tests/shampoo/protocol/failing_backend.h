@@ -7,7 +7,7 @@
 
 namespace shampoo::test {
 
-/// A backend whose decompositions fail where `fails` says so.
+/// A backend whose decompositions fail if `fails` returns true.
 class FailingBackend : public CountingBackend {
  public:
   using CountingBackend::CountingBackend;

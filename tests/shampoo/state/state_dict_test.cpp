@@ -9,7 +9,7 @@
 namespace shampoo::test {
 namespace {
 
-/// What is loaded must replace these.
+/// Values that a load must replace.
 const Rates other_rates{.learning_rate = 0.5, .beta1 = 0.5, .beta2 = 0.5, .weight_decay = 0.3};
 
 std::string describe(const Arrangement& a) {

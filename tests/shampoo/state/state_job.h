@@ -20,10 +20,10 @@
 
 namespace shampoo::test {
 
-/// What is trained: the same in the run that saves and the one that loads.
+/// The trained model, equal in the saving and the loading run.
 struct Trainee {
   std::vector<std::vector<std::int64_t>> shapes = awkward_shapes();
-  std::vector<Recipe> recipes = {quick_recipe()};  ///< of tensor t: recipes[t % size]
+  std::vector<Recipe> recipes = {quick_recipe()};  ///< tensor t has recipes[t % size]
   bool narrow = false;                             ///< every other tensor has values in bfloat16
   int absent_every = 0;  ///< tensor t has no gradient in step s where (s + t) % absent_every == 0
 };
@@ -38,7 +38,7 @@ inline Trainee everything() {
   return {.recipes = {staggered, plain}, .narrow = true, .absent_every = 4};
 }
 
-/// Runs a body on so many ranks, with a backend for each.
+/// Runs a body on several ranks, each with its own backend.
 using RankRunner = std::function<void(int, const std::function<void(Communicator&, Backend&)>&)>;
 
 inline void run_on_cpu(int ranks, const std::function<void(Communicator&, Backend&)>& body) {
@@ -48,24 +48,24 @@ inline void run_on_cpu(int ranks, const std::function<void(Communicator&, Backen
   });
 }
 
-/// How: may differ between the two.
+/// The way of training, which may differ between the two runs.
 struct Arrangement {
   int ranks = 1;
-  int groups = 1;  ///< of every recipe
+  int groups = 1;  ///< per recipe
   bool merges = true;
   bool reversed = false;  ///< order of groups and parameters
   Rates rates = {.learning_rate = 1e-2, .epsilon = 1e-6, .weight_decay = 0.01, .momentum = 0.5};
   RankRunner run = run_on_cpu;
 };
 
-/// One rank's trainer.
+/// Trainer of one rank.
 template <typename Scalar>
 class Job {
  public:
   using Values =
       std::pair<std::vector<std::vector<Scalar>>, std::vector<std::vector<std::uint16_t>>>;
 
-  /// `backend`: its own unless given.
+  /// `backend`: null: creates its own.
   Job(Communicator& communicator, const Trainee& trainee, const Arrangement& arrangement,
       const OptimizerOptions& options = {}, Backend* backend = nullptr)
       : trainee_(trainee), model(trainee.shapes, 1, backend), narrow_(model.tensors.size()) {
@@ -198,7 +198,7 @@ End<Scalar> train_first(const Trainee& trainee, const Arrangement& arrangement,
   return end;
 }
 
-/// Trains on from where another run ended.
+/// Continues the training of another run.
 template <typename Scalar>
 End<Scalar> train_on(const End<Scalar>& from, const Trainee& trainee,
                      const Arrangement& arrangement, const LoadOptions& options = {},
@@ -218,7 +218,7 @@ End<Scalar> train_on(const End<Scalar>& from, const Trainee& trainee,
 /// A state that belongs to `small`.
 inline StateDict trained_state() { return train_first<float>(small, {}).state; }
 
-/// One rank's optimizer.
+/// Optimizer of one rank.
 struct Alone {
   explicit Alone(const Trainee& trainee = small, const Arrangement& arrangement = {})
       : job(*communicator, trainee, arrangement) {}

@@ -12,7 +12,7 @@
 namespace shampoo::test {
 namespace {
 
-/// Fails to copy state from or to the device; what ranks say of themselves still gets through.
+/// Fails to copy state from or to the device; headers and error texts are still exchanged.
 class FailingCopies : public CountingBackend {
  public:
   using CountingBackend::CountingBackend;
@@ -106,9 +106,9 @@ TEST(AGather, BringsEveryByteInAnyNumberOfPortions) {
       job.train(0, portion < 7 ? 1 : steps_before);
       const StateDict own = job.optimizer->state_dict();
       const auto backend = cpu_backend({.threads = 1});
-      StepProtocol stepper(*backend, communicator, {});
+      StepProtocol protocol(*backend, communicator, {});
       const StateDict full =
-          gather_state(*backend, communicator, stepper, own, {}, Gather::everywhere, portion);
+          gather_state(*backend, communicator, protocol, own, {}, Gather::everywhere, portion);
       if (portion < 7)
         EXPECT_EQ(full, job.optimizer->full_state_dict());
       else
@@ -149,7 +149,7 @@ TEST_P(StateOfRanks, WithAFaultOnOneIsRefusedByAllAndLeavesAllAsTheyWere) {
     EXPECT_EQ(state_of(*job.optimizer, job.model), state);
     EXPECT_EQ(job.optimizer->state_dict(), before);
 
-    // Nor do they load states that differ in what ranks compare.
+    // States that differ in the compared lines are rejected, too.
     dict = good;
     if (communicator.rank() == 2) ++dict.parameters[0].steps;
     const std::string differ =
