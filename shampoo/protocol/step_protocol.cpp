@@ -187,7 +187,12 @@ void StepProtocol::queue(Engine& engine, bool captures) {
   if (vote_ && !passes_vote(engine)) return;
 
   const bool computes = may_compute(engine);
-  if (computes) compute(engine, inputs, captures);
+  if (computes) {
+    const Refreshing captured = engine.queues_refresh() ? Refreshing::fixed : Refreshing::none;
+    capture_error(
+        [&] { engine.compute(inputs, captures ? captured : Refreshing::due, statistics_); });
+    finish_compute(engine, captures);
+  }
   if (!consensus_.alone())
     exchange(engine, inputs);
   else if (computes)
@@ -223,11 +228,10 @@ bool StepProtocol::may_compute(Engine& engine) {
   return proceeds;
 }
 
-void StepProtocol::compute(Engine& engine, const StepInputs& inputs, bool captures) {
-  const Refreshing captured = engine.queues_refresh() ? Refreshing::fixed : Refreshing::none;
+/// Counts the outcomes of a refresh that has run, and sets this rank's status.
+void StepProtocol::finish_compute(Engine& engine, bool captures) {
   capture_error([&] {
-    engine.compute(inputs, captures ? captured : Refreshing::due, statistics_);
-    if (captures) return;
+    if (captures || step_error_) return;
     if (backend_.is_immediate() && engine.queues_refresh()) {
       report_.send();
       if (report_.seen_verdict().proceed != 0) engine.collect(statistics_);

@@ -94,7 +94,7 @@ class StepProtocol {
   void queue(Engine& engine, bool captures);
   bool passes_vote(Engine& engine);
   bool may_compute(Engine& engine);
-  void compute(Engine& engine, const StepInputs& inputs, bool captures);
+  void finish_compute(Engine& engine, bool captures);
   void exchange(Engine& engine, const StepInputs& inputs);
 
   // Outcome: step_completion.cpp
