@@ -41,7 +41,6 @@ class GroupState {
   void* arrays(int stack, std::string_view slot) const;
 
   std::vector<Slot> slots(int block) const;
-  std::span<const std::int64_t> extent(int block) const { return placements_[block].extent; }
   /// The elements of a block in an elementwise slot, or its array in another one. [backend]
   void* data(int block, const Slot& slot) const;
   SlotView view(int block, const Slot& slot) const;

@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 /// On its own lines, whatever bytes its texts have.
 std::string to_text(const Json& json);
 
-/// Without what a terminal would obey: control characters, line ends too, become '?'.
+/// Replaces control characters, line ends included, by '?': names from a file must not send escape
+/// sequences to the terminal.
 std::string printable(std::string_view text);
 std::string path_text(const std::filesystem::path& path);
 
