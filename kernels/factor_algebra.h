@@ -24,9 +24,6 @@ class FactorAlgebra {
   virtual void precondition(const PassContext& context, std::span<const Stack> stacks,
                             std::span<const Selection> selected, void* direction,
                             double* direction_norms) = 0;
-
-  /// Writes a new identity into roots: the state before the first refresh.
-  virtual void identity_roots(std::span<const FactorBatch> roots) = 0;
 };
 
 }  // namespace shampoo::kernels

@@ -13,12 +13,6 @@ class Range {
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
 
-  /// Ends the current name and begins another.
-  void next(const char* name) {
-    memory_.end_range();
-    memory_.begin_range(name);
-  }
-
  private:
   Memory& memory_;
 };

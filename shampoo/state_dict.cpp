@@ -26,11 +26,6 @@ std::int64_t StateTensor::count() const {
   return numbers_of(layout, n);
 }
 
-const ParameterState* StateDict::find_parameter(std::string_view name) const {
-  const auto found = std::ranges::find(parameters, name, &ParameterState::name);
-  return found == parameters.end() ? nullptr : &*found;
-}
-
 const StateTensor* StateDict::find(std::string_view name) const {
   const auto found = std::ranges::find_if(
       tensors, [&](const StateTensor& tensor) { return tensor.name() == name; });

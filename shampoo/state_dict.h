@@ -90,7 +90,6 @@ struct StateDict {
   std::vector<StateTensor> tensors = {};        ///< by name()
 
   /// Null where there is none. Looks at one after the other.
-  const ParameterState* find_parameter(std::string_view name) const;
   const StateTensor* find(std::string_view name) const;
   /// Bytes of all tensors.
   std::int64_t bytes() const;

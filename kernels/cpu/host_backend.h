@@ -54,7 +54,6 @@ class CpuBackend final : public Backend {
                       std::span<const SquareMatrixBatch> a) override;
   void pack_roots(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
                   std::int32_t* failed) override;
-  void identity_roots(std::span<const FactorBatch> roots) override;
 
   // eigen.cpp
   void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,

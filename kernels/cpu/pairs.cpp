@@ -44,12 +44,6 @@ bool pack_root(const Real* x, std::int64_t n, Stored* pair) {
   return true;
 }
 
-template <typename Stored>
-void write_identity(Stored* pair, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = i; j < n; ++j) pair[i * (n + 1) + j + 1] = i == j ? Stored(1) : Stored(0);
-}
-
 }  // namespace
 
 void CpuBackend::unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
@@ -84,14 +78,6 @@ void CpuBackend::pack_roots(std::span<const SquareMatrixBatch> x,
                        static_cast<Stored*>(pairs.arrays[member])))
           flag = non_finite_root;
       });
-    });
-  });
-}
-
-void CpuBackend::identity_roots(std::span<const FactorBatch> roots) {
-  for_each_matrix(workers_, roots, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
-    with_real(roots[g].type, [&]<typename Stored>(Stored*) {
-      write_identity(static_cast<Stored*>(roots[g].arrays[member]), roots[g].side);
     });
   });
 }

@@ -39,14 +39,4 @@ void DeviceBackend::pack_roots(std::span<const SquareMatrixBatch> x,
       });
 }
 
-void DeviceBackend::identity_roots(std::span<const FactorBatch> roots) {
-  for_each_batch<PackedMatrixGroup>(
-      roots.size(),
-      [&](std::size_t g) {
-        return PackedMatrixGroup{roots[g], {}};
-      },
-      [](const PackedMatrixGroup& group) { return row_parts(group.pairs.side); },
-      [&](const auto& batch) { device_->launch(batch.blocks, IdentityRoots{batch}); });
-}
-
 }  // namespace shampoo::kernels::cuda

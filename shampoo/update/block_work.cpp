@@ -41,8 +41,7 @@ grouping::Work work_of(const Recipe& recipe, const grouping::Box& box, Type valu
   const std::int64_t elements = grouping::numel(box.extent);
   grouping::Work work;
   work.cost = elementwise_products * elements + preconditioner_work(recipe, box.extent);
-  work.bytes =
-      elements * static_cast<std::int64_t>(size_of(recipe.shipping.type.value_or(value_type)));
+  work.bytes = elements * static_cast<std::int64_t>(size_of(wire_type(recipe, value_type)));
   for (const Slot& slot : slots_of(recipe, box.extent, value_type))
     work.state += count_of(slot, box.extent) * static_cast<std::int64_t>(size_of(slot.type));
   return work;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/update/element_table.h"
 
+#include "shampoo/update/slots.h"
 #include "shampoo/update/strided_tiles.h"
 
 namespace shampoo {
@@ -52,9 +53,9 @@ kernels::Block shipped_block(const RegisteredParameter& parameter, int row, std:
   block.tensor = row;
   block.segment = segment;
   const Type type = parameter.parameter().value.type;
-  const Shipping& shipping = parameter.group->recipe().shipping;
-  block.shipped = shipping.type.value_or(type);
-  block.assigns = shipping.values || has_master(type);
+  const Recipe& recipe = parameter.group->recipe();
+  block.shipped = wire_type(recipe, type);
+  block.assigns = recipe.shipping.values || has_master(type);
   return block;
 }
 

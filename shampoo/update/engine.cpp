@@ -54,8 +54,8 @@ void Engine::register_groups(std::span<const Group* const> added) {
       if (parameter.gradient.type == Type::float64) scan_type_ = Type::float64;
       grouping::Parameter entry{.name = parameter.name,
                                 .shape = registered.merged,
-                                .element_bytes = static_cast<std::int64_t>(size_of(
-                                    group->recipe().shipping.type.value_or(parameter.value.type))),
+                                .element_bytes = static_cast<std::int64_t>(
+                                    size_of(wire_type(group->recipe(), parameter.value.type))),
                                 .blocks = {}};
       for (const grouping::Box& box : registered.boxes)
         entry.blocks.push_back({box, work_of(group->recipe(), box, parameter.value.type)});

@@ -155,10 +155,8 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     if (!parameter.present) continue;
     const std::int64_t step = parameter.steps + 1;
     const Rates& rates = parameter.group->rates;
-    block_steps_[b] = {.present = true,
-                       .step = step,
-                       .rates = &rates,
-                       .due = is_due(recipe_, step, blocks_[b].phase)};
+    block_steps_[b] = {
+        .step = step, .rates = &rates, .due = is_due(recipe_, step, blocks_[b].phase)};
     modes_[b] = is_preconditioned(recipe_, step) ? Mode::preconditioned : Mode::unpreconditioned;
     select(blocks_[b], b);
     if (b > 0 && blocks_[b].parameter == blocks_[b - 1].parameter) {

@@ -6,6 +6,10 @@
 
 namespace shampoo {
 
+Type wire_type(const Recipe& recipe, Type value_type) {
+  return recipe.shipping.type.value_or(value_type);
+}
+
 Type arithmetic_type(const Recipe& recipe) {
   return recipe.arithmetic == Arithmetic::float64 ? Type::float64 : Type::float32;
 }

@@ -41,6 +41,9 @@ std::int64_t count_of(const Slot& slot, std::span<const std::int64_t> extent);
 std::vector<Slot> slots_of(const Recipe& recipe, std::span<const std::int64_t> extent,
                            Type value_type);
 
+/// Type of the numbers that the owner of a block sends.
+Type wire_type(const Recipe& recipe, Type value_type);
+
 /// Type of state and computation.
 Type arithmetic_type(const Recipe& recipe);
 

@@ -19,7 +19,6 @@ enum class Refreshing : std::uint8_t {
 
 /// One block in the step that is being prepared, on the host.
 struct BlockStep {
-  bool present = false;          ///< has a gradient; otherwise nothing else is set
   std::int64_t step = 0;         ///< of its parameter, counted from 1
   const Rates* rates = nullptr;  ///< of its group
   bool due = false;              ///< its derived slots are recomputed

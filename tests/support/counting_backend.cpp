@@ -136,8 +136,4 @@ void CountingBackend::rescale(std::span<const kernels::SquareMatrixBatch> x, con
   launch().rescale(x, scales, exponent);
 }
 
-void CountingBackend::identity_roots(std::span<const kernels::FactorBatch> roots) {
-  launch().identity_roots(roots);
-}
-
 }  // namespace shampoo::test

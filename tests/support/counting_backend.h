@@ -91,7 +91,6 @@ class CountingBackend : public Backend {
                       std::int32_t* failed) override;
   void rescale(std::span<const kernels::SquareMatrixBatch> x, const double* scales,
                double exponent) override;
-  void identity_roots(std::span<const kernels::FactorBatch> roots) override;
 
  private:
   /// The backend, for one launch.

@@ -17,7 +17,6 @@ template int start(std::int64_t, const DirectionNorms<double>&, void*);
 template int start(std::int64_t, const SumDirectionNorms&, void*);
 template int start(std::int64_t, const UnpackFactors&, void*);
 template int start(std::int64_t, const PackRoots&, void*);
-template int start(std::int64_t, const IdentityRoots&, void*);
 template int start(std::int64_t, const Combine&, void*);
 template int start(std::int64_t, const MeasureParts&, void*);
 template int start(std::int64_t, const MeasureMatrices&, void*);

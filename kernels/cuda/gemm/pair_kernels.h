@@ -69,17 +69,6 @@ struct PackRoots {
                          const typename Batch<PackedMatrixGroup>::WorkItem& item) const;
 };
 
-/// Roots <- I. One block of threads per part of rows.
-struct IdentityRoots {
-  static constexpr int threads = 256;
-  struct Shared {};
-
-  Batch<PackedMatrixGroup> batch;
-
-  template <typename Threads>
-  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
-};
-
 template <typename Real, typename Stored, typename Threads>
 SHAMPOO_BOTH void UnpackFactors::sum_trace(Threads& block, Shared& shared, const Stored* pair,
                                            std::int64_t n, Real scale) {
@@ -184,24 +173,6 @@ SHAMPOO_BOTH void PackRoots::operator()(Threads& block, Shared& shared) const {
   with_real(item.group.squares.type, [&](auto* real) {
     with_real(item.group.pairs.type, [&](auto* stored) {
       pack<Element<decltype(real)>, Element<decltype(stored)>>(block, shared, item);
-    });
-  });
-}
-
-template <typename Threads>
-SHAMPOO_BOTH void IdentityRoots::operator()(Threads& block, Shared&) const {
-  const auto item = batch.item(block.index());
-  const std::int64_t n = item.group.pairs.side;
-  const RowRange rows = row_part(n, item.part);
-  with_real(item.group.pairs.type, [&](auto* stored) {
-    using Stored = Element<decltype(stored)>;
-    Stored* const pair = static_cast<Stored*>(item.group.pairs.arrays[item.member]);
-    block.each([&](int thread) {
-      for (std::int64_t r = 0; r < rows.count; ++r) {
-        const std::int64_t i = rows.first + r;
-        for (std::int64_t j = i + thread; j < n; j += threads)
-          pair[i * (n + 1) + j + 1] = i == j ? Stored(1) : Stored(0);
-      }
     });
   });
 }

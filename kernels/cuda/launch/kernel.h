@@ -26,9 +26,9 @@ using Kernel = std::variant<
     ScanTile<float>, ScanTile<double>, ReduceScan, Admit, Compare, ReadValues, FilterTile<float>,
     FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, ApplyTile,
     GatherGradients<float>, GatherGradients<double>, DirectionNorms<float>, DirectionNorms<double>,
-    SumDirectionNorms, UnpackFactors, PackRoots, IdentityRoots, Combine, MeasureParts,
-    MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize,
-    FindShifts, Damp, JudgeIdentity, Weigh, SplitHalves,
+    SumDirectionNorms, UnpackFactors, PackRoots, Combine, MeasureParts, MeasureMatrices,
+    GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize, FindShifts, Damp,
+    JudgeIdentity, Weigh, SplitHalves,
     // fused multiply-adds
     HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float, 64>,
     ModeProduct<float, 128>, ModeProduct<double, 64>, SquareProduct<float, 64>,

@@ -257,18 +257,6 @@ TYPED_TEST(SolverPrimitives, MeasureShowsThatAnElementIsNotANumber) {
   }
 }
 
-TYPED_TEST(SolverPrimitives, IdentityRootsLeaveFactorsAlone) {
-  using Real = typename TypeParam::Real;
-  const std::vector<Real> old(this->a.pair(3).begin(), this->a.pair(3).end());
-  this->backend->identity_roots(this->a.pairs());
-
-  for (std::int64_t i = 0; i < 7; ++i)
-    for (std::int64_t j = 0; j < 8; ++j) {
-      const auto place = static_cast<std::size_t>(i * 8 + j);
-      EXPECT_EQ(this->a.pair(3)[place], j <= i ? old[place] : j == i + 1 ? 1 : 0);
-    }
-}
-
 TYPED_TEST(SolverPrimitives, AssembleAfterEighGivesTheMatrixBack) {
   using Real = typename TypeParam::Real;
   SquareBatch<Real> q(some_sides);

@@ -67,7 +67,6 @@ class StagingBackend final : public Backend {
                const std::uint8_t* active) override;
   void measure(std::span<const kernels::SquareMatrixBatch> a, kernels::Measure what,
                double* numbers, const std::uint8_t* active) override;
-  void identity_roots(std::span<const kernels::FactorBatch> roots) override;
 
   // staging_symmetric.cpp
   void normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales) override;

@@ -131,12 +131,4 @@ void StagingBackend::measure(std::span<const SquareMatrixBatch> a, kernels::Meas
   staging.finish();
 }
 
-void StagingBackend::identity_roots(std::span<const FactorBatch> roots) {
-  Staging staging(*backend_);
-  note(staging, roots);
-  staging.begin();
-  backend_->identity_roots(staged(staging, roots));
-  staging.finish();
-}
-
 }  // namespace shampoo::test
