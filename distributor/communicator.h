@@ -3,21 +3,37 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "distributor/communication_error.h"
-#include "kernels/backend.h"
+#include "kernels/types.h"
 
 namespace shampoo {
 
 class Communicator;
 class Reducer;
 class CollectiveTransport;
+
+/// A rank is unreachable, stalled or inconsistent with the others. If the message says that the
+/// optimizer can no longer be used, every later step throws until a state is loaded.
+class CommunicationError : public std::runtime_error {
+ public:
+  explicit CommunicationError(const std::string& message, std::vector<int> missing_ranks = {})
+      : std::runtime_error(message), missing_ranks_(std::move(missing_ranks)) {}
+
+  /// Ranks known not to have responded; empty if unknown.
+  const std::vector<int>& missing_ranks() const { return missing_ranks_; }
+
+ private:
+  std::vector<int> missing_ranks_;
+};
 
 /// A device stream; the default stream, or host memory, if the handle is null. Borrowed.
 struct StreamRef {
@@ -174,5 +190,47 @@ class Communicator {
 /// A communicator of one rank; every collective has completed when its call returns. `memory` is
 /// the backend's memory space. all_to_all() requires host memory.
 std::unique_ptr<Communicator> single_rank_communicator(MemoryKind memory = MemoryKind::host);
+
+/// Runs body(communicator) concurrently on n threads, each one rank of a communicator in host
+/// memory, and joins them. If a rank throws, or returns while others wait for it, the collectives
+/// of the others throw CommunicationError. Afterwards the first exception is rethrown; a
+/// CommunicationError only if there was no other. Throws std::invalid_argument unless
+/// 1 <= n <= 1024, and std::system_error if a thread cannot be started.
+void run_ranks(int n, const std::function<void(Communicator&)>& body);
+
+/// Arguments of every callback, in addition to the buffers.
+struct CallContext {
+  StreamRef stream = {};
+  std::chrono::milliseconds deadline = {};  ///< the callback should throw after this duration
+};
+
+/// User-provided collectives. Each has completed, or is ordered with the stream, when it returns,
+/// and reports failure by an exception, which becomes a CommunicationError. See Communicator for
+/// the meaning of the buffers and counts.
+struct Collectives {
+  RankInfo rank_info = {};
+  std::string description = "user-provided collectives";
+
+  /// Required.
+  std::function<void(void* data, Communicator::Counts counts, const CallContext& context)>
+      all_gather = {};
+  /// all_to_all, broadcast and barrier are emulated with all_gather if empty, at the cost of more
+  /// bytes. In CUDA memory, all_to_all and barrier are required.
+  std::function<void(const void* send, Communicator::Counts send_counts, void* receive,
+                     Communicator::Counts receive_counts, const CallContext& context)>
+      all_to_all = {};
+  std::function<void(void* data, std::int64_t bytes, int root, const CallContext& context)>
+      broadcast = {};
+  std::function<void(const CallContext& context)> barrier = {};
+  /// If empty, split() throws std::invalid_argument. `members` are ranks in their new order; if
+  /// empty, this rank has no color, and the callback must return null.
+  std::function<std::unique_ptr<Communicator>(std::span<const int> members, int color)> split = {};
+  /// Notifies the other ranks; may be called on any thread. If empty, abort() affects this rank
+  /// only.
+  std::function<void(std::string_view reason)> abort = {};
+};
+
+/// Throws std::invalid_argument, naming the field, for an invalid rank_info or a missing callback.
+std::unique_ptr<Communicator> user_communicator(Collectives collectives);
 
 }  // namespace shampoo

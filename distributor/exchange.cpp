@@ -9,7 +9,7 @@
 
 namespace shampoo {
 
-Exchange::Exchange(Backend& backend, Communicator& communicator,
+Exchange::Exchange(kernels::Backend& backend, Communicator& communicator,
                    std::vector<std::int64_t> segment_bytes)
     : backend_(backend),
       communicator_(communicator),

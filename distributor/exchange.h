@@ -25,7 +25,8 @@ class Exchange {
   /// `segment_bytes` has one entry per rank, equal on all ranks, each with room for a header.
   /// Backend and communicator must outlive the exchange. Throws std::invalid_argument if they use
   /// different memory spaces or the number of entries is not the number of ranks.
-  Exchange(Backend& backend, Communicator& communicator, std::vector<std::int64_t> segment_bytes);
+  Exchange(kernels::Backend& backend, Communicator& communicator,
+           std::vector<std::int64_t> segment_bytes);
 
   /// Writes the header of this rank's segment. Queued.
   void write(const SegmentHeader& header);
@@ -46,7 +47,7 @@ class Exchange {
  private:
   char* segment(std::size_t rank) const;
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   Communicator& communicator_;
   std::vector<std::int64_t> counts_, begins_;
   std::shared_ptr<kernels::Buffer> buffer_;

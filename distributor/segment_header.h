@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 
 namespace shampoo {
 

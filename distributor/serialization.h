@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 
 /// Structs that travel between ranks of one job, as bytes: fields one after the other, numbers in
 /// the byte order of the host, texts and lists behind their length. Ranks run the same build, so

@@ -80,7 +80,7 @@ std::vector<std::string> gather_texts(Communicator& communicator, const std::str
   });
 }
 
-std::vector<std::string> gather_texts(Backend& backend, Communicator& communicator,
+std::vector<std::string> gather_texts(kernels::Backend& backend, Communicator& communicator,
                                       const std::string& own) {
   return gather_texts_with(communicator, own, [&](const auto& data, const Counts& counts) {
     const auto bytes =
@@ -95,7 +95,8 @@ std::vector<std::string> gather_texts(Backend& backend, Communicator& communicat
   });
 }
 
-std::string first_difference(Backend& backend, Communicator& communicator, const std::string& own) {
+std::string first_difference(kernels::Backend& backend, Communicator& communicator,
+                             const std::string& own) {
   const bool is_root = communicator.rank() == 0;
   const std::string reference =
       gather_texts(backend, communicator, is_root ? own : std::string()).front();

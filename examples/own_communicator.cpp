@@ -23,8 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
-#include "distributor/transports/local/user_communicator.h"
+#include "distributor/communicator.h"
 #include "examples/checksum.h"
 #include "shampoo/shampoo.h"
 

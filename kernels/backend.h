@@ -1,47 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
 
-#include "kernels/elementwise.h"
-#include "kernels/factor_algebra.h"
-#include "kernels/matrix_solver.h"
-#include "kernels/memory.h"
-#include "kernels/step_guard.h"
+#include "kernels/types.h"
 
 namespace shampoo {
 
 namespace kernels {
+class Memory;
+}
 
-/// Where arrays live and arithmetic runs: the host, or one stream of one GPU.
-///
-/// Every member function is asynchronous and runs in call order, behind the work that the caller
-/// has queued on the backend's stream; only what says so waits. Results of one block or matrix have
-/// the same bits whatever else is in the call and on any number of threads. After reserve() no call
-/// allocates. Calls of one backend are not concurrent.
-class Backend : public Memory,
-                public Elementwise,
-                public FactorAlgebra,
-                public MatrixSolver,
-                public StepGuard {
+/// The device, or a library that drives it, failed.
+class DeviceError : public std::runtime_error {
  public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Where arrays live and arithmetic runs: the host, or one stream of one GPU. Made by cpu_backend()
+/// or cuda_backend(). Calls are queued in their order and do not wait unless they say so; they are
+/// not concurrent.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
   /// Readable summary: device, threads, instruction set level, BLAS and its core type.
   virtual std::string description() const = 0;
   /// Everything that the bits of results depend on, for ranks and checkpoints to compare:
   /// instruction set level, BLAS and its core type.
   virtual std::string arithmetic() const = 0;
-  /// True if products are so much faster than decompositions that Automatic selects Minimax in
-  /// float32.
-  virtual bool prefers_products() const = 0;
+  virtual MemoryKind memory_kind() const = 0;
+  /// The cudaStream_t on which work is queued; null on the host.
+  virtual void* stream() const { return nullptr; }
 
-  /// Allocates all scratch memory that calls with these stacks, and of solvers, will ever need.
-  virtual void reserve(std::span<const Stack> stacks, Type arithmetic,
-                       const SolverCalls& calls) = 0;
+  /// Zeroed, 64-byte aligned. Throws std::bad_alloc.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* memory) noexcept = 0;
+  /// Host memory of the next two must stay as it is until synchronize() has returned.
+  virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
+  virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void synchronize() = 0;  ///< waits for all queued work
+
+ private:
+  friend class kernels::Memory;
+  Backend() = default;
 };
 
-}  // namespace kernels
+struct CpuOptions {
+  /// Workers, the calling thread included; 0: one for each processor of the affinity mask.
+  int threads = 0;
+  /// Whether BLAS may be set up once for the whole process: one thread per call, and kernels that
+  /// fit the processor where the library, or OPENBLAS_CORETYPE, chose older ones. description()
+  /// reports what was done.
+  bool set_up_blas = true;
+};
 
-using kernels::Backend;
+/// The host. Calls return when their work is done.
+/// Throws std::invalid_argument unless 0 <= threads <= 1024.
+std::unique_ptr<Backend> cpu_backend(const CpuOptions& options = {});
+
+/// Whether this build has CUDA.
+bool has_cuda();
+
+/// Where a CUDA backend gets its device memory. Both functions are called on the thread that uses
+/// the backend, with its device current; work that is queued on the stream may use memory until it
+/// is released, in the order of the stream.
+struct CudaAllocator {
+  /// At least 256-byte aligned, or null where there is no more.
+  std::function<void*(std::size_t bytes)> allocate;
+  std::function<void(void* memory)> release;
+};
+
+struct CudaOptions {
+  /// Number of the device; -1: the one that is current on this thread.
+  int device = -1;
+  /// cudaStream_t of that device, borrowed, on which everything runs; null: CUDA's default stream.
+  void* stream = nullptr;
+  /// Unless set, memory comes from a pool of the backend's own.
+  CudaAllocator allocator = {};
+  /// Most memory that eigendecompositions may use beside the matrices, in MiB, >= 1. They are done
+  /// in as many parts as it takes; one matrix at a time may use more.
+  std::int64_t solver_workspace_mebibytes = 1024;
+};
+
+/// One GPU, and one stream of it. All calls are queued behind the caller's work on the stream, and
+/// return at once.
+///
+/// Throws std::invalid_argument for an option out of range and where this build has no CUDA, naming
+/// the CMake option, and DeviceError where the device cannot be used.
+std::unique_ptr<Backend> cuda_backend(const CudaOptions& options);
+
+/// With a cudaStream_t, and the device that is current on this thread.
+std::unique_ptr<Backend> cuda_backend(void* stream = nullptr);
 
 }  // namespace shampoo

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 
 namespace shampoo::kernels {
 

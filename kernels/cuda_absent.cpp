@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
-#include "kernels/cuda_backend.h"
+#include "kernels/backend.h"
 
 namespace shampoo {
 

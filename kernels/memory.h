@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/types.h"
+#include "kernels/backend.h"
 
 namespace shampoo::kernels {
 
@@ -27,23 +27,12 @@ class Mark {
 };
 
 /// Arrays of a backend and the queue of its work. Functions do not wait unless they say so.
-class Memory {
+class Memory : public shampoo::Backend {
  public:
-  virtual ~Memory() = default;
-
-  virtual MemoryKind memory_kind() const = 0;
   /// True if the work of a call is done when it returns. Otherwise the host memory of upload() and
   /// download() must stay unchanged until a Mark that was set after the call has been waited for.
   virtual bool is_immediate() const { return true; }
-  /// The stream on which work is queued, for communicators; null on the host.
-  virtual void* stream() const { return nullptr; }
 
-  /// Zeroed, 64-byte aligned. Throws std::bad_alloc.
-  virtual void* allocate(std::size_t bytes) = 0;
-  virtual void release(void* memory) noexcept = 0;
-  virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
-  virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
-  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   /// Host memory that upload() and download() reach without an intermediate copy; zeroed, 64-byte
   /// aligned. Throws std::bad_alloc.
   virtual void* allocate_host(std::size_t bytes);
@@ -54,7 +43,6 @@ class Memory {
   virtual std::unique_ptr<Mark> make_mark();
   /// True if all queued work, including the caller's on this stream, is done.
   virtual bool is_idle() { return true; }
-  virtual void synchronize() = 0;  ///< waits for all queued work
   /// True while calls are recorded for replay instead of queued. Marks and waits are not
   /// allowed meanwhile.
   virtual bool is_capturing() const { return false; }

@@ -36,8 +36,8 @@ struct Block {
   std::int64_t elements = 0;
   std::int64_t master = -1;  ///< first element in the masters, or -1: the value is its own master
   std::int64_t segment = 0;  ///< first byte in the segment
-  Type shipped = Type::float32;  ///< type of its elements in the segment
-  bool assigns = false;          ///< the segment holds new values, not updates to add
+  Type wire_type = Type::float32;  ///< type of its elements in the segment
+  bool is_value = false;           ///< the segment holds new values, not updates to add
   /// True if the gradient can be read in place as the matrix rows x columns that the stack says
   /// (order 1: one row), with the strides below.
   bool regular = false;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "shampoo/protocol/diagnostics.h"
 #include "shampoo/protocol/step_protocol.h"
 #include "shampoo/state/export_state.h"
 #include "shampoo/state/gather_state.h"
@@ -45,14 +46,14 @@ void Group::set_gradient(std::size_t j, void* data) {
 
 /// Implementation of Optimizer.
 struct Optimizer::Parts {
-  Parts(Backend& b, Communicator& c, const OptimizerOptions& o)
+  Parts(kernels::Backend& b, Communicator& c, const OptimizerOptions& o)
       : backend(b), communicator(c), options(o), protocol(b, c, o) {}
 
   void add(std::vector<ParameterGroup> added);
   std::vector<std::unique_ptr<Group>> make_groups(std::vector<ParameterGroup> added,
                                                   ValueMemory& all_values) const;
 
-  Backend& backend;
+  kernels::Backend& backend;
   Communicator& communicator;
   OptimizerOptions options;
   ValueMemory values;
@@ -87,6 +88,7 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
 void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
   ValueMemory all_values;
   std::vector<std::unique_ptr<Group>> made;
+  std::vector<RateRanges> made_ranges;
   std::unique_ptr<Engine> next;
   protocol.agree([&] {
     validate_options(options);
@@ -96,17 +98,20 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
     for (const auto& group : made) pointers.push_back(group.get());
     next = std::make_unique<Engine>(backend, communicator, options.merge_groups, pointers,
                                     engine.get());
-    return next->plan_text(options) + next->rates_text();
+    for (const auto& group : made) made_ranges.emplace_back(group->recipe());
+    ranges.reserve(ranges.size() + made.size());
+    groups.reserve(groups.size() + made.size());
+    return plan_text(backend, options, *next) + rates_text(next->groups());
   });
   engine = std::move(next);
   values = std::move(all_values);
-  for (auto& group : made) ranges.emplace_back(group->recipe());
+  std::move(made_ranges.begin(), made_ranges.end(), std::back_inserter(ranges));
   std::move(made.begin(), made.end(), std::back_inserter(groups));
 }
 
 Optimizer::Optimizer(Backend& backend, Communicator& communicator,
                      std::vector<ParameterGroup> groups, const OptimizerOptions& options) {
-  parts_ = std::make_unique<Parts>(backend, communicator, options);
+  parts_ = std::make_unique<Parts>(kernels::kernels_of(backend), communicator, options);
   parts_->add(std::move(groups));
 }
 
@@ -212,7 +217,9 @@ std::string Optimizer::describe() const {
   return parts_->engine->describe(workspace_bytes(), parts_->protocol.plan_hash());
 }
 
-Backend& OptimizerAccess::backend(const Optimizer& optimizer) { return optimizer.parts_->backend; }
+kernels::Backend& OptimizerAccess::backend(const Optimizer& optimizer) {
+  return optimizer.parts_->backend;
+}
 Communicator& OptimizerAccess::communicator(const Optimizer& optimizer) {
   return optimizer.parts_->communicator;
 }

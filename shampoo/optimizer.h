@@ -12,9 +12,7 @@
 #include "kernels/backend.h"
 #include "shampoo/group.h"
 #include "shampoo/options.h"
-#include "shampoo/slot_view.h"
 #include "shampoo/state_dict.h"
-#include "shampoo/statistics.h"
 #include "shampoo/step_result.h"
 
 namespace shampoo {

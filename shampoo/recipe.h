@@ -170,8 +170,8 @@ enum class Arithmetic : std::uint8_t { float32, float64 };
 
 /// Wire format of a step: what the owner of a block sends. Every rank, the owner included, applies
 /// the received bytes.
-struct Shipping {
-  static constexpr std::string_view name = "shipping";
+struct Communication {
+  static constexpr std::string_view name = "communication";
   /// Type of the numbers that are sent: float32 or bfloat16; the parameter's own unless set.
   std::optional<Type> type = std::nullopt;
   /// New values are sent in place of updates. Parameters of 16 bits are always sent as values,
@@ -182,7 +182,7 @@ struct Shipping {
     visit("type", self.type);
     visit("values", self.values);
   }
-  bool operator==(const Shipping&) const = default;
+  bool operator==(const Communication&) const = default;
 };
 
 /// Everything about a group that is not a rate. Groups with equal recipes are merged.
@@ -200,7 +200,7 @@ struct Recipe {
   /// Adam is always corrected.
   bool bias_correction = true;
   Arithmetic arithmetic = Arithmetic::float32;  ///< of state and computation
-  Shipping shipping = {};
+  Communication communication = {};
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("preconditioner", self.preconditioner);
@@ -211,7 +211,7 @@ struct Recipe {
     visit("blocking", self.blocking);
     visit("bias_correction", self.bias_correction);
     visit("arithmetic", self.arithmetic);
-    visit("shipping", self.shipping);
+    visit("communication", self.communication);
   }
   bool operator==(const Recipe&) const = default;
 };

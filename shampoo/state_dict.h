@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shampoo/parameter.h"
+#include "shampoo/group.h"
 #include "shampoo/rates.h"
 #include "shampoo/recipe.h"
 
@@ -84,7 +84,7 @@ struct StateDict {
 
   int format = newest_format;
   std::string library = {};     ///< version that made it
-  std::string arithmetic = {};  ///< see kernels::Backend::arithmetic()
+  std::string arithmetic = {};  ///< see Backend::arithmetic()
   Progress progress = {};
   std::vector<ParameterState> parameters = {};  ///< by name
   std::vector<StateTensor> tensors = {};        ///< by name()
@@ -142,6 +142,17 @@ struct LoadReport {
   /// The state dict's, where it differs from the backend's: results then agree within tolerance,
   /// not bit for bit. Empty: they are the same.
   std::string other_arithmetic = {};
+};
+
+/// Read-only view of one slot of one block, in the backend's memory. Valid until the next step,
+/// add_group() or load.
+struct SlotView {
+  const void* data = nullptr;  ///< [backend]
+  Type type = Type::float32;
+  std::vector<std::int64_t> extent = {};
+  std::vector<std::int64_t> strides = {};  ///< in elements
+  bool lower_triangle = false;             ///< only elements (i, j) with j <= i mean something
+  bool upper_triangle = false;             ///< only elements (i, j) with j >= i mean something
 };
 
 }  // namespace shampoo

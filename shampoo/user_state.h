@@ -7,10 +7,39 @@
 #include <variant>
 #include <vector>
 
-#include "shampoo/checkpoint/format/dtype.h"
-#include "shampoo/parameter.h"
+#include "shampoo/group.h"
 
 namespace shampoo {
+
+namespace checkpoint {
+
+/// The element types of the safetensors format.
+enum class Dtype : std::uint8_t {
+  bool8,
+  f4,
+  f6_e2m3,
+  f6_e3m2,
+  u8,
+  i8,
+  f8_e5m2,
+  f8_e4m3,
+  f8_e8m0,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  i16,
+  u16,
+  f16,
+  bf16,
+  i32,
+  u32,
+  f32,
+  c64,
+  f64,
+  i64,
+  u64,
+};
+
+}  // namespace checkpoint
 
 /// The elements of a user tensor, in the backend's memory. Of any type that safetensors files have,
 /// also of those that nothing is computed with. Borrowed.
@@ -27,8 +56,7 @@ struct UserTensorData {
   UserTensorData(std::uint64_t* elements) : UserTensorData(elements, checkpoint::Dtype::u64) {}
   UserTensorData(std::uint32_t* elements) : UserTensorData(elements, checkpoint::Dtype::u32) {}
   UserTensorData(std::uint8_t* elements) : UserTensorData(elements, checkpoint::Dtype::u8) {}
-  UserTensorData(const Tensor& tensor)
-      : data(tensor.data), dtype(checkpoint::dtype_of(tensor.type)), strides(tensor.strides) {}
+  UserTensorData(const Tensor& tensor);
   UserTensorData(void* elements, checkpoint::Dtype element_type)
       : data(elements), dtype(element_type) {}
 };

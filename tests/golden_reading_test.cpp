@@ -31,7 +31,7 @@ TEST(GoldenReading, GivesDefaultsWhereNothingIsSaid) {
                             .arithmetic = Arithmetic::float64}));
 }
 
-TEST(GoldenReading, StartsAtTheFrequencyOrWhereItIsToldOrNever) {
+TEST(GoldenReading, StartsAtTheFrequencyOrAtTheGivenStepOrNever) {
   EXPECT_EQ(read("", R"(,"precondition_frequency":4)").refresh.first, 4);
   EXPECT_EQ(read("", R"(,"start_preconditioning_step":7)").refresh.first, 7);
   EXPECT_EQ(read("", R"(,"start_preconditioning_step":"never")").refresh.first, std::nullopt);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/golden_test_case.h"
 #include "tests/golden_test_run.h"
 #include "tests/support/device/backends.h"

@@ -109,7 +109,7 @@ class Engine {
   }
 
   const GoldenCase& golden_;
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<kernels::Backend> backend_;
   Communicator& ranks_;
   std::vector<kernels::Buffer> values_, gradients_;
   std::vector<Trained> optimizers_;

@@ -24,7 +24,7 @@ double scale_of(const Group& group, const RootInverse& kind, std::int64_t steps)
 
 using Matrix = std::vector<double>;
 
-Matrix full(Backend& backend, const SlotView& factor) {
+Matrix full(kernels::Backend& backend, const SlotView& factor) {
   const std::int64_t n = factor.extent[0];
   if (n == 0) return {};
   const std::int64_t count = (n - 1) * (factor.strides[0] + factor.strides[1]) + 1;

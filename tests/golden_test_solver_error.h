@@ -12,7 +12,7 @@ namespace shampoo::test {
 /// Measures what float32 does to the roots of an optimizer's own factors.
 class SolverErrorMeter {
  public:
-  explicit SolverErrorMeter(Backend& backend) : backend_(backend) {}
+  explicit SolverErrorMeter(kernels::Backend& backend) : backend_(backend) {}
 
   /// If the last step computed roots: the largest error over all blocks, summed over the dimensions
   /// of the block, in units of 2^-24. The error of a root R32 is that of R32 G relative to R64 G,
@@ -26,7 +26,7 @@ class SolverErrorMeter {
   std::vector<double> root(const std::vector<double>& factor, Type type,
                            const RootInverse& preconditioner, kernels::RootJob job);
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   std::int64_t refreshes_ = 0;
 };
 

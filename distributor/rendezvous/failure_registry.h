@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/store/synchronized_store.h"
 
 namespace shampoo {

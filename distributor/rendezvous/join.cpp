@@ -43,14 +43,13 @@ bool uses_mpi(const Detected& detected, const JoinOptions& options) {
   return under_mpirun(detected) && (has_mpi() || !has_store_address);
 }
 
-Transport choose(const kernels::Backend& backend, const Detected& detected,
-                 const JoinOptions& options) {
+Transport choose(const Backend& backend, const Detected& detected, const JoinOptions& options) {
   if (options.transport != Transport::automatic) return options.transport;
   if (backend.memory_kind() == MemoryKind::cuda) return Transport::nccl;
   return uses_mpi(detected, options) ? Transport::mpi : Transport::gloo;
 }
 
-void check_memory(const kernels::Backend& backend, Transport transport) {
+void check_memory(const Backend& backend, Transport transport) {
   const bool host = backend.memory_kind() == MemoryKind::host;
   if (host == (transport != Transport::nccl)) return;
   if (host)
@@ -162,7 +161,7 @@ std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOpti
                             .store_server = store_server(detected)});
 }
 
-std::unique_ptr<Communicator> connect(const kernels::Backend& backend, const Detected& detected,
+std::unique_ptr<Communicator> connect(const Backend& backend, const Detected& detected,
                                       const JoinOptions& options) {
   const Transport transport = choose(backend, detected, options);
   check_memory(backend, transport);
@@ -178,7 +177,7 @@ std::unique_ptr<Communicator> connect(const kernels::Backend& backend, const Det
 
 }  // namespace
 
-std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions& options) {
+std::unique_ptr<Communicator> join(Backend& backend, const JoinOptions& options) {
   check_deadline("connect_deadline", options.connect_deadline);
   check_deadline("deadline", options.deadline);
   const Detected detected = rendezvous::detect(rendezvous::process_variables(), options);

@@ -77,7 +77,7 @@ struct JoinOptions {
 /// CommunicationError, with the same reason on all ranks, if ranks are missing at the deadline, two
 /// processes have one rank or CUDA device, or ranks differ in world size, library version,
 /// transport or build.
-std::unique_ptr<Communicator> join(kernels::Backend& backend, const JoinOptions& options = {});
+std::unique_ptr<Communicator> join(Backend& backend, const JoinOptions& options = {});
 
 /// Reports why this process is about to end to its launcher: for the place where main() catches an
 /// exception, before it returns a value other than 0. torchrun and shampoorun print the message of

@@ -13,7 +13,7 @@
 #include <memory>
 #include <optional>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 
 namespace shampoo::rendezvous {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/serialization.h"
 
 namespace shampoo::rendezvous {

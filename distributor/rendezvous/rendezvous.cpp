@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/rank_list.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/synchronized_store.h"

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/serialization.h"
 
 namespace shampoo {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/store/wire.h"
 
 namespace shampoo::store {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <system_error>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 
 namespace shampoo::store {
 

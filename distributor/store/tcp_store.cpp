@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/store/handshake.h"
 #include "distributor/store/wire.h"
 

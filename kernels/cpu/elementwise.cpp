@@ -140,7 +140,7 @@ void CpuBackend::apply(const TileTable& elements, const Mode* modes, const void*
     const Coefficients none;
     const Work work{elements.tensors, tile, block, none};
     // The wider of both types.
-    if (block.shipped == Type::float64 ||
+    if (block.wire_type == Type::float64 ||
         elements.tensors.value_types[tile.tensor] == Type::float64)
       level_.in_double.apply(work, segments);
     else

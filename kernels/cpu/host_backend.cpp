@@ -6,10 +6,10 @@
 #include <new>
 #include <stdexcept>
 
+#include "kernels/backend.h"
 #include "kernels/cpu/blas/blas_setup.h"
 #include "kernels/cpu/eigen.h"
 #include "kernels/cpu/mode_products.h"
-#include "kernels/cpu_backend.h"
 
 namespace shampoo {
 

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "kernels/backend.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 #include "kernels/cpu/threads/workers.h"
+#include "kernels/facets.h"
 
 namespace shampoo::kernels {
 

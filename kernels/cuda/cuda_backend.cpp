@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda_backend.h"
-
 #include <stdexcept>
 #include <string>
 
+#include "kernels/backend.h"
 #include "kernels/cuda/device/cuda_device.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/device_query.h"

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "kernels/backend.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/workspace.h"
+#include "kernels/facets.h"
 
 namespace shampoo::kernels::cuda {
 

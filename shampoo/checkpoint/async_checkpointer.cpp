@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/async_checkpointer.h"
-
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include "distributor/system/thread_without_signals.h"
+#include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/main_thread_executor.h"
 #include "shampoo/checkpoint/save_task.h"
 #include "shampoo/state/optimizer_access.h"

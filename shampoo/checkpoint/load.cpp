@@ -85,7 +85,7 @@ class LoadTask {
   }
 
   Optimizer& optimizer_;
-  Backend& backend_;
+  kernels::Backend& backend_;
   Communicator& communicator_;
   StepProtocol& protocol_;
   UserState* user_;

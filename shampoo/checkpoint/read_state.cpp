@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 #include "shampoo/recipe.h"
 
 namespace shampoo::checkpoint {

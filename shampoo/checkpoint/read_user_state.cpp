@@ -81,7 +81,7 @@ void UserStateLoad::find_unexpected(const Manifest& manifest, const UserState& u
     if (!user.values.contains(name)) unexpected_.push_back(name);
 }
 
-void UserStateLoad::replace(Backend& backend, UserState& user) const {
+void UserStateLoad::replace(kernels::Backend& backend, UserState& user) const {
   for (const auto& [index, bytes] : bytes_)
     if (!bytes.empty()) backend.upload(user.tensors[index].tensor.data, bytes.data(), bytes.size());
   backend.synchronize();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/user_state.h"
 
@@ -20,7 +20,7 @@ class UserStateLoad {
   UserStateLoad(const Reader& reader, Checksums checksums, const UserState& user, bool strict);
 
   /// Writes tensors and values. Waits.
-  void replace(Backend& backend, UserState& user) const;
+  void replace(kernels::Backend& backend, UserState& user) const;
 
   const std::vector<std::string>& missing() const { return missing_; }
   const std::vector<std::string>& unexpected() const { return unexpected_; }

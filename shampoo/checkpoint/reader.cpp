@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "shampoo/checkpoint/format/checksum.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 namespace {

@@ -9,8 +9,9 @@
 
 #include "distributor/text_consensus.h"
 #include "shampoo/checkpoint/shard_writer.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
+#include "shampoo/checkpoint_directory.h"
 #include "shampoo/state/optimizer_access.h"
 
 namespace shampoo::checkpoint {

@@ -10,7 +10,7 @@
 #include "shampoo/checkpoint/format/checksum.h"
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/format/tensor_entry.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/optimizer_access.h"
 #include "shampoo/update/strided_tiles.h"
@@ -48,7 +48,7 @@ void require_utf8(const std::string& name, const UserValue& text) {
   }
 }
 
-void take_tensor(Backend& backend, const UserTensor& tensor, Contents contents,
+void take_tensor(kernels::Backend& backend, const UserTensor& tensor, Contents contents,
                  SnapshotTensor& taken) {
   const auto bytes = static_cast<std::size_t>(bytes_of(tensor));
   if (bytes == 0) return;
@@ -117,7 +117,7 @@ Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool d
                        Contents contents) {
   validate_user_state(user);
   auto data = std::make_unique<Snapshot::Data>();
-  Backend& backend = OptimizerAccess::backend(optimizer);
+  kernels::Backend& backend = OptimizerAccess::backend(optimizer);
   const Engine& engine = OptimizerAccess::engine(optimizer);
   data->rank = OptimizerAccess::communicator(optimizer).rank();
   data->ranks = OptimizerAccess::communicator(optimizer).size();

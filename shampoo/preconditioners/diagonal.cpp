@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "shampoo/preconditioners/elementwise_preconditioner.h"
+
 namespace shampoo {
 
 namespace {
@@ -12,7 +14,7 @@ using kernels::SecondMoment;
 
 const char* slot_name(Role role) { return role == Role::grafting ? "grafting" : "second_moment"; }
 
-class DiagonalPreconditioner final : public GroupPreconditioner {
+class DiagonalPreconditioner final : public ElementwisePreconditioner {
  public:
   DiagonalPreconditioner(const DiagonalOptions& options, Role role, const GroupState& state)
       : options_(options), role_(role), moment_(state.flat(slot_name(role))) {}

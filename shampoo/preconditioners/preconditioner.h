@@ -23,7 +23,7 @@ enum class Role : std::uint8_t { preconditioner, grafting };
 
 /// What a kind is made from. All of it outlives the kind.
 struct PreconditionerContext {
-  Backend& backend;
+  kernels::Backend& backend;
   const Recipe& recipe;
   std::span<const std::vector<std::int64_t>> extents;  ///< per block
   std::span<const kernels::Stack> stacks;
@@ -43,31 +43,31 @@ class GroupPreconditioner {
   virtual void set_coefficients(const Rates& rates, std::int64_t step,
                                 kernels::Coefficients& coefficients) const = 0;
   /// Host work of the next step, after coefficients were set.
-  virtual void prepare(std::span<const BlockStep> /*blocks*/) {}
+  virtual void prepare(std::span<const BlockStep> blocks) = 0;
 
   /// Statistics <- G.
-  virtual void accumulate(StepContext& /*step*/) {}
+  virtual void accumulate(StepContext& step) = 0;
   /// Derived slots <- statistics, for blocks that are due.
-  virtual void refresh(StepContext& /*step*/) {}
+  virtual void refresh(StepContext& step) = 0;
   /// P <- F, for blocks that are preconditioned.
-  virtual void apply(StepContext& /*step*/) {}
+  virtual void apply(StepContext& step) = 0;
 
   /// Whether the prepared step refreshes a block.
-  virtual bool refreshes() const { return false; }
+  virtual bool refreshes() const = 0;
   /// Name of the solver if refresh() waits for the backend; empty where it only queues.
-  virtual std::string_view waiting_solver() const { return {}; }
+  virtual std::string_view waiting_solver() const = 0;
   /// Counts the outcomes of a refresh that was queued, once the step is known to have run.
-  virtual void collect(Statistics& /*statistics*/) {}
+  virtual void collect(Statistics& statistics) = 0;
   /// Recomputes the derived slots of these blocks, which `blocks` marks as due, now. Waits.
-  virtual void recompute(std::span<const BlockStep> /*blocks*/, Statistics& /*statistics*/) {}
+  virtual void recompute(std::span<const BlockStep> blocks, Statistics& statistics) = 0;
 
   /// Consecutive refreshes of the block that failed.
-  virtual int failures(std::size_t /*block*/) const { return 0; }
-  virtual void set_failures(std::size_t /*block*/, int /*failures*/) {}
+  virtual int failures(std::size_t block) const = 0;
+  virtual void set_failures(std::size_t block, int failures) = 0;
   /// The first block of the last refresh with more failures than the recipe tolerates, or -1.
-  virtual std::int64_t exhausted_block() const { return -1; }
+  virtual std::int64_t exhausted_block() const = 0;
 
-  virtual std::int64_t workspace_bytes() const { return 0; }
+  virtual std::int64_t workspace_bytes() const = 0;
 };
 
 /// Throws std::invalid_argument for options out of range.

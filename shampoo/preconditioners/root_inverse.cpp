@@ -23,7 +23,7 @@ std::string root_slot(int dimension) { return "root/" + std::to_string(dimension
 constexpr std::int64_t root_products = 25;
 
 /// The same on every rank, whatever blocks it owns.
-Solver solver_of(const RootInverse& kind, const Backend& backend, Type arithmetic) {
+Solver solver_of(const RootInverse& kind, const kernels::Backend& backend, Type arithmetic) {
   std::vector<double> exponents;
   for (const Exponent& e : kind.exponents)
     if (e.value != 0) exponents.push_back(e.value);
@@ -64,7 +64,6 @@ class RootInversePreconditioner final : public GroupPreconditioner {
   std::int64_t workspace_bytes() const override { return solver_.workspace_bytes(); }
 
  private:
-  void place_jobs(std::span<const BlockStep> blocks);
   /// 1 - beta2^t, by which L is divided before its root is taken; 1 without bias correction.
   double bias_correction(const Rates& rates, std::int64_t step) const;
   void count(Statistics& statistics);
@@ -72,7 +71,7 @@ class RootInversePreconditioner final : public GroupPreconditioner {
 
   const RootInverse& kind_;
   const Recipe& recipe_;
-  Backend& backend_;
+  kernels::Backend& backend_;
   kernels::StagedArrays& columns_;
   std::vector<kernels::Stack> stacks_;  ///< with the arrays of factors and roots
   kernels::InverseRoot solver_;
@@ -130,11 +129,6 @@ void RootInversePreconditioner::set_coefficients(const Rates& rates, std::int64_
 }
 
 void RootInversePreconditioner::prepare(std::span<const BlockStep> blocks) {
-  place_jobs(blocks);
-  solver_.place(jobs());
-}
-
-void RootInversePreconditioner::place_jobs(std::span<const BlockStep> blocks) {
   job_count_ = 0;
   counted_ = false;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
@@ -147,6 +141,7 @@ void RootInversePreconditioner::place_jobs(std::span<const BlockStep> blocks) {
       jobs_[job_count_++].scale = scale;
     }
   }
+  solver_.place(jobs());
 }
 
 void RootInversePreconditioner::accumulate(StepContext& step) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/preconditioners/sign.h"
 
+#include "shampoo/preconditioners/elementwise_preconditioner.h"
+
 namespace shampoo {
 
 namespace {
 
-class SignPreconditioner final : public GroupPreconditioner {
+class SignPreconditioner final : public ElementwisePreconditioner {
  public:
   void set_coefficients(const Rates&, std::int64_t, kernels::Coefficients&) const override {}
 

@@ -37,7 +37,7 @@ inline constexpr const char* missing_refresh_text =
 class Consensus {
  public:
   /// `backend` and `communicator` must outlive this object.
-  Consensus(Backend& backend, Communicator& communicator)
+  Consensus(kernels::Backend& backend, Communicator& communicator)
       : backend_(backend), communicator_(communicator) {}
 
   bool alone() const { return communicator_.size() == 1; }
@@ -69,7 +69,7 @@ class Consensus {
   static std::optional<TransferableError> compare_gradients(std::span<const SegmentHeader> headers,
                                                             const Diagnostics& diagnostics);
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   Communicator& communicator_;
 };
 

@@ -4,8 +4,10 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "distributor/system/library_version.h"
+#include "grouping/hash.h"
 #include "grouping/number_text.h"
 #include "shampoo/rates.h"
 
@@ -41,9 +43,10 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return text + ")";
 }
 
-std::string plan_text(const Backend& backend, const OptimizerOptions& options,
-                      std::span<const Group* const> groups,
-                      std::span<const RegisteredParameter> parameters, const grouping::Plan& plan) {
+std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& options,
+                      const Engine& engine) {
+  const std::span<const Group* const> groups = engine.groups();
+  const grouping::Plan& plan = engine.plan();
   std::string text = "library: shampoo " + std::string(library_version()) +
                      "\narithmetic: " + backend.arithmetic() + "\n" + options_text(options);
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -52,7 +55,7 @@ std::string plan_text(const Backend& backend, const OptimizerOptions& options,
       text += group + "recipe." + field.name + " " + field.value + "\n";
     text += group + std::to_string(groups[g]->parameters().size()) + " parameters\n";
   }
-  for (const RegisteredParameter& registered : parameters) {
+  for (const RegisteredParameter& registered : engine.parameters()) {
     const Parameter& parameter = registered.parameter();
     text += subject_of(registered) + ": shape " + shape_text(parameter.shape) + ", value " +
             std::string(name_of(parameter.value.type)) + ", gradient " +
@@ -91,6 +94,24 @@ std::string presence_text(std::span<const RegisteredParameter> parameters) {
     text += subject_of(registered) + ": its gradient is " +
             (registered.present ? "present\n" : "absent\n");
   return text;
+}
+
+std::uint64_t rates_hash(std::span<const Group* const> groups) {
+  grouping::Hash all;
+  for (const Group* const group : groups)
+    for_each_field([&](const char*, const auto& rate) { all.add(rate); }, group->rates);
+  return all.value();
+}
+
+std::uint64_t presence_hash(std::span<const RegisteredParameter> parameters) {
+  grouping::Hash all;
+  std::uint64_t word = 0;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    word = word << 1 | (parameters[p].present ? 1u : 0u);
+    if (p % 64 == 63) all.add(std::exchange(word, 0));
+  }
+  all.add(word);
+  return all.value();
 }
 
 }  // namespace shampoo

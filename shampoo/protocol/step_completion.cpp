@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "kernels/error.h"
+#include "shampoo/protocol/diagnostics.h"
 #include "shampoo/protocol/step_protocol.h"
 
 namespace shampoo {
@@ -165,9 +165,9 @@ void StepProtocol::count_skipped(std::string_view name) {
 }
 
 Diagnostics StepProtocol::diagnostics() const {
-  return {.plan = [this] { return engine_->plan_text(options_); },
-          .rates = [this] { return engine_->rates_text(); },
-          .presence = [this] { return engine_->presence_text(); },
+  return {.plan = [this] { return plan_text(backend_, options_, *engine_); },
+          .rates = [this] { return rates_text(engine_->groups()); },
+          .presence = [this] { return presence_text(engine_->parameters()); },
           .name = [this](int row) { return engine_->name(row); }};
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "shampoo/protocol/diagnostics.h"
+
 namespace shampoo {
 
 namespace {
@@ -19,7 +21,7 @@ std::int32_t needs_of(const Engine& engine) {
 
 }  // namespace
 
-StepProtocol::StepProtocol(Backend& backend, Communicator& communicator,
+StepProtocol::StepProtocol(kernels::Backend& backend, Communicator& communicator,
                            const OptimizerOptions& options)
     : backend_(backend),
       communicator_(communicator),
@@ -109,8 +111,8 @@ void StepProtocol::write_header(Engine& engine, std::int64_t step) {
   SegmentHeader& header = engine.header()[0];
   header = {.step = step,
             .plan = plan_hash_,
-            .rates = engine.rates_fingerprint(),
-            .presence = engine.presence_fingerprint(),
+            .rates = rates_hash(engine.groups()),
+            .presence = presence_hash(engine.parameters()),
             .taken = static_cast<std::int32_t>(taken_)};
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (!step_error_ && deferred_error_) set_status(engine, RankStatus::deferred_error);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "distributor/exchange.h"
+#include "shampoo/options.h"
 #include "shampoo/protocol/consensus.h"
 #include "shampoo/protocol/step_outcome.h"
 #include "shampoo/protocol/step_report.h"
@@ -20,7 +21,8 @@ namespace shampoo {
 /// Runs a step as a collective: an error on any rank is rethrown on all ranks.
 class StepProtocol {
  public:
-  StepProtocol(Backend& backend, Communicator& communicator, const OptimizerOptions& options);
+  StepProtocol(kernels::Backend& backend, Communicator& communicator,
+               const OptimizerOptions& options);
 
   /// Calls body(), which plans the added groups and returns the plan's text, and compares the text
   /// across ranks. Collective; throws the same error on all ranks.
@@ -111,7 +113,7 @@ class StepProtocol {
   void count_skipped(std::string_view name);
   Diagnostics diagnostics() const;
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   Communicator& communicator_;
   OptimizerOptions options_;
   Consensus consensus_;

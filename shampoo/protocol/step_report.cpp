@@ -5,7 +5,7 @@
 
 namespace shampoo {
 
-StepReport::StepReport(Backend& backend, int ranks, bool votes)
+StepReport::StepReport(kernels::Backend& backend, int ranks, bool votes)
     : backend_(backend),
       ranks_(ranks == 1 ? 0 : static_cast<std::size_t>(ranks)),
       device_(backend, sizeof(Start) + (votes ? 2 : 1) * ranks_ * sizeof(SegmentHeader)),

@@ -17,7 +17,7 @@ class StepReport {
   /// Collective in which ranks exchange their headers.
   enum class Round : std::uint8_t { exchange, vote };
 
-  StepReport(Backend& backend, int ranks, bool votes);
+  StepReport(kernels::Backend& backend, int ranks, bool votes);
 
   // [backend]
   kernels::ScanResult* verdict() const { return &on_device()->verdict; }
@@ -50,7 +50,7 @@ class StepReport {
   Start* on_host() const { return static_cast<Start*>(host_.data()); }
   std::size_t offset(Round round) const;
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   std::size_t ranks_;
   kernels::Buffer device_;
   kernels::HostBuffer host_, completed_runs_;

@@ -5,9 +5,10 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "distributor/communication_error.h"
-#include "kernels/error.h"
-#include "shampoo/checkpoint_error.h"
+#include "distributor/communicator.h"
+#include "kernels/backend.h"
+#include "shampoo/checkpoint_directory.h"
+#include "shampoo/step_result.h"
 
 namespace shampoo {
 

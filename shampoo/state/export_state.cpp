@@ -26,7 +26,7 @@ class DeviceToHostStaging {
  public:
   using Use = std::function<void(const std::byte*)>;
 
-  explicit DeviceToHostStaging(Backend& backend) : backend_(backend), settled_(backend) {}
+  explicit DeviceToHostStaging(kernels::Backend& backend) : backend_(backend), settled_(backend) {}
 
   /// Calls use(array) with the host copy, at the latest in the next finish().
   void download(const std::byte* array, std::size_t bytes, Use use) {
@@ -63,7 +63,7 @@ class DeviceToHostStaging {
     return static_cast<std::byte*>(memory_.data()) + offset;
   }
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   kernels::HostBuffer memory_;
   std::size_t capacity_ = 0, used_ = 0;
   const std::byte* last_ = nullptr;  ///< the array that was downloaded last
@@ -110,7 +110,7 @@ void for_each_slot(const Engine& engine, bool derived, const Visit& visit) {
 }
 
 /// Queues copies into the tensor, which must not move until they are done.
-void copy_slot(const OwnedSlot& from, Backend& backend, DeviceToHostStaging& staging,
+void copy_slot(const OwnedSlot& from, kernels::Backend& backend, DeviceToHostStaging& staging,
                StateTensor& tensor) {
   const std::size_t size = size_of(tensor.type);
   const StateSource source = from.source();
@@ -125,7 +125,8 @@ void copy_slot(const OwnedSlot& from, Backend& backend, DeviceToHostStaging& sta
 
 }  // namespace
 
-StateDict export_state(Backend& backend, const Engine& engine, const StateDictOptions& options) {
+StateDict export_state(kernels::Backend& backend, const Engine& engine,
+                       const StateDictOptions& options) {
   const std::span<const RegisteredParameter> parameters = engine.parameters();
   StateDict dict{.library = std::string(library_version()), .arithmetic = backend.arithmetic()};
   for (const RegisteredParameter& registered : parameters)

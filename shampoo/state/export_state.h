@@ -12,7 +12,8 @@
 namespace shampoo {
 
 /// Copies the state of the blocks that this rank owns, without progress. Waits for the backend.
-StateDict export_state(Backend& backend, const Engine& engine, const StateDictOptions& options);
+StateDict export_state(kernels::Backend& backend, const Engine& engine,
+                       const StateDictOptions& options);
 
 /// Location of a state tensor's contents in backend memory.
 struct StateSource {

@@ -53,7 +53,7 @@ class ByteStream {
 /// Receives the state of all ranks in rounds of one all-gather each.
 class GatherBuffer {
  public:
-  GatherBuffer(Backend& backend, Communicator& communicator, StateDict own, Gather gather,
+  GatherBuffer(kernels::Backend& backend, Communicator& communicator, StateDict own, Gather gather,
                std::int64_t bytes_of_rank)
       : backend_(backend),
         communicator_(communicator),
@@ -142,7 +142,7 @@ class GatherBuffer {
     }
   }
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   Communicator& communicator_;
   std::int64_t bytes_of_rank_;
   bool receives_;
@@ -156,9 +156,9 @@ class GatherBuffer {
 
 }  // namespace
 
-StateDict gather_state(Backend& backend, Communicator& communicator, StepProtocol& protocol,
-                       StateDict own, const StateDictOptions& options, Gather gather,
-                       std::int64_t bytes_of_rank) {
+StateDict gather_state(kernels::Backend& backend, Communicator& communicator,
+                       StepProtocol& protocol, StateDict own, const StateDictOptions& options,
+                       Gather gather, std::int64_t bytes_of_rank) {
   if (communicator.size() == 1) {
     concatenate_shards(own);
     return own;

@@ -9,9 +9,9 @@ namespace shampoo {
 /// ranks that do not receive it. Collective: `options` and `gather` must be equal on all ranks. In
 /// addition to the result it allocates the largest elementwise tensor and, on the host and in
 /// backend memory, the buffer of one all-gather: at most `bytes_of_rank` bytes, >= 1, per rank.
-StateDict gather_state(Backend& backend, Communicator& communicator, StepProtocol& protocol,
-                       StateDict own, const StateDictOptions& options, Gather gather,
-                       std::int64_t bytes_of_rank);
+StateDict gather_state(kernels::Backend& backend, Communicator& communicator,
+                       StepProtocol& protocol, StateDict own, const StateDictOptions& options,
+                       Gather gather, std::int64_t bytes_of_rank);
 
 /// Total bytes of one all-gather.
 inline constexpr std::int64_t gather_bytes = std::int64_t{64} << 20;

@@ -40,7 +40,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 }  // namespace
 
-StateImport::StateImport(Backend& backend, Engine& engine, const StateDict& dict,
+StateImport::StateImport(kernels::Backend& backend, Engine& engine, const StateDict& dict,
                          const LoadOptions& options)
     : backend_(backend), engine_(engine), dict_(dict), options_(options) {
   validate_state_dict(dict);

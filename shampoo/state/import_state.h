@@ -21,7 +21,8 @@ class StateImport {
  public:
   /// Does not modify `engine`. `dict` and `engine` must outlive this object. Throws
   /// std::invalid_argument.
-  StateImport(Backend& backend, Engine& engine, const StateDict& dict, const LoadOptions& options);
+  StateImport(kernels::Backend& backend, Engine& engine, const StateDict& dict,
+              const LoadOptions& options);
 
   /// Lines that must be equal on all ranks.
   std::string lines() const;
@@ -82,7 +83,7 @@ class StateImport {
   void upload_arrays();
   void require_complete() const;
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   Engine& engine_;
   const StateDict& dict_;
   LoadOptions options_;

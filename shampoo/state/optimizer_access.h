@@ -8,7 +8,7 @@ namespace shampoo {
 /// Access to the parts of an optimizer that saving and loading need.
 class OptimizerAccess {
  public:
-  static Backend& backend(const Optimizer& optimizer);
+  static kernels::Backend& backend(const Optimizer& optimizer);
   static Communicator& communicator(const Optimizer& optimizer);
   static StepProtocol& protocol(const Optimizer& optimizer);
   static Engine& engine(const Optimizer& optimizer);

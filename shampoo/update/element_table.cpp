@@ -18,7 +18,7 @@ StridedTensor strided(const RegisteredParameter& registered, const grouping::Sha
 }
 
 template <typename T>
-void send(Backend& backend, const std::vector<T>& from, kernels::Buffer& to) {
+void send(kernels::Backend& backend, const std::vector<T>& from, kernels::Buffer& to) {
   to = kernels::Buffer(backend, from.size() * sizeof(T));
   if (!from.empty()) backend.upload(to.data(), from.data(), from.size() * sizeof(T));
 }
@@ -48,14 +48,15 @@ kernels::Tensors TensorTable::tensors() const {
   return {values_.data(), gradients_.data(), value_types_.data(), gradient_types_.data()};
 }
 
-kernels::Block shipped_block(const RegisteredParameter& parameter, int row, std::int64_t segment) {
+kernels::Block exchanged_block(const RegisteredParameter& parameter, int row,
+                               std::int64_t segment) {
   kernels::Block block;
   block.tensor = row;
   block.segment = segment;
   const Type type = parameter.parameter().value.type;
   const Recipe& recipe = parameter.group->recipe();
-  block.shipped = wire_type(recipe, type);
-  block.assigns = recipe.shipping.values || has_master(type);
+  block.wire_type = wire_type(recipe, type);
+  block.is_value = recipe.communication.values || has_master(type);
   return block;
 }
 
@@ -79,7 +80,7 @@ void ElementTable::append_whole(const RegisteredParameter& parameter, int row) {
     append(whole, box, block, 0);
 }
 
-void ElementTable::upload(Backend& backend) {
+void ElementTable::upload(kernels::Backend& backend) {
   send(backend, tiles_, sent_tiles_);
   send(backend, blocks_, sent_blocks_);
   partials_ = kernels::Buffer(backend, 2 * tiles_.size() * sizeof(double));

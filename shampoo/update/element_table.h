@@ -31,7 +31,7 @@ class TensorTable {
 
 /// What a table says about a block of the parameter in `row`, but for its place and shape: where
 /// its elements start in the exchange buffer, their type there, and whether they are new values.
-kernels::Block shipped_block(const RegisteredParameter& parameter, int row, std::int64_t segment);
+kernels::Block exchanged_block(const RegisteredParameter& parameter, int row, std::int64_t segment);
 
 /// Table of blocks and their tiles.
 class ElementTable {
@@ -43,7 +43,7 @@ class ElementTable {
   void append_whole(const RegisteredParameter& parameter, int row);
 
   /// Sends the table; nothing is appended afterwards.
-  void upload(Backend& backend);
+  void upload(kernels::Backend& backend);
 
   kernels::TileTable elements(Type arithmetic, const kernels::Tensors& tensors) const;
   std::int64_t block_count() const { return static_cast<std::int64_t>(blocks_.size()); }

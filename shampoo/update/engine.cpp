@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "distributor/segment_header.h"
-#include "grouping/hash.h"
 #include "grouping/plan_description.h"
 #include "kernels/range.h"
-#include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/state_names.h"
 #include "shampoo/update/block_work.h"
 #include "shampoo/update/refresh_schedule.h"
@@ -19,7 +17,7 @@ namespace shampoo {
 
 using kernels::Mode;
 
-Engine::Engine(Backend& backend, Communicator& communicator, bool merges,
+Engine::Engine(kernels::Backend& backend, Communicator& communicator, bool merges,
                std::span<const Group* const> added, const Engine* before)
     : backend_(backend),
       communicator_(communicator),
@@ -51,7 +49,6 @@ void Engine::register_groups(std::span<const Group* const> added) {
       RegisteredParameter registered{.group = group, .group_index = index, .index = i};
       cut(registered);
       const Parameter& parameter = registered.parameter();
-      if (parameter.gradient.type == Type::float64) scan_type_ = Type::float64;
       grouping::Parameter entry{.name = parameter.name,
                                 .shape = registered.merged,
                                 .element_bytes = static_cast<std::int64_t>(
@@ -92,7 +89,7 @@ void Engine::build_tables() {
       const int parameter = row(plan_.virtual_groups[v].members[planned.member]);
       const RegisteredParameter& registered = parameters_[parameter];
       apply_table_.append(registered, registered.boxes[planned.index],
-                          shipped_block(registered, parameter, segments_.blocks[v][b]), 0);
+                          exchanged_block(registered, parameter, segments_.blocks[v][b]), 0);
     }
   apply_table_.upload(backend_);
   apply_modes_ = columns_.add<Mode>(apply_table_.blocks().size());
@@ -196,30 +193,6 @@ void Engine::apply(StepInputs inputs) {
   backend_.apply(apply_table_.elements(Type::float64, tensors_.tensors()), apply_modes_.data(),
                  exchange_->data(), inputs.proceed);
 }
-
-std::uint64_t Engine::rates_fingerprint() const {
-  grouping::Hash all;
-  for (const Group* const group : groups_)
-    for_each_field([&](const char*, const auto& rate) { all.add(rate); }, group->rates);
-  return all.value();
-}
-
-std::uint64_t Engine::presence_fingerprint() const {
-  grouping::Hash all;
-  std::uint64_t word = 0;
-  for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    word = word << 1 | (parameters_[p].present ? 1u : 0u);
-    if (p % 64 == 63) all.add(std::exchange(word, 0));
-  }
-  all.add(word);
-  return all.value();
-}
-
-std::string Engine::plan_text(const OptimizerOptions& options) const {
-  return shampoo::plan_text(backend_, options, groups_, parameters_, plan_);
-}
-std::string Engine::rates_text() const { return shampoo::rates_text(groups_); }
-std::string Engine::presence_text() const { return shampoo::presence_text(parameters_); }
 
 void Engine::count_step() {
   for (RegisteredParameter& registered : parameters_) registered.steps += registered.present;

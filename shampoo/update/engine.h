@@ -10,7 +10,6 @@
 #include "distributor/exchange.h"
 #include "grouping/plan.h"
 #include "grouping/segments.h"
-#include "shampoo/options.h"
 #include "shampoo/update/group_step.h"
 
 namespace shampoo {
@@ -20,7 +19,7 @@ namespace shampoo {
 class Engine {
  public:
   /// Groups of `before`, if any, come first and keep owners and state. `before` is not modified.
-  Engine(Backend& backend, Communicator& communicator, bool merges,
+  Engine(kernels::Backend& backend, Communicator& communicator, bool merges,
          std::span<const Group* const> added, const Engine* before);
 
   /// Host work of the next step. The caller then writes header() and admission().
@@ -49,14 +48,8 @@ class Engine {
   /// See GroupStep.
   std::string exhausted_block() const;
 
-  // Texts and hashes that ranks compare.
-  std::uint64_t rates_fingerprint() const;
-  std::uint64_t presence_fingerprint() const;
-  std::string plan_text(const OptimizerOptions& options) const;
-  std::string rates_text() const;
-  std::string presence_text() const;
-
-  // Access for state import and export.
+  const grouping::Plan& plan() const { return plan_; }
+  std::span<const Group* const> groups() const { return groups_; }
   std::span<const RegisteredParameter> parameters() const { return parameters_; }
   std::span<RegisteredParameter> parameters() { return parameters_; }
   std::span<const std::unique_ptr<GroupStep>> virtual_groups() const { return virtual_groups_; }
@@ -82,7 +75,7 @@ class Engine {
   int row(const grouping::Member& member) const;
   std::pair<const GroupStep*, int> locate(std::string_view parameter, int block) const;
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   Communicator& communicator_;
   bool merges_;
   std::vector<RegisteredParameter> parameters_;  ///< rows, in the order of groups
@@ -96,8 +89,8 @@ class Engine {
   kernels::StagedArray<kernels::StepPermit> admission_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;
-  /// Float64 if any gradient or arithmetic is. Sums are always in double, as squares of float32
-  /// values may overflow float32; other types need no conversion before scaling.
+  /// Type that gradients are converted to before they are judged finite: float64 if a recipe
+  /// computes in it. Sums are always in double, as squares of float32 values may overflow float32.
   Type scan_type_ = Type::float32;
   kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_;

@@ -30,7 +30,7 @@ SlotStorage storage_of(const Slot& slot, std::span<const std::int64_t> extent) {
   return {slot.layout, !slot.shares.empty(), side_of(slot, extent), slot.type};
 }
 
-GroupState::GroupState(Backend& backend, const Recipe& recipe,
+GroupState::GroupState(kernels::Backend& backend, const Recipe& recipe,
                        std::vector<BlockPlacement> placements)
     : backend_(backend), recipe_(recipe), placements_(std::move(placements)) {
   allocate();

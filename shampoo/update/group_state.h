@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/buffer.h"
-#include "shampoo/slot_view.h"
 #include "shampoo/state/packed_triangle.h"
+#include "shampoo/state_dict.h"
 #include "shampoo/update/slots.h"
 
 namespace shampoo {
@@ -33,7 +33,8 @@ SlotStorage storage_of(const Slot& slot, std::span<const std::int64_t> extent);
 class GroupState {
  public:
   /// `placements` in flat order. Slots start with their initial values. Waits for the backend.
-  GroupState(Backend& backend, const Recipe& recipe, std::vector<BlockPlacement> placements);
+  GroupState(kernels::Backend& backend, const Recipe& recipe,
+             std::vector<BlockPlacement> placements);
 
   /// First element of an elementwise slot, or null where no block has it. [backend]
   void* flat(std::string_view slot) const;
@@ -57,7 +58,7 @@ class GroupState {
   void allocate();
   void write_identities();
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   const Recipe& recipe_;
   std::vector<BlockPlacement> placements_;
   Arrays flat_;                 ///< by slot

@@ -65,8 +65,8 @@ StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
       .update = {.direction = direction_.data(), .masters = masters, .segment = inputs.exchange}};
 }
 
-GroupStep::GroupStep(Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
-                     std::vector<OwnedBlock> blocks,
+GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
+                     const Recipe& recipe, std::vector<OwnedBlock> blocks,
                      std::span<const RegisteredParameter> parameters)
     : backend_(backend),
       recipe_(recipe),
@@ -89,7 +89,7 @@ void GroupStep::build_tables(kernels::StagedArrays& columns,
     const RegisteredParameter& parameter = parameters[owned.parameter];
     const grouping::Box& box = parameter.boxes[owned.index];
     const Type type = parameter.parameter().value.type;
-    kernels::Block block = shipped_block(parameter, owned.parameter, owned.segment);
+    kernels::Block block = exchanged_block(parameter, owned.parameter, owned.segment);
     if (has_master(type))
       block.master = std::exchange(masters, masters + grouping::flat_stride(box.extent));
     table_.append(parameter, box, block, owned.flat);

@@ -30,7 +30,7 @@ class GroupStep {
   /// Blocks come stack by stack, in the order of the flat slots. `parameters` are all parameters of
   /// the optimizer, in a place that may change between calls. What a step reads goes into
   /// `columns`, which the caller gives memory and uploads, and which must outlive it.
-  GroupStep(Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
+  GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
             std::vector<OwnedBlock> blocks, std::span<const RegisteredParameter> parameters);
 
   /// Masters <- values of the caller's tensors. Queued.
@@ -79,7 +79,7 @@ class GroupStep {
   void graft_norm(StepContext& step);
   void decay_and_average(StepContext& step);
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   const Recipe& recipe_;
   Type arithmetic_;
   std::vector<OwnedBlock> blocks_;

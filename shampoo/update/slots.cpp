@@ -7,7 +7,7 @@
 namespace shampoo {
 
 Type wire_type(const Recipe& recipe, Type value_type) {
-  return recipe.shipping.type.value_or(value_type);
+  return recipe.communication.type.value_or(value_type);
 }
 
 Type arithmetic_type(const Recipe& recipe) {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 #include "shampoo/rates.h"
-#include "shampoo/statistics.h"
+#include "shampoo/step_result.h"
 
 namespace shampoo {
 

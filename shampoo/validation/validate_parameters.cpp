@@ -150,13 +150,13 @@ ValueMemory validate_parameters(std::span<const ParameterGroup> groups) {
         fail(g, parameter, "name: must be unique among all parameters");
       validate_shape(parameter, g);
       validate_tensor(parameter, g, parameter.value, "value");
-      const Shipping& shipping = groups[g].recipe.shipping;
-      if (shipping.values && shipping.type &&
-          size_of(*shipping.type) < size_of(parameter.value.type))
+      const Communication& communication = groups[g].recipe.communication;
+      if (communication.values && communication.type &&
+          size_of(*communication.type) < size_of(parameter.value.type))
         fail(g, parameter,
-             "recipe.shipping: values must be sent in a type that is not narrower than " +
+             "recipe.communication: values must be sent in a type that is not narrower than " +
                  std::string(name_of(parameter.value.type)) + ", got " +
-                 std::string(name_of(*shipping.type)));
+                 std::string(name_of(*communication.type)));
       if (!parameter.value.data && !is_empty(parameter))
         fail(g, parameter, "value: the pointer must not be null");
     }

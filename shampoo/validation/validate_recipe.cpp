@@ -19,8 +19,8 @@ void validate_recipe(const Recipe& recipe, int group) {
   checks.require(recipe.blocking.size >= 1, "recipe.blocking.size", ">= 1", recipe.blocking.size);
   checks.require(recipe.blocking.target_order >= 1, "recipe.blocking.target_order", ">= 1",
                  recipe.blocking.target_order);
-  if (const std::optional<Type>& type = recipe.shipping.type)
-    checks.require(*type == Type::float32 || *type == Type::bfloat16, "recipe.shipping.type",
+  if (const std::optional<Type>& type = recipe.communication.type)
+    checks.require(*type == Type::float32 || *type == Type::bfloat16, "recipe.communication.type",
                    "float32 or bfloat16, or empty", name_of(*type));
 }
 

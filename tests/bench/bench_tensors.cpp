@@ -38,7 +38,7 @@ void Noise::fill(void* numbers, Type type, std::int64_t count, float deviation) 
     for (std::int64_t i = 0; i < count; ++i) static_cast<float*>(numbers)[i] = next(deviation);
 }
 
-BenchTensors::BenchTensors(Backend& backend, const Model& model, Type type)
+BenchTensors::BenchTensors(kernels::Backend& backend, const Model& model, Type type)
     : backend_(backend), type_(type), begins_{0} {
   for (const Model::Tensor& tensor : model.tensors) {
     const std::int64_t end = begins_.back() + grouping::numel(tensor.shape);

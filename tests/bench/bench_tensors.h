@@ -27,7 +27,7 @@ class Noise {
 class BenchTensors {
  public:
   /// `type` is that of values and gradients: float32 or bfloat16.
-  BenchTensors(Backend& backend, const Model& model, Type type);
+  BenchTensors(kernels::Backend& backend, const Model& model, Type type);
 
   /// One group for each of `groups`, with its own learning rate; tensor i belongs to group
   /// i mod groups.
@@ -40,7 +40,7 @@ class BenchTensors {
  private:
   void* at(const kernels::Buffer& buffer, std::size_t tensor) const;
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   Type type_;
   Noise noise_;
   std::vector<std::int64_t> begins_;  ///< elements, of every tensor and of their end

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
+#include "kernels/backend.h"
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/blas/blas_setup.h"
-#include "kernels/cpu_backend.h"
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
+#include "tests/support/cpu_kernels.h"
 
 // The CPU kernels beside the raw speed of what they are made of: `gflops` against gemm and syrk of
 // BLAS, `bytes_per_second` (what a kernel must read and write) against a copy of the same size.
@@ -33,7 +34,7 @@ std::vector<TensorCase> blocks_of(std::int64_t side, std::int64_t elements) {
 
 struct Setting {
   explicit Setting(std::int64_t side, std::int64_t elements, int threads)
-      : backend(cpu_backend({.threads = threads})),
+      : backend(cpu_kernels({.threads = threads})),
         table(blocks_of(side, elements), Type::float32) {
     backend->reserve(table.stacks, Type::float32, {side});
     // Roots near I keep repeated preconditioning in range.
@@ -48,7 +49,7 @@ struct Setting {
 
   double blocks() const { return static_cast<double>(table.blocks.size()); }
 
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<kernels::Backend> backend;
   Table table;
 };
 
@@ -141,35 +142,38 @@ class Foreach {
 
 void scan(benchmark::State& state) {
   kernels::ScanResult result;
-  Foreach(state).run(4, [&](Backend& backend, Table& t, const kernels::PassContext& phase) {
-    backend.scan(phase.elements, &t.scale, true, &result);
-  });
+  Foreach(state).run(4,
+                     [&](kernels::Backend& backend, Table& t, const kernels::PassContext& phase) {
+                       backend.scan(phase.elements, &t.scale, true, &result);
+                     });
 }
 BENCHMARK(scan)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 
 void filter(benchmark::State& state) {
   // Reads G, M and V; writes M, V and F.
-  Foreach(state).run(24, [](Backend& backend, Table& t, const kernels::PassContext& phase) {
-    backend.filter(phase, t.gradient_pass());
-  });
+  Foreach(state).run(24,
+                     [](kernels::Backend& backend, Table& t, const kernels::PassContext& phase) {
+                       backend.filter(phase, t.gradient_pass());
+                     });
 }
 BENCHMARK(filter)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 
 void update(benchmark::State& state) {
   // Reads F and W; writes the segment.
-  Foreach(state).run(12, [](Backend& backend, Table& t, const kernels::PassContext& phase) {
-    backend.update(phase, {.direction = t.direction.data(),
-                           .grafting_norms = t.grafting_norms.data(),
-                           .direction_norms = t.direction_norms.data(),
-                           .segment = t.segment.data()});
-  });
+  Foreach(state).run(12,
+                     [](kernels::Backend& backend, Table& t, const kernels::PassContext& phase) {
+                       backend.update(phase, {.direction = t.direction.data(),
+                                              .grafting_norms = t.grafting_norms.data(),
+                                              .direction_norms = t.direction_norms.data(),
+                                              .segment = t.segment.data()});
+                     });
 }
 BENCHMARK(update)->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime();
 
 void apply(benchmark::State& state) {
   // Reads the segment and W; writes W. One tensor for each block: places in a block are flat ones.
   Foreach run(state);
-  run.run(12, [](Backend& backend, Table& t, const kernels::PassContext& phase) {
+  run.run(12, [](kernels::Backend& backend, Table& t, const kernels::PassContext& phase) {
     for (kernels::Block& block : t.blocks) block.segment = 0;
     backend.apply(phase.elements, t.modes.data(), t.segment.data(), &t.proceed);
   });
@@ -188,7 +192,7 @@ BENCHMARK(copy_memory);
 
 void eigh(benchmark::State& state) {
   const std::int64_t n = state.range(0);
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
   backend->reserve({}, Type::float32, {n});
   SquareBatch<float> original({n}), a({n});
   fill_wishart<float>(n, n, 1, original.matrix(0));

@@ -13,10 +13,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "distributor/communicator.h"
 #include "distributor/rendezvous/join.h"
 #include "distributor/store/store_server.h"
-#include "distributor/transports/local/thread_communicator.h"
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 
 namespace shampoo::test {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "kernels/buffer.h"
-#include "kernels/cpu_backend.h"
-#include "kernels/cuda_backend.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/root_solver.h"
 
 namespace shampoo::test {
@@ -83,7 +83,8 @@ class KnownMatrix {
 /// Pair arrays whose factors are copies of a few known matrices.
 class Factors {
  public:
-  Factors(Backend& backend, const Options& options) : backend_(backend), options_(options) {
+  Factors(kernels::Backend& backend, const Options& options)
+      : backend_(backend), options_(options) {
     const auto n = static_cast<std::size_t>(options.side);
     std::vector<float> pair(n * (n + 1), 0.0f);
     for (int i = 0; i < options.count; ++i) {
@@ -139,7 +140,7 @@ class Factors {
   /// More than what Minimax adds of its own.
   double epsilon() const { return 1 / options_.condition; }
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   const Options& options_;
   std::vector<KnownMatrix> matrices_;
   std::vector<std::vector<float>> images_;
@@ -153,8 +154,8 @@ Solver solver_of(const Options& options) {
 }
 
 void measure(const Options& options) {
-  const std::unique_ptr<Backend> backend =
-      options.backend == "cuda" ? cuda_backend() : cpu_backend();
+  const std::unique_ptr<kernels::Backend> backend =
+      options.backend == "cuda" ? with_kernels(cuda_backend()) : cpu_kernels();
   const Factors factors(*backend, options);
   std::vector<RootJob> jobs = factors.jobs();
   backend->reserve({}, Type::float32, {options.side});

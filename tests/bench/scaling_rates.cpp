@@ -7,10 +7,11 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "kernels/buffer.h"
-#include "kernels/cpu_backend.h"
 #include "tests/bench/roofline.h"
 #include "tests/kernels/numbers.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/root_solver.h"
 
 namespace shampoo::test {
@@ -31,7 +32,7 @@ double fastest(double seconds, Work&& work) {
   return best;
 }
 
-double product_rate(Backend& backend, std::int64_t side, std::int64_t count) {
+double product_rate(kernels::Backend& backend, std::int64_t side, std::int64_t count) {
   const auto numbers = static_cast<std::size_t>(count * side * side);
   const std::vector<float> random = Numbers(1).some<float>(count * side * side);
   kernels::Buffer a(backend, numbers * sizeof(float)), c(backend, numbers * sizeof(float));
@@ -47,7 +48,7 @@ double product_rate(Backend& backend, std::int64_t side, std::int64_t count) {
 
 /// Of factors without special structure: symmetric noise, made positive definite. Their
 /// eigenvalues are all different, so that no work is saved.
-double root_rate(Backend& backend, std::int64_t side, std::int64_t count) {
+double root_rate(kernels::Backend& backend, std::int64_t side, std::int64_t count) {
   const std::int64_t pair = side * (side + 1);
   std::vector<float> random = Numbers(2).some<float>(count * pair);
   for (std::int64_t i = 0; i < count * side; ++i)
@@ -69,7 +70,7 @@ double root_rate(Backend& backend, std::int64_t side, std::int64_t count) {
 }  // namespace
 
 KernelRates measure_rates(int threads, std::int64_t side) {
-  const auto backend = cpu_backend({.threads = threads});
+  const auto backend = cpu_kernels({.threads = threads});
   backend->reserve({}, Type::float32, {side});
   // Many small matrices, so that a call lasts much longer than its start.
   const std::int64_t products = threads * std::max<std::int64_t>(1, 1024 / side);

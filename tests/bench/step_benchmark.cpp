@@ -20,6 +20,7 @@
 #include "tests/bench/roofline.h"
 #include "tests/support/counting_backend.h"
 #include "tests/support/counting_communicator.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/models.h"
 
 namespace shampoo::test {
@@ -53,9 +54,9 @@ Recipe recipe_of(const Options& options) {
   return recipe;
 }
 
-std::unique_ptr<Backend> backend_of(const Options& options) {
-  if (options.backend == "cuda") return cuda_backend();
-  return cpu_backend({.threads = options.threads});
+std::unique_ptr<kernels::Backend> backend_of(const Options& options) {
+  if (options.backend == "cuda") return with_kernels(cuda_backend());
+  return cpu_kernels({.threads = options.threads});
 }
 
 Type type_of(const Options& options) {
@@ -101,8 +102,9 @@ Times time_steps(const Options& options, BenchTensors& tensors, Optimizer& optim
 }
 
 /// Milliseconds of every phase of plain steps, medians.
-nlohmann::ordered_json time_phases(const Options& options, const Model& model, Backend& backend,
-                                   Communicator& ranks, BenchTensors& tensors) {
+nlohmann::ordered_json time_phases(const Options& options, const Model& model,
+                                   kernels::Backend& backend, Communicator& ranks,
+                                   BenchTensors& tensors) {
   PhaseTimes phases(backend);
   Optimizer optimizer(phases, ranks, tensors.groups(model, options.groups, recipe_of(options)));
   std::map<std::string, std::vector<double>> times;
@@ -142,7 +144,7 @@ std::int64_t largest(Communicator& ranks, std::int64_t number) {
 }
 
 nlohmann::ordered_json summary(const Options& options, const Model& model, const Times& times,
-                               const Backend& backend, Communicator& ranks,
+                               const kernels::Backend& backend, Communicator& ranks,
                                std::int64_t state_bytes) {
   std::vector<double> all = times.plain;
   all.insert(all.end(), times.refresh.begin(), times.refresh.end());
@@ -183,8 +185,9 @@ void add_roofline(const Options& options, const Model& model, nlohmann::ordered_
   result["plain_fraction_of_bandwidth"] = work.bytes / seconds / machine.bytes_per_second;
 }
 
-nlohmann::ordered_json measure_steps(const Options& options, const Model& model, Backend& backend,
-                                     Communicator& communicator, BenchTensors& tensors) {
+nlohmann::ordered_json measure_steps(const Options& options, const Model& model,
+                                     kernels::Backend& backend, Communicator& communicator,
+                                     BenchTensors& tensors) {
   CountingBackend counted(backend);
   CountingCommunicator ranks(communicator);
   Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)));

@@ -5,8 +5,9 @@
 
 #include <cstring>
 
-#include "distributor/transports/local/thread_communicator.h"
-#include "kernels/cpu_backend.h"
+#include "distributor/communicator.h"
+#include "kernels/backend.h"
+#include "tests/support/cpu_kernels.h"
 
 namespace shampoo::test {
 namespace {
@@ -31,7 +32,7 @@ TEST(OneRank, RefusesCountsOfOtherRanks) {
 
 TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
   run_ranks(3, [](Communicator& ranks) {
-    const auto backend = cpu_backend({.threads = 1});
+    const auto backend = cpu_kernels({.threads = 1});
     // Rank 1 has nothing but its header.
     Exchange exchange(*backend, ranks, {64 + 64, 64, 64 + 192});
     char* const all = static_cast<char*>(exchange.data());
@@ -56,7 +57,7 @@ TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
 }
 
 TEST(Exchange, RefusesOtherMemoryAndOtherNumbersOfRanksAndSegmentsWithoutHeader) {
-  const auto backend = cpu_backend({.threads = 1});
+  const auto backend = cpu_kernels({.threads = 1});
   const auto ranks = single_rank_communicator();
   const auto elsewhere = single_rank_communicator(MemoryKind::cuda);
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {

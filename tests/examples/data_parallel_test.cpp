@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "examples/fashion/agreement.h"
 #include "examples/fashion/network/layout.h"
 #include "examples/fashion/random.h"
 #include "examples/fashion/replica.h"
 #include "examples/fashion/training.h"
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fashion {

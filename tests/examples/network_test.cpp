@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "examples/fashion/random.h"
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 
 namespace fashion {
 namespace {

@@ -30,7 +30,7 @@ struct Outcome {
 const std::vector<std::vector<std::int64_t>> shapes = {{1, 1}, {0, 5}, {0},    {},     {1},
                                                        {8, 8}, {5, 7}, {9, 8}, {3, 0}, {17, 3}};
 
-Outcome train(Communicator& ranks, Backend& backend, const Element& element) {
+Outcome train(Communicator& ranks, kernels::Backend& backend, const Element& element) {
   ToyModel<float> model(shapes, 1, &backend);
   Recipe recipe = quick_recipe();
   recipe.blocking.target_order = grouping::any_order;
@@ -61,7 +61,7 @@ Outcome train(Communicator& ranks, Backend& backend, const Element& element) {
 
 std::vector<Outcome> train_on(Place place, int count, const Element& element) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(count));
-  run_ranks_at(place, count, [&](Communicator& ranks, Backend& backend) {
+  run_ranks_at(place, count, [&](Communicator& ranks, kernels::Backend& backend) {
     outcomes[static_cast<std::size_t>(ranks.rank())] = train(ranks, backend, element);
   });
   return outcomes;

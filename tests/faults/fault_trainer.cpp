@@ -21,6 +21,7 @@
 #include "tests/faults/trainer_checkpoints.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_backend.h"
+#include "tests/support/cpu_kernels.h"
 
 namespace shampoo::test {
 namespace {
@@ -102,7 +103,8 @@ class Watch {
 /// Tells the phases of a step.
 class WatchedBackend final : public CountingBackend {
  public:
-  WatchedBackend(Backend& backend, Watch& watch) : CountingBackend(backend), watch_(watch) {}
+  WatchedBackend(kernels::Backend& backend, Watch& watch)
+      : CountingBackend(backend), watch_(watch) {}
 
   void eigh(std::span<const kernels::SquareMatrixBatch> a, kernels::Eigensolver solver,
             std::int32_t* failed) override {
@@ -216,7 +218,7 @@ int work(const Orders& orders) {
                             .deadline = std::chrono::seconds(number(orders, "deadline"))};
   Watch watch(orders, rendezvous::detect(rendezvous::process_variables(), options).rank);
   watch.enter(Phase::joining);
-  const auto cpu = cpu_backend({.threads = 1});
+  const auto cpu = cpu_kernels({.threads = 1});
   const auto ranks = join(*cpu, options);
   watch.abort = [&] { ranks->abort("told to abort"); };
   WatchedBackend backend(*cpu, watch);

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "shampoo/async_checkpointer.h"
+#include "shampoo/checkpoint.h"
 #include "tests/shampoo/toy_model.h"
 
 namespace shampoo::test {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/fuzz/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

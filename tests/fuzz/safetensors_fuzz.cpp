@@ -13,7 +13,7 @@
 #include <string>
 
 #include "shampoo/checkpoint/format/safetensors_file.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/fuzz/target.h"
 
 namespace {

@@ -87,7 +87,7 @@ TEST(MergeSmallDimensions, RefusesWhatIsNoShapeSizeOrOrder) {
   EXPECT_THROW(merge_small_dimensions({3}, 10, 0), std::invalid_argument);
 }
 
-TEST(Cut, LeavesTheRestForTheLastPiece) {
+TEST(Cut, LeavesTheRestForTheLastBlock) {
   const std::vector<Box> expected = {{{0}, {4}}, {{4}, {4}}, {{8}, {1}}};
   EXPECT_EQ(cut({9}, 4), expected);
 }

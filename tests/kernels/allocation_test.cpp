@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
 #include "tests/support/allocations.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/device/backends.h"
 
 namespace shampoo::test {
@@ -13,8 +14,8 @@ namespace {
 using kernels::Eigensolver;
 
 /// Decompositions may ask for memory, within OpenBLAS; nothing else may at all.
-Allocations of_decompositions(Backend& backend, std::span<const kernels::SquareMatrixBatch> a,
-                              std::int32_t* failed) {
+Allocations of_decompositions(kernels::Backend& backend,
+                              std::span<const kernels::SquareMatrixBatch> a, std::int32_t* failed) {
   const AllocationCounter counter;
   for (const Eigensolver solver : {Eigensolver::divide_and_conquer, Eigensolver::jacobi})
     backend.eigh(a, solver, failed);
@@ -24,7 +25,7 @@ Allocations of_decompositions(Backend& backend, std::span<const kernels::SquareM
 TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
   if (!AllocationCounter::sees_everything()) GTEST_SKIP() << "a sanitizer hides allocations";
   for (const Type type : {Type::float32, Type::float64}) {
-    const std::unique_ptr<Backend> backend = cpu_backend({.threads = 3});
+    const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 3});
     std::vector<TensorCase> cases;
     for (std::uint64_t i = 0; i < 12; ++i)
       cases.push_back({.shape = {70 + static_cast<std::int64_t>(i) * 20, 90, 2},
@@ -71,7 +72,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
 }
 
 template <typename Real>
-Allocations of_small_products(Backend& backend, std::int64_t side) {
+Allocations of_small_products(kernels::Backend& backend, std::int64_t side) {
   Table t({{.shape = {side, side / 2 + 1}, .coefficients = {.l2 = 0.1}}}, type_of<Real>);
   SquareBatch<Real> a({side}), b({side});
   fill_wishart<Real>(side, side, 1, a.matrix(0));
@@ -89,7 +90,7 @@ Allocations of_small_products(Backend& backend, std::int64_t side) {
 }
 
 template <typename Real>
-Allocations of_decomposition(Backend& backend, std::int64_t side) {
+Allocations of_decomposition(kernels::Backend& backend, std::int64_t side) {
   SquareBatch<Real> a({side});
   fill_wishart<Real>(side, side, 1, a.matrix(0));
   std::int32_t failed = 0;
@@ -98,7 +99,7 @@ Allocations of_decomposition(Backend& backend, std::int64_t side) {
 
 TEST(AfterReserve, SmallProductsOfAnySideDoNotAllocateAndDecompositionsOnlyWithinBlas) {
   if (!AllocationCounter::sees_everything()) GTEST_SKIP() << "a sanitizer hides allocations";
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
   for (std::int64_t side = 1; side <= 134; ++side) {
     EXPECT_EQ(of_small_products<float>(*backend, side).total(), 0) << side;
     EXPECT_EQ(of_small_products<double>(*backend, side).total(), 0) << side;
@@ -114,7 +115,7 @@ class Reserve : public ::testing::TestWithParam<Place> {
     if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam(), 1);
   }
 
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<kernels::Backend> backend;
 };
 
 TEST_P(Reserve, SufficesForTheSmallestBlocks) {

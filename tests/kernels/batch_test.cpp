@@ -31,15 +31,15 @@ TensorCase some_case(const std::vector<std::int64_t>& shape, std::size_t i) {
           .value = types[i % 4],
           .gradient = types[i % 4],
           .layout = layouts[i % 4],
-          .shipped = types[i % 4],
-          .assigns = false,
+          .wire_type = types[i % 4],
+          .is_value = false,
           .mode = Mode::preconditioned,
           .coefficients = some_coefficients(i),
           .seed = i + 1};
 }
 
 /// Roots of all factors through the primitives of an eigendecomposition.
-void refresh(Backend& backend, Table& t) {
+void refresh(kernels::Backend& backend, Table& t) {
   std::vector<kernels::FactorBatch> pairs;
   std::vector<kernels::SquareMatrixBatch> a, x;
   std::vector<std::vector<void*>> arrays;
@@ -75,7 +75,7 @@ void refresh(Backend& backend, Table& t) {
 }
 
 /// One step with every primitive; what it leaves behind, for every tensor by its seed.
-std::map<std::uint64_t, Bytes> step(Backend& backend, Table& t) {
+std::map<std::uint64_t, Bytes> step(kernels::Backend& backend, Table& t) {
   std::int64_t side = 0;
   for (const kernels::Stack& stack : t.stacks)
     for (const std::int64_t n : stack.extent) side = std::max(side, n);
@@ -97,7 +97,7 @@ std::map<std::uint64_t, Bytes> step(Backend& backend, Table& t) {
              elements * size_of(t.arithmetic));
     append(bytes, &t.grafting_norms[b], sizeof(double));
     append(bytes, &t.direction_norms[b], sizeof(double));
-    append(bytes, t.segment.data() + block.segment, elements * size_of(block.shipped));
+    append(bytes, t.segment.data() + block.segment, elements * size_of(block.wire_type));
   }
   for (std::size_t s = 0; s < t.stacks.size(); ++s)
     for (std::size_t k = 0; k < t.stacks[s].extent.size(); ++k)
@@ -126,14 +126,14 @@ TEST_P(StepBits, AreTheSameAloneInAnyStackAndOnAnyNumberOfThreads) {
     for (const auto& shape : shapes) all.push_back(some_case(shape, all.size()));
 
   std::map<std::uint64_t, Bytes> alone;
-  const std::unique_ptr<Backend> one = backend_with_host_arrays(place, 1);
+  const std::unique_ptr<kernels::Backend> one = backend_with_host_arrays(place, 1);
   for (const TensorCase& c : all) {
     Table t({c}, type, cut);
     alone.merge(step(*one, t));
   }
 
   for (int threads = 1; threads <= most_threads(place); ++threads) {
-    const std::unique_ptr<Backend> backend = backend_with_host_arrays(place, threads);
+    const std::unique_ptr<kernels::Backend> backend = backend_with_host_arrays(place, threads);
     for (const std::uint64_t batch : batches(place)) {
       // Other members and another order in every batch.
       std::vector<TensorCase> some;

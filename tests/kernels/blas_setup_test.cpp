@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 
 namespace shampoo::test {
 namespace {

@@ -36,37 +36,42 @@ TEST_F(Launches, DoNotGrowWithTilesAndBlocks) {
   double norms = 0;
   for (const std::int64_t blocks : {1, 28, 1000, 300000}) {
     const std::int64_t tiles = 7 * blocks;
-    EXPECT_EQ(
-        of(tiles, blocks,
-           [](Backend& b, const PassContext& p) { b.scan(p.elements, nullptr, true, nullptr); }),
-        2);
-    EXPECT_EQ(of(tiles, blocks, [&](Backend& b, const PassContext& p) { b.filter(p, {}); }), 1);
     EXPECT_EQ(of(tiles, blocks,
-                 [&](Backend& b, const PassContext& p) {
+                 [](kernels::Backend& b, const PassContext& p) {
+                   b.scan(p.elements, nullptr, true, nullptr);
+                 }),
+              2);
+    EXPECT_EQ(
+        of(tiles, blocks, [&](kernels::Backend& b, const PassContext& p) { b.filter(p, {}); }), 1);
+    EXPECT_EQ(of(tiles, blocks,
+                 [&](kernels::Backend& b, const PassContext& p) {
                    b.filter(p, {.preconditioner = {},
                                 .grafting = ElementwiseDirection{},
                                 .grafting_norms = &norms,
                                 .direction_norms = &norms});
                  }),
               2);
-    EXPECT_EQ(of(tiles, blocks, [](Backend& b, const PassContext& p) { b.update(p, {}); }), 1);
+    EXPECT_EQ(of(tiles, blocks, [](kernels::Backend& b, const PassContext& p) { b.update(p, {}); }),
+              1);
     EXPECT_EQ(of(tiles, blocks,
-                 [](Backend& b, const PassContext& p) {
+                 [](kernels::Backend& b, const PassContext& p) {
                    b.apply(p.elements, nullptr, nullptr, nullptr);
                  }),
               1);
-    EXPECT_EQ(of(tiles, blocks,
-                 [](Backend& b, const PassContext& p) { b.read_values(p.elements, nullptr); }),
-              1);
+    EXPECT_EQ(
+        of(tiles, blocks,
+           [](kernels::Backend& b, const PassContext& p) { b.read_values(p.elements, nullptr); }),
+        1);
   }
 }
 
 TEST_F(Launches, OfNothingAreNone) {
-  EXPECT_EQ(of(0, 0, [](Backend& b, const PassContext& p) { b.update(p, {}); }), 0);
-  EXPECT_EQ(
-      of(0, 0,
-         [](Backend& b, const PassContext& p) { b.apply(p.elements, nullptr, nullptr, nullptr); }),
-      0);
+  EXPECT_EQ(of(0, 0, [](kernels::Backend& b, const PassContext& p) { b.update(p, {}); }), 0);
+  EXPECT_EQ(of(0, 0,
+               [](kernels::Backend& b, const PassContext& p) {
+                 b.apply(p.elements, nullptr, nullptr, nullptr);
+               }),
+            0);
 }
 
 struct Layout {

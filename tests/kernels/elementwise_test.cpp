@@ -203,10 +203,10 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
               : 1.0;
       for (std::int64_t i = 0; i < block.elements; ++i) {
         Element<Real> e(old, b, i);
-        const std::byte* const shipped = now.segment.data() + block.segment +
-                                         static_cast<std::size_t>(i) * size_of(block.shipped);
+        const std::byte* const sent = now.segment.data() + block.segment +
+                                      static_cast<std::size_t>(i) * size_of(block.wire_type);
         if (now.modes[b] == Mode::absent) {
-          ASSERT_EQ(*shipped, std::byte{0x5a});
+          ASSERT_EQ(*sent, std::byte{0x5a});
           ASSERT_EQ(now.slot(now.momentum, block.flat + i), e.momentum);
           continue;
         }
@@ -215,10 +215,10 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
         if (block.master >= 0) {
           expected = static_cast<float>(e.w + static_cast<Real>(expected));
           ASSERT_EQ(read(now.masters.data() + 4 * (block.master + i), Type::float32), expected);
-        } else if (block.assigns) {
+        } else if (block.is_value) {
           expected = e.w + static_cast<Real>(expected);
         }
-        ASSERT_EQ(read(shipped, block.shipped), rounded(expected, block.shipped));
+        ASSERT_EQ(read(sent, block.wire_type), rounded(expected, block.wire_type));
       }
     }
   }
@@ -230,9 +230,9 @@ TYPED_TEST(Elementwise, ApplyAddsOrAssignsInTheWiderType) {
   for (std::size_t b = 0; b < now.blocks.size(); ++b) {
     const kernels::Block& block = now.blocks[b];
     for (std::int64_t i = 0; i < block.elements; ++i)
-      write(
-          now.segment.data() + block.segment + static_cast<std::size_t>(i) * size_of(block.shipped),
-          block.shipped, rounded(numbers.next(), block.shipped));
+      write(now.segment.data() + block.segment +
+                static_cast<std::size_t>(i) * size_of(block.wire_type),
+            block.wire_type, rounded(numbers.next(), block.wire_type));
   }
   count_from_blocks(now);
   this->backend->apply(now.elements(), now.modes.data(), now.segment.data(), &now.proceed);
@@ -242,15 +242,15 @@ TYPED_TEST(Elementwise, ApplyAddsOrAssignsInTheWiderType) {
     const Type type = now.values[static_cast<std::size_t>(block.tensor)].type;
     for (std::int64_t i = 0; i < block.elements; ++i) {
       const double old = this->before.value(b, i);
-      const double u = read(
-          now.segment.data() + block.segment + static_cast<std::size_t>(i) * size_of(block.shipped),
-          block.shipped);
-      const bool in_double = type == Type::float64 || block.shipped == Type::float64;
+      const double u = read(now.segment.data() + block.segment +
+                                static_cast<std::size_t>(i) * size_of(block.wire_type),
+                            block.wire_type);
+      const bool in_double = type == Type::float64 || block.wire_type == Type::float64;
       const double sum = in_double
                              ? old + u
                              : static_cast<double>(static_cast<float>(old) + static_cast<float>(u));
       const double expected = now.modes[b] == Mode::absent ? old
-                              : block.assigns              ? rounded(u, type)
+                              : block.is_value             ? rounded(u, type)
                                                            : rounded(sum, type);
       ASSERT_EQ(now.value(b, i), expected);
     }

@@ -8,10 +8,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
 #include "tests/support/allocations.h"
+#include "tests/support/cpu_kernels.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -108,7 +109,7 @@ TEST(FloatingMode, CountsDenormalsAsZeroInTasksAndComesBack) {
 }
 
 TEST(FloatingMode, OfTheCallerIsKeptByABackend) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 2});
   Table t({{.shape = {300, 300},
             .mode = kernels::Mode::unpreconditioned,
             .coefficients = {.step = 0x1p-10}}},
@@ -131,7 +132,7 @@ TEST(CpuBackend, RefusesAnImpossibleNumberOfThreads) {
 }
 
 TEST(CpuBackend, HandsOutZeroedMemoryOnCacheLines) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100001}}) {
     auto* const memory = static_cast<unsigned char*>(backend->allocate(bytes));
     ASSERT_NE(memory, nullptr);

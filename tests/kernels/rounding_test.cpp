@@ -18,14 +18,14 @@ class Rounding : public ::testing::TestWithParam<Place> {
     if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam(), 1);
   }
 
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<kernels::Backend> backend;
 };
 
 TEST_P(Rounding, To16BitsHappensOnceAndToEven) {
   // Ties, neighbours of ties, least numbers and overflow, from both arithmetic types.
-  for (const Type shipped : {Type::bfloat16, Type::float16}) {
+  for (const Type wire_type : {Type::bfloat16, Type::float16}) {
     std::vector<double> inputs;
-    const int bits = format_of(shipped).bits;
+    const int bits = format_of(wire_type).bits;
     for (const double near : {0x1p-14, 0x1p-20, 0.75, 1.0, 3.0, 40000.0, 65504.0}) {
       const double place = std::ldexp(1.0, std::ilogb(near) - bits + 1);
       for (const double part : {0.0, 0.25, 0.5, 0.75, 1.5, 0.5 + 0x1p-40, 0.5 - 0x1p-40})
@@ -33,7 +33,7 @@ TEST_P(Rounding, To16BitsHappensOnceAndToEven) {
     }
     inputs.insert(inputs.end(), {0.0, 65519.99, 65520.0, 1e30, 0x1p-25, 0x1.8p-25, 0x1p-26});
     Table t({{.shape = {static_cast<std::int64_t>(inputs.size())},
-              .shipped = shipped,
+              .wire_type = wire_type,
               .mode = kernels::Mode::unpreconditioned,
               .coefficients = {.step = 1}}},
             Type::float64);
@@ -42,8 +42,8 @@ TEST_P(Rounding, To16BitsHappensOnceAndToEven) {
     backend->update(t.phase(), {.direction = t.direction.data(), .segment = t.segment.data()});
 
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      EXPECT_EQ(read(t.segment.data() + 2 * i, shipped), rounded(inputs[i], shipped))
-          << name_of(shipped) << " " << inputs[i];
+      EXPECT_EQ(read(t.segment.data() + 2 * i, wire_type), rounded(inputs[i], wire_type))
+          << name_of(wire_type) << " " << inputs[i];
   }
 }
 

@@ -71,7 +71,7 @@ struct Root {
 
 /// The roots of `factors` in one call; each is first rounded to Real. `job` gives the rest.
 template <typename Real>
-std::vector<Root> roots_of(Backend& backend, const std::vector<Matrix>& factors,
+std::vector<Root> roots_of(kernels::Backend& backend, const std::vector<Matrix>& factors,
                            const Solver& solver, const kernels::RootJob& job,
                            const std::int32_t* proceed = nullptr, double trace_exponent = 0) {
   std::vector<kernels::Buffer> pairs;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 #include "tests/kernels/numbers.h"
 
 namespace shampoo::test {

@@ -18,7 +18,7 @@ class StepAt : public ::testing::TestWithParam<Place> {
     if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam());
   }
 
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<kernels::Backend> backend;
 };
 
 TEST_P(StepAt, IsCountedAndSkippedUnlessItIsPermittedAndAbleToDoWhatItMust) {

@@ -174,10 +174,10 @@ void Table::make_slots(bool has_masters) {
       block.master = master;
       master += block.elements;
     }
-    block.shipped = c.shipped;
-    block.assigns = c.assigns;
+    block.wire_type = c.wire_type;
+    block.is_value = c.is_value;
     block.segment = bytes;
-    bytes += (block.elements * static_cast<std::int64_t>(size_of(c.shipped)) + 7) / 8 * 8;
+    bytes += (block.elements * static_cast<std::int64_t>(size_of(c.wire_type)) + 7) / 8 * 8;
     modes.push_back(c.mode);
     coefficients.push_back(c.coefficients);
   }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 
 namespace shampoo::test {
 
@@ -22,8 +22,8 @@ struct TensorCase {
   std::vector<std::int64_t> shape;
   Type value = Type::float32, gradient = Type::float32;
   Layout layout = Layout::packed;
-  Type shipped = Type::float32;
-  bool assigns = false;
+  Type wire_type = Type::float32;
+  bool is_value = false;
   kernels::Mode mode = kernels::Mode::preconditioned;
   kernels::Coefficients coefficients = {};
   std::uint64_t seed = 1;  ///< of the random elements

@@ -11,7 +11,8 @@
 namespace shampoo::test {
 
 /// Waits. Without a backend both are memory of the host.
-inline void download(Backend* backend, void* to_host, const void* from, std::size_t bytes) {
+inline void download(kernels::Backend* backend, void* to_host, const void* from,
+                     std::size_t bytes) {
   if (backend == nullptr) {
     if (bytes != 0) std::memcpy(to_host, from, bytes);
     return;
@@ -26,7 +27,7 @@ template <typename T>
 class Placed {
  public:
   /// Null: of the host.
-  Placed(Backend* backend, std::vector<T>& host)
+  Placed(kernels::Backend* backend, std::vector<T>& host)
       : backend_(backend && backend->memory_kind() != MemoryKind::host ? backend : nullptr),
         host_(host) {
     if (backend_ == nullptr) return;
@@ -50,7 +51,7 @@ class Placed {
   }
 
  private:
-  Backend* backend_;
+  kernels::Backend* backend_;
   std::vector<T>& host_;
   kernels::Buffer there_;
   std::deque<std::vector<T>> sent_;  ///< copies may still be under way

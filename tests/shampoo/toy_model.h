@@ -31,7 +31,7 @@ class ToyModel {
   };
 
   explicit ToyModel(const std::vector<std::vector<std::int64_t>>& shapes, unsigned seed = 1,
-                    Backend* backend = nullptr)
+                    kernels::Backend* backend = nullptr)
       : random_(seed), backend_(backend) {
     for (const auto& shape : shapes) {
       std::size_t count = 1;
@@ -113,7 +113,7 @@ class ToyModel {
   }
 
   std::mt19937_64 random_;
-  Backend* backend_;
+  kernels::Backend* backend_;
   std::deque<Placed<Scalar>> values_, gradients_;
 };
 

@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 
 namespace shampoo::test {
 
 /// Hands every call on to another backend, which it borrows, and counts those that would be a
 /// launch on a device: kernels, batches of BLAS or LAPACK, and copies.
-class CountingBackend : public Backend {
+class CountingBackend : public kernels::Backend {
  public:
-  explicit CountingBackend(Backend& backend) : backend_(backend) {}
+  explicit CountingBackend(kernels::Backend& backend) : backend_(backend) {}
 
   /// Since construction.
   std::int64_t launches() const { return launches_; }
@@ -94,12 +94,12 @@ class CountingBackend : public Backend {
 
  private:
   /// The backend, for one launch.
-  Backend& launch() {
+  kernels::Backend& launch() {
     ++launches_;
     return backend_;
   }
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   std::int64_t launches_ = 0;
 };
 

@@ -11,8 +11,8 @@ namespace shampoo::test {
 /// An InverseRoot for these jobs, and what it stages.
 class RootSolver {
  public:
-  RootSolver(Backend& backend, Type arithmetic, const Solver& solver, double trace_exponent,
-             std::span<const kernels::RootJob> all)
+  RootSolver(kernels::Backend& backend, Type arithmetic, const Solver& solver,
+             double trace_exponent, std::span<const kernels::RootJob> all)
       : backend_(backend), staged_(backend), roots_(backend, arithmetic, solver, trace_exponent) {
     roots_.reserve(staged_, all);
     staged_.allocate();
@@ -35,7 +35,7 @@ class RootSolver {
   kernels::InverseRoot& roots() { return roots_; }
 
  private:
-  Backend& backend_;
+  kernels::Backend& backend_;
   kernels::StagedArrays staged_;
   kernels::InverseRoot roots_;
 };

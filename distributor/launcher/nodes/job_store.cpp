@@ -8,7 +8,7 @@
 #include <chrono>
 #include <system_error>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/store/tcp_store.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/unique_fd.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/launcher/event.h"
 #include "distributor/launcher/nodes/job_store.h"
 #include "distributor/launcher/nodes/node_group.h"

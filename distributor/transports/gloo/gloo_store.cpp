@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 
 namespace shampoo {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/transports/local/thread_communicator.h"
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "distributor/communicator.h"
 #include "distributor/rank_list.h"
 #include "distributor/transports/transport.h"
 

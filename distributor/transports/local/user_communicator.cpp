@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/transports/local/user_communicator.h"
-
 #include <algorithm>
 #include <exception>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
 
+#include "distributor/communicator.h"
 #include "distributor/transports/transport.h"
 
 namespace shampoo {

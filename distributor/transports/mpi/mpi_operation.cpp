@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 
 namespace shampoo {
 

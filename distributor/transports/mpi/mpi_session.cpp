@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdio>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/transports/mpi/mpi_operation.h"
 
 namespace shampoo {

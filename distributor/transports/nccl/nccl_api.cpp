@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/transports/nccl/nccl_device.h"
 #include "kernels/cuda/device/device_query.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/system/backoff.h"
 
 namespace shampoo {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/rank_list.h"
 #include "distributor/system/backoff.h"
 #include "distributor/system/thread_without_signals.h"

@@ -195,7 +195,7 @@ void update(const Work& work, const UpdatePass& pass) {
   const UpdateRule<Real> rule(work.coefficients, norm_ratio(pass, work.mode, work.tile.block),
                               pass.averaging);
   const Strided<void*> segment =
-      consecutive(static_cast<char*>(pass.segment) + block.segment, block.shipped);
+      consecutive(static_cast<char*>(pass.segment) + block.segment, block.wire_type);
 
   alignas(64) Real buffer[chunk];
   for (std::int64_t first = 0; first < count; first += chunk) {
@@ -210,7 +210,7 @@ void update(const Work& work, const UpdatePass& pass) {
     // U, or the new value
     for (std::int64_t i = 0; i < n; ++i) p[i] = rule.stepped(p[i]);
     if (block.master < 0) {
-      if (block.assigns) add_values(work, first, n, p);
+      if (block.is_value) add_values(work, first, n, p);
       if (sent == nullptr) write(segment, at, n, p);
       continue;
     }
@@ -226,14 +226,14 @@ void apply(const Work& work, const void* segments) {
   const Block& block = work.block;
   const std::int64_t count = elements_of(work.tile);
   const Strided<const void*> segment =
-      consecutive(static_cast<const char*>(segments) + block.segment, block.shipped);
+      consecutive(static_cast<const char*>(segments) + block.segment, block.wire_type);
   const Strided<void*> value = value_of(work.tensors, work.tile);
 
   alignas(64) Real received[chunk], old[chunk], sum[chunk];
   for (std::int64_t first = 0; first < count; first += chunk) {
     const std::int64_t n = least(chunk, count - first);
     const Real* const u = fetch(segment, work.tile.flat + first, n, received);
-    if (block.assigns) {
+    if (block.is_value) {
       write(value, first, n, u);
       continue;
     }

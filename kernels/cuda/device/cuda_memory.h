@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "kernels/cuda_backend.h"
+#include "kernels/backend.h"
 
 namespace shampoo::kernels::cuda {
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <string>
 
+#include "kernels/backend.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/error.h"
 
 namespace shampoo::kernels::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/error.h"
+#include "kernels/backend.h"
 
 namespace shampoo::kernels::cuda {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "kernels/backend.h"
 #include "kernels/cuda/launch/kernel.h"
+#include "kernels/facets.h"
 #include "kernels/types.h"
 
 namespace shampoo::kernels::cuda {

@@ -6,7 +6,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "kernels/error.h"
+#include "kernels/backend.h"
 
 namespace shampoo::kernels::cuda {
 

@@ -37,11 +37,11 @@ struct ReadValues {
 
 /// W <- U, or W + U in `Real`
 template <typename Real>
-SHAMPOO_BOTH void apply_group(const StridedSpan& segment, const StridedSpan& values, bool assigns,
+SHAMPOO_BOTH void apply_group(const StridedSpan& segment, const StridedSpan& values, bool is_value,
                               std::int32_t i, std::int32_t count) {
   Real u[group_size], w[group_size];
   read(segment, i, count, u);
-  if (!assigns) {
+  if (!is_value) {
     read(values, i, count, w);
     for (int k = 0; k < group_size; ++k) u[k] = added(w[k], u[k]);
   }
@@ -54,18 +54,18 @@ SHAMPOO_BOTH void ApplyTile::operator()(Threads& block, Shared&) const {
   const Tile tile = elements.tiles[block.index()];
   if (modes[tile.block] == Mode::absent) return;
   const Block& b = elements.blocks[tile.block];
-  const auto received = b.segment + static_cast<std::int64_t>(size_of(b.shipped)) * tile.flat;
+  const auto received = b.segment + static_cast<std::int64_t>(size_of(b.wire_type)) * tile.flat;
   const StridedSpan segment =
-      packed(const_cast<char*>(static_cast<const char*>(segments)) + received, b.shipped);
+      packed(const_cast<char*>(static_cast<const char*>(segments)) + received, b.wire_type);
   const StridedSpan values = value_span(elements.tensors, tile);
   // The wider of both types.
   const bool in_double = segment.type == Type::float64 || values.type == Type::float64;
   block.each([&](int thread) {
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
       if (in_double)
-        apply_group<double>(segment, values, b.assigns, i, count);
+        apply_group<double>(segment, values, b.is_value, i, count);
       else
-        apply_group<float>(segment, values, b.assigns, i, count);
+        apply_group<float>(segment, values, b.is_value, i, count);
     });
   });
 }

@@ -27,10 +27,10 @@ struct UpdateTile {
 template <typename Real>
 struct UpdateWork {
   UpdateRule<Real> rule;
-  bool has_master, assigns;
+  bool has_master, is_value;
   StridedSpan direction, averaging_state, weights, segment;
 
-  SHAMPOO_BOTH bool adds_weights() const { return has_master || assigns; }
+  SHAMPOO_BOTH bool adds_weights() const { return has_master || is_value; }
 };
 
 /// U, or the new value; a master gets it, too, and what is sent is rounded from it.
@@ -77,16 +77,16 @@ SHAMPOO_BOTH void UpdateTile<Real>::operator()(Threads& block, Shared&) const {
   const Mode mode = context.modes[tile.block];
   if (mode == Mode::absent) return;
   const Block& b = context.elements.blocks[tile.block];
-  const auto sent = static_cast<std::int64_t>(size_of(b.shipped)) * (tile.flat - b.flat);
+  const auto sent = static_cast<std::int64_t>(size_of(b.wire_type)) * (tile.flat - b.flat);
   const UpdateWork<Real> work{
       UpdateRule<Real>(context.coefficients[tile.block], norm_ratio(pass, mode, tile.block),
                        pass.averaging),
       b.master >= 0,
-      b.assigns,
+      b.is_value,
       slot_span<Real>(pass.direction, tile),
       slot_span<Real>(pass.averaging_state, tile),
       weight_span(context.elements.tensors, tile, b, pass.masters),
-      packed(static_cast<char*>(pass.segment) + b.segment + sent, b.shipped)};
+      packed(static_cast<char*>(pass.segment) + b.segment + sent, b.wire_type)};
 
   block.each([&](int thread) {
     for_each_group(block, thread, tile,

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/backend.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
 #include "kernels/cuda/launch/batch.h"
 #include "kernels/cuda/launch/reduce.h"
+#include "kernels/facets.h"
 
 namespace shampoo::kernels::cuda {
 

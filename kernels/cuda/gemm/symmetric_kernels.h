@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/backend.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
 #include "kernels/cuda/gemm/pair_kernels.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/launch/batch.h"
+#include "kernels/facets.h"
 
 namespace shampoo::kernels::cuda {
 

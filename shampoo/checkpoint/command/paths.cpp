@@ -6,8 +6,7 @@
 #include <system_error>
 
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

@@ -6,7 +6,7 @@
 #include "shampoo/checkpoint/command/paths.h"
 #include "shampoo/checkpoint/command/run.h"
 #include "shampoo/checkpoint/command/text.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

@@ -10,7 +10,8 @@
 #include "shampoo/checkpoint/command/run.h"
 #include "shampoo/checkpoint/command/text.h"
 #include "shampoo/checkpoint/reader.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint::command {
 namespace {

@@ -4,7 +4,12 @@
 #include <array>
 #include <cstddef>
 
-namespace shampoo::checkpoint {
+namespace shampoo {
+
+UserTensorData::UserTensorData(const Tensor& tensor)
+    : data(tensor.data), dtype(checkpoint::dtype_of(tensor.type)), strides(tensor.strides) {}
+
+namespace checkpoint {
 namespace {
 
 constexpr std::array<DtypeFacts, 22> facts{{
@@ -73,4 +78,6 @@ std::optional<Type> type_of(Dtype dtype) {
   return std::nullopt;
 }
 
-}  // namespace shampoo::checkpoint
+}  // namespace checkpoint
+
+}  // namespace shampoo

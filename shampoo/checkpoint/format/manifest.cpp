@@ -8,7 +8,7 @@
 
 #include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint/storage/file.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 namespace {

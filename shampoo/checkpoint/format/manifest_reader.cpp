@@ -8,7 +8,7 @@
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/format/strict_json.h"
 #include "shampoo/checkpoint/format/tensor_entry.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 namespace {

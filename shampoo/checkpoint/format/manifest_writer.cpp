@@ -5,7 +5,7 @@
 
 #include "shampoo/checkpoint/format/checksum.h"
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "shampoo/checkpoint/format/checksum.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 

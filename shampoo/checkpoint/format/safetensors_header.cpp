@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 namespace {

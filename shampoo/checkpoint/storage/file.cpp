@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 namespace {

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/checkpoint/storage/file.h"
 

@@ -68,7 +68,7 @@ TEST(FailureSummary, HasTorchrunsFields) {
   EXPECT_TRUE(contains(cause, "  traceback : first\n  second\n"));
 }
 
-TEST(FailureSummary, SaysThatNobodyElseFailed) {
+TEST(FailureSummary, SaysThatNoOtherRankFailed) {
   const std::vector<WorkerFailure> failures{failure(0, 50, 1)};
   EXPECT_TRUE(contains(failure_summary("program", failures), "  <NO_OTHER_FAILURES>\n"));
 }

@@ -7,7 +7,7 @@
 
 #include "distributor/rendezvous/join.h"
 #include "distributor/transports/nccl/nccl.h"
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 #include "kernels/cuda/device_backend.h"
 #include "support/thrown.h"
 #include "tests/support/device/emulated_device.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "counting_store.h"
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/rendezvous/registration.h"
 
 namespace shampoo::rendezvous {

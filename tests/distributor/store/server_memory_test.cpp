@@ -22,7 +22,7 @@ std::string repeated(const std::string& request, int times) {
   return all;
 }
 
-TEST(StoreServerMemory, MakesASlowReaderWaitAndNobodyElse) {
+TEST(StoreServerMemory, MakesASlowReaderWaitAndNoOtherClient) {
   constexpr int requests = 48;
   const StoreServer server;
   const auto other = connect_store("127.0.0.1", server.port(), 30s);

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/store/store_server.h"
 #include "tests/distributor/store/raw_client.h"
 #include "tests/distributor/store/scripted_server.h"

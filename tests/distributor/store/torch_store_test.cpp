@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <ostream>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/tcp_store.h"
 #include "tests/distributor/store/golden_exchanges.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 
 namespace shampoo::test {
 

@@ -15,7 +15,7 @@
 #include "distributor/rendezvous/join.h"
 #include "distributor/transports/mpi/mpi.h"
 #include "distributor/transports/mpi/mpi_transport.h"
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 #include "tests/distributor/transports/conformance.h"
 
 namespace shampoo::test {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "distributor/transports/nccl/nccl_interop.h"
 #include "support/thrown.h"
 #include "tests/distributor/transports/conformance.h"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "distributor/communication_error.h"
+#include "distributor/communicator.h"
 #include "distributor/reduction.h"
 
 namespace shampoo::test {

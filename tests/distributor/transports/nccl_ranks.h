@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "distributor/transports/nccl/bootstrap.h"
 #include "tests/distributor/transports/leased_memory.h"
 #include "tests/distributor/transports/nccl_double.h"

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
-#include "distributor/transports/local/user_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/distributor/transports/conformance.h"
 
 namespace shampoo::test {

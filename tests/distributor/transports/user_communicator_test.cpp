@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/transports/local/user_communicator.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -8,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 
 namespace shampoo::test {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "tests/kernels/rounding_backend.h"
 #include "tests/kernels/solvers/minimax_error.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/device/backends.h"
 
 namespace shampoo::test {
@@ -15,7 +16,7 @@ using enum MinimaxPrecision;
 constexpr double half_float = std::numeric_limits<float>::epsilon() / 2;
 
 TEST(MinimaxRoot, InFloat64IsThatOfAnEigendecomposition) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 2});
   for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
     for (const std::int64_t n : {1, 2, 3, 31, 64, 257})
       for (const double kappa : {1e2, 1e7, 1e10})
@@ -31,7 +32,7 @@ TEST(MinimaxRoot, InFloat64IsThatOfAnEigendecomposition) {
 }
 
 TEST(MinimaxRoot, InFloat32HasItsErrorTimesTheCondition) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 2});
   for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
     for (const std::int64_t n : {1, 2, 3, 31, 64, 257})
       for (const double kappa : {1e2, 1e4, 1e6})
@@ -54,8 +55,8 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, MinimaxAtPlace, ::testing::ValuesIn(all_pla
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST_P(MinimaxAtPlace, KeepsItsStatedErrors) {
-  const std::unique_ptr<Backend> backend = backend_with_host_arrays(GetParam());
-  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> backend = backend_with_host_arrays(GetParam());
+  const std::unique_ptr<kernels::Backend> cpu = cpu_kernels({.threads = 2});
   constexpr double kappa = 1e6;
   for (const std::string kind : {"log_uniform", "power_law"})
     for (const std::int64_t n : {31, 67, 130})
@@ -73,7 +74,7 @@ TEST_P(MinimaxAtPlace, KeepsItsStatedErrors) {
 }
 
 TEST(MinimaxRoot, KeepsItsStatedErrorWithFloat16Products) {
-  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> cpu = cpu_kernels({.threads = 2});
   RoundingBackend backend(*cpu);
   for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
     for (const std::int64_t n : {31, 128})
@@ -99,7 +100,7 @@ TEST(MinimaxRoot, KeepsItsStatedErrorWithFloat16Products) {
 }
 
 TEST(MinimaxRoot, WorksAtTheLargestConditionWithFloat16Products) {
-  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> cpu = cpu_kernels({.threads = 2});
   RoundingBackend backend(*cpu);
   for (const std::string kind : {"log_uniform", "power_law", "low_rank"})
     for (const std::int64_t n : {3, 64, 131})

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 #include "tests/kernels/spectra.h"
+#include "tests/support/cpu_kernels.h"
 
 /// Errors of Minimax against roots by an eigendecomposition in float64.
 namespace shampoo::test {
@@ -32,7 +33,7 @@ inline double shift_of(const Matrix& a, double kappa_max, double epsilon) {
 
 /// (A + shift I)^-exponent by an eigendecomposition in float64.
 inline Matrix exact_root(const Matrix& a, double shift, double exponent) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
   const std::int64_t n = side_of(a);
   Matrix q = a, root(a.size());
   std::vector<double> values(static_cast<std::size_t>(n));
@@ -63,7 +64,7 @@ inline Matrix in_float32(Matrix a) {
 }
 
 template <typename Real>
-double error(Backend& backend, const Matrix& a, const Minimax& solver, double exponent) {
+double error(kernels::Backend& backend, const Matrix& a, const Minimax& solver, double exponent) {
   const double epsilon = 1e-30;
   const Root root =
       roots_of<Real>(backend, {a}, solver, {.exponent = exponent, .epsilon = epsilon}).front();

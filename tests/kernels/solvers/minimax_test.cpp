@@ -6,6 +6,7 @@
 #include "kernels/solvers/rational.h"
 #include "tests/kernels/rounding_backend.h"
 #include "tests/kernels/solvers/minimax_error.h"
+#include "tests/support/cpu_kernels.h"
 
 namespace shampoo::test {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using kernels::Outcome;
 
 TEST(MinimaxRoot, InFloat32DampsNoLessThanItsRoundingAllows) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
   const Matrix a = in_float32(rotated(eigenvalues("low_rank", 31, 1e7), 3));
   const auto root = [&](double kappa_max) {
     return roots_of<float>(*backend, {a}, Minimax{.kappa_max = kappa_max}, {.exponent = 0.25})
@@ -25,7 +26,7 @@ TEST(MinimaxRoot, InFloat32DampsNoLessThanItsRoundingAllows) {
 }
 
 TEST(MinimaxRoot, HalvesTheProductsThatNeedFloat32) {
-  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 1});
+  const std::unique_ptr<kernels::Backend> cpu = cpu_kernels({.threads = 1});
   RoundingBackend backend(*cpu);
   const Matrix a = rotated(eigenvalues("log_uniform", 5, 1e6), 1);
   roots_of<float>(backend, {a, a, a}, Minimax{.kappa_max = 1e6}, {.exponent = 0.25});
@@ -35,7 +36,7 @@ TEST(MinimaxRoot, HalvesTheProductsThatNeedFloat32) {
 }
 
 TEST(MinimaxRoot, OfSpecialMatricesIsThatOfTheDampedOne) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 2});
   const auto root_of = [&](const Matrix& a, double epsilon) {
     return roots_of<float>(*backend, {a}, Minimax{}, {.exponent = 0.25, .epsilon = epsilon})
         .front();
@@ -63,7 +64,7 @@ TEST(MinimaxRoot, OfSpecialMatricesIsThatOfTheDampedOne) {
 }
 
 TEST(MinimaxRoot, DoesNotDependOnTheScale) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 2});
   const Matrix a = in_float32(rotated(eigenvalues("power_law", 17, 1e4), 2));
   const auto root_of = [&](double scale) {
     Matrix scaled = a;
@@ -86,7 +87,7 @@ TEST(MinimaxRoot, DoesNotDependOnTheScale) {
 }
 
 TEST(MinimaxRoot, OfAMatrixThatIsNotFiniteStaysAsItWasAndTouchesNoOther) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 2});
   const Matrix good = rotated(eigenvalues("power_law", 5, 1e4), 2);
   const kernels::RootJob job{.exponent = 0.25, .epsilon = 1e-8};
   const Root alone = roots_of<float>(*backend, {good}, Minimax{}, job).front();
@@ -104,7 +105,7 @@ TEST(MinimaxRoot, OfAMatrixThatIsNotFiniteStaysAsItWasAndTouchesNoOther) {
 
 TEST(MinimaxRoot, ThatDivergesStaysAsItWas) {
   // An eigenvalue far below 0 grows without end.
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
   const Root root =
       roots_of<float>(*backend, {{1, 0, 0, -0.5}}, Minimax{}, {.exponent = 0.25, .epsilon = 1e-8})
           .front();
@@ -113,7 +114,7 @@ TEST(MinimaxRoot, ThatDivergesStaysAsItWas) {
 }
 
 TEST(MinimaxRoot, IsNotStoredWhereTheStepIsRefused) {
-  const std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
   const Matrix a = rotated(eigenvalues("power_law", 5, 1e4), 2);
   for (const std::int32_t proceed : {0, 1}) {
     const Root root =
@@ -135,7 +136,7 @@ TEST(MinimaxRoot, IsQueuedWithoutAWaitInAnyNumberOfChunks) {
   // More matrices than one chunk of 64 MiB holds, of two exponents.
   constexpr std::int64_t n = 128;
   constexpr std::size_t count = 1100, stride = n * (n + 1);
-  const std::unique_ptr<Backend> cpu = cpu_backend({.threads = 2});
+  const std::unique_ptr<kernels::Backend> cpu = cpu_kernels({.threads = 2});
   std::vector<float> pairs(count * stride, 0);
   std::vector<kernels::RootJob> jobs;
   for (std::size_t m = 0; m < count; ++m) {

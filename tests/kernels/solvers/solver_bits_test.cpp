@@ -15,7 +15,7 @@ constexpr std::int64_t batch_sides[] = {1, 2, 17, 64, 65, 100};
 
 /// What the solver's primitives leave behind, matrix by matrix.
 template <typename Real>
-std::vector<Bytes> solve(Backend& backend, const std::vector<std::int64_t>& sides,
+std::vector<Bytes> solve(kernels::Backend& backend, const std::vector<std::int64_t>& sides,
                          const std::vector<std::uint64_t>& seeds) {
   SquareBatch<Real> a(sides), b(sides), c(sides);
   const std::size_t count = sides.size();
@@ -69,14 +69,14 @@ TYPED_TEST(SolverBits, AreTheSameAloneInAnyBatchAndOnAnyNumberOfThreads) {
   using Real = typename TypeParam::Real;
   constexpr Place place = TypeParam::place;
   std::map<std::pair<std::int64_t, std::uint64_t>, Bytes> alone;
-  const std::unique_ptr<Backend> one = backend_with_host_arrays(place, 1);
+  const std::unique_ptr<kernels::Backend> one = backend_with_host_arrays(place, 1);
   one->reserve({}, Type::float64, {100});
   for (const std::int64_t side : batch_sides)
     for (std::uint64_t seed = 1; seed <= 9; ++seed)
       alone[{side, seed}] = solve<Real>(*one, {side}, {seed}).front();
 
   for (int threads = 1; threads <= most_threads(place); ++threads) {
-    const std::unique_ptr<Backend> another = backend_with_host_arrays(place, threads);
+    const std::unique_ptr<kernels::Backend> another = backend_with_host_arrays(place, threads);
     another->reserve({}, Type::float64, {100});
     for (const std::uint64_t batch : batches(place)) {
       std::vector<std::int64_t> sides;
@@ -96,8 +96,8 @@ TYPED_TEST(SolverBits, AreTheSameAloneInAnyBatchAndOnAnyNumberOfThreads) {
 }
 
 /// Roots of Wishart matrices with these seeds by a solver over the primitives.
-std::vector<Bytes> roots(Backend& backend, const Solver& solver, Type type, std::int64_t side,
-                         const std::vector<std::uint64_t>& seeds) {
+std::vector<Bytes> roots(kernels::Backend& backend, const Solver& solver, Type type,
+                         std::int64_t side, const std::vector<std::uint64_t>& seeds) {
   const auto elements = static_cast<std::size_t>(side * (side + 1));
   std::vector<Bytes> pairs(seeds.size(), Bytes(elements * size_of(type)));
   std::vector<kernels::RootJob> jobs;
@@ -143,12 +143,13 @@ TEST_P(RootBits, AreTheSameForEverySolverOverThePrimitives) {
   for (const Type type : {Type::float32, Type::float64})
     for (const std::int64_t side : sides) {
       std::vector<Bytes> alone;
-      const std::unique_ptr<Backend> one = backend_with_host_arrays(place(), 1);
+      const std::unique_ptr<kernels::Backend> one = backend_with_host_arrays(place(), 1);
       one->reserve({}, type, {side});
       for (std::uint64_t seed = 0; seed < seeds(); ++seed)
         alone.push_back(roots(*one, solver(), type, side, {seed + 1}).front());
       for (int threads = 1; threads <= most_threads(place()); ++threads) {
-        const std::unique_ptr<Backend> backend = backend_with_host_arrays(place(), threads);
+        const std::unique_ptr<kernels::Backend> backend =
+            backend_with_host_arrays(place(), threads);
         backend->reserve({}, type, {side});
         for (const std::uint64_t batch : batches(place())) {
           std::vector<std::uint64_t> some;

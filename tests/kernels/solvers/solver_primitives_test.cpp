@@ -145,7 +145,7 @@ class Store : public ::testing::TestWithParam<Place> {
     if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(GetParam());
   }
 
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<kernels::Backend> backend;
 };
 INSTANTIATE_TEST_SUITE_P(Everywhere, Store, ::testing::ValuesIn(all_places),
                          [](const auto& tested) { return name_of(tested.param); });

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/async_checkpointer.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 
+#include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/format/manifest.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 

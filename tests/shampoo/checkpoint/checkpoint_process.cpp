@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "distributor/rendezvous/join.h"
-#include "shampoo/async_checkpointer.h"
+#include "shampoo/checkpoint.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {

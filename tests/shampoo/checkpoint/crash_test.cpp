@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 #include "tests/shampoo/checkpoint/system_calls.h"
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 #include "tests/shampoo/checkpoint/system_calls.h"
 

@@ -9,7 +9,7 @@
 #include <condition_variable>
 #include <system_error>
 
-#include "shampoo/async_checkpointer.h"
+#include "shampoo/checkpoint.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 #include "tests/shampoo/checkpoint/system_calls.h"
 

@@ -8,7 +8,7 @@
 
 #include "shampoo/checkpoint/read_state.h"
 #include "shampoo/checkpoint/shard_writer.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/pending_checkpoint.h"
 #include "tests/shampoo/checkpoint/sample.h"
 

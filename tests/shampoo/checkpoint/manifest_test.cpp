@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "shampoo/checkpoint/format/checksum.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {

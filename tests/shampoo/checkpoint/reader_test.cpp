@@ -8,8 +8,7 @@
 #include <set>
 #include <system_error>
 
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {

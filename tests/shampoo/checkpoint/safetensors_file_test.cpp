@@ -9,7 +9,7 @@
 #include <limits>
 #include <system_error>
 
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::test {

@@ -10,7 +10,7 @@
 #include <new>
 
 #include "shampoo/checkpoint/format/safetensors_file.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 #include "tests/support/allocations.h"
 

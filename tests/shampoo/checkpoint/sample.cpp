@@ -8,7 +8,7 @@
 #include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/shard_writer.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/checkpoint/storage/pending_checkpoint.h"
 

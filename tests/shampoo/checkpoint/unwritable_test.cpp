@@ -9,7 +9,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "shampoo/async_checkpointer.h"
+#include "shampoo/checkpoint.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/shampoo/protocol/device_job.h"
 #include "tests/support/device/stream_communicator.h"
 #include "tests/support/thrown.h"

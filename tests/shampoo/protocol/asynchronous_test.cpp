@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/shampoo/protocol/device_job.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {
@@ -48,7 +49,7 @@ TEST(AnAsynchronousOptimizer, TrainsLikeTheOneOnTheCpu) {
   const Recipe recipe = quick_recipe();
   DeviceJob job(recipe);
   ToyModel<float> model(awkward_shapes());
-  const auto cpu = cpu_backend({.threads = 1});
+  const auto cpu = cpu_kernels({.threads = 1});
   const auto ranks = single_rank_communicator();
   Optimizer optimizer(*cpu, *ranks, {model.group(recipe)});
   double largest = 0;

@@ -131,7 +131,7 @@ TEST(ACapturedStep, DoesNotRunBeforeItIsReplayed) {
   EXPECT_NE(job.values(), before);
 }
 
-TEST(APreparedStep, ThatWasNeitherEnqueuedNorReplayedIsToldByTheNext) {
+TEST(APreparedStep, ThatWasNeitherEnqueuedNorReplayedIsAnErrorOfTheNextOne) {
   DeviceJob job(recipe());
   for (int step = 0; step < 3; ++step) job.optimizer->step();
   Replays replays;
@@ -144,7 +144,7 @@ TEST(APreparedStep, ThatWasNeitherEnqueuedNorReplayedIsToldByTheNext) {
   EXPECT_EQ(job.optimizer->steps("tensor0"), 5);
 }
 
-TEST(AReplay, WithoutTheRefreshThatIsDueIsRefusedAndTold) {
+TEST(AReplay, WithoutTheDueRefreshIsAnErrorAndChangesNothing) {
   DeviceJob job(recipe()), undisturbed(recipe());
   Replays replays;
   for (int step = 0; step < 5; ++step) {

@@ -7,9 +7,10 @@
 #include <functional>
 #include <limits>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/shampoo/protocol/failing_backend.h"
 #include "tests/shampoo/toy_model.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {
@@ -24,7 +25,7 @@ struct Trainer {
 
   int rank() const { return communicator.rank(); }
 
-  std::unique_ptr<Backend> backend = cpu_backend({.threads = 1});
+  std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
   ToyModel<float> model{{{9, 8}, {13}, {20, 3}}};
   Communicator& communicator;
   Optimizer optimizer;
@@ -249,7 +250,7 @@ TEST(ARankThatStalls, IsNamedWithinTheDeadline) {
   EXPECT_EQ(missing[2], std::vector<int>{1});
 }
 
-TEST(DifferentFaultsOnTwoRanks, AreBothTold) {
+TEST(DifferentFaultsOnTwoRanks, AreBothReported) {
   const Messages messages = messages_after<std::invalid_argument>(
       [](Trainer& trainer) {
         if (trainer.rank() == 0) trainer.optimizer.group(1).rates.beta1 = 1;
@@ -271,7 +272,7 @@ struct FragileTrainer {
     return recipe;
   }
 
-  std::unique_ptr<Backend> cpu = cpu_backend({.threads = 1});
+  std::unique_ptr<kernels::Backend> cpu = cpu_kernels({.threads = 1});
   FailingBackend backend{*cpu};
   ToyModel<float> model{{{8, 8}, {8, 8}, {5, 7}}};
   Optimizer optimizer;
@@ -336,7 +337,7 @@ TEST(RefusedStepsInARow, AreThrownByAllRanksInTheSameStep) {
   expect_all_say(messages, {"tensor0", "2 steps in a row"});
 }
 
-TEST(RanksAtDifferentCalls, AreToldApartAndEnd) {
+TEST(RanksAtDifferentCalls, AreDistinguishedAndEnd) {
   Messages messages;
   run_ranks(ranks, [&](Communicator& communicator) {
     // With a vote the first collective of a step looks like that of add_group().
@@ -375,7 +376,7 @@ TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
   for (const Case& c : cases) {
     Messages messages;
     run_ranks(ranks, [&](Communicator& communicator) {
-      const auto backend = cpu_backend({.threads = 1});
+      const auto backend = cpu_kernels({.threads = 1});
       ToyModel<float> model({{9, 8}, {13}, {20, 3}});
       auto groups = model.groups(quick_recipe(), {});
       OptimizerOptions options;
@@ -397,9 +398,9 @@ class OtherBackend : public CountingBackend {
 TEST(BackendsThatComputeDifferently, AreRefusedByAll) {
   Messages messages;
   run_ranks(ranks, [&](Communicator& communicator) {
-    const auto cpu = cpu_backend({.threads = 1});
+    const auto cpu = cpu_kernels({.threads = 1});
     OtherBackend other(*cpu);
-    Backend& backend = communicator.rank() == 0 ? other : *cpu;
+    kernels::Backend& backend = communicator.rank() == 0 ? other : *cpu;
     ToyModel<float> model({{9, 8}});
     messages[communicator.rank()] = error_of<CommunicationError>(
         [&] { Optimizer(backend, communicator, {model.group(quick_recipe())}); });

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "tests/shampoo/toy_model.h"
+#include "tests/support/cpu_kernels.h"
 
 namespace shampoo::test {
 
@@ -26,7 +27,7 @@ std::vector<ParameterGroup> groups_of(ToyModel<float>& model, std::vector<double
   return groups;
 }
 
-bool trains_with_one_collective_per_step(Backend& backend, Communicator& ranks, int groups,
+bool trains_with_one_collective_per_step(kernels::Backend& backend, Communicator& ranks, int groups,
                                          const std::function<std::int64_t()>& counted) {
   ToyModel<float> model(std::vector<std::vector<std::int64_t>>(465, {5, 3}));
   std::vector<double> wide(15, 0.5);
@@ -49,7 +50,7 @@ bool trains_with_one_collective_per_step(Backend& backend, Communicator& ranks, 
 
 int check_one_collective(const std::function<std::int64_t()>& counted) {
   try {
-    const auto backend = cpu_backend({.threads = 1});
+    const auto backend = cpu_kernels({.threads = 1});
     const auto ranks = join(*backend);
     for (const int groups : {1, 28, 465})
       if (!trains_with_one_collective_per_step(*backend, *ranks, groups, counted)) return 1;

@@ -91,7 +91,7 @@ TEST_P(AStateDictAt, LetsTrainingGoOnWithTheSameBits) {
 
 TEST_P(AStateDictAt, FromTheCpuIsLoadedBitForBitAndTrainedOn) {
   const End<float> saved = train_first<float>(few(), {});
-  on_ranks(ranks(), [&](Communicator& communicator, Backend& backend) {
+  on_ranks(ranks(), [&](Communicator& communicator, kernels::Backend& backend) {
     Job<float> job(communicator, few(), {}, {}, &backend);
     job.set_values(saved.values);
     const LoadReport report = job.optimizer->load_state_dict(saved.state);
@@ -105,7 +105,7 @@ TEST_P(AStateDictAt, FromTheCpuIsLoadedBitForBitAndTrainedOn) {
 
 TEST_P(AStateDictAt, OfTheFirstMomentIsValid) {
   const Trainee trainee = few();
-  on_ranks(ranks(), [&](Communicator& communicator, Backend& backend) {
+  on_ranks(ranks(), [&](Communicator& communicator, kernels::Backend& backend) {
     Job<float> job(communicator, trainee, {}, {}, &backend);
     Job<float> other(communicator, trainee, {}, {}, &backend);
     const StateDict start = job.optimizer->full_state_dict();
@@ -118,7 +118,7 @@ TEST_P(AStateDictAt, OfTheFirstMomentIsValid) {
 }
 
 TEST_P(AStateDictAt, IsACopyThatTrainingDoesNotChange) {
-  on_ranks(1, [&](Communicator& alone, Backend& backend) {
+  on_ranks(1, [&](Communicator& alone, kernels::Backend& backend) {
     Job<float> job(alone, few(), {}, {}, &backend);
     job.train(0, 3);
     const StateDict held = job.optimizer->state_dict();
@@ -157,7 +157,7 @@ TEST(AStateDict, NamesEveryTensorOnceInOrder) {
 }
 
 TEST_P(AStateDictAt, HoldsFactorsAndRootsAsLowerTriangles) {
-  on_ranks(1, [&](Communicator& alone, Backend& backend) {
+  on_ranks(1, [&](Communicator& alone, kernels::Backend& backend) {
     Job<float> job(alone, {.shapes = {{5, 4}}}, {}, {}, &backend);
     job.train(0, 4);
     const StateDict dict = job.optimizer->state_dict();

@@ -13,8 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/shampoo/toy_model.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/read_rates.h"
 #include "tests/support/thrown.h"
 
@@ -39,11 +40,13 @@ inline Trainee everything() {
 }
 
 /// Runs a body on several ranks, each with its own backend.
-using RankRunner = std::function<void(int, const std::function<void(Communicator&, Backend&)>&)>;
+using RankRunner =
+    std::function<void(int, const std::function<void(Communicator&, kernels::Backend&)>&)>;
 
-inline void run_on_cpu(int ranks, const std::function<void(Communicator&, Backend&)>& body) {
+inline void run_on_cpu(int ranks,
+                       const std::function<void(Communicator&, kernels::Backend&)>& body) {
   run_ranks(ranks, [&](Communicator& communicator) {
-    const auto backend = cpu_backend({.threads = 1});
+    const auto backend = cpu_kernels({.threads = 1});
     body(communicator, *backend);
   });
 }
@@ -67,7 +70,7 @@ class Job {
 
   /// `backend`: null: creates its own.
   Job(Communicator& communicator, const Trainee& trainee, const Arrangement& arrangement,
-      const OptimizerOptions& options = {}, Backend* backend = nullptr)
+      const OptimizerOptions& options = {}, kernels::Backend* backend = nullptr)
       : trainee_(trainee), model(trainee.shapes, 1, backend), narrow_(model.tensors.size()) {
     for (std::size_t t = 0; t < narrow_.size(); ++t) {
       const std::vector<Scalar>& value = model.tensors[t].value;
@@ -143,7 +146,7 @@ class Job {
   }
 
   Trainee trainee_;
-  std::unique_ptr<Backend> backend_ = cpu_backend({.threads = 1});
+  std::unique_ptr<kernels::Backend> backend_ = cpu_kernels({.threads = 1});
 
  public:
   ToyModel<Scalar> model;
@@ -189,7 +192,7 @@ template <typename Scalar>
 End<Scalar> train_first(const Trainee& trainee, const Arrangement& arrangement,
                         int steps = steps_before) {
   End<Scalar> end;
-  arrangement.run(arrangement.ranks, [&](Communicator& communicator, Backend& backend) {
+  arrangement.run(arrangement.ranks, [&](Communicator& communicator, kernels::Backend& backend) {
     Job<Scalar> job(communicator, trainee, arrangement, {}, &backend);
     job.train(0, steps);
     StateDict state = job.optimizer->full_state_dict({}, Gather::on_rank_0);
@@ -204,7 +207,7 @@ End<Scalar> train_on(const End<Scalar>& from, const Trainee& trainee,
                      const Arrangement& arrangement, const LoadOptions& options = {},
                      int steps = steps_after) {
   End<Scalar> end;
-  arrangement.run(arrangement.ranks, [&](Communicator& communicator, Backend& backend) {
+  arrangement.run(arrangement.ranks, [&](Communicator& communicator, kernels::Backend& backend) {
     Job<Scalar> job(communicator, trainee, arrangement, {}, &backend);
     job.set_values(from.values);
     job.optimizer->load_state_dict(from.state, options);

@@ -7,6 +7,7 @@
 #include "shampoo/state/gather_state.h"
 #include "tests/shampoo/state/state_job.h"
 #include "tests/support/counting_backend.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/device/ranks_at.h"
 
 namespace shampoo::test {
@@ -39,7 +40,7 @@ class StateOfRanks : public ::testing::TestWithParam<Place> {
 
 TEST_P(StateOfRanks, ThatOneRankCannotCollectIsAnErrorOfAll) {
   std::array<std::string, 3> messages;
-  on_ranks(3, [&](Communicator& communicator, Backend& place) {
+  on_ranks(3, [&](Communicator& communicator, kernels::Backend& place) {
     FailingCopies backend(place);
     Job<float> job(communicator, small, {}, {}, &backend);
     job.train(0, 2);
@@ -55,7 +56,7 @@ TEST_P(StateOfRanks, ThatOneRankCannotCollectIsAnErrorOfAll) {
 
 TEST_P(StateOfRanks, ThatOneRankFailsToReplaceEndsAll) {
   const StateDict good = trained_state();
-  on_ranks(3, [&](Communicator& communicator, Backend& place) {
+  on_ranks(3, [&](Communicator& communicator, kernels::Backend& place) {
     FailingCopies backend(place);
     Job<float> job(communicator, small, {}, {}, &backend);
     communicator.barrier().wait();
@@ -76,7 +77,7 @@ TEST_P(StateOfRanks, ThatOneRankFailsToReplaceEndsAll) {
 TEST_P(StateOfRanks, OfWhichOneIsAtAnotherCallSaysSo) {
   const StateDict good = trained_state();
   std::array<std::string, 3> messages;
-  on_ranks(3, [&](Communicator& communicator, Backend& backend) {
+  on_ranks(3, [&](Communicator& communicator, kernels::Backend& backend) {
     Job<float> job(communicator, small, {}, {}, &backend);
     messages[static_cast<std::size_t>(communicator.rank())] = error_of<CommunicationError>([&] {
       if (communicator.rank() == 1)
@@ -105,7 +106,7 @@ TEST(AGather, BringsEveryByteInAnyNumberOfPortions) {
       Job<float> job(communicator, trainee, {});
       job.train(0, portion < 7 ? 1 : steps_before);
       const StateDict own = job.optimizer->state_dict();
-      const auto backend = cpu_backend({.threads = 1});
+      const auto backend = cpu_kernels({.threads = 1});
       StepProtocol protocol(*backend, communicator, {});
       const StateDict full =
           gather_state(*backend, communicator, protocol, own, {}, Gather::everywhere, portion);
@@ -137,7 +138,7 @@ TEST(AGroupAddedLater, KeepsItsStateWhereTheStateDictLacksIt) {
 TEST_P(StateOfRanks, WithAFaultOnOneIsRefusedByAllAndLeavesAllAsTheyWere) {
   const StateDict good = trained_state();
   std::array<std::string, 3> messages;
-  on_ranks(3, [&](Communicator& communicator, Backend& backend) {
+  on_ranks(3, [&](Communicator& communicator, kernels::Backend& backend) {
     Job<float> job(communicator, small, {}, {}, &backend);
     job.train(0, 4);
     const auto state = state_of(*job.optimizer, job.model);
@@ -169,7 +170,7 @@ TEST_P(StateOfRanks, MakesAnOptimizerUsableAgain) {
   const Arrangement alone{.run = [&](int ranks, const RankBody& body) { on_ranks(ranks, body); }};
   const End<float> saved = train_first<float>(small, alone);
   const End<float> undisturbed = train_first<float>(small, alone, steps_before + steps_after);
-  on_ranks(3, [&](Communicator& communicator, Backend& backend) {
+  on_ranks(3, [&](Communicator& communicator, kernels::Backend& backend) {
     Job<float> job(communicator, small, {}, {}, &backend);
     job.train(0, 4);
     if (communicator.rank() == 1) job.optimizer->group(0).rates.beta2 = 0.5;

@@ -3,6 +3,7 @@
 
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_backend.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/device/backends.h"
 #include "tests/support/read_rates.h"
 
@@ -108,7 +109,7 @@ std::vector<std::int64_t> launches(int groups, int layers, int steps) {
   for (std::size_t t = 0; t < shapes.size(); ++t)
     split[t % split.size()].parameters.push_back(model.parameter(t));
 
-  const auto cpu = cpu_backend();
+  const auto cpu = cpu_kernels();
   CountingBackend counting(*cpu);
   const auto ranks = single_rank_communicator();
   Optimizer optimizer(counting, *ranks, split);

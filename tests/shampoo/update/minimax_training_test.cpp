@@ -6,6 +6,7 @@
 #include "kernels/solvers/inverse_root.h"
 #include "tests/shampoo/state/state_job.h"
 #include "tests/support/counting_backend.h"
+#include "tests/support/cpu_kernels.h"
 
 namespace shampoo::test {
 namespace {
@@ -22,7 +23,7 @@ struct Trained {
   Statistics statistics;
 };
 
-Trained train(Backend& backend, const Solver& solver, double epsilon) {
+Trained train(kernels::Backend& backend, const Solver& solver, double epsilon) {
   const auto ranks = single_rank_communicator();
   ToyModel<float> model(awkward_shapes());
   Optimizer optimizer(
@@ -43,7 +44,7 @@ class ProductsBackend : public CountingBackend {
 };
 
 TEST(TrainingWithMinimax, StaysNearTrainingWithEigenvalues) {
-  const auto backend = cpu_backend({.threads = 2});
+  const auto backend = cpu_kernels({.threads = 2});
   // With epsilon a thousandth of the gradients' squares, neither solver's floor takes part.
   const Trained eigen = train(*backend, Eigen{}, 1e-3);
   const Trained minimax = train(*backend, Minimax{}, 1e-3);
@@ -58,7 +59,7 @@ TEST(TrainingWithMinimax, StaysNearTrainingWithEigenvalues) {
 
 /// Factors of one to four gradients, whose other eigenvalues are what rounding makes of 0.
 TEST(TrainingWithMinimax, KeepsNoRootOfAFactorOfFewGradients) {
-  const auto backend = cpu_backend({.threads = 2});
+  const auto backend = cpu_kernels({.threads = 2});
   const auto ranks = single_rank_communicator();
   Recipe recipe = with_solver(Minimax{});
   recipe.refresh = {.every = 1, .first = 1};
@@ -76,21 +77,21 @@ TEST(TrainingWithMinimax, KeepsNoRootOfAFactorOfFewGradients) {
 }
 
 TEST(TrainingWithMinimax, CountsTheFactorsWhoseRelativeShiftWon) {
-  const auto backend = cpu_backend({.threads = 2});
+  const auto backend = cpu_kernels({.threads = 2});
   const Statistics raised = train(*backend, Minimax{.kappa_max = 100}, 1e-12).statistics;
   EXPECT_EQ(raised.raised_eigenvalues, raised.refreshes);
   EXPECT_EQ(train(*backend, Minimax{}, 1e3).statistics.raised_eigenvalues, 0);
 }
 
 TEST(TrainingWithMinimax, IsWhatAutomaticMeansWhereProductsAreCheap) {
-  const auto cpu = cpu_backend({.threads = 2});
+  const auto cpu = cpu_kernels({.threads = 2});
   ProductsBackend backend(*cpu);
   EXPECT_EQ(train(backend, Automatic{}, 1e-6).values, train(*cpu, Minimax{}, 1e-6).values);
   EXPECT_NE(train(backend, Automatic{}, 1e-6).values, train(*cpu, Automatic{}, 1e-6).values);
 }
 
 TEST(TrainingWithMinimax, AutomaticTakesEigenvaluesForOtherExponentsAndFloat64) {
-  const auto cpu = cpu_backend({.threads = 1});
+  const auto cpu = cpu_kernels({.threads = 1});
   ProductsBackend backend(*cpu);
   const double odd[] = {0.3183}, plain[] = {0.25};
   using kernels::resolved;
@@ -101,7 +102,7 @@ TEST(TrainingWithMinimax, AutomaticTakesEigenvaluesForOtherExponentsAndFloat64) 
 }
 
 TEST(TrainingWithMinimax, KeepsTheOldRootsAndThrowsAfterTheToleratedFailures) {
-  const auto backend = cpu_backend({.threads = 1});
+  const auto backend = cpu_kernels({.threads = 1});
   const auto ranks = single_rank_communicator();
   ToyModel<float> model({{5, 7}});
   Recipe recipe = with_solver(Minimax{});

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_communicator.h"
 #include "tests/support/device/ranks_at.h"
@@ -55,7 +55,7 @@ Trained<Scalar> train(int ranks, const Setting& setting) {
   run.values.resize(static_cast<std::size_t>(ranks));
   run.state_bytes.resize(static_cast<std::size_t>(ranks));
   std::mutex mutex;
-  run_ranks_at(setting.place, ranks, [&](Communicator& communicator, Backend& backend) {
+  run_ranks_at(setting.place, ranks, [&](Communicator& communicator, kernels::Backend& backend) {
     ToyModel<Scalar> model(setting.shapes, 1, &backend);
     CountingCommunicator counting(communicator);
     Optimizer optimizer(backend, counting, groups_of(model, setting),
@@ -164,49 +164,49 @@ TEST(ManyRanks, WorkWhereNoParameterOfAVirtualGroupIsPresent) {
                                     .absent_every = 1});
 }
 
-TEST(Shipping, GivesTheSameBitsOnAnyNumberOfRanksInEveryType) {
+TEST(Communication, GivesTheSameBitsOnAnyNumberOfRanksInEveryType) {
   for (const std::optional<Type> type :
        {std::optional<Type>(), std::optional(Type::float32), std::optional(Type::bfloat16)}) {
     Recipe recipe = quick_recipe();
-    recipe.shipping.type = type;
+    recipe.communication.type = type;
     expect_equal_on_all_ranks<float>({.recipes = {recipe}});
     expect_equal_on_all_ranks<double>({.recipes = {recipe}});
   }
 }
 
-TEST(Shipping, OfValuesGivesTheBitsOfUpdatesWhereBothAreExact) {
+TEST(Communication, OfValuesGivesTheBitsOfUpdatesWhereBothAreExact) {
   // In float32 throughout, W + U is the same sum at the owner and at the receiver.
   Recipe recipe = quick_recipe();
   const Trained<float> updates = train<float>(2, {.recipes = {recipe}});
-  recipe.shipping.values = true;
+  recipe.communication.values = true;
   const Trained<float> values = train<float>(3, {.recipes = {recipe}});
   EXPECT_EQ(values.values[1], updates.values[1]);
 }
 
-TEST(Shipping, InBfloat16HalvesTheBytesAndRoundsTheUpdates) {
+TEST(Communication, InBfloat16HalvesTheBytesAndRoundsTheUpdates) {
   Recipe recipe = quick_recipe();
   const Trained<float> own = train<float>(2, {.recipes = {recipe}});
-  recipe.shipping.type = Type::bfloat16;
+  recipe.communication.type = Type::bfloat16;
   const Trained<float> narrow = train<float>(2, {.recipes = {recipe}});
 
   EXPECT_NE(narrow.values[0], own.values[0]);
   EXPECT_LT(narrow.received, own.received * 2 / 3);  // headers and alignment do not shrink
 }
 
-TEST(Shipping, RefusesValuesInANarrowerTypeAndOtherTypes) {
+TEST(Communication, RefusesValuesInANarrowerTypeAndOtherTypes) {
   ToyModel<float> model({{3, 2}});
   const auto backend = cpu_backend({.threads = 1});
   const auto ranks = single_rank_communicator();
   Recipe recipe = quick_recipe();
-  recipe.shipping = {.type = Type::bfloat16, .values = true};
+  recipe.communication = {.type = Type::bfloat16, .values = true};
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group(recipe)}), std::invalid_argument);
-  recipe.shipping = {.type = Type::float64};
+  recipe.communication = {.type = Type::float64};
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group(recipe)}), std::invalid_argument);
 }
 
 /// Values of 16 bits, beside float32 ones, after a few steps; of each rank.
 std::vector<std::vector<std::uint16_t>> train_narrow(int ranks, Type type,
-                                                     const Shipping& shipping) {
+                                                     const Communication& communication) {
   std::vector<std::vector<std::uint16_t>> values(static_cast<std::size_t>(ranks));
   run_ranks(ranks, [&](Communicator& threads) {
     ToyModel<float> model(awkward_shapes());
@@ -214,7 +214,7 @@ std::vector<std::vector<std::uint16_t>> train_narrow(int ranks, Type type,
     narrow.assign(1000, 0x3c00);  // 1 in float16, a small number in bfloat16
     const auto backend = cpu_backend({.threads = 1});
     Recipe recipe = quick_recipe();
-    recipe.shipping = shipping;
+    recipe.communication = communication;
     ParameterGroup group = model.group(recipe, {.learning_rate = 0.01});
     std::size_t used = 0;
     for (std::size_t t = 0; t < group.parameters.size(); t += 2) {
@@ -230,19 +230,19 @@ std::vector<std::vector<std::uint16_t>> train_narrow(int ranks, Type type,
   return values;
 }
 
-TEST(ManyRanks, GiveTheBitsOfOneWithValuesOf16BitsInEveryShippedType) {
+TEST(ManyRanks, GiveTheBitsOfOneWithValuesOf16BitsInEveryWireType) {
   for (const Type type : {Type::bfloat16, Type::float16})
-    for (const std::optional<Type> shipped :
+    for (const std::optional<Type> wire_type :
          {std::optional<Type>(), std::optional(Type::float32), std::optional(Type::bfloat16)}) {
-      const auto alone = train_narrow(1, type, {.type = shipped});
+      const auto alone = train_narrow(1, type, {.type = wire_type});
       EXPECT_NE(alone[0][0], 0x3c00) << "trained";
       for (const int ranks : {2, 3, 8})
-        for (const auto& values : train_narrow(ranks, type, {.type = shipped}))
+        for (const auto& values : train_narrow(ranks, type, {.type = wire_type}))
           EXPECT_EQ(values, alone[0]) << ranks << " ranks";
     }
 }
 
-TEST(Shipping, OfFloat32ForValuesOf16BitsIsRoundedByTheReceiverToTheSameBits) {
+TEST(Communication, OfFloat32ForValuesOf16BitsIsRoundedByTheReceiverToTheSameBits) {
   EXPECT_EQ(train_narrow(2, Type::bfloat16, {.type = Type::float32}),
             train_narrow(2, Type::bfloat16, {}));
 }

@@ -3,16 +3,17 @@
 
 #include <limits>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/shampoo/protocol/failing_backend.h"
 #include "tests/shampoo/toy_model.h"
+#include "tests/support/cpu_kernels.h"
 
 namespace shampoo::test {
 namespace {
 
 class Ladder : public ::testing::Test {
  protected:
-  std::unique_ptr<Backend> cpu = cpu_backend();
+  std::unique_ptr<kernels::Backend> cpu = cpu_kernels();
   FailingBackend backend{*cpu};
   std::unique_ptr<Communicator> ranks = single_rank_communicator();
   ToyModel<float> model{{{8, 8}, {8, 8}, {5, 7}}};
@@ -119,7 +120,7 @@ TEST(LadderOnManyRanks, GivesTheSameResultsAndTheSameErrorOnAll) {
   std::vector<std::int64_t> kept(count);
   run_ranks(count, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    const auto cpu = cpu_backend({.threads = 1});
+    const auto cpu = cpu_kernels({.threads = 1});
     FailingBackend backend(*cpu);
     ToyModel<float> model({{8, 8}, {8, 8}, {5, 7}});
     Recipe recipe = quick_recipe();

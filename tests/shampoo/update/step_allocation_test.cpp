@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/allocations.h"
 

@@ -129,6 +129,23 @@ TEST_F(Types, EveryMixOfTypesTrains) {
       }
 }
 
+TEST_F(Types, AFloat64GradientThatFloat32CannotHoldSkipsTheStep) {
+  std::vector<float> value(6, 1);
+  std::vector<double> gradient(6, 1);
+  Optimizer optimizer(
+      *backend, *ranks,
+      {{{{.name = "w", .shape = {2, 3}, .value = value.data(), .gradient = gradient.data()}},
+        {},
+        quick_recipe()}});
+  gradient[4] = 1e39;
+  const StepResult skipped = optimizer.step();
+  EXPECT_FALSE(skipped.applied());
+  EXPECT_EQ(skipped.non_finite_gradient(), "w");
+  EXPECT_EQ(value, std::vector<float>(6, 1));
+  gradient[4] = 1;
+  EXPECT_TRUE(optimizer.step().applied());
+}
+
 TEST(TheNormOfGradients, HasTheSameBitsInEitherArithmeticThoughSquaresLeaveFloat32) {
   for (const float size : {1e-30f, 1.0f, 1e30f}) {
     double norms[2] = {};

@@ -71,8 +71,8 @@ std::vector<std::function<void(Recipe&)>> changes() {
       [](Recipe& r) { r.blocking.target_order = grouping::any_order; },
       [](Recipe& r) { r.bias_correction = false; },
       [](Recipe& r) { r.arithmetic = Arithmetic::float64; },
-      [](Recipe& r) { r.shipping.type = Type::bfloat16; },
-      [](Recipe& r) { r.shipping.values = true; },
+      [](Recipe& r) { r.communication.type = Type::bfloat16; },
+      [](Recipe& r) { r.communication.values = true; },
   };
 }
 

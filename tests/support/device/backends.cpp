@@ -4,10 +4,9 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "kernels/cpu_backend.h"
+#include "kernels/backend.h"
 #include "kernels/cuda/device_backend.h"
-#include "kernels/cuda_backend.h"
-#include "kernels/error.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/device/emulated_device.h"
 #include "tests/support/device/staging_backend.h"
 
@@ -45,20 +44,20 @@ void require(Place place) {
   GTEST_SKIP() << reason;
 }
 
-std::unique_ptr<Backend> backend_at(Place place, int threads) {
+std::unique_ptr<kernels::Backend> backend_at(Place place, int threads) {
   switch (place) {
     case Place::cpu:
-      return cpu_backend({.threads = threads});
+      return cpu_kernels({.threads = threads});
     case Place::emulated:
       return std::make_unique<kernels::cuda::DeviceBackend>(std::make_unique<EmulatedDevice>());
     case Place::cuda:
-      return cuda_backend(CudaOptions{.device = 0});
+      return with_kernels(cuda_backend(CudaOptions{.device = 0}));
   }
   return nullptr;
 }
 
-std::unique_ptr<Backend> backend_with_host_arrays(Place place, int threads) {
-  std::unique_ptr<Backend> backend = backend_at(place, threads);
+std::unique_ptr<kernels::Backend> backend_with_host_arrays(Place place, int threads) {
+  std::unique_ptr<kernels::Backend> backend = backend_at(place, threads);
   if (backend->memory_kind() == MemoryKind::host) return backend;
   return std::make_unique<StagingBackend>(std::move(backend));
 }

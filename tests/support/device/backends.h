@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 
 namespace shampoo::test {
 
@@ -28,9 +28,9 @@ std::string missing(Place place);
 void require(Place place);
 
 /// A backend with memory of its own.
-std::unique_ptr<Backend> backend_at(Place place, int threads = 2);
+std::unique_ptr<kernels::Backend> backend_at(Place place, int threads = 2);
 /// A backend that takes arrays of the host: see StagingBackend.
-std::unique_ptr<Backend> backend_with_host_arrays(Place place, int threads = 2);
+std::unique_ptr<kernels::Backend> backend_with_host_arrays(Place place, int threads = 2);
 
 /// A type parameter of tests: arithmetic and backend.
 template <typename RealType, Place where>
@@ -60,7 +60,7 @@ class AtPlace : public ::testing::Test {
     if (!IsSkipped() && !HasFatalFailure()) backend = backend_with_host_arrays(Tested::place);
   }
 
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<kernels::Backend> backend;
 };
 
 }  // namespace shampoo::test

@@ -4,7 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "distributor/transports/local/thread_communicator.h"
+#include "distributor/communicator.h"
 #include "kernels/cuda/device_backend.h"
 #include "tests/support/device/emulated_device.h"
 #include "tests/support/device/stream_communicator.h"

@@ -9,7 +9,7 @@
 namespace shampoo::test {
 
 /// What one rank runs, with a backend and a communicator that fits it.
-using RankBody = std::function<void(Communicator&, Backend&)>;
+using RankBody = std::function<void(Communicator&, kernels::Backend&)>;
 
 /// As run_ranks(), with a backend at `place` for each rank: a thread of the host, or an emulated
 /// device. On a GPU there is one rank: see require_ranks().

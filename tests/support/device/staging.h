@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 
 namespace shampoo::test {
 
@@ -15,7 +15,7 @@ namespace shampoo::test {
 /// bytes, so that what is not aligned stays so, and lie between bytes that the call must not touch.
 class Staging {
  public:
-  explicit Staging(Backend& backend) : backend_(backend) {}
+  explicit Staging(kernels::Backend& backend) : backend_(backend) {}
   Staging(const Staging&) = delete;
   ~Staging();
 
@@ -52,7 +52,7 @@ class Staging {
   const void* send(std::vector<void*> pointers);
   void bring_back(std::byte* host, const Copy& copy);
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   std::map<std::byte*, Copy> copies_;  ///< by address on the host
   std::vector<std::vector<void*>> tables_;
   std::vector<void*> table_memory_;

@@ -13,7 +13,8 @@ constexpr std::align_val_t alignment{64};
 
 }  // namespace
 
-StagingBackend::StagingBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+StagingBackend::StagingBackend(std::unique_ptr<kernels::Backend> backend)
+    : backend_(std::move(backend)) {}
 StagingBackend::~StagingBackend() = default;
 
 void* StagingBackend::allocate(std::size_t bytes) {

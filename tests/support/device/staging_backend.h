@@ -4,15 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "kernels/backend.h"
+#include "kernels/facets.h"
 
 namespace shampoo::test {
 
 /// Another backend for callers whose arrays lie in the memory of the host: each call copies them
 /// into the backend's memory, and back when it is done. Sizes follow from the arguments.
-class StagingBackend final : public Backend {
+class StagingBackend final : public kernels::Backend {
  public:
-  explicit StagingBackend(std::unique_ptr<Backend> backend);
+  explicit StagingBackend(std::unique_ptr<kernels::Backend> backend);
   ~StagingBackend() override;
 
   std::string description() const override { return backend_->description(); }
@@ -84,7 +84,7 @@ class StagingBackend final : public Backend {
                double exponent) override;
 
  private:
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<kernels::Backend> backend_;
 };
 
 }  // namespace shampoo::test

@@ -97,7 +97,7 @@ void note_masters(Staging& staging, const TileTable& elements, const void* maste
 void note_segment(Staging& staging, const TileTable& elements, const void* segment,
                   const Tile& tile, std::int64_t offset) {
   const kernels::Block& block = elements.blocks[tile.block];
-  const auto size = static_cast<std::int64_t>(size_of(block.shipped));
+  const auto size = static_cast<std::int64_t>(size_of(block.wire_type));
   staging.note(segment,
                static_cast<std::size_t>(block.segment + (offset + elements_of(tile)) * size));
 }

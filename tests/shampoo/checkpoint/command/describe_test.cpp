@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/command/asked.h"
 #include "tests/shampoo/checkpoint/command/named_checkpoint.h"
 #include "tests/shampoo/checkpoint/sample.h"

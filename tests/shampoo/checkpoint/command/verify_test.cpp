@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/command/asked.h"
 #include "tests/shampoo/checkpoint/command/named_checkpoint.h"
 #include "tests/shampoo/checkpoint/sample.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/checkpoint/storage/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 
 #include <algorithm>
 #include <charconv>
@@ -11,7 +11,7 @@
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/checkpoint/storage/file.h"
-#include "shampoo/checkpoint_error.h"
+#include "shampoo/checkpoint_directory.h"
 
 namespace shampoo {
 

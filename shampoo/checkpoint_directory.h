@@ -4,11 +4,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace shampoo {
+
+/// A broken, incomplete or foreign checkpoint; the message names file, tensor and offset. Errors of
+/// the system (a full disk, a missing file) are std::system_error instead.
+class CheckpointError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// A complete checkpoint: its manifest is right and its files have the sizes that it says.
 struct CompleteCheckpoint {
@@ -44,32 +51,5 @@ std::vector<std::filesystem::path> remove_stale_directories(const std::filesyste
 /// count >= 1, std::system_error.
 std::vector<std::filesystem::path> prune_checkpoints(const std::filesystem::path& directory,
                                                      int count);
-
-namespace checkpoint {
-
-struct Manifest;
-
-/// step-N.
-std::string folder_name(std::int64_t step);
-/// N; empty unless the last part of the path is a name of folder_name().
-std::optional<std::int64_t> step_of(const std::filesystem::path& folder);
-/// step-N.tmp-<save>.
-std::string temporary_name(std::int64_t step, std::string_view save);
-
-/// A random UUID of version 4. Rank 0 makes it and sends it to the others.
-std::string new_save_id();
-/// `text` has the form of new_save_id(), in lower case.
-bool is_save_id(std::string_view text);
-
-/// Throws CheckpointError unless `manifest` is of this step.
-void require_step(const std::filesystem::path& folder, const Manifest& manifest, std::int64_t step);
-/// The same, and unless every file is there with the size that the manifest says;
-/// std::system_error.
-void require_complete(const std::filesystem::path& folder, const Manifest& manifest,
-                      std::int64_t step);
-/// Throws CheckpointError unless a file has the size that the manifest says.
-void require_size(const std::filesystem::path& file, std::uint64_t bytes, std::uint64_t wanted);
-
-}  // namespace checkpoint
 
 }  // namespace shampoo

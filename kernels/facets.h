@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "kernels/elementwise.h"
+#include "kernels/factor_algebra.h"
+#include "kernels/matrix_solver.h"
+#include "kernels/memory.h"
+#include "kernels/step_guard.h"
+
+namespace shampoo::kernels {
+
+/// A shampoo::Backend with its kernels.
+///
+/// Every member function is asynchronous and runs in call order, behind the work that the caller
+/// has queued on the backend's stream; only what says so waits. Results of one block or matrix have
+/// the same bits whatever else is in the call and on any number of threads. After reserve() no call
+/// allocates. Calls of one backend are not concurrent.
+class Backend : public Memory,
+                public Elementwise,
+                public FactorAlgebra,
+                public MatrixSolver,
+                public StepGuard {
+ public:
+  /// True if products are so much faster than decompositions that Automatic selects Minimax in
+  /// float32.
+  virtual bool prefers_products() const = 0;
+
+  /// Allocates all scratch memory that calls with these stacks, and of solvers, will ever need.
+  virtual void reserve(std::span<const Stack> stacks, Type arithmetic,
+                       const SolverCalls& calls) = 0;
+};
+
+/// The kernels of a backend: each one is a kernels::Backend.
+inline Backend& kernels_of(shampoo::Backend& backend) { return static_cast<Backend&>(backend); }
+
+}  // namespace shampoo::kernels
