@@ -2,6 +2,7 @@
 #include "distributor/transports/gloo/gloo.h"
 
 #include <gloo/transport/tcp/device.h>
+#include <netdb.h>
 
 #include <stdexcept>
 
@@ -24,6 +25,14 @@ void validate(const RankInfo& info, const std::shared_ptr<Store>& store,
   validate_deadline(options.deadline);
 }
 
+/// Gloo before May 2025 reads an uninitialized pointer if the name is unknown.
+void check_name(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  if (error != 0) throw std::runtime_error(gai_strerror(error));
+  freeaddrinfo(found);
+}
+
 }  // namespace
 
 bool has_gloo() { return true; }
@@ -31,6 +40,7 @@ bool has_gloo() { return true; }
 std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host) {
   const SigpipeGuard no_sigpipe;  // inherited by the device's thread
   try {
+    check_name(host);
     return gloo::transport::tcp::CreateDevice(host.c_str());
   } catch (const std::exception& error) {
     throw std::invalid_argument("host: must be an address or name of this host, got \"" + host +

@@ -10,7 +10,8 @@ namespace shampoo {
 using std::chrono::milliseconds;
 
 void GlooStore::set(const std::string& key, const std::vector<char>& data) {
-  store_.set(prefix_ + key, {data.data(), data.size()});
+  keys_.push_back(prefix_ + key);
+  store_.set(keys_.back(), {data.data(), data.size()});
 }
 
 std::vector<char> GlooStore::get(const std::string& key) {
@@ -32,13 +33,11 @@ void GlooStore::wait(const std::vector<std::string>& keys, const milliseconds& t
     throw CommunicationError("timed out waiting for a key in the store: " + prefixed.front());
 }
 
-void GlooStore::remove_keys(int size) {
-  if (store_.add(prefix_ + "connected", 1) < size) return;
-  for (int rank = 0; rank < size; ++rank) {
-    store_.remove(prefix_ + std::to_string(rank));            // addresses
-    store_.remove(prefix_ + "rank_" + std::to_string(rank));  // host name
+void GlooStore::remove_keys() noexcept {
+  try {
+    for (const std::string& key : keys_) store_.remove(key);
+  } catch (...) {  // what remains does no harm
   }
-  store_.remove(prefix_ + "connected");
 }
 
 }  // namespace shampoo

@@ -25,12 +25,14 @@ class GlooStore final : public gloo::rendezvous::Store {
   void wait(const std::vector<std::string>& keys,
             const std::chrono::milliseconds& timeout) override;
 
-  /// After connecting. The last of all ranks to call it removes the keys that Gloo has set.
-  void remove_keys(int size);
+  /// Removes the keys that Gloo has set on this rank, once all ranks are connected. The store may
+  /// be gone by then, with the rank that serves it.
+  void remove_keys() noexcept;
 
  private:
   BoundedStore store_;
   std::string prefix_;
+  std::vector<std::string> keys_;
 };
 
 }  // namespace shampoo

@@ -202,18 +202,21 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings)
   }
   auto context = std::make_shared<gloo::rendezvous::Context>(info.rank, info.size);
   context->setTimeout(settings.deadline);
+  const auto store =
+      std::make_shared<GlooStore>(settings.store, settings.prefix + "/address/", end);
   if (info.size > 1) try {
-      const auto store =
-          std::make_shared<GlooStore>(settings.store, settings.prefix + "/address/", end);
       connect(*context, store, settings.device);
-      store->remove_keys(info.size);
     } catch (const std::exception& error) {
       throw registry.diagnose(error.what(), settings.deadline);
     }
-  auto connected = std::make_unique<Communicator>(
-      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(context)));
-  connected->set_deadline(settings.deadline);
-  return connected;
+  auto transport =
+      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(context));
+  transport->set_deadline(settings.deadline);
+  // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
+  // once: by then it has read what its peers sent, and they can read what it sent.
+  transport->start_barrier(0, {});
+  store->remove_keys();
+  return std::make_unique<Communicator>(std::move(transport));
 }
 
 }  // namespace shampoo

@@ -2,7 +2,6 @@
 // What connecting over Gloo leaves in the store.
 #include <gtest/gtest.h>
 
-#include <barrier>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -20,8 +19,6 @@ TEST(GlooKeys, AreRemovedWhenAllRanksAndTheirPartsAreConnected) {
   constexpr int ranks = 5;
   const auto keys = std::make_shared<CountingStore>();
   std::vector<int> local_ranks(ranks);
-  // Gloo may lose what a rank has sent when that rank closes its connections right away.
-  std::barrier connected(ranks);
   {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank)
@@ -30,7 +27,6 @@ TEST(GlooKeys, AreRemovedWhenAllRanksAndTheirPartsAreConnected) {
                                            {.prefix = "test", .deadline = 20s});
         const auto part = all->split(rank % 2, rank);
         local_ranks[rank] = part->local_rank();
-        connected.arrive_and_wait();
       });
   }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "distributor/store/store_server.h"
 #include "tests/distributor/transports/conformance.h"
 #include "tests/distributor/transports/gloo_ranks.h"
 #include "tests/distributor/transports/transport_processes.h"
@@ -42,7 +43,7 @@ std::string gather_until(Communicator& ranks, const std::function<void(Communica
 /// A failed rank waits a quarter of the deadline for the others, which must have the time to run.
 std::vector<Ending> suffer(const std::function<void(Communicator&)>& fault,
                            std::chrono::milliseconds deadline = 12s) {
-  const StoreServer server;
+  const StoreProcess server;
   return run_processes(
       3,
       [&](int rank) {
@@ -94,7 +95,7 @@ TEST(AGlooRankThatAborts, TellsTheOthersWhy) {
 }
 
 TEST(AGlooRankThatAborts, DoesSoFromAnotherThreadWhileItWaits) {
-  const StoreServer server;
+  const StoreProcess server;
   const auto endings = run_processes(
       3,
       [&](int rank) -> std::string {
@@ -118,7 +119,7 @@ TEST(AGlooRankThatAborts, DoesSoFromAnotherThreadWhileItWaits) {
 }
 
 TEST(GlooRanksWithDifferentSizes, MissTheDeadlineInsteadOfTerminating) {
-  const StoreServer server;
+  const StoreProcess server;
   const auto endings = run_processes(
       3,
       [&](int rank) -> std::string {
@@ -141,7 +142,7 @@ TEST(GlooRanksWithDifferentSizes, MissTheDeadlineInsteadOfTerminating) {
 }
 
 TEST(AGlooRankThatNeverComes, IsNamedByTheOthers) {
-  const StoreServer server;
+  const StoreProcess server;
   const auto endings = run_processes(
       3,
       [&](int rank) -> std::string {

@@ -5,15 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "distributor/store/store_server.h"
 #include "distributor/store/tcp_store.h"
 #include "distributor/transports/gloo/gloo.h"
+#include "tests/distributor/transports/transport_processes.h"
 
 namespace shampoo::test {
 
 /// Rank `rank` of `size` processes that use one store.
 inline std::unique_ptr<Communicator> gloo_rank(
-    int rank, int size, const StoreServer& server,
+    int rank, int size, const StoreProcess& server,
     std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
   return gloo_communicator({.rank = rank, .size = size, .local_rank = rank},
                            connect_store("127.0.0.1", server.port(), std::chrono::seconds(10)),

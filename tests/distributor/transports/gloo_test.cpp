@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "tests/distributor/transports/conformance.h"
@@ -20,7 +23,7 @@ using Counts = std::vector<std::int64_t>;
 class GlooProcesses : public testing::TestWithParam<int> {};
 
 TEST_P(GlooProcesses, Conform) {
-  const StoreServer server;
+  const StoreProcess server;
   const int size = GetParam();
   const auto endings = run_processes(size, [&](int rank) -> std::string {
     const auto ranks = gloo_rank(rank, size, server);
@@ -36,7 +39,7 @@ TEST_P(GlooProcesses, Conform) {
 INSTANTIATE_TEST_SUITE_P(Of, GlooProcesses, testing::Values(1, 2, 3, 4));
 
 TEST(Gloo, MakesOneCollectiveOfOne) {
-  const StoreServer server;
+  const StoreProcess server;
   const auto endings = run_processes(2, [&](int rank) -> std::string {
     const auto ranks = gloo_rank(rank, 2, server);
     std::vector<char> data(2), received(2);
@@ -53,6 +56,43 @@ TEST(Gloo, MakesOneCollectiveOfOne) {
     return "counted";
   });
   for (const Ending& ending : endings) EXPECT_EQ(ending.said, "counted");
+}
+
+/// Gives rank 1's address to rank 0 when rank 1 has closed, but after 300 ms at the latest.
+class HoldingStore final : public MemoryStore {
+ public:
+  std::optional<std::string> get(std::string_view key) override {
+    if (key == "test/address/1")
+      closed_before = closed.wait_for(std::chrono::milliseconds(300)) == std::future_status::ready;
+    return MemoryStore::get(key);
+  }
+
+  std::promise<void> close;
+  std::future<void> closed = close.get_future();
+  std::optional<bool> closed_before;
+};
+
+TEST(Gloo, RankThatClosesAtOnceDoesSoWhenAllAreConnected) {
+  const auto store = std::make_shared<HoldingStore>();
+  const auto connect_and_close = [&](int rank, const std::string& host) -> std::string {
+    try {
+      gloo_communicator({.rank = rank, .size = 2}, store,
+                        {.prefix = "test", .host = host, .deadline = std::chrono::seconds(10)});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "connected";
+  };
+  // The rank with the higher address connects without the other's participation.
+  auto one = std::async(std::launch::async, [&] {
+    std::string said = connect_and_close(1, "127.0.0.2");
+    store->close.set_value();
+    return said;
+  });
+
+  EXPECT_EQ(connect_and_close(0, "127.0.0.1"), "connected");
+  EXPECT_EQ(one.get(), "connected");
+  EXPECT_EQ(store->closed_before, false);
 }
 
 TEST(Gloo, RejectsInvalidArguments) {

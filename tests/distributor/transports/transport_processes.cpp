@@ -2,6 +2,7 @@
 #include "tests/distributor/transports/transport_processes.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +10,10 @@
 #include <array>
 #include <csignal>
 #include <exception>
+#include <stdexcept>
 #include <system_error>
+
+#include "distributor/store/store_server.h"
 
 namespace shampoo::test {
 
@@ -28,6 +32,14 @@ using Clock = std::chrono::steady_clock;
   }
   const ssize_t written = write(pipe, said.data(), said.size());
   _exit(written < 0 ? 2 : status);
+}
+
+[[noreturn]] void be_store(int pipe) noexcept {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const StoreServer server;
+  const std::uint16_t port = server.port();
+  if (write(pipe, &port, sizeof(port)) != sizeof(port)) _exit(1);
+  for (;;) pause();
 }
 
 struct Child {
@@ -63,6 +75,23 @@ std::string read_all(int pipe, Clock::time_point end) {
 }
 
 }  // namespace
+
+StoreProcess::StoreProcess() {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  pid_ = fork();
+  if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (pid_ == 0) be_store(ends[1]);
+  close(ends[1]);
+  const bool serves = read(ends[0], &port_, sizeof(port_)) == sizeof(port_);
+  close(ends[0]);
+  if (!serves) throw std::runtime_error("no store is served");
+}
+
+StoreProcess::~StoreProcess() {
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
 
 std::vector<Ending> run_processes(int count, const std::function<std::string(int)>& body,
                                   std::chrono::milliseconds longest) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,6 +15,24 @@ namespace shampoo::test {
 struct Ending {
   int status = -1;  ///< of exit; -1 - n: killed by signal n
   std::string said;
+};
+
+/// A store served by a process of its own. A process with a thread that serves should not fork: the
+/// lock of a sanitizer's allocator that the thread holds at that moment stays locked in the child.
+class StoreProcess {
+ public:
+  StoreProcess();
+  ~StoreProcess();
+  StoreProcess(const StoreProcess&) = delete;
+  StoreProcess& operator=(const StoreProcess&) = delete;
+  StoreProcess(StoreProcess&&) = delete;
+  StoreProcess& operator=(StoreProcess&&) = delete;
+
+  std::uint16_t port() const { return port_; }
+
+ private:
+  pid_t pid_ = 0;
+  std::uint16_t port_ = 0;
 };
 
 /// Forks `count` children that run body(rank), which returns what the child says, and ends with 0;
