@@ -175,7 +175,8 @@ struct Communication {
   /// Type of the numbers that are sent: float32 or bfloat16; the parameter's own unless set.
   std::optional<Type> type = std::nullopt;
   /// New values are sent in place of updates. Parameters of 16 bits are always sent as values,
-  /// which their owner keeps in float32; for others the type must not be narrower than their own.
+  /// which their owner keeps in float32; for others the type must not be narrower than their own,
+  /// and float64 values need float64 arithmetic.
   bool values = false;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {

@@ -138,6 +138,21 @@ void validate_gradient(const Parameter& parameter, int group, const ValueMemory&
     fail(group, parameter, "gradient: overlaps the value of a parameter");
 }
 
+/// A value that is sent must come back as it was.
+void validate_wire_type(const Parameter& parameter, int group, const Recipe& recipe) {
+  const Communication& communication = recipe.communication;
+  const Type value = parameter.value.type;
+  if (!communication.values) return;
+  if (communication.type && size_of(*communication.type) < size_of(value))
+    fail(group, parameter,
+         "recipe.communication: values must be sent in a type that is not narrower than " +
+             std::string(name_of(value)) + ", got " + std::string(name_of(*communication.type)));
+  if (value == Type::float64 && recipe.arithmetic == Arithmetic::float32)
+    fail(group, parameter,
+         "recipe.communication.values: of a float64 value needs recipe.arithmetic float64, got "
+         "float32");
+}
+
 ValueMemory validate_parameters(std::span<const ParameterGroup> groups) {
   std::set<std::string_view> names;
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
@@ -150,13 +165,7 @@ ValueMemory validate_parameters(std::span<const ParameterGroup> groups) {
         fail(g, parameter, "name: must be unique among all parameters");
       validate_shape(parameter, g);
       validate_tensor(parameter, g, parameter.value, "value");
-      const Communication& communication = groups[g].recipe.communication;
-      if (communication.values && communication.type &&
-          size_of(*communication.type) < size_of(parameter.value.type))
-        fail(g, parameter,
-             "recipe.communication: values must be sent in a type that is not narrower than " +
-                 std::string(name_of(parameter.value.type)) + ", got " +
-                 std::string(name_of(*communication.type)));
+      validate_wire_type(parameter, g, groups[g].recipe);
       if (!parameter.value.data && !is_empty(parameter))
         fail(g, parameter, "value: the pointer must not be null");
     }

@@ -204,6 +204,19 @@ TEST(Communication, RefusesValuesInANarrowerTypeAndOtherTypes) {
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group(recipe)}), std::invalid_argument);
 }
 
+TEST(Communication, RefusesFloat64ValuesThatFloat32ArithmeticWouldRound) {
+  ToyModel<double> model({{3, 2}});
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  Recipe recipe = quick_recipe();
+  recipe.arithmetic = Arithmetic::float32;
+  recipe.communication = {.values = true};
+  EXPECT_THROW(Optimizer(*backend, *ranks, {model.group(recipe)}), std::invalid_argument);
+  recipe.arithmetic = Arithmetic::float64;
+  Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
+  EXPECT_TRUE(optimizer.step().applied());
+}
+
 /// Values of 16 bits, beside float32 ones, after a few steps; of each rank.
 std::vector<std::vector<std::uint16_t>> train_narrow(int ranks, Type type,
                                                      const Communication& communication) {
