@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "distributor/launcher/nodes/job_store.h"
-
 namespace shampoo::launcher {
 
 namespace {

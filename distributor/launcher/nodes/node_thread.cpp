@@ -1,31 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/launcher/nodes/node_thread.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <iterator>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "distributor/communication_error.h"
 #include "distributor/launcher/event.h"
-#include "distributor/launcher/nodes/job_store.h"
 #include "distributor/launcher/nodes/node_group.h"
+#include "distributor/store/store.h"
+#include "distributor/store/store_server.h"
+#include "distributor/store/tcp_store.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// The one store of a job, for launchers and workers.
+struct JobStore {
+  std::unique_ptr<StoreServer> server;  ///< on the host only, which decides for all
+  std::unique_ptr<Store> store;
+
+  bool is_host() const { return server != nullptr; }
+};
+
+/// True for this machine's name, and for an address that one can bind to.
+bool is_here(const std::string& host) {
+  if (host == host_name()) return true;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* first = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(first, &freeaddrinfo);
+  for (const addrinfo* address = first; address; address = address->ai_next) {
+    const UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket && bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0) return true;
+  }
+  return false;
+}
+
+/// Null where another node serves.
+std::unique_ptr<StoreServer> serve(const LaunchOptions& options) {
+  StoreServerOptions server;
+  server.port = options.endpoint_port;
+  if (options.rendezvous != Rendezvous::dynamic)
+    return options.node_rank == 0 ? std::make_unique<StoreServer>(server) : nullptr;
+  if (!options.is_host.value_or(is_here(options.endpoint_host))) return nullptr;
+  try {
+    return std::make_unique<StoreServer>(server);
+  } catch (const std::system_error& error) {
+    const bool other_serves = error.code() == std::errc::address_in_use && !options.is_host;
+    if (!other_serves) throw;
+    return nullptr;
+  }
+}
+
+/// Serves the store or connects to it. Waits for it, at most options.times.join. Tries to serve
+/// before each attempt to connect: names become known late, and ports free. Throws Refused where
+/// nothing answers, std::system_error where the host's port is taken.
+JobStore open_job_store(const LaunchOptions& options) {
+  constexpr milliseconds one_attempt{1000}, local{10'000};
+  const auto end = Clock::now() + options.times.join;
+  JobStore result;
+  while (!result.store) {
+    result.server = serve(options);
+    try {
+      result.store = result.is_host() ? connect_store("localhost", result.server->port(), local)
+                                      : connect_store(options.endpoint_host, options.endpoint_port,
+                                                      std::min(one_attempt, options.times.join));
+    } catch (const CommunicationError& error) {
+      if (result.is_host()) throw;
+      if (Clock::now() >= end)
+        throw Refused("no job answers within " + std::to_string(options.times.join.count()) +
+                      " ms: " + error.what());
+    }
+  }
+  const milliseconds deadline = options.times.heartbeat * options.times.heartbeats_missed;
+  result.store->set_deadline(std::max(deadline, milliseconds(1000)));
+  return result;
+}
 
 /// Between two looks at the store. Heartbeats are due whatever --monitor-interval says.
-std::chrono::milliseconds pause_of(const LaunchOptions& options) {
-  constexpr std::chrono::milliseconds least{1}, most{500};
+milliseconds pause_of(const LaunchOptions& options) {
+  constexpr milliseconds least{1}, most{500};
   return std::clamp(std::min(options.monitor_interval, options.times.heartbeat / 2), least, most);
 }
 
@@ -41,9 +112,8 @@ struct NodeThread::Shared {
   std::condition_variable changed;
   std::optional<Report> report;  ///< to be sent
   bool stop = false;
+  bool sending = false;
   NodeEvents events;
-  std::optional<JoinedNode> joined;
-  bool finished = false, sending = false;
 };
 
 /// The thread's own.
@@ -56,7 +126,9 @@ class NodeThread::Loop {
       join();
       follow();
     } catch (const CommunicationError& error) {
-      fail((nodes_ ? "the node that hosts the job at " + job_.address + " is gone: " : "") +
+      fail((nodes_ ? "the node that hosts the job at " + options_.endpoint_host + ":" +
+                         std::to_string(options_.endpoint_port) + " is gone: "
+                   : "") +
            error.what());
     } catch (const std::exception& error) {
       fail(error.what());
@@ -76,7 +148,7 @@ class NodeThread::Loop {
     });
     const std::uint16_t port = job_.is_host() ? job_.server->port() : options_.endpoint_port;
     const std::scoped_lock lock(shared_->mutex);
-    shared_->joined = JoinedNode{nodes_->node(), nodes_->is_host(), port};
+    shared_->events.joined = JoinedNode{nodes_->node(), nodes_->is_host(), port};
     shared_->wake_owner.set();
   }
 
@@ -101,8 +173,8 @@ class NodeThread::Loop {
 
   void publish(std::vector<Order> orders) {
     const bool finished = nodes_->finished();
-    if (!orders.empty() || finished != shared_->finished) shared_->wake_owner.set();
-    shared_->finished = finished;
+    if (!orders.empty() || finished != shared_->events.finished) shared_->wake_owner.set();
+    shared_->events.finished = finished;
     std::ranges::move(orders, std::back_inserter(shared_->events.orders));
     shared_->sending = false;
     shared_->changed.notify_all();
@@ -111,7 +183,7 @@ class NodeThread::Loop {
   void fail(const std::string& why) {
     const std::scoped_lock lock(shared_->mutex);
     shared_->events.failure = why;
-    shared_->joined.reset();
+    shared_->events.joined.reset();
     shared_->wake_owner.set();
     shared_->changed.notify_all();
   }
@@ -137,17 +209,9 @@ int NodeThread::descriptor() const { return shared_->wake_owner.descriptor(); }
 NodeEvents NodeThread::take() {
   const std::scoped_lock lock(shared_->mutex);
   shared_->wake_owner.clear();
-  return std::exchange(shared_->events, {});
-}
-
-std::optional<JoinedNode> NodeThread::joined() const {
-  const std::scoped_lock lock(shared_->mutex);
-  return shared_->joined;
-}
-
-bool NodeThread::finished() const {
-  const std::scoped_lock lock(shared_->mutex);
-  return shared_->finished;
+  NodeEvents taken = shared_->events;
+  shared_->events.orders.clear();
+  return taken;
 }
 
 void NodeThread::report(const Report& report) {
@@ -159,7 +223,7 @@ void NodeThread::report(const Report& report) {
 void NodeThread::flush(std::chrono::milliseconds longest) {
   std::unique_lock lock(shared_->mutex);
   shared_->changed.wait_for(lock, longest, [this] {
-    return !shared_->joined || (!shared_->report && !shared_->sending);
+    return !shared_->events.joined || (!shared_->report && !shared_->sending);
   });
 }
 

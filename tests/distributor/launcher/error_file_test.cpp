@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/output/error_file.h"
+#include "distributor/launcher/output/failure_summary.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "distributor/launcher/attempt.h"
+#include "distributor/launcher/worker_setup.h"
 
 namespace shampoo::launcher {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/worker_environment.h"
+#include "distributor/launcher/worker_setup.h"
 
 #include <gtest/gtest.h>
 
