@@ -102,100 +102,87 @@ milliseconds pause_of(const LaunchOptions& options) {
 
 }  // namespace
 
+/// Shared by the thread, which calls run(), and its owner.
 struct NodeThread::Shared {
   explicit Shared(const LaunchOptions& given) : options(given) {}
-
-  LaunchOptions options;
-  Event wake_owner;
-
-  std::mutex mutex;  // for all that follows
-  std::condition_variable changed;
-  std::optional<Report> report;  ///< to be sent
-  bool stop = false;
-  bool sending = false;
-  NodeEvents events;
-};
-
-/// The thread's own.
-class NodeThread::Loop {
- public:
-  explicit Loop(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
   void run() {
     try {
       join();
       follow();
     } catch (const CommunicationError& error) {
-      fail((nodes_ ? "the node that hosts the job at " + options_.endpoint_host + ":" +
-                         std::to_string(options_.endpoint_port) + " is gone: "
-                   : "") +
-           error.what());
+      const std::string place = options.endpoint_host + ":" + std::to_string(options.endpoint_port);
+      fail((nodes ? "the node that hosts the job at " + place + " is gone: " : "") + error.what());
     } catch (const std::exception& error) {
       fail(error.what());
     }
   }
 
- private:
   void join() {
-    job_ = open_job_store(options_);
-    Introduction own;
-    own.host = options_.local_address.empty() ? host_name() : options_.local_address;
-    own.pid = getpid();
-    own.workers = options_.workers;
-    own.role = options_.role;
-    nodes_.emplace(*job_.store, options_, own, job_.is_host(), [server = job_.server.get()] {
+    job = open_job_store(options);
+    const Introduction own{options.local_address.empty() ? host_name() : options.local_address,
+                           getpid(), options.workers, options.role};
+    nodes.emplace(*job.store, options, own, job.is_host(), [server = job.server.get()] {
       server->remove_keys_except(NodeGroup::key_prefix);
     });
-    const std::uint16_t port = job_.is_host() ? job_.server->port() : options_.endpoint_port;
-    const std::scoped_lock lock(shared_->mutex);
-    shared_->events.joined = JoinedNode{nodes_->node(), nodes_->is_host(), port};
-    shared_->wake_owner.set();
+    const std::uint16_t port = job.is_host() ? job.server->port() : options.endpoint_port;
+    const std::scoped_lock lock(mutex);
+    events.joined = JoinedNode{nodes->node(), nodes->is_host(), port};
+    wake_owner.set();
   }
 
   void follow() {
-    const auto requested = [this] { return shared_->stop || shared_->report; };
-    std::unique_lock lock(shared_->mutex);
-    while (!shared_->stop) {
-      const auto report = std::exchange(shared_->report, std::nullopt);
-      shared_->sending = report.has_value();
+    const auto requested = [this] { return stop || report; };
+    std::unique_lock lock(mutex);
+    while (!stop) {
+      const auto next_report = std::exchange(report, std::nullopt);
+      sending = next_report.has_value();
       lock.unlock();
-      if (report) nodes_->send(*report);
+      if (next_report) nodes->send(*next_report);
       std::vector<Order> orders;
-      while (auto order = nodes_->tick(Clock::now())) orders.push_back(std::move(*order));
+      while (auto order = nodes->tick(Clock::now())) orders.push_back(std::move(*order));
       lock.lock();
-      publish(std::move(orders));
-      if (options_.nodes == 1)
-        shared_->changed.wait(lock, requested);
+      publish(orders);
+      if (options.nodes == 1)
+        changed.wait(lock, requested);
       else
-        shared_->changed.wait_for(lock, pause_of(options_), requested);
+        changed.wait_for(lock, pause_of(options), requested);
     }
   }
 
-  void publish(std::vector<Order> orders) {
-    const bool finished = nodes_->finished();
-    if (!orders.empty() || finished != shared_->events.finished) shared_->wake_owner.set();
-    shared_->events.finished = finished;
-    std::ranges::move(orders, std::back_inserter(shared_->events.orders));
-    shared_->sending = false;
-    shared_->changed.notify_all();
+  void publish(std::vector<Order>& orders) {
+    const bool finished = nodes->finished();
+    if (!orders.empty() || finished != events.finished) wake_owner.set();
+    events.finished = finished;
+    std::ranges::move(orders, std::back_inserter(events.orders));
+    sending = false;
+    changed.notify_all();
   }
 
   void fail(const std::string& why) {
-    const std::scoped_lock lock(shared_->mutex);
-    shared_->events.failure = why;
-    shared_->events.joined.reset();
-    shared_->wake_owner.set();
-    shared_->changed.notify_all();
+    const std::scoped_lock lock(mutex);
+    events.failure = why;
+    events.joined.reset();
+    wake_owner.set();
+    changed.notify_all();
   }
 
-  std::shared_ptr<Shared> shared_;
-  const LaunchOptions& options_ = shared_->options;
-  JobStore job_;
-  std::optional<NodeGroup> nodes_;
+  const LaunchOptions options;
+  Event wake_owner;
+
+  std::mutex mutex;  // for all up to `events`
+  std::condition_variable changed;
+  std::optional<Report> report;  ///< to be sent
+  bool stop = false;
+  bool sending = false;
+  NodeEvents events;
+
+  JobStore job;  // this and the next: the thread's own
+  std::optional<NodeGroup> nodes;
 };
 
 NodeThread::NodeThread(const LaunchOptions& options) : shared_(std::make_shared<Shared>(options)) {
-  thread_without_signals([shared = shared_] { Loop(shared).run(); }).detach();
+  thread_without_signals([shared = shared_] { shared->run(); }).detach();
 }
 
 NodeThread::~NodeThread() {

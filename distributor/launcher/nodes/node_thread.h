@@ -51,7 +51,6 @@ class NodeThread {
 
  private:
   struct Shared;
-  class Loop;
   std::shared_ptr<Shared> shared_;
 };
 
