@@ -33,8 +33,11 @@ class Flags {
 
   /// Heading of the flags that follow.
   void group(const std::string& heading) { app_.option_defaults()->group(heading); }
+  /// Without a value; true where it is given.
   void toggle(const FlagText& text, bool& target);
+  /// parse() calls `read` with the value where there is one, as read_value() does.
   void value(const FlagText& text, const ReadValue& read);
+  /// Sets `target`, which is borrowed, to the converted value.
   template <class Value, class Convert = std::identity>
   void assign(const FlagText& text, Value& target, Convert convert = {}) {
     value(text, [&target, convert](const std::string& given) { target = convert(given); });
