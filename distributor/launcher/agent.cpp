@@ -9,8 +9,6 @@
 #include <climits>
 #include <csignal>
 
-#include "distributor/launcher/output/tee.h"
-
 namespace shampoo::launcher {
 
 namespace {
@@ -42,9 +40,7 @@ int Agent::run() {
   while (!exit_code_) {
     wait_for_events();
     take_signals();
-    workers_.reap();
-    workers_.advance(Clock::now());
-    check_workers();
+    if (workers_) check_workers();
     receive();
     proceed();
   }
@@ -57,7 +53,8 @@ void Agent::wait_for_events() {
   constexpr auto never = Clock::time_point::max();
   std::array sources{pollfd{signals_.descriptor(), POLLIN, 0},
                      pollfd{nodes_ ? nodes_->descriptor() : -1, POLLIN, 0}};
-  const auto wake = std::min(workers_.wake_at().value_or(never), others_deadline_);
+  const auto kill = workers_ ? workers_->wake_at() : std::nullopt;
+  const auto wake = std::min(kill.value_or(never), others_deadline_);
   int longest = -1;
   if (wake != never) {
     const auto left = std::chrono::ceil<milliseconds>(wake - Clock::now()).count();
@@ -88,12 +85,14 @@ void Agent::shut_down(int signal) {
 
 void Agent::shut_down_now() {
   forced_ = true;
-  workers_.stop(SIGKILL, milliseconds(0), Clock::now());
+  if (workers_) workers_->stop(SIGKILL, milliseconds(0), Clock::now());
 }
 
 void Agent::receive() {
   if (!nodes_) return;
   const NodeEvents events = nodes_->take();
+  joined_ = events.joined;
+  others_finished_ = events.finished;
   for (const Order& order : events.orders) execute(order);
   if (!events.failure) return;
   nodes_.reset();
@@ -113,16 +112,14 @@ void Agent::execute(const Order& order) {
 }
 
 void Agent::start_attempt(const Order& order) {
-  const auto joined = nodes_->joined();
-  if (!joined) return;
-  workers_.clear();
+  if (!joined_) return;
+  workers_.reset();
   failures_.clear();
   report_.attempt = order.attempt;
   try {
     if (!logs_) logs_.emplace(options_);
-    attempt_.emplace(options_, *logs_, environment_, order, ranks_of(order, joined->node),
-                     joined->store_port);
-    attempt_->start(workers_, workers_limit_);
+    workers_.emplace(options_, *logs_, order.attempt, ranks_of(order, joined_->node));
+    workers_->start(environment_, joined_->store_port, workers_limit_);
     report(Stage::running);
   } catch (const std::exception& error) {  // the next attempt would meet it, too
     stop_workers(SIGTERM);
@@ -131,45 +128,40 @@ void Agent::start_attempt(const Order& order) {
 }
 
 void Agent::check_workers() {
-  if (!attempt_) return;
-  const auto& exits = workers_.exits();
-  const auto failed = std::ranges::find_if(exits, [](const auto& exit) { return exit.code != 0; });
-  if (report_.stage == Stage::running && !workers_.stopping() && failed != exits.end())
-    report_failure(*failed);
-  if (workers_.workers_ended()) stop_workers(SIGTERM);  // the rest of their process groups
-  if (workers_.gone()) end_attempt();
+  workers_->reap();
+  workers_->advance(Clock::now());
+  if (report_.stage == Stage::running && !workers_->stopping() && !workers_->failures().empty())
+    report_failure(workers_->failures().front());
+  if (workers_->workers_ended()) stop_workers(SIGTERM);  // the rest of their process groups
+  if (workers_->gone()) end_attempt();
 }
 
-void Agent::report_failure(const WorkerExit& first) {
+void Agent::report_failure(const WorkerFailure& first) {
   stop_workers(SIGTERM);
-  const WorkerFailure failure = attempt_->failures({first}).front();
-  const std::string end =
-      first.code < 0 ? signal_name(-first.code) : "exit code " + std::to_string(first.code);
-  const std::string rank = "rank " + std::to_string(failure.rank);
-  report(Stage::failed, shell_exit_code(failure), rank + " failed: " + end);
+  const std::string end = first.exit_code < 0 ? signal_name(-first.exit_code)
+                                              : "exit code " + std::to_string(first.exit_code);
+  const std::string rank = "rank " + std::to_string(first.rank);
+  report(Stage::failed, shell_exit_code(first), rank + " failed: " + end);
   print("worker of " + rank + " (local rank " + std::to_string(first.local_rank) + ", pid " +
         std::to_string(first.pid) + ") failed: " + end);
 }
 
 void Agent::end_attempt() {
-  const auto& exits = workers_.exits();
-  attempt_->finish_logs();
-  if (report_.stage == Stage::failed) failures_ = attempt_->failures(exits);
-  attempt_.reset();
-  if (workers_.stuck())
+  const std::vector<WorkerFailure> failures = workers_->finish();
+  if (report_.stage == Stage::failed) failures_ = failures;
+  if (workers_->stuck())
     report(Stage::broken, 0, "a worker does not end by SIGKILL");
-  else if (report_.stage == Stage::running && !order_ &&
-           std::ranges::all_of(exits, [](const auto& exit) { return exit.code == 0; }))
+  else if (report_.stage == Stage::running && !order_ && failures.empty())
     report(Stage::succeeded);
+  workers_.reset();
 }
 
 /// Acts on orders and signals once no worker runs.
 void Agent::proceed() {
-  if (attempt_ || exit_code_) return;
-  const auto joined = nodes_ ? nodes_->joined() : std::nullopt;
+  if (workers_ || exit_code_) return;
   if (order_ && order_->kind == OrderKind::end) {
     finish(*order_);
-  } else if (!nodes_ || forced_ || (shutdown_begun_ && !(joined && joined->is_host))) {
+  } else if (!nodes_ || forced_ || (shutdown_begun_ && !(joined_ && joined_->is_host))) {
     print_summary();
     exit_code_ = 1;
   } else if (order_) {
@@ -186,8 +178,7 @@ void Agent::finish(const Order& order) {
     report(Stage::done);
     if (order.code != 0) print_summary();
   }
-  const auto joined = nodes_ ? nodes_->joined() : std::nullopt;
-  const bool awaits_others = joined && joined->is_host && !nodes_->finished();
+  const bool awaits_others = joined_ && joined_->is_host && !others_finished_;
   if (awaits_others && !forced_ && Clock::now() < others_deadline_) return;
   const bool failed = shutdown_begun_ || order.code != 0;
   exit_code_ = failed && options_.worker_exit_code && !shutdown_begun_ ? order.code : failed;
@@ -199,7 +190,7 @@ void Agent::print_summary() const {
 }
 
 void Agent::stop_workers(int signal) {
-  workers_.stop(signal, options_.shutdown_timeout, Clock::now());
+  if (workers_) workers_->stop(signal, options_.shutdown_timeout, Clock::now());
 }
 
 void Agent::report(Stage stage, int code, const std::string& text) {

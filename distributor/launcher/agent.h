@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "distributor/launcher/attempt.h"
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/descriptor_limit.h"
 #include "distributor/launcher/environment.h"
 #include "distributor/launcher/nodes/node_thread.h"
 #include "distributor/launcher/output/log_folder.h"
@@ -40,7 +38,7 @@ class Agent {
   void execute(const Order& order);
   void start_attempt(const Order& order);
   void check_workers();
-  void report_failure(const WorkerExit& first);
+  void report_failure(const WorkerFailure& first);
   void end_attempt();
   void proceed();
   void finish(const Order& order);
@@ -52,11 +50,12 @@ class Agent {
   const Environment& environment_;
   DescriptorLimit workers_limit_;
   SignalQueue signals_;
-  WorkerGroup workers_;
   std::optional<LogFolder> logs_;
   std::unique_ptr<NodeThread> nodes_;  ///< null: the host is gone
+  std::optional<JoinedNode> joined_;
+  bool others_finished_ = false;  ///< at the host
 
-  std::optional<Attempt> attempt_;       ///< whose workers are not gone
+  std::optional<WorkerGroup> workers_;   ///< empty: all are gone
   std::vector<WorkerFailure> failures_;  ///< of the last attempt
   Report report_;
   std::optional<Order> order_;                       ///< to wait or to end; once nothing runs

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <system_error>
 
 #include "distributor/system/unique_fd.h"
@@ -22,15 +20,10 @@ class Event {
 
   /// Readable from set() to clear().
   int descriptor() const { return descriptor_.get(); }
-  void set() const {
-    const std::uint64_t one = 1;
-    while (::write(descriptor_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-    }
-  }
+  void set() const { ::eventfd_write(descriptor_.get(), 1); }
   void clear() const {
-    std::uint64_t count = 0;
-    while (::read(descriptor_.get(), &count, sizeof count) < 0 && errno == EINTR) {
-    }
+    eventfd_t count = 0;
+    ::eventfd_read(descriptor_.get(), &count);
   }
 
  private:

@@ -9,7 +9,7 @@
 #include "distributor/launcher/agent.h"
 #include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/environment.h"
-#include "distributor/launcher/worker_environment.h"
+#include "distributor/launcher/worker_setup.h"
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <system_error>
 
@@ -31,12 +32,10 @@ SignalQueue::SignalQueue(std::span<const int> signals) {
   for (const int signal : signals)
     if (signal != SIGHUP || !ignored(signal)) sigaddset(&wanted, signal);
   std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, children leave no exit code
-  pthread_sigmask(SIG_BLOCK, &wanted, &before_);
+  pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   descriptor_ = UniqueFd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_) throw std::system_error(errno, std::generic_category(), "signalfd");
 }
-
-SignalQueue::~SignalQueue() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 std::optional<int> SignalQueue::next() {
   signalfd_siginfo info{};

@@ -4,38 +4,40 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "distributor/launcher/command_line/launch_options.h"
+#include "distributor/launcher/environment.h"
+#include "distributor/launcher/output/failure_summary.h"
+#include "distributor/launcher/output/log_folder.h"
+#include "distributor/launcher/output/worker_logs.h"
+#include "distributor/launcher/worker.h"
+#include "distributor/launcher/worker_setup.h"
+
 namespace shampoo::launcher {
 
-/// The end of a worker.
-struct WorkerExit {
-  int local_rank = 0;
-  pid_t pid = 0;
-  int code = 0;  ///< negative: the signal that ended it
-  std::chrono::system_clock::time_point time;
-};
-
-/// The workers of this node and the rest of their process groups. Nothing here waits: poll for
-/// SIGCHLD and for wake_at(). Orphans of the groups become children of this process.
+/// The workers of this node in one attempt, their logs, and the rest of their process groups.
+/// Nothing but start() and finish() waits: poll for SIGCHLD and for wake_at(). Orphans of the
+/// groups become children of this process.
 class WorkerGroup {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// Throws std::system_error.
-  WorkerGroup();
+  /// `options` and `folder` are borrowed. Throws std::system_error.
+  WorkerGroup(const LaunchOptions& options, const LogFolder& folder, int attempt,
+              std::vector<WorkerRanks> ranks);
 
-  /// Begins a new attempt, without any worker.
-  void clear() { *this = WorkerGroup(); }
-  /// `pid` leads its process group.
-  void add(pid_t pid, int local_rank);
+  /// Starts all workers. `store_port`: see options.endpoint_host. Throws std::runtime_error; some
+  /// may run then.
+  void start(const Environment& inherited, std::uint16_t store_port, const DescriptorLimit& limit);
 
   /// Takes note of all that ended; for each SIGCHLD.
   void reap();
-  /// In the order of their ends.
-  const std::vector<WorkerExit>& exits() const { return exits_; }
+  /// Workers that failed, in the order of their ends; without their error files.
+  const std::vector<WorkerFailure>& failures() const { return failures_; }
   /// True while no worker runs; other processes of their groups may.
   bool workers_ended() const { return running_.empty(); }
   /// True while no process runs, or only such that SIGKILL does not end: see stuck().
@@ -50,10 +52,19 @@ class WorkerGroup {
   void advance(Time now);
   std::optional<Time> wake_at() const { return gone() ? std::nullopt : next_kill_; }
 
+  /// Once all are gone: writes the rest of their output, which waits for the console. The failures
+  /// with their error files.
+  std::vector<WorkerFailure> finish();
+
  private:
+  const LaunchOptions& options_;
+  const LogFolder& folder_;
+  int attempt_;
+  std::vector<WorkerRanks> ranks_;
+  WorkerLogs logs_;
   std::map<pid_t, int> running_;  ///< local ranks
   std::vector<pid_t> groups_;     ///< with a child of this process
-  std::vector<WorkerExit> exits_;
+  std::vector<WorkerFailure> failures_;
   bool stuck_ = false;
   std::optional<Time> kill_at_, next_kill_;
 };

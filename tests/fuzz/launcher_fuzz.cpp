@@ -6,8 +6,7 @@
 #include <sstream>
 
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/program.h"
-#include "distributor/launcher/template_text.h"
+#include "distributor/launcher/worker_setup.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/words.h"
 

@@ -4,24 +4,33 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
-#include <utility>
+
+#include "distributor/launcher/command_line/launch_options.h"
+#include "distributor/launcher/command_line/parse_values.h"
 
 namespace shampoo::launcher {
 namespace {
 
-std::string spellings(const FlagText& text) {
-  std::string underscores = text.name;
-  std::ranges::replace(underscores, '-', '_');
-  std::string result = text.letter == 0 ? "" : std::string("-") + text.letter + ",";
-  result += "--" + text.name;
-  return underscores == text.name ? result : result + ",--" + underscores;
+constexpr const char* description =
+    "Starts the workers of a job on this node, watches them, and restarts all of them when one "
+    "fails.\nTakes the command line of torchrun. PROGRAM is an executable, or a Python program "
+    "where its\nname ends in .py; ${local_rank} in ARGUMENTS becomes the worker's local rank.";
+constexpr const char* footer =
+    "Flags stand before PROGRAM and may be written with _ for -. A variable such as\n"
+    "PET_NPROC_PER_NODE stands for a flag that is not given.";
+
+/// "--log-dir" of "-l,--log-dir".
+std::string long_name(const FlagText& text) { return text.names.substr(text.names.find("--")); }
+
+std::string with_underscores(const std::string& long_name) {
+  std::string name = long_name.substr(2);
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
-std::string variable_of(const std::string& name) {
-  std::string variable = "PET_" + name;
-  for (char& letter : variable)
-    letter = letter == '-' ? '_' : static_cast<char>(std::toupper(letter));
-  return variable;
+std::string spellings(const FlagText& text) {
+  const std::string name = with_underscores(long_name(text));
+  return text.names.ends_with(name) ? text.names : text.names + ",--" + name;
 }
 
 /// One spelling of each flag, its default, and no variables, whose rule the footer gives.
@@ -44,54 +53,60 @@ class Layout : public CLI::Formatter {
 
 }  // namespace
 
-Flags::Flags()
-    : app_(
-          "Starts the workers of a job on this node, watches them, and restarts all of them when "
-          "one fails.\nTakes the command line of torchrun. PROGRAM is an executable, or a Python "
-          "program where its\nname ends in .py; ${local_rank} in ARGUMENTS becomes the worker's "
-          "local rank.",
-          "shampoorun") {
+void read_value(const std::string& source, const std::string& text, const ReadValue& read) {
+  try {
+    read(text);
+  } catch (const Unsupported& error) {
+    throw UsageError(source + "=" + text + " is not supported: " + error.what());
+  } catch (const InvalidValue& error) {
+    throw UsageError(source + " must be " + error.what() + ", not '" + text + "'");
+  }
+}
+
+Flags::Flags() : app_(description, "shampoorun") {
   app_.formatter(std::make_shared<Layout>());
-  app_.footer(
-      "Flags stand before PROGRAM and may be written with _ for -. A variable such as\n"
-      "PET_NPROC_PER_NODE stands for a flag that is not given.");
+  app_.footer(footer);
   app_.prefix_command();
+  app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app_.set_help_flag("-h,--help", "Print this and exit.")->group("Help");
   app_.set_version_flag("--version", "shampoorun " SHAMPOO_VERSION, "Print the version and exit.")
       ->group("Help");
 }
 
-void Flags::value(const FlagText& text, std::function<void(const std::string&)> read) {
-  const auto parse_last = [this, name = text.name,
-                           read = std::move(read)](const CLI::results_t& results) {
-    try {
-      read(results.back());
-    } catch (const Unsupported& error) {
-      throw UsageError(source(name) + "=" + results.back() + " is not supported: " + error.what());
-    } catch (const InvalidValue& error) {
-      throw UsageError(source(name) + " must be " + error.what() + ", not '" + results.back() +
-                       "'");
-    }
+void Flags::value(const FlagText& text, const ReadValue& read) {
+  const CLI::callback_t read_last = [this, name = long_name(text), read](const auto& values) {
+    read_value(source(name), values.back(), read);
     return true;
   };
-  add(app_.add_option(spellings(text), CLI::callback_t(parse_last), text.help), text);
+  describe(app_.add_option(spellings(text), read_last, text.help), text);
 }
 
 void Flags::toggle(const FlagText& text, bool& target) {
-  add(app_.add_flag(spellings(text), target, text.help), text);
+  describe(app_.add_flag(spellings(text), target, text.help), text);
 }
 
-void Flags::add(CLI::Option* option, const FlagText& text) {
-  option->group(group_)->type_name(text.value_name)->default_str(text.standard);
-  option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  if (text.has_variable) option->envname(variable_of(text.name));
+void Flags::unused(FlagText text, const std::vector<std::string>& accepted) {
+  const std::string advice = text.help;
+  text.help = (accepted.empty() ? "Refused: " : "Others are refused: ") + advice + ".";
+  value(text, [advice, accepted](const std::string& given) {
+    if (!given.empty() && std::ranges::find(accepted, given) == accepted.end())
+      throw Unsupported(advice);
+  });
 }
 
-/// Where a value comes from; CLI11 notes the order of what was on the command line only.
+void Flags::describe(CLI::Option* option, const FlagText& text) {
+  option->type_name(text.value_name)->default_str(text.standard);
+  std::string variable = "PET_" + with_underscores(long_name(text));
+  std::ranges::transform(variable, variable.begin(),
+                         [](unsigned char c) { return std::toupper(c); });
+  if (text.has_variable) option->envname(variable);
+}
+
+/// CLI11 notes the order of what was on the command line only.
 std::string Flags::source(const std::string& name) const {
   const auto& parsed = app_.parse_order();
-  const CLI::Option* option = app_.get_option("--" + name);
-  return std::ranges::find(parsed, option) != parsed.end() ? "--" + name : option->get_envname();
+  const CLI::Option* option = app_.get_option(name);
+  return std::ranges::find(parsed, option) != parsed.end() ? name : option->get_envname();
 }
 
 bool Flags::parse(int argc, const char* const* argv, std::ostream& out) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <iostream>
 #include <map>
@@ -68,7 +69,7 @@ struct LaunchOptions {
   Rendezvous rendezvous = Rendezvous::one_node;
   std::string endpoint_host = "localhost";  ///< of the store
   std::uint16_t endpoint_port = 0;          ///< of the store; 0: any free one, one node only
-  std::string run_id;
+  std::string run_id = "none";
   int node_rank = 0;          ///< `fixed` only
   std::string local_address;  ///< the name of this node in messages; empty: its host name
   RendezvousTimes times;
@@ -77,7 +78,7 @@ struct LaunchOptions {
   int max_restarts = 0;
   std::chrono::milliseconds monitor_interval{100};
   std::chrono::milliseconds shutdown_timeout = std::chrono::seconds(30);  ///< before SIGKILL
-  std::vector<int> signals;                                               ///< forwarded to workers
+  std::vector<int> signals{SIGTERM, SIGINT, SIGHUP, SIGQUIT};             ///< forwarded to workers
   std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";             ///< the same, as given
 
   std::string role = "default";

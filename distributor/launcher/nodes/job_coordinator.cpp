@@ -70,18 +70,11 @@ Order JobCoordinator::restart_or_end(const std::string& why, int code, Time now)
 
 Order JobCoordinator::end(int code, const std::string& why) {
   state_ = State::ended;
-  Order order = next(OrderKind::end, why);
-  order.code = code;
-  return order;
+  return next(OrderKind::end, why, code);
 }
 
-Order JobCoordinator::next(OrderKind kind, const std::string& why) {
-  Order order;
-  order.number = ++orders_;
-  order.kind = kind;
-  order.attempt = attempt_;
-  order.text = why;
-  return order;
+Order JobCoordinator::next(OrderKind kind, const std::string& why, int code) {
+  return {++orders_, kind, attempt_, {}, code, why};
 }
 
 bool all_ended(std::span<const NodeView> nodes) {

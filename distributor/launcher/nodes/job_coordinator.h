@@ -40,7 +40,7 @@ class JobCoordinator {
   std::optional<Order> supervise(std::span<const NodeView> nodes, Time now);
   Order restart_or_end(const std::string& why, int code, Time now);
   Order end(int code, const std::string& why);
-  Order next(OrderKind kind, const std::string& why);
+  Order next(OrderKind kind, const std::string& why, int code = 0);
 
   int max_restarts_;
   std::chrono::milliseconds join_;

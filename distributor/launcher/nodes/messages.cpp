@@ -25,24 +25,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Order, number, kind, attempt, members, code, 
 
 namespace {
 
-constexpr int most_workers = 65'535;
-
-template <class Message>
-std::string dump(const Message& message) {
-  return Json(message).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-template <class Message>
-std::optional<Message> parse(const std::string& text) {
-  try {
-    return Json::parse(text).get<Message>();
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
-}
-
-bool has_workers(const Member& member) {
-  return member.workers >= 1 && member.workers <= most_workers;
+bool valid(const JobTerms&) { return true; }
+bool valid(const Report&) { return true; }
+bool valid(const Member& member) { return member.workers >= 1 && member.workers <= 65'535; }
+bool valid(const Introduction& introduction) { return valid(Member{introduction.workers, ""}); }
+bool valid(const Order& order) {
+  return order.number >= 1 && order.attempt >= 0 &&
+         std::ranges::all_of(order.members, [](const Member& member) { return valid(member); });
 }
 
 }  // namespace
@@ -52,27 +41,28 @@ std::string name_of(const Introduction& introduction, int node) {
          std::to_string(introduction.pid) + ")";
 }
 
-std::string encode(const JobTerms& terms) { return dump(terms); }
-std::string encode(const Introduction& introduction) { return dump(introduction); }
-std::string encode(const Report& report) { return dump(report); }
-std::string encode(const Order& order) { return dump(order); }
-
-std::optional<JobTerms> decode_terms(const std::string& text) { return parse<JobTerms>(text); }
-
-std::optional<Introduction> decode_introduction(const std::string& text) {
-  auto result = parse<Introduction>(text);
-  if (result && !has_workers({result->workers, ""})) result.reset();
-  return result;
+template <class Message>
+std::string encode(const Message& message) {
+  return Json(message).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<Report> decode_report(const std::string& text) { return parse<Report>(text); }
-
-std::optional<Order> decode_order(const std::string& text) {
-  auto result = parse<Order>(text);
-  if (result && (result->number < 1 || result->attempt < 0 ||
-                 !std::ranges::all_of(result->members, has_workers)))
-    result.reset();
-  return result;
+template <class Message>
+std::optional<Message> decode(const std::string& text) {
+  try {
+    auto message = Json::parse(text).get<Message>();
+    if (valid(message)) return message;
+  } catch (const Json::exception&) {  // not one of ours
+  }
+  return std::nullopt;
 }
+
+template std::string encode(const JobTerms&);
+template std::string encode(const Introduction&);
+template std::string encode(const Report&);
+template std::string encode(const Order&);
+template std::optional<JobTerms> decode(const std::string&);
+template std::optional<Introduction> decode(const std::string&);
+template std::optional<Report> decode(const std::string&);
+template std::optional<Order> decode(const std::string&);
 
 }  // namespace shampoo::launcher

@@ -67,16 +67,12 @@ struct Order {
   std::string text;             ///< reason
 };
 
-/// As JSON.
-std::string encode(const JobTerms& terms);
-std::string encode(const Introduction& introduction);
-std::string encode(const Report& report);
-std::string encode(const Order& order);
+/// As JSON. For JobTerms, Introduction, Report and Order.
+template <class Message>
+std::string encode(const Message& message);
 
-/// Inverses. Empty for any other text, as anybody who reaches the store's port can write to it.
-std::optional<JobTerms> decode_terms(const std::string& text);
-std::optional<Introduction> decode_introduction(const std::string& text);
-std::optional<Report> decode_report(const std::string& text);
-std::optional<Order> decode_order(const std::string& text);
+/// Inverse. Empty for any other text, as anybody who reaches the store's port can write to it.
+template <class Message>
+std::optional<Message> decode(const std::string& text);
 
 }  // namespace shampoo::launcher

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "distributor/launcher/nodes/job_store.h"
-
 namespace shampoo::launcher {
 
 namespace {
@@ -53,7 +51,7 @@ void NodeGroup::compare_terms(const JobTerms& own, const std::string& where) {
   constexpr milliseconds longest{5000};  // the host publishes the terms as soon as it serves
   const std::string key = key_of("job");
   const bool found = store_.wait({&key, 1}, longest);
-  const auto terms = found ? decode_terms(store_.get(key).value_or("")) : std::nullopt;
+  const auto terms = found ? decode<JobTerms>(store_.get(key).value_or("")) : std::nullopt;
   if (!terms)
     throw Refused("what serves " + where +
                   " is no shampoorun: all nodes of a job must use the same launcher");
@@ -72,7 +70,7 @@ int NodeGroup::claim_node(const LaunchOptions& options, bool is_host) {
   for (int node = first; node < end; ++node)
     if (store_.add(key_of("claim", node), 1) == 1) return node;
   if (!is_fixed) throw Refused("the job has all its " + std::to_string(options.nodes) + " nodes");
-  const auto other = decode_introduction(store_.get(key_of("node", first)).value_or(""));
+  const auto other = decode<Introduction>(store_.get(key_of("node", first)).value_or(""));
   throw Refused("--node-rank " + std::to_string(first) + " is already that of " +
                 (other ? name_of(*other, first) : "another node"));
 }
@@ -100,10 +98,10 @@ void NodeGroup::observe(int node, Time now) {
   NodeView& view = nodes_[static_cast<std::size_t>(node)];
   Time& seen = seen_[static_cast<std::size_t>(node)];
   if (!view.introduction) {
-    view.introduction = decode_introduction(store_.get(key_of("node", node)).value_or(""));
+    view.introduction = decode<Introduction>(store_.get(key_of("node", node)).value_or(""));
     seen = now;
   }
-  const auto report = decode_report(store_.get(key_of("report", node)).value_or(""));
+  const auto report = decode<Report>(store_.get(key_of("report", node)).value_or(""));
   const bool alive = report && report->heartbeat != view.report.heartbeat;
   if (alive) view.report = *report;
   // A host that was stopped or starved could not see heartbeats.
@@ -121,7 +119,7 @@ void NodeGroup::decide(Time now) {
 
 /// Of orders to run, only those are believed that give this node the workers that it offered.
 std::optional<Order> NodeGroup::read_order() {
-  auto order = decode_order(store_.get(key_of("order")).value_or(""));
+  auto order = decode<Order>(store_.get(key_of("order")).value_or(""));
   if (!order || order->number <= last_order_) return std::nullopt;
   const bool runs = order->kind == OrderKind::run;
   if (runs && (order->members.size() != nodes_.size() ||

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,11 @@
 #include "distributor/store/store.h"
 
 namespace shampoo::launcher {
+
+/// This launcher cannot take part in the job. One line.
+struct Refused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// How the launchers of a job agree, through its store. Keys, all below "shampoorun/":
 ///

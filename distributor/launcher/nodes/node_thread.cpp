@@ -1,129 +1,188 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/launcher/nodes/node_thread.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <iterator>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "distributor/communicator.h"
 #include "distributor/launcher/event.h"
-#include "distributor/launcher/nodes/job_store.h"
 #include "distributor/launcher/nodes/node_group.h"
+#include "distributor/store/store.h"
+#include "distributor/store/store_server.h"
+#include "distributor/store/tcp_store.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
+#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// The one store of a job, for launchers and workers.
+struct JobStore {
+  std::unique_ptr<StoreServer> server;  ///< on the host only, which decides for all
+  std::unique_ptr<Store> store;
+
+  bool is_host() const { return server != nullptr; }
+};
+
+/// True for this machine's name, and for an address that one can bind to.
+bool is_here(const std::string& host) {
+  if (host == host_name()) return true;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* first = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(first, &freeaddrinfo);
+  for (const addrinfo* address = first; address; address = address->ai_next) {
+    const UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket && bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0) return true;
+  }
+  return false;
+}
+
+/// Null where another node serves.
+std::unique_ptr<StoreServer> serve(const LaunchOptions& options) {
+  StoreServerOptions server;
+  server.port = options.endpoint_port;
+  if (options.rendezvous != Rendezvous::dynamic)
+    return options.node_rank == 0 ? std::make_unique<StoreServer>(server) : nullptr;
+  if (!options.is_host.value_or(is_here(options.endpoint_host))) return nullptr;
+  try {
+    return std::make_unique<StoreServer>(server);
+  } catch (const std::system_error& error) {
+    const bool other_serves = error.code() == std::errc::address_in_use && !options.is_host;
+    if (!other_serves) throw;
+    return nullptr;
+  }
+}
+
+/// Serves the store or connects to it. Waits for it, at most options.times.join. Tries to serve
+/// before each attempt to connect: names become known late, and ports free. Throws Refused where
+/// nothing answers, std::system_error where the host's port is taken.
+JobStore open_job_store(const LaunchOptions& options) {
+  constexpr milliseconds one_attempt{1000}, local{10'000};
+  const auto end = Clock::now() + options.times.join;
+  JobStore result;
+  while (!result.store) {
+    result.server = serve(options);
+    try {
+      result.store = result.is_host() ? connect_store("localhost", result.server->port(), local)
+                                      : connect_store(options.endpoint_host, options.endpoint_port,
+                                                      std::min(one_attempt, options.times.join));
+    } catch (const CommunicationError& error) {
+      if (result.is_host()) throw;
+      if (Clock::now() >= end)
+        throw Refused("no job answers within " + std::to_string(options.times.join.count()) +
+                      " ms: " + error.what());
+    }
+  }
+  const milliseconds deadline = options.times.heartbeat * options.times.heartbeats_missed;
+  result.store->set_deadline(std::max(deadline, milliseconds(1000)));
+  return result;
+}
 
 /// Between two looks at the store. Heartbeats are due whatever --monitor-interval says.
-std::chrono::milliseconds pause_of(const LaunchOptions& options) {
-  constexpr std::chrono::milliseconds least{1}, most{500};
+milliseconds pause_of(const LaunchOptions& options) {
+  constexpr milliseconds least{1}, most{500};
   return std::clamp(std::min(options.monitor_interval, options.times.heartbeat / 2), least, most);
 }
 
 }  // namespace
 
+/// Shared by the thread, which calls run(), and its owner.
 struct NodeThread::Shared {
   explicit Shared(const LaunchOptions& given) : options(given) {}
-
-  LaunchOptions options;
-  Event wake_owner;
-
-  std::mutex mutex;  // for all that follows
-  std::condition_variable changed;
-  std::optional<Report> report;  ///< to be sent
-  bool stop = false;
-  NodeEvents events;
-  std::optional<JoinedNode> joined;
-  bool finished = false, sending = false;
-};
-
-/// The thread's own.
-class NodeThread::Loop {
- public:
-  explicit Loop(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
   void run() {
     try {
       join();
       follow();
     } catch (const CommunicationError& error) {
-      fail((nodes_ ? "the node that hosts the job at " + job_.address + " is gone: " : "") +
-           error.what());
+      const std::string place = options.endpoint_host + ":" + std::to_string(options.endpoint_port);
+      fail((nodes ? "the node that hosts the job at " + place + " is gone: " : "") + error.what());
     } catch (const std::exception& error) {
       fail(error.what());
     }
   }
 
- private:
   void join() {
-    job_ = open_job_store(options_);
-    Introduction own;
-    own.host = options_.local_address.empty() ? host_name() : options_.local_address;
-    own.pid = getpid();
-    own.workers = options_.workers;
-    own.role = options_.role;
-    nodes_.emplace(*job_.store, options_, own, job_.is_host(), [server = job_.server.get()] {
+    job = open_job_store(options);
+    const Introduction own{options.local_address.empty() ? host_name() : options.local_address,
+                           getpid(), options.workers, options.role};
+    nodes.emplace(*job.store, options, own, job.is_host(), [server = job.server.get()] {
       server->remove_keys_except(NodeGroup::key_prefix);
     });
-    const std::uint16_t port = job_.is_host() ? job_.server->port() : options_.endpoint_port;
-    const std::scoped_lock lock(shared_->mutex);
-    shared_->joined = JoinedNode{nodes_->node(), nodes_->is_host(), port};
-    shared_->wake_owner.set();
+    const std::uint16_t port = job.is_host() ? job.server->port() : options.endpoint_port;
+    const std::scoped_lock lock(mutex);
+    events.joined = JoinedNode{nodes->node(), nodes->is_host(), port};
+    wake_owner.set();
   }
 
   void follow() {
-    const auto requested = [this] { return shared_->stop || shared_->report; };
-    std::unique_lock lock(shared_->mutex);
-    while (!shared_->stop) {
-      const auto report = std::exchange(shared_->report, std::nullopt);
-      shared_->sending = report.has_value();
+    const auto requested = [this] { return stop || report; };
+    std::unique_lock lock(mutex);
+    while (!stop) {
+      const auto next_report = std::exchange(report, std::nullopt);
+      sending = next_report.has_value();
       lock.unlock();
-      if (report) nodes_->send(*report);
+      if (next_report) nodes->send(*next_report);
       std::vector<Order> orders;
-      while (auto order = nodes_->tick(Clock::now())) orders.push_back(std::move(*order));
+      while (auto order = nodes->tick(Clock::now())) orders.push_back(std::move(*order));
       lock.lock();
-      publish(std::move(orders));
-      if (options_.nodes == 1)
-        shared_->changed.wait(lock, requested);
+      publish(orders);
+      if (options.nodes == 1)
+        changed.wait(lock, requested);
       else
-        shared_->changed.wait_for(lock, pause_of(options_), requested);
+        changed.wait_for(lock, pause_of(options), requested);
     }
   }
 
-  void publish(std::vector<Order> orders) {
-    const bool finished = nodes_->finished();
-    if (!orders.empty() || finished != shared_->finished) shared_->wake_owner.set();
-    shared_->finished = finished;
-    std::ranges::move(orders, std::back_inserter(shared_->events.orders));
-    shared_->sending = false;
-    shared_->changed.notify_all();
+  void publish(std::vector<Order>& orders) {
+    const bool finished = nodes->finished();
+    if (!orders.empty() || finished != events.finished) wake_owner.set();
+    events.finished = finished;
+    std::ranges::move(orders, std::back_inserter(events.orders));
+    sending = false;
+    changed.notify_all();
   }
 
   void fail(const std::string& why) {
-    const std::scoped_lock lock(shared_->mutex);
-    shared_->events.failure = why;
-    shared_->joined.reset();
-    shared_->wake_owner.set();
-    shared_->changed.notify_all();
+    const std::scoped_lock lock(mutex);
+    events.failure = why;
+    events.joined.reset();
+    wake_owner.set();
+    changed.notify_all();
   }
 
-  std::shared_ptr<Shared> shared_;
-  const LaunchOptions& options_ = shared_->options;
-  JobStore job_;
-  std::optional<NodeGroup> nodes_;
+  const LaunchOptions options;
+  Event wake_owner;
+
+  std::mutex mutex;  // for all up to `events`
+  std::condition_variable changed;
+  std::optional<Report> report;  ///< to be sent
+  bool stop = false;
+  bool sending = false;
+  NodeEvents events;
+
+  JobStore job;  // this and the next: the thread's own
+  std::optional<NodeGroup> nodes;
 };
 
 NodeThread::NodeThread(const LaunchOptions& options) : shared_(std::make_shared<Shared>(options)) {
-  thread_without_signals([shared = shared_] { Loop(shared).run(); }).detach();
+  thread_without_signals([shared = shared_] { shared->run(); }).detach();
 }
 
 NodeThread::~NodeThread() {
@@ -137,17 +196,9 @@ int NodeThread::descriptor() const { return shared_->wake_owner.descriptor(); }
 NodeEvents NodeThread::take() {
   const std::scoped_lock lock(shared_->mutex);
   shared_->wake_owner.clear();
-  return std::exchange(shared_->events, {});
-}
-
-std::optional<JoinedNode> NodeThread::joined() const {
-  const std::scoped_lock lock(shared_->mutex);
-  return shared_->joined;
-}
-
-bool NodeThread::finished() const {
-  const std::scoped_lock lock(shared_->mutex);
-  return shared_->finished;
+  NodeEvents taken = shared_->events;
+  shared_->events.orders.clear();
+  return taken;
 }
 
 void NodeThread::report(const Report& report) {
@@ -159,7 +210,7 @@ void NodeThread::report(const Report& report) {
 void NodeThread::flush(std::chrono::milliseconds longest) {
   std::unique_lock lock(shared_->mutex);
   shared_->changed.wait_for(lock, longest, [this] {
-    return !shared_->joined || (!shared_->report && !shared_->sending);
+    return !shared_->events.joined || (!shared_->report && !shared_->sending);
   });
 }
 

@@ -13,17 +13,19 @@
 
 namespace shampoo::launcher {
 
-/// What came from the other nodes.
-struct NodeEvents {
-  std::vector<Order> orders;
-  std::optional<std::string> failure;  ///< why no more will come
-};
-
 /// This node's place in the job.
 struct JoinedNode {
   int node = 0;
   bool is_host = false;
   std::uint16_t store_port = 0;
+};
+
+/// News of the job.
+struct NodeEvents {
+  std::vector<Order> orders;           ///< since the last call
+  std::optional<JoinedNode> joined;    ///< empty until the job is joined, and after a failure
+  bool finished = false;               ///< at the host: all nodes have ended or are lost
+  std::optional<std::string> failure;  ///< why no more will come
 };
 
 /// Joins the job and talks to its other nodes, on a thread of its own, so that the network never
@@ -37,14 +39,9 @@ class NodeThread {
   NodeThread(const NodeThread&) = delete;
   NodeThread& operator=(const NodeThread&) = delete;
 
-  /// Readable when there are events, or one of the answers below has changed.
+  /// Readable when take() has news.
   int descriptor() const;
   NodeEvents take();
-
-  /// Empty until the job is joined.
-  std::optional<JoinedNode> joined() const;
-  /// At the host: whether all nodes have ended or are lost.
-  bool finished() const;
 
   /// The last report counts: one that was not sent yet is replaced.
   void report(const Report& report);
@@ -54,7 +51,6 @@ class NodeThread {
 
  private:
   struct Shared;
-  class Loop;
   std::shared_ptr<Shared> shared_;
 };
 

@@ -21,12 +21,8 @@ fs::path make_unique(const fs::path& beginning) {
   return pattern;
 }
 
-bool has_content(const fs::path& folder, std::error_code& failure) {
-  for (fs::recursive_directory_iterator at(folder, failure), end; !failure && at != end;
-       at.increment(failure)) {
-    if (at->is_regular_file(failure) && at->file_size(failure) > 0) return true;
-  }
-  return false;
+bool has_content(const fs::directory_entry& entry) {
+  return entry.is_regular_file() && entry.file_size() > 0;
 }
 
 }  // namespace
@@ -42,9 +38,12 @@ LogFolder::LogFolder(const LaunchOptions& options) {
 }
 
 LogFolder::~LogFolder() {
-  std::error_code failure;
-  if (temporary_.empty() || has_content(temporary_, failure) || failure) return;
-  fs::remove_all(temporary_, failure);
+  if (temporary_.empty()) return;
+  try {
+    const fs::recursive_directory_iterator entries(temporary_);
+    if (std::none_of(begin(entries), end(entries), has_content)) fs::remove_all(temporary_);
+  } catch (const fs::filesystem_error&) {  // what cannot be read is kept
+  }
 }
 
 fs::path LogFolder::worker(int attempt, int local_rank) const {

@@ -3,15 +3,17 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/output/log_folder.h"
-#include "distributor/launcher/output/tee.h"
-#include "distributor/launcher/worker_environment.h"
+#include "distributor/launcher/worker_setup.h"
 #include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
+
+/// Waits for room. What cannot be written at all, as a disk is full or a console gone, is dropped.
+void write_all(int descriptor, std::string_view bytes);
 
 /// What becomes a worker's standard output and error; empty: the launcher's own. The launcher
 /// drops its copies once the worker has started.
@@ -31,6 +33,10 @@ class WorkerLogs {
   /// `options` and `folder` are borrowed. A thread starts with the first teed stream.
   WorkerLogs(const LaunchOptions& options, const LogFolder& folder, int attempt,
              Console console = {});
+  /// As finish(), without waiting for processes that still hold a stream.
+  ~WorkerLogs();
+  WorkerLogs(const WorkerLogs&) = delete;
+  WorkerLogs& operator=(const WorkerLogs&) = delete;
 
   /// Opens the files and pipes of one worker. Throws std::system_error.
   WorkerStreams open(const WorkerRanks& ranks);
@@ -39,12 +45,9 @@ class WorkerLogs {
   void finish(std::chrono::milliseconds longest = std::chrono::seconds(1));
 
  private:
-  struct Target {
-    bool teed, redirected;
-    const char* file;
-    int console;
-  };
-  UniqueFd open(const WorkerRanks& ranks, const Target& target);
+  class Tee;
+  UniqueFd open(const WorkerRanks& ranks, bool teed, bool redirected, const char* name,
+                int console);
 
   const LaunchOptions& options_;
   const LogFolder& folder_;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/output/error_file.h"
-
 #include <gtest/gtest.h>
 
+#include "distributor/launcher/output/failure_summary.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shampoo::launcher::test {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "distributor/launcher/attempt.h"
+#include "distributor/launcher/worker_setup.h"
 
 namespace shampoo::launcher {
 namespace {
@@ -149,7 +149,7 @@ TEST(Messages, ComeBackAsTheyWere) {
   order.members = {{2, "say \"hi\""}, {1, ""}};
   order.text = "two\nlines";
 
-  const auto back = decode_order(encode(order));
+  const auto back = decode<Order>(encode(order));
 
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(encode(*back), encode(order));
@@ -161,15 +161,15 @@ TEST(Messages, OfOthersAreNone) {
   for (const char* text :
        {"", "torch", "null", "3", "[]", "{}", R"({"number":1})",
         R"({"number":1,"kind":"run","attempt":0,"members":3,"code":0,"text":""})"})
-    EXPECT_FALSE(decode_order(text).has_value()) << text;
+    EXPECT_FALSE(decode<Order>(text).has_value()) << text;
   Order order;
   order.number = 1;
   for (const int workers : {-1, 0, 65'536}) {
     order.members = {{workers, ""}};
-    EXPECT_FALSE(decode_order(encode(order)).has_value()) << workers;
-    EXPECT_FALSE(decode_introduction(encode(Introduction{"h", 1, workers, ""})).has_value());
+    EXPECT_FALSE(decode<Order>(encode(order)).has_value()) << workers;
+    EXPECT_FALSE(decode<Introduction>(encode(Introduction{"h", 1, workers, ""})).has_value());
   }
-  EXPECT_FALSE(decode_report(R"({"stage":"done"})").has_value());
+  EXPECT_FALSE(decode<Report>(R"({"stage":"done"})").has_value());
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "distributor/launcher/processors.h"
+#include "distributor/launcher/command_line/parse_values.h"
 #include "launch_options_of.h"
 
 namespace shampoo::launcher::test {

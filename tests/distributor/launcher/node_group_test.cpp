@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "distributor/launcher/nodes/job_store.h"
 #include "tests/support/memory_store.h"
 
 namespace shampoo::launcher::test {

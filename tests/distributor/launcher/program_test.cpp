@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/program.h"
-
 #include <gtest/gtest.h>
 
-#include "distributor/launcher/template_text.h"
+#include "distributor/launcher/worker_setup.h"
 
 namespace shampoo::launcher::test {
 

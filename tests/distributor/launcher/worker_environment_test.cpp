@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/launcher/worker_environment.h"
-
 #include <gtest/gtest.h>
+
+#include "distributor/launcher/worker_setup.h"
 
 namespace shampoo::launcher::test {
 namespace {
