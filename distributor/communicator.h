@@ -66,19 +66,19 @@ struct RankInfo {
 /// A started collective. The communicator must outlive it.
 class CollectiveHandle {
  public:
-  /// `operation` names the collective in messages and must have static lifetime.
-  CollectiveHandle(Communicator& communicator, std::uint64_t ticket, std::string_view operation)
-      : communicator_(&communicator), ticket_(ticket), operation_(operation) {}
-
   /// Host memory: blocks until the collective has completed on this rank or its deadline has
   /// passed. CUDA memory: makes the stream of the lease wait; the host does not block.
   /// Throws CommunicationError.
   void wait();
 
  private:
+  friend class Communicator;
+  CollectiveHandle(Communicator& communicator, std::uint64_t ticket, std::string_view operation)
+      : communicator_(&communicator), ticket_(ticket), operation_(operation) {}
+
   Communicator* communicator_;
   std::uint64_t ticket_;
-  std::string_view operation_;
+  std::string_view operation_;  ///< of static lifetime, for messages
 };
 
 /// Byte-based collectives between the ranks of a job.

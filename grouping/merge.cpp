@@ -6,7 +6,7 @@
 
 namespace shampoo::grouping {
 
-std::vector<VirtualGroup> merge(std::span<const Group> groups) {
+std::vector<VirtualGroup> merge(std::span<const PlannedGroup> groups) {
   std::vector<VirtualGroup> merged;
   std::map<std::string_view, std::size_t> known;
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) {

@@ -30,6 +30,6 @@ struct VirtualGroup {
 /// Joins the groups whose recipes are equal byte for byte. Virtual groups come in the order in
 /// which their recipes first appear, so that more groups only append: to the list and to its
 /// members. An empty group makes its virtual group known and adds no member.
-std::vector<VirtualGroup> merge(std::span<const Group> groups);
+std::vector<VirtualGroup> merge(std::span<const PlannedGroup> groups);
 
 }  // namespace shampoo::grouping

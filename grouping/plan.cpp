@@ -17,18 +17,18 @@ struct Place {
   int block;
 };
 
-[[noreturn]] void refuse(const Parameter& parameter, const std::string& fault) {
+[[noreturn]] void refuse(const PlannedParameter& parameter, const std::string& fault) {
   throw std::invalid_argument("parameter '" + parameter.name + "': " + fault);
 }
 
-void accumulate(std::int64_t& sum, std::int64_t more, const Parameter& parameter,
+void accumulate(std::int64_t& sum, std::int64_t more, const PlannedParameter& parameter,
                 const std::string& field) {
   if (more < 0) refuse(parameter, field + " must be at least 0, got " + std::to_string(more));
   if (__builtin_add_overflow(sum, more, &sum))
     refuse(parameter, field + " of all blocks together must be at most 2^63 - 1");
 }
 
-void check_box(const Parameter& parameter, const Box& box) {
+void check_box(const PlannedParameter& parameter, const Box& box) {
   const std::size_t order = parameter.shape.size();
   bool inside = box.offset.size() == order && box.extent.size() == order;
   for (std::size_t k = 0; inside && k < order; ++k)
@@ -37,7 +37,7 @@ void check_box(const Parameter& parameter, const Box& box) {
   if (!inside) refuse(parameter, "every block must be a box inside the shape");
 }
 
-void check(const Parameter& parameter, Work& sums, std::int64_t& blocks) {
+void check(const PlannedParameter& parameter, Work& sums, std::int64_t& blocks) {
   std::int64_t elements = 0;
   try {
     elements = numel(parameter.shape);
@@ -63,11 +63,11 @@ void check(const Parameter& parameter, Work& sums, std::int64_t& blocks) {
     refuse(parameter, "all blocks together must be at most 2^31 - 1");
 }
 
-void check(const std::vector<Group>& groups) {
+void check(const std::vector<PlannedGroup>& groups) {
   Work sums;
   std::int64_t blocks = 0;
-  for (const Group& group : groups)
-    for (const Parameter& parameter : group.parameters) check(parameter, sums, blocks);
+  for (const PlannedGroup& group : groups)
+    for (const PlannedParameter& parameter : group.parameters) check(parameter, sums, blocks);
 }
 
 /// Brings virtual groups and their lists of blocks up to date with the groups, and returns the
@@ -94,14 +94,14 @@ std::vector<Place> list_blocks(Plan& plan) {
 
 }  // namespace
 
-Plan plan(std::vector<Group> groups, int ranks, int padding_percent) {
+Plan plan(std::vector<PlannedGroup> groups, int ranks, int padding_percent) {
   Plan empty;
   empty.ranks = ranks;
   empty.padding_percent = padding_percent;
   return extend(std::move(empty), std::move(groups));
 }
 
-Plan extend(Plan before, std::vector<Group> groups) {
+Plan extend(Plan before, std::vector<PlannedGroup> groups) {
   std::size_t known = 0;
   for (const std::vector<Block>& blocks : before.blocks) known += blocks.size();
   Plan after = std::move(before);

@@ -25,16 +25,16 @@ struct Block {
 struct Plan {
   int ranks = 1;
   int padding_percent = 4;                   ///< see place()
-  std::vector<Group> groups;                 ///< the caller's, in the order in which they came
+  std::vector<PlannedGroup> groups;          ///< the caller's, in the order in which they came
   std::vector<VirtualGroup> virtual_groups;  ///< see merge()
   std::vector<std::vector<Block>> blocks;    ///< of each virtual group, by member and index
 
-  const Parameter& parameter(const Member& member) const {
+  const PlannedParameter& parameter(const Member& member) const {
     return groups[member.group].parameters[member.parameter];
   }
 
   /// The parameter of a block of virtual group `v`.
-  const Parameter& parameter(int v, const Block& block) const {
+  const PlannedParameter& parameter(int v, const Block& block) const {
     return parameter(virtual_groups[v].members[block.member]);
   }
 
@@ -49,11 +49,11 @@ struct Plan {
 /// Plans the first groups. Throws std::invalid_argument, naming the parameter and the field, for
 /// negative sides or works, blocks that do not cover their parameter, and numbers that leave
 /// their type; and where place() throws.
-Plan plan(std::vector<Group> groups, int ranks, int padding_percent = 4);
+Plan plan(std::vector<PlannedGroup> groups, int ranks, int padding_percent = 4);
 
 /// The plan with groups added. Every block of `before` keeps its owner; new blocks are placed
 /// around them. Throws like plan().
-Plan extend(Plan before, std::vector<Group> groups);
+Plan extend(Plan before, std::vector<PlannedGroup> groups);
 
 /// The work of each rank over all virtual groups.
 std::vector<Work> loads(const Plan& plan);

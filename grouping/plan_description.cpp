@@ -23,8 +23,8 @@ std::string extent_text(const Shape& extent) {
 
 std::string headline(const Plan& plan, std::uint64_t plan_hash) {
   std::int64_t parameters = 0, values = 0, blocks = 0;
-  for (const Group& group : plan.groups)
-    for (const Parameter& parameter : group.parameters) {
+  for (const PlannedGroup& group : plan.groups)
+    for (const PlannedParameter& parameter : group.parameters) {
       ++parameters;
       values += numel(parameter.shape);
       blocks += static_cast<std::int64_t>(parameter.blocks.size());
@@ -44,7 +44,7 @@ Rows group_rows(const Plan& plan, int v, int names_per_group) {
   };
   std::map<int, Line> lines;
   for (const Member& member : plan.virtual_groups[v].members) {
-    const Parameter& parameter = plan.parameter(member);
+    const PlannedParameter& parameter = plan.parameter(member);
     Line& line = lines[member.group];
     line.values += numel(parameter.shape);
     line.blocks += static_cast<std::int64_t>(parameter.blocks.size());

@@ -19,22 +19,22 @@ struct BlockWork {
 };
 
 /// A parameter as far as plans know it.
-struct Parameter {
+struct PlannedParameter {
   std::string name;
   Shape shape;                     ///< after merging small dimensions
   std::int64_t element_bytes = 4;  ///< of one value in the exchange, at least 1
   std::vector<BlockWork> blocks;   ///< cover the shape, each element once
 
-  bool operator==(const Parameter&) const = default;
+  bool operator==(const PlannedParameter&) const = default;
 };
 
 /// The caller's list of parameters, with the canonical text of its recipe: equal texts are equal
 /// recipes.
-struct Group {
+struct PlannedGroup {
   std::string recipe;
-  std::vector<Parameter> parameters;
+  std::vector<PlannedParameter> parameters;
 
-  bool operator==(const Group&) const = default;
+  bool operator==(const PlannedGroup&) const = default;
 };
 
 }  // namespace shampoo::grouping

@@ -16,7 +16,8 @@ std::int64_t round_up(std::int64_t offset, std::int64_t unit) {
 }
 
 /// Where a block of these values starts at or after `offset`; moves `offset` behind it.
-std::int64_t reserve(std::int64_t& offset, const Parameter& parameter, std::int64_t elements) {
+std::int64_t reserve(std::int64_t& offset, const PlannedParameter& parameter,
+                     std::int64_t elements) {
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(elements, parameter.element_bytes, &bytes) ||
       parameter.element_bytes > largest_offset || bytes > largest_offset - offset)

@@ -4,56 +4,10 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/solvers/products.h"
+#include "kernels/solvers/solver_arguments.h"
 #include "kernels/views.h"
 
 namespace shampoo::kernels {
-
-/// Scaling and damping applied while factors are unpacked.
-struct Loading {
-  const double* scales = nullptr;  ///< [backend] per matrix: 1 / bias correction
-  const double* shifts = nullptr;  ///< [backend] per matrix: added to the diagonal
-  const double* floors = nullptr;  ///< [backend] per matrix: least trace, with trace scaling
-  double trace_exponent = 0;       ///< A <- A max(trace(A), floor)^-exponent; 0: none
-};
-
-/// Maps the eigenvalues L of a matrix to those of its inverse root, L^-exponent.
-struct Spectrum {
-  enum class Rule : std::uint8_t {
-    shift_to_epsilon,  ///< if min < epsilon: L <- (L - min) + epsilon
-    shift_and_add,     ///< L <- (L - min(min, 0)) + epsilon
-    cut                ///< L <= max(relative max(L, 0), absolute): the root's eigenvalue is 0
-  };
-  Rule rule = Rule::shift_to_epsilon;
-  double relative_floor = 0;  ///< then L <- max(L, relative_floor max(L)); 0: none
-  double cut_relative = 0;    ///< below 0: side times the type's epsilon
-  double cut_absolute = 0;
-  const double* epsilons = nullptr;   ///< [backend] per matrix
-  const double* exponents = nullptr;  ///< [backend] per matrix: L <- L^-exponent
-  /// [backend] out, per matrix: number of eigenvalues that a shift or floor raised by more than 4
-  /// machine epsilons of themselves; what a rule adds to every matrix does not count. May be null.
-  double* clamped = nullptr;
-};
-
-enum class Eigensolver : std::uint8_t { divide_and_conquer, jacobi };
-
-/// A number that describes one matrix, for iterations that decide on the host.
-enum class Measure : std::uint8_t {
-  frobenius,        ///< sqrt of the sum of squares
-  largest_row_sum,  ///< max over rows of the sum of absolute values
-  trace,
-  distance_from_identity  ///< max over elements of |A - I|
-};
-
-/// Largest matrix and kinds of calls of a solver, for the backend to reserve scratch memory.
-struct SolverCalls {
-  std::int64_t largest_side = 0;
-  bool decompositions = true;      ///< eigh()
-  bool symmetric_products = true;  ///< multiply_symmetric()
-};
-
-inline constexpr std::int32_t non_finite_root = 1 << 30;
-inline constexpr std::int32_t refused_root = 1 << 29;
 
 /// Kernels that work on batches of square matrices. `active` holds one flag per matrix, null for
 /// all; others are left untouched.
@@ -120,7 +74,7 @@ class MatrixSolver {
                                   Precision precision, std::span<const SquareMatrixBatch> c) = 0;
 
   /// failed <- 0 where max over elements of |M - I| <= limit, otherwise (NaN too) non_finite_root;
-  /// refused_root for all if *proceed ([backend]; null: 1) is 0, and for those that are not active.
+  /// skipped_root for all if *proceed ([backend]; null: 1) is 0, and for those that are not active.
   /// One flag per matrix.
   virtual void check_identity(std::span<const SquareMatrixBatch> m, double limit,
                               const std::int32_t* proceed, const std::uint8_t* active,

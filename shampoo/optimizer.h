@@ -18,8 +18,9 @@
 namespace shampoo {
 
 /// Trains the parameters of all groups. Backend, communicator and tensors are borrowed and must
-/// outlive it. Not safe for concurrent calls. Accessors of step results and state block until the
-/// pending step has completed. The destructor synchronizes the backend.
+/// outlive it. Not safe for concurrent calls. statistics(), steps(), failure() and the state dicts
+/// wait for the pending step; slot() does not, its data is read in stream order. The destructor
+/// synchronizes the backend.
 class Optimizer {
  public:
   /// Collective: all ranks pass equal groups, options and backends, apart from pointers. Throws

@@ -35,7 +35,7 @@ struct Rates {
 /// Calls visit(name, value) for every rate; values are double or std::optional<double>.
 template <typename Visitor, typename Self>
 requires std::same_as<std::remove_const_t<Self>, Rates>
-void for_each_field(Visitor&& visit, Self& rates) {
+constexpr void for_each_field(Visitor&& visit, Self& rates) {
   visit("learning_rate", rates.learning_rate);
   visit("beta1", rates.beta1);
   visit("beta2", rates.beta2);

@@ -13,7 +13,7 @@
 #include "kernels/types.h"
 
 /// Every struct of options has a `name` and calls visit(name, field) for its fields in
-/// for_each_field(visit, self): texts, hashes and readers of recipes all come from that.
+/// for_each_field(visit, self): texts and hashes of recipes come from that.
 namespace shampoo {
 
 /// Replaces the inverse exponent of one dimension, or of all, for blocks of one order. Later

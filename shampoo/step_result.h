@@ -26,8 +26,6 @@ class NumericalError : public std::runtime_error {
 /// outcome was already known.
 class StepResult {
  public:
-  explicit StepResult(std::shared_ptr<StepOutcome> outcome) : outcome_(std::move(outcome)) {}
-
   /// Whether parameters and state changed.
   bool applied() const;
   /// Name of the first parameter with a non-finite gradient; empty: none. Valid as long as the
@@ -37,6 +35,9 @@ class StepResult {
   double gradient_norm() const;
 
  private:
+  friend class StepProtocol;
+  explicit StepResult(std::shared_ptr<StepOutcome> outcome) : outcome_(std::move(outcome)) {}
+
   std::shared_ptr<StepOutcome> outcome_;
 };
 

@@ -12,9 +12,9 @@
 
 #include "distributor/communicator.h"
 #include "distributor/rank_list.h"
+#include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/synchronized_store.h"
-#include "distributor/store/tcp_store.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/library_version.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "distributor/store/socket.h"
-#include "distributor/store/tcp_store.h"
+#include "distributor/store/store.h"
 
 namespace shampoo::store {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/store/tcp_store.h"
-
 #include <algorithm>
 #include <array>
 #include <random>
@@ -12,6 +10,7 @@
 
 #include "distributor/communicator.h"
 #include "distributor/store/handshake.h"
+#include "distributor/store/store.h"
 #include "distributor/store/wire.h"
 
 namespace shampoo {

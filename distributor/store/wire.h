@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "distributor/store/tcp_store.h"
+#include "distributor/store/store.h"
 
 namespace shampoo::store {
 

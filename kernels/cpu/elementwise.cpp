@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/host_backend.h"
 #include "kernels/rules/arithmetic.h"
-#include "kernels/rules/permit_rule.h"
+#include "kernels/rules/step_guard_rule.h"
 
 namespace shampoo::kernels {
 

@@ -131,7 +131,7 @@ void CpuBackend::check_identity(std::span<const SquareMatrixBatch> m, double lim
     with_real(m[g].type, [&]<typename Real>(Real*) {
       const double distance = distance_from_identity(matrix_of<Real>(m[g], member), m[g].side);
       const std::int64_t row = m[g].first + member;
-      failed[row] = refused || (active != nullptr && active[row] == 0) ? refused_root
+      failed[row] = refused || (active != nullptr && active[row] == 0) ? skipped_root
                     : distance <= limit                                ? 0
                                                                        : non_finite_root;
     });

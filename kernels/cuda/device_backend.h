@@ -59,7 +59,7 @@ class DeviceBackend final : public Backend {
                     std::span<const Selection> selected, void* direction,
                     double* direction_norms) override;
 
-  // pairs.cpp
+  // factor_roots.cpp
   void unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
                       std::span<const SquareMatrixBatch> a) override;
   void pack_roots(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
@@ -72,7 +72,7 @@ class DeviceBackend final : public Backend {
   void reconstruct(std::span<const SquareMatrixBatch> q,
                    std::span<const SquareMatrixBatch> x) override;
 
-  // squares.cpp
+  // square_matrices.cpp
   void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,
                 std::span<const SquareMatrixBatch> c, const std::uint8_t* active) override;
   void combine(const double* scales, std::span<const SquareMatrixBatch> x, const double* shifts,

@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/gemm/half_panels.h"
-#include "kernels/cuda/gemm/square_kernels.h"
+#include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 #include "kernels/cuda/gemm/tile_class.h"
 
@@ -119,7 +119,7 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
       },
       [](const MatrixPairGroup& group) { return lower_tiles(group.x.side, mirrored_side); },
       [&](const Batch<MatrixPairGroup>& batch) {
-        device_->launch(batch.blocks, Weigh{batch, weights});
+        device_->launch(batch.blocks, LinearCombination{batch, weights});
       });
 }
 
@@ -133,7 +133,7 @@ void DeviceBackend::multiply_halves(const ThreeOf& group, Precision precision) {
       square ? left : HalfPanels{group.b, memory + count * HalfPanels::size(n, has_low), has_low};
   for_each_batch<HalfPanels>(
       square ? 1 : 2, [&](std::size_t g) { return g == 0 ? left : right; }, parts_of<HalfPanels>,
-      [&](const Batch<HalfPanels>& batch) { device_->launch(batch.blocks, SplitHalves{batch}); });
+      [&](const Batch<HalfPanels>& batch) { device_->launch(batch.blocks, SplitFloat16{batch}); });
 
   Product product{n,
                   n,
@@ -172,8 +172,8 @@ void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double 
       m.size(), [&](std::size_t g) { return MatrixGroup{m[g]}; }, parts_of<MatrixGroup>,
       [&](const Batch<MatrixGroup>& batch) {
         measure_in_batch(*device_, batch, Number::distance_from_identity, partials, distances);
-        device_->launch(thread_blocks(batch.matrices(), JudgeIdentity::threads),
-                        JudgeIdentity{batch, distances, limit, proceed, active, failed});
+        device_->launch(thread_blocks(batch.matrices(), CheckIdentity::threads),
+                        CheckIdentity{batch, distances, limit, proceed, active, failed});
       },
       Workspace::rows);
 }

@@ -10,6 +10,11 @@
 
 namespace shampoo::kernels {
 
+inline bool is_coupled(const Solver& solver) {
+  return std::holds_alternative<CoupledNewton>(solver) ||
+         std::holds_alternative<CoupledHigherOrder>(solver);
+}
+
 /// Number of dense matrices that the iterations use.
 inline constexpr int coupled_matrices = SolverWorkspace::max_matrices;
 

@@ -10,6 +10,10 @@
 
 namespace shampoo::kernels {
 
+/// Eigenvalues of a float32 decomposition carry an error of about machine epsilon times the largest
+/// one; below this floor they are noise, whose negative powers would dominate the direction.
+inline constexpr double automatic_floor = 1e-7;
+
 /// How an eigendecomposition damps and repeats.
 struct EigenRoot {
   Eigen options = {};

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <map>
 
 #include "distributor/exchange.h"
@@ -11,6 +10,7 @@
 #include "distributor/serialization.h"
 #include "distributor/text_consensus.h"
 #include "grouping/hash.h"
+#include "grouping/number_text.h"
 
 namespace shampoo {
 
@@ -94,7 +94,7 @@ bool Consensus::all_ranks(std::int64_t call, bool holds) {
 StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
                                const std::optional<TransferableError>& own,
                                const Diagnostics& diagnostics, bool vote) {
-  StepDecision decision{.verdict = headers[communicator_.rank()].scan};
+  StepDecision decision{.scan = headers[communicator_.rank()].scan};
   const auto any = [&](RankStatus status) {
     return std::ranges::find(headers, status, &SegmentHeader::status) != headers.end();
   };
@@ -123,7 +123,7 @@ StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
   // The first rank that skips determines the reported gradient.
   const auto skipping =
       std::ranges::find(headers, 0, [](const SegmentHeader& h) { return h.scan.proceed; });
-  if (skipping != headers.end()) decision.verdict = skipping->scan;
+  if (skipping != headers.end()) decision.scan = skipping->scan;
   if (any(RankStatus::deferred_error)) {
     decision.error = gather_errors(own);
     decision.after_apply = true;
@@ -207,9 +207,9 @@ std::optional<TransferableError> Consensus::compare_gradients(
   if (differ(headers,
              [&](const SegmentHeader& h) { return std::bit_cast<std::uint64_t>(norm(h)); }))
     return disagreement(
-        "the ranks do not have the same gradients: their norm is " +
+        "the ranks do not have the same gradients: their squared norm is " +
         list_values(headers,
-                    [&](const SegmentHeader& h) { return std::to_string(std::sqrt(norm(h))); }) +
+                    [&](const SegmentHeader& h) { return grouping::exact_text(norm(h)); }) +
         "; average them before every step");
   return std::nullopt;
 }

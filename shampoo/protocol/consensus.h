@@ -22,7 +22,7 @@ struct Diagnostics {
 
 /// Decision derived from the headers of all ranks; identical on every rank.
 struct StepDecision {
-  kernels::ScanResult verdict = {};             ///< skips if any rank skips
+  kernels::ScanResult scan = {};                ///< skips if any rank skips
   std::optional<TransferableError> error = {};  ///< thrown on every rank
   bool after_apply = false;                     ///< `error` is thrown after the update is applied
   bool diverged = false;                        ///< the state of the ranks is no longer consistent
@@ -30,7 +30,7 @@ struct StepDecision {
 
 /// Error message of a replayed step that was captured without a refresh that is now due.
 inline constexpr const char* missing_refresh_text =
-    "a refresh of roots is due, and the step that was replayed was captured without one; it "
+    "a refresh is due, and the step that was replayed was captured without one; it "
     "changed nothing";
 
 /// Reaches consensus across ranks; on disagreement every rank throws the same exception.

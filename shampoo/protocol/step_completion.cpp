@@ -79,10 +79,10 @@ void StepProtocol::complete(StepOutcome& outcome) {
   std::optional<TransferableError> now = std::exchange(deferred_error_, std::nullopt);
   if (!consensus_.alone()) now = std::move(decision.error);
 
-  const std::string_view bad = engine_->name(decision.verdict.first_bad);
-  outcome.applied = decision.verdict.proceed != 0;
+  const std::string_view bad = engine_->name(decision.scan.first_bad);
+  outcome.applied = decision.scan.proceed != 0;
   outcome.non_finite_gradient = bad;
-  outcome.gradient_norm = std::sqrt(decision.verdict.squared_norm);
+  outcome.gradient_norm = std::sqrt(decision.scan.squared_norm);
   if (!outcome.applied) {
     deferred_error_ = std::move(now);
     return count_skipped(bad);
@@ -105,9 +105,9 @@ void StepProtocol::collect_refresh() {
 }
 
 StepDecision StepProtocol::decide() {
-  const kernels::ScanResult& seen = report_.seen_verdict();
+  const kernels::ScanResult& seen = report_.seen_scan();
   if (consensus_.alone()) {
-    StepDecision decision{.verdict = seen};
+    StepDecision decision{.scan = seen};
     if (seen.first_bad == kernels::needs_refresh)
       decision.error = {TransferableError::Kind::logic, missing_refresh_text};
     return decision;
@@ -116,7 +116,7 @@ StepDecision StepProtocol::decide() {
   StepDecision decision =
       consensus_.decide(report_.seen_headers(Round::exchange),
                         step_error_ ? step_error_ : deferred_error_, diagnostics(), false);
-  if (vote_ && !decision.error) decision.verdict = seen;
+  if (vote_ && !decision.error) decision.scan = seen;
   // The headers may differ in bytes that Consensus::decide() does not compare.
   if (passes(decision) && seen.proceed == 0) {
     decision.error = {TransferableError::Kind::communication,
@@ -136,7 +136,7 @@ const StepDecision& StepProtocol::vote_decision() {
 
 /// Returns true if the step was applied.
 bool StepProtocol::passes(const StepDecision& decision) {
-  return decision.verdict.proceed != 0 && (!decision.error || decision.after_apply);
+  return decision.scan.proceed != 0 && (!decision.error || decision.after_apply);
 }
 
 /// Throws the error of the decision, the same on all ranks.
@@ -149,19 +149,6 @@ void StepProtocol::throw_if_failed(const StepDecision& decision, const std::stri
     unusable_.emplace(common.message);
   }
   rethrow(common);
-}
-
-void StepProtocol::count_skipped(std::string_view name) {
-  ++statistics_.skipped_steps;
-  ++skipped_in_a_row_;
-  const auto what = [&] {
-    return "parameter '" + std::string(name) + "': its gradient is not finite; ";
-  };
-  if (options_.non_finite == NonFinite::error)
-    throw NumericalError(what() + "the step was refused and nothing changed");
-  if (skipped_in_a_row_ >= options_.skipped_in_a_row)
-    throw NumericalError(what() + std::to_string(skipped_in_a_row_) +
-                         " steps in a row were refused, and nothing changed in them");
 }
 
 Diagnostics StepProtocol::diagnostics() const {

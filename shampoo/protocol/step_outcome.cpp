@@ -23,7 +23,7 @@ const StepOutcome& StepOutcome::read() {
   }
   if (!known)
     throw std::logic_error(
-        "StepResult: the optimizer went before the outcome of its step was known");
+        "StepResult: the optimizer was destroyed before the outcome of its step was known");
   return *this;
 }
 

@@ -97,16 +97,16 @@ void StepProtocol::finish_prepare(Engine& engine) {
 /// Replays must not change anything after a failed preparation.
 void StepProtocol::disable_replay(Engine& engine) {
   if (!captured_) return;
-  engine.admission()[0].permitted = 0;
+  engine.permit()[0].permitted = 0;
   engine.upload();
 }
 
 /// Writes this rank's header and the step's permit, which replays read as well.
 void StepProtocol::write_header(Engine& engine, std::int64_t step) {
-  ++tickets_;
-  engine.admission()[0] = {.permitted = step_error_ ? 0 : 1,
-                           .needs = needs_of(engine),
-                           .generation = captured_ ? tickets_ : 0};
+  ++generation_;
+  engine.permit()[0] = {.permitted = step_error_ ? 0 : 1,
+                        .needs = needs_of(engine),
+                        .generation = captured_ ? generation_ : 0};
   if (consensus_.alone()) return;
   SegmentHeader& header = engine.header()[0];
   header = {.step = step,
@@ -158,7 +158,7 @@ StepResult StepProtocol::capture(Engine& engine) {
   if (!prepared_)
     throw std::logic_error("enqueue_step: prepare_step() must be called before it is captured");
   if (const std::string_view solver = engine.waiting_solver(); !solver.empty())
-    throw std::logic_error("enqueue_step: the prepared step recomputes roots by the solver " +
+    throw std::logic_error("enqueue_step: the prepared step refreshes with the solver " +
                            std::string(solver) +
                            ", which has host steps and cannot be captured; see refresh_is_due()");
   // An error of the preparation belongs to the first replay.
@@ -176,14 +176,14 @@ StepResult StepProtocol::capture(Engine& engine) {
 }
 
 void StepProtocol::queue(Engine& engine, bool captures) {
-  kernels::ScanResult* const verdict = report_.verdict();
+  kernels::ScanResult* const scan = report_.scan();
   const StepInputs inputs{.gradient_scale = static_cast<const double*>(gradient_scale_.data()),
-                          .proceed = &verdict->proceed};
+                          .proceed = &scan->proceed};
   const std::int32_t offers =
       captures ? needs_of(engine) : queued_refresh | refresh_with_host_steps;
   capture_error([&] {
-    engine.scan(inputs, options_.non_finite != NonFinite::ignore, verdict);
-    backend_.admit(engine.admission().data(), offers, report_.runs(), verdict);
+    engine.scan(inputs, options_.non_finite != NonFinite::ignore, scan);
+    backend_.admit(engine.permit().data(), offers, report_.runs(), scan);
   });
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (vote_ && !passes_vote(engine)) return;
@@ -208,10 +208,10 @@ void StepProtocol::queue(Engine& engine, bool captures) {
 /// Returns false if the host knows that the step is skipped.
 bool StepProtocol::passes_vote(Engine& engine) {
   engine.upload();
-  vote_->write(engine.header().data(), report_.verdict(),
+  vote_->write(engine.header().data(), report_.scan(),
                step_error_ ? 0 : sizeof(kernels::ScanResult));
   vote_->run();
-  vote_->gate(false, report_.headers(Round::vote), &report_.verdict()->proceed);
+  vote_->gate(false, report_.headers(Round::vote), &report_.scan()->proceed);
   if (!backend_.is_immediate()) return true;
   report_.send();
   report_.wait();
@@ -225,7 +225,7 @@ bool StepProtocol::may_compute(Engine& engine) {
     capture_error([&] {
       report_.send();
       report_.wait();
-      proceeds = report_.seen_verdict().proceed != 0;
+      proceeds = report_.seen_scan().proceed != 0;
     });
   return proceeds;
 }
@@ -236,7 +236,7 @@ void StepProtocol::finish_compute(Engine& engine, bool captures) {
     if (captures || step_error_) return;
     if (backend_.is_immediate() && engine.queues_refresh()) {
       report_.send();
-      if (report_.seen_verdict().proceed != 0) engine.collect(statistics_);
+      if (report_.seen_scan().proceed != 0) engine.collect(statistics_);
     }
     if (std::string exhausted = engine.exhausted_block(); !exhausted.empty())
       deferred_error_ = TransferableError{TransferableError::Kind::numerical, std::move(exhausted)};
@@ -253,9 +253,9 @@ void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
   // With a vote, the gradients of the ranks may differ.
   const std::size_t common =
       vote_ ? sizeof(kernels::ScanResult::proceed) : sizeof(kernels::ScanResult);
-  exchange.write(engine.header().data(), report_.verdict(), step_error_ ? 0 : common);
+  exchange.write(engine.header().data(), report_.scan(), step_error_ ? 0 : common);
   exchange.run();
-  exchange.gate(true, report_.headers(Round::exchange), &report_.verdict()->proceed);
+  exchange.gate(true, report_.headers(Round::exchange), &report_.scan()->proceed);
   try {
     engine.apply(inputs);
   } catch (...) {  // the others apply the step

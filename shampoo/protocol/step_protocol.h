@@ -130,7 +130,7 @@ class StepProtocol {
   bool prepared_ = false;           ///< a step is prepared, and neither queued nor replayed
   bool captured_ = false;           ///< a step of engine_ was captured
   kernels::ReplayCounter replays_;  ///< completed replays, as last reported
-  std::int64_t tickets_ = 0;        ///< last generation of a prepared step, for replays
+  std::int64_t generation_ = 0;     ///< last generation of a prepared step, for replays
   std::optional<TransferableError> step_error_;      ///< prevents this rank from taking the step
   std::optional<TransferableError> deferred_error_;  ///< of this rank, thrown after a step
   std::optional<StepDecision> voted_;     ///< decision of the pending step's vote, if known

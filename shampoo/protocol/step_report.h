@@ -20,7 +20,7 @@ class StepReport {
   StepReport(kernels::Backend& backend, int ranks, bool votes);
 
   // [backend]
-  kernels::ScanResult* verdict() const { return &on_device()->verdict; }
+  kernels::ScanResult* scan() const { return &on_device()->scan; }
   kernels::ReplayCounter* runs() const { return &on_device()->runs; }
   SegmentHeader* headers(Round round) const;
 
@@ -32,7 +32,7 @@ class StepReport {
   void wait() { mark_->wait(); }
 
   // [host] copies of the last report
-  const kernels::ScanResult& seen_verdict() const { return on_host()->verdict; }
+  const kernels::ScanResult& seen_scan() const { return on_host()->scan; }
   const kernels::ReplayCounter& seen_runs() const { return on_host()->runs; }
   std::span<const SegmentHeader> seen_headers(Round round) const;
   /// Number of runs up to the last captured step whose report was copied. Does not wait.
@@ -42,7 +42,7 @@ class StepReport {
 
  private:
   struct alignas(64) Start {
-    kernels::ScanResult verdict;
+    kernels::ScanResult scan;
     kernels::ReplayCounter runs;
   };
 

@@ -227,7 +227,7 @@ std::string StateImport::lines() const {
   const Progress& progress = dict_.progress;
   std::string text = "progress: " + std::to_string(progress.attempts) + " steps, " +
                      std::to_string(progress.taken) + " taken, the last " +
-                     std::to_string(progress.skipped_in_a_row) + " refused\n";
+                     std::to_string(progress.skipped_in_a_row) + " skipped\n";
   for (const ParameterState* const saved : match_.rows)
     if (saved)
       text += "parameter '" + saved->name + "': " + std::to_string(saved->steps) + " steps\n";

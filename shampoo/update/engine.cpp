@@ -37,7 +37,7 @@ Engine::Engine(kernels::Backend& backend, Communicator& communicator, bool merge
 }
 
 void Engine::register_groups(std::span<const Group* const> added) {
-  std::vector<grouping::Group> planned;
+  std::vector<grouping::PlannedGroup> planned;
   for (const Group* const group : added) {
     const int index = static_cast<int>(groups_.size());
     groups_.push_back(group);
@@ -49,11 +49,12 @@ void Engine::register_groups(std::span<const Group* const> added) {
       RegisteredParameter registered{.group = group, .group_index = index, .index = i};
       cut(registered);
       const Parameter& parameter = registered.parameter();
-      grouping::Parameter entry{.name = parameter.name,
-                                .shape = registered.merged,
-                                .element_bytes = static_cast<std::int64_t>(
-                                    size_of(wire_type(group->recipe(), parameter.value.type))),
-                                .blocks = {}};
+      grouping::PlannedParameter entry{
+          .name = parameter.name,
+          .shape = registered.merged,
+          .element_bytes =
+              static_cast<std::int64_t>(size_of(wire_type(group->recipe(), parameter.value.type))),
+          .blocks = {}};
       for (const grouping::Box& box : registered.boxes)
         entry.blocks.push_back({box, work_of(group->recipe(), box, parameter.value.type)});
       planned.back().parameters.push_back(std::move(entry));
@@ -71,7 +72,7 @@ int Engine::row(const grouping::Member& member) const {
 
 void Engine::build_tables() {
   header_ = columns_.add<SegmentHeader>(1);
-  admission_ = columns_.add<kernels::StepPermit>(1);
+  permit_ = columns_.add<kernels::StepPermit>(1);
   tensors_ = TensorTable(columns_, parameters_.size());
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     scan_table_.append_whole(parameters_[p], static_cast<int>(p));
@@ -168,10 +169,10 @@ bool Engine::queues_refresh() const {
   });
 }
 
-void Engine::scan(const StepInputs& inputs, bool refuses, kernels::ScanResult* verdict) {
+void Engine::scan(const StepInputs& inputs, bool skips, kernels::ScanResult* result) {
   const kernels::Range range(backend_, "scan");
-  backend_.scan(scan_table_.elements(scan_type_, tensors_.tensors()), inputs.gradient_scale,
-                refuses, verdict);
+  backend_.scan(scan_table_.elements(scan_type_, tensors_.tensors()), inputs.gradient_scale, skips,
+                result);
 }
 
 void Engine::compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics) {

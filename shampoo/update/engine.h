@@ -22,7 +22,7 @@ class Engine {
   Engine(kernels::Backend& backend, Communicator& communicator, bool merges,
          std::span<const Group* const> added, const Engine* before);
 
-  /// Host work of the next step. The caller then writes header() and admission().
+  /// Host work of the next step. The caller then writes header() and permit().
   void prepare();
   bool refreshes() const;
   /// Name of a solver with host steps in the prepared refresh; empty: none.
@@ -30,12 +30,12 @@ class Engine {
   /// Returns true if a prepared refresh has no host steps.
   bool queues_refresh() const;
   const kernels::StagedArray<SegmentHeader>& header() const { return header_; }
-  const kernels::StagedArray<kernels::StepPermit>& admission() const { return admission_; }
+  const kernels::StagedArray<kernels::StepPermit>& permit() const { return permit_; }
   /// Uploads all step inputs in one copy, if any of them changed.
   void upload() { columns_.upload(); }
 
   // The prepared step, in this order. Queued.
-  void scan(const StepInputs& inputs, bool refuses, kernels::ScanResult* verdict);
+  void scan(const StepInputs& inputs, bool skips, kernels::ScanResult* result);
   /// Computes the updates in this rank's segment. Waits if a solver has host steps.
   void compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics);
   Exchange& exchange() { return *exchange_; }
@@ -86,7 +86,7 @@ class Engine {
 
   kernels::StagedArrays columns_;
   kernels::StagedArray<SegmentHeader> header_;  ///< this rank's, for the prepared step
-  kernels::StagedArray<kernels::StepPermit> admission_;
+  kernels::StagedArray<kernels::StepPermit> permit_;
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;
   /// Type that gradients are converted to before they are judged finite: float64 if a recipe

@@ -13,21 +13,23 @@ namespace shampoo {
 
 using kernels::Mode;
 
+// Numbers are those of shampoo/README.md, which explains every symbol.
 void GroupStep::enqueue(StepContext step) {
-  // L_k <- beta2 L_k + (1 - beta2) G x_{j != k} G                       [Gupta 2018, Algorithm 2]
+  // (3) L_k <- beta2 L_k + w G x_{j != k} G                                [Gupta 2018, Alg. 2]
   preconditioner_->accumulate(step);
-  // V <- beta2 V + (1 - beta2) G^2
+  // (4) V <- beta2 V + w G^2                                              [Kingma 2015, Alg. 1]
   if (grafting_) grafting_->accumulate(step);
-  // R_k <- (L_k + epsilon I)^(-1/p), for blocks that are due                         [Anil 2020]
+  // (5) R_k <- (L_k / c2 + epsilon I)^(-e_k), for blocks that are due               [Anil 2020]
   preconditioner_->refresh(step);
-  // M <- lerp(M, G, 1 - beta1) ; F <- lerp(M, G, 1 - beta3) / bias correction        [Shi 2023]
+  // (6) F <- lerp(M, G, 1 - beta3) / c1 ; M <- lerp(M, G, 1 - beta1)      [Kingma 2015, Alg. 1]
   filter_gradient(step);
-  // P <- F x_k R_k
+  // (7) P <- F x_1 R_1 ... x_o R_o                                         [Gupta 2018, Alg. 2]
   preconditioner_->apply(step);
-  // P <- P |graft(F)| / |P|                                                      [Agarwal 2020]
+  // (8) P <- P |graft(F)| / (|P| + 1e-16)                            [Agarwal 2020], [Shi 2023]
   if (grafting_) graft_norm(step);
-  // P <- P + wd W ; B <- momentum B + (1 - dampening) P ; segment <- -lr P, or the new value
-  // [Loshchilov 2019]
+  // (9) P <- P + alpha W                                                      [Loshchilov 2019]
+  // (10) B <- momentum B + (1 - dampening) P ; P <- B                             [Polyak 1964]
+  // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment
   decay_and_average(step);
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <cstdint>
-#include <locale>
-#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+
+#include "grouping/number_text.h"
 
 namespace shampoo {
 
@@ -54,10 +56,15 @@ class Checks {
  private:
   template <typename Value>
   [[noreturn]] void fail(std::string_view field, std::string_view range, const Value& found) const {
-    std::ostringstream message;
-    message.imbue(std::locale::classic());
-    message << "group " << group_ << ": " << field << " must be " << range << ", got " << found;
-    throw std::invalid_argument(message.str());
+    std::string text;
+    if constexpr (std::floating_point<Value>)
+      text = grouping::exact_text(found);
+    else if constexpr (std::integral<Value>)
+      text = std::to_string(found);
+    else
+      text = std::string(found);
+    throw std::invalid_argument("group " + std::to_string(group_) + ": " + std::string(field) +
+                                " must be " + std::string(range) + ", got " + text);
   }
 
   int group_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "grouping/number_text.h"
 #include "shampoo/averaging/averaging.h"
 #include "shampoo/preconditioners/preconditioner.h"
 
@@ -54,12 +55,10 @@ std::size_t index_of(std::string_view rate) {
   return static_cast<std::size_t>(found - names.begin());
 }
 
-std::string text_of(double value) {
-  std::ostringstream text;
-  text.imbue(std::locale::classic());
-  text << value;
-  return text.str();
+std::string text_of(const std::optional<double>& value) {
+  return value ? grouping::exact_text(*value) : "unset";
 }
+
 void check_range(RateRange range, std::string_view rate, double value, const Checks& checks) {
   switch (range) {
     case RateRange::unread:
@@ -109,10 +108,9 @@ void RateRanges::check(const Rates& rates, int group) const {
 void RateRanges::fail_unread(std::size_t rate, std::optional<double> value,
                              std::optional<double> usual, int group) const {
   const std::string_view name = rate_names()[rate], other = counterpart(name);
-  std::string message = "group " + std::to_string(group) + ": " + std::string(name) + " must be " +
-                        (usual ? text_of(*usual) : "unset") +
-                        ", its default, as the group's recipe does not read it, got " +
-                        (value ? text_of(*value) : "unset");
+  std::string message =
+      "group " + std::to_string(group) + ": " + std::string(name) + " must be " + text_of(usual) +
+      ", its default, as the group's recipe does not read it, got " + text_of(value);
   if (!other.empty() && reads(other)) message += "; set " + std::string(other) + " instead";
   throw std::invalid_argument(message);
 }

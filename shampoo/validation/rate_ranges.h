@@ -13,7 +13,12 @@
 
 namespace shampoo {
 
-inline constexpr std::size_t rate_count = 11;
+inline constexpr std::size_t rate_count = [] {
+  std::size_t count = 0;
+  const Rates rates;
+  for_each_field([&](std::string_view, const auto&) { ++count; }, rates);
+  return count;
+}();
 
 /// Which rates a recipe reads, and their accepted values.
 class RateRanges {

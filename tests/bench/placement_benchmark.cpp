@@ -56,7 +56,7 @@ BENCHMARK(place_blocks)
 /// A whole plan, from one group with a parameter for every block.
 void plan_blocks(benchmark::State& state) {
   namespace grouping = shampoo::grouping;
-  grouping::Group group{"root inverse", {}};
+  grouping::PlannedGroup group{"root inverse", {}};
   for (const Shape& extent :
        extents(static_cast<int>(state.range(0)), static_cast<int>(state.range(2))))
     group.parameters.push_back({"p" + std::to_string(group.parameters.size()),

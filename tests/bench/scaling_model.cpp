@@ -59,15 +59,16 @@ void add_exchange(const grouping::Plan& plan, const Link& link, Forecast& result
 
 }  // namespace
 
-grouping::Group planned_group(const Job& job) {
+grouping::PlannedGroup planned_group(const Job& job) {
   const Blocking& blocking = job.recipe.blocking;
-  grouping::Group group{canonical_text(job.recipe), {}};
+  grouping::PlannedGroup group{canonical_text(job.recipe), {}};
   for (const Model::Tensor& tensor : job.model.tensors) {
-    grouping::Parameter parameter{.name = tensor.name,
-                                  .shape = grouping::merge_small_dimensions(
-                                      tensor.shape, blocking.size, blocking.target_order),
-                                  .element_bytes = static_cast<std::int64_t>(size_of(job.type)),
-                                  .blocks = {}};
+    grouping::PlannedParameter parameter{
+        .name = tensor.name,
+        .shape =
+            grouping::merge_small_dimensions(tensor.shape, blocking.size, blocking.target_order),
+        .element_bytes = static_cast<std::int64_t>(size_of(job.type)),
+        .blocks = {}};
     for (const grouping::Box& box : grouping::cut(parameter.shape, blocking.size))
       parameter.blocks.push_back({box, work_of(job.recipe, box, job.type)});
     group.parameters.push_back(std::move(parameter));

@@ -20,7 +20,7 @@ struct Job {
 };
 
 /// The group that the optimizer plans for the job. Throws where grouping::cut() throws.
-grouping::Group planned_group(const Job& job);
+grouping::PlannedGroup planned_group(const Job& job);
 
 /// What the owner of blocks has to do. A product or a root is one task, which one worker does.
 struct OwnerWork {

@@ -30,7 +30,7 @@ std::string count(std::int64_t number, const char* noun) {
 
 std::int64_t block_count(const Job& job) {
   std::int64_t blocks = 0;
-  for (const grouping::Parameter& parameter : planned_group(job).parameters)
+  for (const grouping::PlannedParameter& parameter : planned_group(job).parameters)
     blocks += static_cast<std::int64_t>(parameter.blocks.size());
   return blocks;
 }

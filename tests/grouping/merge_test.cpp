@@ -6,14 +6,15 @@
 namespace shampoo::grouping {
 namespace {
 
-Group group(const std::string& recipe, int parameters) {
-  return {recipe, std::vector<Parameter>(parameters)};
+PlannedGroup group(const std::string& recipe, int parameters) {
+  return {recipe, std::vector<PlannedParameter>(parameters)};
 }
 
 TEST(Merge, OfNothingIsNothing) { EXPECT_TRUE(merge({}).empty()); }
 
 TEST(Merge, JoinsEqualRecipesInTheCallersOrder) {
-  const std::vector<Group> groups = {group("shampoo", 2), group("adam", 1), group("shampoo", 1)};
+  const std::vector<PlannedGroup> groups = {group("shampoo", 2), group("adam", 1),
+                                            group("shampoo", 1)};
 
   const std::vector<VirtualGroup> merged = merge(groups);
 
@@ -23,7 +24,8 @@ TEST(Merge, JoinsEqualRecipesInTheCallersOrder) {
 }
 
 TEST(Merge, OrdersByFirstAppearanceAndNotByText) {
-  const std::vector<Group> groups = {group("z", 1), group("a", 1), group("m", 1), group("a", 1)};
+  const std::vector<PlannedGroup> groups = {group("z", 1), group("a", 1), group("m", 1),
+                                            group("a", 1)};
 
   const std::vector<VirtualGroup> merged = merge(groups);
 
@@ -35,22 +37,23 @@ TEST(Merge, OrdersByFirstAppearanceAndNotByText) {
 
 TEST(Merge, ComparesRecipesByteForByte) {
   using std::string_literals::operator""s;
-  const std::vector<Group> groups = {group("a", 1),    group("A", 1),        group("a ", 1),
-                                     group("", 1),     group("\xc3\xa4", 1), group("a\0b"s, 1),
-                                     group("a\0c"s, 1)};
+  const std::vector<PlannedGroup> groups = {
+      group("a", 1),        group("A", 1),     group("a ", 1),   group("", 1),
+      group("\xc3\xa4", 1), group("a\0b"s, 1), group("a\0c"s, 1)};
 
   EXPECT_EQ(merge(groups).size(), groups.size());
 }
 
 TEST(Merge, KeepsAnEmptyGroupWithoutMembers) {
-  const std::vector<VirtualGroup> merged = merge(std::vector<Group>{group("a", 0), group("b", 1)});
+  const std::vector<VirtualGroup> merged =
+      merge(std::vector<PlannedGroup>{group("a", 0), group("b", 1)});
 
   const std::vector<VirtualGroup> expected = {{"a", {}}, {"b", {{1, 0}}}};
   EXPECT_EQ(merged, expected);
 }
 
 TEST(Merge, OfAThousandGroupsOfOneRecipeIsOneVirtualGroup) {
-  const std::vector<Group> groups(1000, group("a", 3));
+  const std::vector<PlannedGroup> groups(1000, group("a", 3));
 
   const std::vector<VirtualGroup> merged = merge(groups);
 
@@ -60,8 +63,9 @@ TEST(Merge, OfAThousandGroupsOfOneRecipeIsOneVirtualGroup) {
 }
 
 TEST(Merge, OfMoreGroupsOnlyAppends) {
-  const std::vector<Group> more = {group("a", 2), group("b", 1), group("a", 1), group("c", 2)};
-  const std::vector<Group> fewer(more.begin(), more.begin() + 2);
+  const std::vector<PlannedGroup> more = {group("a", 2), group("b", 1), group("a", 1),
+                                          group("c", 2)};
+  const std::vector<PlannedGroup> fewer(more.begin(), more.begin() + 2);
 
   const std::vector<VirtualGroup> before = merge(fewer), after = merge(more);
 

@@ -99,8 +99,8 @@ TEST_P(PlaceModel, StaysWithinFivePercentOfTheLowerBounds) {
   const auto [model, ranks] = GetParam();
   std::vector<Work> works;
   std::vector<std::int64_t> costs, sent;
-  const Group all = test::groups_of(model, 1)[0];
-  for (const Parameter& parameter : all.parameters)
+  const PlannedGroup all = test::groups_of(model, 1)[0];
+  for (const PlannedParameter& parameter : all.parameters)
     for (const BlockWork& block : parameter.blocks) works.push_back(block.work);
   for (const Work& work : works) {
     costs.push_back(work.cost);

@@ -101,7 +101,7 @@ TEST(Describe, HoldsForNothing) {
 }
 
 TEST(Describe, KeepsLinesShort) {
-  std::vector<Group> groups = test::groups_of("vit-b16", 3);
+  std::vector<PlannedGroup> groups = test::groups_of("vit-b16", 3);
   groups[1].recipe = std::string(500, 'x');
   groups[2].recipe = groups[0].recipe +
                      " with, a, long, list, of, many, options, and, no, end, at, all, "

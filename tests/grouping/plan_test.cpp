@@ -29,8 +29,8 @@ void expect_complete(const Plan& plan) {
       EXPECT_TRUE(seen.emplace(member.group, member.parameter, block.index).second);
     }
   std::size_t pieces = 0;
-  for (const Group& group : plan.groups)
-    for (const Parameter& parameter : group.parameters) pieces += parameter.blocks.size();
+  for (const PlannedGroup& group : plan.groups)
+    for (const PlannedParameter& parameter : group.parameters) pieces += parameter.blocks.size();
   EXPECT_EQ(seen.size(), pieces);
 }
 
@@ -103,7 +103,7 @@ TEST(Plan, AcceptsEmptyTensorsAndEmptyGroups) {
 
 TEST(Plan, BalancesAllVirtualGroupsTogether) {
   // Alone, each of the eight virtual groups would give its only block to rank 0.
-  std::vector<Group> groups(8);
+  std::vector<PlannedGroup> groups(8);
   for (int g = 0; g < 8; ++g)
     groups[g] = {std::to_string(g), {test::parameter("p" + std::to_string(g), {16, 16}, 16)}};
 
@@ -114,9 +114,10 @@ TEST(Plan, BalancesAllVirtualGroupsTogether) {
 }
 
 TEST(Plan, OfOneGroupHasTheOwnersOfTheSameGroupSplit) {
-  const Group whole = test::groups_of("small", 1)[0];
-  std::vector<Group> single;
-  for (const Parameter& parameter : whole.parameters) single.push_back({whole.recipe, {parameter}});
+  const PlannedGroup whole = test::groups_of("small", 1)[0];
+  std::vector<PlannedGroup> single;
+  for (const PlannedParameter& parameter : whole.parameters)
+    single.push_back({whole.recipe, {parameter}});
 
   const Plan one = plan({whole}, 4), many = plan(single, 4);
 
@@ -124,7 +125,7 @@ TEST(Plan, OfOneGroupHasTheOwnersOfTheSameGroupSplit) {
 }
 
 TEST(Plan, PlacesAddedGroupsAroundTheOldOnes) {
-  const std::vector<Group> groups = test::groups_of("vit-b16", 2);
+  const std::vector<PlannedGroup> groups = test::groups_of("vit-b16", 2);
   const Plan before = plan({groups[0]}, 8);
 
   const Plan after = extend(before, {groups[1]});
@@ -152,25 +153,25 @@ void expect_refused(const std::function<void()>& action, const std::vector<std::
 }
 
 TEST(Plan, NamesTheParameterThatIsWrong) {
-  const auto refuse = [](const std::function<void(Parameter&)>& spoil, const char* field) {
-    Parameter parameter = test::parameter("layer.weight", {5, 3}, 4);
+  const auto refuse = [](const std::function<void(PlannedParameter&)>& spoil, const char* field) {
+    PlannedParameter parameter = test::parameter("layer.weight", {5, 3}, 4);
     spoil(parameter);
-    const std::vector<Group> groups = {
+    const std::vector<PlannedGroup> groups = {
         {"a", {test::parameter("first", {2}, 4), std::move(parameter)}}};
     expect_refused([&] { plan(groups, 2); }, {"layer.weight", field});
   };
-  refuse([](Parameter& p) { p.element_bytes = 0; }, "element_bytes");
-  refuse([](Parameter& p) { p.shape = {-1, 3}; }, "at least 0");
-  refuse([](Parameter& p) { p.shape = {huge, 3}; }, "2^63 - 1");
-  refuse([](Parameter& p) { p.blocks[0].work.cost = -1; }, "cost");
-  refuse([](Parameter& p) { p.blocks[0].work.bytes = huge; }, "bytes");
-  refuse([](Parameter& p) { p.blocks[1].work.state = huge; }, "state");
-  refuse([](Parameter& p) { p.blocks.pop_back(); }, "12 elements");
-  refuse([](Parameter& p) { p.blocks.push_back(p.blocks[0]); }, "27 elements");
-  refuse([](Parameter& p) { p.blocks[1].box.offset = {5, 0}; }, "inside");
-  refuse([](Parameter& p) { p.blocks[1].box.offset = {huge, 0}; }, "inside");
-  refuse([](Parameter& p) { p.blocks[0].box.extent = {12}; }, "inside");
-  refuse([](Parameter& p) { p.blocks[0].box.extent = {0, 3}; }, "inside");
+  refuse([](PlannedParameter& p) { p.element_bytes = 0; }, "element_bytes");
+  refuse([](PlannedParameter& p) { p.shape = {-1, 3}; }, "at least 0");
+  refuse([](PlannedParameter& p) { p.shape = {huge, 3}; }, "2^63 - 1");
+  refuse([](PlannedParameter& p) { p.blocks[0].work.cost = -1; }, "cost");
+  refuse([](PlannedParameter& p) { p.blocks[0].work.bytes = huge; }, "bytes");
+  refuse([](PlannedParameter& p) { p.blocks[1].work.state = huge; }, "state");
+  refuse([](PlannedParameter& p) { p.blocks.pop_back(); }, "12 elements");
+  refuse([](PlannedParameter& p) { p.blocks.push_back(p.blocks[0]); }, "27 elements");
+  refuse([](PlannedParameter& p) { p.blocks[1].box.offset = {5, 0}; }, "inside");
+  refuse([](PlannedParameter& p) { p.blocks[1].box.offset = {huge, 0}; }, "inside");
+  refuse([](PlannedParameter& p) { p.blocks[0].box.extent = {12}; }, "inside");
+  refuse([](PlannedParameter& p) { p.blocks[0].box.extent = {0, 3}; }, "inside");
 }
 
 TEST(Plan, NamesTheRanksThatAreWrong) {

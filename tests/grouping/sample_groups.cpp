@@ -9,8 +9,8 @@ namespace shampoo::test {
 namespace {
 
 using grouping::Box;
-using grouping::Group;
-using grouping::Parameter;
+using grouping::PlannedGroup;
+using grouping::PlannedParameter;
 using grouping::Shape;
 using grouping::Work;
 
@@ -29,29 +29,30 @@ Work root_inverse_work(const Shape& extent, std::int64_t interval) {
   return work;
 }
 
-Parameter parameter(const std::string& name, const Shape& shape, std::int64_t block_size,
-                    int target_order) {
-  Parameter made{name, grouping::merge_small_dimensions(shape, block_size, target_order), 4, {}};
+PlannedParameter parameter(const std::string& name, const Shape& shape, std::int64_t block_size,
+                           int target_order) {
+  PlannedParameter made{
+      name, grouping::merge_small_dimensions(shape, block_size, target_order), 4, {}};
   for (const Box& box : grouping::cut(made.shape, block_size))
     made.blocks.push_back({box, root_inverse_work(box.extent)});
   return made;
 }
 
-std::vector<Group> groups_of(const std::string& model, int groups) {
+std::vector<PlannedGroup> groups_of(const std::string& model, int groups) {
   const Model read = load_model(model);
-  std::vector<Group> made(groups, {"root inverse", {}});
+  std::vector<PlannedGroup> made(groups, {"root inverse", {}});
   for (std::size_t i = 0; i < read.tensors.size(); ++i)
     made[i % groups].parameters.push_back(
         parameter(read.tensors[i].name, read.tensors[i].shape, read.block_size));
   return made;
 }
 
-std::vector<Group> random_groups(std::mt19937& random, const std::string& prefix) {
+std::vector<PlannedGroup> random_groups(std::mt19937& random, const std::string& prefix) {
   constexpr std::array block_sizes = {std::int64_t{1}, std::int64_t{2}, std::int64_t{3},
                                       std::int64_t{5}, grouping::never_cut};
   constexpr std::array orders = {1, 2, 3, grouping::any_order};
   constexpr std::array sides = {0, 1, 1, 2, 3, 4, 5, 6, 7, 9, 2, 3, 4, 5};
-  std::vector<Group> groups(1 + below(5, random));
+  std::vector<PlannedGroup> groups(1 + below(5, random));
   for (std::size_t g = 0; g < groups.size(); ++g) {
     groups[g].recipe = std::string(1, static_cast<char>('a' + below(3, random)));
     const int parameters = below(6, random);

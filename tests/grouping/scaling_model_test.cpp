@@ -141,9 +141,9 @@ TEST(ScalingModel, TheLargestStateIsAShareOfOneRanksAndABlock) {
   for (const char* const name : {"small", "many", "gpt2-124m", "vit-b16", "llama-1.3b"}) {
     Job job{.model = load_model(name), .recipe = {}, .type = Type::float32};
     job.recipe.blocking.size = job.model.block_size;
-    const grouping::Group group = planned_group(job);
+    const grouping::PlannedGroup group = planned_group(job);
     std::int64_t all = 0, largest_block = 0;
-    for (const grouping::Parameter& parameter : group.parameters)
+    for (const grouping::PlannedParameter& parameter : group.parameters)
       for (const grouping::BlockWork& block : parameter.blocks) {
         all += block.work.state;
         largest_block = std::max(largest_block, block.work.state);

@@ -22,7 +22,7 @@ TEST(Segments, OfNothingAreHeaders) {
 }
 
 TEST(Segments, FollowTheFlatRunsOfAllVirtualGroups) {
-  Parameter half = test::parameter("half", {3}, 8);
+  PlannedParameter half = test::parameter("half", {3}, 8);
   half.element_bytes = 2;
   const Plan made = plan({{"a", {half, test::parameter("matrix", {4, 6}, 8, 2)}},
                           {"b", {test::parameter("last", {5}, 8)}}},
@@ -69,7 +69,7 @@ TEST(Segments, OfRandomPlansNeverOverlap) {
 
 TEST(Segments, RefuseWhatLeavesTheRange) {
   const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
-  Parameter parameter = test::parameter("wide", {4}, 8);
+  PlannedParameter parameter = test::parameter("wide", {4}, 8);
   parameter.element_bytes = huge / 4;
 
   EXPECT_THROW(segments(plan({}, 1), -1), std::invalid_argument);

@@ -63,7 +63,7 @@ MOST_FILES = 30
 # The same file name in several folders: one idea, once per backend or transport.
 PER_BACKEND = ("kernels/cpu", "kernels/cuda")
 PER_TRANSPORT = "distributor/transports/"
-REPEATED_NAMES = ("main.cpp", "step_guard.h")
+REPEATED_NAMES = ("main", "step_guard")
 
 # State and checkpoints know layouts of slots, not what a preconditioner keeps in them.
 STATE_FOLDERS = ("shampoo/state", "shampoo/checkpoint")
@@ -178,9 +178,10 @@ def scope(name):
 
 
 def idea(name):
-    """The folder, or the one that stands for all backends or all transports."""
+    """The folder, or the one that stands for a facet with its backends or for all transports."""
     place = name[len("tests/"):] if name.startswith("tests/") else name
-    if any(inside(place, folder) for folder in PER_BACKEND):
+    if any(inside(place, folder) for folder in PER_BACKEND) or re.fullmatch(
+            r"kernels/\w+\.(h|cpp|cu)", place):
         return "kernels of a backend"
     return "a transport" if place.startswith(PER_TRANSPORT) else name.rpartition("/")[0]
 
@@ -188,9 +189,9 @@ def idea(name):
 def repeated_names(tree):
     places = collections.defaultdict(list)
     for name in tree.lines:
-        file_name = name.rpartition("/")[2].replace(".cu", ".cpp")
-        if file_name not in REPEATED_NAMES:
-            places[scope(name), file_name].append(name)
+        stem = name.rpartition("/")[2].partition(".")[0]
+        if stem not in REPEATED_NAMES:
+            places[scope(name), stem].append(name)
     for names in places.values():
         if len({idea(name) for name in names}) > 1:
             for name in names[1:]:

@@ -107,13 +107,14 @@ class Planted(unittest.TestCase):
         for first, second in (("kernels/cpu/a.cpp", "kernels/cuda/gemm/a.cu"),
                               ("distributor/transports/mpi/a.h", "distributor/transports/nccl/a.h"),
                               ("tests/kernels/cpu/a.h", "tests/kernels/cuda/a.h"),
-                              ("shampoo/a.h", "shampoo/checkpoint/a.cpp"),
+                              ("kernels/a.h", "kernels/cuda/a.cpp"),
                               ("kernels/a.cpp", "tests/kernels/a.cpp"),
                               ("examples/one/a.h", "examples/two/a.h"),
                               ("distributor/main.cpp", "shampoo/checkpoint/main.cpp")):
             self.assert_allowed({first: [], second: []})
         for first, second in (("grouping/a.h", "kernels/a.h"),
                               ("kernels/cpu/a.cpp", "kernels/solvers/a.cpp"),
+                              ("shampoo/a.h", "shampoo/checkpoint/a.cpp"),
                               ("tests/grouping/a_test.cpp", "tests/kernels/a_test.cpp")):
             self.assert_found("repeated names", second, 1, {first: [], second: []})
 

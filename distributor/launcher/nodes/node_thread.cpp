@@ -18,7 +18,6 @@
 #include "distributor/launcher/nodes/node_group.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/tcp_store.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
 #include "distributor/system/unique_fd.h"

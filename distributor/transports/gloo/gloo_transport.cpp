@@ -17,6 +17,7 @@
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/transports/gloo/gloo_store.h"
 #include "distributor/transports/transport.h"
+#include "grouping/hash.h"
 
 namespace shampoo {
 
@@ -33,12 +34,8 @@ char* address(void* data) { return data ? static_cast<char*>(data) : &empty_buff
 /// larger than its receiver. The lower half of the tag tells collectives apart, the upper half
 /// their sizes, so that ranks with different sizes miss the deadline instead.
 std::uint32_t tag(std::uint64_t ticket, std::span<const std::int64_t> sizes = {}) {
-  std::uint64_t hash = 14'695'981'039'346'656'037u;  // FNV-1a by words
-  for (const std::int64_t size : sizes)
-    hash = (hash ^ static_cast<std::uint64_t>(size)) * 1'099'511'628'211u;
-  hash ^= hash >> 32;
-  hash ^= hash >> 16;
-  return static_cast<std::uint32_t>((hash << 16) | (ticket & 0xffff));
+  return static_cast<std::uint32_t>((grouping::hash(std::as_bytes(sizes)) << 16) |
+                                    (ticket & 0xffff));
 }
 
 void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooStore> store,

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/launch/reduce.h"
-#include "kernels/rules/permit_rule.h"
+#include "kernels/rules/step_guard_rule.h"
 
 namespace shampoo::kernels::cuda {
 

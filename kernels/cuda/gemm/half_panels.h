@@ -38,7 +38,7 @@ struct HalfPanels {
 };
 
 /// Fills panels. One block of threads per part of rows.
-struct SplitHalves {
+struct SplitFloat16 {
   static constexpr int threads = 256;
   struct Shared {};
 
@@ -49,7 +49,7 @@ struct SplitHalves {
 };
 
 template <typename Threads>
-SHAMPOO_BOTH void SplitHalves::operator()(Threads& block, Shared&) const {
+SHAMPOO_BOTH void SplitFloat16::operator()(Threads& block, Shared&) const {
   const auto item = batch.item(block.index());
   const std::int64_t n = item.group.x.side, width = HalfPanels::width(n);
   const bool has_low = item.group.has_low;

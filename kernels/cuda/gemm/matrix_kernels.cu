@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/eigen_kernels.h"
+#include "kernels/cuda/gemm/factor_root_kernels.h"
 #include "kernels/cuda/gemm/gram.h"
 #include "kernels/cuda/gemm/half_panels.h"
 #include "kernels/cuda/gemm/mode_product.h"
-#include "kernels/cuda/gemm/pair_kernels.h"
-#include "kernels/cuda/gemm/square_kernels.h"
+#include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 #include "kernels/cuda/launch/start_on_device.h"
 
@@ -28,8 +28,8 @@ template int start(std::int64_t, const Rescale&, void*);
 template int start(std::int64_t, const Normalize&, void*);
 template int start(std::int64_t, const FindShifts&, void*);
 template int start(std::int64_t, const Damp&, void*);
-template int start(std::int64_t, const JudgeIdentity&, void*);
-template int start(std::int64_t, const Weigh&, void*);
-template int start(std::int64_t, const SplitHalves&, void*);
+template int start(std::int64_t, const CheckIdentity&, void*);
+template int start(std::int64_t, const LinearCombination&, void*);
+template int start(std::int64_t, const SplitFloat16&, void*);
 
 }  // namespace shampoo::kernels::cuda

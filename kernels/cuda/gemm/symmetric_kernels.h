@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/gemm/factor_root_kernels.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
-#include "kernels/cuda/gemm/pair_kernels.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/launch/batch.h"
 #include "kernels/facets.h"
@@ -72,8 +72,8 @@ struct Damp {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// failed <- 0, non_finite_root or refused_root. One thread per matrix.
-struct JudgeIdentity {
+/// failed <- 0, non_finite_root or skipped_root. One thread per matrix.
+struct CheckIdentity {
   static constexpr int threads = 256;
   struct Shared {};
 
@@ -89,7 +89,7 @@ struct JudgeIdentity {
 };
 
 /// C <- product (C + C^T) / 2 + first A + identity I. One block of threads per lower tile.
-struct Weigh {
+struct LinearCombination {
   static constexpr int threads = 256;
   struct Shared {
     TransposedTile mirrored;
@@ -210,20 +210,20 @@ SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared&) const {
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void JudgeIdentity::operator()(Threads& block, Shared&) const {
+SHAMPOO_BOTH void CheckIdentity::operator()(Threads& block, Shared&) const {
   const bool refused = proceed != nullptr && *proceed == 0;
   block.each([&](int thread) {
     const std::int64_t number = block.index() * threads + thread;
     const std::int64_t row = batch.row_of(number);
     if (row < 0) return;
-    failed[row] = refused || (active != nullptr && active[row] == 0) ? refused_root
+    failed[row] = refused || (active != nullptr && active[row] == 0) ? skipped_root
                   : distances[number] <= limit                       ? 0
                                                                      : non_finite_root;
   });
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void Weigh::operator()(Threads& block, Shared& shared) const {
+SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) const {
   constexpr int side = TransposedTile::side;
   const auto item = batch.item(block.index());
   const std::int64_t n = item.group.x.side, offset = item.member * n * n;

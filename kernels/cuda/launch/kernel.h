@@ -9,12 +9,12 @@
 #include "kernels/cuda/elementwise/step_guard.h"
 #include "kernels/cuda/elementwise/update.h"
 #include "kernels/cuda/gemm/eigen_kernels.h"
+#include "kernels/cuda/gemm/factor_root_kernels.h"
 #include "kernels/cuda/gemm/gram.h"
 #include "kernels/cuda/gemm/half_gram.h"
 #include "kernels/cuda/gemm/half_panels.h"
 #include "kernels/cuda/gemm/mode_product.h"
-#include "kernels/cuda/gemm/pair_kernels.h"
-#include "kernels/cuda/gemm/square_kernels.h"
+#include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 
@@ -28,7 +28,7 @@ using Kernel = std::variant<
     GatherGradients<float>, GatherGradients<double>, DirectionNorms<float>, DirectionNorms<double>,
     SumDirectionNorms, UnpackFactors, PackRoots, Combine, MeasureParts, MeasureMatrices,
     GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize, FindShifts, Damp,
-    JudgeIdentity, Weigh, SplitHalves,
+    CheckIdentity, LinearCombination, SplitFloat16,
     // fused multiply-adds
     HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float, 64>,
     ModeProduct<float, 128>, ModeProduct<double, 64>, SquareProduct<float, 64>,

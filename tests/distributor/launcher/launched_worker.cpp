@@ -24,7 +24,7 @@
 #include <string_view>
 #include <thread>
 
-#include "distributor/store/tcp_store.h"
+#include "distributor/store/store.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <deque>
 
 #include "distributor/rendezvous/registration.h"
+#include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/tcp_store.h"
 #include "distributor/system/library_version.h"
 #include "distributor/transports/gloo/gloo.h"
 #include "processes.h"

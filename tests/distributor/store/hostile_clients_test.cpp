@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/tcp_store.h"
 #include "distributor/system/unique_fd.h"
 #include "tests/distributor/store/raw_client.h"
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/tcp_store.h"
 #include "tests/distributor/store/raw_client.h"
 
 namespace shampoo::test {

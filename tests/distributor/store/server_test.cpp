@@ -6,8 +6,8 @@
 #include <system_error>
 #include <thread>
 
+#include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/tcp_store.h"
 #include "tests/distributor/store/raw_client.h"
 
 namespace shampoo::test {

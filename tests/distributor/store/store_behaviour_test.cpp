@@ -4,8 +4,8 @@
 #include <ostream>
 #include <thread>
 
+#include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/tcp_store.h"
 #include "tests/support/memory_store.h"
 
 namespace shampoo::test {

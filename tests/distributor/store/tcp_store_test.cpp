@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/store/tcp_store.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "distributor/communicator.h"
+#include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "tests/distributor/store/raw_client.h"
 #include "tests/distributor/store/scripted_server.h"

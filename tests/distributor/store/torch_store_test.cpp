@@ -5,8 +5,8 @@
 #include <ostream>
 
 #include "distributor/communicator.h"
+#include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/tcp_store.h"
 #include "tests/distributor/store/golden_exchanges.h"
 #include "tests/distributor/store/python.h"
 #include "tests/distributor/store/raw_client.h"

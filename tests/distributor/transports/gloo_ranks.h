@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "distributor/store/tcp_store.h"
+#include "distributor/store/store.h"
 #include "distributor/transports/gloo/gloo.h"
 #include "tests/distributor/transports/transport_processes.h"
 

@@ -145,7 +145,7 @@ TEST(AsynchronousGradientsThatDiffer, AreNamedAndAppliedNowhere) {
         rank.job.model.send_gradients();
       },
       false);
-  EXPECT_TRUE(says(norms, "their norm is")) << norms[0];
+  EXPECT_TRUE(says(norms, "their squared norm is")) << norms[0];
 
   const Messages bad = messages_after<CommunicationError>(
       [](RankJob& rank) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/device_backend.h"
-#include "kernels/cuda/gemm/pair_kernels.h"
+#include "kernels/cuda/gemm/factor_root_kernels.h"
 
 namespace shampoo::kernels::cuda {
 

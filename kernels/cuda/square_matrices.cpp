@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/device_backend.h"
-#include "kernels/cuda/gemm/square_kernels.h"
+#include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/gemm/tile_class.h"
 

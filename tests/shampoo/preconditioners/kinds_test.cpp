@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/shampoo/state/state_job.h"
+
+namespace shampoo::test {
+namespace {
+
+/// What every kind of preconditioner has to hold, with bfloat16 values, absent gradients, scalars,
+/// sides of 1 and ranks that own nothing.
+class Kinds : public ::testing::TestWithParam<Preconditioner> {
+ protected:
+  Trainee trainee() const {
+    Recipe recipe = quick_recipe();
+    recipe.preconditioner = GetParam();
+    recipe.grafting = std::nullopt;
+    recipe.averaging = Momentum{};
+    return {.recipes = {recipe}, .narrow = true, .absent_every = 4};
+  }
+
+  static constexpr int steps = steps_before + steps_after;
+};
+
+TEST_P(Kinds, GiveTheSameBitsMergedUnmergedAndOnAnyNumberOfRanks) {
+  const End<float> alone = train_first<float>(trainee(), {.groups = 3}, steps);
+  const Trainee fresh = trainee();
+  EXPECT_NE(alone.values, train_first<float>(fresh, {.groups = 3}, 0).values) << "trained";
+  EXPECT_EQ(train_first<float>(fresh, {.groups = 3, .merges = false}, steps), alone);
+  for (const int ranks : {2, 3, 16})
+    EXPECT_EQ(train_first<float>(fresh, {.ranks = ranks, .groups = 3}, steps), alone)
+        << ranks << " ranks";
+}
+
+TEST_P(Kinds, GoOnFromASavedStateOnAnotherNumberOfRanks) {
+  const Arrangement three{.ranks = 3, .groups = 3}, two{.ranks = 2, .groups = 3};
+  const End<float> undisturbed = train_first<float>(trainee(), {.groups = 3}, steps);
+  EXPECT_EQ(train_on(train_first<float>(trainee(), three), trainee(), two), undisturbed);
+}
+
+std::string name_of_kind(const testing::TestParamInfo<Preconditioner>& info) {
+  const auto name = [](const auto& kind) { return std::string(kind.name); };
+  return std::visit(name, info.param) + "_" + std::to_string(info.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Kinds,
+                         testing::Values(RootInverse{}, Sgd{}, AdaGrad{}, RmsProp{}, Adam{},
+                                         Adam{.drop_weighting = true}, Sign{}),
+                         name_of_kind);
+
+}  // namespace
+}  // namespace shampoo::test
