@@ -112,7 +112,7 @@ class Optimizer {
 
   /// Bytes that live between steps on this rank, without exchange buffer and tables.
   std::int64_t state_bytes() const;
-  /// Bytes beside the state: directions, solver workspace, exchange buffer, tables.
+  /// Bytes in addition to the state: directions, solver workspace, exchange buffer, tables.
   std::int64_t workspace_bytes() const;
   /// Human-readable table of the plan, this rank's memory (workspace, the backend's scratch and
   /// host memory, its pool, which other users of the backend share) and rates that no recipe reads.

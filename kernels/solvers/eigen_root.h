@@ -26,7 +26,7 @@ inline constexpr int eigen_root_matrices = 2;
 /// them. Returns one flag per row: 0 where the root was stored. Waits.
 ///
 /// A pseudo-inverse drops small eigenvalues: by default those up to side times machine epsilon
-/// times the largest one, the numerical rank of [Golub & Van Loan 2013, ch. 5.4], as
+/// times the largest one, the numerical rank of [Golub 2013, ch. 5.4], as
 /// torch.linalg.pinv and numpy.linalg.matrix_rank do.
 std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const EigenRoot& how);
 

@@ -36,7 +36,7 @@ kernels::Block exchanged_block(const RegisteredParameter& parameter, int row, st
 /// Table of blocks and their tiles.
 class ElementTable {
  public:
-  /// Appends a block. `block` says what is known beside its place and shape.
+  /// Appends a block. `block` holds the fields other than place and shape.
   void append(const RegisteredParameter& parameter, const grouping::Box& box, kernels::Block block,
               std::int64_t flat);
   /// Appends a whole parameter as one block.

@@ -69,7 +69,7 @@ class Device {
   /// Whether all queued work is done.
   virtual bool is_idle() = 0;
   virtual void synchronize() = 0;  ///< waits
-  /// Whether calls are recorded into a graph in place of being queued.
+  /// True if calls are recorded into a graph instead of being queued.
   virtual bool is_capturing() const = 0;
   virtual void begin_range(const char* name) = 0;
   virtual void end_range() = 0;
