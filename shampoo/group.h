@@ -22,7 +22,7 @@ using grouping::Box;
 struct Tensor {
   void* data = nullptr;
   Type type = Type::float32;
-  std::vector<std::int64_t> strides;  ///< in elements, >= 0; row-major unless given
+  std::vector<std::int64_t> strides;  ///< strides in elements, >= 0; empty: row-major
 
   Tensor() = default;
   Tensor(float* elements) : data(elements) {}
@@ -38,13 +38,13 @@ struct Parameter {
   std::vector<std::int64_t> shape = {};  ///< global shape; empty: a scalar
   /// Reserved: only the whole tensor is accepted, std::invalid_argument otherwise.
   std::optional<Box> box = std::nullopt;
-  Tensor value = {};     ///< of any type; 16-bit values get float32 masters
+  Tensor value = {};     ///< value of any type; 16-bit types have a float32 master
   Tensor gradient = {};  ///< own type and strides; null data: absent, as grad = None
 };
 
 /// Parameters with one set of rates and one recipe.
 struct ParameterGroup {
-  std::vector<Parameter> parameters = {};  ///< at least one
+  std::vector<Parameter> parameters = {};  ///< at least one parameter
   Rates rates = {};
   Recipe recipe = {};
 };
