@@ -16,8 +16,10 @@ inline constexpr std::int64_t segment_alignment = 64;
 /// Segments lie rank by rank. A segment is the header, then virtual group by virtual group the
 /// blocks in the order of the rank's flat run, each at a multiple of its element size.
 struct Segments {
-  std::vector<std::int64_t> begins;               ///< ranks + 1 numbers; the last is the total
-  std::vector<std::vector<std::int64_t>> blocks;  ///< of every virtual group, of every block
+  /// First byte of each segment, then the total: ranks + 1 numbers.
+  std::vector<std::int64_t> begins;
+  /// First byte of each block of each virtual group.
+  std::vector<std::vector<std::int64_t>> blocks;
 
   bool operator==(const Segments&) const = default;
 };

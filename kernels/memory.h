@@ -11,9 +11,9 @@ namespace shampoo::kernels {
 
 /// Memory that a backend uses in addition to what its callers allocate, in bytes.
 struct MemoryUse {
-  std::int64_t scratch = 0;  ///< of kernels and of the libraries that they call
-  std::int64_t host = 0;     ///< of allocate_host(), where uploads and downloads need it
-  std::int64_t pool = 0;     ///< that a pool of its own holds for all of it, in use or not
+  std::int64_t scratch = 0;  ///< scratch memory of kernels and of the libraries that they call
+  std::int64_t host = 0;     ///< memory of allocate_host(), where uploads and downloads need it
+  std::int64_t pool = 0;     ///< memory reserved by the backend's own pool, in use or not
 };
 
 /// A point in the queue of a backend, which must outlive it.

@@ -20,8 +20,9 @@ namespace shampoo {
 /// entries win. Unnamed dimensions keep 1 / (2 order).
 struct Exponent {
   static constexpr std::string_view name = "exponent";
-  int order = 2;                                ///< order of the block, >= 0
-  std::optional<int> dimension = std::nullopt;  ///< in [0, max(order, 1)); empty: all
+  int order = 2;  ///< order of the block, >= 0
+  /// Dimension of the block, in [0, max(order, 1)); empty: all.
+  std::optional<int> dimension = std::nullopt;
   double value = 0.25;  ///< the root is L^-value; >= 0; 0 leaves the dimension alone
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
@@ -201,7 +202,7 @@ struct Recipe {
   /// Divides the filtered gradient and the factors by their bias corrections. The second moment of
   /// Adam is always corrected.
   bool bias_correction = true;
-  Arithmetic arithmetic = Arithmetic::float32;  ///< of state and computation
+  Arithmetic arithmetic = Arithmetic::float32;  ///< type of state and computation
   Communication communication = {};
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {

@@ -45,18 +45,18 @@ struct JoinOptions {
   /// This process's rank, instead of a launcher's: both or none. They need `host` and `port`,
   /// unless size is 1.
   std::optional<int> rank = {}, size = {};
-  int local_rank = 0;  ///< read only if `rank` is set
+  int local_rank = 0;  ///< rank on this host; read only if `rank` is set
 
   /// Address of the store through which ranks find each other, instead of the launcher's. Rank 0
   /// serves it, or is a client if the port is in use.
   std::string host = {};
-  std::uint16_t port = 0;  ///< 0: the launcher's
+  std::uint16_t port = 0;  ///< port of the store; 0: the launcher's
 
   /// Address of this host that the other ranks can reach. Default: the one on the route to the
   /// store.
   std::string own_address = {};
 
-  std::string job = {};    ///< tells jobs apart that use one store; equal on all ranks
+  std::string job = {};    ///< name that tells apart jobs that use one store; equal on all ranks
   std::string build = {};  ///< free text; must be equal on all ranks
 
   /// Time until all ranks are connected, at least 1 ms. Connecting gets at least a quarter of it or

@@ -13,7 +13,7 @@ namespace shampoo::kernels {
 /// How an eigendecomposition damps and repeats.
 struct EigenRoot {
   Eigen options = {};
-  std::optional<double> epsilon = std::nullopt;  ///< used instead of that of the jobs
+  std::optional<double> epsilon = std::nullopt;  ///< epsilon used instead of that of the jobs
   double trace_exponent = 0;
   Eigensolver eigensolver = Eigensolver::divide_and_conquer;
   double jitter = 0;  ///< multiple of trace(A) added to the diagonal before the decomposition

@@ -8,9 +8,10 @@ namespace shampoo::kernels {
 
 /// One step of the iteration N = a I + b M + c M^2 ; X <- X N ; M <- N^p M.
 struct MinimaxStep {
-  std::array<double, 3> coefficients{};        ///< a, b, c
-  double least = 1, greatest = 1;              ///< eigenvalues of M before the step
-  double least_after = 1, greatest_after = 1;  ///< and after it, in exact arithmetic
+  std::array<double, 3> coefficients{};  ///< a, b, c
+  double least = 1, greatest = 1;        ///< range of the eigenvalues of M before the step
+  /// Range of the eigenvalues of M after the step, in exact arithmetic.
+  double least_after = 1, greatest_after = 1;
   double error = 0;      ///< largest relative error of an eigenvalue of X after the step
   double magnitude = 1;  ///< largest |N|, also over eigenvalues of M in [0, least]
 

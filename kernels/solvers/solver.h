@@ -57,7 +57,7 @@ struct Eigen {
 struct CoupledNewton {
   static constexpr std::string_view name = "coupled_newton";
   int max_iterations = 100;  ///< >= 0
-  double tolerance = 1e-6;   ///< on max |M - I|; >= 0
+  double tolerance = 1e-6;   ///< tolerance on max |M - I|; >= 0
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("max_iterations", self.max_iterations);

@@ -16,9 +16,9 @@ inline constexpr std::string_view state_prefix = "optimizer/", user_prefix = "us
 
 /// A tensor of a file, as the manifest has it.
 struct TensorShard {
-  std::string key;  ///< its name in the file
+  std::string key;  ///< name of the tensor in the file
   Dtype dtype = Dtype::f32;
-  std::vector<std::int64_t> shape;  ///< in the file
+  std::vector<std::int64_t> shape;  ///< shape in the file
   std::size_t file = 0;             ///< index in the manifest's files
   std::uint64_t checksum = 0;       ///< XXH3 of its bytes
 

@@ -25,10 +25,10 @@ enum class Role : std::uint8_t { preconditioner, grafting };
 struct PreconditionerContext {
   kernels::Backend& backend;
   const Recipe& recipe;
-  std::span<const std::vector<std::int64_t>> extents;  ///< per block
+  std::span<const std::vector<std::int64_t>> extents;  ///< extents of each block
   std::span<const kernels::Stack> stacks;
   const GroupState& state;
-  kernels::StagedArrays& columns;  ///< for what prepare() writes and kernels read
+  kernels::StagedArrays& columns;  ///< arrays that prepare() writes and kernels read
 };
 
 /// One kind at work on the blocks of one virtual group that this rank owns.

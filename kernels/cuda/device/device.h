@@ -52,7 +52,7 @@ class Device {
   virtual std::string arithmetic() const = 0;
   virtual void* stream() const = 0;
 
-  virtual void* allocate(std::size_t bytes) = 0;  ///< not zeroed, 256-byte aligned
+  virtual void* allocate(std::size_t bytes) = 0;  ///< allocates 256-byte aligned memory, not zeroed
   virtual void release(void* memory) noexcept = 0;
   virtual void* allocate_host(std::size_t bytes) = 0;  ///< pinned
   virtual void release_host(void* memory) noexcept = 0;
