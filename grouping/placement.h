@@ -7,7 +7,7 @@
 
 namespace shampoo::grouping {
 
-/// What a block costs the rank that owns it: time per step in any unit, bytes that the rank sends
+/// Cost of a block for the rank that owns it: time per step in any unit, bytes that the rank sends
 /// for it, bytes of state. Integers, so that no two ranks can round differently. Each is >= 0.
 struct Work {
   std::int64_t cost = 0;

@@ -11,7 +11,7 @@ namespace shampoo::grouping {
 /// Every segment starts at a multiple of this many bytes.
 inline constexpr std::int64_t segment_alignment = 64;
 
-/// Where every block's values lie in the buffer of a whole exchange, in bytes.
+/// Byte offsets of every block's values in the buffer of a whole exchange.
 ///
 /// Segments lie rank by rank. A segment is the header, then virtual group by virtual group the
 /// blocks in the order of the rank's flat run, each at a multiple of its element size.

@@ -22,7 +22,7 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Where arrays live and arithmetic runs: the host, or one stream of one GPU. Made by cpu_backend()
+/// Memory and queue of computation: the host, or one stream of one GPU. Made by cpu_backend()
 /// or cuda_backend(). Calls are queued in their order and do not wait unless they say so; they are
 /// not concurrent.
 class Backend {
@@ -61,9 +61,9 @@ class Backend {
 struct CpuOptions {
   /// Workers, the calling thread included; 0: one for each processor of the affinity mask.
   int threads = 0;
-  /// Whether BLAS may be set up once for the whole process: one thread per call, and kernels that
-  /// fit the processor where the library, or OPENBLAS_CORETYPE, chose older ones. description()
-  /// reports what was done.
+  /// Sets BLAS up once for the whole process: one thread per call, and kernels that fit the
+  /// processor where the library, or OPENBLAS_CORETYPE, chose older ones. description() reports
+  /// what was done.
   bool set_up_blas = true;
 };
 
@@ -71,10 +71,10 @@ struct CpuOptions {
 /// Throws std::invalid_argument unless 0 <= threads <= 1024.
 std::unique_ptr<Backend> cpu_backend(const CpuOptions& options = {});
 
-/// Whether this build has CUDA.
+/// True if this build includes CUDA.
 bool has_cuda();
 
-/// Where a CUDA backend gets its device memory. Both functions are called on the thread that uses
+/// Source of the device memory of a CUDA backend. Both functions are called on the thread that uses
 /// the backend, with its device current; work that is queued on the stream may use memory until it
 /// is released, in the order of the stream.
 struct CudaAllocator {

@@ -151,7 +151,7 @@ struct CheckpointOptions {
 struct LoadedCheckpoint {
   std::filesystem::path folder;
   std::int64_t step = 0;  ///< N of the folder step-N
-  /// What was loaded into the optimizer, on this rank.
+  /// Report of the load of the optimizer on this rank.
   LoadReport state = {};
   /// Names that the checkpoint lacks; their values are unchanged.
   std::vector<std::string> missing_user_state = {};

@@ -37,7 +37,7 @@ struct CheckpointListing {
   std::vector<std::filesystem::path> stale;
 };
 
-/// Of a directory that does not exist: nothing. Throws std::system_error.
+/// The checkpoints of a directory; none if it does not exist. Throws std::system_error.
 CheckpointListing list_checkpoints(const std::filesystem::path& directory);
 
 /// The complete checkpoint with the largest step, which load() takes. Throws std::system_error.

@@ -18,7 +18,7 @@ namespace shampoo {
 
 using grouping::Box;
 
-/// Where the elements of a tensor lie, in the backend's memory. Borrowed.
+/// View of the elements of a tensor in the backend's memory. Borrowed.
 struct Tensor {
   void* data = nullptr;
   Type type = Type::float32;
@@ -59,7 +59,7 @@ class Group {
   const Recipe& recipe() const { return recipe_; }
   std::span<const Parameter> parameters() const { return parameters_; }
 
-  /// Where the gradient of the group's j-th parameter lies from the next step on; null: absent.
+  /// Sets the address of the j-th parameter's gradient from the next step on; null: absent.
   /// Type and strides stay. Throws std::out_of_range for j, and std::invalid_argument where the
   /// memory is not aligned to its elements or overlaps a value.
   void set_gradient(std::size_t j, void* data);

@@ -61,7 +61,7 @@ class Optimizer {
   /// more than one, the optimizer is disabled until a state is loaded. add_group() invalidates
   /// graphs.
   StepResult enqueue_step();
-  /// Whether the prepared step refreshes a block that this rank owns.
+  /// True if the prepared step refreshes a block that this rank owns.
   bool refresh_is_due() const;
   /// Result of the latest step that was enqueued or replayed. Waits for it. Throws std::logic_error
   /// if there is none.

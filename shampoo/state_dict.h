@@ -57,7 +57,7 @@ struct BlockState {
   bool operator==(const BlockState&) const = default;
 };
 
-/// What is not a tensor about one parameter.
+/// State of one parameter except its tensors.
 struct ParameterState {
   std::string name = {};
   std::vector<std::int64_t> shape = {};  ///< shape given by the caller
@@ -134,7 +134,7 @@ struct LoadOptions {
   bool keep_recipes = false;
 };
 
-/// What a load found on this rank. Names are those of state tensors, or of parameters.
+/// Result of a load on this rank. Names are those of state tensors or of parameters.
 struct LoadReport {
   /// Names that the state dict lacks; their state is unchanged.
   std::vector<std::string> missing = {};

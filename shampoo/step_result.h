@@ -28,7 +28,7 @@ class StepResult {
  public:
   explicit StepResult(std::shared_ptr<StepOutcome> outcome) : outcome_(std::move(outcome)) {}
 
-  /// Whether parameters and state changed.
+  /// True if parameters and state changed.
   bool applied() const;
   /// Name of the first parameter with a non-finite gradient; empty: none. Valid as long as the
   /// optimizer.

@@ -13,7 +13,8 @@
 
 namespace shampoo {
 
-/// What started the processes of a job and assigns their ranks. Empty variables count as absent.
+/// Launcher that started the processes of a job and assigns their ranks. Empty variables count as
+/// absent.
 enum class Launcher : std::uint8_t {
   automatic,  ///< the first of the following whose variables are present, see join()
   /// torchrun and shampoorun, also inside mpirun or srun: RANK, WORLD_SIZE, LOCAL_RANK,
@@ -30,7 +31,7 @@ enum class Launcher : std::uint8_t {
   one_rank  ///< none: this process is the whole job
 };
 
-/// What ranks communicate over.
+/// Library that ranks communicate over.
 enum class Transport : std::uint8_t {
   automatic,  ///< NCCL for a backend in CUDA memory; otherwise MPI under mpirun, Gloo elsewhere
   mpi,

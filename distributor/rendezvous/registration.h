@@ -19,7 +19,7 @@ struct ProcessInfo {
   std::uint64_t call = 0;    ///< random number that tells its calls of join() apart
 };
 
-/// What one process knows of the job. All ranks must agree on size, library, transport and build.
+/// Record of one process about the job. All ranks must agree on size, library, transport and build.
 struct Registration {
   std::string library = {};  ///< version of the library
   int rank = 0, size = 1;

@@ -28,7 +28,7 @@ struct SnapshotTensor {
 
 struct Snapshot::Data {
   StateDict state;  ///< state of this rank
-  /// Where the bytes of the state's tensors lie; empty where `state` has copies of them.
+  /// Addresses of the bytes of the state's tensors; empty where `state` has copies of them.
   std::vector<StateSource> sources;
   /// Merged shapes of all parameters.
   std::map<std::string, std::vector<std::int64_t>> merged_shapes;
@@ -57,7 +57,7 @@ std::int64_t bytes_of(const UserTensor& tensor);
 /// far, the largest first.
 std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int ranks);
 
-/// What must be equal on all ranks, as lines.
+/// Lines of text that must be equal on all ranks.
 std::string request_text(const Snapshot::Data& data);
 
 }  // namespace shampoo

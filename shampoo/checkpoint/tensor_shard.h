@@ -11,7 +11,7 @@
 
 namespace shampoo::checkpoint {
 
-/// What names of tensors in files begin with.
+/// Prefixes of the names of tensors in files.
 inline constexpr std::string_view state_prefix = "optimizer/", user_prefix = "user/";
 
 /// A tensor of a file, as the manifest has it.

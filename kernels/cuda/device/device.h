@@ -42,8 +42,8 @@ struct EigenProblem {
   Eigensolver solver = Eigensolver::divide_and_conquer;
 };
 
-/// What the backend needs of a GPU. All calls but those that say so are queued on one stream and
-/// return at once.
+/// Operations that the backend needs of a GPU. All calls but those that say so are queued on one
+/// stream and return at once.
 class Device {
  public:
   virtual ~Device() = default;
@@ -66,7 +66,7 @@ class Device {
   virtual MemoryUse memory_use() const = 0;
 
   virtual std::unique_ptr<Mark> make_mark() = 0;
-  /// Whether all queued work is done.
+  /// True if all queued work is done.
   virtual bool is_idle() = 0;
   virtual void synchronize() = 0;  ///< waits
   /// True if calls are recorded into a graph instead of being queued.

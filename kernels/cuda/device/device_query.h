@@ -6,7 +6,7 @@
 
 namespace shampoo::kernels::cuda {
 
-/// What a CUDA device says of itself.
+/// Properties that a CUDA device reports.
 struct DeviceFacts {
   std::string name;
   int major = 0, minor = 0;  ///< compute capability
