@@ -34,6 +34,7 @@ class Hash {
 
   /// Hash of everything added since construction or the last restart().
   std::uint64_t value() const;
+  /// Forgets everything added.
   void restart();
 
  private:

@@ -36,10 +36,12 @@ class Memory : public shampoo::Backend {
   /// Host memory that upload() and download() reach without an intermediate copy; zeroed, 64-byte
   /// aligned. Throws std::bad_alloc.
   virtual void* allocate_host(std::size_t bytes);
+  /// Frees memory of allocate_host(). Null has no effect.
   virtual void release_host(void* memory) noexcept;
   /// Current use by all users of the backend.
   virtual MemoryUse memory_use() const { return {}; }
 
+  /// Makes a mark that has not been set. The backend must outlive it.
   virtual std::unique_ptr<Mark> make_mark();
   /// True if all queued work, including the caller's on this stream, is done.
   virtual bool is_idle() { return true; }
