@@ -32,8 +32,9 @@ class Hash {
     add(number.value_or(0));
   }
 
-  /// Of everything added since the construction or the last restart().
+  /// Hash of everything added since construction or the last restart().
   std::uint64_t value() const;
+  /// Forgets everything added.
   void restart();
 
  private:

@@ -22,7 +22,7 @@ struct Member {
 /// computed and exchanged together.
 struct VirtualGroup {
   std::string recipe;
-  std::vector<Member> members;  ///< in the caller's order
+  std::vector<Member> members;  ///< parameters in the caller's order
 
   bool operator==(const VirtualGroup&) const = default;
 };

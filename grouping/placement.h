@@ -7,7 +7,7 @@
 
 namespace shampoo::grouping {
 
-/// What a block costs the rank that owns it: time per step in any unit, bytes that the rank sends
+/// Cost of a block for the rank that owns it: time per step in any unit, bytes that the rank sends
 /// for it, bytes of state. Integers, so that no two ranks can round differently. Each is >= 0.
 struct Work {
   std::int64_t cost = 0;
@@ -35,7 +35,8 @@ Work lower_bounds(std::span<const Work> blocks, int ranks);
 std::vector<Work> loads(std::span<const Work> blocks, std::span<const int> owners, int ranks);
 
 /// Chooses an owner in [0, ranks) for every block, so that the largest cost, bytes and state of a
-/// rank are all close to their lower bounds. A pure function of its arguments, in integers.
+/// rank are all close to their lower bounds: longest processing time first [Graham 1969], for three
+/// sizes at once. A pure function of its arguments, in integers.
 ///
 /// `owners` are the owners of the first owners.size() blocks, and are kept. Where parts of an
 /// exchange must be equally long, the largest rank's bytes are what all of them send; so a rank

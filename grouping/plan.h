@@ -24,10 +24,11 @@ struct Block {
 /// on all ranks. Virtual groups and their blocks keep their places when groups are added.
 struct Plan {
   int ranks = 1;
-  int padding_percent = 4;                   ///< see place()
-  std::vector<PlannedGroup> groups;          ///< the caller's, in the order in which they came
+  int padding_percent = 4;  ///< see place()
+  /// Groups of the caller, in the order in which they were added.
+  std::vector<PlannedGroup> groups;
   std::vector<VirtualGroup> virtual_groups;  ///< see merge()
-  std::vector<std::vector<Block>> blocks;    ///< of each virtual group, by member and index
+  std::vector<std::vector<Block>> blocks;    ///< blocks of each virtual group, by member and index
 
   const PlannedParameter& parameter(const Member& member) const {
     return groups[member.group].parameters[member.parameter];

@@ -10,13 +10,14 @@ namespace shampoo::grouping {
 
 /// Facts beyond the plan that its description reports. Bytes are those of the rank that describes.
 struct DescriptionContext {
-  std::int64_t workspace_bytes = 0;  ///< of the optimizer
-  std::int64_t header_bytes = 0;     ///< of a segment
-  int names_per_group = 6;           ///< parameters of a group that are listed; the rest is counted
-  std::int64_t scratch_bytes = 0;    ///< of the backend, shared by all that use it
+  std::int64_t workspace_bytes = 0;  ///< workspace of the optimizer
+  std::int64_t header_bytes = 0;     ///< header of a segment
+  int names_per_group = 6;           ///< number of parameters listed per group; the rest is counted
+  std::int64_t scratch_bytes = 0;    ///< scratch memory of the backend, shared by all that use it
   std::int64_t host_bytes = 0;       ///< host memory for copies to and from a device
   std::int64_t pool_bytes = 0;       ///< reserved by the backend, in use or not
-  std::uint64_t plan_hash = 0;       ///< that ranks compare and checkpoints record
+  /// Hash of the plan, which ranks compare and checkpoints record.
+  std::uint64_t plan_hash = 0;
 };
 
 /// The plan as tables for a person: virtual groups with their recipes, groups, parameters and

@@ -21,9 +21,9 @@ struct BlockWork {
 /// A parameter as far as plans know it.
 struct PlannedParameter {
   std::string name;
-  Shape shape;                     ///< after merging small dimensions
-  std::int64_t element_bytes = 4;  ///< of one value in the exchange, at least 1
-  std::vector<BlockWork> blocks;   ///< cover the shape, each element once
+  Shape shape;                     ///< shape after merging small dimensions
+  std::int64_t element_bytes = 4;  ///< bytes of one value in the exchange, at least 1
+  std::vector<BlockWork> blocks;   ///< blocks that cover the shape, each element once
 
   bool operator==(const PlannedParameter&) const = default;
 };

@@ -11,13 +11,15 @@ namespace shampoo::grouping {
 /// Every segment starts at a multiple of this many bytes.
 inline constexpr std::int64_t segment_alignment = 64;
 
-/// Where every block's values lie in the buffer of a whole exchange, in bytes.
+/// Byte offsets of every block's values in the buffer of a whole exchange.
 ///
 /// Segments lie rank by rank. A segment is the header, then virtual group by virtual group the
 /// blocks in the order of the rank's flat run, each at a multiple of its element size.
 struct Segments {
-  std::vector<std::int64_t> begins;               ///< ranks + 1 numbers; the last is the total
-  std::vector<std::vector<std::int64_t>> blocks;  ///< of every virtual group, of every block
+  /// First byte of each segment, then the total: ranks + 1 numbers.
+  std::vector<std::int64_t> begins;
+  /// First byte of each block of each virtual group.
+  std::vector<std::vector<std::int64_t>> blocks;
 
   bool operator==(const Segments&) const = default;
 };

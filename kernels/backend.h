@@ -22,7 +22,7 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Where arrays live and arithmetic runs: the host, or one stream of one GPU. Made by cpu_backend()
+/// Memory and queue of computation: the host, or one stream of one GPU. Made by cpu_backend()
 /// or cuda_backend(). Calls are queued in their order and do not wait unless they say so; they are
 /// not concurrent.
 class Backend {
@@ -34,16 +34,22 @@ class Backend {
   /// Everything that the bits of results depend on, for ranks and checkpoints to compare:
   /// instruction set level, BLAS and its core type.
   virtual std::string arithmetic() const = 0;
+  /// Kind of the memory that allocate() returns: host or device.
   virtual MemoryKind memory_kind() const = 0;
   /// The cudaStream_t on which work is queued; null on the host.
   virtual void* stream() const { return nullptr; }
 
-  /// Zeroed, 64-byte aligned. Throws std::bad_alloc.
+  /// Allocates zeroed, 64-byte aligned memory. Throws std::bad_alloc.
   virtual void* allocate(std::size_t bytes) = 0;
+  /// Frees memory of allocate() once the work queued before has run. Null has no effect.
   virtual void release(void* memory) noexcept = 0;
-  /// Host memory of the next two must stay as it is until synchronize() has returned.
+  /// Copies host memory to `to`, memory of this backend. The host memory must not change until
+  /// synchronize() has returned.
   virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
+  /// Copies memory of this backend to the host. The host memory may not be used until synchronize()
+  /// has returned.
   virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
+  /// Copies within the memory of this backend. The two ranges must not overlap.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void synchronize() = 0;  ///< waits for all queued work
 
@@ -55,9 +61,9 @@ class Backend {
 struct CpuOptions {
   /// Workers, the calling thread included; 0: one for each processor of the affinity mask.
   int threads = 0;
-  /// Whether BLAS may be set up once for the whole process: one thread per call, and kernels that
-  /// fit the processor where the library, or OPENBLAS_CORETYPE, chose older ones. description()
-  /// reports what was done.
+  /// Sets BLAS up once for the whole process: one thread per call, and kernels that fit the
+  /// processor where the library, or OPENBLAS_CORETYPE, chose older ones. description() reports
+  /// what was done.
   bool set_up_blas = true;
 };
 
@@ -65,15 +71,17 @@ struct CpuOptions {
 /// Throws std::invalid_argument unless 0 <= threads <= 1024.
 std::unique_ptr<Backend> cpu_backend(const CpuOptions& options = {});
 
-/// Whether this build has CUDA.
+/// True if this build includes CUDA.
 bool has_cuda();
 
-/// Where a CUDA backend gets its device memory. Both functions are called on the thread that uses
+/// Source of the device memory of a CUDA backend. Both functions are called on the thread that uses
 /// the backend, with its device current; work that is queued on the stream may use memory until it
 /// is released, in the order of the stream.
 struct CudaAllocator {
   /// At least 256-byte aligned, or null where there is no more.
   std::function<void*(std::size_t bytes)> allocate;
+  /// Takes back memory of allocate(), and may hand it out again for later work on the stream. Must
+  /// not throw.
   std::function<void(void* memory)> release;
 };
 
@@ -84,8 +92,8 @@ struct CudaOptions {
   void* stream = nullptr;
   /// Unless set, memory comes from a pool of the backend's own.
   CudaAllocator allocator = {};
-  /// Most memory that eigendecompositions may use beside the matrices, in MiB, >= 1. They are done
-  /// in as many parts as it takes; one matrix at a time may use more.
+  /// Most memory that eigendecompositions may use in addition to the matrices, in MiB, >= 1. They
+  /// are done in as many parts as it takes; one matrix at a time may use more.
   std::int64_t solver_workspace_mebibytes = 1024;
 };
 

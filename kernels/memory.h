@@ -11,9 +11,9 @@ namespace shampoo::kernels {
 
 /// Memory that a backend uses in addition to what its callers allocate, in bytes.
 struct MemoryUse {
-  std::int64_t scratch = 0;  ///< of kernels and of the libraries that they call
-  std::int64_t host = 0;     ///< of allocate_host(), where uploads and downloads need it
-  std::int64_t pool = 0;     ///< that a pool of its own holds for all of it, in use or not
+  std::int64_t scratch = 0;  ///< scratch memory of kernels and of the libraries that they call
+  std::int64_t host = 0;     ///< memory of allocate_host(), where uploads and downloads need it
+  std::int64_t pool = 0;     ///< memory reserved by the backend's own pool, in use or not
 };
 
 /// A point in the queue of a backend, which must outlive it.
@@ -36,10 +36,12 @@ class Memory : public shampoo::Backend {
   /// Host memory that upload() and download() reach without an intermediate copy; zeroed, 64-byte
   /// aligned. Throws std::bad_alloc.
   virtual void* allocate_host(std::size_t bytes);
+  /// Frees memory of allocate_host(). Null has no effect.
   virtual void release_host(void* memory) noexcept;
   /// Current use by all users of the backend.
   virtual MemoryUse memory_use() const { return {}; }
 
+  /// Makes a mark that has not been set. The backend must outlive it.
   virtual std::unique_ptr<Mark> make_mark();
   /// True if all queued work, including the caller's on this stream, is done.
   virtual bool is_idle() { return true; }

@@ -38,7 +38,7 @@ constexpr std::string_view name_of(Type type) {
   return "";
 }
 
-/// Where arrays of a backend lie.
+/// Memory space of the arrays of a backend.
 enum class MemoryKind : std::uint8_t { host, cuda };
 
 /// True if the owner keeps values of this type as float32 masters.

@@ -87,7 +87,7 @@ struct Coefficients {
   double first_weight = 1;           ///< 1 - beta1; 1: no filter, and its moment is left alone
   double filter_weight = 1;          ///< 1 - beta3
   double filter_scale = 1;           ///< 1 / bias correction of the filtered gradient
-  SecondMoment preconditioner = {};  ///< of an elementwise preconditioner
+  SecondMoment preconditioner = {};  ///< second moment of an elementwise preconditioner
   SecondMoment grafting = {};
   double decay = 0;     ///< P <- P + decay W
   double momentum = 0;  ///< B <- momentum B + damp P

@@ -82,9 +82,11 @@ struct AsyncCheckpointerOptions {
 
 /// How far the saves of a rank are.
 struct SaveProgress {
-  std::size_t unfinished = 0;  ///< saves
-  std::int64_t written = 0;    ///< bytes of tensors of the first of them, by this rank
-  std::int64_t bytes = 0;      ///< that this rank will have written in all
+  std::size_t unfinished = 0;  ///< number of saves not yet complete
+  /// Bytes of tensors that this rank has written for the first unfinished save.
+  std::int64_t written = 0;
+  /// Total bytes of tensors that this rank writes for the first unfinished save.
+  std::int64_t bytes = 0;
 };
 
 /// Saves while training goes on. start() copies the state to host memory; a background thread
@@ -135,21 +137,26 @@ class AsyncCheckpointer {
 
   Optimizer& optimizer_;
   AsyncCheckpointerOptions options_;
-  std::deque<std::unique_ptr<BackgroundSave>> saves_;  ///< the first one is served, others wait
-  std::deque<std::filesystem::path> folders_;          ///< complete, not yet returned
+  /// Unfinished saves; only the first one advances.
+  std::deque<std::unique_ptr<BackgroundSave>> saves_;
+  /// Folders of complete saves not yet returned.
+  std::deque<std::filesystem::path> folders_;
 };
 
 struct CheckpointOptions {
-  LoadOptions state = {};  ///< `strict` is meant for the user state, too
-  bool checksums = true;   ///< off: the bytes of tensors are not compared with their checksums
+  LoadOptions state = {};  ///< options of the state dict; `strict` covers the user state, too
+  bool checksums = true;   ///< whether the bytes of tensors are compared with their checksums
 };
 
 struct LoadedCheckpoint {
   std::filesystem::path folder;
-  std::int64_t step = 0;                                ///< of the folder
-  LoadReport state = {};                                ///< of this rank
-  std::vector<std::string> missing_user_state = {};     ///< kept their values
-  std::vector<std::string> unexpected_user_state = {};  ///< were left out
+  std::int64_t step = 0;  ///< N of the folder step-N
+  /// Report of the load of the optimizer on this rank.
+  LoadReport state = {};
+  /// Names that the checkpoint lacks; their values are unchanged.
+  std::vector<std::string> missing_user_state = {};
+  /// Names found only in the checkpoint, which were ignored.
+  std::vector<std::string> unexpected_user_state = {};
 };
 
 /// Goes on from the latest complete checkpoint of a directory, or from the folder of one, which any

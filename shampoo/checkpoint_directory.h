@@ -31,12 +31,13 @@ struct BrokenCheckpoint {
 
 /// The checkpoints of a directory. Other entries are ignored, symbolic links too.
 struct CheckpointListing {
-  std::vector<CompleteCheckpoint> complete;  ///< by step, the latest last
-  std::vector<BrokenCheckpoint> broken;      ///< by name
-  std::vector<std::filesystem::path> stale;  ///< of saves and removals that ended early, by name
+  std::vector<CompleteCheckpoint> complete;  ///< sorted by step, the latest last
+  std::vector<BrokenCheckpoint> broken;      ///< sorted by name
+  /// Temporary directories of interrupted saves and removals, sorted by name.
+  std::vector<std::filesystem::path> stale;
 };
 
-/// Of a directory that does not exist: nothing. Throws std::system_error.
+/// The checkpoints of a directory; none if it does not exist. Throws std::system_error.
 CheckpointListing list_checkpoints(const std::filesystem::path& directory);
 
 /// The complete checkpoint with the largest step, which load() takes. Throws std::system_error.

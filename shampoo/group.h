@@ -18,11 +18,11 @@ namespace shampoo {
 
 using grouping::Box;
 
-/// Where the elements of a tensor lie, in the backend's memory. Borrowed.
+/// View of the elements of a tensor in the backend's memory. Borrowed.
 struct Tensor {
   void* data = nullptr;
   Type type = Type::float32;
-  std::vector<std::int64_t> strides;  ///< in elements, >= 0; row-major unless given
+  std::vector<std::int64_t> strides;  ///< strides in elements, >= 0; empty: row-major
 
   Tensor() = default;
   Tensor(float* elements) : data(elements) {}
@@ -38,13 +38,13 @@ struct Parameter {
   std::vector<std::int64_t> shape = {};  ///< global shape; empty: a scalar
   /// Reserved: only the whole tensor is accepted, std::invalid_argument otherwise.
   std::optional<Box> box = std::nullopt;
-  Tensor value = {};     ///< of any type; 16-bit values get float32 masters
+  Tensor value = {};     ///< value of any type; 16-bit types have a float32 master
   Tensor gradient = {};  ///< own type and strides; null data: absent, as grad = None
 };
 
 /// Parameters with one set of rates and one recipe.
 struct ParameterGroup {
-  std::vector<Parameter> parameters = {};  ///< at least one
+  std::vector<Parameter> parameters = {};  ///< at least one parameter
   Rates rates = {};
   Recipe recipe = {};
 };
@@ -59,7 +59,7 @@ class Group {
   const Recipe& recipe() const { return recipe_; }
   std::span<const Parameter> parameters() const { return parameters_; }
 
-  /// Where the gradient of the group's j-th parameter lies from the next step on; null: absent.
+  /// Sets the address of the j-th parameter's gradient from the next step on; null: absent.
   /// Type and strides stay. Throws std::out_of_range for j, and std::invalid_argument where the
   /// memory is not aligned to its elements or overlaps a value.
   void set_gradient(std::size_t j, void* data);

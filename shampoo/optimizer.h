@@ -62,7 +62,7 @@ class Optimizer {
   /// more than one, the optimizer is disabled until a state is loaded. add_group() invalidates
   /// graphs.
   StepResult enqueue_step();
-  /// Whether the prepared step refreshes a block that this rank owns.
+  /// True if the prepared step refreshes a block that this rank owns.
   bool refresh_is_due() const;
   /// Result of the latest step that was enqueued or replayed. Waits for it. Throws std::logic_error
   /// if there is none.
@@ -113,7 +113,7 @@ class Optimizer {
 
   /// Bytes that live between steps on this rank, without exchange buffer and tables.
   std::int64_t state_bytes() const;
-  /// Bytes beside the state: directions, solver workspace, exchange buffer, tables.
+  /// Bytes in addition to the state: directions, solver workspace, exchange buffer, tables.
   std::int64_t workspace_bytes() const;
   /// Human-readable table of the plan, this rank's memory (workspace, the backend's scratch and
   /// host memory, its pool, which other users of the backend share) and rates that no recipe reads.

@@ -5,7 +5,7 @@
 
 namespace shampoo {
 
-/// What a step does when a gradient is not finite.
+/// Response of a step to a gradient that is not finite.
 enum class NonFinite : std::uint8_t {
   skip,   ///< the step is skipped, as by torch.amp's GradScaler; see skipped_in_a_row
   error,  ///< nothing changes; NumericalError

@@ -26,8 +26,11 @@ struct Rates {
   std::optional<double> peak_learning_rate = std::nullopt;
   double grafting_beta2 = 0.999;   ///< beta2 of the grafting, same ranges
   double grafting_epsilon = 1e-8;  ///< epsilon of the grafting, > 0
-  double momentum = 0;             ///< of the direction, in [0, 1); needs the averaging Momentum
-  double dampening = 0;            ///< of the direction, in [0, 1); needs the averaging Momentum
+  /// Decay of the momentum buffer, in [0, 1); needs the averaging Momentum.
+  double momentum = 0;
+  /// The direction enters the momentum buffer with weight 1 - dampening, in [0, 1); needs the
+  /// averaging Momentum.
+  double dampening = 0;
 
   bool operator==(const Rates&) const = default;
 };

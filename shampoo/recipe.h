@@ -20,8 +20,9 @@ namespace shampoo {
 /// entries win. Unnamed dimensions keep 1 / (2 order).
 struct Exponent {
   static constexpr std::string_view name = "exponent";
-  int order = 2;                                ///< order of the block, >= 0
-  std::optional<int> dimension = std::nullopt;  ///< in [0, max(order, 1)); empty: all
+  int order = 2;  ///< order of the block, >= 0
+  /// Dimension of the block, in [0, max(order, 1)); empty: all.
+  std::optional<int> dimension = std::nullopt;
   double value = 0.25;  ///< the root is L^-value; >= 0; 0 leaves the dimension alone
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
@@ -39,7 +40,8 @@ struct RootInverse {
   static constexpr std::string_view name = "root_inverse";
   Solver solver = Automatic{};
   std::vector<Exponent> exponents = {};
-  /// Factors are divided by trace^exponent before the root; in (0, 1]; empty: they are not.
+  /// Factors are divided by trace^exponent before the root [Eschenhagen 2025]; in (0, 1]; empty:
+  /// they are not.
   std::optional<double> trace_scaling = std::nullopt;
   /// New statistics enter with weight 1 instead of 1 - beta2, without bias correction.
   bool drop_weighting = false;
@@ -70,7 +72,7 @@ struct AdaGrad {
   static void for_each_field(Visitor&&, Self&) {}
   bool operator==(const AdaGrad&) const = default;
 };
-/// V <- beta2 V + (1 - beta2) G^2 ; P = F / (sqrt(V) + epsilon).
+/// V <- beta2 V + (1 - beta2) G^2 ; P = F / (sqrt(V) + epsilon) [Tieleman 2012].
 struct RmsProp {
   static constexpr std::string_view name = "rmsprop";
   bool drop_weighting = false;  ///< squares enter with weight 1 instead of 1 - beta2
@@ -110,8 +112,8 @@ using Preconditioner = std::variant<RootInverse, Sgd, AdaGrad, RmsProp, Adam, Si
 enum class WeightDecay : std::uint8_t {
   decoupled,   ///< W <- W - lr wd W, as torch.optim.AdamW [Loshchilov 2019]
   l2,          ///< G <- G + wd W, as torch.optim.Adam
-  corrected,   ///< W <- W - lr^2 wd / peak W, with the rate peak_learning_rate
-  independent  ///< W <- W - lr wd / peak W
+  corrected,   ///< W <- W - lr^2 wd / peak W, with the rate peak_learning_rate [Defazio 2025a]
+  independent  ///< W <- W - lr wd / peak W [Loshchilov 2019, Algorithm 2]
 };
 
 struct NoAveraging {
@@ -120,8 +122,8 @@ struct NoAveraging {
   static void for_each_field(Visitor&&, Self&) {}
   bool operator==(const NoAveraging&) const = default;
 };
-/// B <- momentum B + (1 - dampening) P ; P = B, or (1 - dampening) P + momentum B with nesterov.
-/// Reads the rates momentum and dampening.
+/// B <- momentum B + (1 - dampening) P ; P = B, or (1 - dampening) P + momentum B with nesterov
+/// [Polyak 1964; Sutskever 2013]. Reads the rates momentum and dampening.
 struct Momentum {
   static constexpr std::string_view name = "momentum";
   bool nesterov = false;
@@ -174,7 +176,7 @@ struct Communication {
   static constexpr std::string_view name = "communication";
   /// Type of the numbers that are sent: float32 or bfloat16; the parameter's own unless set.
   std::optional<Type> type = std::nullopt;
-  /// New values are sent in place of updates. Parameters of 16 bits are always sent as values,
+  /// New values are sent instead of updates. Parameters of 16 bits are always sent as values,
   /// which their owner keeps in float32; for others the type must not be narrower than their own,
   /// and float64 values need float64 arithmetic.
   bool values = false;
@@ -200,7 +202,7 @@ struct Recipe {
   /// Divides the filtered gradient and the factors by their bias corrections. The second moment of
   /// Adam is always corrected.
   bool bias_correction = true;
-  Arithmetic arithmetic = Arithmetic::float32;  ///< of state and computation
+  Arithmetic arithmetic = Arithmetic::float32;  ///< type of state and computation
   Communication communication = {};
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {

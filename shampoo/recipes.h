@@ -11,9 +11,10 @@ namespace shampoo::recipes {
 /// Reads learning_rate, beta1, beta3, beta2, epsilon, weight_decay [Loshchilov 2019].
 Recipe adamw();
 
-/// The defaults of the reference implementation (facebookresearch/optimizers f606606): roots every
-/// step, absolute epsilon, no grafting; and its rates.
+/// The default recipe of the reference implementation (facebookresearch/optimizers f606606): roots
+/// every step, absolute epsilon, no grafting.
 Recipe reference();
+/// The default rates of the reference implementation, for use with reference().
 Rates reference_rates();
 
 }  // namespace shampoo::recipes

@@ -31,12 +31,13 @@ std::int64_t numbers_of(StateLayout layout, std::int64_t n);
 struct StateTensor {
   std::string parameter = {};
   std::string slot = {};                 ///< "filtered_gradient", "factor/0", ...
-  std::vector<std::int64_t> shape = {};  ///< of the parameter, small dimensions merged
-  Box box = {};                          ///< the part of it that is here
+  std::vector<std::int64_t> shape = {};  ///< shape of the parameter, small dimensions merged
+  Box box = {};                          ///< the part of the parameter held here
   StateLayout layout = StateLayout::elements;
-  int dimension = 0;  ///< of the block, for the other layouts: n is box.extent[dimension]
+  /// Dimension of the block, for layouts other than `elements`: n is box.extent[dimension].
+  int dimension = 0;
   Type type = Type::float32;
-  std::vector<std::byte> bytes = {};  ///< in the byte order of the host
+  std::vector<std::byte> bytes = {};  ///< values in the byte order of the host
 
   /// "<parameter>/<slot>", and for what belongs to a block or a box that is not the whole tensor
   /// "/<block>": the box's offset, joined by dots. Unique in a state dict.
@@ -50,28 +51,28 @@ struct StateTensor {
 
 /// Counters of one block.
 struct BlockState {
-  Box box = {};            ///< in the parameter's shape, small dimensions merged
-  int failures = 0;        ///< refreshes in a row without all new roots
-  std::int64_t phase = 0;  ///< of the staggered refresh
+  Box box = {};            ///< box in the parameter's merged shape
+  int failures = 0;        ///< consecutive refreshes that failed for at least one root
+  std::int64_t phase = 0;  ///< offset of the staggered refresh schedule, in steps
   bool operator==(const BlockState&) const = default;
 };
 
-/// What is not a tensor about one parameter.
+/// State of one parameter except its tensors.
 struct ParameterState {
   std::string name = {};
-  std::vector<std::int64_t> shape = {};  ///< as the caller gave it
-  std::int64_t steps = 0;                ///< taken
-  std::vector<RecipeField> recipe = {};  ///< see fields_of()
-  Rates rates = {};                      ///< of its group
-  std::vector<BlockState> blocks = {};   ///< those that are here
+  std::vector<std::int64_t> shape = {};  ///< shape given by the caller
+  std::int64_t steps = 0;                ///< number of steps taken
+  std::vector<RecipeField> recipe = {};  ///< fields of the recipe, see fields_of()
+  Rates rates = {};                      ///< rates of the group of this parameter
+  std::vector<BlockState> blocks = {};   ///< blocks held here
 
   bool operator==(const ParameterState&) const = default;
 };
 
 /// Counters of the optimizer, the same on all ranks.
 struct Progress {
-  std::int64_t attempts = 0;  ///< steps, skipped ones included
-  std::int64_t taken = 0;     ///< steps that were applied
+  std::int64_t attempts = 0;  ///< number of steps, skipped ones included
+  std::int64_t taken = 0;     ///< number of steps applied
   int skipped_in_a_row = 0;
   bool operator==(const Progress&) const = default;
 };
@@ -83,11 +84,11 @@ struct StateDict {
   static constexpr int newest_format = 1;
 
   int format = newest_format;
-  std::string library = {};     ///< version that made it
-  std::string arithmetic = {};  ///< see Backend::arithmetic()
+  std::string library = {};     ///< version of the library that made the state dict
+  std::string arithmetic = {};  ///< arithmetic of the backend, see Backend::arithmetic()
   Progress progress = {};
-  std::vector<ParameterState> parameters = {};  ///< by name
-  std::vector<StateTensor> tensors = {};        ///< by name()
+  std::vector<ParameterState> parameters = {};  ///< sorted by name
+  std::vector<StateTensor> tensors = {};        ///< sorted by name()
 
   /// Null where there is none. Looks at one after the other.
   const StateTensor* find(std::string_view name) const;
@@ -111,7 +112,7 @@ enum class Gather : std::uint8_t { everywhere, on_rank_0 };
 /// Handling of state that belongs to a block which does not exist under the current blocking.
 enum class OtherBlocks : std::uint8_t {
   refuse,
-  restart  ///< it starts from its initial value
+  restart  ///< the state starts from its initial value
 };
 
 struct LoadOptions {
@@ -133,12 +134,14 @@ struct LoadOptions {
   bool keep_recipes = false;
 };
 
-/// What a load found on this rank. Names are those of state tensors, or of parameters.
+/// Result of a load on this rank. Names are those of state tensors or of parameters.
 struct LoadReport {
-  std::vector<std::string> missing = {};     ///< kept their state
-  std::vector<std::string> unexpected = {};  ///< were left out
-  std::vector<std::string> restarted = {};   ///< start from their initial value
-  std::vector<std::string> recomputed = {};  ///< derived slots that the state dict lacked
+  /// Names that the state dict lacks; their state is unchanged.
+  std::vector<std::string> missing = {};
+  /// Names found only in the state dict, which were ignored.
+  std::vector<std::string> unexpected = {};
+  std::vector<std::string> restarted = {};   ///< names whose state starts from its initial value
+  std::vector<std::string> recomputed = {};  ///< derived slots that the state dict lacks
   /// The state dict's, where it differs from the backend's: results then agree within tolerance,
   /// not bit for bit. Empty: they are the same.
   std::string other_arithmetic = {};
@@ -150,9 +153,9 @@ struct SlotView {
   const void* data = nullptr;  ///< [backend]
   Type type = Type::float32;
   std::vector<std::int64_t> extent = {};
-  std::vector<std::int64_t> strides = {};  ///< in elements
-  bool lower_triangle = false;             ///< only elements (i, j) with j <= i mean something
-  bool upper_triangle = false;             ///< only elements (i, j) with j >= i mean something
+  std::vector<std::int64_t> strides = {};  ///< strides in elements
+  bool lower_triangle = false;             ///< true if only elements (i, j) with j <= i are defined
+  bool upper_triangle = false;             ///< true if only elements (i, j) with j >= i are defined
 };
 
 }  // namespace shampoo

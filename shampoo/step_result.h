@@ -26,7 +26,7 @@ class NumericalError : public std::runtime_error {
 /// outcome was already known.
 class StepResult {
  public:
-  /// Whether parameters and state changed.
+  /// True if parameters and state changed.
   bool applied() const;
   /// Name of the first parameter with a non-finite gradient; empty: none. Valid as long as the
   /// optimizer.
@@ -44,13 +44,14 @@ class StepResult {
 /// Counters of this rank since construction.
 struct Statistics {
   std::int64_t applied_steps = 0;
-  std::int64_t skipped_steps = 0;   ///< for a non-finite gradient
-  std::int64_t refreshes = 0;       ///< roots computed
-  std::int64_t by_eigenvalues = 0;  ///< of these: fell back to an eigendecomposition
-  std::int64_t jittered = 0;        ///< of these: with a jittered diagonal
-  std::int64_t in_float64 = 0;      ///< of these: after a failure in float32
-  std::int64_t by_jacobi = 0;       ///< of these: by Jacobi rotations
-  std::int64_t kept_roots = 0;      ///< failed: the old root is still in use
+  std::int64_t skipped_steps = 0;  ///< steps skipped because of a non-finite gradient
+  std::int64_t refreshes = 0;      ///< number of roots computed, including the next four counters
+  /// Roots computed by an eigendecomposition, after an iteration diverged.
+  std::int64_t by_eigenvalues = 0;
+  std::int64_t jittered = 0;    ///< roots computed with a jittered diagonal
+  std::int64_t in_float64 = 0;  ///< roots computed in float64, after a failure in float32
+  std::int64_t by_jacobi = 0;   ///< roots computed by Jacobi rotations
+  std::int64_t kept_roots = 0;  ///< failed roots; the old ones are still in use
   /// Raised by a shift or a relative floor; under Minimax, factors whose relative damping exceeded
   /// epsilon.
   std::int64_t raised_eigenvalues = 0;

@@ -46,7 +46,8 @@ enum class Dtype : std::uint8_t {
 struct UserTensorData {
   void* data = nullptr;
   checkpoint::Dtype dtype = checkpoint::Dtype::f32;
-  std::vector<std::int64_t> strides = {};  ///< those of a row-major tensor, or none
+  /// Strides in elements, of a row-major tensor; may be empty.
+  std::vector<std::int64_t> strides = {};
 
   UserTensorData() = default;
   UserTensorData(float* elements) : data(elements) {}
@@ -75,7 +76,7 @@ using UserValue = std::variant<std::int64_t, double, std::string>;
 /// The trainer's own state, saved and loaded together with the optimizer's.
 struct UserState {
   std::vector<UserTensor> tensors = {};
-  std::map<std::string, UserValue> values = {};  ///< names and texts are UTF-8
+  std::map<std::string, UserValue> values = {};  ///< values by name; names and strings are UTF-8
 };
 
 }  // namespace shampoo

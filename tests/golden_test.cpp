@@ -168,7 +168,7 @@ void skips_at_most_three_cases_in_float32(const std::vector<fs::path>& paths) {
   EXPECT_LE(skipped.size(), 3u) << ::testing::PrintToString(skipped);
 }
 
-/// Folders of SHAMPOO_GOLDEN, separated by colons; unless set, the copy beside this file.
+/// Folders of SHAMPOO_GOLDEN, separated by colons; unless set, the copy next to this file.
 void add_folders() {
   const char* const given = std::getenv("SHAMPOO_GOLDEN");
   const fs::path copy = GOLDEN_CASES;

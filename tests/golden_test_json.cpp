@@ -42,7 +42,7 @@ bool Fields::boolean(const std::string& key) {
 
 std::string Fields::text(const std::string& key) {
   const Json& value = at(key);
-  if (!value.is_string()) refuse(key, "must be a text, got " + value.dump());
+  if (!value.is_string()) refuse(key, "must be a string, got " + value.dump());
   return value.get<std::string>();
 }
 

@@ -17,7 +17,7 @@ namespace shampoo::launcher {
 struct WorkerRanks {
   int local_rank = 0, local_world_size = 1;
   int rank = 0, world_size = 1;
-  int group_rank = 0, group_world_size = 1;  ///< of the node
+  int group_rank = 0, group_world_size = 1;  ///< rank of the node, and the number of nodes
   int role_rank = 0, role_world_size = 1;
 };
 

@@ -20,12 +20,12 @@ std::string_view name_of(Start start);
 struct Detected {
   Start start = Start::alone;
   int rank = 0, size = 1, local_rank = 0;
-  std::optional<int> local_size = {};  ///< ranks on this host; empty: unknown
-  std::string host = {};               ///< of the store; empty: unknown
-  std::uint16_t port = 0;              ///< of the store; 0: unknown
-  bool agent_hosts_store = false;      ///< the launcher serves the store, not rank 0
-  std::string job = {};                ///< tells jobs apart that use one store
-  int restarts = 0;                    ///< of the job by its launcher
+  std::optional<int> local_size = {};  ///< number of ranks on this host; empty: unknown
+  std::string host = {};               ///< host of the store; empty: unknown
+  std::uint16_t port = 0;              ///< port of the store; 0: unknown
+  bool agent_hosts_store = false;      ///< true if the launcher serves the store, not rank 0
+  std::string job = {};                ///< name that tells apart jobs that use one store
+  int restarts = 0;                    ///< number of restarts of the job by its launcher
 };
 
 /// Applies the order that join() documents. Pure.

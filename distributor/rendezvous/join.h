@@ -13,7 +13,8 @@
 
 namespace shampoo {
 
-/// What started the processes of a job and assigns their ranks. Empty variables count as absent.
+/// Launcher that started the processes of a job and assigns their ranks. Empty variables count as
+/// absent.
 enum class Launcher : std::uint8_t {
   automatic,  ///< the first of the following whose variables are present, see join()
   /// torchrun and shampoorun, also inside mpirun or srun: RANK, WORLD_SIZE, LOCAL_RANK,
@@ -30,7 +31,7 @@ enum class Launcher : std::uint8_t {
   one_rank  ///< none: this process is the whole job
 };
 
-/// What ranks communicate over.
+/// Library that ranks communicate over.
 enum class Transport : std::uint8_t {
   automatic,  ///< NCCL for a backend in CUDA memory; otherwise MPI under mpirun, Gloo elsewhere
   mpi,
@@ -45,18 +46,18 @@ struct JoinOptions {
   /// This process's rank, instead of a launcher's: both or none. They need `host` and `port`,
   /// unless size is 1.
   std::optional<int> rank = {}, size = {};
-  int local_rank = 0;  ///< read only if `rank` is set
+  int local_rank = 0;  ///< rank on this host; read only if `rank` is set
 
   /// Address of the store through which ranks find each other, instead of the launcher's. Rank 0
   /// serves it, or is a client if the port is in use.
   std::string host = {};
-  std::uint16_t port = 0;  ///< 0: the launcher's
+  std::uint16_t port = 0;  ///< port of the store; 0: the launcher's
 
   /// Address of this host that the other ranks can reach. Default: the one on the route to the
   /// store.
   std::string own_address = {};
 
-  std::string job = {};    ///< tells jobs apart that use one store; equal on all ranks
+  std::string job = {};    ///< name that tells apart jobs that use one store; equal on all ranks
   std::string build = {};  ///< free text; must be equal on all ranks
 
   /// Time until all ranks are connected, at least 1 ms. Connecting gets at least a quarter of it or

@@ -14,14 +14,14 @@ namespace shampoo::rendezvous {
 /// A process of the job; the record that it registers under its rank.
 struct ProcessInfo {
   std::string host = {};
-  std::string address = {};  ///< at which the other ranks reach it; may be empty
-  std::int64_t process = 0;  ///< its id on its host
-  std::uint64_t call = 0;    ///< random; tells its calls of join() apart
+  std::string address = {};  ///< address at which the other ranks reach it; may be empty
+  std::int64_t process = 0;  ///< process id on its host
+  std::uint64_t call = 0;    ///< random number that tells its calls of join() apart
 };
 
-/// What one process knows of the job. All ranks must agree on size, library, transport and build.
+/// Record of one process about the job. All ranks must agree on size, library, transport and build.
 struct Registration {
-  std::string library = {};  ///< version
+  std::string library = {};  ///< version of the library
   int rank = 0, size = 1;
   std::string transport = {};
   std::string build = {};  ///< free text
@@ -47,18 +47,19 @@ void for_each_field(Visitor&& visit, Registration& registration) {
 }
 
 struct RegistrationOptions {
-  std::string prefix = {};   ///< of all keys: of the job and its attempt
-  std::string failure = {};  ///< why this process cannot take part; empty: it can
+  std::string prefix = {};   ///< prefix of all keys: that of the job and its attempt
+  std::string failure = {};  ///< reason why this process cannot take part; empty: it can
   StoreGather::Clock::time_point end = {};
-  bool serves_store = false;  ///< this process must not end before the others have read an error
+  /// True if this process must not end before the others have read an error.
+  bool serves_store = false;
 };
 
 struct RegistrationResult {
-  std::string prefix = {};  ///< never used before, the same on all ranks
-  std::string error = {};   ///< why there is no job; empty: there is
-  std::vector<int> missing_ranks =
-      {};  ///< ranks that did not come in time; empty if there is a job
-  std::vector<ProcessInfo> processes = {};  ///< by rank
+  std::string prefix = {};  ///< prefix of keys, not used before, equal on all ranks
+  std::string error = {};   ///< reason why there is no job; empty: there is one
+  /// Ranks that did not register in time; empty if there is a job.
+  std::vector<int> missing_ranks = {};
+  std::vector<ProcessInfo> processes = {};  ///< processes of the job by rank
 };
 
 /// Registers this process as its rank and waits for all ranks. Collective.

@@ -16,9 +16,9 @@ namespace shampoo::rendezvous {
 /// The ranks of a job, which all have registered.
 struct Rendezvous {
   std::shared_ptr<Store> store;
-  std::string prefix;                  ///< of keys: never used before, the same on all ranks
-  std::vector<ProcessInfo> processes;  ///< by rank
-  std::chrono::milliseconds left;      ///< for connecting: the rest of options.connect_deadline
+  std::string prefix;                  ///< prefix of keys, not used before, equal on all ranks
+  std::vector<ProcessInfo> processes;  ///< processes of the job by rank
+  std::chrono::milliseconds left;      ///< time left for connecting, of options.connect_deadline
 };
 
 /// Registers this rank at the store at detected.host and port and waits for the others, within

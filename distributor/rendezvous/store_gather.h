@@ -11,9 +11,9 @@ namespace shampoo {
 
 /// Outcome of a gather, the same on all ranks: a record per rank, or the reason why there are none.
 struct GatherResult {
-  std::string error = {};                 ///< empty unless a rank ended the gather
+  std::string error = {};                 ///< error of the rank that ended the gather; empty: none
   std::vector<int> missing_ranks = {};    ///< ranks that had not arrived at the deadline
-  std::vector<std::string> records = {};  ///< by rank
+  std::vector<std::string> records = {};  ///< records by rank
 
   bool ready() const { return error.empty() && missing_ranks.empty(); }
 };

@@ -22,9 +22,9 @@ class Connection {
   int fd() const { return socket_.get(); }
 
   enum class Step : std::uint8_t {
-    answered,  ///< one request; there may be more
-    idle,      ///< needs more input, or the client to receive output
-    refused    ///< to be closed
+    answered,  ///< answered one request; there may be more
+    idle,      ///< nothing to do until the client sends more or receives output
+    refused    ///< the connection must be closed
   };
   Step answer_one(RequestHandler& handler);
 

@@ -20,6 +20,7 @@ class Store {
  public:
   virtual ~Store() = default;
 
+  /// Sets the value of a key, replacing any value it has.
   virtual void set(std::string_view key, std::string_view value) = 0;
   /// Empty if there is no such key. Does not wait for the key.
   virtual std::optional<std::string> get(std::string_view key) = 0;

@@ -33,8 +33,8 @@ enum class Request : std::uint8_t {
 inline constexpr std::uint32_t validation_word = 0x3C85F7CE;
 inline constexpr std::size_t most_key_bytes = 8192;
 inline constexpr std::size_t most_value_bytes = std::size_t{8} << 20;
-inline constexpr std::size_t most_keys = 131'072;  ///< per request
-/// Of a whole request or reply, which torch does not limit.
+inline constexpr std::size_t most_keys = 131'072;  ///< limit per request
+/// Limit of a whole request or reply, which torch does not limit.
 inline constexpr std::size_t most_message_bytes = std::size_t{64} << 20;
 
 /// Empty if the protocol has no such number. StoreProtocol::torch_1 stands for the numbers of

@@ -56,7 +56,7 @@ class CollectiveTransport {
     int local_rank;
   };
   struct Subset {
-    std::span<const Member> members;  ///< in their new order; empty if this rank has no color
+    std::span<const Member> members;  ///< ranks in their new order; empty if this rank has no color
     int color;
     int rank;             ///< new rank of this process
     std::uint64_t index;  ///< number of earlier splits of the parent

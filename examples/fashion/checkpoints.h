@@ -19,7 +19,7 @@ struct CheckpointPlan {
   bool resume = false;           ///< goes on from the latest one, if there is one
 };
 
-/// How far a run has come, beside its network and its optimizer.
+/// Progress of a run, in addition to its network and its optimizer.
 struct RunState {
   int step = 0;                    ///< steps taken
   std::vector<double> losses;      ///< of each planned step, 0 for those to come
@@ -42,9 +42,9 @@ class Checkpoints {
   Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optimizer, Network<float>& network,
               CheckpointPlan plan, RunIdentity identity);
 
-  /// Whether the run that `state` now describes goes on from a checkpoint. Collective.
+  /// True if the run that `state` now describes goes on from a checkpoint. Collective.
   bool resume(RunState& state);
-  /// Whether save() saves after this step.
+  /// True if save() saves after this step.
   bool is_due(int step) const { return step != saved_ && step % plan_.every == 0; }
   /// To be called after every step. Begins to save where it is time to, or in any case if `last`,
   /// and then waits for the disk, too. Returns what a person should know, or nothing: a disk that

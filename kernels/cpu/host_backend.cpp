@@ -68,7 +68,7 @@ std::unique_ptr<Backend> cpu_backend(const CpuOptions& options) {
   constexpr int most_threads = 1024;
   if (options.threads < 0 || options.threads > most_threads)
     throw std::invalid_argument("cpu_backend: threads is " + std::to_string(options.threads) +
-                                "; it must lie in [0, " + std::to_string(most_threads) + "]");
+                                "; it must be in [0, " + std::to_string(most_threads) + "]");
   return std::make_unique<kernels::CpuBackend>(options.threads, options.set_up_blas);
 }
 

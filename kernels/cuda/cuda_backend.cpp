@@ -18,7 +18,7 @@ void validate(const CudaOptions& options) {
     throw std::invalid_argument("cuda_backend: there is no CUDA device here, or no driver for it");
   if (options.device < -1 || options.device >= devices)
     throw std::invalid_argument("cuda_backend: device is " + std::to_string(options.device) +
-                                "; it must lie in [-1, " + std::to_string(devices - 1) + "]");
+                                "; it must be in [-1, " + std::to_string(devices - 1) + "]");
   if (!options.allocator.allocate != !options.allocator.release)
     throw std::invalid_argument(
         "cuda_backend: allocator has one of allocate and release; it must "
@@ -27,7 +27,7 @@ void validate(const CudaOptions& options) {
   if (options.solver_workspace_mebibytes < 1 || options.solver_workspace_mebibytes > most)
     throw std::invalid_argument("cuda_backend: solver_workspace_mebibytes is " +
                                 std::to_string(options.solver_workspace_mebibytes) +
-                                "; it must lie in [1, " + std::to_string(most) + "]");
+                                "; it must be in [1, " + std::to_string(most) + "]");
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ struct UpdateRule {
   SHAMPOO_RULE Real scaled(Real p) const { return p * ratio; }
   /// P <- P + decay W
   SHAMPOO_RULE Real decayed(Real p, Real w) const { return p + decay * w; }
-  /// B <- momentum B + damp P
+  /// B <- momentum B + damp P [Polyak 1964]
   SHAMPOO_RULE Real accumulated(Real b, Real p) const { return momentum * b + damp * p; }
-  /// P <- nesterov ? damp P + momentum B : B, with the new B
+  /// P <- nesterov ? damp P + momentum B : B, with the new B [Sutskever 2013]
   SHAMPOO_RULE Real averaged(Real b, Real p) const {
     return nesterov ? damp * p + momentum * b : b;
   }

@@ -17,7 +17,7 @@ inline constexpr double automatic_floor = 1e-7;
 /// How an eigendecomposition damps and repeats.
 struct EigenRoot {
   Eigen options = {};
-  std::optional<double> epsilon = std::nullopt;  ///< used instead of that of the jobs
+  std::optional<double> epsilon = std::nullopt;  ///< epsilon used instead of that of the jobs
   double trace_exponent = 0;
   Eigensolver eigensolver = Eigensolver::divide_and_conquer;
   double jitter = 0;  ///< multiple of trace(A) added to the diagonal before the decomposition
@@ -30,7 +30,7 @@ inline constexpr int eigen_root_matrices = 2;
 /// them. Returns one flag per row: 0 where the root was stored. Waits.
 ///
 /// A pseudo-inverse drops small eigenvalues: by default those up to side times machine epsilon
-/// times the largest one, the numerical rank of [Golub & Van Loan 2013, ch. 5.4], as
+/// times the largest one, the numerical rank of [Golub 2013, ch. 5.4], as
 /// torch.linalg.pinv and numpy.linalg.matrix_rank do.
 std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const EigenRoot& how);
 

@@ -19,7 +19,7 @@ Solver resolved(const Solver& solver, const Backend& backend, Type arithmetic,
                 std::span<const double> exponents);
 
 /// Inverse roots (A + epsilon I)^-exponent of any number of factors: the preconditioners of Shampoo
-/// [Gupta et al. 2018, arXiv:1802.09568, Alg. 1 and 2].
+/// [Gupta 2018, Algorithms 1 and 2].
 ///
 /// Jobs are placed, uploaded with everything else that a step reads, enqueued and collected; the
 /// same for every solver, recorded or not.

@@ -15,7 +15,7 @@ namespace shampoo::kernels {
 inline constexpr int minimax_matrices = 4;
 
 /// The fixed sequence of products that computes one root, coupled as in Newton's iteration
-/// [Iannazzo 2006; Guo & Higham 2006] with the polynomials of minimax_schedule():
+/// [Iannazzo 2006; Guo 2006, (3.2)] with the polynomials of minimax_schedule():
 ///
 ///     M <- damped A, scaled to [1 / kappa, 1] ; X <- I
 ///     N <- a I + b M + c M^2 ; X <- X N ; M <- N^p M                    once for every step

@@ -11,12 +11,12 @@ namespace shampoo::kernels {
 
 /// Result of one root, in the order in which solvers are tried.
 enum class Outcome : std::uint8_t {
-  computed,        ///< by the requested solver
-  by_eigenvalues,  ///< by an eigendecomposition, after an iteration diverged
-  jittered,        ///< with a jittered diagonal
+  computed,        ///< computed by the requested solver
+  by_eigenvalues,  ///< computed by an eigendecomposition, after an iteration diverged
+  jittered,        ///< computed with a jittered diagonal
   in_float64,
-  by_jacobi,  ///< in float64
-  failed      ///< the old root was kept
+  by_jacobi,  ///< computed by Jacobi rotations in float64
+  failed      ///< failed; the old root was kept
 };
 
 /// One factor, and the root to compute from it.

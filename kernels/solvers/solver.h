@@ -52,12 +52,12 @@ struct Eigen {
   bool operator==(const Eigen&) const = default;
 };
 
-/// Coupled inverse Newton iteration for integer roots [Iannazzo 2006; Guo & Higham 2006]. Where it
+/// Coupled inverse Newton iteration for integer roots [Iannazzo 2006; Guo 2006]. Where it
 /// diverges, an eigendecomposition is used instead. Waits for the backend.
 struct CoupledNewton {
   static constexpr std::string_view name = "coupled_newton";
   int max_iterations = 100;  ///< >= 0
-  double tolerance = 1e-6;   ///< on max |M - I|; >= 0
+  double tolerance = 1e-6;   ///< tolerance on max |M - I|; >= 0
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("max_iterations", self.max_iterations);
@@ -98,11 +98,11 @@ enum class MinimaxPrecision : std::uint8_t {
   accurate
 };
 
-/// A fixed number of products of matrices with minimax polynomials [Amsel et al. 2025,
-/// arXiv:2505.16932], for exponents q / p <= 1 with q <= 4 and p <= 64. Decides nothing on the
-/// host, never waits and is not repeated: a root that cannot be computed stays as it was. Damps
-/// with max(epsilon, largest / kappa_max), where `largest` is the tightest of several upper bounds
-/// of the largest eigenvalue, and counts the factors for which the second was the larger.
+/// A fixed number of products of matrices with minimax polynomials [Amsel 2025], for exponents
+/// q / p <= 1 with q <= 4 and p <= 64. Decides nothing on the host, never waits and is not
+/// repeated: a root that cannot be computed stays as it was. Damps with max(epsilon, largest /
+/// kappa_max), where `largest` is the tightest of several upper bounds of the largest eigenvalue,
+/// and counts the factors for which the second was the larger.
 struct Minimax {
   static constexpr std::string_view name = "minimax";
   /// In [10, 1e7] in float32, which takes 2^20 for more: its rounding would make definite matrices

@@ -74,7 +74,7 @@ struct Weights {
 /// Turns a matrix A, with largest element 1/2 to 1, and S = A A into M, the matrix that an
 /// iteration for roots starts from, and N, the polynomial of its first step. Numbers per matrix are
 /// computed in double; their sums run over rows, then within a row, in a fixed order. t bounds the
-/// largest eigenvalue: by a norm [Horn & Johnson 2013, 5.6.9], and by that of A^2.
+/// largest eigenvalue: by a norm [Horn 2013, 5.6.9], and by that of A^2.
 ///
 ///     t     = (1 + 2^-10) min(max over i of sum_j |a_ij|, |S|_F^(1/2))
 ///     shift = max(epsilon / scale, t / kappa_max)

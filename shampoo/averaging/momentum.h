@@ -3,7 +3,8 @@
 
 #include "shampoo/averaging/averaging.h"
 
-/// Heavy-ball momentum of the direction; B starts at 0, so the first direction is damped, too.
+/// Heavy-ball momentum of the direction [Polyak 1964], with Nesterov's form of [Sutskever 2013]; B
+/// starts at 0, so the first direction is damped, too.
 namespace shampoo {
 
 std::span<const RateUse> rates(const Momentum& kind);

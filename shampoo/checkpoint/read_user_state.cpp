@@ -15,7 +15,7 @@ namespace {
   throw std::invalid_argument("user state '" + name + "': " + what);
 }
 
-constexpr const char* kinds[] = {"an integer", "a number", "a text"};
+constexpr const char* kinds[] = {"an integer", "a number", "a string"};
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;

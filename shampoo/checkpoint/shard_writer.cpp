@@ -60,7 +60,7 @@ void for_each_field(Visitor&& visit, ShardReport& report) {
 
 namespace {
 
-/// Bytes that a progress is told of together.
+/// Bytes written between two reports of progress.
 constexpr std::size_t at_once = std::size_t{1} << 20;
 
 /// A tensor of the file.

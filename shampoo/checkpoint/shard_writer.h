@@ -14,7 +14,7 @@
 
 namespace shampoo::checkpoint {
 
-/// What the manifest has of one rank's file.
+/// Part of the manifest about one rank's file.
 struct ShardReport {
   ShardFile file;
   /// Name, slots, and the blocks in the file.
@@ -25,7 +25,7 @@ struct ShardReport {
 /// shard-R-of-N.safetensors.
 std::string shard_name(int rank, int ranks);
 
-/// What the header of a file of a checkpoint says about it.
+/// Metadata in the header of a file of a checkpoint.
 std::map<std::string, std::string> metadata_of(const std::string& save, std::int64_t step);
 
 /// Writes and syncs the file of this rank, whose tensors lie in the order of their element size,

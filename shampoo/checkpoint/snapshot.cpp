@@ -44,7 +44,7 @@ void require_utf8(const std::string& name, const UserValue& text) {
   try {
     checkpoint::to_json(text);
   } catch (const CheckpointError&) {
-    fail(name, "names and texts must be UTF-8");
+    fail(name, "names and strings must be UTF-8");
   }
 }
 

@@ -21,15 +21,17 @@ struct SnapshotTensor {
   checkpoint::Dtype dtype = checkpoint::Dtype::f32;
   std::vector<std::int64_t> shape;
   int writer = 0;
-  std::vector<std::byte> copy;       ///< on the writer, unless borrowed
-  std::span<const std::byte> bytes;  ///< on the writer: of the copy, or the trainer's
+  std::vector<std::byte> copy;  ///< copy on the writer, unless borrowed
+  /// Bytes on the writer: the copy, or the memory of the trainer.
+  std::span<const std::byte> bytes;
 };
 
 struct Snapshot::Data {
-  StateDict state;  ///< of this rank
-  /// Where the bytes of the state's tensors lie; empty where `state` has copies of them.
+  StateDict state;  ///< state of this rank
+  /// Addresses of the bytes of the state's tensors; empty where `state` has copies of them.
   std::vector<StateSource> sources;
-  std::map<std::string, std::vector<std::int64_t>> merged_shapes;  ///< of all parameters
+  /// Merged shapes of all parameters.
+  std::map<std::string, std::vector<std::int64_t>> merged_shapes;
   std::vector<SnapshotTensor> user_tensors;
   std::map<std::string, UserValue> user_values;
   bool derived = true;  ///< see StateDictOptions
@@ -55,7 +57,7 @@ std::int64_t bytes_of(const UserTensor& tensor);
 /// far, the largest first.
 std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int ranks);
 
-/// What must be equal on all ranks, as lines.
+/// Lines of text that must be equal on all ranks.
 std::string request_text(const Snapshot::Data& data);
 
 }  // namespace shampoo

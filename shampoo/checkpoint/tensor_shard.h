@@ -11,14 +11,14 @@
 
 namespace shampoo::checkpoint {
 
-/// What names of tensors in files begin with.
+/// Prefixes of the names of tensors in files.
 inline constexpr std::string_view state_prefix = "optimizer/", user_prefix = "user/";
 
 /// A tensor of a file, as the manifest has it.
 struct TensorShard {
-  std::string key;  ///< its name in the file
+  std::string key;  ///< name of the tensor in the file
   Dtype dtype = Dtype::f32;
-  std::vector<std::int64_t> shape;  ///< in the file
+  std::vector<std::int64_t> shape;  ///< shape in the file
   std::size_t file = 0;             ///< index in the manifest's files
   std::uint64_t checksum = 0;       ///< XXH3 of its bytes
 

@@ -18,17 +18,17 @@
 /// with the overloads that preconditioner.cpp visits: check, has_refresh, rates, slots, work, make.
 namespace shampoo {
 
-/// What a diagonal kind is used as: which rates it reads, and what its slots are called.
+/// Use of a diagonal kind; decides which rates it reads and the names of its slots.
 enum class Role : std::uint8_t { preconditioner, grafting };
 
-/// What a kind is made from. All of it outlives the kind.
+/// Arguments from which a kind is made. All of them outlive it.
 struct PreconditionerContext {
   kernels::Backend& backend;
   const Recipe& recipe;
-  std::span<const std::vector<std::int64_t>> extents;  ///< per block
+  std::span<const std::vector<std::int64_t>> extents;  ///< extents of each block
   std::span<const kernels::Stack> stacks;
   const GroupState& state;
-  kernels::StagedArrays& columns;  ///< for what prepare() writes and kernels read
+  kernels::StagedArrays& columns;  ///< arrays that prepare() writes and kernels read
 };
 
 /// One kind at work on the blocks of one virtual group that this rank owns.
@@ -52,7 +52,7 @@ class GroupPreconditioner {
   /// P <- F, for blocks that are preconditioned.
   virtual void apply(StepContext& step) = 0;
 
-  /// Whether the prepared step refreshes a block.
+  /// True if the prepared step refreshes a block.
   virtual bool refreshes() const = 0;
   /// Name of the solver if refresh() waits for the backend; empty where it only queues.
   virtual std::string_view waiting_solver() const = 0;
@@ -85,7 +85,7 @@ std::vector<Slot> grafting_slots(const Recipe& recipe);
 /// passes over its elements.
 std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent);
 
-/// Whether blocks are preconditioned from the first refresh on only.
+/// True if blocks are preconditioned only from the first refresh on.
 bool has_refresh(const Recipe& recipe);
 
 std::unique_ptr<GroupPreconditioner> make_preconditioner(const PreconditionerContext& context);

@@ -12,7 +12,7 @@ namespace shampoo {
 
 /// Entries of a state dict matched to the parameters of an optimizer.
 struct Match {
-  std::vector<const ParameterState*> rows;  ///< by row; null: the parameter keeps its state
+  std::vector<const ParameterState*> rows;  ///< entries by row; null: the parameter keeps its state
   std::map<int, Rates> rates;               ///< changed rates by group
 };
 

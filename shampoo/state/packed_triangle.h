@@ -15,8 +15,9 @@ namespace shampoo {
 /// slots share the array, the upper one, element (j, i) at j (n + 1) + i + 1: BLAS reads either in
 /// place. A square matrix is row-major, a vector contiguous.
 struct SlotStorage {
-  StateLayout layout = StateLayout::symmetric;  ///< not elements
-  bool upper = false;                           ///< upper triangle of a symmetric matrix
+  StateLayout layout = StateLayout::symmetric;  ///< layout other than elements
+  /// True for the upper triangle of a symmetric matrix.
+  bool upper = false;
   std::int64_t side = 0;
   Type type = Type::float32;  ///< float32 or float64
 };

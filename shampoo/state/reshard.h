@@ -11,16 +11,16 @@ namespace shampoo {
 
 /// A box of a tensor, with contiguous elements in row-major order.
 struct TensorSlice {
-  const grouping::Shape& shape;  ///< of the whole tensor
+  const grouping::Shape& shape;  ///< shape of the whole tensor
   const grouping::Box& box;
 };
 
 /// Destination slice that is assembled from other slices.
 struct SliceBuffer {
   std::byte* bytes = nullptr;
-  std::int64_t count = 0;         ///< elements
-  std::vector<char> filled = {};  ///< per element: 0 or 1; empty: sources are known to be disjoint
-  std::int64_t missing = count;   ///< elements
+  std::int64_t count = 0;         ///< number of elements
+  std::vector<char> filled = {};  ///< one flag per element; empty: sources are known to be disjoint
+  std::int64_t missing = count;   ///< number of elements not yet written
 };
 
 /// Returns true if two slices of a tensor may have elements in common; exact if their shapes are

@@ -29,14 +29,14 @@ class TensorTable {
   kernels::StagedArray<Type> value_types_, gradient_types_;
 };
 
-/// What a table says about a block of the parameter in `row`, but for its place and shape: where
-/// its elements start in the exchange buffer, their type there, and whether they are new values.
+/// Entry of a table for a block of the parameter in `row`, except its place and shape: where its
+/// elements start in the exchange buffer, their type there, and whether they are new values.
 kernels::Block exchanged_block(const RegisteredParameter& parameter, int row, std::int64_t segment);
 
 /// Table of blocks and their tiles.
 class ElementTable {
  public:
-  /// Appends a block. `block` says what is known beside its place and shape.
+  /// Appends a block. `block` holds the fields other than place and shape.
   void append(const RegisteredParameter& parameter, const grouping::Box& box, kernels::Block block,
               std::int64_t flat);
   /// Appends a whole parameter as one block.

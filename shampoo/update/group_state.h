@@ -15,7 +15,7 @@
 
 namespace shampoo {
 
-/// Where the state of one owned block lies.
+/// Position of the state of one owned block.
 struct BlockPlacement {
   std::vector<std::int64_t> extent;
   Type value_type = Type::float32;
@@ -25,7 +25,7 @@ struct BlockPlacement {
   std::int64_t master = -1;   ///< first element in the masters, or -1
 };
 
-/// How a slot of a block with this extent lies in its array. Not for elements.
+/// Storage of a slot of a block with this extent in its array. Not for elements.
 SlotStorage storage_of(const Slot& slot, std::span<const std::int64_t> extent);
 
 /// The slots of all blocks that this rank owns in one virtual group. Elementwise slots are flat:

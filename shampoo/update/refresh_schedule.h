@@ -10,11 +10,11 @@
 
 namespace shampoo {
 
-/// Whether a block is preconditioned at its parameter's `step`-th step, counted from 1: from the
+/// True if a block is preconditioned at its parameter's `step`-th step, counted from 1: from the
 /// first refresh on, or always for a preconditioner without one.
 bool is_preconditioned(const Recipe& recipe, std::int64_t step);
 
-/// Whether a block's derived slots are recomputed at its parameter's `step`-th step: at
+/// True if a block's derived slots are recomputed at its parameter's `step`-th step: at
 /// refresh.first, and whenever step + phase is a multiple of refresh.every afterwards.
 bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase);
 

@@ -14,24 +14,24 @@ namespace shampoo {
 struct RegisteredParameter {
   const Group* group = nullptr;
   int group_index = 0;
-  std::size_t index = 0;                  ///< in the group
+  std::size_t index = 0;                  ///< index in the group
   grouping::Shape merged = {};            ///< shape with small dimensions merged
-  std::vector<grouping::Box> boxes = {};  ///< its blocks, in `merged`
-  std::int64_t steps = 0;                 ///< taken
-  bool present = false;                   ///< whether the prepared step has a gradient
+  std::vector<grouping::Box> boxes = {};  ///< boxes of its blocks, in `merged`
+  std::int64_t steps = 0;                 ///< number of steps taken
+  bool present = false;                   ///< true if it has a gradient in the prepared step
 
   const Parameter& parameter() const { return group->parameters()[index]; }
 };
 
 /// A block that this rank owns, in the order of the flat slots.
 struct OwnedBlock {
-  int parameter = 0;  ///< row
-  int index = 0;      ///< among the blocks of the parameter
+  int parameter = 0;  ///< row of its parameter
+  int index = 0;      ///< index among the blocks of the parameter
   int stack = 0;
   std::int64_t in_stack = 0;
   std::int64_t flat = 0;     ///< first element in flat slots
   std::int64_t segment = 0;  ///< first byte in the exchange buffer
-  std::int64_t phase = 0;    ///< of the refresh schedule
+  std::int64_t phase = 0;    ///< phase of the refresh schedule
 };
 
 }  // namespace shampoo

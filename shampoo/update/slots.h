@@ -23,10 +23,10 @@ struct Slot {
 
   std::string name;
   StateLayout layout = StateLayout::elements;
-  int dimension = 0;  ///< of the block; not read for elements
+  int dimension = 0;  ///< dimension of the block; not read for elements
   Type type = Type::float32;
   Initial initial = Initial::zero;  ///< value: that of the parameter, for elements
-  bool derived = false;             ///< can be recomputed from other slots, by a refresh
+  bool derived = false;             ///< true if it can be recomputed from other slots, by a refresh
   /// Another symmetric slot of the same dimension, declared before, whose array has room for this
   /// one; empty: an array of its own.
   std::string shares = {};

@@ -13,15 +13,15 @@ namespace shampoo {
 /// Which due blocks a queued step refreshes.
 enum class Refreshing : std::uint8_t {
   none,
-  due,   ///< those of the prepared step
+  due,   ///< blocks due in the prepared step
   fixed  ///< those of the step that is prepared when it runs: for recorded steps
 };
 
 /// One block in the step that is being prepared, on the host.
 struct BlockStep {
-  std::int64_t step = 0;         ///< of its parameter, counted from 1
-  const Rates* rates = nullptr;  ///< of its group
-  bool due = false;              ///< its derived slots are recomputed
+  std::int64_t step = 0;         ///< step of its parameter, counted from 1
+  const Rates* rates = nullptr;  ///< rates of its group
+  bool due = false;              ///< true if its derived slots are recomputed
 };
 
 /// What one step on one virtual group works on. Elementwise kinds do not launch kernels of their

@@ -9,9 +9,10 @@ namespace shampoo {
 /// G <- G + decay W.
 double l2_decay(WeightDecay kind, const Rates& rates);
 
-/// P <- P + decay W, before the step length is applied [Loshchilov 2019]. Divided by the peak
-/// learning rate, which is the learning rate unless set, the decay of the weights does not depend
-/// on it.
+/// P <- P + decay W, before the step length is applied. The decay is weight_decay for `decoupled`
+/// [Loshchilov 2019], weight_decay learning_rate / peak for `corrected` [Defazio 2025a],
+/// weight_decay / peak for `independent` [Loshchilov 2019, Algorithm 2], and 0 for `l2`; the peak
+/// is peak_learning_rate, or learning_rate where that is not set.
 double decoupled_decay(WeightDecay kind, const Rates& rates);
 
 }  // namespace shampoo

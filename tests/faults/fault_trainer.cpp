@@ -59,7 +59,7 @@ Orders read_orders(int count, char** words) {
 
 int number(const Orders& orders, const std::string& name) { return std::stoi(orders.at(name)); }
 
-/// Tells how far this rank is, and strikes where it is told to.
+/// Publishes the progress of this rank, and fails at the phase and step given by the orders.
 class Watch {
  public:
   Watch(const Orders& orders, int rank)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives files, or all files of folders, to a target, in place of libFuzzer: an input that once
+// Gives files, or all files of folders, to a target, instead of libFuzzer: an input that once
 // failed is a test of every build.
 #include <algorithm>
 #include <cstdio>

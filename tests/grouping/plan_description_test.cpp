@@ -88,7 +88,7 @@ TEST(Describe, TellsThePaddingOfUnequalSegments) {
 
   const std::string text = describe(made, {0, 64, 6});
 
-  // Equal segments: 2 * 128 bytes in place of 192.
+  // Equal segments: 2 * 128 bytes instead of 192.
   expect_contains(text,
                   "exchange of 192 B; segments of equal length would be 128 B and make it 1.333");
 }

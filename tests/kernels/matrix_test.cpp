@@ -9,7 +9,7 @@
 
 // Every number is compared with its definition in double precision. With k products in a sum of
 // terms t the arithmetic type's error is at most (k + c) epsilon sum |t|, c for the few roundings
-// around the sum; the sum of |t| is computed beside the sum.
+// around the sum; the sum of |t| is computed along with the sum.
 
 namespace shampoo::test {
 namespace {

@@ -30,10 +30,10 @@ enum class Rendezvous : std::uint8_t {
 
 /// How `program` is started.
 enum class Runner : std::uint8_t {
-  automatic,  ///< with Python where its name ends in .py, otherwise as an executable
-  direct,     ///< as an executable
-  python,     ///< as a Python program
-  module      ///< as a Python module
+  automatic,  ///< run with Python if the name ends in .py, otherwise as an executable
+  direct,     ///< run as an executable
+  python,     ///< run as a Python program
+  module      ///< run as a Python module
 };
 
 /// Standard streams of one worker.
@@ -58,17 +58,18 @@ struct StreamSelection {
 struct RendezvousTimes {
   std::chrono::milliseconds join = std::chrono::seconds(600);     ///< join_timeout, timeout
   std::chrono::milliseconds heartbeat = std::chrono::seconds(5);  ///< interval of heartbeats
-  int heartbeats_missed = 3;                                      ///< before a node counts as lost
+  /// Missed heartbeats after which a node counts as lost.
+  int heartbeats_missed = 3;
 };
 
 /// The options of one launch, checked, with every default filled in.
 struct LaunchOptions {
   int nodes = 1;
-  int workers = 1;  ///< per node
+  int workers = 1;  ///< workers per node
 
   Rendezvous rendezvous = Rendezvous::one_node;
-  std::string endpoint_host = "localhost";  ///< of the store
-  std::uint16_t endpoint_port = 0;          ///< of the store; 0: any free one, one node only
+  std::string endpoint_host = "localhost";  ///< host of the store
+  std::uint16_t endpoint_port = 0;          ///< port of the store; 0: any free one, one node only
   std::string run_id = "none";
   int node_rank = 0;          ///< `fixed` only
   std::string local_address;  ///< the name of this node in messages; empty: its host name
@@ -77,9 +78,10 @@ struct LaunchOptions {
 
   int max_restarts = 0;
   std::chrono::milliseconds monitor_interval{100};
-  std::chrono::milliseconds shutdown_timeout = std::chrono::seconds(30);  ///< before SIGKILL
-  std::vector<int> signals{SIGTERM, SIGINT, SIGHUP, SIGQUIT};             ///< forwarded to workers
-  std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";             ///< the same, as given
+  std::chrono::milliseconds shutdown_timeout = std::chrono::seconds(30);  ///< time before SIGKILL
+  /// Signals forwarded to workers.
+  std::vector<int> signals{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  ///< the same, as given
 
   std::string role = "default";
   Runner runner = Runner::automatic;
@@ -87,8 +89,8 @@ struct LaunchOptions {
   std::vector<std::string> arguments;
 
   std::optional<std::string> log_folder;  ///< empty: a temporary folder
-  StreamSelection redirects;              ///< to a file only
-  StreamSelection tee;                    ///< to a file and the console
+  StreamSelection redirects;              ///< streams that go to a file only
+  StreamSelection tee;                    ///< streams that go to a file and the console
   std::optional<std::string> line_prefix;
   std::set<int> console_local_ranks;  ///< empty: all
 

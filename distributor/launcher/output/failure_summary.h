@@ -16,7 +16,7 @@ struct ErrorFile {
   std::string message;
   std::string traceback;  ///< empty: none
   std::optional<std::chrono::system_clock::time_point> time;
-  bool broken = false;  ///< not readable; `message` explains
+  bool broken = false;  ///< true if the file is not readable; `message` explains
 };
 
 /// Empty where there is no such file or no name. Does not throw for broken content.

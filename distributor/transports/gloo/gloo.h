@@ -13,7 +13,7 @@ namespace shampoo {
 bool has_gloo();
 
 struct GlooOptions {
-  /// Prefix of all keys in the store: unused so far, and equal on all ranks.
+  /// Prefix of all keys in the store: not used by another communicator, equal on all ranks.
   std::string prefix = {};
   /// Address or name of this host that the other ranks can reach.
   std::string host = "127.0.0.1";

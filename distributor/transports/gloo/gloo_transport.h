@@ -17,9 +17,9 @@ struct GlooSettings {
   std::string store_server;  ///< see GlooOptions
   std::shared_ptr<gloo::transport::Device> device;
   std::string host;    ///< equal for ranks of the same host
-  std::string prefix;  ///< of this communicator's keys in the store
+  std::string prefix;  ///< prefix of the keys of this communicator in the store
   std::chrono::milliseconds deadline = {};
-  std::vector<std::string> hosts = {};  ///< by rank; empty: exchanged first
+  std::vector<std::string> hosts = {};  ///< hosts by rank; empty: exchanged first
 };
 
 /// Connects to the other ranks. A negative `local_rank` is replaced by the number of lower ranks

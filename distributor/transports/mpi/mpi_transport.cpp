@@ -132,7 +132,7 @@ class MpiTransport final : public CollectiveTransport {
     for (Backoff backoff; !operation.test();) {
       if (!backoff.pause()) continue;
       if (Clock::now() > end) give_up(operation, "not complete within " + seconds_text(deadline()));
-      if (heartbeat_arrived()) give_up(operation, "another rank gave up");
+      if (heartbeat_arrived()) give_up(operation, "another rank reported a failure");
     }
     operation.release();
   }

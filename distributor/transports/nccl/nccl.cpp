@@ -24,7 +24,7 @@ void check_options(int device, std::chrono::milliseconds deadline) {
   validate_deadline(deadline);
 }
 
-/// Deferred, so that all ranks are told if the device does not exist.
+/// Deferred, so that a missing device is reported to all ranks.
 auto api_factory(int device) {
   return [device]() -> std::shared_ptr<NcclApi> {
     const int index = device >= 0 ? device : cuda_device_of({});

@@ -48,7 +48,7 @@ std::unique_ptr<Communicator> nccl_communicator(Communicator& ranks,
 struct NcclStoreOptions {
   int device = -1;                                                ///< see NcclOptions
   std::chrono::milliseconds deadline = std::chrono::minutes(10);  ///< see NcclOptions
-  /// Prefix of all keys in the store: unused so far, and equal on all ranks.
+  /// Prefix of all keys in the store: not used by another communicator, equal on all ranks.
   std::string prefix = {};
   /// Process that serves the store, for messages: "rank 0 of the job". May be empty.
   std::string store_server = {};

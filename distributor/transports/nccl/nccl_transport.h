@@ -17,7 +17,7 @@ namespace shampoo {
 struct NcclResources {
   std::shared_ptr<NcclApi> api = {};
   std::unique_ptr<NcclHandle> handle = {};
-  std::vector<std::string> hosts = {};  ///< of every rank
+  std::vector<std::string> hosts = {};  ///< hosts by rank
   std::optional<FailureRegistry> registry = {};
   std::shared_ptr<Communicator> host = {};  ///< aborted with this communicator; may be null
   std::chrono::milliseconds deadline = std::chrono::minutes(10);

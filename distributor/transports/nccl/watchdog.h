@@ -32,9 +32,10 @@ struct NcclOperation {
   bool is_waited_for = false;  ///< wait() was called
   std::uint64_t ticket = 0;
   std::string_view name = {};
-  NcclApi::Stream stream = nullptr;                           ///< of the lease
-  NcclApi::Event begin = nullptr;                             ///< on that stream
-  NcclApi::Event end = nullptr;                               ///< on the stream of collectives
+  NcclApi::Stream stream = nullptr;  ///< stream of the lease
+  NcclApi::Event begin = nullptr;    ///< event on the stream of the lease
+  /// Event on the stream of collectives.
+  NcclApi::Event end = nullptr;
   std::shared_ptr<const void> keep_alive = {};                ///< see BufferLease
   std::optional<NcclHandle::Clock::time_point> reached = {};  ///< when the stream reached it
 };

@@ -102,7 +102,8 @@ inline void write(const Strided<void*>& at, std::int64_t first, std::int64_t cou
   });
 }
 
-/// Where elements [first, first + count) lie back to back in the arithmetic type, or null.
+/// Address of elements [first, first + count) if they lie back to back in the arithmetic type, or
+/// null.
 template <typename Real>
 inline Real* in_place(const Strided<void*>& at, std::int64_t first, std::int64_t count) {
   constexpr Type type = sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64;

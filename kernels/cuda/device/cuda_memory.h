@@ -20,7 +20,7 @@ class CudaMemory {
 
   void* allocate(std::size_t bytes);  ///< throws std::bad_alloc
   void release(void* memory) noexcept;
-  /// That the pool holds, in use or not; 0 with an allocator of the caller.
+  /// Bytes that the pool holds, in use or not; 0 with an allocator of the caller.
   std::size_t pool_bytes() const;
 
  private:

@@ -40,7 +40,7 @@ std::uint32_t divisor(std::uintptr_t number) {
 
 }  // namespace
 
-/// A product as cuBLASLt is told about it. Matrices are column-major there: C^T = B^T A^T, so that
+/// Description of a product for cuBLASLt, whose matrices are column-major: C^T = B^T A^T, so that
 /// its first operand is our second one.
 struct CudaProducts::Plan {
   cublasLtMatmulDescOpaque_t operation;

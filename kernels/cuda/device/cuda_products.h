@@ -30,7 +30,7 @@ class CudaProducts {
   void multiply(const Product& product);
 
  private:
-  /// What an algorithm is chosen by.
+  /// Properties by which an algorithm is chosen.
   struct Operand {
     Type type = Type::float32;
     bool transposed = false;

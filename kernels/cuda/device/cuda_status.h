@@ -25,7 +25,7 @@ class OnDevice {
   int device_, before_ = 0;
 };
 
-/// Whether what is queued on the stream goes into a graph in place of running.
+/// True if work queued on the stream is captured into a graph instead of being run.
 bool is_capturing(cudaStream_t stream, int device);
 /// Throws DeviceError if so: the call would wait, which would spoil the caller's graph.
 void refuse_capture(cudaStream_t stream, int device, const char* call);

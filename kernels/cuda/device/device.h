@@ -42,8 +42,8 @@ struct EigenProblem {
   Eigensolver solver = Eigensolver::divide_and_conquer;
 };
 
-/// What the backend needs of a GPU. All calls but those that say so are queued on one stream and
-/// return at once.
+/// Operations that the backend needs of a GPU. All calls but those that say so are queued on one
+/// stream and return at once.
 class Device {
  public:
   virtual ~Device() = default;
@@ -52,7 +52,7 @@ class Device {
   virtual std::string arithmetic() const = 0;
   virtual void* stream() const = 0;
 
-  virtual void* allocate(std::size_t bytes) = 0;  ///< not zeroed, 256-byte aligned
+  virtual void* allocate(std::size_t bytes) = 0;  ///< allocates 256-byte aligned memory, not zeroed
   virtual void release(void* memory) noexcept = 0;
   virtual void* allocate_host(std::size_t bytes) = 0;  ///< pinned
   virtual void release_host(void* memory) noexcept = 0;
@@ -66,10 +66,10 @@ class Device {
   virtual MemoryUse memory_use() const = 0;
 
   virtual std::unique_ptr<Mark> make_mark() = 0;
-  /// Whether all queued work is done.
+  /// True if all queued work is done.
   virtual bool is_idle() = 0;
   virtual void synchronize() = 0;  ///< waits
-  /// Whether calls are recorded into a graph in place of being queued.
+  /// True if calls are recorded into a graph instead of being queued.
   virtual bool is_capturing() const = 0;
   virtual void begin_range(const char* name) = 0;
   virtual void end_range() = 0;

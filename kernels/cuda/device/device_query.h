@@ -6,12 +6,12 @@
 
 namespace shampoo::kernels::cuda {
 
-/// What a CUDA device says of itself.
+/// Properties that a CUDA device reports.
 struct DeviceFacts {
   std::string name;
   int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
-  std::size_t bytes = 0;  ///< of its memory
+  std::size_t bytes = 0;  ///< bytes of memory
   std::string bus;        ///< PCI address
   std::string uuid;       ///< tells devices apart, also parts of one
 };

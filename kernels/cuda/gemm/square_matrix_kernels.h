@@ -31,8 +31,8 @@ enum class Number : std::uint8_t {
   largest_row_sum,
   trace,
   distance_from_identity,
-  power_of_two  ///< for which the largest element, divided by it, lies in [1/2, 1); 1 if there is
-                ///< none
+  /// The scale for which the largest element, divided by it, lies in [1/2, 1); 1 if there is none.
+  power_of_two
 };
 
 SHAMPOO_BOTH constexpr Number number_of(Measure what) {

@@ -27,7 +27,7 @@ struct Options {
   bool values = false;         ///< describe: values too
   int last = 0;                ///< retain: how many stay
   bool dry_run = false;        ///< clean, retain: only say what would go
-  bool json = false;           ///< one JSON object in place of tables
+  bool json = false;           ///< one JSON object instead of tables
 };
 
 /// `arguments` are without the program's name. Empty after help or the version, which go to `out`.

@@ -11,8 +11,8 @@ namespace shampoo::checkpoint {
 
 struct DtypeFacts {
   Dtype dtype;
-  std::string_view name;  ///< as files spell it: "F32"
-  int bits;               ///< of one element
+  std::string_view name;  ///< name in files, such as "F32"
+  int bits;               ///< bits of one element
 };
 
 std::span<const DtypeFacts> dtypes();

@@ -19,7 +19,7 @@ namespace shampoo::checkpoint {
 /// A file of a checkpoint.
 struct ShardFile {
   std::string name;                   ///< plain: of this folder
-  std::uint64_t bytes = 0;            ///< of the whole file
+  std::uint64_t bytes = 0;            ///< size of the whole file
   std::uint64_t header_checksum = 0;  ///< XXH3 of its bytes before the data
 
   bool operator==(const ShardFile&) const = default;
@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, 4> layout_names{"elements", "symme
 struct SavedSlot {
   std::string name;
   StateLayout layout = StateLayout::elements;
-  int dimension = 0;  ///< of the block, for layouts other than `elements`
+  int dimension = 0;  ///< dimension of the block, for layouts other than `elements`
   Dtype dtype = Dtype::f32;
 
   bool operator==(const SavedSlot&) const = default;
@@ -43,7 +43,7 @@ struct SavedSlot {
 struct SavedBlock {
   BlockState state;
   std::size_t file = 0;                  ///< index in the manifest's files
-  std::vector<std::uint64_t> checksums;  ///< by slot: XXH3 of the tensor's bytes
+  std::vector<std::uint64_t> checksums;  ///< XXH3 of the tensor of each slot
 
   bool operator==(const SavedBlock&) const = default;
 };
@@ -72,9 +72,9 @@ struct SavedUserTensor {
 /// with a manifest is complete. The README of shampoo/checkpoint/ describes its JSON.
 struct Manifest {
   std::string save;        ///< unique text of the save: see new_save_id()
-  std::string library;     ///< version that saved
-  std::string arithmetic;  ///< of the backend: equal texts compute equal bits
-  int ranks = 1;           ///< that saved
+  std::string library;     ///< version of the library that saved
+  std::string arithmetic;  ///< arithmetic of the backend: equal texts compute equal bits
+  int ranks = 1;           ///< number of ranks that saved
   std::int64_t step = 0;
   std::uint64_t plan_hash = 0;
   Progress progress;

@@ -85,7 +85,7 @@ UserValue value_from(const Json& json, const std::string& where) {
   if (json == Json{{"float", "inf"}}) return std::numeric_limits<double>::infinity();
   if (json == Json{{"float", "-inf"}}) return -std::numeric_limits<double>::infinity();
   if (json == Json{{"float", "nan"}}) return std::numeric_limits<double>::quiet_NaN();
-  refuse(where + ": must be an integer, a number or a text");
+  refuse(where + ": must be an integer, a number or a string");
 }
 
 /// The rows that parameters refer to.

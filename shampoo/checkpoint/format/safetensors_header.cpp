@@ -23,7 +23,7 @@ class HeaderParser : public nlohmann::json_sax<Json> {
   explicit HeaderParser(std::uint64_t data_bytes) : data_bytes_(data_bytes) {}
 
   bool null() override { refuse("null"); }
-  bool boolean(bool) override { refuse("a truth value"); }
+  bool boolean(bool) override { refuse("a boolean"); }
   bool number_integer(Json::number_integer_t) override { refuse("a negative number"); }
   bool number_float(Json::number_float_t, const std::string&) override {
     refuse("a number that is no whole number below 2^64");
@@ -108,7 +108,7 @@ bool HeaderParser::string(std::string& value) {
       refuse("a second " + in_quotes(key_) + " in __metadata__");
     return true;
   }
-  if (within_ != Within::tensor || key_ != "dtype") refuse("a text");
+  if (within_ != Within::tensor || key_ != "dtype") refuse("a string");
   begin_field(dtype);
   const auto known = dtype_named(value);
   if (!known) refuse("the dtype " + in_quotes(value));
@@ -133,7 +133,7 @@ bool HeaderParser::end_array() {
 bool HeaderParser::number_unsigned(Json::number_unsigned_t number) {
   if (within_ == Within::shape) {
     if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      refuse("a side of " + std::to_string(number));
+      refuse("a dimension of " + std::to_string(number));
     if (tensor_.shape.size() == most_sides)
       refuse("a shape of more than " + std::to_string(most_sides) + " sides");
     tensor_.shape.push_back(static_cast<std::int64_t>(number));

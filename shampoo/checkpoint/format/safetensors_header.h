@@ -13,8 +13,8 @@ namespace shampoo::checkpoint {
 
 /// The JSON header of a safetensors file.
 struct SafetensorsHeader {
-  std::vector<TensorEntry> tensors;                          ///< in the order of their data
-  std::map<std::string, std::string, std::less<>> metadata;  ///< of __metadata__
+  std::vector<TensorEntry> tensors;                          ///< tensors in the order of their data
+  std::map<std::string, std::string, std::less<>> metadata;  ///< entries of __metadata__
 };
 
 /// Parses a header, followed by `data_bytes` bytes of data, and checks every rule of the format: it

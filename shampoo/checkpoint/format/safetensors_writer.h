@@ -22,7 +22,7 @@ struct TensorDescription {
   std::vector<std::int64_t> shape = {};  ///< empty: a scalar
 };
 
-/// What a finished file holds.
+/// Size and checksums of a finished file.
 struct WrittenFile {
   std::uint64_t bytes = 0;
   std::uint64_t header_checksum = 0;     ///< XXH3 of all bytes before the data

@@ -54,7 +54,7 @@ std::int64_t number_from(const Json& json, const std::string& where, std::int64_
 }
 
 std::string text_from(const Json& json, const std::string& where) {
-  if (!json.is_string()) refuse(where + ": must be a text");
+  if (!json.is_string()) refuse(where + ": must be a string");
   return json.get<std::string>();
 }
 

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 /// and documents nested more than 8 levels deep. Throws CheckpointError.
 Json parse_strictly(std::string_view text);
 
-/// Of a manifest: throws CheckpointError with this message.
+/// Throws CheckpointError with this message about a manifest.
 [[noreturn]] void refuse(const std::string& fault);
 
 /// Values of a type and a range; `where` names them. Throw CheckpointError.

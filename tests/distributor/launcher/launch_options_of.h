@@ -48,7 +48,7 @@ inline std::string usage_error_of(const std::vector<std::string>& words,
   return "";
 }
 
-/// What goes to the console in place of a launch.
+/// What goes to the console instead of a launch.
 inline std::string notice_of(const std::vector<std::string>& words) {
   std::vector<const char*> argv{"shampoorun"};
   for (const std::string& word : words) argv.push_back(word.c_str());

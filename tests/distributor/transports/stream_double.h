@@ -13,7 +13,7 @@
 
 namespace shampoo::test {
 
-/// Work that was recorded in place of being done.
+/// Work that was recorded instead of being done.
 struct GraphDouble {
   std::vector<std::function<void()>> work;
 };

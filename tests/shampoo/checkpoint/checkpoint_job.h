@@ -7,7 +7,7 @@
 
 namespace shampoo::test {
 
-/// The values of a job's parameters, beside the state.
+/// The values of a job's parameters, in addition to the state.
 template <typename Scalar>
 UserState user_state_of(Job<Scalar>& job) {
   UserState user;

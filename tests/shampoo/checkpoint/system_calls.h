@@ -8,7 +8,7 @@
 
 namespace shampoo::checkpoint::test {
 
-/// What happens to a system call in place of its work.
+/// What happens to a system call instead of its work.
 enum class Fate {
   happens,
   shortened,  ///< a write of one byte, if it has more

@@ -217,7 +217,7 @@ TEST(Communication, RefusesFloat64ValuesThatFloat32ArithmeticWouldRound) {
   EXPECT_TRUE(optimizer.step().applied());
 }
 
-/// Values of 16 bits, beside float32 ones, after a few steps; of each rank.
+/// Values of 16 bits, along with float32 ones, after a few steps; of each rank.
 std::vector<std::vector<std::uint16_t>> train_narrow(int ranks, Type type,
                                                      const Communication& communication) {
   std::vector<std::vector<std::uint16_t>> values(static_cast<std::size_t>(ranks));
