@@ -46,8 +46,9 @@ enum class StoreProtocol : std::uint8_t {
   torch_2     ///< releases from 2.2 on
 };
 
-/// Connects to a StoreServer or to torch's TCPStore; retries until the deadline, as the server may
-/// start later. Throws CommunicationError, naming the address and the error of the last attempt.
+/// Connects to the store of rank 0, of shampoorun or of torch (TCPStore); retries until the
+/// deadline, as the server may start later. Throws CommunicationError, naming the address and the
+/// error of the last attempt.
 std::unique_ptr<Store> connect_store(const std::string& host, std::uint16_t port,
                                      std::chrono::milliseconds deadline,
                                      StoreProtocol protocol = StoreProtocol::automatic);
