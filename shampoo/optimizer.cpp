@@ -88,7 +88,6 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
 void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
   ValueMemory all_values;
   std::vector<std::unique_ptr<Group>> made;
-  std::vector<RateRanges> made_ranges;
   std::unique_ptr<Engine> next;
   protocol.agree([&] {
     validate_options(options);
@@ -98,14 +97,13 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
     for (const auto& group : made) pointers.push_back(group.get());
     next = std::make_unique<Engine>(backend, communicator, options.merge_groups, pointers,
                                     engine.get());
-    for (const auto& group : made) made_ranges.emplace_back(group->recipe());
     ranges.reserve(ranges.size() + made.size());
     groups.reserve(groups.size() + made.size());
     return plan_text(backend, options, *next) + rates_text(next->groups());
   });
   engine = std::move(next);
   values = std::move(all_values);
-  std::move(made_ranges.begin(), made_ranges.end(), std::back_inserter(ranges));
+  for (const auto& group : made) ranges.emplace_back(group->recipe());
   std::move(made.begin(), made.end(), std::back_inserter(groups));
 }
 

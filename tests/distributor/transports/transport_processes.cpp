@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] void be_child(int rank, int pipe, const std::function<std::string(int)>& body) {
+[[noreturn]] void be_rank(int rank, int pipe, const std::function<std::string(int)>& body) {
   std::string said;
   int status = 0;
   try {
@@ -47,14 +47,15 @@ struct Child {
   int pipe = -1;
 };
 
-Child start(int rank, const std::function<std::string(int)>& body) {
+/// Forks a child that runs run(pipe), which does not return; the parent reads the pipe's other end.
+Child start(const std::function<void(int pipe)>& run) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   const pid_t pid = fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (pid == 0) {
     close(ends[0]);
-    be_child(rank, ends[1], body);
+    run(ends[1]);
   }
   close(ends[1]);
   return {pid, ends[0]};
@@ -77,14 +78,10 @@ std::string read_all(int pipe, Clock::time_point end) {
 }  // namespace
 
 StoreProcess::StoreProcess() {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  pid_ = fork();
-  if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (pid_ == 0) be_store(ends[1]);
-  close(ends[1]);
-  const bool serves = read(ends[0], &port_, sizeof(port_)) == sizeof(port_);
-  close(ends[0]);
+  const Child store = start(be_store);
+  pid_ = store.pid;
+  const bool serves = read(store.pipe, &port_, sizeof(port_)) == sizeof(port_);
+  close(store.pipe);
   if (!serves) throw std::runtime_error("no store is served");
 }
 
@@ -96,7 +93,8 @@ StoreProcess::~StoreProcess() {
 std::vector<Ending> run_processes(int count, const std::function<std::string(int)>& body,
                                   std::chrono::milliseconds longest) {
   std::vector<Child> children;
-  for (int rank = 0; rank < count; ++rank) children.push_back(start(rank, body));
+  for (int rank = 0; rank < count; ++rank)
+    children.push_back(start([&, rank](int pipe) { be_rank(rank, pipe, body); }));
   std::vector<Ending> endings(children.size());
   const Clock::time_point end = Clock::now() + longest;
   std::vector<bool> ended(children.size(), false);
