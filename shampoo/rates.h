@@ -31,6 +31,9 @@ struct Rates {
   /// The direction enters the momentum buffer with weight 1 - dampening, in [0, 1); needs the
   /// averaging Momentum.
   double dampening = 0;
+  /// >= 0; AdaGrad as a preconditioner steps by learning_rate / (1 + (t - 1) learning_rate_decay)
+  /// in the t-th step of a parameter (torch: lr_decay).
+  double learning_rate_decay = 0;
 
   bool operator==(const Rates&) const = default;
 };
@@ -50,7 +53,8 @@ constexpr void for_each_field(Visitor&& visit, Self& rates) {
   visit("grafting_epsilon", rates.grafting_epsilon);
   visit("momentum", rates.momentum);
   visit("dampening", rates.dampening);
+  visit("learning_rate_decay", rates.learning_rate_decay);
 }
-static_assert(sizeof(Rates) == 13 * sizeof(double), "a rate is missing in for_each_field()");
+static_assert(sizeof(Rates) == 14 * sizeof(double), "a rate is missing in for_each_field()");
 
 }  // namespace shampoo
