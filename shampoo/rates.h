@@ -12,7 +12,8 @@ namespace shampoo {
 /// the error names the rate to set instead.
 struct Rates {
   double learning_rate = 1e-3;  ///< >= 0
-  double beta1 = 0.9;  ///< decay of the first moment (betas[0] of torch), in [0, 1); 0: no filter
+  /// Decay of the first moment (betas[0] of torch), in [0, 1); 0: F = G. Needs Recipe::filter.
+  double beta1 = 0.9;
   /// Decay of the preconditioner's statistics (betas[1] of torch for Adam), in [0, 1], where 1 sums
   /// as AdaGrad does; in [0, 1) for RmsProp and Adam unless drop_weighting.
   double beta2 = 0.999;

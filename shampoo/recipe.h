@@ -222,6 +222,7 @@ struct Recipe {
   Arithmetic arithmetic = Arithmetic::float32;  ///< type of state and computation
   Communication communication = {};
   bool maximize = false;  ///< G <- -G as it is read, before L2 decay is added
+  bool filter = true;     ///< false: F = G, no first moment is kept, beta1 and beta3 are not read
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("preconditioner", self.preconditioner);
@@ -234,6 +235,7 @@ struct Recipe {
     visit("arithmetic", self.arithmetic);
     visit("communication", self.communication);
     visit("maximize", self.maximize);
+    visit("filter", self.filter);
   }
   bool operator==(const Recipe&) const = default;
 };

@@ -10,9 +10,10 @@ namespace shampoo::recipes {
 
 namespace {
 
-/// A kind that works on each element alone.
-Recipe elementwise(const Preconditioner& kind) {
+/// A kind that works on each element alone; with or without a first moment.
+Recipe elementwise(const Preconditioner& kind, bool filter = true) {
   Recipe recipe;
+  recipe.filter = filter;
   recipe.preconditioner = kind;
   recipe.grafting = std::nullopt;
   recipe.weight_decay = WeightDecay::decoupled;
@@ -25,12 +26,12 @@ Recipe elementwise(const Preconditioner& kind) {
 Recipe adamw() { return elementwise(Adam{}); }
 
 Recipe sgd() {
-  Recipe recipe = elementwise(Sgd{});
+  Recipe recipe = elementwise(Sgd{}, false);
   recipe.averaging = Momentum{.undamped_start = true};
   return recipe;
 }
 
-Rates sgd_rates() { return {.learning_rate = 1e-2, .beta1 = 0, .momentum = 0.9}; }
+Rates sgd_rates() { return {.learning_rate = 1e-2, .momentum = 0.9}; }
 
 Recipe lion() {
   Recipe recipe = elementwise(Sign{});
@@ -57,8 +58,8 @@ namespace torch {
 
 namespace {
 
-Recipe with_l2(const Preconditioner& kind, bool maximize) {
-  Recipe recipe = elementwise(kind);
+Recipe with_l2(const Preconditioner& kind, bool maximize, bool filter = false) {
+  Recipe recipe = elementwise(kind, filter);
   recipe.weight_decay = WeightDecay::l2;
   recipe.maximize = maximize;
   return recipe;
@@ -84,7 +85,7 @@ Recipe sgd(const SgdOptions& options) {
 }
 
 Rates sgd_rates(const SgdOptions& options) {
-  Rates rates{.learning_rate = options.lr, .beta1 = 0, .weight_decay = options.weight_decay};
+  Rates rates{.learning_rate = options.lr, .weight_decay = options.weight_decay};
   rates.momentum = options.momentum;
   if (options.momentum != 0) rates.dampening = options.dampening;
   return rates;
@@ -97,7 +98,6 @@ Recipe adagrad(const AdagradOptions& options) {
 
 Rates adagrad_rates(const AdagradOptions& options) {
   return {.learning_rate = options.lr,
-          .beta1 = 0,
           .epsilon = options.eps,
           .weight_decay = options.weight_decay,
           .learning_rate_decay = options.lr_decay};
@@ -111,7 +111,6 @@ Recipe rmsprop(const RmspropOptions& options) {
 
 Rates rmsprop_rates(const RmspropOptions& options) {
   return {.learning_rate = options.lr,
-          .beta1 = 0,
           .beta2 = options.alpha,
           .epsilon = options.eps,
           .weight_decay = options.weight_decay,
@@ -119,7 +118,7 @@ Rates rmsprop_rates(const RmspropOptions& options) {
 }
 
 Recipe adam(const AdamOptions& options) {
-  Recipe recipe = with_l2(Adam{.amsgrad = options.amsgrad}, options.maximize);
+  Recipe recipe = with_l2(Adam{.amsgrad = options.amsgrad}, options.maximize, true);
   if (options.decoupled_weight_decay) recipe.weight_decay = WeightDecay::decoupled;
   return recipe;
 }

@@ -14,9 +14,8 @@ namespace shampoo::recipes {
 Recipe adamw();
 
 /// Stochastic gradient descent with heavy-ball momentum [Polyak 1964], whose first step is not
-/// damped, and decoupled weight decay; no grafting, no blocks. Reads learning_rate, beta1, beta3,
-/// momentum, dampening, weight_decay. For use with sgd_rates(), whose beta1 of 0 leaves the
-/// gradient unfiltered.
+/// damped, and decoupled weight decay; no filter, no grafting, no blocks. Reads learning_rate,
+/// momentum, dampening, weight_decay.
 Recipe sgd();
 /// learning_rate 1e-2, momentum 0.9.
 Rates sgd_rates();

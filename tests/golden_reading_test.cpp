@@ -105,7 +105,7 @@ TEST(GoldenReading, TakesKeywordsOfTorchsGroupsBeforeThoseOfTheConstructor) {
       read_torch("Adagrad", R"({"torch":{"lr":0.5,"initial_accumulator_value":7,"fused":null}})",
                  R"({"lr":0.25,"eps":0.125,"initial_accumulator_value":3})");
 
-  EXPECT_EQ(group.rates, (Rates{.learning_rate = 0.5, .beta1 = 0, .epsilon = 0.125}));
+  EXPECT_EQ(group.rates, (Rates{.learning_rate = 0.5, .epsilon = 0.125}));
   EXPECT_EQ(group.recipe.preconditioner, Preconditioner(AdaGrad{.initial_accumulator = 3}));
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/shampoo/state/state_job.h"
+#include "tests/support/temporary_folder.h"
 
 namespace shampoo::test {
 namespace {
@@ -18,7 +19,14 @@ struct Named {
   Rates rates;
 };
 
-/// Named recipes, and torch's with the options that change state or update.
+Recipe grafted(const Diagonal& grafting) {
+  Recipe recipe = quick_recipe();
+  recipe.grafting = grafting;
+  return recipe;
+}
+
+/// Named recipes, torch's with the options that change state or update, and those options in a
+/// grafting.
 std::vector<Named> named_recipes() {
   const torch::SgdOptions heavy{.momentum = 0.9, .dampening = 0.5, .weight_decay = 0.1};
   const torch::SgdOptions nesterov{.momentum = 0.9, .nesterov = true, .maximize = true};
@@ -26,14 +34,18 @@ std::vector<Named> named_recipes() {
       .lr_decay = 0.5, .weight_decay = 0.1, .initial_accumulator_value = 0.1, .maximize = true};
   const torch::RmspropOptions rmsprop{.momentum = 0.5, .centered = true, .maximize = true};
   const torch::AdamOptions adam{.weight_decay = 0.1, .amsgrad = true, .maximize = true};
-  return {{"Sgd", recipes::sgd(), recipes::sgd_rates()},
+  return {{"TorchSgdPlain", torch::sgd(), torch::sgd_rates()},
+          {"Sgd", recipes::sgd(), recipes::sgd_rates()},
           {"Lion", recipes::lion(), recipes::lion_rates()},
           {"TorchSgd", torch::sgd(heavy), torch::sgd_rates(heavy)},
           {"TorchSgdNesterov", torch::sgd(nesterov), torch::sgd_rates(nesterov)},
           {"TorchAdagrad", torch::adagrad(adagrad), torch::adagrad_rates(adagrad)},
           {"TorchRmsprop", torch::rmsprop(rmsprop), torch::rmsprop_rates(rmsprop)},
           {"TorchAdam", torch::adam(adam), torch::adam_rates(adam)},
-          {"TorchAdamW", torch::adamw(), torch::adamw_rates()}};
+          {"TorchAdamW", torch::adamw(), torch::adamw_rates()},
+          {"GraftedAmsgrad", grafted(Adam{.amsgrad = true}), {.grafting_beta2 = 0.5}},
+          {"GraftedCentered", grafted(RmsProp{.centered = true}), {.grafting_beta2 = 0.5}},
+          {"GraftedAdaGrad", grafted(AdaGrad{.initial_accumulator = 0.1}), {}}};
 }
 
 /// What holds for every named recipe, with bfloat16 values, absent gradients, scalars, sides of 1
@@ -111,9 +123,9 @@ TEST(Lion, IsSignOfTheFilteredGradient) {
 }
 
 TEST(TorchRecipes, HaveTorchsDefaults) {
-  EXPECT_EQ(torch::sgd_rates(), (Rates{.learning_rate = 1e-3, .beta1 = 0}));
-  EXPECT_EQ(torch::adagrad_rates(), (Rates{.learning_rate = 1e-2, .beta1 = 0, .epsilon = 1e-10}));
-  EXPECT_EQ(torch::rmsprop_rates(), (Rates{.learning_rate = 1e-2, .beta1 = 0, .beta2 = 0.99}));
+  EXPECT_EQ(torch::sgd_rates(), Rates{});
+  EXPECT_EQ(torch::adagrad_rates(), (Rates{.learning_rate = 1e-2, .epsilon = 1e-10}));
+  EXPECT_EQ(torch::rmsprop_rates(), (Rates{.learning_rate = 1e-2, .beta2 = 0.99}));
   EXPECT_EQ(torch::adam_rates(), Rates{});
   EXPECT_EQ(torch::adamw_rates(), Rates{.weight_decay = 1e-2});
   EXPECT_EQ(torch::adamw(), recipes::adamw());
@@ -158,12 +170,26 @@ TEST(TorchRecipes, KeepNoMoreStateThanTheirOptionsNeed) {
     return Trained(recipe, rates).optimizer->slot_names("tensor0", 0);
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(names(torch::sgd(), torch::sgd_rates()), Names{"filtered_gradient"});
+  EXPECT_EQ(names(torch::sgd(), torch::sgd_rates()), Names{});
   EXPECT_EQ(names(torch::adam({.amsgrad = true}), torch::adam_rates()),
             (Names{"second_moment", "second_moment_maximum", "filtered_gradient"}));
   const torch::RmspropOptions rmsprop{.momentum = 0.5, .centered = true};
   EXPECT_EQ(names(torch::rmsprop(rmsprop), torch::rmsprop_rates(rmsprop)),
-            (Names{"second_moment", "second_moment_mean", "filtered_gradient", "momentum"}));
+            (Names{"second_moment", "second_moment_mean", "momentum"}));
+}
+
+TEST(TorchRecipes, WithoutAFilterReadNeitherBeta1NorBeta3) {
+  for (const Rates& rates : {Rates{.beta1 = 0.5}, Rates{.beta3 = 0.5}})
+    expect_says(refusal(torch::sgd(), rates), {"group 0: beta", "as the group's recipe does not"});
+}
+
+TEST(TorchRecipes, GoOnFromACheckpointWithoutAnyState) {
+  const TemporaryFolder folder;
+  Trained saved(torch::sgd(), torch::sgd_rates()), loaded(torch::sgd(), torch::sgd_rates());
+  saved.optimizer->step();
+  save(*saved.optimizer, folder.path());
+  load(*loaded.optimizer, folder.path());
+  EXPECT_EQ(loaded.optimizer->steps("tensor0"), 1);
 }
 
 TEST(TorchRecipes, BeginTheSumOfAdagradAtItsInitialValue) {

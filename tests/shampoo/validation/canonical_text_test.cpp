@@ -78,6 +78,7 @@ std::vector<std::function<void(Recipe&)>> changes() {
       [](Recipe& r) { r.communication.type = Type::bfloat16; },
       [](Recipe& r) { r.communication.values = true; },
       [](Recipe& r) { r.maximize = true; },
+      [](Recipe& r) { r.filter = false; },
   };
 }
 
