@@ -15,6 +15,7 @@ namespace shampoo::kernels {
 struct ElementwiseDirection {
   DirectionRule rule = DirectionRule::identity;
   void* second_moment = nullptr;  ///< [backend] V; null for rules without it
+  void* companion = nullptr;      ///< [backend] X of maximal, A of centered; null for the others
 };
 
 /// One pass over the gradients of a virtual group. Slots hold the elements of all blocks in the
@@ -36,7 +37,7 @@ struct GradientPass {
 };
 
 /// How steps are averaged: B <- momentum B + damp P, then P <- B, or with Nesterov's
-/// P <- damp P + momentum B.
+/// P <- damp P + momentum B. Where momentum is 0, B and P are left alone.
 enum class AveragingRule : std::uint8_t { none, momentum, nesterov };
 
 /// The end of the step of a virtual group.
@@ -64,7 +65,7 @@ class Elementwise {
   /// masters <- values, for blocks that have one.
   virtual void read_values(const TileTable& elements, void* masters) = 0;
 
-  /// G = gradient_scale g + l2 W; V of both directions; M, F and P.
+  /// G = gradient_scale gradient_sign g + l2 W; V of both directions; M, F and P.
   virtual void filter(const PassContext& context, const GradientPass& pass) = 0;
 
   /// Scaling of preconditioned blocks to the grafting's norm, decay, averaging, learning rate; the

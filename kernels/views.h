@@ -70,7 +70,8 @@ enum class Mode : std::uint8_t {
   preconditioned     ///< the direction is the preconditioner's, with the grafting's norm if any
 };
 
-/// V <- keep V + add G^2; the direction of F is F / (sqrt(V scale) + epsilon).
+/// V <- keep V + add G^2; the direction of F is F / (sqrt(V scale) + epsilon). A centered one has
+/// A <- lerp(A, G, add), too.
 struct SecondMoment {
   double keep = 1;
   double add = 0;
@@ -81,8 +82,9 @@ struct SecondMoment {
 /// Rates of one block: doubles, each rounded once to the arithmetic type by the kernel that reads
 /// it.
 struct Coefficients {
-  double l2 = 0;           ///< weight decay added to the gradient
-  double factor_keep = 1;  ///< L <- keep L + add G G^T
+  double gradient_sign = 1;  ///< -1: the gradient enters negated
+  double l2 = 0;             ///< weight decay added to the gradient
+  double factor_keep = 1;    ///< L <- keep L + add G G^T
   double factor_add = 1;
   double first_weight = 1;           ///< 1 - beta1; 1: no filter, and its moment is left alone
   double filter_weight = 1;          ///< 1 - beta3

@@ -12,7 +12,8 @@ namespace shampoo {
 /// the error names the rate to set instead.
 struct Rates {
   double learning_rate = 1e-3;  ///< >= 0
-  double beta1 = 0.9;  ///< decay of the first moment (betas[0] of torch), in [0, 1); 0: no filter
+  /// Decay of the first moment (betas[0] of torch), in [0, 1); 0: F = G. Needs Recipe::filter.
+  double beta1 = 0.9;
   /// Decay of the preconditioner's statistics (betas[1] of torch for Adam), in [0, 1], where 1 sums
   /// as AdaGrad does; in [0, 1) for RmsProp and Adam unless drop_weighting.
   double beta2 = 0.999;
@@ -31,6 +32,9 @@ struct Rates {
   /// The direction enters the momentum buffer with weight 1 - dampening, in [0, 1); needs the
   /// averaging Momentum.
   double dampening = 0;
+  /// >= 0; AdaGrad as a preconditioner steps by learning_rate / (1 + (t - 1) learning_rate_decay)
+  /// in the t-th step of a parameter (torch: lr_decay).
+  double learning_rate_decay = 0;
 
   bool operator==(const Rates&) const = default;
 };
@@ -50,7 +54,8 @@ constexpr void for_each_field(Visitor&& visit, Self& rates) {
   visit("grafting_epsilon", rates.grafting_epsilon);
   visit("momentum", rates.momentum);
   visit("dampening", rates.dampening);
+  visit("learning_rate_decay", rates.learning_rate_decay);
 }
-static_assert(sizeof(Rates) == 13 * sizeof(double), "a rate is missing in for_each_field()");
+static_assert(sizeof(Rates) == 14 * sizeof(double), "a rate is missing in for_each_field()");
 
 }  // namespace shampoo

@@ -65,20 +65,29 @@ struct Sgd {
   static void for_each_field(Visitor&&, Self&) {}
   bool operator==(const Sgd&) const = default;
 };
-/// V <- V + G^2 ; P = F / (sqrt(V) + epsilon) [Duchi 2011].
+/// V <- V + G^2 ; P = F / (sqrt(V) + epsilon) [Duchi 2011]. As a preconditioner it reads the rate
+/// learning_rate_decay.
 struct AdaGrad {
   static constexpr std::string_view name = "adagrad";
+  /// Initial value of V, >= 0 (torch: initial_accumulator_value). Read when V is created.
+  double initial_accumulator = 0;
   template <typename Visitor, typename Self>
-  static void for_each_field(Visitor&&, Self&) {}
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("initial_accumulator", self.initial_accumulator);
+  }
   bool operator==(const AdaGrad&) const = default;
 };
 /// V <- beta2 V + (1 - beta2) G^2 ; P = F / (sqrt(V) + epsilon) [Tieleman 2012].
 struct RmsProp {
   static constexpr std::string_view name = "rmsprop";
   bool drop_weighting = false;  ///< squares enter with weight 1 instead of 1 - beta2
+  /// A <- lerp(A, G, 1 - beta2), and V - A^2 stands for V in P [Graves 2013]. Not together with
+  /// drop_weighting.
+  bool centered = false;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("drop_weighting", self.drop_weighting);
+    visit("centered", self.centered);
   }
   bool operator==(const RmsProp&) const = default;
 };
@@ -86,9 +95,13 @@ struct RmsProp {
 struct Adam {
   static constexpr std::string_view name = "adam";
   bool drop_weighting = false;  ///< as RmsProp; then without bias correction
+  /// The largest V so far, before bias correction, stands for V in P [Reddi 2018, Algorithm 2]. Not
+  /// together with drop_weighting.
+  bool amsgrad = false;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("drop_weighting", self.drop_weighting);
+    visit("amsgrad", self.amsgrad);
   }
   bool operator==(const Adam&) const = default;
 };
@@ -123,13 +136,17 @@ struct NoAveraging {
   bool operator==(const NoAveraging&) const = default;
 };
 /// B <- momentum B + (1 - dampening) P ; P = B, or (1 - dampening) P + momentum B with nesterov
-/// [Polyak 1964; Sutskever 2013]. Reads the rates momentum and dampening.
+/// [Polyak 1964; Sutskever 2013]. Where momentum is 0, B and P are left alone. Reads the rates
+/// momentum and dampening.
 struct Momentum {
   static constexpr std::string_view name = "momentum";
   bool nesterov = false;
+  /// The first step of a parameter gives B = P, as torch.optim.SGD, instead of (1 - dampening) P.
+  bool undamped_start = false;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("nesterov", self.nesterov);
+    visit("undamped_start", self.undamped_start);
   }
   bool operator==(const Momentum&) const = default;
 };
@@ -204,6 +221,8 @@ struct Recipe {
   bool bias_correction = true;
   Arithmetic arithmetic = Arithmetic::float32;  ///< type of state and computation
   Communication communication = {};
+  bool maximize = false;  ///< G <- -G as it is read, before L2 decay is added
+  bool filter = true;     ///< false: F = G, no first moment is kept, beta1 and beta3 are not read
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("preconditioner", self.preconditioner);
@@ -215,6 +234,8 @@ struct Recipe {
     visit("bias_correction", self.bias_correction);
     visit("arithmetic", self.arithmetic);
     visit("communication", self.communication);
+    visit("maximize", self.maximize);
+    visit("filter", self.filter);
   }
   bool operator==(const Recipe&) const = default;
 };

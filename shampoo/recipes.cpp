@@ -1,16 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/recipes.h"
 
+#include <stdexcept>
+#include <string>
+
+#include "grouping/number_text.h"
+
 namespace shampoo::recipes {
 
-Recipe adamw() {
+namespace {
+
+/// A kind that works on each element alone; with or without a first moment.
+Recipe elementwise(const Preconditioner& kind, bool filter = true) {
   Recipe recipe;
-  recipe.preconditioner = Adam{};
+  recipe.filter = filter;
+  recipe.preconditioner = kind;
   recipe.grafting = std::nullopt;
   recipe.weight_decay = WeightDecay::decoupled;
   recipe.blocking.size = grouping::never_cut;
   return recipe;
 }
+
+}  // namespace
+
+Recipe adamw() { return elementwise(Adam{}); }
+
+Recipe sgd() {
+  Recipe recipe = elementwise(Sgd{}, false);
+  recipe.averaging = Momentum{.undamped_start = true};
+  return recipe;
+}
+
+Rates sgd_rates() { return {.learning_rate = 1e-2, .momentum = 0.9}; }
+
+Recipe lion() {
+  Recipe recipe = elementwise(Sign{});
+  recipe.bias_correction = false;
+  return recipe;
+}
+
+Rates lion_rates() { return {.learning_rate = 1e-4, .beta1 = 0.99, .beta3 = 0.9}; }
 
 Recipe reference() {
   Recipe recipe;
@@ -24,5 +53,101 @@ Recipe reference() {
 Rates reference_rates() {
   return {.learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 1, .epsilon = 1e-12};
 }
+
+namespace torch {
+
+namespace {
+
+Recipe with_l2(const Preconditioner& kind, bool maximize, bool filter = false) {
+  Recipe recipe = elementwise(kind, filter);
+  recipe.weight_decay = WeightDecay::l2;
+  recipe.maximize = maximize;
+  return recipe;
+}
+
+void require_nesterov_form(const SgdOptions& options) {
+  if (options.momentum > 0 && options.dampening == 0) return;
+  throw std::invalid_argument(
+      "torch.optim.SGD: nesterov must be false unless momentum is > 0 and dampening 0, got true "
+      "with momentum " +
+      grouping::exact_text(options.momentum) + " and dampening " +
+      grouping::exact_text(options.dampening));
+}
+
+}  // namespace
+
+Recipe sgd(const SgdOptions& options) {
+  if (options.nesterov) require_nesterov_form(options);
+  Recipe recipe = with_l2(Sgd{}, options.maximize);
+  if (options.momentum != 0)
+    recipe.averaging = Momentum{.nesterov = options.nesterov, .undamped_start = true};
+  return recipe;
+}
+
+Rates sgd_rates(const SgdOptions& options) {
+  Rates rates{.learning_rate = options.lr, .weight_decay = options.weight_decay};
+  rates.momentum = options.momentum;
+  if (options.momentum != 0) rates.dampening = options.dampening;
+  return rates;
+}
+
+Recipe adagrad(const AdagradOptions& options) {
+  return with_l2(AdaGrad{.initial_accumulator = options.initial_accumulator_value},
+                 options.maximize);
+}
+
+Rates adagrad_rates(const AdagradOptions& options) {
+  return {.learning_rate = options.lr,
+          .epsilon = options.eps,
+          .weight_decay = options.weight_decay,
+          .learning_rate_decay = options.lr_decay};
+}
+
+Recipe rmsprop(const RmspropOptions& options) {
+  Recipe recipe = with_l2(RmsProp{.centered = options.centered}, options.maximize);
+  if (options.momentum != 0) recipe.averaging = Momentum{};
+  return recipe;
+}
+
+Rates rmsprop_rates(const RmspropOptions& options) {
+  return {.learning_rate = options.lr,
+          .beta2 = options.alpha,
+          .epsilon = options.eps,
+          .weight_decay = options.weight_decay,
+          .momentum = options.momentum};
+}
+
+Recipe adam(const AdamOptions& options) {
+  Recipe recipe = with_l2(Adam{.amsgrad = options.amsgrad}, options.maximize, true);
+  if (options.decoupled_weight_decay) recipe.weight_decay = WeightDecay::decoupled;
+  return recipe;
+}
+
+Rates adam_rates(const AdamOptions& options) {
+  return {.learning_rate = options.lr,
+          .beta1 = options.betas[0],
+          .beta2 = options.betas[1],
+          .epsilon = options.eps,
+          .weight_decay = options.weight_decay};
+}
+
+namespace {
+
+AdamOptions decoupled(const AdamWOptions& options) {
+  return {.lr = options.lr,
+          .betas = options.betas,
+          .eps = options.eps,
+          .weight_decay = options.weight_decay,
+          .amsgrad = options.amsgrad,
+          .maximize = options.maximize,
+          .decoupled_weight_decay = true};
+}
+
+}  // namespace
+
+Recipe adamw(const AdamWOptions& options) { return adam(decoupled(options)); }
+Rates adamw_rates(const AdamWOptions& options) { return adam_rates(decoupled(options)); }
+
+}  // namespace torch
 
 }  // namespace shampoo::recipes

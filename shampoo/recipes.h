@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include "shampoo/rates.h"
 #include "shampoo/recipe.h"
 
@@ -11,6 +13,20 @@ namespace shampoo::recipes {
 /// Reads learning_rate, beta1, beta3, beta2, epsilon, weight_decay [Loshchilov 2019].
 Recipe adamw();
 
+/// Stochastic gradient descent with heavy-ball momentum [Polyak 1964], whose first step is not
+/// damped, and decoupled weight decay; no filter, no grafting, no blocks. Reads learning_rate,
+/// momentum, dampening, weight_decay.
+Recipe sgd();
+/// learning_rate 1e-2, momentum 0.9.
+Rates sgd_rates();
+
+/// Lion [Chen 2023, Algorithm 2]: Sign{} as preconditioner, decoupled weight decay, no grafting, no
+/// blocks. The algorithm's beta_1, the interpolation that the sign is taken of, is the rate beta3,
+/// and its beta_2, the decay of the momentum, is the rate beta1.
+Recipe lion();
+/// The defaults of Lion's authors: learning_rate 1e-4, beta3 0.9, beta1 0.99, no weight decay.
+Rates lion_rates();
+
 /// The default recipe of the reference implementation (facebookresearch/optimizers f606606): roots
 /// every step, absolute epsilon, no grafting.
 Recipe reference();
@@ -18,3 +34,64 @@ Recipe reference();
 Rates reference_rates();
 
 }  // namespace shampoo::recipes
+
+/// The optimizers of torch.optim (2.15), by the keyword arguments of their constructors. For every
+/// class one function gives the recipe and one the rates; a group needs both, of equal options. A
+/// recipe throws std::invalid_argument where torch's constructor refuses a combination of options;
+/// ranges are checked when an optimizer is constructed, and there epsilon must be greater than 0,
+/// momentum and dampening less than 1. With momentum 0 there is no momentum buffer, so momentum
+/// cannot be raised from 0 later.
+///
+/// A parameter without a gradient is skipped, as in torch. foreach, fused, capturable and
+/// differentiable do not change the update. Rates of a scheduler are those of the group: lr is
+/// learning_rate, betas are beta1 and beta2, alpha is beta2, eps is epsilon, lr_decay is
+/// learning_rate_decay.
+namespace shampoo::recipes::torch {
+
+/// torch.optim.SGD
+struct SgdOptions {
+  double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false, maximize = false;
+};
+/// Throws std::invalid_argument for nesterov without momentum or with dampening.
+Recipe sgd(const SgdOptions& options = {});
+Rates sgd_rates(const SgdOptions& options = {});
+
+/// torch.optim.Adagrad
+struct AdagradOptions {
+  double lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
+  bool maximize = false;
+};
+Recipe adagrad(const AdagradOptions& options = {});
+Rates adagrad_rates(const AdagradOptions& options = {});
+
+/// torch.optim.RMSprop
+struct RmspropOptions {
+  double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
+  bool centered = false, maximize = false;
+};
+Recipe rmsprop(const RmspropOptions& options = {});
+Rates rmsprop_rates(const RmspropOptions& options = {});
+
+/// torch.optim.Adam
+struct AdamOptions {
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 0;
+  bool amsgrad = false, maximize = false;
+  bool decoupled_weight_decay = false;  ///< as AdamW
+};
+Recipe adam(const AdamOptions& options = {});
+Rates adam_rates(const AdamOptions& options = {});
+
+/// torch.optim.AdamW
+struct AdamWOptions {
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 1e-2;
+  bool amsgrad = false, maximize = false;
+};
+Recipe adamw(const AdamWOptions& options = {});
+Rates adamw_rates(const AdamWOptions& options = {});
+
+}  // namespace shampoo::recipes::torch

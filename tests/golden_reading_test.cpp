@@ -6,6 +6,7 @@
 
 #include "tests/golden_test_json.h"
 #include "tests/golden_test_recipe.h"
+#include "tests/golden_test_torch.h"
 
 namespace shampoo::test {
 namespace {
@@ -91,6 +92,43 @@ TEST(GoldenReading, TakesRatesThatAreReadAndAbsentForZero) {
                                                        .epsilon = 2,
                                                        .grafting_beta2 = 0,
                                                        .grafting_epsilon = 0}));
+}
+
+GoldenGroup read_torch(const std::string& name, const std::string& group,
+                       const std::string& constructor = "{}") {
+  const Json json = Json::parse(group);
+  return torch_group_of({name, Json::parse(constructor)}, {json, "group"}, 2);
+}
+
+TEST(GoldenReading, TakesKeywordsOfTorchsGroupsBeforeThoseOfTheConstructor) {
+  const GoldenGroup group =
+      read_torch("Adagrad", R"({"torch":{"lr":0.5,"initial_accumulator_value":7,"fused":null}})",
+                 R"({"lr":0.25,"eps":0.125,"initial_accumulator_value":3})");
+
+  EXPECT_EQ(group.rates, (Rates{.learning_rate = 0.5, .epsilon = 0.125}));
+  EXPECT_EQ(group.recipe.preconditioner, Preconditioner(AdaGrad{.initial_accumulator = 3}));
+}
+
+TEST(GoldenReading, TakesSchedulesByTorchsNames) {
+  const GoldenGroup adam = read_torch(
+      "Adam", R"({"torch":{},"schedule":{"lr":[1,2],"betas":[[0.5,0.25],[0.75,0.125]]}})");
+  const GoldenGroup sgd = read_torch("SGD", R"({"torch":{},"schedule":{"momentum":[0,0.5]}})");
+
+  EXPECT_EQ(adam.schedule,
+            (std::map<std::string, Numbers>{
+                {"learning_rate", {1, 2}}, {"beta1", {0.5, 0.75}}, {"beta2", {0.25, 0.125}}}));
+  EXPECT_EQ(sgd.recipe.averaging, Averaging(Momentum{.undamped_start = true}));
+  EXPECT_EQ(sgd.rates.momentum, 0);
+}
+
+TEST(GoldenReading, RefusesWhatTorchDoesNotHave) {
+  for (const char* group :
+       {R"({"torch":{"momentum":0.5}})", R"({"torch":{"lr":"1"}})", R"({"torch":{"fused":2}})",
+        R"({"torch":{"betas":[0.5]}})", R"({"torch":{},"rates":{}})",
+        R"({"torch":{},"schedule":{"gamma":[1,2]}})", R"({"torch":{},"schedule":{"lr":[1]}})"})
+    EXPECT_ANY_THROW(read_torch("Adam", group)) << group;
+  EXPECT_ANY_THROW(read_torch("Adadelta", R"({"torch":{}})"));
+  EXPECT_ANY_THROW(read_torch("SGD", R"({"torch":{"nesterov":true}})"));
 }
 
 TEST(GoldenReading, RefusesRatesThatAreUnknownOrMissing) {

@@ -133,13 +133,12 @@ void add_case(const fs::path& path, const std::string& name) {
     return add_test("Golden", name, [fault] { FAIL() << fault; });
   }
   const std::string& family = outline.family;
-  if (family == "torch")
-    return add_test("Golden", name, [] { GTEST_SKIP() << "options of torch.optim"; });
   if (!outline.unsupported.empty())
     return add_test("Golden", name, [kind = outline.unsupported] {
       GTEST_SKIP() << "the library does not have the " << kind;
     });
-  if (family != "shampoo" && family != "solvers" && family != "beyond" && family != "family")
+  if (family != "shampoo" && family != "solvers" && family != "beyond" && family != "family" &&
+      family != "torch")
     return add_test("Golden", name, [family] { FAIL() << "unknown family: " << family; });
 
   for (const Place place : all_places) add_case_at(place, path, name, outline.groups > 1);
@@ -162,7 +161,7 @@ void skips_at_most_three_cases_in_float32(const std::vector<fs::path>& paths) {
   std::vector<std::string> skipped;
   for (const fs::path& path : paths) {
     const GoldenOutline outline = read_outline(path);
-    if (outline.family == "torch" || !outline.unsupported.empty()) continue;
+    if (!outline.unsupported.empty()) continue;
     if (!beyond_float32(read_case(path)).empty()) skipped.push_back(path.stem());
   }
   EXPECT_LE(skipped.size(), 3u) << ::testing::PrintToString(skipped);

@@ -9,6 +9,7 @@
 #include "shampoo/validation/rate_ranges.h"
 #include "tests/golden_test_json.h"
 #include "tests/golden_test_recipe.h"
+#include "tests/golden_test_torch.h"
 #include "tests/support/safetensors.h"
 
 namespace shampoo::test {
@@ -114,13 +115,18 @@ GoldenCase parse(const SafeTensors& file) {
   Fields fields(description, "case");
   GoldenCase result;
   fields.text("name");
-  fields.text("family");
   result.steps = count_of(fields, "steps", 1, 1'000'000);
   result.sensitivity = fields.number("sensitivity");
   if (!(result.sensitivity >= 0)) fields.refuse("sensitivity", "must not be negative");
-  for (const Json& group : fields.at("groups"))
-    result.groups.push_back(
-        group_of({group, "groups." + std::to_string(result.groups.size())}, result.steps));
+  const bool is_torch = fields.text("family") == "torch";
+  TorchOptimizer torch;
+  if (is_torch) torch.name = fields.text("torch_class");
+  if (is_torch && fields.has("torch")) torch.keywords = fields.object("torch").json();
+  for (const Json& json : fields.at("groups")) {
+    const Fields group(json, "groups." + std::to_string(result.groups.size()));
+    result.groups.push_back(is_torch ? torch_group_of(torch, group, result.steps)
+                                     : group_of(group, result.steps));
+  }
 
   std::map<std::string, std::set<int>> absent;
   if (fields.has("absent"))

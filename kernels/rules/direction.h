@@ -21,7 +21,7 @@ struct SecondMomentRule {
 /// F
 template <typename Real>
 struct IdentityDirection {
-  static constexpr bool is_identity = true, has_second_moment = false;
+  static constexpr bool is_identity = true, has_second_moment = false, has_companion = false;
 
   SHAMPOO_RULE explicit IdentityDirection(const SecondMomentRule<Real>&) {}
   SHAMPOO_RULE Real accumulated(Real v, Real) const { return v; }
@@ -30,7 +30,7 @@ struct IdentityDirection {
 
 template <typename Real>
 struct DiagonalDirection {
-  static constexpr bool is_identity = false, has_second_moment = true;
+  static constexpr bool is_identity = false, has_second_moment = true, has_companion = false;
 
   SHAMPOO_RULE explicit DiagonalDirection(const SecondMomentRule<Real>& coefficients)
       : c(coefficients) {}
@@ -42,10 +42,42 @@ struct DiagonalDirection {
   SecondMomentRule<Real> c;
 };
 
+/// AMSGrad [Reddi 2018]: the companion X of V is the largest V so far.
+template <typename Real>
+struct MaximalDirection : DiagonalDirection<Real> {
+  static constexpr bool has_companion = true;
+
+  SHAMPOO_RULE explicit MaximalDirection(const SecondMomentRule<Real>& coefficients)
+      : DiagonalDirection<Real>(coefficients) {}
+  /// X <- max(X, V), with the new V
+  SHAMPOO_RULE Real accompanied(Real x, Real v, Real) const { return x < v ? v : x; }
+  /// X, in place of V in the direction
+  SHAMPOO_RULE Real radicand(Real, Real x) const { return x; }
+};
+
+/// Centered RMSprop [Graves 2013]: the companion A of V is the moving average of G,
+/// so that V - A^2 estimates the variance of G.
+template <typename Real>
+struct CenteredDirection : DiagonalDirection<Real> {
+  static constexpr bool has_companion = true;
+
+  SHAMPOO_RULE explicit CenteredDirection(const SecondMomentRule<Real>& coefficients)
+      : DiagonalDirection<Real>(coefficients), mean(static_cast<double>(coefficients.add)) {}
+  /// A <- lerp(A, G, add)
+  SHAMPOO_RULE Real accompanied(Real a, Real, Real g) const { return mean(a, g); }
+  /// V - A^2, or 0 where rounding makes it negative
+  SHAMPOO_RULE Real radicand(Real v, Real a) const {
+    const Real variance = v - a * a;
+    return variance < 0 ? Real(0) : variance;
+  }
+
+  Lerp<Real> mean;
+};
+
 /// -1, 0 or 1; NaN for a NaN.
 template <typename Real>
 struct SignDirection {
-  static constexpr bool is_identity = false, has_second_moment = false;
+  static constexpr bool is_identity = false, has_second_moment = false, has_companion = false;
 
   SHAMPOO_RULE explicit SignDirection(const SecondMomentRule<Real>&) {}
   SHAMPOO_RULE Real accumulated(Real v, Real) const { return v; }
@@ -62,6 +94,10 @@ SHAMPOO_RULE void with_direction(DirectionRule rule, const SecondMomentRule<Real
       return body(IdentityDirection<Real>(c));
     case DirectionRule::diagonal:
       return body(DiagonalDirection<Real>(c));
+    case DirectionRule::maximal:
+      return body(MaximalDirection<Real>(c));
+    case DirectionRule::centered:
+      return body(CenteredDirection<Real>(c));
     case DirectionRule::sign:
       return body(SignDirection<Real>(c));
   }

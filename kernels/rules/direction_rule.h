@@ -9,6 +9,8 @@ namespace shampoo::kernels {
 enum class DirectionRule : std::uint8_t {
   identity,  ///< F
   diagonal,  ///< F / (sqrt(V scale) + epsilon)
+  maximal,   ///< diagonal, with the largest V so far in place of V
+  centered,  ///< diagonal, with V - A^2 in place of V, A the moving average of G
   sign       ///< sign(F)
 };
 

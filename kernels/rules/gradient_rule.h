@@ -5,13 +5,13 @@
 
 namespace shampoo::kernels {
 
-/// G = scale g + l2 W
+/// G = scale sign g + l2 W
 template <typename Real>
 struct GradientRule {
   SHAMPOO_RULE GradientRule(double gradient_scale, const Coefficients& c)
-      : scale(static_cast<Real>(gradient_scale)),
+      : scale(static_cast<Real>(gradient_scale * c.gradient_sign)),
         l2(static_cast<Real>(c.l2)),
-        scales(gradient_scale != 1),
+        scales(gradient_scale * c.gradient_sign != 1),
         decays(c.l2 != 0) {}
 
   SHAMPOO_RULE Real scaled(Real g) const { return scale * g; }

@@ -16,7 +16,7 @@ struct UpdateRule {
         damp(static_cast<Real>(c.damp)),
         step(static_cast<Real>(c.step)),
         decays(c.decay != 0),
-        averages(averaging != AveragingRule::none),
+        averages(averaging != AveragingRule::none && c.momentum != 0),
         nesterov(averaging == AveragingRule::nesterov) {}
 
   SHAMPOO_RULE Real scaled(Real p) const { return p * ratio; }

@@ -18,8 +18,10 @@ namespace shampoo {
 class GroupAveraging {
  public:
   virtual ~GroupAveraging() = default;
-  /// Fills in the coefficients of one block that the kind reads.
-  virtual void set_coefficients(const Rates& rates, kernels::Coefficients& coefficients) const = 0;
+  /// Fills in the coefficients of one block that the kind reads, for the `step`-th step of its
+  /// parameter, counted from 1.
+  virtual void set_coefficients(const Rates& rates, std::int64_t step,
+                                kernels::Coefficients& coefficients) const = 0;
   /// Joins the pass that turns P into what is sent.
   virtual void apply(StepContext& step) = 0;
 };

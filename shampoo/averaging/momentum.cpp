@@ -13,9 +13,10 @@ class MomentumAveraging final : public GroupAveraging {
  public:
   MomentumAveraging(const Momentum& kind, void* buffer) : kind_(kind), buffer_(buffer) {}
 
-  void set_coefficients(const Rates& rates, kernels::Coefficients& coefficients) const override {
+  void set_coefficients(const Rates& rates, std::int64_t step,
+                        kernels::Coefficients& coefficients) const override {
     coefficients.momentum = rates.momentum;
-    coefficients.damp = 1 - rates.dampening;
+    coefficients.damp = kind_.undamped_start && step == 1 ? 1 : 1 - rates.dampening;
   }
 
   void apply(StepContext& step) override {

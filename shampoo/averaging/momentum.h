@@ -4,7 +4,7 @@
 #include "shampoo/averaging/averaging.h"
 
 /// Heavy-ball momentum of the direction [Polyak 1964], with Nesterov's form of [Sutskever 2013]; B
-/// starts at 0, so the first direction is damped, too.
+/// starts at 0, so the first direction is damped, too, unless undamped_start is set.
 namespace shampoo {
 
 std::span<const RateUse> rates(const Momentum& kind);

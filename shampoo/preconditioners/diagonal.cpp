@@ -14,10 +14,21 @@ using kernels::SecondMoment;
 
 const char* slot_name(Role role) { return role == Role::grafting ? "grafting" : "second_moment"; }
 
+/// The slot that a rule has in addition to V; empty: none.
+std::string companion_name(kernels::DirectionRule rule, Role role) {
+  const char* const suffix = rule == kernels::DirectionRule::maximal    ? "_maximum"
+                             : rule == kernels::DirectionRule::centered ? "_mean"
+                                                                        : nullptr;
+  return suffix ? slot_name(role) + std::string(suffix) : std::string();
+}
+
 class DiagonalPreconditioner final : public ElementwisePreconditioner {
  public:
   DiagonalPreconditioner(const DiagonalOptions& options, Role role, const GroupState& state)
-      : options_(options), role_(role), moment_(state.flat(slot_name(role))) {}
+      : options_(options),
+        role_(role),
+        direction_{options.rule, state.flat(slot_name(role)),
+                   state.flat(companion_name(options.rule, role))} {}
 
   void set_coefficients(const Rates& rates, std::int64_t step,
                         kernels::Coefficients& coefficients) const override {
@@ -31,17 +42,17 @@ class DiagonalPreconditioner final : public ElementwisePreconditioner {
     moment.add = options_.weighs ? 1 - beta2 : 1;
     // P = F / (sqrt(V / (1 - beta2^t)) + epsilon)                        [Kingma 2015, Algorithm 1]
     if (options_.corrects_bias) moment.scale = 1 / (1 - std::pow(beta2, static_cast<double>(step)));
+    if (options_.decays_learning_rate && !grafts)
+      coefficients.step =
+          -rates.learning_rate / (1 + static_cast<double>(step - 1) * rates.learning_rate_decay);
   }
 
   void accumulate(StepContext& step) override {
-    const kernels::ElementwiseDirection direction{
-        options_.has_moment ? kernels::DirectionRule::diagonal : kernels::DirectionRule::identity,
-        moment_};
     if (role_ == Role::grafting) {
-      step.gradients.grafting = direction;
+      step.gradients.grafting = direction_;
       step.gradients.grafting_norms = step.grafting_norms;
     } else {
-      step.gradients.preconditioner = direction;
+      step.gradients.preconditioner = direction_;
       step.gradients.direction_norms = step.direction_norms;
     }
   }
@@ -49,21 +60,38 @@ class DiagonalPreconditioner final : public ElementwisePreconditioner {
  private:
   DiagonalOptions options_;
   Role role_;
-  void* moment_;  ///< [backend]
+  kernels::ElementwiseDirection direction_;
 };
 
+void refuse_drop_weighting(bool drops, std::string_view option, const Checks& checks) {
+  checks.require(!drops, option, "false with drop_weighting", "true");
+}
+
 }  // namespace
+
+void check(const AdaGrad& kind, const Recipe&, const Checks& checks) {
+  checks.at_least_zero("recipe.initial_accumulator", kind.initial_accumulator);
+}
+void check(const RmsProp& kind, const Recipe&, const Checks& checks) {
+  refuse_drop_weighting(kind.centered && kind.drop_weighting, "recipe.centered", checks);
+}
+void check(const Adam& kind, const Recipe&, const Checks& checks) {
+  refuse_drop_weighting(kind.amsgrad && kind.drop_weighting, "recipe.amsgrad", checks);
+}
 
 std::span<const RateUse> diagonal_rates(const DiagonalOptions& options, Role role) {
   using enum RateRange;
   static constexpr std::array<RateUse, 2> weighing{{{"epsilon", positive}, {"beta2", unit_open}}};
   static constexpr std::array<RateUse, 2> summing{{{"epsilon", positive}, {"beta2", unit_closed}}};
+  static constexpr std::array<RateUse, 2> decaying{
+      {{"epsilon", positive}, {"learning_rate_decay", at_least_zero}}};
   static constexpr std::array<RateUse, 2> grafted_weighing{
       {{"grafting_epsilon", positive}, {"grafting_beta2", unit_open}}};
   static constexpr std::array<RateUse, 2> grafted_summing{
       {{"grafting_epsilon", positive}, {"grafting_beta2", unit_closed}}};
   if (!options.has_moment) return {};
   const bool grafts = role == Role::grafting;
+  if (options.decays_learning_rate && !grafts) return decaying;
   const std::span<const RateUse> both = options.weighs ? (grafts ? grafted_weighing : weighing)
                                                        : (grafts ? grafted_summing : summing);
   return both.first(options.decays ? 2 : 1);
@@ -71,7 +99,13 @@ std::span<const RateUse> diagonal_rates(const DiagonalOptions& options, Role rol
 
 std::vector<Slot> diagonal_slots(const DiagonalOptions& options, Role role, Type arithmetic) {
   if (!options.has_moment) return {};
-  return {{.name = slot_name(role), .type = arithmetic}};
+  std::vector<Slot> slots = {{.name = slot_name(role),
+                              .type = arithmetic,
+                              .initial = Slot::Initial::constant,
+                              .constant = options.initial}};
+  const std::string companion = companion_name(options.rule, role);
+  if (!companion.empty()) slots.push_back({.name = companion, .type = arithmetic});
+  return slots;
 }
 
 std::unique_ptr<GroupPreconditioner> make_diagonal(const DiagonalOptions& options, Role role,

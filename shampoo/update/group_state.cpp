@@ -2,6 +2,7 @@
 #include "shampoo/update/group_state.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "shampoo/update/strided_tiles.h"
 
@@ -24,6 +25,16 @@ std::size_t bytes_of(const Slot& slot, std::int64_t numbers) {
   return static_cast<std::size_t>(numbers) * size_of(slot.type);
 }
 
+/// One float64 or float32 number, as often as it fits into so many bytes.
+std::vector<std::byte> repeated(double number, Type type, std::size_t bytes) {
+  std::vector<std::byte> all(bytes);
+  const auto single = static_cast<float>(number);
+  const void* const from = type == Type::float64 ? static_cast<const void*>(&number) : &single;
+  for (std::size_t at = 0; at < bytes; at += size_of(type))
+    std::memcpy(all.data() + at, from, size_of(type));
+  return all;
+}
+
 }  // namespace
 
 SlotStorage storage_of(const Slot& slot, std::span<const std::int64_t> extent) {
@@ -35,6 +46,7 @@ GroupState::GroupState(kernels::Backend& backend, const Recipe& recipe,
     : backend_(backend), recipe_(recipe), placements_(std::move(placements)) {
   allocate();
   write_identities();
+  write_constants();
 }
 
 void GroupState::allocate() {
@@ -83,6 +95,22 @@ void GroupState::write_identities() {
       backend_.upload(data(static_cast<int>(b), slot), array.data(), array.size());
     }
   backend_.synchronize();
+}
+
+/// Elementwise slots have one initial value for all blocks, which share a recipe.
+void GroupState::write_constants() {
+  constexpr std::size_t chunk = 1 << 20;
+  const std::vector<Slot> all = placements_.empty() ? std::vector<Slot>() : slots(0);
+  for (const Slot& slot : all) {
+    if (slot.initial != Slot::Initial::constant || slot.constant == 0) continue;
+    const kernels::Buffer& array = flat_.find(slot.name)->second;
+    const std::vector<std::byte> numbers =
+        repeated(slot.constant, slot.type, std::min(chunk, array.bytes()));
+    for (std::size_t at = 0; at < array.bytes(); at += chunk)
+      backend_.upload(static_cast<char*>(array.data()) + at, numbers.data(),
+                      std::min(chunk, array.bytes() - at));
+    backend_.synchronize();
+  }
 }
 
 void* GroupState::flat(std::string_view slot) const {

@@ -57,6 +57,7 @@ class GroupState {
 
   void allocate();
   void write_identities();
+  void write_constants();
 
   kernels::Backend& backend_;
   const Recipe& recipe_;

@@ -168,7 +168,7 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     kernels::Coefficients& coefficients = coefficients_[b] = coefficients_of(recipe_, rates, step);
     preconditioner_->set_coefficients(rates, step, coefficients);
     if (grafting_) grafting_->set_coefficients(rates, step, coefficients);
-    if (averaging_) averaging_->set_coefficients(rates, coefficients);
+    if (averaging_) averaging_->set_coefficients(rates, step, coefficients);
   }
   preconditioner_->prepare(block_steps_);
 }

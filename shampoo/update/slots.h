@@ -19,13 +19,14 @@ inline constexpr const char* master_slot = "master";
 /// One named piece of state of a block. Allocation, byte counts, export, import and checkpoints
 /// follow from its layout alone.
 struct Slot {
-  enum class Initial : std::uint8_t { zero, identity, value };
+  enum class Initial : std::uint8_t { zero, identity, value, constant };
 
   std::string name;
   StateLayout layout = StateLayout::elements;
   int dimension = 0;  ///< dimension of the block; not read for elements
   Type type = Type::float32;
-  Initial initial = Initial::zero;  ///< value: that of the parameter, for elements
+  Initial initial = Initial::zero;  ///< value: that of the parameter; it and constant: elements
+  double constant = 0;              ///< initial value of every element, for Initial::constant
   bool derived = false;             ///< true if it can be recomputed from other slots, by a refresh
   /// Another symmetric slot of the same dimension, declared before, whose array has room for this
   /// one; empty: an array of its own.

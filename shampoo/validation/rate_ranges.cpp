@@ -13,10 +13,10 @@ namespace shampoo {
 
 namespace {
 
-constexpr std::array<RateUse, 4> always_read{{{"learning_rate", RateRange::at_least_zero},
-                                              {"beta1", RateRange::unit_open},
-                                              {"beta3", RateRange::unit_open},
-                                              {"weight_decay", RateRange::at_least_zero}}};
+constexpr std::array<RateUse, 2> always_read{
+    {{"learning_rate", RateRange::at_least_zero}, {"weight_decay", RateRange::at_least_zero}}};
+constexpr std::array<RateUse, 2> read_by_the_filter{
+    {{"beta1", RateRange::unit_open}, {"beta3", RateRange::unit_open}}};
 constexpr std::array<RateUse, 1> read_with_a_peak{{{"peak_learning_rate", RateRange::positive}}};
 
 /// The rate with the same meaning that another kind reads.
@@ -83,6 +83,7 @@ RateRanges::RateRanges(const Recipe& recipe) {
     for (const RateUse& use : uses) ranges_[index_of(use.name)] = use.range;
   };
   read(always_read);
+  if (recipe.filter) read(read_by_the_filter);
   if (recipe.weight_decay == WeightDecay::corrected ||
       recipe.weight_decay == WeightDecay::independent)
     read(read_with_a_peak);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -38,12 +39,19 @@ Real lerp(Real a, Real b, Real weight) {
   return weight < Real(0.5) ? a + weight * (b - a) : b - (b - a) * (Real(1) - weight);
 }
 
-/// F or F / (sqrt(V scale) + epsilon), with V <- keep V + add G^2.
+/// F or F / (sqrt(R scale) + epsilon), with V <- keep V + add G^2 and R = V; maximal: R is the
+/// largest V, x; centered: R = V - x^2 with the mean x <- lerp(x, G, add).
 template <typename Real>
-Real direct(DirectionRule rule, const kernels::SecondMoment& c, Real g, Real f, Real& v) {
+Real direct(DirectionRule rule, const kernels::SecondMoment& c, Real g, Real f, Real& v, Real& x) {
   if (rule == DirectionRule::identity) return f;
   v = static_cast<Real>(c.keep) * v + static_cast<Real>(c.add) * (g * g);
-  return f / (std::sqrt(v * static_cast<Real>(c.scale)) + static_cast<Real>(c.epsilon));
+  Real radicand = v;
+  if (rule == DirectionRule::maximal) radicand = x = std::max(x, v);
+  if (rule == DirectionRule::centered) {
+    x = lerp(x, g, static_cast<Real>(c.add));
+    radicand = std::max(v - x * x, Real(0));
+  }
+  return f / (std::sqrt(radicand * static_cast<Real>(c.scale)) + static_cast<Real>(c.epsilon));
 }
 
 /// The old state of one element.
@@ -57,11 +65,13 @@ struct Element {
                 : t.value(b, i))),
         m(static_cast<Real>(t.slot(t.first_moment, t.blocks[b].flat + i))),
         v(static_cast<Real>(t.slot(t.second_moment, t.blocks[b].flat + i))),
+        x(static_cast<Real>(t.slot(t.companion, t.blocks[b].flat + i))),
         grafting_v(static_cast<Real>(t.slot(t.grafting_moment, t.blocks[b].flat + i))),
+        grafting_x(static_cast<Real>(t.slot(t.grafting_companion, t.blocks[b].flat + i))),
         d(static_cast<Real>(t.slot(t.direction, t.blocks[b].flat + i))),
         momentum(static_cast<Real>(t.slot(t.momentum, t.blocks[b].flat + i))) {
     if (t.modes[b] == Mode::absent) return;
-    g = static_cast<Real>(t.gradient(b, i)) * static_cast<Real>(t.scale);
+    g = static_cast<Real>(t.gradient(b, i)) * static_cast<Real>(t.scale * c.gradient_sign);
     if (c.l2 != 0) g = g + static_cast<Real>(c.l2) * w;
   }
 
@@ -70,8 +80,8 @@ struct Element {
             ? g
             : lerp(m, g, static_cast<Real>(c.filter_weight)) * static_cast<Real>(c.filter_scale);
     if (c.first_weight != 1) m = lerp(m, g, static_cast<Real>(c.first_weight));
-    preconditioned = direct(preconditioner, c.preconditioner, g, f, v);
-    grafted = grafting ? direct(*grafting, c.grafting, g, f, grafting_v) : f;
+    preconditioned = direct(preconditioner, c.preconditioner, g, f, v, x);
+    grafted = grafting ? direct(*grafting, c.grafting, g, f, grafting_v, grafting_x) : f;
   }
 
   /// U
@@ -79,7 +89,7 @@ struct Element {
     Real p = d * s;
     if (c.decay != 0) p = p + static_cast<Real>(c.decay) * w;
     const Real damp = static_cast<Real>(c.damp), keep = static_cast<Real>(c.momentum);
-    if (averaging != AveragingRule::none) {
+    if (averaging != AveragingRule::none && c.momentum != 0) {
       momentum = keep * momentum + damp * p;
       p = averaging == AveragingRule::nesterov ? damp * p + keep * momentum : momentum;
     }
@@ -87,7 +97,8 @@ struct Element {
   }
 
   Coefficients c;
-  Real w, m, v, grafting_v, d, momentum, g = 0, f = 0, preconditioned = 0, grafted = 0;
+  Real w, m, v, x, grafting_v, grafting_x, d, momentum, g = 0, f = 0, preconditioned = 0,
+                                                        grafted = 0;
 };
 
 template <typename Tested>
@@ -109,13 +120,15 @@ struct Pass {
   kernels::GradientPass on(Table& t) const {
     using enum DirectionRule;
     kernels::GradientPass pass = t.gradient_pass();
-    pass.preconditioner = {preconditioner,
-                           preconditioner == diagonal ? t.second_moment.data() : nullptr};
+    const auto direction = [](DirectionRule rule, std::vector<std::byte>& v,
+                              std::vector<std::byte>& x) {
+      return ElementwiseDirection{rule, rule == identity ? nullptr : v.data(),
+                                  rule == maximal || rule == centered ? x.data() : nullptr};
+    };
+    pass.preconditioner = direction(preconditioner, t.second_moment, t.companion);
     pass.grafting.reset();
     pass.grafting_norms = grafting ? t.grafting_norms.data() : nullptr;
-    if (grafting)
-      pass.grafting = ElementwiseDirection{
-          *grafting, grafting == diagonal ? t.grafting_moment.data() : nullptr};
+    if (grafting) pass.grafting = direction(*grafting, t.grafting_moment, t.grafting_companion);
     if (direction_norms) pass.direction_norms = t.direction_norms.data();
     return pass;
   }
@@ -123,7 +136,7 @@ struct Pass {
 
 std::vector<Pass> all_passes() {
   using enum DirectionRule;
-  std::vector<Pass> passes;
+  std::vector<Pass> passes = {{maximal, centered, true}, {centered, maximal, true}};
   for (const DirectionRule preconditioner : {identity, diagonal})
     for (const std::optional<DirectionRule> grafting :
          {std::optional<DirectionRule>(), std::optional(identity), std::optional(diagonal)})
@@ -156,7 +169,9 @@ TYPED_TEST(Elementwise, FilterWritesMomentsDirectionAndNorms) {
         const std::int64_t flat = now.blocks[b].flat + i;
         ASSERT_EQ(now.slot(now.first_moment, flat), e.m);
         ASSERT_EQ(now.slot(now.second_moment, flat), e.v);
+        ASSERT_EQ(now.slot(now.companion, flat), e.x);
         ASSERT_EQ(now.slot(now.grafting_moment, flat), e.grafting_v);
+        ASSERT_EQ(now.slot(now.grafting_companion, flat), e.grafting_x);
         ASSERT_EQ(now.slot(now.direction, flat), now.modes[b] == Mode::absent ? e.d
                                                  : preconditions              ? e.preconditioned
                                                                               : e.grafted);
@@ -273,7 +288,7 @@ TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
   const auto selected = t.selected();
   this->backend->reserve(t.stacks, this->real, {1});
   this->backend->filter(t.phase(),
-                        Pass{DirectionRule::diagonal, DirectionRule::diagonal, true}.on(t));
+                        Pass{DirectionRule::maximal, DirectionRule::centered, true}.on(t));
   this->backend->accumulate_factors(t.phase(), t.stacks, selected, t.masters.data());
   this->backend->precondition(t.phase(), t.stacks, selected, t.direction.data(),
                               t.direction_norms.data());
@@ -284,7 +299,9 @@ TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
   const Table& old = this->before;
   EXPECT_EQ(t.first_moment, old.first_moment);
   EXPECT_EQ(t.second_moment, old.second_moment);
+  EXPECT_EQ(t.companion, old.companion);
   EXPECT_EQ(t.grafting_moment, old.grafting_moment);
+  EXPECT_EQ(t.grafting_companion, old.grafting_companion);
   EXPECT_EQ(t.direction, old.direction);
   EXPECT_EQ(t.momentum, old.momentum);
   EXPECT_EQ(t.masters, old.masters);

@@ -14,7 +14,8 @@ inline constexpr kernels::Mode all_modes[] = {
     kernels::Mode::preconditioned, kernels::Mode::unpreconditioned, kernels::Mode::absent};
 
 inline kernels::Coefficients some_coefficients(std::size_t i) {
-  return {.l2 = i % 3 == 0 ? 0.0 : 0.3,
+  return {.gradient_sign = i % 5 == 3 ? -1.0 : 1.0,
+          .l2 = i % 3 == 0 ? 0.0 : 0.3,
           .first_weight = i % 4 == 1   ? 1.0
                           : i % 4 == 2 ? 0.7
                                        : 0.1,
@@ -23,7 +24,7 @@ inline kernels::Coefficients some_coefficients(std::size_t i) {
           .preconditioner = {.keep = 0.8, .add = 0.2, .scale = 1.1, .epsilon = 1e-4},
           .grafting = {.keep = 0.9, .add = 0.1, .scale = 1.3, .epsilon = 1e-3},
           .decay = i % 2 == 0 ? 0.0 : 0.2,
-          .momentum = 0.8,
+          .momentum = i % 6 == 4 ? 0.0 : 0.8,
           .damp = 0.75,
           .step = -0.01};
 }

@@ -181,7 +181,8 @@ void Table::make_slots(bool has_masters) {
     modes.push_back(c.mode);
     coefficients.push_back(c.coefficients);
   }
-  for (auto* slot : {&first_moment, &second_moment, &grafting_moment, &direction, &momentum})
+  for (auto* slot : {&first_moment, &second_moment, &companion, &grafting_moment,
+                     &grafting_companion, &direction, &momentum})
     *slot = slot_of(flat, arithmetic);
   masters = slot_of(master, Type::float32);
   segment.assign(static_cast<std::size_t>(bytes), std::byte{0x5a});
@@ -198,6 +199,8 @@ void Table::make_slots(bool has_masters) {
     fill(momentum, arithmetic, block.flat, block.elements, numbers);
     if (block.master >= 0) fill(masters, Type::float32, block.master, block.elements, numbers);
     fill(second_moment, arithmetic, block.flat, block.elements, numbers, true);
+    fill(companion, arithmetic, block.flat, block.elements, numbers, true);
+    fill(grafting_companion, arithmetic, block.flat, block.elements, numbers, true);
   }
 }
 

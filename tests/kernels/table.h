@@ -92,8 +92,8 @@ class Table {
   std::int32_t proceed = 1;
 
   // Flat slots in the arithmetic type, masters in float32, and the segment.
-  std::vector<std::byte> first_moment, second_moment, grafting_moment, direction, momentum, masters,
-      segment;
+  std::vector<std::byte> first_moment, second_moment, companion, grafting_moment,
+      grafting_companion, direction, momentum, masters, segment;
   std::vector<std::vector<std::vector<std::byte>>> factors;  ///< per stack and dimension
   std::vector<double> grafting_norms, direction_norms, partials;
 

@@ -72,16 +72,23 @@ void filter_moment(const FilterRule<Real> rule, const Real* __restrict g, std::i
   }
 }
 
+/// V, and its companion x if it has one
 template <typename Direction, typename Real>
 void accumulate(const Direction direction, const Real* __restrict g, std::int64_t count,
-                Real* __restrict v) {
-  for (std::int64_t i = 0; i < count; ++i) v[i] = direction.accumulated(v[i], g[i]);
+                Real* __restrict v, Real* __restrict x) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    v[i] = direction.accumulated(v[i], g[i]);
+    if constexpr (Direction::has_companion) x[i] = direction.accompanied(x[i], v[i], g[i]);
+  }
 }
 
 template <typename Direction, typename Real>
-void direct(const Direction direction, const Real* __restrict v, std::int64_t count, const Real* f,
-            Real* to) {
-  if constexpr (Direction::has_second_moment)
+void direct(const Direction direction, const Real* __restrict v, const Real* __restrict x,
+            std::int64_t count, const Real* f, Real* to) {
+  if constexpr (Direction::has_companion)
+    for (std::int64_t i = 0; i < count; ++i)
+      to[i] = direction(f[i], direction.radicand(v[i], x[i]));
+  else if constexpr (Direction::has_second_moment)
     for (std::int64_t i = 0; i < count; ++i) to[i] = direction(f[i], v[i]);
   else
     for (std::int64_t i = 0; i < count; ++i) to[i] = direction(f[i], Real(0));
@@ -92,14 +99,19 @@ template <typename Real>
 class BlockDirection {
  public:
   BlockDirection(const ElementwiseDirection& direction, const SecondMoment& c, std::int64_t flat)
-      : rule_(direction.rule), c_(c), v_(static_cast<Real*>(direction.second_moment)) {
+      : rule_(direction.rule),
+        c_(c),
+        v_(static_cast<Real*>(direction.second_moment)),
+        x_(static_cast<Real*>(direction.companion)) {
     if (v_ != nullptr) v_ += flat;
+    if (x_ != nullptr) x_ += flat;
   }
 
-  /// V of elements [first, first + count)
+  /// V and its companion, of elements [first, first + count)
   void accumulate_gradient(const Real* g, std::int64_t first, std::int64_t count) const {
     with_direction(rule_, c_, [&](const auto direction) {
-      if constexpr (direction.has_second_moment) accumulate(direction, g, count, v_ + first);
+      if constexpr (direction.has_second_moment)
+        accumulate(direction, g, count, v_ + first, direction.has_companion ? x_ + first : nullptr);
     });
   }
 
@@ -110,7 +122,8 @@ class BlockDirection {
       if constexpr (direction.is_identity)
         result = f;
       else
-        direct(direction, direction.has_second_moment ? v_ + first : nullptr, count, f, to);
+        direct(direction, direction.has_second_moment ? v_ + first : nullptr,
+               direction.has_companion ? x_ + first : nullptr, count, f, to);
     });
     return result;
   }
@@ -118,7 +131,7 @@ class BlockDirection {
  private:
   DirectionRule rule_;
   SecondMomentRule<Real> c_;
-  Real* v_;
+  Real *v_, *x_;
 };
 
 template <typename Real>

@@ -57,18 +57,32 @@ template <typename Real>
 struct BlockDirection {
   SHAMPOO_BOTH BlockDirection(const ElementwiseDirection& of, const SecondMoment& c,
                               const Tile& tile)
-      : rule(of.rule), coefficients(c), second_moment(slot_span<Real>(of.second_moment, tile)) {}
+      : rule(of.rule),
+        coefficients(c),
+        second_moment(slot_span<Real>(of.second_moment, tile)),
+        companion(static_cast<Real*>(slot_span<Real>(of.companion, tile).first)) {}
 
   SHAMPOO_BOTH void read_moment(std::int32_t i, std::int32_t count, Real (&v)[group_size]) const {
     if (second_moment.first != nullptr) read(second_moment, i, count, v);
   }
 
+  /// V and its companion; then v is what the direction takes in place of V.
   SHAMPOO_BOTH void accumulate(const Real (&g)[group_size], std::int32_t i, std::int32_t count,
                                Real (&v)[group_size]) const {
     with_direction(rule, coefficients, [&](const auto direction) {
       if constexpr (direction.has_second_moment) {
         for (int k = 0; k < group_size; ++k) v[k] = direction.accumulated(v[k], g[k]);
         write(second_moment, i, count, v);
+      }
+      if constexpr (direction.has_companion) {
+        const StridedSpan span = packed(companion, type_of_real<Real>);
+        Real x[group_size];
+        read(span, i, count, x);
+        for (int k = 0; k < group_size; ++k) {
+          x[k] = direction.accompanied(x[k], v[k], g[k]);
+          v[k] = direction.radicand(v[k], x[k]);
+        }
+        write(span, i, count, x);
       }
     });
   }
@@ -84,6 +98,7 @@ struct BlockDirection {
   DirectionRule rule;
   SecondMomentRule<Real> coefficients;
   StridedSpan second_moment;
+  Real* companion;
 };
 
 /// Inputs of a FilterTile for its tile.

@@ -44,6 +44,8 @@ std::string name_of_kind(const testing::TestParamInfo<Preconditioner>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Kinds,
                          testing::Values(RootInverse{}, Sgd{}, AdaGrad{}, RmsProp{}, Adam{},
+                                         AdaGrad{.initial_accumulator = 0.1},
+                                         RmsProp{.centered = true}, Adam{.amsgrad = true},
                                          Adam{.drop_weighting = true}, Sign{}),
                          name_of_kind);
 

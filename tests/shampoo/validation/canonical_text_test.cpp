@@ -50,6 +50,9 @@ std::vector<std::function<void(Recipe&)>> changes() {
       [](Recipe& r) { r.preconditioner = Adam{}; },
       [](Recipe& r) { r.preconditioner = Adam{.drop_weighting = true}; },
       [](Recipe& r) { r.preconditioner = Sign{}; },
+      [](Recipe& r) { r.preconditioner = AdaGrad{.initial_accumulator = 0.1}; },
+      [](Recipe& r) { r.preconditioner = RmsProp{.centered = true}; },
+      [](Recipe& r) { r.preconditioner = Adam{.amsgrad = true}; },
       [](Recipe& r) { r.grafting = std::nullopt; },
       [](Recipe& r) { r.grafting = Sgd{}; },
       [](Recipe& r) { r.grafting = AdaGrad{}; },
@@ -61,6 +64,7 @@ std::vector<std::function<void(Recipe&)>> changes() {
       [](Recipe& r) { r.weight_decay = WeightDecay::independent; },
       [](Recipe& r) { r.averaging = Momentum{}; },
       [](Recipe& r) { r.averaging = Momentum{.nesterov = true}; },
+      [](Recipe& r) { r.averaging = Momentum{.undamped_start = true}; },
       [](Recipe& r) { r.refresh.every = 11; },
       [](Recipe& r) { r.refresh.first = 11; },
       [](Recipe& r) { r.refresh.first = std::nullopt; },
@@ -73,6 +77,8 @@ std::vector<std::function<void(Recipe&)>> changes() {
       [](Recipe& r) { r.arithmetic = Arithmetic::float64; },
       [](Recipe& r) { r.communication.type = Type::bfloat16; },
       [](Recipe& r) { r.communication.values = true; },
+      [](Recipe& r) { r.maximize = true; },
+      [](Recipe& r) { r.filter = false; },
   };
 }
 

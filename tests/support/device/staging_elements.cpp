@@ -180,8 +180,9 @@ void StagingBackend::filter(const PassContext& context, const kernels::GradientP
   note(staging, context);
   note_masters(staging, context.elements, pass.masters);
   for (const void* const slot :
-       {pass.first_moment, pass.preconditioner.second_moment,
-        pass.grafting ? pass.grafting->second_moment : nullptr, pass.direction})
+       {pass.first_moment, pass.preconditioner.second_moment, pass.preconditioner.companion,
+        pass.grafting ? pass.grafting->second_moment : nullptr,
+        pass.grafting ? pass.grafting->companion : nullptr, pass.direction})
     note_slot(staging, context.elements, slot);
   for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
     staging.note_array(norms, context.elements.block_count);
@@ -190,8 +191,12 @@ void StagingBackend::filter(const PassContext& context, const kernels::GradientP
   kernels::GradientPass copy = pass;
   copy.masters = staging.at(pass.masters);
   copy.first_moment = staging.at(pass.first_moment);
-  copy.preconditioner.second_moment = staging.at(pass.preconditioner.second_moment);
-  if (copy.grafting) copy.grafting->second_moment = staging.at(pass.grafting->second_moment);
+  for (kernels::ElementwiseDirection* const direction :
+       {&copy.preconditioner, copy.grafting ? &*copy.grafting : nullptr}) {
+    if (direction == nullptr) continue;
+    direction->second_moment = staging.at(direction->second_moment);
+    direction->companion = staging.at(direction->companion);
+  }
   copy.direction = staging.at(pass.direction);
   copy.grafting_norms = staging.at(pass.grafting_norms);
   copy.direction_norms = staging.at(pass.direction_norms);
