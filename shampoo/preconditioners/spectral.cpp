@@ -98,9 +98,11 @@ std::string block_fault(const Spectral& kind, std::span<const std::int64_t> exte
   if (extent.size() != 2)
     return "the preconditioner spectral takes matrices, and this tensor has " +
            std::to_string(extent.size()) + (extent.size() == 1 ? " dimension" : " dimensions") +
-           " after small ones were merged; put it into another group, for example with "
-           "recipes::adamw()" +
-           (extent.size() > 2 ? ", or set recipe.blocking.target_order to 2" : "");
+           " after small ones were merged" +
+           (extent.size() > 2 ? " (down to 2 with recipe.blocking.target_order 2 and a "
+                                "recipe.blocking.size of at least their product)"
+                              : "") +
+           "; put it into another group, for example with recipes::adamw()";
   if (std::holds_alternative<Svd>(kind.solver) &&
       std::max(extent[0], extent[1]) > longest_decomposed_side)
     return "recipe.blocking.size: a side of " + std::to_string(std::max(extent[0], extent[1])) +

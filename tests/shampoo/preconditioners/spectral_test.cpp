@@ -48,7 +48,8 @@ class PlainMuon {
             for (std::int64_t k = 0; k < n; ++k) gram[r * m + c] += x[r * n + k] * x[c * n + k];
         for (std::int64_t r = 0; r < m; ++r)
           for (std::int64_t c = 0; c < m; ++c)
-            for (std::int64_t k = 0; k < n; ++k) result[r * n + k] += gram[r * m + c] * y[c * n + k];
+            for (std::int64_t k = 0; k < n; ++k)
+              result[r * n + k] += gram[r * m + c] * y[c * n + k];
         return result;
       };
       const std::vector<double> once = times_gram(x), twice = times_gram(once);
@@ -105,7 +106,8 @@ TEST(Muon, RefusesWhatIsNoMatrixAndNamesAnotherGroup) {
                 {"group 0", "'tensor1'", "matrices", "another group", "recipes::adamw()"});
   Recipe unmerged = recipes::muon();
   unmerged.blocking.target_order = grouping::any_order;
-  expect_says(refusal({{9, 8}, {2, 3, 4}}, unmerged), {"'tensor1'", "3 dimensions", "target_order"});
+  expect_says(refusal({{9, 8}, {2, 3, 4}}, unmerged),
+              {"'tensor1'", "3 dimensions", "target_order"});
   EXPECT_EQ(refusal({{1, 7}, {7, 1}, {0, 5}}, unmerged), "") << "sides of 1 are kept";
   EXPECT_EQ(refusal({{2, 3, 4}, {0}}, recipes::muon()), "");
 }
@@ -237,12 +239,12 @@ TEST_P(MuonOnADevice, IsReplayedFromAGraphUnlessItHasHostSteps) {
   EXPECT_EQ(replayed.state(), plain.state());
 }
 
+std::string name_of_solver(const testing::TestParamInfo<Orthogonalizer>& info) {
+  return std::visit([](const auto& solver) { return std::string(solver.name); }, info.param);
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, MuonOnADevice,
-                         ::testing::Values(NewtonSchulz{}, PolarExpress{}, Svd{}),
-                         [](const auto& info) {
-                           const auto name = [](const auto& s) { return std::string(s.name); };
-                           return std::visit(name, info.param);
-                         });
+                         ::testing::Values(NewtonSchulz{}, PolarExpress{}, Svd{}), name_of_solver);
 
 }  // namespace
 }  // namespace shampoo::test
