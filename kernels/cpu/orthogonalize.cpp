@@ -38,18 +38,21 @@ std::int64_t work_count(const Shape& shape) {
 template <typename Real>
 std::size_t scratch_of(const Shape& shape, bool decomposes) {
   const std::int64_t k = shape.side();
-  const std::size_t both =
-      scratch_bytes<Real>(shape.elements()) + scratch_bytes<Real>(shape.square());
-  if (!decomposes) return 2 * both;
+  const std::size_t square = scratch_bytes<Real>(shape.square());
+  const std::size_t both = scratch_bytes<Real>(shape.elements()) + square;
+  if (!decomposes) return std::max(2 * both, both + 3 * square);
   return 2 * both + scratch_bytes<Real>(k) + scratch_bytes<Real>(work_count(shape)) +
          scratch_bytes<int>(8 * k);
 }
 
-/// Lower triangle -> both.
+/// Lower triangle -> both, tile by tile: elements that mirror each other share few cache lines.
 template <typename Real>
 void mirror(Real* a, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < i; ++j) a[j * n + i] = a[i * n + j];
+  constexpr std::int64_t tile = 32;
+  for (std::int64_t top = 0; top < n; top += tile)
+    for (std::int64_t left = 0; left <= top; left += tile)
+      for (std::int64_t i = top; i < std::min(top + tile, n); ++i)
+        for (std::int64_t j = left; j < std::min(left + tile, i); ++j) a[j * n + i] = a[i * n + j];
 }
 
 /// R <- X X^T, of a tall X: X^T X. BLAS sees X^T, and a lower triangle as its upper one.
@@ -108,6 +111,30 @@ void iterate(const Shape& shape, const PolarPlan& plan, Real* x, Real* d, Scratc
   std::copy(x, x + shape.elements(), d);
 }
 
+/// The same on R alone: Q <- p(R), T <- T Q, R <- Q R Q; at the end D <- scale T X.
+template <typename Real>
+void iterate_on_gram(const Shape& shape, const PolarPlan& plan, const Real* x, Real* d,
+                     Scratch& scratch) {
+  const int k = shape.side();
+  Real* const r = scratch.take<Real>(shape.square());
+  Real* const q = scratch.take<Real>(shape.square());
+  Real* t = scratch.take<Real>(shape.square());
+  Real* other = scratch.take<Real>(shape.square());
+  form_gram(shape, x, r);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    Real* const factor = s == 0 ? t : q;
+    form_polynomial(k, plan.steps[s], r, factor);
+    if (s > 0) {
+      multiply_square(t, q, other, k);
+      std::swap(t, other);
+    }
+    if (s + 1 == plan.steps.size()) break;
+    multiply_square(factor, r, other, k);
+    multiply_square(other, factor, r, k);
+  }
+  apply_polynomial(shape, static_cast<Real>(plan.scale), t, x, d);
+}
+
 /// D <- scale U V^T. BLAS sees X^T = V S U^T and P^T = V U^T. `size` is what X was divided by.
 template <typename Real>
 void decompose(const Shape& shape, const PolarPlan& plan, double size, Real* x, Real* d,
@@ -140,6 +167,8 @@ void orthogonalize_block(const VectorKernels<Real>& vector, const Stack& stack,
     x[i] = static_cast<Real>(static_cast<double>(d[i]) * (1 / size));
   if (plan.steps.empty())
     decompose(shape, plan, size, x, d, scratch);
+  else if (plan.on_gram)
+    iterate_on_gram(shape, plan, x, d, scratch);
   else
     iterate(shape, plan, x, d, scratch);
 }

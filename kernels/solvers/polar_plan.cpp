@@ -2,6 +2,7 @@
 #include "kernels/solvers/polar_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/solvers/minimax_schedule.h"
 
@@ -16,7 +17,12 @@ struct Planner {
   std::int64_t rows, columns;
 
   PolarPlan operator()(const NewtonSchulz& solver) const {
+    // Rounding makes eigenvalues of R uncertain by 2^-24 of the largest, and a step multiplies
+    // small ones by a^2: by this rule they stay below 2^-6, where Q is still a I.
+    const double growth = std::pow(solver.coefficients[0], 2 * solver.iterations);
+    const bool is_long = std::max(rows, columns) > 2 * std::min(rows, columns);
     return {.steps = std::vector(static_cast<std::size_t>(solver.iterations), solver.coefficients),
+            .on_gram = is_long && growth <= 0x1p18,
             .floor = 1e-8};
   }
 
@@ -52,8 +58,10 @@ double polar_operations(const PolarPlan& plan, std::int64_t rows, std::int64_t c
   // A decomposition takes about 6 l k^2 + 20 k^3 [Golub 2013, 8.6], half of it at the speed of
   // memory.
   if (plan.steps.empty()) return 3 * (6 * l * k * k + 20 * k * k * k);
-  // X X^T and R^2 by one triangle, and the product with X
-  return static_cast<double>(plan.steps.size()) * (3 * l * k * k + k * k * k);
+  // X X^T and R^2 by one triangle, and the product with X, or three with R
+  const auto steps = static_cast<double>(plan.steps.size());
+  if (plan.on_gram) return 3 * l * k * k + (7 * steps - 6) * k * k * k;
+  return steps * (3 * l * k * k + k * k * k);
 }
 
 }  // namespace shampoo::kernels

@@ -18,7 +18,10 @@ namespace shampoo::kernels {
 /// or, where there are none, by singular values. The result is multiplied by `scale`.
 struct PolarPlan {
   std::vector<std::array<double, 3>> steps;  ///< a, b, c
-  double floor = 0;                          ///< > 0
+  /// The steps may also be taken on R alone, Q = a I + b R + c R^2, R <- Q^2 R, with the product of
+  /// all Q applied to X at the end: fewer operations where X is long.
+  bool on_gram = false;
+  double floor = 0;  ///< > 0
   double scale = 1;
   bool nuclear = false;  ///< by singular values: also multiplied by the sum of those of F
 };
