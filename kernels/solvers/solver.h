@@ -121,9 +121,9 @@ struct Minimax {
 using Solver = std::variant<Automatic, Eigen, CoupledNewton, CoupledHigherOrder, Minimax>;
 
 /// Newton-Schulz iteration with fixed coefficients [Jordan 2024]: X <- F / max(|F|_F, 1e-8), then
-/// so often X <- a X + b (X X^T) X + c (X X^T)^2 X. Singular values of the result lie around 1, in
-/// about [0.68, 1.14] with the default coefficients and those of F above 1e-3 |F|_F. Products only:
-/// never waits.
+/// so often X <- a X + b (X X^T) X + c (X X^T)^2 X. Singular values of the result lie around 1:
+/// with the defaults in [0.68, 1.21] for those of F of at least 2e-3 |F|_F. Products only: never
+/// waits.
 struct NewtonSchulz {
   static constexpr std::string_view name = "newton_schulz";
   int iterations = 5;                                              ///< in [1, 100]
