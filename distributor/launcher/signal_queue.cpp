@@ -18,6 +18,13 @@ bool ignored(int signal) {
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+/// A thread that does not block the signal, such as one that a library started when it was loaded,
+/// blocks it from now on and sends it again, for the queue.
+void forward(int signal, siginfo_t*, void* context) {
+  sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, signal);
+  kill(getpid(), signal);
+}
+
 }  // namespace
 
 std::string signal_name(int signal) {
@@ -31,8 +38,13 @@ SignalQueue::SignalQueue(std::span<const int> signals) {
   sigaddset(&wanted, SIGCHLD);
   for (const int signal : signals)
     if (signal != SIGHUP || !ignored(signal)) sigaddset(&wanted, signal);
-  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, children leave no exit code
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  // Where SIGCHLD is ignored, children leave no exit code.
+  struct sigaction forwards = {};
+  forwards.sa_sigaction = forward;
+  forwards.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (int signal = 1; signal < NSIG; ++signal)
+    if (sigismember(&wanted, signal) == 1) sigaction(signal, &forwards, nullptr);
   descriptor_ = UniqueFd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_) throw std::system_error(errno, std::generic_category(), "signalfd");
 }

@@ -10,33 +10,33 @@
 namespace shampoo::rendezvous {
 namespace {
 
-constexpr std::array known = {"RANK",
-                              "WORLD_SIZE",
-                              "LOCAL_RANK",
-                              "LOCAL_WORLD_SIZE",
-                              "MASTER_ADDR",
-                              "MASTER_PORT",
-                              "TORCHELASTIC_RUN_ID",
-                              "TORCHELASTIC_RESTART_COUNT",
-                              "TORCHELASTIC_USE_AGENT_STORE",
-                              "OMPI_COMM_WORLD_RANK",
-                              "OMPI_COMM_WORLD_SIZE",
-                              "OMPI_COMM_WORLD_LOCAL_RANK",
-                              "OMPI_COMM_WORLD_LOCAL_SIZE",
-                              "PMI_RANK",
-                              "PMI_SIZE",
-                              "MPI_LOCALRANKID",
-                              "MPI_LOCALNRANKS",
-                              "SLURM_JOB_ID",
-                              "SLURM_STEP_ID",
-                              "SLURM_PROCID",
-                              "SLURM_STEP_NUM_TASKS",
-                              "SLURM_NTASKS",
-                              "SLURM_LOCALID",
-                              "SLURM_STEP_NUM_NODES",
-                              "SLURM_NNODES",
-                              "SLURM_STEP_NODELIST",
-                              "SLURM_JOB_NODELIST"};
+constexpr std::array known_variables = {"RANK",
+                                        "WORLD_SIZE",
+                                        "LOCAL_RANK",
+                                        "LOCAL_WORLD_SIZE",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "TORCHELASTIC_RUN_ID",
+                                        "TORCHELASTIC_RESTART_COUNT",
+                                        "TORCHELASTIC_USE_AGENT_STORE",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                        "PMI_RANK",
+                                        "PMI_SIZE",
+                                        "MPI_LOCALRANKID",
+                                        "MPI_LOCALNRANKS",
+                                        "SLURM_JOB_ID",
+                                        "SLURM_STEP_ID",
+                                        "SLURM_PROCID",
+                                        "SLURM_STEP_NUM_TASKS",
+                                        "SLURM_NTASKS",
+                                        "SLURM_LOCALID",
+                                        "SLURM_STEP_NUM_NODES",
+                                        "SLURM_NNODES",
+                                        "SLURM_STEP_NODELIST",
+                                        "SLURM_JOB_NODELIST"};
 
 std::string joined(const std::vector<std::string>& texts, std::string_view between) {
   std::string all;
@@ -103,7 +103,7 @@ std::optional<std::int64_t> LauncherEnvironment::number(Names names, std::int64_
 
 std::string LauncherEnvironment::found() const {
   std::vector<std::string> all;
-  for (const char* name : known) {
+  for (const char* name : known_variables) {
     const auto variable = variables_.find(name);
     if (variable == variables_.end()) continue;
     all.push_back(std::string(name) + "=" + variable->second.substr(0, 200));

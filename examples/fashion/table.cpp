@@ -16,8 +16,8 @@ std::string cell(const char* format, double value) {
   return text;
 }
 
-std::string padded(std::string text, std::size_t width) {
-  return text.insert(0, width - std::min(width, text.size()), ' ');
+std::string padded(std::string text, std::size_t columns) {
+  return text.insert(0, columns - std::min(columns, text.size()), ' ');
 }
 
 std::string label(std::string text) {

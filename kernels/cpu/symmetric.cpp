@@ -35,14 +35,14 @@ void weigh(const Weights& weights, const Real* a, Real* c, std::int64_t n) {
 }
 
 /// Damping of one matrix: M = weight (A + shift I).
-struct Shift {
+struct DampingShift {
   double weight = 0, shift = 0;
   bool clamped = true;
 };
 
 template <typename Real>
-Shift shift_of(const Real* a, const Real* squared, std::int64_t n, const Damping& damping,
-               std::int64_t row) {
+DampingShift shift_of(const Real* a, const Real* squared, std::int64_t n, const Damping& damping,
+                      std::int64_t row) {
   constexpr double margin = 1 + 0x1p-10;
   const double row_sum = largest_row_sum(a, n), root = std::sqrt(frobenius(squared, n));
   const double largest = margin * (row_sum <= root ? row_sum : root);
@@ -58,7 +58,7 @@ Shift shift_of(const Real* a, const Real* squared, std::int64_t n, const Damping
 
 /// A <- M ; S <- n0 I + n1 M + n2 M^2, from M^2 = weight^2 (S + 2 shift A + shift^2 I)
 template <typename Real>
-void damp_matrix(const Shift& by, const std::array<double, 3>& n, Real* a, Real* s,
+void damp_matrix(const DampingShift& by, const std::array<double, 3>& n, Real* a, Real* s,
                  std::int64_t side) {
   const double square = n[2] * by.weight * by.weight;
   const Real of_squared = static_cast<Real>(square);
@@ -101,7 +101,7 @@ void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
     with_real(a[g].type, [&]<typename Real>(Real*) {
       Real* const matrix = matrix_of<Real>(a[g], member);
       Real* const square = matrix_of<Real>(squared[g], member);
-      const Shift by = shift_of(matrix, square, n, damping, row);
+      const DampingShift by = shift_of(matrix, square, n, damping, row);
       damp_matrix(by, damping.polynomial, matrix, square, n);
       damping.scales[row] /= by.weight;
       damping.clamped[row] = by.clamped ? 1 : 0;

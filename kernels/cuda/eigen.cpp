@@ -8,7 +8,6 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-std::int64_t parts_of(const MatrixGroup& group) { return row_parts(group.x.side); }
 std::int64_t one_part(const MatrixGroup&) { return 1; }
 
 }  // namespace
@@ -17,7 +16,7 @@ void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solve
                          std::int32_t* failed) {
   std::int32_t* const flags = workspace_.flags();
   for_each_batch<MatrixGroup>(
-      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, parts_of,
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, row_parts_of<MatrixGroup>,
       [&](const auto& batch) {
         using Task = GuardMatrices::Task;
         const std::int64_t matrices = batch.matrices();
@@ -45,7 +44,7 @@ void DeviceBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Sp
 void DeviceBackend::reconstruct(std::span<const SquareMatrixBatch> q,
                                 std::span<const SquareMatrixBatch> x) {
   for_each_batch<MatrixGroup>(
-      q.size(), [&](std::size_t g) { return MatrixGroup{q[g]}; }, parts_of,
+      q.size(), [&](std::size_t g) { return MatrixGroup{q[g]}; }, row_parts_of<MatrixGroup>,
       [&](const auto& batch) { device_->launch(batch.blocks, ScaleVectors{batch}); });
   // X <- B^T B with B's rows sqrt(value_j) q_j
   for_each_tile_class([&]<typename Class>(Class) {

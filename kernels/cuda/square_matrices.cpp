@@ -8,8 +8,6 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-std::int64_t parts_of(const MatrixGroup& group) { return row_parts(group.x.side); }
-
 Matrices dense(const SquareMatrixBatch& squares) {
   return {squares.data, squares.type, squares.side, squares.side * squares.side, false};
 }
@@ -54,7 +52,7 @@ void DeviceBackend::combine(const double* scales, std::span<const SquareMatrixBa
       [&](std::size_t g) {
         return MatrixPairGroup{x[g], y[g]};
       },
-      [](const MatrixPairGroup& group) { return row_parts(group.x.side); },
+      row_parts_of<MatrixPairGroup>,
       [&](const auto& batch) {
         device_->launch(batch.blocks, Combine{batch, scales, shifts, active});
       });
@@ -64,7 +62,7 @@ void DeviceBackend::measure(std::span<const SquareMatrixBatch> a, Measure what, 
                             const std::uint8_t* active) {
   double* const partials = workspace_.partials();
   for_each_batch<MatrixGroup>(
-      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, parts_of,
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, row_parts_of<MatrixGroup>,
       [&](const auto& batch) {
         device_->launch(batch.blocks, MeasureParts{batch, number_of(what), active, partials});
         device_->launch(batch.matrices(),

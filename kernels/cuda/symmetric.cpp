@@ -11,11 +11,6 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-template <typename Group>
-std::int64_t parts_of(const Group& group) {
-  return row_parts(group.x.side);
-}
-
 /// Numbers of matrices in the order of a batch.
 void measure_in_batch(Device& device, const Batch<MatrixGroup>& batch, Number what,
                       double* partials, double* numbers) {
@@ -51,7 +46,7 @@ Matrices panel_part(const HalfPanels& panels, std::int64_t first_part, bool tran
 void DeviceBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales) {
   double* const partials = workspace_.partials();
   for_each_batch<MatrixGroup>(
-      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, parts_of<MatrixGroup>,
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, row_parts_of<MatrixGroup>,
       [&](const Batch<MatrixGroup>& batch) {
         constexpr Number what = Number::power_of_two;
         device_->launch(batch.blocks, MeasureParts{batch, what, nullptr, partials});
@@ -73,7 +68,7 @@ void DeviceBackend::damp(std::span<const SquareMatrixBatch> a,
       [&](std::size_t g) {
         return MatrixPairGroup{a[g], squared[g]};
       },
-      parts_of<MatrixPairGroup>,
+      row_parts_of<MatrixPairGroup>,
       [&](const Batch<MatrixPairGroup>& batch) {
         measure_in_batch(*device_, one_of(batch, &MatrixPairGroup::x), Number::largest_row_sum,
                          partials, row_sums);
@@ -132,7 +127,8 @@ void DeviceBackend::multiply_halves(const ThreeOf& group, Precision precision) {
   const HalfPanels right =
       square ? left : HalfPanels{group.b, memory + count * HalfPanels::size(n, has_low), has_low};
   for_each_batch<HalfPanels>(
-      square ? 1 : 2, [&](std::size_t g) { return g == 0 ? left : right; }, parts_of<HalfPanels>,
+      square ? 1 : 2, [&](std::size_t g) { return g == 0 ? left : right; },
+      row_parts_of<HalfPanels>,
       [&](const Batch<HalfPanels>& batch) { device_->launch(batch.blocks, SplitFloat16{batch}); });
 
   Product product{n,
@@ -169,7 +165,7 @@ void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double 
   double* const partials = workspace_.partials();
   double* const distances = workspace_.numbers();
   for_each_batch<MatrixGroup>(
-      m.size(), [&](std::size_t g) { return MatrixGroup{m[g]}; }, parts_of<MatrixGroup>,
+      m.size(), [&](std::size_t g) { return MatrixGroup{m[g]}; }, row_parts_of<MatrixGroup>,
       [&](const Batch<MatrixGroup>& batch) {
         measure_in_batch(*device_, batch, Number::distance_from_identity, partials, distances);
         device_->launch(thread_blocks(batch.matrices(), CheckIdentity::threads),
@@ -181,7 +177,7 @@ void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double 
 void DeviceBackend::rescale(std::span<const SquareMatrixBatch> x, const double* scales,
                             double exponent) {
   for_each_batch<MatrixGroup>(
-      x.size(), [&](std::size_t g) { return MatrixGroup{x[g]}; }, parts_of<MatrixGroup>,
+      x.size(), [&](std::size_t g) { return MatrixGroup{x[g]}; }, row_parts_of<MatrixGroup>,
       [&](const Batch<MatrixGroup>& batch) {
         device_->launch(batch.blocks, Rescale{batch, scales, exponent});
       });

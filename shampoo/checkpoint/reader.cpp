@@ -15,7 +15,7 @@ namespace shampoo::checkpoint {
 namespace {
 
 /// Small enough to be in the cache still when the checksum looks at it.
-constexpr std::uint64_t at_once = std::uint64_t{1} << 20;
+constexpr std::uint64_t read_bytes = std::uint64_t{1} << 20;
 
 std::string name_of(const SafetensorsFile& file, const std::string& key) {
   return file.path().string() + ": tensor " + in_quotes(key);
@@ -37,8 +37,8 @@ void read_each(const SafetensorsFile& file, const TensorEntry& entry, const Tens
   const std::uint64_t bytes = entry.end - entry.begin;
   const File opened = file.open();
   Checksum sum;
-  for (std::uint64_t done = 0; done < bytes; done += at_once) {
-    const std::span part(place(done), std::min(at_once, bytes - done));
+  for (std::uint64_t done = 0; done < bytes; done += read_bytes) {
+    const std::span part(place(done), std::min(read_bytes, bytes - done));
     opened.read(file.data_begin() + entry.begin + done, part);
     if (checksums == Checksums::compare) sum.add(part);
     if (take) take(done, part);
@@ -84,7 +84,7 @@ std::string unlisted(const SafetensorsFile& file, std::size_t index) {
 void read_parts(const SafetensorsFile& file, const TensorShard& shard, const TakePart& take,
                 Checksums checksums) {
   const TensorEntry& entry = file.tensors()[index_of(file, shard)];
-  const std::uint64_t most = std::min(at_once, entry.end - entry.begin);
+  const std::uint64_t most = std::min(read_bytes, entry.end - entry.begin);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(most);
   read_each(
       file, entry, shard, [&](std::uint64_t) { return buffer.get(); }, take, checksums);

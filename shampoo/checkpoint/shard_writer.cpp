@@ -61,7 +61,7 @@ void for_each_field(Visitor&& visit, ShardReport& report) {
 namespace {
 
 /// Bytes written between two reports of progress.
-constexpr std::size_t at_once = std::size_t{1} << 20;
+constexpr std::size_t write_bytes = std::size_t{1} << 20;
 
 /// A tensor of the file.
 struct Entry {
@@ -175,10 +175,10 @@ ShardReport write_shard(const Snapshot::Data& snapshot, const std::filesystem::p
   };
   for (const Entry& entry : shard.entries)
     if (entry.state)
-      read_source(*entry.state, entry.source, at_once, write);
+      read_source(*entry.state, entry.source, write_bytes, write);
     else
-      for (std::size_t done = 0; done < entry.bytes.size(); done += at_once)
-        write(entry.bytes.subspan(done, std::min(at_once, entry.bytes.size() - done)));
+      for (std::size_t done = 0; done < entry.bytes.size(); done += write_bytes)
+        write(entry.bytes.subspan(done, std::min(write_bytes, entry.bytes.size() - done)));
   const WrittenFile result = writer.finish();
   file.bytes = result.bytes;
   file.header_checksum = result.header_checksum;

@@ -18,29 +18,28 @@ extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const i
 namespace shampoo::test {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int tries = 8;
-constexpr int side = 1024;
+constexpr int product_side = 1024;
 constexpr std::size_t array_bytes = std::size_t{64} << 20;
 
 /// Seconds of the fastest try in which all threads do `work` at the same time. `prepare` gives each
 /// thread its own.
 double fastest(int threads, const std::function<std::function<void()>()>& prepare) {
   double best = 0;
-  Clock::time_point begin;
+  std::chrono::steady_clock::time_point begin;
   std::barrier together(threads);
   const auto body = [&](int rank) {
     const std::function<void()> work = prepare();
     work();
     for (int i = 0; i < tries; ++i) {
       together.arrive_and_wait();
-      if (rank == 0) begin = Clock::now();
+      if (rank == 0) begin = std::chrono::steady_clock::now();
       together.arrive_and_wait();
       work();
       together.arrive_and_wait();
       if (rank != 0) continue;
-      const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+      const double took =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       best = i == 0 ? took : std::min(best, took);
     }
   };
@@ -51,11 +50,11 @@ double fastest(int threads, const std::function<std::function<void()>()>& prepar
 }
 
 std::function<void()> product() {
-  std::vector<float> a(std::size_t{side} * side, 0.5f), c = a;
+  std::vector<float> a(std::size_t{product_side} * product_side, 0.5f), c = a;
   return [a = std::move(a), c = std::move(c)]() mutable {
     const float one = 1, zero = 0;
-    sgemm_("N", "N", &side, &side, &side, &one, a.data(), &side, a.data(), &side, &zero, c.data(),
-           &side);
+    sgemm_("N", "N", &product_side, &product_side, &product_side, &one, a.data(), &product_side,
+           a.data(), &product_side, &zero, c.data(), &product_side);
   };
 }
 
@@ -69,7 +68,7 @@ std::function<void()> sum() {
 }  // namespace
 
 Machine measure_machine(int threads) {
-  const double flops = 2.0 * side * side * side * threads;
+  const double flops = 2.0 * product_side * product_side * product_side * threads;
   const double bytes = 3.0 * static_cast<double>(array_bytes) * threads;
   return {flops / fastest(threads, product), bytes / fastest(threads, sum)};
 }

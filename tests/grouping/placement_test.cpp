@@ -17,7 +17,7 @@
 namespace shampoo::grouping {
 namespace {
 
-constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t largest_number = std::numeric_limits<std::int64_t>::max();
 
 std::vector<Work> bytes(const std::vector<std::int64_t>& sizes) {
   std::vector<Work> works;
@@ -64,8 +64,8 @@ TEST(LowerBound, CountsTheBlocksThatMustShareARank) {
 
 TEST(LowerBound, HoldsForNoSizesAndForTheLargestSum) {
   EXPECT_EQ(lower_bound({}, 7), 0);
-  EXPECT_EQ(lower_bound({huge}, 1), huge);
-  EXPECT_EQ(lower_bound({huge - 1, 1}, 2), huge - 1);
+  EXPECT_EQ(lower_bound({largest_number}, 1), largest_number);
+  EXPECT_EQ(lower_bound({largest_number - 1, 1}, 2), largest_number - 1);
   EXPECT_THROW(lower_bound({1}, 0), std::invalid_argument);
 }
 
@@ -177,7 +177,7 @@ TEST(Place, KeepsOwnersAndFillsTheIdleRanks) {
 }
 
 TEST(Place, IsSafeFromOverflow) {
-  const std::vector<Work> works = {{huge - 2, huge - 1, huge}, {1, 1, 0}, {1, 0, 0}};
+  const std::vector<Work> works = {{largest_number - 2, largest_number - 1, largest_number}, {1, 1, 0}, {1, 0, 0}};
 
   const std::vector<int> owners = place(works, 2);
 
@@ -190,7 +190,7 @@ TEST(Place, RefusesWhatItCannotPlace) {
   EXPECT_THROW(place(bytes({1}), -3), std::invalid_argument);
   EXPECT_THROW(place(bytes({1}), 2, {}, -1), std::invalid_argument);
   EXPECT_THROW(place(bytes({1, -1}), 2), std::invalid_argument);
-  EXPECT_THROW(place(bytes({huge, 1}), 2), std::invalid_argument);
+  EXPECT_THROW(place(bytes({largest_number, 1}), 2), std::invalid_argument);
   EXPECT_THROW(place(bytes({1}), 2, std::vector<int>{2}), std::invalid_argument);
   EXPECT_THROW(place(bytes({1}), 2, std::vector<int>{-1}), std::invalid_argument);
   EXPECT_THROW(place(bytes({1}), 2, std::vector<int>{0, 0}), std::invalid_argument);

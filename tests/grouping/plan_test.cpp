@@ -15,7 +15,7 @@
 namespace shampoo::grouping {
 namespace {
 
-constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t largest_integer = std::numeric_limits<std::int64_t>::max();
 
 /// Every piece of every parameter belongs to one block of the virtual group of its recipe.
 void expect_complete(const Plan& plan) {
@@ -162,14 +162,14 @@ TEST(Plan, NamesTheParameterThatIsWrong) {
   };
   refuse([](PlannedParameter& p) { p.element_bytes = 0; }, "element_bytes");
   refuse([](PlannedParameter& p) { p.shape = {-1, 3}; }, "at least 0");
-  refuse([](PlannedParameter& p) { p.shape = {huge, 3}; }, "2^63 - 1");
+  refuse([](PlannedParameter& p) { p.shape = {largest_integer, 3}; }, "2^63 - 1");
   refuse([](PlannedParameter& p) { p.blocks[0].work.cost = -1; }, "cost");
-  refuse([](PlannedParameter& p) { p.blocks[0].work.bytes = huge; }, "bytes");
-  refuse([](PlannedParameter& p) { p.blocks[1].work.state = huge; }, "state");
+  refuse([](PlannedParameter& p) { p.blocks[0].work.bytes = largest_integer; }, "bytes");
+  refuse([](PlannedParameter& p) { p.blocks[1].work.state = largest_integer; }, "state");
   refuse([](PlannedParameter& p) { p.blocks.pop_back(); }, "12 elements");
   refuse([](PlannedParameter& p) { p.blocks.push_back(p.blocks[0]); }, "27 elements");
   refuse([](PlannedParameter& p) { p.blocks[1].box.offset = {5, 0}; }, "inside");
-  refuse([](PlannedParameter& p) { p.blocks[1].box.offset = {huge, 0}; }, "inside");
+  refuse([](PlannedParameter& p) { p.blocks[1].box.offset = {largest_integer, 0}; }, "inside");
   refuse([](PlannedParameter& p) { p.blocks[0].box.extent = {12}; }, "inside");
   refuse([](PlannedParameter& p) { p.blocks[0].box.extent = {0, 3}; }, "inside");
 }

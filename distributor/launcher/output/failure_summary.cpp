@@ -16,7 +16,6 @@ namespace shampoo::launcher {
 namespace {
 
 using Json = nlohmann::json;
-using Clock = std::chrono::system_clock;
 
 std::string read_all(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -27,7 +26,7 @@ std::string read_all(const std::filesystem::path& path) {
 }
 
 /// Seconds since 1970, as a number or a string of digits.
-std::optional<Clock::time_point> time(const Json& value) {
+std::optional<std::chrono::system_clock::time_point> time(const Json& value) {
   double seconds = -1;
   if (value.is_number()) {
     seconds = value.get<double>();
@@ -37,8 +36,9 @@ std::optional<Clock::time_point> time(const Json& value) {
   }
   constexpr double most_seconds = 9e9;  // in nanoseconds: what the clock's 64 bits hold
   if (!(seconds >= 0) || seconds > most_seconds) return std::nullopt;
-  return Clock::time_point(
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+  return std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::duration<double>(seconds)));
 }
 
 /// Python's record has an object with details as its message, a short form the text itself.

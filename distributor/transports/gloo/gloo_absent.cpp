@@ -7,7 +7,7 @@ namespace shampoo {
 
 namespace {
 
-[[noreturn]] void refuse() {
+[[noreturn]] void refuse_gloo() {
   throw std::invalid_argument(
       "Gloo: not included in this build; install the package libgloo-dev and configure with "
       "-DSHAMPOO_GLOO=ON");
@@ -17,17 +17,17 @@ namespace {
 
 bool has_gloo() { return false; }
 
-std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string&) { refuse(); }
+std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string&) { refuse_gloo(); }
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo&, std::shared_ptr<Store>,
                                                 std::shared_ptr<gloo::transport::Device>,
                                                 const GlooOptions&, std::vector<std::string>) {
-  refuse();
+  refuse_gloo();
 }
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo&, std::shared_ptr<Store>,
                                                 const GlooOptions&) {
-  refuse();
+  refuse_gloo();
 }
 
 }  // namespace shampoo

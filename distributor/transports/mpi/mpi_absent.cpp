@@ -8,7 +8,7 @@ namespace shampoo {
 
 namespace {
 
-[[noreturn]] void refuse() {
+[[noreturn]] void refuse_mpi() {
   throw std::invalid_argument(
       "MPI: not included in this build; install the package libopenmpi-dev or libmpich-dev and "
       "configure with -DSHAMPOO_MPI=ON");
@@ -20,10 +20,10 @@ bool has_mpi() { return false; }
 
 int mpi_world_size() { return 0; }
 
-std::unique_ptr<Communicator> mpi_communicator(std::chrono::milliseconds) { refuse(); }
+std::unique_ptr<Communicator> mpi_communicator(std::chrono::milliseconds) { refuse_mpi(); }
 
 std::unique_ptr<Communicator> mpi_communicator_of(const void*, std::chrono::milliseconds) {
-  refuse();
+  refuse_mpi();
 }
 
 }  // namespace shampoo

@@ -8,7 +8,7 @@ namespace shampoo {
 
 namespace {
 
-[[noreturn]] void refuse() {
+[[noreturn]] void refuse_nccl() {
   throw std::invalid_argument(
       "NCCL: not included in this build; install a CUDA toolkit, for example with "
       "tests/setup_cuda.sh, and configure with -DSHAMPOO_CUDA=ON");
@@ -18,22 +18,24 @@ namespace {
 
 bool has_nccl() { return false; }
 
-std::unique_ptr<Communicator> nccl_communicator(Communicator&, const NcclOptions&) { refuse(); }
+std::unique_ptr<Communicator> nccl_communicator(Communicator&, const NcclOptions&) {
+  refuse_nccl();
+}
 
 std::unique_ptr<Communicator> nccl_communicator(int, int, std::shared_ptr<Store>,
                                                 const NcclStoreOptions&) {
-  refuse();
+  refuse_nccl();
 }
 
 std::unique_ptr<Communicator> nccl_communicator_of(const void*, const BorrowedNcclOptions&) {
-  refuse();
+  refuse_nccl();
 }
 
-int cuda_device_of(StreamRef) { refuse(); }
+int cuda_device_of(StreamRef) { refuse_nccl(); }
 
 std::unique_ptr<Communicator> nccl_communicator_over(std::shared_ptr<Communicator>,
                                                      const NcclOptions&) {
-  refuse();
+  refuse_nccl();
 }
 
 }  // namespace shampoo

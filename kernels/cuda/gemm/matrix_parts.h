@@ -45,6 +45,11 @@ SHAMPOO_BOTH constexpr std::int64_t rows_of_parts(std::int64_t side) {
 SHAMPOO_BOTH constexpr std::int64_t row_parts(std::int64_t side) {
   return ceiling(side, rows_of_parts(side));
 }
+/// Parts of one matrix X of a group, for for_each_batch().
+template <typename Group>
+std::int64_t row_parts_of(const Group& group) {
+  return row_parts(group.x.side);
+}
 SHAMPOO_BOTH constexpr RowRange row_part(std::int64_t side, std::int64_t part) {
   const std::int64_t rows = rows_of_parts(side), first = part * rows;
   return {first, side - first < rows ? side - first : rows};

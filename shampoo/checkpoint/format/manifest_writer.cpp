@@ -11,12 +11,12 @@ namespace shampoo::checkpoint {
 namespace {
 
 // Keeps the order of the fields.
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Rows that many refer to by their index, each there once.
 class Table {
  public:
-  std::size_t index_of(const Json& row) {
+  std::size_t index_of(const OrderedJson& row) {
     const auto [known, is_new] = known_.emplace(row.dump(), rows_.size());
     if (is_new) rows_.push_back(known->first);
     return known->second;
@@ -34,45 +34,45 @@ std::string lines(const std::vector<std::string>& rows) {
   return text + "]";
 }
 
-Json json_of(const UserValue& value) {
+OrderedJson json_of(const UserValue& value) {
   const auto* const number = std::get_if<double>(&value);
   if (!number || std::isfinite(*number))
-    return std::visit([](const auto& known) { return Json(known); }, value);
+    return std::visit([](const auto& known) { return OrderedJson(known); }, value);
   return {{"float", std::isnan(*number) ? "nan" : *number > 0 ? "inf" : "-inf"}};
 }
 
-Json json_of(const Rates& rates) {
-  Json json;
+OrderedJson json_of(const Rates& rates) {
+  OrderedJson json;
   for_each_field(
       [&](const char* name, const auto& rate) {
         const std::optional<double> number = rate;
-        json[name] = number ? Json(*number) : Json();
+        json[name] = number ? OrderedJson(*number) : OrderedJson();
       },
       rates);
   return json;
 }
 
-Json json_of(const std::vector<RecipeField>& recipe) {
-  Json json = Json::object();
+OrderedJson json_of(const std::vector<RecipeField>& recipe) {
+  OrderedJson json = OrderedJson::object();
   for (const RecipeField& field : recipe) json[field.name] = field.value;
   return json;
 }
 
-Json json_of(const SavedSlot& slot) {
+OrderedJson json_of(const SavedSlot& slot) {
   return {{"name", slot.name},
           {"layout", layout_names.at(static_cast<std::size_t>(slot.layout))},
           {"dimension", slot.dimension},
           {"dtype", name_of(slot.dtype)}};
 }
 
-Json json_of(const ShardFile& file) {
+OrderedJson json_of(const ShardFile& file) {
   return {{"name", file.name},
           {"bytes", file.bytes},
           {"header_xxh3", hexadecimal(file.header_checksum)}};
 }
 
-Json json_of(const SavedBlock& block) {
-  Json checksums = Json::array();
+OrderedJson json_of(const SavedBlock& block) {
+  OrderedJson checksums = OrderedJson::array();
   for (const std::uint64_t checksum : block.checksums) checksums.push_back(hexadecimal(checksum));
   return {{"offset", block.state.box.offset},
           {"extent", block.state.box.extent},
@@ -82,7 +82,7 @@ Json json_of(const SavedBlock& block) {
           {"xxh3", std::move(checksums)}};
 }
 
-Json json_of(const SavedUserTensor& tensor) {
+OrderedJson json_of(const SavedUserTensor& tensor) {
   return {{"name", tensor.name},
           {"dtype", name_of(tensor.dtype)},
           {"shape", tensor.shape},
@@ -98,7 +98,7 @@ std::vector<std::string> rows_of(const Parts& parts) {
 }
 
 /// Without the braces around it, for more members to follow.
-std::string members(const Json& object) {
+std::string members(const OrderedJson& object) {
   const std::string text = object.dump();
   return text.substr(1, text.size() - 2);
 }
@@ -109,21 +109,21 @@ class Writer {
     std::vector<std::string> parameters;
     for (const SavedParameter& parameter : manifest.parameters)
       parameters.push_back(text_of(parameter));
-    Json values = Json::object();
+    OrderedJson values = OrderedJson::object();
     for (const auto& [name, value] : manifest.user_values) values[name] = json_of(value);
     const Progress& progress = manifest.progress;
-    const Json head = {{"schema", manifest_schema},
-                       {"save", manifest.save},
-                       {"library", manifest.library},
-                       {"arithmetic", manifest.arithmetic},
-                       {"ranks", manifest.ranks},
-                       {"step", manifest.step},
-                       {"plan_hash", hexadecimal(manifest.plan_hash)},
-                       {"progress",
-                        {{"attempts", progress.attempts},
-                         {"taken", progress.taken},
-                         {"skipped_in_a_row", progress.skipped_in_a_row}}},
-                       {"user_values", std::move(values)}};
+    const OrderedJson head = {{"schema", manifest_schema},
+                              {"save", manifest.save},
+                              {"library", manifest.library},
+                              {"arithmetic", manifest.arithmetic},
+                              {"ranks", manifest.ranks},
+                              {"step", manifest.step},
+                              {"plan_hash", hexadecimal(manifest.plan_hash)},
+                              {"progress",
+                               {{"attempts", progress.attempts},
+                                {"taken", progress.taken},
+                                {"skipped_in_a_row", progress.skipped_in_a_row}}},
+                              {"user_values", std::move(values)}};
     return "{" + members(head) + ",\n\"user_tensors\":" + lines(rows_of(manifest.user_tensors)) +
            ",\n\"files\":" + lines(rows_of(manifest.files)) +
            ",\n\"slots\":" + lines(slots_.rows()) + ",\n\"recipes\":" + lines(recipes_.rows()) +
@@ -132,15 +132,15 @@ class Writer {
 
  private:
   std::string text_of(const SavedParameter& parameter) {
-    Json slots = Json::array();
+    OrderedJson slots = OrderedJson::array();
     for (const SavedSlot& slot : parameter.slots) slots.push_back(slots_.index_of(json_of(slot)));
-    const Json head = {{"name", parameter.state.name},
-                       {"shape", parameter.state.shape},
-                       {"merged_shape", parameter.merged_shape},
-                       {"steps", parameter.state.steps},
-                       {"recipe", recipes_.index_of(json_of(parameter.state.recipe))},
-                       {"rates", rates_.index_of(json_of(parameter.state.rates))},
-                       {"slots", std::move(slots)}};
+    const OrderedJson head = {{"name", parameter.state.name},
+                              {"shape", parameter.state.shape},
+                              {"merged_shape", parameter.merged_shape},
+                              {"steps", parameter.state.steps},
+                              {"recipe", recipes_.index_of(json_of(parameter.state.recipe))},
+                              {"rates", rates_.index_of(json_of(parameter.state.rates))},
+                              {"slots", std::move(slots)}};
     return "{" + members(head) + ",\"blocks\":" + lines(rows_of(parameter.blocks)) + "}";
   }
 
@@ -152,7 +152,7 @@ template <typename Body>
 std::string dumped(const Body& body) {
   try {
     return body();
-  } catch (const Json::exception& error) {
+  } catch (const OrderedJson::exception& error) {
     throw CheckpointError(std::string("manifest: ") + error.what());
   }
 }

@@ -12,32 +12,30 @@
 namespace shampoo::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
-
 // Far beyond what any library computes with.
 constexpr std::size_t most_sides = 1024;
 
 /// Takes the events of a JSON parser, each where it is allowed, and collects the tensors.
-class HeaderParser : public nlohmann::json_sax<Json> {
+class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderParser(std::uint64_t data_bytes) : data_bytes_(data_bytes) {}
 
   bool null() override { refuse("null"); }
   bool boolean(bool) override { refuse("a boolean"); }
-  bool number_integer(Json::number_integer_t) override { refuse("a negative number"); }
-  bool number_float(Json::number_float_t, const std::string&) override {
+  bool number_integer(nlohmann::json::number_integer_t) override { refuse("a negative number"); }
+  bool number_float(nlohmann::json::number_float_t, const std::string&) override {
     refuse("a number that is no whole number below 2^64");
   }
-  bool binary(Json::binary_t&) override { refuse("bytes"); }
+  bool binary(nlohmann::json::binary_t&) override { refuse("bytes"); }
   bool start_object(std::size_t) override;
   bool end_object() override;
   bool start_array(std::size_t) override;
   bool end_array() override;
   bool key(std::string& key) override;
   bool string(std::string& value) override;
-  bool number_unsigned(Json::number_unsigned_t number) override;
+  bool number_unsigned(nlohmann::json::number_unsigned_t number) override;
   bool parse_error(std::size_t position, const std::string&,
-                   const Json::exception& error) override {
+                   const nlohmann::json::exception& error) override {
     throw CheckpointError("the header is no JSON at byte " +
                           std::to_string(header_begin + position) + ": " + in_quotes(error.what()));
   }
@@ -130,7 +128,7 @@ bool HeaderParser::end_array() {
   return true;
 }
 
-bool HeaderParser::number_unsigned(Json::number_unsigned_t number) {
+bool HeaderParser::number_unsigned(nlohmann::json::number_unsigned_t number) {
   if (within_ == Within::shape) {
     if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       refuse("a dimension of " + std::to_string(number));
@@ -181,7 +179,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
   if (const std::size_t at = text.find('\0'); at != text.npos)
     throw CheckpointError("a NUL byte in the header at byte " + std::to_string(header_begin + at));
   HeaderParser parser(data_bytes);
-  Json::sax_parse(text.begin(), text.end(), &parser);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &parser);
   std::vector<TensorEntry>& tensors = parser.header.tensors;
   std::ranges::sort(tensors, {},
                     [](const TensorEntry& tensor) { return std::tie(tensor.begin, tensor.end); });

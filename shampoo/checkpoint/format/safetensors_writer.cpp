@@ -13,8 +13,6 @@
 namespace shampoo::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Small enough to be in the cache still when it is written after the checksum looked at it.
 constexpr std::uint64_t at_once = std::uint64_t{1} << 20;
 constexpr std::uint64_t synced_together = std::uint64_t{8} << 20;
@@ -24,8 +22,8 @@ static_assert(std::endian::native == std::endian::little);
 
 std::string in_json(std::string_view text) {
   try {
-    return Json(text).dump();
-  } catch (const Json::exception&) {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::exception&) {
     throw std::invalid_argument(in_quotes(text) + ": names and metadata must be UTF-8");
   }
 }
@@ -63,9 +61,9 @@ std::string header_of(std::span<const TensorDescription> tensors,
   if (!metadata.empty()) text += in_json(metadata_key) + ":" + in_json(metadata);
   std::uint64_t begin = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Json entry = {{"dtype", name_of(tensors[i].dtype)},
-                        {"shape", tensors[i].shape},
-                        {"data_offsets", {begin, begin + sizes[i]}}};
+    const nlohmann::json entry = {{"dtype", name_of(tensors[i].dtype)},
+                                  {"shape", tensors[i].shape},
+                                  {"data_offsets", {begin, begin + sizes[i]}}};
     text += (text.size() > 1 ? "," : "") + in_json(tensors[i].name) + ":" + entry.dump();
     begin += sizes[i];
   }

@@ -9,13 +9,13 @@
 namespace shampoo::launcher::test {
 namespace {
 
-std::chrono::system_clock::time_point at(int seconds) {
+std::chrono::system_clock::time_point failed_at(int seconds) {
   return std::chrono::system_clock::time_point(std::chrono::seconds(seconds));
 }
 
 WorkerFailure failure(int rank, int seconds, int exit_code) {
   WorkerFailure result;
-  result.time = at(seconds);
+  result.time = failed_at(seconds);
   result.host = "node";
   result.rank = 10 + rank;
   result.local_rank = rank;
@@ -32,7 +32,7 @@ TEST(FailureSummary, TakesTheEarliestForTheRootCause) {
   std::vector<WorkerFailure> failures{failure(0, 50, -SIGTERM), failure(1, 40, 17)};
   EXPECT_EQ(root_cause(failures).local_rank, 1);
 
-  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = at(30)};
+  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = failed_at(30)};
   EXPECT_EQ(root_cause(failures).local_rank, 0);
 }
 
@@ -40,7 +40,7 @@ TEST(FailureSummary, KnowsThatTimesInErrorFilesLackThePartOfASecond) {
   std::vector<WorkerFailure> failures{failure(0, 50, 3), failure(1, 50, -SIGSEGV)};
   failures[0].time += std::chrono::milliseconds(900);
   failures[1].time += std::chrono::milliseconds(400);
-  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = at(50)};
+  failures[0].error = ErrorFile{.message = "m", .traceback = "", .time = failed_at(50)};
   EXPECT_EQ(root_cause(failures).local_rank, 1);
 }
 

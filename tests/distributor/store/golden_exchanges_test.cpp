@@ -11,8 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string validate = bytes("00 CE F7 85 3C");
-
 void expect_each(RawClient& client, std::span<const GoldenExchange> exchanges) {
   for (const GoldenExchange& exchange : exchanges) {
     const std::string reply = bytes(exchange.reply);
@@ -52,7 +50,7 @@ TEST(GoldenExchanges, OfTorch2AreOurs) {
 TEST(Server, AnswersGetsOfMissingKeysWithNothing) {
   const StoreServer server;
   RawClient client(server.port());
-  client.send(validate + bytes("03 L(2) '/q' 0A L(1) L(2) '/q'"));
+  client.send(validate() + bytes("03 L(2) '/q' 0A L(1) L(2) '/q'"));
   EXPECT_EQ(client.receive(16), bytes("L(0) L(0)"));
 }
 
@@ -79,10 +77,10 @@ TEST(GoldenExchanges, MayComeAllAtOnce) {
 TEST(Server, EndsAWaitWhenOthersHaveSetAllKeys) {
   const StoreServer server;
   RawClient waiting(server.port()), setting(server.port());
-  waiting.send(validate + bytes("06 L(2) L(3) '/w1' L(3) '/w2' 07"));
+  waiting.send(validate() + bytes("06 L(2) L(3) '/w1' L(3) '/w2' 07"));
   ASSERT_EQ(waiting.receive(8), bytes("L(0)"));
 
-  setting.send(validate + bytes("01 L(3) '/w1' L(0) 08 L(3) '/w1' 07"));
+  setting.send(validate() + bytes("01 L(3) '/w1' L(0) 08 L(3) '/w1' 07"));
   ASSERT_EQ(setting.receive(16), bytes("L(1) L(0)"));
   EXPECT_TRUE(waiting.is_silent(20ms));
   setting.send(bytes("0B L(1) L(3) '/w2' L(0)"));
@@ -94,7 +92,7 @@ TEST(Server, EndsWaitsOfBothNumberings) {
   const StoreServer server;
   RawClient old_one(server.port()), new_one(server.port()), setting(server.port());
   old_one.send(bytes("05 L(1) L(2) '/w' 06"));
-  new_one.send(validate + bytes("06 L(1) L(2) '/w' 07"));
+  new_one.send(validate() + bytes("06 L(1) L(2) '/w' 07"));
   ASSERT_EQ(old_one.receive(8) + new_one.receive(8), bytes("L(0) L(0)"));
 
   setting.send(bytes("03 L(2) '/w' L(1)"));
@@ -106,7 +104,7 @@ TEST(Server, EndsWaitsOfBothNumberings) {
 TEST(Server, AnswersTwoWaitsOfAClientOnceAtTheFirstKey) {
   const StoreServer server;
   RawClient client(server.port());
-  client.send(validate + bytes("06 L(1) L(2) '/a' 06 L(1) L(2) '/b' 01 L(2) '/a' L(0) 07"));
+  client.send(validate() + bytes("06 L(1) L(2) '/a' 06 L(1) L(2) '/b' 01 L(2) '/a' L(0) 07"));
   EXPECT_EQ(client.receive(9), bytes("00 L(1)"));
   client.send(bytes("01 L(2) '/b' L(0) 07"));
   EXPECT_EQ(client.receive(8), bytes("L(2)"));

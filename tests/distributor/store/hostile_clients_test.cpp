@@ -18,9 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-const std::string validate = bytes("00 CE F7 85 3C");
-
 void expect_service(const StoreServer& server) {
   for (const StoreProtocol protocol : {StoreProtocol::torch_1, StoreProtocol::torch_2}) {
     const auto store = connect_store("127.0.0.1", server.port(), 30s, protocol);
@@ -33,7 +30,7 @@ TEST(HostileClients, LeaveHalfRequestsWhileOthersAreServed) {
   const StoreServer server;
   std::vector<std::unique_ptr<RawClient>> stalled;
   for (const std::string& whole :
-       {bytes("00 CE F7 85 3C"), validate + bytes("0B L(2) L(1) 'a' L(1) '1' L(1) 'b' L(1) '2'"),
+       {bytes("00 CE F7 85 3C"), validate() + bytes("0B L(2) L(1) 'a' L(1) '1' L(1) 'b' L(1) '2'"),
         bytes("01 L(2) '/c' L(0) L(2) 'v1'")})
     for (std::size_t size = 1; size < whole.size(); ++size) {
       stalled.push_back(std::make_unique<RawClient>(server.port()));
@@ -53,7 +50,7 @@ TEST(HostileClients, AnnounceGiantLengths) {
     for (const char* length :
          {"L(4611686018427387904)", "L(-1)", "L(1073741824)", "L(8388608)", "L(131072)"})
       for (const std::string& begin :
-           {bytes("02"), bytes("04"), validate + bytes("01 L(0)"), validate + bytes("0B")}) {
+           {bytes("02"), bytes("04"), validate() + bytes("01 L(0)"), validate() + bytes("0B")}) {
         clients.push_back(std::make_unique<RawClient>(server.port()));
         clients.back()->send(begin + bytes(length));
       }
@@ -79,7 +76,7 @@ TEST(HostileClients, SendRandomBytes) {
   std::mt19937 random(7);
   const auto below = [&](unsigned bound) { return static_cast<unsigned>(random() % bound); };
   for (int stream = 0; stream < 3000; ++stream) {
-    std::string sent = below(2) ? validate : "";
+    std::string sent = below(2) ? validate() : "";
     // Small numbers are likely: else few requests would be well-formed.
     for (unsigned left = below(200); left > 0; --left)
       sent.push_back(static_cast<char>(below(3) ? below(2) : below(256)));

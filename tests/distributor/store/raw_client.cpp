@@ -37,6 +37,8 @@ std::string bytes(std::string_view notation) {
   return all;
 }
 
+std::string validate() { return bytes("00 CE F7 85 3C"); }
+
 RawClient::RawClient(std::uint16_t port) : socket_(connect_here(port)) {}
 
 void RawClient::send(std::string_view bytes) { store::send_all(socket_, bytes, store::after(20s)); }

@@ -13,6 +13,8 @@ namespace shampoo::test {
 
 /// From hexadecimal bytes; L(n) stands for the 8 bytes of a number, 'text' for its characters.
 std::string bytes(std::string_view notation);
+/// The request that opens a connection of torch 2.
+std::string validate();
 
 /// A connection to a port of this machine on which a test says every byte. Gives up after 20 s.
 class RawClient {
@@ -30,6 +32,8 @@ class RawClient {
  private:
   store::Socket socket_;
 };
+
+inline constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 /// Of this process, now.
 std::size_t resident_bytes();

@@ -13,9 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-const std::string validate = bytes("00 CE F7 85 3C");
-
 std::string repeated(const std::string& request, int times) {
   std::string all;
   for (int i = 0; i < times; ++i) all += request;
@@ -44,7 +41,7 @@ TEST(StoreServerMemory, MakesASlowReaderWaitAndNoOtherClient) {
 TEST(StoreServerMemory, RefusesWaitsForTooManyKeysInAll) {
   const StoreServer server;
   RawClient waiting(server.port());
-  waiting.send(validate);
+  waiting.send(validate());
   for (int i = 0; i < 14; ++i)
     waiting.send(bytes("06 L(10000)") + repeated(bytes("L(1) 'k'"), 10000));
 
@@ -57,7 +54,7 @@ TEST(StoreServerMemory, RefusesRepliesThatAreTooLong) {
   const auto other = connect_store("127.0.0.1", server.port(), 30s);
   other->set("/big", std::string(8 * mebibyte, 'v'));
   RawClient greedy(server.port());
-  greedy.send(validate + bytes("0A L(8)") + repeated(bytes("L(4) '/big'"), 8));
+  greedy.send(validate() + bytes("0A L(8)") + repeated(bytes("L(4) '/big'"), 8));
 
   EXPECT_EQ(greedy.receive(8), "");
   EXPECT_EQ(other->add("/n", 1), 1);

@@ -15,8 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string validate = bytes("00 CE F7 85 3C");
-
 long threads_of_this_process() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
@@ -66,7 +64,7 @@ TEST(StoreServer, EndsWithItsThreadAndAllConnections) {
     auto server = std::make_unique<StoreServer>();
     RawClient half(server->port()), waiting(server->port());
     half.send(bytes("02 L(5)"));
-    waiting.send(validate + bytes("06 L(1) L(1) 'k' 07"));
+    waiting.send(validate() + bytes("06 L(1) L(1) 'k' 07"));
     ASSERT_EQ(waiting.receive(8), bytes("L(0)"));
     server.reset();
     EXPECT_TRUE(half.is_closed());
@@ -81,12 +79,12 @@ TEST(StoreServer, EndsWithItsThreadAndAllConnections) {
 TEST(StoreServer, ClosesAtWhatTorchRefuses) {
   const StoreServer server;
   for (const std::string& refused :
-       {validate + validate, validate + bytes("0E"), validate + bytes("11"), validate + bytes("13"),
-        validate + bytes("03 L(8193)"), validate + bytes("01 L(1) 'k' L(8388609)"),
-        validate + bytes("05 L(131073)"), validate + bytes("0A L(4611686018427387904)"),
-        validate + bytes("0B L(-1)"), validate + bytes("01 L(1) 'a' L(3) 'abc' 04 L(1) 'a' L(1)"),
-        bytes("02 L(1) 'm'"), bytes("07"), bytes("09"), bytes("0D"), bytes("FF"),
-        bytes("00 CE F7 85 3D 00 00 00 00")}) {
+       {validate() + validate(), validate() + bytes("0E"), validate() + bytes("11"),
+        validate() + bytes("13"), validate() + bytes("03 L(8193)"),
+        validate() + bytes("01 L(1) 'k' L(8388609)"), validate() + bytes("05 L(131073)"),
+        validate() + bytes("0A L(4611686018427387904)"), validate() + bytes("0B L(-1)"),
+        validate() + bytes("01 L(1) 'a' L(3) 'abc' 04 L(1) 'a' L(1)"), bytes("02 L(1) 'm'"),
+        bytes("07"), bytes("09"), bytes("0D"), bytes("FF"), bytes("00 CE F7 85 3D 00 00 00 00")}) {
     RawClient client(server.port());
     client.send(refused);
     EXPECT_TRUE(client.is_closed()) << testing::PrintToString(refused);

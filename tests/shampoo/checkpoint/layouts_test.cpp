@@ -15,7 +15,7 @@
 namespace shampoo::checkpoint::test {
 namespace {
 
-const std::vector<std::int64_t> shape{5, 3};
+const std::vector<std::int64_t> global_shape{5, 3};
 
 /// The part of a rank: rows 0 to 2 on rank 0, rows 3 and 4 on rank 1.
 grouping::Box box_of(int rank) {
@@ -33,11 +33,11 @@ std::vector<std::byte> numbered(std::size_t count, int seed) {
 /// Of one parameter, "w".
 StateDict state_of(int rank) {
   StateDict state;
-  state.parameters = {{.name = "w", .shape = shape, .blocks = {{box_of(rank), rank, 7}}}};
+  state.parameters = {{.name = "w", .shape = global_shape, .blocks = {{box_of(rank), rank, 7}}}};
   const auto add = [&](const char* slot, StateLayout layout, int dimension, Type type) {
     StateTensor& tensor = state.tensors.emplace_back(StateTensor{.parameter = "w",
                                                                  .slot = slot,
-                                                                 .shape = shape,
+                                                                 .shape = global_shape,
                                                                  .box = box_of(rank),
                                                                  .layout = layout,
                                                                  .dimension = dimension,
@@ -63,7 +63,7 @@ class Layouts : public testing::TestWithParam<bool> {
       const StateDict contents = state_of(rank);
       auto data = std::make_unique<Snapshot::Data>();
       data->state = contents;
-      data->merged_shapes["w"] = shape;
+      data->merged_shapes["w"] = global_shape;
       data->rank = rank;
       data->ranks = 2;
       if (GetParam())
@@ -88,7 +88,7 @@ class Layouts : public testing::TestWithParam<bool> {
     }
     Snapshot::Data first;
     first.state = state_of(0);
-    first.merged_shapes["w"] = shape;
+    first.merged_shapes["w"] = global_shape;
     first.ranks = 2;
     Manifest manifest = manifest_of(first, reports);
     manifest.save = pending.save();
@@ -134,7 +134,7 @@ TEST_P(Layouts, OfOtherBlocksAreReadWhole) {
   const StateReader state(reader, Checksums::compare);
   StateDict own;
   for (StateTensor tensor : state_of(0).tensors) {
-    tensor.box = {{0, 0}, shape};
+    tensor.box = {{0, 0}, global_shape};
     tensor.bytes.clear();
     own.tensors.push_back(tensor);
   }

@@ -13,7 +13,7 @@
 namespace shampoo::test {
 namespace {
 
-constexpr int ranks = 3;
+constexpr int rank_count = 3;
 
 /// Device job of one rank.
 struct RankJob {
@@ -35,7 +35,7 @@ TEST(AsynchronousRanks, ComputeTheBitsOfOneRankInOneCollective) {
   }
   const auto expected = alone.values();
   for (const bool votes : {false, true})
-    run_ranks(ranks, [&](Communicator& threads) {
+    run_ranks(rank_count, [&](Communicator& threads) {
       RankJob rank(threads, {.agree_before_commit = votes});
       const std::int64_t before = rank.communicator.collectives();
       for (int step = 0; step < 8; ++step) {
@@ -55,7 +55,7 @@ TEST(AsynchronousRanks, ReplayCapturedStepsWithTheBitsOfPlainOnes) {
     alone.optimizer->step();
   }
   const auto expected = alone.values();
-  run_ranks(ranks, [&](Communicator& threads) {
+  run_ranks(rank_count, [&](Communicator& threads) {
     RankJob rank(threads);
     std::vector<EmulatedDevice::Work> graph;
     for (int step = 0; step < 9; ++step) {
@@ -77,7 +77,7 @@ TEST(AsynchronousRanks, ReplayCapturedStepsWithTheBitsOfPlainOnes) {
   });
 }
 
-using Messages = std::array<std::string, ranks>;
+using Messages = std::array<std::string, rank_count>;
 
 /// Two steps, then `spoil` acts on a rank, then a step returns on all and the next prepare_step()
 /// throws the same Error on all ranks.
@@ -85,7 +85,7 @@ template <typename Error>
 Messages messages_after(const std::function<void(RankJob&)>& spoil, bool stays_usable,
                         const OptimizerOptions& options = {}) {
   Messages messages;
-  run_ranks(ranks, [&](Communicator& threads) {
+  run_ranks(rank_count, [&](Communicator& threads) {
     RankJob rank(threads, options);
     rank.optimizer().step();
     rank.optimizer().step();
@@ -168,7 +168,7 @@ TEST(AnAsynchronousRateGoneBadOnOneRank, IsThrownByAll) {
 }
 
 TEST(AsynchronousRanks, RefuseAStepTogetherWhereTheyVote) {
-  run_ranks(ranks, [](Communicator& threads) {
+  run_ranks(rank_count, [](Communicator& threads) {
     RankJob rank(threads, {.agree_before_commit = true});
     rank.optimizer().step();
     const auto before = rank.job.values();
@@ -187,7 +187,7 @@ TEST(AsynchronousRanks, RefuseAStepTogetherWhereTheyVote) {
 
 TEST(AnAsynchronousRankThatLeaves, IsAnErrorOnTheOthers) {
   Messages messages;
-  run_ranks(ranks, [&](Communicator& threads) {
+  run_ranks(rank_count, [&](Communicator& threads) {
     RankJob rank(threads);
     rank.optimizer().step();
     EXPECT_TRUE(rank.optimizer().latest_result().applied());

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-const std::vector<std::vector<std::int64_t>> shapes = {{9, 8}, {13}, {20, 3}};
+const std::vector<std::vector<std::int64_t>> skipping_shapes = {{9, 8}, {13}, {20, 3}};
 
 class NonFiniteGradient : public ::testing::TestWithParam<std::tuple<Place, float>> {
  protected:
@@ -24,7 +24,7 @@ class NonFiniteGradient : public ::testing::TestWithParam<std::tuple<Place, floa
     if (IsSkipped() || HasFatalFailure()) return;
     backend = backend_at(place);
     ranks = single_rank_communicator(backend->memory_kind());
-    model_ = std::make_unique<ToyModel<float>>(shapes, 1, backend.get());
+    model_ = std::make_unique<ToyModel<float>>(skipping_shapes, 1, backend.get());
   }
 
   ToyModel<float>& model() { return *model_; }
@@ -62,7 +62,7 @@ TEST_P(NonFiniteGradient, RefusesTheStepForAllParametersAndChangesNothing) {
 }
 
 TEST_P(NonFiniteGradient, DoesNotChangeWhatLaterStepsCompute) {
-  ToyModel<float> undisturbed(shapes, 1, backend.get());
+  ToyModel<float> undisturbed(skipping_shapes, 1, backend.get());
   Optimizer optimizer(*backend, *ranks, {model().group(quick_recipe())});
   Optimizer other(*backend, *ranks, {undisturbed.group(quick_recipe())});
 
