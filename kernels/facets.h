@@ -7,6 +7,7 @@
 #include "kernels/factor_algebra.h"
 #include "kernels/matrix_solver.h"
 #include "kernels/memory.h"
+#include "kernels/orthogonalization.h"
 #include "kernels/step_guard.h"
 
 namespace shampoo::kernels {
@@ -21,6 +22,7 @@ class Backend : public Memory,
                 public Elementwise,
                 public FactorAlgebra,
                 public MatrixSolver,
+                public Orthogonalization,
                 public StepGuard {
  public:
   /// True if products are so much faster than decompositions that Automatic selects Minimax in

@@ -119,8 +119,31 @@ struct Sign {
   bool operator==(const Sign&) const = default;
 };
 
+/// Factor of an orthogonalised block of m rows and n columns.
+enum class SpectralScale : std::uint8_t {
+  none,      ///< 1
+  spectral,  ///< sqrt(max(1, m / n)) [Jordan 2024]
+  match_rms  ///< 0.2 sqrt(max(m, n)): P has about the root mean square of Adam's [Liu 2025]
+};
+
+/// Muon, spectral descent: P = scale U V^T where F = U S V^T, to the accuracy of the solver
+/// [Jordan 2024; Carlson 2015]. Reads neither beta2 nor epsilon. For hidden matrices, and
+/// convolutions with Blocking::target_order 2: a block of another order is an error. Vectors,
+/// scalars, embeddings and heads belong to another group, for instance with recipes::adamw().
+struct Spectral {
+  static constexpr std::string_view name = "spectral";
+  Orthogonalizer solver = NewtonSchulz{};
+  SpectralScale scale = SpectralScale::none;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("solver", self.solver);
+    visit("scale", self.scale);
+  }
+  bool operator==(const Spectral&) const = default;
+};
+
 /// How the direction P follows from the filtered gradient F.
-using Preconditioner = std::variant<RootInverse, Sgd, AdaGrad, RmsProp, Adam, Sign>;
+using Preconditioner = std::variant<RootInverse, Sgd, AdaGrad, RmsProp, Adam, Sign, Spectral>;
 
 enum class WeightDecay : std::uint8_t {
   decoupled,   ///< W <- W - lr wd W, as torch.optim.AdamW [Loshchilov 2019]

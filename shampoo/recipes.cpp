@@ -41,6 +41,25 @@ Recipe lion() {
 
 Rates lion_rates() { return {.learning_rate = 1e-4, .beta1 = 0.99, .beta3 = 0.9}; }
 
+Recipe muon() {
+  Recipe recipe = reference_muon();
+  recipe.preconditioner = Spectral{.scale = SpectralScale::match_rms};
+  return recipe;
+}
+
+Rates muon_rates() {
+  return {.learning_rate = 1e-3, .beta1 = 0.95, .weight_decay = 0.1, .beta3 = 0.95 * 0.95};
+}
+
+Recipe reference_muon() {
+  Recipe recipe;
+  recipe.preconditioner = Spectral{};
+  recipe.grafting = std::nullopt;
+  recipe.weight_decay = WeightDecay::decoupled;
+  recipe.blocking = {.size = grouping::never_cut, .target_order = 2};
+  return recipe;
+}
+
 Recipe reference() {
   Recipe recipe;
   recipe.preconditioner = RootInverse{.solver = Eigen{}};

@@ -27,6 +27,20 @@ Recipe lion();
 /// The defaults of Lion's authors: learning_rate 1e-4, beta3 0.9, beta1 0.99, no weight decay.
 Rates lion_rates();
 
+/// Muon [Jordan 2024] for the hidden matrices of a network, and for convolutions, whose trailing
+/// dimensions are merged: Spectral with NewtonSchulz and match_rms, decoupled weight decay, no
+/// grafting, no blocks. Learning rate and weight decay are then those that AdamW would have
+/// [Liu 2025]. Embeddings, heads, vectors and scalars go into another group, for instance with
+/// adamw(). Reads learning_rate, beta1, beta3, weight_decay.
+Recipe muon();
+/// The default rates of torch.optim.Muon, for use with muon(): learning rate 1e-3, weight decay 0.1
+/// and Nesterov's momentum of 0.95, which is beta1 = 0.95 with beta3 = beta1^2: with the moving
+/// average M = beta1 M' + (1 - beta1) G, its direction beta1 M + (1 - beta1) G is beta1^2 M' +
+/// (1 - beta1^2) G. Without Nesterov, beta3 is left empty.
+Rates muon_rates();
+/// Spectral descent with the defaults of the reference implementation: muon() without a scale.
+Recipe reference_muon();
+
 /// The default recipe of the reference implementation (facebookresearch/optimizers f606606): roots
 /// every step, absolute epsilon, no grafting.
 Recipe reference();

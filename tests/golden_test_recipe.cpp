@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/golden_test_recipe.h"
 
+#include <array>
 #include <charconv>
 #include <stdexcept>
 
@@ -93,6 +94,39 @@ bool with_diagonal(const std::string& kind, Fields& fields, const Use& use) {
   return false;
 }
 
+SpectralScale scale_of(Fields& fields) {
+  const std::string scale = fields.text_or("scale", "none");
+  if (scale == "none") return SpectralScale::none;
+  if (scale == "spectral") return SpectralScale::spectral;
+  if (scale == "match_rms") return SpectralScale::match_rms;
+  fields.refuse("scale", "unknown: " + scale);
+}
+
+NewtonSchulz newton_schulz_of(Fields& fields) {
+  NewtonSchulz solver;
+  solver.iterations =
+      small_integer(fields, "iterations", fields.integer_or("iterations", solver.iterations));
+  if (fields.has("coefficients"))
+    solver.coefficients = fields.at("coefficients").get<std::array<double, 3>>();
+  return solver;
+}
+
+Spectral spectral_of(Fields& fields) {
+  if (!fields.has("solver")) return {};
+  Fields options = fields.object("solver");
+  const std::string kind = options.text("kind");
+  Spectral spectral{.scale = scale_of(options)};
+  if (kind == "newton_schulz")
+    spectral.solver = newton_schulz_of(options);
+  else if (kind == "svd")
+    spectral.solver =
+        Svd{.scale_by_nuclear_norm = options.boolean_or("scale_by_nuclear_norm", false)};
+  else
+    options.refuse("kind", "unknown: " + kind);
+  options.finish();
+  return spectral;
+}
+
 Preconditioner preconditioner_of(Fields fields) {
   const std::string kind = fields.text("kind");
   Preconditioner preconditioner;
@@ -100,6 +134,8 @@ Preconditioner preconditioner_of(Fields fields) {
     preconditioner = root_inverse_of(fields);
   else if (kind == "sign_descent")
     preconditioner = Sign{};
+  else if (kind == "spectral_descent")
+    preconditioner = spectral_of(fields);
   else if (!with_diagonal(kind, fields, [&](const auto& options) { preconditioner = options; }))
     fields.refuse("kind", "unknown: " + kind);
   fields.finish();
@@ -156,8 +192,11 @@ Recipe recipe_of(Fields fields) {
   if (fields.has("averaging")) recipe.averaging = averaging_of(fields.object("averaging"));
   recipe.refresh = refresh_of(fields);
   recipe.blocking.size = fields.integer_or("block_size", 1024);
+  // The reference forces it to 2 for its kind of matrices.
+  const bool spectral = std::holds_alternative<Spectral>(recipe.preconditioner);
   recipe.blocking.target_order =
-      small_integer(fields, "target_dimensionality", fields.integer_or("target_dimensionality", 1));
+      small_integer(fields, "target_dimensionality",
+                    fields.integer_or("target_dimensionality", spectral ? 2 : 1));
   recipe.bias_correction = fields.boolean_or("bias_correction", true);
   fields.finish();
   return recipe;
@@ -194,8 +233,8 @@ std::string unsupported_kind(const Fields& group) {
   Fields recipe = Fields(group).object("recipe");
   const std::string kind = recipe.object("preconditioner").text("kind");
   Fields none(recipe.json(), "");
-  const bool known =
-      kind == "shampoo" || kind == "sign_descent" || with_diagonal(kind, none, [](const auto&) {});
+  const bool known = kind == "shampoo" || kind == "sign_descent" || kind == "spectral_descent" ||
+                     with_diagonal(kind, none, [](const auto&) {});
   if (!known) return "preconditioner " + kind;
   if (!recipe.has("averaging")) return {};
   const std::string averaging = recipe.object("averaging").text("kind");

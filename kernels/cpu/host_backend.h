@@ -44,6 +44,13 @@ class CpuBackend final : public Backend {
   void accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
                           std::span<const Selection> selected, const void* masters) override;
 
+  // orthogonalize.cpp
+  void reserve_orthogonalization(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
+                                 Type arithmetic) override;
+  void orthogonalize(const PassContext& context, std::span<const Stack> stacks,
+                     std::span<const Selection> selected, std::span<const PolarPlan> plans,
+                     void* direction, double* direction_norms) override;
+
   // precondition.cpp
   void precondition(const PassContext& context, std::span<const Stack> stacks,
                     std::span<const Selection> selected, void* direction,

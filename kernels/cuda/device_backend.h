@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/workspace.h"
+#include "kernels/cuda/gemm/polar_kernels.h"
 #include "kernels/facets.h"
 
 namespace shampoo::kernels::cuda {
@@ -59,6 +60,13 @@ class DeviceBackend final : public Backend {
                     std::span<const Selection> selected, void* direction,
                     double* direction_norms) override;
 
+  // orthogonalize.cpp
+  void reserve_orthogonalization(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
+                                 Type arithmetic) override;
+  void orthogonalize(const PassContext& context, std::span<const Stack> stacks,
+                     std::span<const Selection> selected, std::span<const PolarPlan> plans,
+                     void* direction, double* direction_norms) override;
+
   // factor_roots.cpp
   void unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
                       std::span<const SquareMatrixBatch> a) override;
@@ -95,6 +103,8 @@ class DeviceBackend final : public Backend {
 
  private:
   void multiply_halves(const ThreeOf& group, Precision precision);
+  void iterate(const PolarStack& stack, const PolarPlan& plan);
+  void decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms);
 
   void reserve_eigen(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side);
 

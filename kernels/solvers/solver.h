@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -118,5 +119,55 @@ struct Minimax {
 };
 
 using Solver = std::variant<Automatic, Eigen, CoupledNewton, CoupledHigherOrder, Minimax>;
+
+/// Newton-Schulz iteration with fixed coefficients [Jordan 2024]: X <- F / max(|F|_F, 1e-8), then
+/// so often X <- a X + b (X X^T) X + c (X X^T)^2 X. Singular values of the result lie around 1:
+/// with the defaults in [0.68, 1.21] for those of F of at least 2e-3 |F|_F. Products only: never
+/// waits.
+struct NewtonSchulz {
+  static constexpr std::string_view name = "newton_schulz";
+  int iterations = 5;                                              ///< in [1, 100]
+  std::array<double, 3> coefficients = {3.4445, -4.7750, 2.0315};  ///< a, b, c; finite
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("iterations", self.iterations);
+    visit("coefficients", self.coefficients);
+  }
+  bool operator==(const NewtonSchulz&) const = default;
+};
+
+/// The same iteration with the minimax coefficients of each step [Amsel 2025, section 4]: as many
+/// steps as it takes, by the block's shape alone, for every singular value of the result to lie
+/// in [1 - tolerance, 1 + tolerance] in exact arithmetic, where that of F is at least 1 / kappa_max
+/// of the largest. Smaller ones give one in [0, 1 + tolerance], 0 gives 0. Rounding adds at most
+/// about kappa_max shorter_side machine epsilons. Products only: never waits.
+struct PolarExpress {
+  static constexpr std::string_view name = "polar_express";
+  double kappa_max = 1e3;   ///< in [1, 1e4] in float32, in [1, 1e7] in float64
+  double tolerance = 1e-2;  ///< in [1e-6, 1)
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("kappa_max", self.kappa_max);
+    visit("tolerance", self.tolerance);
+  }
+  bool operator==(const PolarExpress&) const = default;
+};
+
+/// Polar factor U V^T of F = U S V^T [Carlson 2015], over the singular values above (rows +
+/// columns) machine epsilons of the largest: a matrix of rank r gives one with r singular values
+/// of 1, zeros give zeros, and so does a decomposition that fails. LAPACK's gesdd on the host;
+/// on CUDA cuSOLVER's eigendecomposition of [0 F; F^T 0], for which a step waits for the backend.
+struct Svd {
+  static constexpr std::string_view name = "svd";
+  bool scale_by_nuclear_norm = false;  ///< multiplies by the sum of F's singular values
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("scale_by_nuclear_norm", self.scale_by_nuclear_norm);
+  }
+  bool operator==(const Svd&) const = default;
+};
+
+/// How a matrix is orthogonalised.
+using Orthogonalizer = std::variant<NewtonSchulz, PolarExpress, Svd>;
 
 }  // namespace shampoo

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "shampoo/preconditioners/preconditioner.h"
+#include "shampoo/preconditioners/without_refresh.h"
 
 namespace shampoo {
 
 /// A kind that works on each element alone, in the pass over the gradients, which accumulate()
 /// arranges: nothing is refreshed.
-class ElementwisePreconditioner : public GroupPreconditioner {
+class ElementwisePreconditioner : public WithoutRefresh {
  public:
-  void prepare(std::span<const BlockStep>) final {}
-  void refresh(StepContext&) final {}
   void apply(StepContext&) final {}
-  bool refreshes() const final { return false; }
   std::string_view waiting_solver() const final { return {}; }
-  void collect(Statistics&) final {}
-  void recompute(std::span<const BlockStep>, Statistics&) final {}
-  int failures(std::size_t) const final { return 0; }
-  void set_failures(std::size_t, int) final {}
-  std::int64_t exhausted_block() const final { return -1; }
-  std::int64_t workspace_bytes() const final { return 0; }
 };
 
 }  // namespace shampoo

@@ -4,6 +4,7 @@
 #include "shampoo/preconditioners/diagonal.h"
 #include "shampoo/preconditioners/root_inverse.h"
 #include "shampoo/preconditioners/sign.h"
+#include "shampoo/preconditioners/spectral.h"
 
 namespace shampoo {
 
@@ -48,6 +49,17 @@ std::vector<Slot> grafting_slots(const Recipe& recipe) {
 std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent) {
   return std::visit([&](const auto& kind) { return work(kind, recipe, extent); },
                     recipe.preconditioner);
+}
+
+std::string block_fault(const Recipe& recipe, std::span<const std::int64_t> extent) {
+  return std::visit(
+      [&](const auto& kind) -> std::string {
+        if constexpr (requires { block_fault(kind, extent); })
+          return block_fault(kind, extent);
+        else
+          return {};
+      },
+      recipe.preconditioner);
 }
 
 bool has_refresh(const Recipe& recipe) {

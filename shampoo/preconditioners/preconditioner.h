@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -84,6 +85,10 @@ std::vector<Slot> grafting_slots(const Recipe& recipe);
 /// Multiplications of one step for a block, averaged over the refresh interval, without the
 /// passes over its elements.
 std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent);
+
+/// Why the preconditioner cannot have a block of this extent; empty: it can. Kinds that take every
+/// block need not have the overload.
+std::string block_fault(const Recipe& recipe, std::span<const std::int64_t> extent);
 
 /// True if blocks are preconditioned only from the first refresh on.
 bool has_refresh(const Recipe& recipe);

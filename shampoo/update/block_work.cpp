@@ -28,6 +28,9 @@ void cut(RegisteredParameter& registered) {
   if (registered.boxes.empty()) return;
   // The first block is the largest along every dimension.
   const std::vector<std::int64_t>& extent = registered.boxes.front().extent;
+  if (const std::string fault = block_fault(recipe, extent); !fault.empty())
+    throw std::invalid_argument("group " + std::to_string(registered.group_index) +
+                                ", parameter '" + registered.parameter().name + "': " + fault);
   for (const Slot& slot : slots_of(recipe, extent, registered.parameter().value.type))
     if (side_of(slot, extent) > longest_side)
       throw std::invalid_argument(

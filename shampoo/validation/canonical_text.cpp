@@ -23,6 +23,10 @@ std::string text_of(WeightDecay decay) {
 std::string text_of(Arithmetic arithmetic) {
   return arithmetic == Arithmetic::float32 ? "float32" : "float64";
 }
+std::string text_of(SpectralScale scale) {
+  constexpr std::array names{"none", "spectral", "match_rms"};
+  return names.at(static_cast<std::size_t>(scale));
+}
 std::string text_of(MinimaxPrecision precision) {
   return precision == MinimaxPrecision::mixed ? "mixed" : "accurate";
 }
@@ -33,6 +37,8 @@ template <typename Value>
 std::string text_of(const std::optional<Value>& value);
 template <typename Element>
 std::string text_of(const std::vector<Element>& list);
+template <std::size_t count>
+std::string text_of(const std::array<double, count>& list);
 
 /// name(field=value, ...)
 template <typename Options>
@@ -65,6 +71,11 @@ std::string text_of(const std::vector<Element>& list) {
   std::string text = "[";
   for (const Element& element : list) text += (text.size() > 1 ? ", " : "") + text_of(element);
   return text + "]";
+}
+
+template <std::size_t count>
+std::string text_of(const std::array<double, count>& list) {
+  return text_of(std::vector<double>(list.begin(), list.end()));
 }
 
 }  // namespace

@@ -53,6 +53,14 @@ void CountingBackend::precondition(const kernels::PassContext& context,
   launch().precondition(context, stacks, selected, direction, direction_norms);
 }
 
+void CountingBackend::orthogonalize(const kernels::PassContext& context,
+                                    std::span<const kernels::Stack> stacks,
+                                    std::span<const kernels::Selection> selected,
+                                    std::span<const kernels::PolarPlan> plans, void* direction,
+                                    double* direction_norms) {
+  launch().orthogonalize(context, stacks, selected, plans, direction, direction_norms);
+}
+
 void CountingBackend::update(const kernels::PassContext& context, const kernels::UpdatePass& pass) {
   launch().update(context, pass);
 }

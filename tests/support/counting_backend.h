@@ -38,6 +38,11 @@ class CountingBackend : public kernels::Backend {
                const kernels::SolverCalls& calls) override {
     backend_.reserve(stacks, arithmetic, calls);
   }
+  void reserve_orthogonalization(std::span<const kernels::Stack> stacks,
+                                 std::span<const kernels::PolarPlan> plans,
+                                 Type arithmetic) override {
+    backend_.reserve_orthogonalization(stacks, plans, arithmetic);
+  }
 
   void upload(void* to, const void* from_host, std::size_t bytes) override;
   void download(void* to_host, const void* from, std::size_t bytes) override;
@@ -59,6 +64,10 @@ class CountingBackend : public kernels::Backend {
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
+  void orthogonalize(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,
+                     std::span<const kernels::Selection> selected,
+                     std::span<const kernels::PolarPlan> plans, void* direction,
+                     double* direction_norms) override;
   void unpack_factors(std::span<const kernels::FactorBatch> factors,
                       const kernels::Loading& loading,
                       std::span<const kernels::SquareMatrixBatch> a) override;

@@ -19,6 +19,10 @@ void ssyevd_(const char*, const char*, const int*, float*, const int*, float*, f
              int*, const int*, int*);
 void dsyevd_(const char*, const char*, const int*, double*, const int*, double*, double*,
              const int*, int*, const int*, int*);
+void sgesdd_(const char*, const int*, const int*, float*, const int*, float*, float*, const int*,
+             float*, const int*, float*, const int*, int*, int*);
+void dgesdd_(const char*, const int*, const int*, double*, const int*, double*, double*, const int*,
+             double*, const int*, double*, const int*, int*, int*);
 }
 
 /// BLAS and LAPACK by overload, column-major as they are.
@@ -69,6 +73,25 @@ inline int syevd(int n, double* a, double* values, double* work, int work_count,
   const char vectors = 'V', uplo = 'L';
   int info = 0;
   dsyevd_(&vectors, &uplo, &n, a, &n, values, work, &work_count, integers, &integer_count, &info);
+  return info;
+}
+
+/// The singular value decomposition of A, m x n, which is overwritten: U is m x k, VT k x n, with
+/// k = min(m, n), `values` descending; `integers` has 8 k places. Returns LAPACK's info.
+inline int gesdd(int m, int n, float* a, float* values, float* u, float* vt, float* work,
+                 int work_count, int* integers) {
+  const char thin = 'S';
+  const int k = m < n ? m : n;
+  int info = 0;
+  sgesdd_(&thin, &m, &n, a, &m, values, u, &m, vt, &k, work, &work_count, integers, &info);
+  return info;
+}
+inline int gesdd(int m, int n, double* a, double* values, double* u, double* vt, double* work,
+                 int work_count, int* integers) {
+  const char thin = 'S';
+  const int k = m < n ? m : n;
+  int info = 0;
+  dgesdd_(&thin, &m, &n, a, &m, values, u, &m, vt, &k, work, &work_count, integers, &info);
   return info;
 }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "kernels/cuda/gemm/half_panels.h"
+#include "kernels/cuda/gemm/polar_kernels.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -46,7 +47,7 @@ void require(bool has) {
 }  // namespace
 
 Workspace::~Workspace() {
-  for (const Part& part : {dense_, panels_, rows_})
+  for (const Part& part : {dense_, panels_, rows_, polar_norms_, polar_})
     if (part.memory != nullptr) device_.release(part.memory);
 }
 
@@ -63,6 +64,26 @@ void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const So
   if (arithmetic == Type::float32 && calls.symmetric_products)
     grow(panels_, std::max(panel_bytes(calls.largest_side, true),
                            std::min(all_panel_bytes(stacks), usual_panel_bytes)));
+}
+
+void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
+                                          std::span<const PolarPlan> plans, Type arithmetic) {
+  grow(rows_, row_bytes);
+  grow(dense_, dense_bytes(stacks, arithmetic));
+  std::size_t blocks = 0;
+  for (std::size_t s = 0; s < stacks.size(); ++s) {
+    const PolarStack stack(stacks[s], arithmetic);
+    blocks += static_cast<std::size_t>(stack.count);
+    grow(polar_, plans[s].steps.empty() ? stack.decomposition_bytes() : stack.product_bytes());
+    if (arithmetic == Type::float32 && !plans[s].steps.empty())
+      grow(panels_, static_cast<std::size_t>(stack.chunk()) * panel_bytes(stack.side(), true));
+  }
+  grow(polar_norms_, blocks * sizeof(double));
+}
+
+double* Workspace::polar_norms() const {
+  require(polar_norms_.memory != nullptr && polar_.memory != nullptr);
+  return static_cast<double*>(polar_norms_.memory);
 }
 
 void* Workspace::dense(std::span<const Stack> stacks, Type arithmetic) const {
@@ -87,6 +108,10 @@ std::int64_t Workspace::panel_matrices(std::int64_t side, bool has_low) const {
   return static_cast<std::int64_t>(matrices);
 }
 
-std::size_t Workspace::bytes() const { return dense_.bytes + panels_.bytes + rows_.bytes; }
+std::size_t Workspace::bytes() const {
+  std::size_t sum = 0;
+  for (const Part& part : {dense_, panels_, rows_, polar_norms_, polar_}) sum += part.bytes;
+  return sum;
+}
 
 }  // namespace shampoo::kernels::cuda

@@ -21,6 +21,8 @@ class Workspace {
   Workspace& operator=(const Workspace&) = delete;
 
   void reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls);
+  void reserve_orthogonalization(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
+                                 Type arithmetic);
 
   // These throw std::logic_error if reserve() got less.
   /// As long as the flat slots of the stacks.
@@ -31,6 +33,11 @@ class Workspace {
   /// For this many matrices of a side at a time, at least one.
   void* panels() const { return panels_.memory; }
   std::int64_t panel_matrices(std::int64_t side, bool has_low) const;
+  /// Squared norms of all blocks that are orthogonalised.
+  double* polar_norms() const;
+  /// For two square matrices of each of polar_matrices(side) blocks, or, of decompositions, for one
+  /// matrix, its eigenvalues and its flag.
+  void* polar() const { return polar_.memory; }
 
   std::size_t bytes() const;
 
@@ -42,7 +49,7 @@ class Workspace {
   void grow(Part& part, std::size_t bytes);
 
   Device& device_;
-  Part dense_, panels_, rows_;
+  Part dense_, panels_, rows_, polar_norms_, polar_;
 };
 
 }  // namespace shampoo::kernels::cuda

@@ -4,6 +4,7 @@
 #include "kernels/cuda/gemm/gram.h"
 #include "kernels/cuda/gemm/half_panels.h"
 #include "kernels/cuda/gemm/mode_product.h"
+#include "kernels/cuda/gemm/polar_kernels.h"
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 #include "kernels/cuda/launch/start_on_device.h"
@@ -31,5 +32,9 @@ template int start(std::int64_t, const Damp&, void*);
 template int start(std::int64_t, const CheckIdentity&, void*);
 template int start(std::int64_t, const LinearCombination&, void*);
 template int start(std::int64_t, const SplitFloat16&, void*);
+template int start(std::int64_t, const ScaleToUnitNorm<float>&, void*);
+template int start(std::int64_t, const ScaleToUnitNorm<double>&, void*);
+template int start(std::int64_t, const Embed&, void*);
+template int start(std::int64_t, const WeighSingularVectors&, void*);
 
 }  // namespace shampoo::kernels::cuda

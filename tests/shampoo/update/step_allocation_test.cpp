@@ -64,6 +64,31 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   EXPECT_GT(optimizer.statistics().refreshes, 0);
 }
 
+TEST(StepAllocationsOfMuon, NoneAfterTheFirstStep) {
+  for (const Orthogonalizer& solver :
+       {Orthogonalizer(NewtonSchulz{}), Orthogonalizer(PolarExpress{}), Orthogonalizer(Svd{})}) {
+    // LAPACK's decompositions may allocate within OpenBLAS.
+    const bool decomposes = std::holds_alternative<Svd>(solver);
+    if (decomposes && !AllocationCounter::sees_everything())
+      GTEST_SKIP() << "a sanitizer does not tell who allocates";
+    ToyModel<float> model({{9, 8}, {48, 3}, {150, 90}, {120, 130}, {3, 4, 5}});
+    Recipe recipe = recipes::muon();
+    recipe.preconditioner = Spectral{.solver = solver};
+    const auto backend = cpu_backend({.threads = 3});
+    const auto ranks = single_rank_communicator();
+    Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
+    optimizer.step();
+    for (int step = 0; step < 4; ++step) {
+      optimizer.group(0).set_gradient(2,
+                                      step % 2 == 0 ? nullptr : model.tensors[2].gradient.data());
+      const AllocationCounter counter;
+      optimizer.step();
+      const Allocations count = counter.count();
+      EXPECT_EQ(decomposes ? count.outside_blas() : count.total(), 0);
+    }
+  }
+}
+
 TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
   if (!AllocationCounter::sees_everything())
     GTEST_SKIP() << "a sanitizer does not tell who allocates";

@@ -40,4 +40,10 @@ void StagingBackend::reserve(std::span<const kernels::Stack> stacks, Type arithm
   backend_->reserve(stacks, arithmetic, calls);
 }
 
+void StagingBackend::reserve_orthogonalization(std::span<const kernels::Stack> stacks,
+                                               std::span<const kernels::PolarPlan> plans,
+                                               Type arithmetic) {
+  backend_->reserve_orthogonalization(stacks, plans, arithmetic);
+}
+
 }  // namespace shampoo::test

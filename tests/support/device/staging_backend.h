@@ -27,6 +27,9 @@ class StagingBackend final : public kernels::Backend {
   void synchronize() override {}
   void reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
                const kernels::SolverCalls& calls) override;
+  void reserve_orthogonalization(std::span<const kernels::Stack> stacks,
+                                 std::span<const kernels::PolarPlan> plans,
+                                 Type arithmetic) override;
 
   // staging_elements.cpp
   void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool skips,
@@ -46,6 +49,10 @@ class StagingBackend final : public kernels::Backend {
   void precondition(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
+  void orthogonalize(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,
+                     std::span<const kernels::Selection> selected,
+                     std::span<const kernels::PolarPlan> plans, void* direction,
+                     double* direction_norms) override;
 
   // staging_squares.cpp
   void unpack_factors(std::span<const kernels::FactorBatch> factors,

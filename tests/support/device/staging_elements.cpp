@@ -273,4 +273,21 @@ void StagingBackend::precondition(const PassContext& context, std::span<const St
   staging.finish();
 }
 
+void StagingBackend::orthogonalize(const PassContext& context, std::span<const Stack> stacks,
+                                   std::span<const Selection> selected,
+                                   std::span<const kernels::PolarPlan> plans, void* direction,
+                                   double* direction_norms) {
+  Staging staging(*backend_);
+  note(staging, context);
+  note(staging, context.elements, stacks, selected);
+  note_slot(staging, context.elements, direction);
+  staging.note_array(direction_norms, context.elements.block_count);
+  staging.begin();
+  const TileTable elements = staged(staging, context.elements);
+  backend_->orthogonalize(staged(staging, context, elements), staged(staging, stacks),
+                          staged(staging, selected), plans, staging.at(direction),
+                          staging.at(direction_norms));
+  staging.finish();
+}
+
 }  // namespace shampoo::test

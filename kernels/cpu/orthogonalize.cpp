@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/square_product.h"
+#include "kernels/cpu/host_backend.h"
+#include "kernels/cpu/mode_products.h"
+#include "kernels/cpu/solver_tasks.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+/// Sides up to this square by multiply_square(), longer ones by syrk.
+constexpr int longest_dense_square = 100;
+
+struct Shape {
+  int rows, columns;
+
+  explicit Shape(const Stack& stack)
+      : rows(static_cast<int>(stack.extent[0])), columns(static_cast<int>(stack.extent[1])) {}
+
+  int side() const { return std::min(rows, columns); }
+  bool wide() const { return rows <= columns; }
+  std::int64_t elements() const { return std::int64_t{rows} * columns; }
+  std::int64_t square() const { return std::int64_t{side()} * side(); }
+};
+
+/// What LAPACK asks for, and room for its blocks.
+std::int64_t work_count(const Shape& shape) {
+  const std::int64_t k = shape.side(), l = std::max(shape.rows, shape.columns);
+  return 4 * k * k + 8 * k + 64 * (k + l);
+}
+
+template <typename Real>
+std::size_t scratch_of(const Shape& shape, bool decomposes) {
+  const std::int64_t k = shape.side();
+  const std::size_t square = scratch_bytes<Real>(shape.square());
+  const std::size_t both = scratch_bytes<Real>(shape.elements()) + square;
+  if (!decomposes) return std::max(2 * both, both + 3 * square);
+  return 2 * both + scratch_bytes<Real>(k) + scratch_bytes<Real>(work_count(shape)) +
+         scratch_bytes<int>(8 * k);
+}
+
+/// Lower triangle -> both, tile by tile: elements that mirror each other share few cache lines.
+template <typename Real>
+void mirror(Real* a, std::int64_t n) {
+  constexpr std::int64_t tile = 32;
+  for (std::int64_t top = 0; top < n; top += tile)
+    for (std::int64_t left = 0; left <= top; left += tile)
+      for (std::int64_t i = top; i < std::min(top + tile, n); ++i)
+        for (std::int64_t j = left; j < std::min(left + tile, i); ++j) a[j * n + i] = a[i * n + j];
+}
+
+/// R <- X X^T, of a tall X: X^T X. BLAS sees X^T, and a lower triangle as its upper one.
+template <typename Real>
+void form_gram(const Shape& shape, const Real* x, Real* r) {
+  const int k = shape.side(), n = shape.columns;
+  const int inner = std::max(shape.rows, n);
+  const char first = shape.wide() ? 'T' : 'N', second = shape.wide() ? 'N' : 'T';
+  if (k <= longest_dense_factor)
+    return blas::gemm(first, second, k, k, inner, Real(1), x, n, x, n, Real(0), r, k);
+  blas::syrk('U', first, k, inner, Real(1), x, n, Real(0), r, k);
+  mirror(r, k);
+}
+
+/// Q <- a I + b R + c R^2
+template <typename Real>
+void form_polynomial(int k, const std::array<double, 3>& step, const Real* r, Real* q) {
+  const Real a = static_cast<Real>(step[0]), b = static_cast<Real>(step[1]);
+  const Real c = static_cast<Real>(step[2]);
+  const std::int64_t count = std::int64_t{k} * k;
+  if (k <= longest_dense_square) {
+    multiply_square(r, r, q, k);
+    for (std::int64_t i = 0; i < count; ++i) q[i] = c * q[i] + b * r[i];
+  } else {
+    std::copy(r, r + count, q);
+    blas::syrk('U', 'N', k, k, c, r, k, b, q, k);
+    mirror(q, k);
+  }
+  for (std::int64_t i = 0; i < k; ++i) q[i * (k + 1)] += a;
+}
+
+/// Y <- alpha Q X, of a tall X: alpha X Q. With one operand transposed, which makes no difference
+/// to Q, OpenBLAS's products without packing allocate nothing.
+template <typename Real>
+void apply_polynomial(const Shape& shape, Real alpha, const Real* q, const Real* x, Real* y) {
+  const int m = shape.rows, n = shape.columns;
+  if (shape.wide())
+    blas::gemm('N', 'T', n, m, m, alpha, x, n, q, m, Real(0), y, n);
+  else
+    blas::gemm('T', 'N', n, m, n, alpha, q, n, x, n, Real(0), y, n);
+}
+
+/// D <- scale p_s(... p_1(X))
+template <typename Real>
+void iterate(const Shape& shape, const PolarPlan& plan, Real* x, Real* d, Scratch& scratch) {
+  Real* y = scratch.take<Real>(shape.elements());
+  Real* const r = scratch.take<Real>(shape.square());
+  Real* const q = scratch.take<Real>(shape.square());
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const bool last = s + 1 == plan.steps.size();
+    form_gram(shape, x, r);
+    form_polynomial(shape.side(), plan.steps[s], r, q);
+    apply_polynomial(shape, last ? static_cast<Real>(plan.scale) : Real(1), q, x, y);
+    std::swap(x, y);
+  }
+  std::copy(x, x + shape.elements(), d);
+}
+
+/// The same on R alone: Q <- p(R), T <- T Q, R <- Q R Q; at the end D <- scale T X.
+template <typename Real>
+void iterate_on_gram(const Shape& shape, const PolarPlan& plan, const Real* x, Real* d,
+                     Scratch& scratch) {
+  const int k = shape.side();
+  Real* const r = scratch.take<Real>(shape.square());
+  Real* const q = scratch.take<Real>(shape.square());
+  Real* t = scratch.take<Real>(shape.square());
+  Real* other = scratch.take<Real>(shape.square());
+  form_gram(shape, x, r);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    Real* const factor = s == 0 ? t : q;
+    form_polynomial(k, plan.steps[s], r, factor);
+    if (s > 0) {
+      multiply_square(t, q, other, k);
+      std::swap(t, other);
+    }
+    if (s + 1 == plan.steps.size()) break;
+    multiply_square(factor, r, other, k);
+    multiply_square(other, factor, r, k);
+  }
+  apply_polynomial(shape, static_cast<Real>(plan.scale), t, x, d);
+}
+
+/// D <- scale U V^T. BLAS sees X^T = V S U^T and P^T = V U^T. `size` is what X was divided by.
+template <typename Real>
+void decompose(const Shape& shape, const PolarPlan& plan, double size, Real* x, Real* d,
+               Scratch& scratch) {
+  const int m = shape.rows, n = shape.columns, k = shape.side();
+  Real* const v = scratch.take<Real>(std::int64_t{n} * k);
+  Real* const ut = scratch.take<Real>(std::int64_t{k} * m);
+  Real* const values = scratch.take<Real>(k);
+  Real* const work = scratch.take<Real>(work_count(shape));
+  int* const integers = scratch.take<int>(std::int64_t{8} * k);
+  int rank = 0;
+  double sum = 0;
+  if (is_finite(x, shape.elements()) &&
+      blas::gesdd(n, m, x, values, v, ut, work, static_cast<int>(work_count(shape)), integers) ==
+          0) {
+    const Real cut = static_cast<Real>(m + n) * std::numeric_limits<Real>::epsilon() * values[0];
+    for (; rank < k && values[rank] > cut; ++rank) sum += static_cast<double>(values[rank]);
+  }
+  const double scale = plan.scale * (plan.nuclear ? sum * size : 1);
+  blas::gemm('N', 'N', n, m, rank, static_cast<Real>(scale), v, n, ut, k, Real(0), d, n);
+}
+
+template <typename Real>
+void orthogonalize_block(const VectorKernels<Real>& vector, const Stack& stack,
+                         const PolarPlan& plan, Real* d, Scratch& scratch) {
+  const Shape shape(stack);
+  const double size = std::max(std::sqrt(vector.squared_norm(d, shape.elements())), plan.floor);
+  Real* const x = scratch.take<Real>(shape.elements());
+  for (std::int64_t i = 0; i < shape.elements(); ++i)
+    x[i] = static_cast<Real>(static_cast<double>(d[i]) * (1 / size));
+  if (plan.steps.empty())
+    decompose(shape, plan, size, x, d, scratch);
+  else if (plan.on_gram)
+    iterate_on_gram(shape, plan, x, d, scratch);
+  else
+    iterate(shape, plan, x, d, scratch);
+}
+
+}  // namespace
+
+void CpuBackend::reserve_orthogonalization(std::span<const Stack> stacks,
+                                           std::span<const PolarPlan> plans, Type arithmetic) {
+  std::size_t bytes = 0;
+  for (std::size_t s = 0; s < stacks.size(); ++s)
+    with_real(arithmetic, [&]<typename Real>(Real*) {
+      bytes = std::max(bytes, scratch_of<Real>(Shape(stacks[s]), plans[s].steps.empty()));
+    });
+  workers_.reserve(bytes, stacks.size());
+}
+
+void CpuBackend::orthogonalize(const PassContext& phase, std::span<const Stack> stacks,
+                               std::span<const Selection> selected,
+                               std::span<const PolarPlan> plans, void* direction,
+                               double* direction_norms) {
+  if (*phase.proceed == 0) return;
+  workers_.schedule.clear();
+  for (std::size_t s = 0; s < stacks.size(); ++s)
+    workers_.schedule.add(s, selected[s].count,
+                          polar_operations(plans[s], stacks[s].extent[0], stacks[s].extent[1]));
+  with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
+    const VectorKernels<Real>& vector = level_.in<Real>();
+    workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
+      const std::int64_t row = stacks[s].first_block + selected[s].blocks[member];
+      const Block& block = phase.elements.blocks[row];
+      Real* const d = static_cast<Real*>(direction) + block.flat;
+      orthogonalize_block(vector, stacks[s], plans[s], d, scratch);
+      if (direction_norms != nullptr) direction_norms[row] = vector.squared_norm(d, block.elements);
+    });
+  });
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/mode_product.h"
+#include "kernels/cuda/gemm/polar_kernels.h"
+
+namespace shampoo::kernels::cuda {
+
+namespace {
+
+void* at(void* data, Type type, std::int64_t elements) {
+  return static_cast<char*>(data) + elements * static_cast<std::int64_t>(size_of(type));
+}
+
+Matrices dense(const SquareMatrixBatch& squares) {
+  return {squares.data, squares.type, squares.side, squares.side * squares.side, false};
+}
+
+/// R <- X X^T, of a tall X: X^T X.
+Product gram(const PolarStack& s, void* x, const SquareMatrixBatch& r) {
+  const bool wide = s.rows <= s.columns;
+  const std::int64_t k = s.side(), depth = wide ? s.columns : s.rows;
+  const Matrices left{x, s.type, s.columns, s.stride, !wide};
+  const Matrices right{x, s.type, s.columns, s.stride, wide};
+  return {k, k, depth, r.count, left, right, r.data, s.type, k, k * k, 1, 0};
+}
+
+/// Y <- alpha Q X, of a tall X: alpha X Q.
+Product times_polynomial(const PolarStack& s, const SquareMatrixBatch& q, void* x, void* y,
+                         double alpha) {
+  const bool wide = s.rows <= s.columns;
+  const Matrices matrix{x, s.type, s.columns, s.stride, false};
+  return {s.rows,
+          s.columns,
+          s.side(),
+          q.count,
+          wide ? dense(q) : matrix,
+          wide ? matrix : dense(q),
+          y,
+          s.type,
+          s.columns,
+          s.stride,
+          alpha,
+          0};
+}
+
+/// norms <- squared norms of the blocks that are preconditioned.
+template <typename Real>
+void measure_norms(Device& device, const ProductPhase& p, const void* direction, double* norms) {
+  device.launch(p.elements.tile_count, DirectionNorms<Real>{p, direction});
+  device.launch(p.elements.block_count, SumDirectionNorms{p, norms});
+}
+
+}  // namespace
+
+void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
+                                              std::span<const PolarPlan> plans, Type arithmetic) {
+  workspace_.reserve_orthogonalization(stacks, plans, arithmetic);
+  device_->reserve_products();
+  for (std::size_t s = 0; s < stacks.size(); ++s) {
+    if (!plans[s].steps.empty()) continue;
+    const PolarStack stack(stacks[s], arithmetic);
+    device_->reserve_eigen(arithmetic, stack.rows + stack.columns,
+                           std::min(stack.count, stack.decomposition_chunk()));
+  }
+}
+
+void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stack> stacks,
+                                  std::span<const Selection>, std::span<const PolarPlan> plans,
+                                  void* direction, double* direction_norms) {
+  if (stacks.empty()) return;
+  const Type arithmetic = phase.elements.arithmetic;
+  const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
+  double* const norms = workspace_.polar_norms();
+  with_real(arithmetic, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    measure_norms<Real>(*device_, p, direction, norms);
+    device_->launch(p.elements.tile_count,
+                    ScaleToUnitNorm<Real>{p, direction, norms, plans.front().floor});
+  });
+  std::int64_t offset = 0;
+  for (std::size_t s = 0; s < stacks.size(); ++s) {
+    PolarStack stack(stacks[s], arithmetic);
+    stack.direction = at(direction, arithmetic, offset);
+    stack.dense = at(p.dense, arithmetic, offset);
+    offset += stack.elements();
+    if (plans[s].steps.empty())
+      decompose(stack, plans[s], norms);
+    else
+      iterate(stack, plans[s]);
+  }
+  if (direction_norms == nullptr) return;
+  with_real(arithmetic, [&](auto* tag) {
+    measure_norms<Element<decltype(tag)>>(*device_, p, direction, direction_norms);
+  });
+}
+
+/// Also of blocks that are not preconditioned: a library takes all matrices of a batch.
+void DeviceBackend::iterate(const PolarStack& stack, const PolarPlan& plan) {
+  const bool odd = plan.steps.size() % 2 == 1;
+  if (odd)
+    device_->copy(stack.dense, stack.direction,
+                  static_cast<std::size_t>(stack.elements()) * size_of(stack.type));
+  const std::int64_t k = stack.side(), chunk = stack.chunk();
+  SquareMatrixBatch r{.type = stack.type, .side = k, .data = workspace_.polar()};
+  SquareMatrixBatch q = r;
+  q.data = at(r.data, stack.type, chunk * k * k);
+  for (std::int64_t first = 0; first < stack.count; first += chunk) {
+    r.count = q.count = std::min(chunk, stack.count - first);
+    void* x = at(odd ? stack.dense : stack.direction, stack.type, first * stack.stride);
+    void* y = at(odd ? stack.direction : stack.dense, stack.type, first * stack.stride);
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      const auto [a, b, c] = plan.steps[s];
+      const bool last = s + 1 == plan.steps.size();
+      device_->multiply(gram(stack, x, r));
+      // R is as symmetric as the library's sums make it; Q is symmetric bit for bit.
+      multiply_symmetric({&r, 1}, {&r, 1}, {.product = c, .first = b, .identity = a},
+                         Precision::accurate, {&q, 1});
+      device_->multiply(times_polynomial(stack, q, x, y, last ? plan.scale : 1));
+      std::swap(x, y);
+    }
+  }
+}
+
+/// The positive eigenvalues of [0 X; X^T 0] are the singular values of X, with eigenvectors
+/// (u, v) / sqrt(2) [Golub 2013, 8.6.1].
+void DeviceBackend::decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms) {
+  const std::int64_t n = stack.rows + stack.columns, k = stack.side();
+  const std::int64_t chunk = stack.decomposition_chunk();
+  SquareMatrixBatch h{.type = stack.type, .side = n, .data = workspace_.polar()};
+  h.values = at(h.data, stack.type, chunk * n * n);
+  // Numbers of 4 or 8 bytes lie before the flags.
+  auto* const failed = static_cast<std::int32_t*>(at(h.values, stack.type, chunk * n));
+  for (std::int64_t first = 0; first < stack.count; first += chunk) {
+    h.count = std::min(chunk, stack.count - first);
+    void* const x = at(stack.direction, stack.type, first * stack.stride);
+    device_->launch(h.count * row_parts(n), Embed{h, stack.rows, x, stack.stride});
+    eigh({&h, 1}, Eigensolver::divide_and_conquer, failed);
+    device_->launch(h.count,
+                    WeighSingularVectors{h, stack.rows, plan.scale, plan.nuclear,
+                                         norms + stack.first_block + first, plan.floor, failed});
+    const Matrices u{at(h.data, stack.type, (n - k) * n), stack.type, n, n * n, true};
+    const Matrices v{at(h.data, stack.type, (n - k) * n + stack.rows), stack.type, n, n * n, false};
+    device_->multiply({stack.rows, stack.columns, k, h.count, u, v, x, stack.type, stack.columns,
+                       stack.stride, 1, 0});
+  }
+}
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/preconditioners/spectral.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/range.h"
+#include "kernels/solvers/polar_plan.h"
+#include "shampoo/preconditioners/without_refresh.h"
+
+namespace shampoo {
+
+namespace {
+
+/// LAPACK counts its workspace of 4 side^2 numbers in 32 bits.
+constexpr std::int64_t longest_decomposed_side = 16'000;
+
+double scale_of(SpectralScale scale, std::int64_t rows, std::int64_t columns) {
+  const auto m = static_cast<double>(rows), n = static_cast<double>(columns);
+  switch (scale) {
+    case SpectralScale::none:
+      break;
+    case SpectralScale::spectral:
+      return std::sqrt(std::max(1.0, m / n));
+    case SpectralScale::match_rms:
+      return 0.2 * std::sqrt(std::max(m, n));
+  }
+  return 1;
+}
+
+kernels::PolarPlan plan_of(const Spectral& kind, std::span<const std::int64_t> extent) {
+  return kernels::plan_polar(kind.solver, extent[0], extent[1],
+                             scale_of(kind.scale, extent[0], extent[1]));
+}
+
+class SpectralPreconditioner final : public WithoutRefresh {
+ public:
+  SpectralPreconditioner(const Spectral& kind, const PreconditionerContext& context)
+      : backend_(context.backend),
+        stacks_(context.stacks.begin(), context.stacks.end()),
+        waits_(std::holds_alternative<Svd>(kind.solver)) {
+    for (const kernels::Stack& stack : stacks_) plans_.push_back(plan_of(kind, stack.extent));
+    backend_.reserve_orthogonalization(stacks_, plans_, arithmetic_type(context.recipe));
+  }
+
+  void set_coefficients(const Rates&, std::int64_t, kernels::Coefficients&) const override {}
+  void accumulate(StepContext&) override {}
+
+  void apply(StepContext& step) override {
+    const kernels::Range range(backend_, "orthogonalize");
+    // P <- scale U V^T, with F = U S V^T, and |P|^2 of every block                   [Jordan 2024]
+    backend_.orthogonalize(step.pass, stacks_, step.preconditioned, plans_,
+                           step.gradients.direction, step.direction_norms);
+  }
+
+  std::string_view waiting_solver() const override {
+    return waits_ ? Svd::name : std::string_view();
+  }
+
+ private:
+  kernels::Backend& backend_;
+  std::vector<kernels::Stack> stacks_;
+  std::vector<kernels::PolarPlan> plans_;  ///< per stack
+  bool waits_;
+};
+
+struct OrthogonalizerChecks {
+  const Checks& checks;
+  Arithmetic arithmetic;
+
+  void operator()(const NewtonSchulz& s) const {
+    checks.require(s.iterations >= 1 && s.iterations <= 100, "recipe.solver.iterations",
+                   "in [1, 100]", s.iterations);
+    for (const double c : s.coefficients)
+      checks.require(std::isfinite(c), "recipe.solver.coefficients", "finite", c);
+  }
+  void operator()(const PolarExpress& s) const {
+    const bool narrow = arithmetic == Arithmetic::float32;
+    checks.require(s.kappa_max >= 1 && s.kappa_max <= (narrow ? 1e4 : 1e7),
+                   "recipe.solver.kappa_max",
+                   narrow ? "in [1, 1e4] in float32" : "in [1, 1e7] in float64", s.kappa_max);
+    checks.require(s.tolerance >= 1e-6 && s.tolerance < 1, "recipe.solver.tolerance",
+                   "in [1e-6, 1)", s.tolerance);
+  }
+  void operator()(const Svd&) const {}
+};
+
+}  // namespace
+
+void check(const Spectral& kind, const Recipe& recipe, const Checks& checks) {
+  std::visit(OrthogonalizerChecks{checks, recipe.arithmetic}, kind.solver);
+  checks.require(kind.scale == SpectralScale::none || kind.scale == SpectralScale::spectral ||
+                     kind.scale == SpectralScale::match_rms,
+                 "recipe.scale", "none, spectral or match_rms", static_cast<int>(kind.scale));
+}
+
+std::string block_fault(const Spectral& kind, std::span<const std::int64_t> extent) {
+  if (extent.size() != 2)
+    return "the preconditioner spectral takes matrices, and this tensor has " +
+           std::to_string(extent.size()) + (extent.size() == 1 ? " dimension" : " dimensions") +
+           " after small ones were merged" +
+           (extent.size() > 2 ? " (down to 2 with recipe.blocking.target_order 2 and a "
+                                "recipe.blocking.size of at least their product)"
+                              : "") +
+           "; put it into another group, for example with recipes::adamw()";
+  if (std::holds_alternative<Svd>(kind.solver) &&
+      std::max(extent[0], extent[1]) > longest_decomposed_side)
+    return "recipe.blocking.size: a side of " + std::to_string(std::max(extent[0], extent[1])) +
+           " must be cut to at most " + std::to_string(longest_decomposed_side) +
+           " for the solver svd";
+  return {};
+}
+
+bool has_refresh(const Spectral&, const Recipe&) { return false; }
+std::span<const RateUse> rates(const Spectral&, const Recipe&, Role) { return {}; }
+
+std::vector<Slot> slots(const Spectral&, const Recipe&, std::span<const std::int64_t>, Role) {
+  return {};
+}
+
+std::int64_t work(const Spectral& kind, const Recipe&, std::span<const std::int64_t> extent) {
+  return static_cast<std::int64_t>(
+      kernels::polar_operations(plan_of(kind, extent), extent[0], extent[1]));
+}
+
+std::unique_ptr<GroupPreconditioner> make(const Spectral& kind,
+                                          const PreconditionerContext& context, Role) {
+  return std::make_unique<SpectralPreconditioner>(kind, context);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shampoo/preconditioners/preconditioner.h"
+
+/// Muon and spectral descent: the direction is the orthogonalised filtered gradient of a matrix
+/// [Jordan 2024; Carlson 2015]. No state beyond the first moment, no refresh.
+namespace shampoo {
+
+void check(const Spectral& kind, const Recipe& recipe, const Checks& checks);
+/// Blocks are matrices.
+std::string block_fault(const Spectral& kind, std::span<const std::int64_t> extent);
+bool has_refresh(const Spectral& kind, const Recipe& recipe);
+std::span<const RateUse> rates(const Spectral& kind, const Recipe& recipe, Role role);
+std::vector<Slot> slots(const Spectral& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent, Role role);
+std::int64_t work(const Spectral& kind, const Recipe& recipe, std::span<const std::int64_t> extent);
+std::unique_ptr<GroupPreconditioner> make(const Spectral& kind,
+                                          const PreconditionerContext& context, Role role);
+
+}  // namespace shampoo
