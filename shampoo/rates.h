@@ -31,6 +31,12 @@ struct Rates {
   /// The direction enters the momentum buffer with weight 1 - dampening, in [0, 1); needs the
   /// averaging Momentum.
   double dampening = 0;
+  /// mu_y, weight of the evaluation point X in the point W = mu_y X + (1 - mu_y) Z at which
+  /// gradients are taken, in (0, 1]; needs an averaging of iterates.
+  double train_interpolation = 0.8;
+  /// mu_x, weight with which X is kept in X <- mu_x X + (1 - mu_x) Z, in [0, 1); needs the
+  /// averaging PrimalAveraging.
+  double evaluation_interpolation = 0.9;
 
   bool operator==(const Rates&) const = default;
 };
@@ -50,7 +56,9 @@ constexpr void for_each_field(Visitor&& visit, Self& rates) {
   visit("grafting_epsilon", rates.grafting_epsilon);
   visit("momentum", rates.momentum);
   visit("dampening", rates.dampening);
+  visit("train_interpolation", rates.train_interpolation);
+  visit("evaluation_interpolation", rates.evaluation_interpolation);
 }
-static_assert(sizeof(Rates) == 13 * sizeof(double), "a rate is missing in for_each_field()");
+static_assert(sizeof(Rates) == 15 * sizeof(double), "a rate is missing in for_each_field()");
 
 }  // namespace shampoo

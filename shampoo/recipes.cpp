@@ -12,6 +12,24 @@ Recipe adamw() {
   return recipe;
 }
 
+Recipe schedule_free_adamw() {
+  Recipe recipe = adamw();
+  recipe.averaging = ScheduleFree{};
+  return recipe;
+}
+
+Rates schedule_free_adamw_rates() {
+  return {.learning_rate = 2.5e-3, .beta1 = 0, .train_interpolation = 0.9};
+}
+
+Recipe gpa_adamw() {
+  Recipe recipe = adamw();
+  recipe.averaging = PrimalAveraging{};
+  return recipe;
+}
+
+Rates gpa_adamw_rates() { return {.train_interpolation = 0.7, .evaluation_interpolation = 0.9967}; }
+
 Recipe reference() {
   Recipe recipe;
   recipe.preconditioner = RootInverse{.solver = Eigen{}};

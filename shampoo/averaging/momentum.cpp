@@ -13,9 +13,10 @@ class MomentumAveraging final : public GroupAveraging {
  public:
   MomentumAveraging(const Momentum& kind, void* buffer) : kind_(kind), buffer_(buffer) {}
 
-  void set_coefficients(const Rates& rates, kernels::Coefficients& coefficients) const override {
-    coefficients.momentum = rates.momentum;
-    coefficients.damp = 1 - rates.dampening;
+  void set_coefficients(const AveragingStep& step,
+                        kernels::Coefficients& coefficients) const override {
+    coefficients.momentum = step.rates.momentum;
+    coefficients.damp = 1 - step.rates.dampening;
   }
 
   void apply(StepContext& step) override {
@@ -31,6 +32,9 @@ class MomentumAveraging final : public GroupAveraging {
 };
 
 }  // namespace
+
+void check(const Momentum&, const Checks&) {}
+double weight(const Momentum&, const Rates&) { return 0; }
 
 std::span<const RateUse> rates(const Momentum&) {
   using enum RateRange;
