@@ -27,7 +27,7 @@ struct UpdateTile {
 template <typename Real>
 struct UpdateWork {
   UpdateRule<Real> rule;
-  IterateRule<Real> iterate_rule;
+  const Coefficients* coefficients;
   bool has_master, is_value;
   StridedSpan direction, averaging_state, weights, segment;
 
@@ -38,12 +38,13 @@ struct UpdateWork {
 template <typename Real>
 SHAMPOO_BOTH void average_iterate(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
                                   const Real (&w)[group_size], Real (&p)[group_size]) {
+  const IterateRule<Real> rule(*work.coefficients);
   Real z[group_size];
   read(work.averaging_state, i, count, z);
   for (int k = 0; k < group_size; ++k) {
-    const Real decayed = work.iterate_rule.decayed(z[k]);
+    const Real decayed = rule.decayed(z[k]);
     z[k] = added(decayed, p[k]);
-    p[k] = work.iterate_rule.update(p[k], decayed, w[k]);
+    p[k] = rule.update(p[k], decayed, w[k]);
   }
   write(work.averaging_state, i, count, z);
 }
@@ -96,7 +97,7 @@ SHAMPOO_BOTH void UpdateTile<Real>::operator()(Threads& block, Shared&) const {
   const UpdateWork<Real> work{
       UpdateRule<Real>(context.coefficients[tile.block], norm_ratio(pass, mode, tile.block),
                        pass.averaging),
-      IterateRule<Real>(context.coefficients[tile.block]),
+      &context.coefficients[tile.block],
       b.master >= 0,
       b.is_value,
       slot_span<Real>(pass.direction, tile),

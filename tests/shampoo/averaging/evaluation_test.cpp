@@ -89,6 +89,43 @@ TEST(Evaluating, TakesOneExchangeEachWayAndNoneWithoutIterates) {
     });
 }
 
+TEST(Evaluating, IsAnErrorWhereAnotherRankTakesAStep) {
+  run_ranks(2, [](Communicator& communicator) {
+    Job<float> job(communicator, averaged(), {});
+    job.train(0, 2);
+    const auto training = job.values();
+    const std::string message = error_of<CommunicationError>([&] {
+      if (communicator.rank() == 0)
+        (void)job.optimizer->evaluate();
+      else
+        job.optimizer->step();
+    });
+    expect_says(message, {"the ranks are not at the same call: evaluating on rank 0, step 3"});
+    EXPECT_EQ(job.values(), training);
+    EXPECT_THROW(job.optimizer->step(), CommunicationError);
+  });
+}
+
+TEST(Evaluating, LetsASaveThatIsUnderWayGoOn) {
+  const TemporaryFolder folder;
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, averaged(), {});
+    job.train(0, 2);
+    AsyncCheckpointer checkpointer(*job.optimizer);
+    checkpointer.start(folder.path());
+    const StateDict saved = job.optimizer->full_state_dict();
+    {
+      const Evaluation guard = job.optimizer->evaluate();
+      EXPECT_TRUE(checkpointer.wait());
+      EXPECT_EQ(error_of<std::logic_error>([&] { checkpointer.start(folder.path()); }),
+                "save: the evaluation values are in place; end the Evaluation first");
+    }
+    job.train(2, 3);
+    load(*job.optimizer, folder.path());
+    EXPECT_EQ(job.optimizer->full_state_dict(), saved);
+  });
+}
+
 TEST(Evaluating, BringsBackWhatWasOverwritten) {
   Alone alone(averaged());
   Job<float>& job = alone.job;
