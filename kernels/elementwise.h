@@ -89,8 +89,8 @@ class Elementwise {
   virtual void apply(const TileTable& elements, const Mode* modes, const void* segments,
                      const std::int32_t* proceed) = 0;
 
-  /// segments <- values, in the wire type: what apply() assigns. Exact where that is the type of
-  /// the values.
+  /// segments <- values, in the wire type: the inverse of apply() for new values. Exact where both
+  /// have one type.
   virtual void pack_values(const TileTable& elements, void* segments) = 0;
 
   /// segment <- W + extrapolation (Z - W).

@@ -67,7 +67,7 @@ struct Optimizer::Parts {
   std::vector<RateRanges> ranges;  ///< per group
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
-  /// What the end of an Evaluation calls, while this object exists.
+  /// Called at the end of an Evaluation, as long as this object exists.
   std::shared_ptr<const std::function<void()>> end_evaluation =
       std::make_shared<const std::function<void()>>([this] { protocol.end_evaluation(*engine); });
 };

@@ -32,7 +32,7 @@ struct Rates {
   /// averaging Momentum.
   double dampening = 0;
   /// mu_y, weight of the evaluation point X in the point W = mu_y X + (1 - mu_y) Z at which
-  /// gradients are taken, in (0, 1]; needs an averaging of iterates.
+  /// gradients are taken, in (0, 1]; needs the averaging PrimalAveraging or ScheduleFree.
   double train_interpolation = 0.8;
   /// mu_x, weight with which X is kept in X <- mu_x X + (1 - mu_x) Z, in [0, 1); needs the
   /// averaging PrimalAveraging.

@@ -3,8 +3,8 @@
 
 #include "shampoo/averaging/averaging.h"
 
-/// What kinds share that average an iterate Z: it takes the steps, X averages it, and gradients are
-/// taken at W = mu_y X + (1 - mu_y) Z, the parameter's value. X is not stored:
+/// Shared by the kinds that average an iterate Z: Z takes the steps, X is its average, and gradients
+/// are taken at W = mu_y X + (1 - mu_y) Z, the parameter's value. X is not stored:
 ///
 ///     Z <- (1 - learning_rate alpha) Z                decoupled decay
 ///     W <- W - (1 - mu_x mu_y) learning_rate P + (1 - mu_x) (Z - W)

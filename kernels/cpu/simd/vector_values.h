@@ -50,7 +50,7 @@ void read_slot(const Work& work, Real* slot) {
              slot + work.tile.flat);
 }
 
-/// What apply() assigns.
+/// Inverse of apply() for new values.
 template <typename Real>
 void pack_values(const Work& work, void* segments) {
   const std::int64_t count = elements_of(work.tile);

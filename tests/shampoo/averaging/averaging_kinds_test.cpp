@@ -9,7 +9,7 @@
 namespace shampoo::test {
 namespace {
 
-/// What every kind of averaging has to hold, with bfloat16 values, absent gradients, scalars, sides
+/// Properties of every kind of averaging, with bfloat16 values, absent gradients, scalars, sides
 /// of 1 and ranks that own nothing.
 class Averagings : public ::testing::TestWithParam<Averaging> {
  protected:

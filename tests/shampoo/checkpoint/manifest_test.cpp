@@ -151,7 +151,7 @@ TEST_F(Manifests, AreRefusedByFieldWhereTheyLieConsistently) {
     EXPECT_TRUE(message.starts_with("manifest: ")) << to;
     EXPECT_EQ(message.find("checksum"), std::string::npos) << to << message;
   }
-  EXPECT_NE(refusal(with_checksum(R"({"schema":2)")), "");
+  EXPECT_NE(refusal(with_checksum(R"({"schema":3)")), "");
   EXPECT_NE(refusal(with_checksum(std::string(100'000, '['))), "");
   EXPECT_NE(refusal(with_checksum("")), "");
 }
