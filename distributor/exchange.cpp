@@ -10,7 +10,7 @@
 namespace shampoo {
 
 Exchange::Exchange(kernels::Backend& backend, Communicator& communicator,
-                   std::vector<std::int64_t> segment_bytes)
+                   std::vector<std::int64_t> segment_bytes, std::int64_t capacity)
     : backend_(backend),
       communicator_(communicator),
       counts_(std::move(segment_bytes)),
@@ -19,16 +19,7 @@ Exchange::Exchange(kernels::Backend& backend, Communicator& communicator,
       settled_(backend) {
   if (communicator.memory() != backend.memory_kind())
     throw std::invalid_argument("communicator: must use the same memory space as the backend");
-  if (static_cast<int>(counts_.size()) != communicator.size())
-    throw std::invalid_argument("segment_bytes: must have " + std::to_string(communicator.size()) +
-                                " entries, one per rank, got " + std::to_string(counts_.size()));
-  const std::int64_t smallest = *std::ranges::min_element(counts_);
-  if (smallest < static_cast<std::int64_t>(sizeof(SegmentHeader)))
-    throw std::invalid_argument("segment_bytes: must be at least " +
-                                std::to_string(sizeof(SegmentHeader)) + " for the header, got " +
-                                std::to_string(smallest));
-  std::exclusive_scan(counts_.begin(), counts_.end(), begins_.begin(), std::int64_t{0});
-  const std::int64_t all = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
+  const std::int64_t all = std::max(lay_out(), capacity);
   struct Prepared {
     kernels::Buffer memory;
     std::shared_ptr<const void> preparation;
@@ -37,8 +28,40 @@ Exchange::Exchange(kernels::Backend& backend, Communicator& communicator,
   prepared->memory = kernels::Buffer(backend, static_cast<std::size_t>(all));
   prepared->preparation = communicator.prepare(prepared->memory.data(), all);
   buffer_ = {prepared, &prepared->memory};
-  device_begins_ = kernels::Buffer(backend, begins_.size() * sizeof(std::int64_t));
-  backend.upload(device_begins_.data(), begins_.data(), device_begins_.bytes());
+  upload_begins();
+}
+
+Exchange::Exchange(const Exchange& other, std::vector<std::int64_t> segment_bytes)
+    : backend_(other.backend_),
+      communicator_(other.communicator_),
+      counts_(std::move(segment_bytes)),
+      begins_(counts_.size()),
+      buffer_(other.buffer_),
+      headers_(counts_.size()),
+      settled_(backend_) {
+  if (const std::int64_t all = lay_out(); all > other.bytes())
+    throw std::invalid_argument("segment_bytes: must have a sum of at most " +
+                                std::to_string(other.bytes()) + ", got " + std::to_string(all));
+  upload_begins();
+}
+
+/// Total bytes.
+std::int64_t Exchange::lay_out() {
+  if (static_cast<int>(counts_.size()) != communicator_.size())
+    throw std::invalid_argument("segment_bytes: must have " + std::to_string(communicator_.size()) +
+                                " entries, one per rank, got " + std::to_string(counts_.size()));
+  const std::int64_t smallest = *std::ranges::min_element(counts_);
+  if (smallest < static_cast<std::int64_t>(sizeof(SegmentHeader)))
+    throw std::invalid_argument("segment_bytes: must be at least " +
+                                std::to_string(sizeof(SegmentHeader)) + " for the header, got " +
+                                std::to_string(smallest));
+  std::exclusive_scan(counts_.begin(), counts_.end(), begins_.begin(), std::int64_t{0});
+  return std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
+}
+
+void Exchange::upload_begins() {
+  device_begins_ = kernels::Buffer(backend_, begins_.size() * sizeof(std::int64_t));
+  backend_.upload(device_begins_.data(), begins_.data(), device_begins_.bytes());
 }
 
 char* Exchange::segment(std::size_t rank) const {

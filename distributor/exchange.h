@@ -24,9 +24,13 @@ class Exchange {
  public:
   /// `segment_bytes` has one entry per rank, equal on all ranks, each with room for a header.
   /// Backend and communicator must outlive the exchange. Throws std::invalid_argument if they use
-  /// different memory spaces or the number of entries is not the number of ranks.
+  /// different memory spaces or the number of entries is not the number of ranks. The buffer has
+  /// at least `capacity` bytes.
   Exchange(kernels::Backend& backend, Communicator& communicator,
-           std::vector<std::int64_t> segment_bytes);
+           std::vector<std::int64_t> segment_bytes, std::int64_t capacity = 0);
+  /// Other segments in the buffer of `other`, which must have room for them: each run overwrites
+  /// what the last one left. Throws std::invalid_argument as above, and if there is no room.
+  Exchange(const Exchange& other, std::vector<std::int64_t> segment_bytes);
 
   /// Writes the header of this rank's segment. Queued.
   void write(const SegmentHeader& header);
@@ -45,6 +49,8 @@ class Exchange {
   std::int64_t bytes() const { return static_cast<std::int64_t>(buffer_->bytes()); }
 
  private:
+  std::int64_t lay_out();
+  void upload_begins();
   char* segment(std::size_t rank) const;
 
   kernels::Backend& backend_;

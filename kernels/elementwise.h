@@ -36,19 +36,31 @@ struct GradientPass {
   double* direction_norms = nullptr;
 };
 
-/// How steps are averaged: B <- momentum B + damp P, then P <- B, or with Nesterov's
-/// P <- damp P + momentum B. Where momentum is 0, B and P are left alone.
-enum class AveragingRule : std::uint8_t { none, momentum, nesterov };
+/// How steps are averaged: see UpdateRule, and IterateRule for the last one.
+enum class AveragingRule : std::uint8_t {
+  none,
+  momentum,  ///< B <- momentum B + damp P ; P <- B; neither where momentum is 0
+  nesterov,  ///< the same B ; P <- damp P + momentum B
+  iterate    ///< Z <- keep Z + step P ; U <- weight step P + pull (keep Z - W), with the old Z
+};
 
 /// The end of the step of a virtual group.
 struct UpdatePass {
   AveragingRule averaging = AveragingRule::none;
-  void* averaging_state = nullptr;          ///< [backend] B; null without averaging
+  void* averaging_state = nullptr;          ///< [backend] B or Z; null without averaging
   const void* direction = nullptr;          ///< [backend] P
   const double* grafting_norms = nullptr;   ///< [backend] squared; null: no grafting
   const double* direction_norms = nullptr;  ///< [backend] squared; null without grafting
   void* masters = nullptr;                  ///< [backend] float32
   void* segment = nullptr;                  ///< [backend] out
+};
+
+/// Evaluation values of a virtual group.
+struct EvaluationPass {
+  const double* extrapolations = nullptr;  ///< [backend] per block: 1 - 1 / mu_y
+  const void* iterate = nullptr;           ///< [backend] Z
+  const void* masters = nullptr;           ///< [backend] float32, W where a block has one
+  void* segment = nullptr;                 ///< [backend] out, in the wire type
 };
 
 /// Kernels that work on each element alone, each in a number of launches that does not depend on
@@ -62,8 +74,9 @@ class Elementwise {
   virtual void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
                     ScanResult* result) = 0;
 
-  /// masters <- values, for blocks that have one.
-  virtual void read_values(const TileTable& elements, void* masters) = 0;
+  /// masters <- values, for blocks that have one; slot <- values, in the arithmetic type. Either
+  /// may be null.
+  virtual void read_values(const TileTable& elements, void* masters, void* slot) = 0;
 
   /// G = gradient_scale gradient_sign g + l2 W; V of both directions; M, F and P.
   virtual void filter(const PassContext& context, const GradientPass& pass) = 0;
@@ -76,6 +89,13 @@ class Elementwise {
   /// block's own part of the segment.
   virtual void apply(const TileTable& elements, const Mode* modes, const void* segments,
                      const std::int32_t* proceed) = 0;
+
+  /// segments <- values, in the wire type: the inverse of apply() for new values. Exact where both
+  /// have one type.
+  virtual void pack_values(const TileTable& elements, void* segments) = 0;
+
+  /// segment <- W + extrapolation (Z - W).
+  virtual void evaluate(const TileTable& elements, const EvaluationPass& pass) = 0;
 };
 
 }  // namespace shampoo::kernels

@@ -95,6 +95,10 @@ struct Coefficients {
   double momentum = 0;  ///< B <- momentum B + damp P
   double damp = 1;      ///< 1 - dampening
   double step = 0;      ///< minus the learning rate
+  // AveragingRule::iterate
+  double iterate_keep = 1;    ///< Z <- keep Z: decoupled weight decay
+  double iterate_pull = 0;    ///< 1 - mu_x
+  double iterate_weight = 1;  ///< 1 - mu_x mu_y
 };
 
 /// Per-block inputs of the kernels of one step, for one virtual group.

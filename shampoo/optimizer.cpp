@@ -2,6 +2,7 @@
 #include "shampoo/optimizer.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <stdexcept>
@@ -48,10 +49,15 @@ void Group::set_gradient(std::size_t j, void* data) {
 struct Optimizer::Parts {
   Parts(kernels::Backend& b, Communicator& c, const OptimizerOptions& o)
       : backend(b), communicator(c), options(o), protocol(b, c, o) {}
+  Parts(const Parts&) = delete;
 
   void add(std::vector<ParameterGroup> added);
   std::vector<std::unique_ptr<Group>> make_groups(std::vector<ParameterGroup> added,
                                                   ValueMemory& all_values) const;
+  void check_rates() const {
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      ranges[g].check(groups[g]->rates, static_cast<int>(g));
+  }
 
   kernels::Backend& backend;
   Communicator& communicator;
@@ -61,6 +67,9 @@ struct Optimizer::Parts {
   std::vector<RateRanges> ranges;  ///< per group
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
+  /// Called at the end of an Evaluation, as long as this object exists.
+  std::shared_ptr<const std::function<void()>> end_evaluation =
+      std::make_shared<const std::function<void()>>([this] { protocol.end_evaluation(*engine); });
 };
 
 std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<ParameterGroup> added,
@@ -124,7 +133,7 @@ StepResult Optimizer::step() {
 
 void Optimizer::prepare_step() {
   parts_->protocol.prepare(*parts_->engine, [this] {
-    for (int g = 0; g < group_count(); ++g) parts_->ranges[g].check(parts_->groups[g]->rates, g);
+    parts_->check_rates();
     parts_->engine->prepare();
   });
 }
@@ -139,9 +148,28 @@ void Optimizer::add_group(ParameterGroup group) {
   parts_->add(std::move(one));
 }
 
+Evaluation Optimizer::evaluate() {
+  parts_->protocol.begin_evaluation(*parts_->engine, [this] { parts_->check_rates(); });
+  return Evaluation(parts_->end_evaluation);
+}
+
+Evaluation::Evaluation(std::weak_ptr<const std::function<void()>> end) : end_(std::move(end)) {}
+
+Evaluation::~Evaluation() {
+  try {
+    end();
+  } catch (...) {  // the optimizer is disabled, and throws it from now on
+  }
+}
+
+void Evaluation::end() {
+  if (const auto end = std::exchange(end_, {}).lock()) (*end)();
+}
+
 StateDict Optimizer::state_dict(const StateDictOptions& options) const {
   parts_->protocol.wait_for_previous();
   parts_->protocol.check_usable();
+  parts_->protocol.require_training("state_dict");
   StateDict dict = export_state(parts_->backend, *parts_->engine, options);
   dict.progress = parts_->protocol.progress();
   return dict;
@@ -150,6 +178,7 @@ StateDict Optimizer::state_dict(const StateDictOptions& options) const {
 StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gather) {
   parts_->protocol.wait_for_previous();
   parts_->protocol.check_usable();
+  parts_->protocol.require_training("full_state_dict");
   StateDict own;
   parts_->protocol.vote(collecting_state, "request", [&] {
     own = state_dict(options);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "distributor/communicator.h"
@@ -16,6 +18,31 @@
 #include "shampoo/step_result.h"
 
 namespace shampoo {
+
+/// While it lives, the parameters have their evaluation values: see Optimizer::evaluate().
+class [[nodiscard]] Evaluation {
+ public:
+  /// Calls end(). An error of it disables the optimizer, whose next call throws it.
+  ~Evaluation();
+  Evaluation(Evaluation&& other) noexcept = default;
+  Evaluation& operator=(Evaluation&& other) noexcept {
+    std::swap(end_, other.end_);
+    return *this;
+  }
+
+  /// Brings the training values back, bit for bit; whatever was written to the values since
+  /// evaluate() is lost. Collective if a group averages an iterate, in one exchange; waits. Throws
+  /// CommunicationError or DeviceError, and then the optimizer is disabled until a state is loaded,
+  /// and values may be of either kind. Does nothing the second time, and after the optimizer was
+  /// destroyed.
+  void end();
+
+ private:
+  friend class Optimizer;
+  explicit Evaluation(std::weak_ptr<const std::function<void()>> end);
+
+  std::weak_ptr<const std::function<void()>> end_;
+};
 
 /// Trains the parameters of all groups. Backend, communicator and tensors are borrowed and must
 /// outlive it. Not safe for concurrent calls. statistics(), steps(), failure() and the state dicts
@@ -67,6 +94,20 @@ class Optimizer {
   /// Result of the latest step that was enqueued or replayed. Waits for it. Throws std::logic_error
   /// if there is none.
   StepResult latest_result();
+
+  /// Puts the evaluation values in place of the parameters' values on all ranks, until the returned
+  /// guard ends: X = W + (1 - 1 / mu_y) (Z - W) for PrimalAveraging and ScheduleFree, with the
+  /// present rate mu_y = train_interpolation, rounded once to the parameter's type. The values of
+  /// other parameters stay as they are. Owners keep a copy of the training values of their blocks.
+  ///
+  /// Collective, with equal rates, if a group averages an iterate, in one exchange of values in
+  /// their own types; otherwise without communication. Waits. Inside, step(), prepare_step(),
+  /// enqueue_step(), state_dict(), save(), load(), add_group() and evaluate() throw
+  /// std::logic_error on all ranks, with nothing changed. Throws std::logic_error where a step is
+  /// prepared, std::invalid_argument for a bad rate, CommunicationError where rates differ, the
+  /// same on all ranks, with nothing changed. End the guard before the optimizer is destroyed,
+  /// which leaves the evaluation values in place.
+  Evaluation evaluate();
 
   /// Adds a group; existing groups keep their state and owners. Collective, and throws like the
   /// constructor, with nothing changed.

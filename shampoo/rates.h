@@ -35,6 +35,12 @@ struct Rates {
   /// >= 0; AdaGrad as a preconditioner steps by learning_rate / (1 + (t - 1) learning_rate_decay)
   /// in the t-th step of a parameter (torch: lr_decay).
   double learning_rate_decay = 0;
+  /// mu_y, weight of the evaluation point X in the point W = mu_y X + (1 - mu_y) Z at which
+  /// gradients are taken, in (0, 1]; needs the averaging PrimalAveraging or ScheduleFree.
+  double train_interpolation = 0.8;
+  /// mu_x, weight with which X is kept in X <- mu_x X + (1 - mu_x) Z, in [0, 1); needs the
+  /// averaging PrimalAveraging.
+  double evaluation_interpolation = 0.9;
 
   bool operator==(const Rates&) const = default;
 };
@@ -55,7 +61,9 @@ constexpr void for_each_field(Visitor&& visit, Self& rates) {
   visit("momentum", rates.momentum);
   visit("dampening", rates.dampening);
   visit("learning_rate_decay", rates.learning_rate_decay);
+  visit("train_interpolation", rates.train_interpolation);
+  visit("evaluation_interpolation", rates.evaluation_interpolation);
 }
-static_assert(sizeof(Rates) == 14 * sizeof(double), "a rate is missing in for_each_field()");
+static_assert(sizeof(Rates) == 16 * sizeof(double), "a rate is missing in for_each_field()");
 
 }  // namespace shampoo

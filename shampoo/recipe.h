@@ -173,7 +173,29 @@ struct Momentum {
   }
   bool operator==(const Momentum&) const = default;
 };
-using Averaging = std::variant<NoAveraging, Momentum>;
+/// Averages an iterate Z, which takes the steps: X <- mu_x X + (1 - mu_x) Z, with gradients at
+/// W = mu_y X + (1 - mu_y) Z [Defazio 2025b]. W is the parameter's value while training, and
+/// Optimizer::evaluate() puts X in its place. Decoupled decay shrinks Z. Reads the rates
+/// evaluation_interpolation (mu_x) and train_interpolation (mu_y).
+struct PrimalAveraging {
+  static constexpr std::string_view name = "primal_averaging";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
+  bool operator==(const PrimalAveraging&) const = default;
+};
+/// The same with X the average of all Z, each with the weight learning_rate^power
+/// [Defazio 2024, Algorithm 1 and (23)]: needs no learning rate schedule but a warmup. Reads the
+/// rate train_interpolation.
+struct ScheduleFree {
+  static constexpr std::string_view name = "schedule_free";
+  double power = 2;  ///< >= 0; 0 weighs all steps alike
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("power", self.power);
+  }
+  bool operator==(const ScheduleFree&) const = default;
+};
+using Averaging = std::variant<NoAveraging, Momentum, PrimalAveraging, ScheduleFree>;
 
 /// When roots are recomputed, in steps of the parameter. Read by preconditioners that have some;
 /// until the first refresh the direction is that of the grafting, or F without.

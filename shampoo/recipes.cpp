@@ -60,6 +60,22 @@ Recipe reference_muon() {
   return recipe;
 }
 
+Recipe schedule_free_adamw() {
+  Recipe recipe = elementwise(Adam{}, false);
+  recipe.averaging = ScheduleFree{};
+  return recipe;
+}
+
+Rates schedule_free_adamw_rates() { return {.learning_rate = 2.5e-3, .train_interpolation = 0.9}; }
+
+Recipe gpa_adamw() {
+  Recipe recipe = adamw();
+  recipe.averaging = PrimalAveraging{};
+  return recipe;
+}
+
+Rates gpa_adamw_rates() { return {.train_interpolation = 0.7, .evaluation_interpolation = 0.9967}; }
+
 Recipe reference() {
   Recipe recipe;
   recipe.preconditioner = RootInverse{.solver = Eigen{}};

@@ -62,6 +62,8 @@ struct ParameterState {
   std::string name = {};
   std::vector<std::int64_t> shape = {};  ///< shape given by the caller
   std::int64_t steps = 0;                ///< number of steps taken
+  /// Sum of learning_rate^power over these steps with ScheduleFree; otherwise 0.
+  double averaging_weight_sum = 0;
   std::vector<RecipeField> recipe = {};  ///< fields of the recipe, see fields_of()
   Rates rates = {};                      ///< rates of the group of this parameter
   std::vector<BlockState> blocks = {};   ///< blocks held here

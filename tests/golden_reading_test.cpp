@@ -74,12 +74,31 @@ TEST(GoldenReading, RefusesUnknownKeysAndValues) {
            R"(,"grafting":{"kind":"adagrad","drop_weighting":true})",
            R"(,"grafting":{"kind":"adam","beta1":0.5})",
            R"(,"weight_decay":"none")",
-           R"(,"averaging":{"kind":"schedule_free"})",
+           R"(,"averaging":{"kind":"polyak"})",
+           R"(,"averaging":{"kind":"schedule_free","power":"2"})",
+           R"(,"averaging":{"kind":"generalized_primal_averaging","power":2})",
            R"(,"averaging":{"kind":"momentum","power":2})",
            R"(,"block_size":"8")",
            R"(,"start_preconditioning_step":"later")",
        })
     EXPECT_THROW(read("", recipe), std::invalid_argument) << recipe;
+}
+
+TEST(GoldenReading, TakesAveragingsOfIterates) {
+  EXPECT_EQ(read("", R"(,"averaging":{"kind":"schedule_free"})").averaging,
+            Averaging(ScheduleFree{}));
+  EXPECT_EQ(read("", R"(,"averaging":{"kind":"schedule_free","power":0.5})").averaging,
+            Averaging(ScheduleFree{.power = 0.5}));
+  const Recipe primal = read("", R"(,"averaging":{"kind":"generalized_primal_averaging"})");
+  EXPECT_EQ(primal.averaging, Averaging(PrimalAveraging{}));
+  const Json json = Json::parse(R"({"learning_rate":1,"beta1":0,"beta2":0.5,"epsilon":2,
+                                    "eval_interpolation":0.25,"train_interpolation":0.75})");
+  EXPECT_EQ(rates_of({json, "rates"}, primal), (Rates{.learning_rate = 1,
+                                                      .beta1 = 0,
+                                                      .beta2 = 0.5,
+                                                      .epsilon = 2,
+                                                      .train_interpolation = 0.75,
+                                                      .evaluation_interpolation = 0.25}));
 }
 
 TEST(GoldenReading, TakesRatesThatAreReadAndAbsentForZero) {

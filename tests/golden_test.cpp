@@ -41,6 +41,11 @@ void expect_near(const Values& ours, const GoldenCase& golden, double tolerance)
     for (std::size_t i = 0; i < golden.parameters.size(); ++i)
       ASSERT_TRUE(near(ours[step][i], golden.parameters[i].values[step], tolerance))
           << golden.parameters[i].name << " after step " << step + 1;
+  for (std::size_t e = 0; e < golden.evaluate_after.size(); ++e)
+    for (std::size_t i = 0; i < golden.parameters.size(); ++i)
+      ASSERT_TRUE(near(ours[static_cast<std::size_t>(golden.steps) + e][i],
+                       golden.parameters[i].evaluations[e], tolerance))
+          << golden.parameters[i].name << " evaluated after step " << golden.evaluate_after[e];
 }
 
 std::unique_ptr<Communicator> one_rank_at(Place place) {
@@ -79,10 +84,11 @@ void expect_same_bits(const Values& a, const Values& b, const GoldenCase& golden
   const auto same = [](double x, double y) {
     return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
   };
-  for (int step = 0; step < golden.steps; ++step)
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t row = 0; row < a.size(); ++row)
     for (std::size_t i = 0; i < golden.parameters.size(); ++i)
-      ASSERT_TRUE(std::ranges::equal(a[step][i], b[step][i], same))
-          << golden.parameters[i].name << " after step " << step + 1;
+      ASSERT_TRUE(std::ranges::equal(a[row][i], b[row][i], same))
+          << golden.parameters[i].name << " in row " << row;
 }
 
 void merges(const fs::path& path, Type type, Place place) {

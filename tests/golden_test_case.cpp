@@ -38,7 +38,7 @@ GoldenGroup group_of(Fields fields, int steps) {
       set_rate(known, name, 0);
       const auto numbers = schedule.at(name).get<Numbers>();
       if (std::ssize(numbers) != steps) schedule.refuse(name, "one value per step");
-      if (RateRanges(group.recipe).reads(name)) group.schedule[name] = numbers;
+      if (RateRanges(group.recipe).reads(rate_name(name))) group.schedule[name] = numbers;
     }
     schedule.finish();
   }
@@ -97,16 +97,14 @@ GoldenParameter parameter_of(Fields fields, const GoldenCase& of, const std::set
   return parameter;
 }
 
-/// Values in evaluation mode are the values themselves: root-inverse cases average nothing.
-void check_evaluations(Fields& fields, const GoldenCase& of, Trajectory& trajectory) {
+void take_evaluations(Fields& fields, GoldenCase& of, Trajectory& trajectory) {
   if (!fields.has("evaluate_after")) return;
-  for (const int step : fields.at("evaluate_after").get<std::vector<int>>()) {
+  of.evaluate_after = fields.at("evaluate_after").get<std::vector<int>>();
+  for (const int step : of.evaluate_after) {
     if (step < 1 || step > of.steps) fields.refuse("evaluate_after", "no such step");
-    for (const GoldenParameter& parameter : of.parameters) {
-      const std::string name = parameter.name + "/evaluation/" + std::to_string(step);
-      if (trajectory.take(name, parameter.shape) != parameter.values[step - 1])
-        throw std::invalid_argument(name + ": differs from the value");
-    }
+    for (GoldenParameter& parameter : of.parameters)
+      parameter.evaluations.push_back(
+          trajectory.take(parameter.name + "/evaluation/" + std::to_string(step), parameter.shape));
   }
 }
 
@@ -139,7 +137,7 @@ GoldenCase parse(const SafeTensors& file) {
     result.parameters.push_back(parameter_of(std::move(of), result, without, trajectory));
   }
   if (!absent.empty()) fields.refuse("absent", "no such parameter: " + absent.begin()->first);
-  check_evaluations(fields, result, trajectory);
+  take_evaluations(fields, result, trajectory);
   fields.finish();
   trajectory.finish();
   return result;

@@ -21,6 +21,7 @@ struct GoldenParameter {
   Numbers initial;
   std::vector<std::optional<Numbers>> gradients;  ///< per step; empty: absent
   std::vector<Numbers> values;                    ///< after each step
+  std::vector<Numbers> evaluations;               ///< after each step of evaluate_after
 };
 
 struct GoldenGroup {
@@ -33,6 +34,7 @@ struct GoldenGroup {
 struct GoldenCase {
   int steps = 0;
   double sensitivity = 0;
+  std::vector<int> evaluate_after;  ///< steps, counted from 1
   std::vector<GoldenParameter> parameters;
   std::vector<GoldenGroup> groups;
 };

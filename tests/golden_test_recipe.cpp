@@ -161,10 +161,17 @@ WeightDecay weight_decay_of(const Fields& fields, const std::string& kind) {
 
 Averaging averaging_of(Fields fields) {
   const std::string kind = fields.text("kind");
-  if (kind != "momentum") fields.refuse("kind", "not an averaging of this library: " + kind);
-  const Momentum momentum{.nesterov = fields.boolean_or("nesterov", false)};
+  Averaging averaging;
+  if (kind == Momentum::name)
+    averaging = Momentum{.nesterov = fields.boolean_or("nesterov", false)};
+  else if (kind == "generalized_primal_averaging")
+    averaging = PrimalAveraging{};
+  else if (kind == ScheduleFree::name)
+    averaging = ScheduleFree{.power = fields.number_or("power", 2)};
+  else
+    fields.refuse("kind", "unknown: " + kind);
   fields.finish();
-  return momentum;
+  return averaging;
 }
 
 Refresh refresh_of(Fields& fields) {
@@ -202,7 +209,12 @@ Recipe recipe_of(Fields fields) {
   return recipe;
 }
 
-void set_rate(Rates& rates, const std::string& name, double value) {
+std::string rate_name(const std::string& name) {
+  return name == "eval_interpolation" ? "evaluation_interpolation" : name;
+}
+
+void set_rate(Rates& rates, const std::string& case_name, double value) {
+  const std::string name = rate_name(case_name);
   bool found = false;
   for_each_field(
       [&](std::string_view field, auto& rate) {
@@ -224,7 +236,7 @@ Rates rates_of(Fields fields, const Recipe& recipe) {
   for (const auto& [name, json] : fields.json().items()) {
     // Cases name some rates whatever the recipe reads.
     Rates unread;
-    set_rate(ranges.reads(name) ? rates : unread, name, fields.number(name));
+    set_rate(ranges.reads(rate_name(name)) ? rates : unread, name, fields.number(name));
   }
   return rates;
 }
@@ -235,10 +247,7 @@ std::string unsupported_kind(const Fields& group) {
   Fields none(recipe.json(), "");
   const bool known = kind == "shampoo" || kind == "sign_descent" || kind == "spectral_descent" ||
                      with_diagonal(kind, none, [](const auto&) {});
-  if (!known) return "preconditioner " + kind;
-  if (!recipe.has("averaging")) return {};
-  const std::string averaging = recipe.object("averaging").text("kind");
-  return averaging == Momentum::name ? "" : "averaging " + averaging;
+  return known ? "" : "preconditioner " + kind;
 }
 
 }  // namespace shampoo::test

@@ -19,6 +19,9 @@ std::string unsupported_kind(const Fields& group);
 /// The rates at construction; those that the recipe reads and the case leaves out are 0.
 Rates rates_of(Fields fields, const Recipe& recipe);
 
+/// The library's name of a rate of a case.
+std::string rate_name(const std::string& name);
+
 /// Throws std::invalid_argument for an unknown name.
 void set_rate(Rates& rates, const std::string& name, double value);
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -46,6 +48,17 @@ class Engine {
       if (std::is_same_v<Real, float> && ranks_.size() == 1)
         solver_error_ = std::max(solver_error_, trained.meter->measure(*trained.optimizer));
     }
+  }
+
+  /// The evaluation values. Throws std::runtime_error unless the training values come back.
+  std::vector<Numbers> evaluations() {
+    const std::vector<Numbers> before = values();
+    std::vector<Evaluation> guards;
+    for (Trained& trained : optimizers_) guards.push_back(trained.optimizer->evaluate());
+    std::vector<Numbers> found = values();
+    for (Evaluation& guard : guards) guard.end();
+    if (values() != before) throw std::runtime_error("evaluate() changed the training values");
+    return found;
   }
 
   std::vector<Numbers> values() const {
@@ -116,6 +129,21 @@ class Engine {
   double solver_error_ = 0;
 };
 
+/// Takes all steps; see Values.
+template <typename Real>
+Values train(const GoldenCase& golden, Engine<Real>& training) {
+  Values values;
+  std::map<int, std::vector<Numbers>> evaluations;
+  for (int step = 0; step < golden.steps; ++step) {
+    training.step(step);
+    values.push_back(training.values());
+    if (std::ranges::count(golden.evaluate_after, step + 1) > 0)
+      evaluations[step + 1] = training.evaluations();
+  }
+  for (const int step : golden.evaluate_after) values.push_back(evaluations.at(step));
+  return values;
+}
+
 GoldenCase in_float32(GoldenCase golden) {
   for (GoldenGroup& group : golden.groups) {
     group.recipe.arithmetic = Arithmetic::float32;
@@ -142,23 +170,14 @@ std::int64_t longest_side(const GoldenCase& golden, const GoldenParameter& param
 
 Values run_in_float64(const GoldenCase& golden, Merging merging, Communicator& ranks, Place place) {
   Engine<double> training(golden, merging, ranks, place);
-  Values values;
-  for (int step = 0; step < golden.steps; ++step) {
-    training.step(step);
-    values.push_back(training.values());
-  }
-  return values;
+  return train(golden, training);
 }
 
 Float32Run run_in_float32(const GoldenCase& golden, Merging merging, Communicator& ranks,
                           Place place) {
   const GoldenCase rounded = in_float32(golden);
   Engine<float> training(rounded, merging, ranks, place);
-  Float32Run run;
-  for (int step = 0; step < golden.steps; ++step) {
-    training.step(step);
-    run.values.push_back(training.values());
-  }
+  Float32Run run{.values = train(rounded, training)};
   run.solver_error = training.solver_error();
   return run;
 }

@@ -9,7 +9,8 @@
 
 namespace shampoo::test {
 
-/// Values after every step: [step][parameter].
+/// Values after every step, then evaluation values after the steps of evaluate_after:
+/// [row][parameter].
 using Values = std::vector<std::vector<Numbers>>;
 
 enum class Merging { one_optimizer, one_optimizer_per_group };

@@ -31,6 +31,17 @@ Work work_on(const PassContext& context, const Tile& tile, const void* masters) 
           static_cast<const float*>(masters)};
 }
 
+Work work_without_step(const TileTable& elements, std::int64_t index, const Coefficients& none) {
+  const Tile& tile = elements.tiles[index];
+  return {elements.tensors, tile, elements.blocks[tile.block], none};
+}
+
+/// True if values and segment are converted in double: the wider of both types.
+bool moves_in_double(const Work& work) {
+  return work.block.wire_type == Type::float64 ||
+         work.tensors.value_types[work.tile.tensor] == Type::float64;
+}
+
 /// norms[block] <- the sum over its tiles, for preconditioned blocks.
 void sum_tiles(const PassContext& context, const double* partials, double* norms) {
   if (norms == nullptr) return;
@@ -88,14 +99,16 @@ void CpuBackend::compare(const RecordArray& records, void* gathered, std::int32_
     if (!compare_word(records, i, gathered)) *proceed = 0;
 }
 
-void CpuBackend::read_values(const TileTable& elements, void* masters) {
+void CpuBackend::read_values(const TileTable& elements, void* masters, void* slot) {
   for_each_tile(elements, [&](std::int64_t index) {
-    const Tile& tile = elements.tiles[index];
-    const Block& block = elements.blocks[tile.block];
     const Coefficients none;
-    if (block.master >= 0)
-      level_.in_float.read_values({elements.tensors, tile, block, none},
-                                  static_cast<float*>(masters));
+    const Work work = work_without_step(elements, index, none);
+    if (masters != nullptr && work.block.master >= 0)
+      level_.in_float.read_masters(work, static_cast<float*>(masters));
+    if (slot != nullptr && elements.arithmetic == Type::float64)
+      level_.in_double.read_slot(work, static_cast<double*>(slot));
+    else if (slot != nullptr)
+      level_.in_float.read_slot(work, static_cast<float*>(slot));
   });
 }
 
@@ -134,17 +147,36 @@ void CpuBackend::apply(const TileTable& elements, const Mode* modes, const void*
                        const std::int32_t* proceed) {
   if (*proceed == 0) return;
   for_each_tile(elements, [&](std::int64_t index) {
-    const Tile& tile = elements.tiles[index];
-    const Block& block = elements.blocks[tile.block];
-    if (modes[tile.block] == Mode::absent) return;
     const Coefficients none;
-    const Work work{elements.tensors, tile, block, none};
-    // The wider of both types.
-    if (block.wire_type == Type::float64 ||
-        elements.tensors.value_types[tile.tensor] == Type::float64)
+    const Work work = work_without_step(elements, index, none);
+    if (modes[work.tile.block] == Mode::absent) return;
+    if (moves_in_double(work))
       level_.in_double.apply(work, segments);
     else
       level_.in_float.apply(work, segments);
+  });
+}
+
+void CpuBackend::pack_values(const TileTable& elements, void* segments) {
+  for_each_tile(elements, [&](std::int64_t index) {
+    const Coefficients none;
+    const Work work = work_without_step(elements, index, none);
+    if (moves_in_double(work))
+      level_.in_double.pack_values(work, segments);
+    else
+      level_.in_float.pack_values(work, segments);
+  });
+}
+
+void CpuBackend::evaluate(const TileTable& elements, const EvaluationPass& pass) {
+  for_each_tile(elements, [&](std::int64_t index) {
+    const Coefficients none;
+    Work work = work_without_step(elements, index, none);
+    work.masters = static_cast<const float*>(pass.masters);
+    if (elements.arithmetic == Type::float64)
+      level_.in_double.evaluate(work, pass);
+    else
+      level_.in_float.evaluate(work, pass);
   });
 }
 

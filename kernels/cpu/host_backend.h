@@ -34,11 +34,13 @@ class CpuBackend final : public Backend {
   void admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
              ScanResult* result) override;
   void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
-  void read_values(const TileTable& elements, void* masters) override;
+  void read_values(const TileTable& elements, void* masters, void* slot) override;
   void filter(const PassContext& context, const GradientPass& pass) override;
   void update(const PassContext& context, const UpdatePass& pass) override;
   void apply(const TileTable& elements, const Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
+  void pack_values(const TileTable& elements, void* segments) override;
+  void evaluate(const TileTable& elements, const EvaluationPass& pass) override;
 
   // factors.cpp
   void accumulate_factors(const PassContext& context, std::span<const Stack> stacks,

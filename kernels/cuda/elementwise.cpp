@@ -30,8 +30,8 @@ void DeviceBackend::compare(const RecordArray& records, void* gathered, std::int
   device_->launch(1, Compare{records, gathered, proceed});
 }
 
-void DeviceBackend::read_values(const TileTable& elements, void* masters) {
-  device_->launch(elements.tile_count, ReadValues{elements, masters});
+void DeviceBackend::read_values(const TileTable& elements, void* masters, void* slot) {
+  device_->launch(elements.tile_count, ReadValues{elements, masters, slot});
 }
 
 void DeviceBackend::filter(const PassContext& context, const GradientPass& pass) {
@@ -53,6 +53,15 @@ void DeviceBackend::update(const PassContext& context, const UpdatePass& pass) {
 void DeviceBackend::apply(const TileTable& elements, const Mode* modes, const void* segments,
                           const std::int32_t* proceed) {
   device_->launch(elements.tile_count, ApplyTile{elements, modes, segments, proceed});
+}
+
+void DeviceBackend::pack_values(const TileTable& elements, void* segments) {
+  device_->launch(elements.tile_count, PackTile{elements, segments});
+}
+
+void DeviceBackend::evaluate(const TileTable& elements, const EvaluationPass& pass) {
+  device_->launch(elements.tile_count,
+                  in_arithmetic<EvaluateTile>(elements.arithmetic, elements, pass));
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -16,7 +16,9 @@ struct UpdateRule {
         damp(static_cast<Real>(c.damp)),
         step(static_cast<Real>(c.step)),
         decays(c.decay != 0),
-        averages(averaging != AveragingRule::none && c.momentum != 0),
+        averages((averaging == AveragingRule::momentum || averaging == AveragingRule::nesterov) &&
+                 c.momentum != 0),
+        iterates(averaging == AveragingRule::iterate),
         nesterov(averaging == AveragingRule::nesterov) {}
 
   SHAMPOO_RULE Real scaled(Real p) const { return p * ratio; }
@@ -32,7 +34,34 @@ struct UpdateRule {
   SHAMPOO_RULE Real stepped(Real p) const { return p * step; }
 
   Real ratio, decay, momentum, damp, step;
-  bool decays, averages, nesterov;
+  bool decays, averages, iterates, nesterov;
+};
+
+/// Averages of an iterate Z [Defazio 2024], [Defazio 2025b]: W = mu_y X + (1 - mu_y) Z is trained,
+/// X <- mu_x X + (1 - mu_x) Z is not stored. P is the step of Z.
+template <typename Real>
+struct IterateRule {
+  SHAMPOO_RULE explicit IterateRule(const Coefficients& c)
+      : keep(static_cast<Real>(c.iterate_keep)),
+        pull(static_cast<Real>(c.iterate_pull)),
+        weight(static_cast<Real>(c.iterate_weight)) {}
+
+  /// Z <- keep Z
+  SHAMPOO_RULE Real decayed(Real z) const { return keep * z; }
+  /// U = weight P + pull (Z - W), with the Z that is decayed and not stepped
+  SHAMPOO_RULE Real update(Real p, Real z, Real w) const { return weight * p + pull * (z - w); }
+
+  Real keep, pull, weight;
+};
+
+/// X = W + extrapolation (Z - W), with extrapolation = 1 - 1 / mu_y
+template <typename Real>
+struct EvaluationRule {
+  SHAMPOO_RULE explicit EvaluationRule(double factor) : extrapolation(static_cast<Real>(factor)) {}
+
+  SHAMPOO_RULE Real operator()(Real w, Real z) const { return w + extrapolation * (z - w); }
+
+  Real extrapolation;
 };
 
 /// W + U

@@ -13,10 +13,10 @@ class MomentumAveraging final : public GroupAveraging {
  public:
   MomentumAveraging(const Momentum& kind, void* buffer) : kind_(kind), buffer_(buffer) {}
 
-  void set_coefficients(const Rates& rates, std::int64_t step,
+  void set_coefficients(const AveragingStep& step,
                         kernels::Coefficients& coefficients) const override {
-    coefficients.momentum = rates.momentum;
-    coefficients.damp = kind_.undamped_start && step == 1 ? 1 : 1 - rates.dampening;
+    coefficients.momentum = step.rates.momentum;
+    coefficients.damp = kind_.undamped_start && step.step == 1 ? 1 : 1 - step.rates.dampening;
   }
 
   void apply(StepContext& step) override {
@@ -32,6 +32,9 @@ class MomentumAveraging final : public GroupAveraging {
 };
 
 }  // namespace
+
+void check(const Momentum&, const Checks&) {}
+double weight(const Momentum&, const Rates&) { return 0; }
 
 std::span<const RateUse> rates(const Momentum&) {
   using enum RateRange;

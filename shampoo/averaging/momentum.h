@@ -7,7 +7,9 @@
 /// starts at 0, so the first direction is damped, too, unless undamped_start is set.
 namespace shampoo {
 
+void check(const Momentum& kind, const Checks& checks);
 std::span<const RateUse> rates(const Momentum& kind);
+double weight(const Momentum& kind, const Rates& rates);
 /// "momentum": B.
 std::vector<Slot> slots(const Momentum& kind, const Recipe& recipe);
 std::unique_ptr<GroupAveraging> make(const Momentum& kind, const GroupState& state);

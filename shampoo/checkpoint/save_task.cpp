@@ -53,6 +53,7 @@ Snapshot take_snapshot_together(Optimizer& optimizer, const UserState& user, boo
   std::optional<Snapshot> copy;
   StepProtocol& protocol = OptimizerAccess::protocol(optimizer);
   protocol.check_usable();
+  protocol.require_training("save");
   protocol.vote(saving_checkpoint, "call", [&] {
     copy.emplace(take_snapshot(optimizer, user, derived, contents));
     return std::string();

@@ -48,6 +48,10 @@ std::string call_name(std::int64_t step) {
       return "loading a checkpoint";
     case following_save:
       return "following a save";
+    case evaluating:
+      return "evaluating";
+    case ending_evaluation:
+      return "ending an evaluation";
     default:
       return "step " + std::to_string(step);
   }

@@ -53,9 +53,9 @@ void StepProtocol::begin_load() const {
   if (!communicator_.failure().empty()) check_usable();
 }
 
-/// The other ranks have already replaced their state.
-void StepProtocol::fail_load() {
-  const std::string what = "it could not replace the state: " + current_error().message;
+/// The other ranks have already replaced theirs.
+void StepProtocol::fail_replacing(const std::string& replaced) {
+  const std::string what = "it could not replace " + replaced + ": " + current_error().message;
   if (!consensus_.alone()) {
     communicator_.abort(what);
     disable(CommunicationError(communicator_.failure()));
@@ -78,6 +78,7 @@ void StepProtocol::finish_load(const Progress& progress) {
 void StepProtocol::begin_prepare() {
   if (backend_.is_capturing())
     throw std::logic_error("prepare_step: cannot be captured; only enqueue_step() can");
+  require_training("step");
   wait_for_previous();
   throw_error();
   check_usable();
@@ -125,6 +126,7 @@ void StepProtocol::set_status(Engine& engine, RankStatus status) {
 }
 
 StepResult StepProtocol::take(Engine& engine) {
+  require_training("step");
   if (backend_.is_capturing()) return capture(engine);
   if (!prepared_) wait_for_previous();
   check_usable();
@@ -266,7 +268,7 @@ void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
 
 std::int64_t StepProtocol::workspace_bytes() const {
   return static_cast<std::int64_t>(gradient_scale_.bytes()) + report_.bytes() +
-         (vote_ ? vote_->bytes() : 0);
+         (vote_ ? vote_->bytes() : 0) + (evaluation_ ? evaluation_->bytes() : 0);
 }
 
 }  // namespace shampoo

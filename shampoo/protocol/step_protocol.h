@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "shampoo/protocol/step_report.h"
 #include "shampoo/step_result.h"
 #include "shampoo/update/engine.h"
+#include "shampoo/update/evaluation_values.h"
 
 namespace shampoo {
 
@@ -47,6 +49,15 @@ class StepProtocol {
   /// its progress. Collective. Enables a disabled optimizer again, unless its communicator failed.
   template <typename Examine, typename Replace>
   void load(const Examine& examine, const Replace& replace);
+
+  /// Puts the evaluation values in place of the values; check() validates rates. Collective if a
+  /// group averages an iterate; waits. Throws the same error on all ranks, with nothing changed.
+  void begin_evaluation(Engine& engine, const std::function<void()>& check);
+  /// Brings the training values back. Collective if a group averages an iterate; waits. An error
+  /// disables the optimizer.
+  void end_evaluation(Engine& engine);
+  /// Throws std::logic_error that names `call` while the evaluation values are in place.
+  void require_training(const char* call) const;
 
   /// Throws the error that disabled the optimizer, if any.
   void check_usable() const;
@@ -83,7 +94,7 @@ class StepProtocol {
   template <typename Body>
   void capture_error(const Body& body);
   void begin_load() const;
-  [[noreturn]] void fail_load();
+  [[noreturn]] void fail_replacing(const std::string& replaced);
   void finish_load(const Progress& progress);
 
   // Queueing: step_protocol.cpp
@@ -98,6 +109,9 @@ class StepProtocol {
   bool may_compute(Engine& engine);
   void finish_compute(Engine& engine, bool captures);
   void exchange(Engine& engine, const StepInputs& inputs);
+
+  // Evaluation values: evaluation.cpp
+  void exchange_values(Engine& engine, std::int64_t call, const std::function<void()>& fill);
 
   // Outcome: step_completion.cpp
   bool await_replay();
@@ -130,7 +144,9 @@ class StepProtocol {
   bool prepared_ = false;           ///< a step is prepared, and neither queued nor replayed
   bool captured_ = false;           ///< a step of engine_ was captured
   kernels::ReplayCounter replays_;  ///< completed replays, as last reported
-  std::int64_t generation_ = 0;     ///< last generation of a prepared step, for replays
+  bool evaluating_ = false;         ///< evaluation values are in place
+  std::optional<EvaluationValues> evaluation_;  ///< while they are, if a group averages an iterate
+  std::int64_t generation_ = 0;                 ///< last generation of a prepared step, for replays
   std::optional<TransferableError> step_error_;      ///< prevents this rank from taking the step
   std::optional<TransferableError> deferred_error_;  ///< of this rank, thrown after a step
   std::optional<StepDecision> voted_;     ///< decision of the pending step's vote, if known
@@ -168,6 +184,7 @@ template <typename Body>
 void StepProtocol::agree(const Body& body) {
   wait_for_previous();
   check_usable();
+  require_training("add_group");
   plan_hash_ = Consensus::hash_of(vote(adding_groups, "plan", body));
   prepared_ = captured_ = false;
 }
@@ -187,12 +204,13 @@ std::string StepProtocol::vote(std::int64_t call, std::string_view subject, cons
 template <typename Examine, typename Replace>
 void StepProtocol::load(const Examine& examine, const Replace& replace) {
   wait_for_previous();
+  require_training("load");
   begin_load();
   vote(loading_state, "state", examine);
   try {
     finish_load(replace(statistics_));
   } catch (...) {
-    fail_load();
+    fail_replacing("the state");
   }
 }
 

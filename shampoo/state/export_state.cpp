@@ -17,6 +17,7 @@ ParameterState description_of(const RegisteredParameter& registered) {
   return {.name = registered.parameter().name,
           .shape = registered.parameter().shape,
           .steps = registered.steps,
+          .averaging_weight_sum = registered.averaging_weight_sum,
           .recipe = fields_of(registered.group->recipe()),
           .rates = registered.group->rates};
 }

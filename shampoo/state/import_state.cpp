@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "grouping/number_text.h"
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/packed_triangle.h"
 #include "shampoo/state/state_names.h"
@@ -228,9 +229,14 @@ std::string StateImport::lines() const {
   std::string text = "progress: " + std::to_string(progress.attempts) + " steps, " +
                      std::to_string(progress.taken) + " taken, the last " +
                      std::to_string(progress.skipped_in_a_row) + " skipped\n";
-  for (const ParameterState* const saved : match_.rows)
-    if (saved)
-      text += "parameter '" + saved->name + "': " + std::to_string(saved->steps) + " steps\n";
+  for (const ParameterState* const saved : match_.rows) {
+    if (!saved) continue;
+    const std::string parameter = "parameter '" + saved->name + "': ";
+    text += parameter + std::to_string(saved->steps) + " steps\n";
+    if (saved->averaging_weight_sum != 0)
+      text += parameter + "averaging_weight_sum " +
+              grouping::exact_text(saved->averaging_weight_sum) + "\n";
+  }
   for (const auto& [group, rates] : match_.rates) text += rates_text(group, rates);
   return text;
 }
@@ -251,7 +257,10 @@ void StateImport::upload_arrays() {
 
 void StateImport::replace(Statistics& statistics) {
   for (std::size_t row = 0; row < match_.rows.size(); ++row)
-    if (match_.rows[row]) engine_.parameters()[row].steps = match_.rows[row]->steps;
+    if (const ParameterState* const saved = match_.rows[row]) {
+      engine_.parameters()[row].steps = saved->steps;
+      engine_.parameters()[row].averaging_weight_sum = saved->averaging_weight_sum;
+    }
   for (const Upload& upload : uploads_)
     backend_.upload(upload.to, upload.bytes.data(), upload.bytes.size());
   upload_arrays();

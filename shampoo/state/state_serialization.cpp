@@ -33,6 +33,7 @@ void for_each_field(Visitor&& visit, ParameterState& parameter) {
   visit("name", parameter.name);
   visit("shape", parameter.shape);
   visit("steps", parameter.steps);
+  visit("averaging_weight_sum", parameter.averaging_weight_sum);
   visit("recipe", parameter.recipe);
   visit("rates", parameter.rates);
   visit("blocks", parameter.blocks);

@@ -10,6 +10,7 @@
 #include "kernels/range.h"
 #include "shampoo/state/state_names.h"
 #include "shampoo/update/block_work.h"
+#include "shampoo/update/evaluation_values.h"
 #include "shampoo/update/refresh_schedule.h"
 #include "shampoo/validation/rate_ranges.h"
 
@@ -78,12 +79,7 @@ void Engine::build_tables() {
     scan_table_.append_whole(parameters_[p], static_cast<int>(p));
   scan_table_.upload(backend_);
 
-  segments_ = grouping::segments(plan_, sizeof(SegmentHeader));
-  std::vector<std::int64_t> counts;
-  for (std::size_t r = 0; r + 1 < segments_.begins.size(); ++r)
-    counts.push_back(segments_.begins[r + 1] - segments_.begins[r]);
-  exchange_ = std::make_unique<Exchange>(backend_, communicator_, std::move(counts));
-
+  build_exchanges();
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v)
     for (std::size_t b = 0; b < plan_.blocks[v].size(); ++b) {
       const grouping::Block& planned = plan_.blocks[v][b];
@@ -94,6 +90,23 @@ void Engine::build_tables() {
     }
   apply_table_.upload(backend_);
   apply_modes_ = columns_.add<Mode>(apply_table_.blocks().size());
+}
+
+void Engine::build_exchanges() {
+  const auto bytes_of = [](const grouping::Segments& segments) {
+    std::vector<std::int64_t> bytes;
+    for (std::size_t r = 0; r + 1 < segments.begins.size(); ++r)
+      bytes.push_back(segments.begins[r + 1] - segments.begins[r]);
+    return bytes;
+  };
+  segments_ = grouping::segments(plan_, sizeof(SegmentHeader));
+  const bool evaluates = std::ranges::any_of(
+      groups_, [](const Group* group) { return averages_iterate(group->recipe()); });
+  if (evaluates) value_segments_ = value_segments_of(plan_, groups_);
+  exchange_ = std::make_unique<Exchange>(backend_, communicator_, bytes_of(segments_),
+                                         evaluates ? value_segments_.begins.back() : 0);
+  if (evaluates)
+    value_exchange_ = std::make_unique<Exchange>(*exchange_, bytes_of(value_segments_));
 }
 
 std::vector<OwnedBlock> Engine::owned_blocks(int v) const {
@@ -144,6 +157,9 @@ void Engine::prepare() {
   for (RegisteredParameter& registered : parameters_) {
     const Parameter& parameter = registered.parameter();
     registered.present = parameter.gradient.data != nullptr && !registered.boxes.empty();
+    registered.averaging_weight =
+        registered.present ? averaging_weight(registered.group->recipe(), registered.group->rates)
+                           : 0;
   }
   tensors_.set_gradients(parameters_);
   const std::span<const kernels::Block> blocks = apply_table_.blocks();
@@ -196,7 +212,10 @@ void Engine::apply(StepInputs inputs) {
 }
 
 void Engine::count_step() {
-  for (RegisteredParameter& registered : parameters_) registered.steps += registered.present;
+  for (RegisteredParameter& registered : parameters_) {
+    registered.steps += registered.present;
+    registered.averaging_weight_sum += registered.averaging_weight;
+  }
 }
 
 std::string Engine::exhausted_block() const {

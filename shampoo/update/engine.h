@@ -39,6 +39,10 @@ class Engine {
   /// Computes the updates in this rank's segment. Waits if a solver has host steps.
   void compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics);
   Exchange& exchange() { return *exchange_; }
+  /// Exchange of whole values, in their own types, for groups whose recipe averages an iterate; it
+  /// shares the buffer of exchange(). Null: there are none.
+  Exchange* value_exchange() const { return value_exchange_.get(); }
+  const grouping::Segments& value_segments() const { return value_segments_; }
   void apply(StepInputs inputs);
 
   /// See GroupStep.
@@ -53,6 +57,10 @@ class Engine {
   std::span<const RegisteredParameter> parameters() const { return parameters_; }
   std::span<RegisteredParameter> parameters() { return parameters_; }
   std::span<const std::unique_ptr<GroupStep>> virtual_groups() const { return virtual_groups_; }
+  int rank() const { return communicator_.rank(); }
+  kernels::Tensors tensors() const { return tensors_.tensors(); }
+  /// Row of a member of a virtual group.
+  int row(const grouping::Member& member) const;
 
   /// Name of the parameter in a row; empty for -1.
   std::string_view name(int row) const;
@@ -69,10 +77,10 @@ class Engine {
  private:
   void register_groups(std::span<const Group* const> added);
   void build_tables();
+  void build_exchanges();
   void build_virtual_groups(const Engine* before);
   /// This rank's blocks of virtual group `v`, in flat order.
   std::vector<OwnedBlock> owned_blocks(int v) const;
-  int row(const grouping::Member& member) const;
   std::pair<const GroupStep*, int> locate(std::string_view parameter, int block) const;
 
   kernels::Backend& backend_;
@@ -82,7 +90,7 @@ class Engine {
   std::vector<const Group*> groups_;
   std::vector<int> first_rows_;  ///< per group
   grouping::Plan plan_;
-  grouping::Segments segments_;
+  grouping::Segments segments_, value_segments_;
 
   kernels::StagedArrays columns_;
   kernels::StagedArray<SegmentHeader> header_;  ///< this rank's, for the prepared step
@@ -93,7 +101,7 @@ class Engine {
   /// computes in it. Sums are always in double, as squares of float32 values may overflow float32.
   Type scan_type_ = Type::float32;
   kernels::StagedArray<kernels::Mode> apply_modes_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Exchange> exchange_, value_exchange_;
   std::vector<std::unique_ptr<GroupStep>> virtual_groups_;
   std::vector<std::string> names_;  ///< of virtual groups, as profiler ranges
   kernels::Settled settled_;

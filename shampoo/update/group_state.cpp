@@ -18,7 +18,7 @@ const std::string& array_of(const Slot& slot) {
 }
 
 std::int64_t flat_begin(const Slot& slot, const BlockPlacement& placement) {
-  return slot.initial == Slot::Initial::value ? placement.master : placement.flat;
+  return slot.name == master_slot ? placement.master : placement.flat;
 }
 
 std::size_t bytes_of(const Slot& slot, std::int64_t numbers) {

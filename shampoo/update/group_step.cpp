@@ -29,6 +29,7 @@ void GroupStep::enqueue(StepContext step) {
   if (grafting_) graft_norm(step);
   // (9) P <- P + alpha W                                                      [Loshchilov 2019]
   // (10) B <- momentum B + (1 - dampening) P ; P <- B                             [Polyak 1964]
+  //      or Z <- Z - learning_rate P, U <- ...           [Defazio 2024, Alg. 1], [Defazio 2025b]
   // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment
   decay_and_average(step);
 }
@@ -128,8 +129,10 @@ void GroupStep::build_stacks() {
 }
 
 void GroupStep::read_values(const kernels::Tensors& tensors) {
-  if (void* const masters = state_->flat(master_slot))
-    backend_.read_values(table_.elements(arithmetic_, tensors), masters);
+  void* const masters = state_->flat(master_slot);
+  void* const iterate = averaging_ ? averaging_->iterate() : nullptr;
+  if (masters || iterate)
+    backend_.read_values(table_.elements(arithmetic_, tensors), masters, iterate);
 }
 
 void GroupStep::adopt(const GroupStep& before) {
@@ -168,7 +171,12 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     kernels::Coefficients& coefficients = coefficients_[b] = coefficients_of(recipe_, rates, step);
     preconditioner_->set_coefficients(rates, step, coefficients);
     if (grafting_) grafting_->set_coefficients(rates, step, coefficients);
-    if (averaging_) averaging_->set_coefficients(rates, step, coefficients);
+    if (averaging_)
+      averaging_->set_coefficients(
+          {.rates = rates,
+           .weight = parameter.averaging_weight,
+           .weight_sum = parameter.averaging_weight_sum + parameter.averaging_weight},
+          coefficients);
   }
   preconditioner_->prepare(block_steps_);
 }

@@ -33,7 +33,7 @@ class GroupStep {
   GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
             std::vector<OwnedBlock> blocks, std::span<const RegisteredParameter> parameters);
 
-  /// Masters <- values of the caller's tensors. Queued.
+  /// Masters and iterates <- values of the caller's tensors. Queued.
   void read_values(const kernels::Tensors& tensors);
   /// Copies the state of the blocks that `before`, of an earlier plan, has too. Queued.
   void adopt(const GroupStep& before);
@@ -66,7 +66,12 @@ class GroupStep {
   int failures(std::size_t block) const { return preconditioner_->failures(block); }
 
   std::span<const OwnedBlock> blocks() const { return blocks_; }
+  const Recipe& recipe() const { return recipe_; }
   const GroupState& state() const { return *state_; }
+  /// Place of a block among the masters and the flat slots.
+  const kernels::Block& element_block(std::size_t block) const { return table_.blocks()[block]; }
+  /// [backend] Z; null unless the recipe averages an iterate.
+  const void* iterate() const { return averaging_ ? averaging_->iterate() : nullptr; }
   std::int64_t workspace_bytes() const;
 
  private:

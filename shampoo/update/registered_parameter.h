@@ -18,7 +18,10 @@ struct RegisteredParameter {
   grouping::Shape merged = {};            ///< shape with small dimensions merged
   std::vector<grouping::Box> boxes = {};  ///< boxes of its blocks, in `merged`
   std::int64_t steps = 0;                 ///< number of steps taken
-  bool present = false;                   ///< true if it has a gradient in the prepared step
+  /// Sum over these steps of averaging_weight().
+  double averaging_weight_sum = 0;
+  bool present = false;         ///< true if it has a gradient in the prepared step
+  double averaging_weight = 0;  ///< of the prepared step; 0 where it has no gradient
 
   const Parameter& parameter() const { return group->parameters()[index]; }
 };

@@ -19,6 +19,7 @@ enum class RateRange : std::uint8_t {
   positive,       ///< (0, inf)
   unit_open,      ///< [0, 1)
   unit_closed,    ///< [0, 1]
+  unit_positive,  ///< (0, 1]
   zero_only       ///< 0
 };
 
@@ -51,6 +52,9 @@ class Checks {
   }
   void unit_closed(std::string_view field, double value) const {
     require(value >= 0 && value <= 1, field, "in [0, 1]", value);
+  }
+  void unit_positive(std::string_view field, double value) const {
+    require(value > 0 && value <= 1, field, "in (0, 1]", value);
   }
 
  private:

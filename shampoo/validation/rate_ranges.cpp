@@ -71,6 +71,8 @@ void check_range(RateRange range, std::string_view rate, double value, const Che
       return checks.unit_open(rate, value);
     case RateRange::unit_closed:
       return checks.unit_closed(rate, value);
+    case RateRange::unit_positive:
+      return checks.unit_positive(rate, value);
     case RateRange::zero_only:
       return checks.require(value == 0, rate, "0 with a pseudo-inverse", value);
   }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "shampoo/averaging/averaging.h"
 #include "shampoo/preconditioners/preconditioner.h"
 #include "shampoo/validation/checks.h"
 
@@ -12,6 +13,7 @@ void validate_recipe(const Recipe& recipe, int group) {
   const Checks checks(group);
   check_preconditioner(recipe, checks);
   check_grafting(recipe, checks);
+  check_averaging(recipe, checks);
   checks.require(recipe.refresh.every >= 1, "recipe.refresh.every", ">= 1", recipe.refresh.every);
   if (recipe.refresh.first)
     checks.require(*recipe.refresh.first >= 1, "recipe.refresh.first", ">= 1, or empty for never",

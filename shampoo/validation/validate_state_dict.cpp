@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/validation/validate_state_dict.h"
 
+#include <cmath>
 #include <set>
 #include <stdexcept>
+
+#include "grouping/number_text.h"
 
 namespace shampoo {
 
@@ -47,6 +50,9 @@ void validate_tensor(const StateTensor& tensor) {
 void validate_parameter(const ParameterState& parameter) {
   const std::string of = "parameter '" + parameter.name + "': ";
   require_count(of, "steps", parameter.steps);
+  if (!(parameter.averaging_weight_sum >= 0) || std::isinf(parameter.averaging_weight_sum))
+    fail(of + "averaging_weight_sum: must be in [0, inf), got " +
+         grouping::exact_text(parameter.averaging_weight_sum));
   for (const BlockState& block : parameter.blocks) {
     require_count(of, "blocks.failures", block.failures);
     require_count(of, "blocks.phase", block.phase);

@@ -56,6 +56,24 @@ TEST(Exchange, CarriesHeadersAndSegmentsOfAllRanksEmptyOnesToo) {
   });
 }
 
+TEST(Exchange, SharesItsBufferWithAnotherOne) {
+  run_ranks(2, [](Communicator& ranks) {
+    const auto backend = cpu_kernels({.threads = 1});
+    Exchange first(*backend, ranks, {64, 64}, 320);
+    EXPECT_EQ(first.bytes(), 320);
+    Exchange second(first, {64 + 192, 64});
+    EXPECT_EQ(second.data(), first.data());
+    char* const all = static_cast<char*>(second.data());
+    if (ranks.rank() == 0) std::memset(all + 64, 'a', 192);
+    second.write({.step = 3, .plan = 10u + static_cast<unsigned>(ranks.rank())});
+    second.run();
+    EXPECT_EQ(second.headers()[1].plan, 11);
+    EXPECT_EQ(std::string(all + 64, 192), std::string(192, 'a'));
+    EXPECT_THROW(Exchange(first, {64 + 256, 64}), std::invalid_argument);
+    EXPECT_THROW(Exchange(first, {64}), std::invalid_argument);
+  });
+}
+
 TEST(Exchange, RefusesOtherMemoryAndOtherNumbersOfRanksAndSegmentsWithoutHeader) {
   const auto backend = cpu_kernels({.threads = 1});
   const auto ranks = single_rank_communicator();

@@ -58,10 +58,18 @@ TEST_F(Launches, DoNotGrowWithTilesAndBlocks) {
                    b.apply(p.elements, nullptr, nullptr, nullptr);
                  }),
               1);
+    EXPECT_EQ(of(tiles, blocks,
+                 [](kernels::Backend& b, const PassContext& p) {
+                   b.read_values(p.elements, nullptr, nullptr);
+                 }),
+              1);
     EXPECT_EQ(
         of(tiles, blocks,
-           [](kernels::Backend& b, const PassContext& p) { b.read_values(p.elements, nullptr); }),
+           [](kernels::Backend& b, const PassContext& p) { b.pack_values(p.elements, nullptr); }),
         1);
+    EXPECT_EQ(of(tiles, blocks,
+                 [](kernels::Backend& b, const PassContext& p) { b.evaluate(p.elements, {}); }),
+              1);
   }
 }
 

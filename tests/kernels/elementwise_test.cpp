@@ -89,6 +89,13 @@ struct Element {
     Real p = d * s;
     if (c.decay != 0) p = p + static_cast<Real>(c.decay) * w;
     const Real damp = static_cast<Real>(c.damp), keep = static_cast<Real>(c.momentum);
+    if (averaging == AveragingRule::iterate) {
+      p = p * static_cast<Real>(c.step);
+      const Real decayed = static_cast<Real>(c.iterate_keep) * momentum;
+      momentum = decayed + p;
+      return static_cast<Real>(c.iterate_weight) * p +
+             static_cast<Real>(c.iterate_pull) * (decayed - w);
+    }
     if (averaging != AveragingRule::none && c.momentum != 0) {
       momentum = keep * momentum + damp * p;
       p = averaging == AveragingRule::nesterov ? damp * p + keep * momentum : momentum;
@@ -200,7 +207,7 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
   using Real = typename TypeParam::Real;
   for (const auto& [averaging, grafts] :
        {std::pair{AveragingRule::none, true}, std::pair{AveragingRule::momentum, false},
-        std::pair{AveragingRule::nesterov, true}}) {
+        std::pair{AveragingRule::nesterov, true}, std::pair{AveragingRule::iterate, true}}) {
     Table old(all_mixes(), this->real, this->cut), now(all_mixes(), this->real, this->cut);
     for (std::size_t b = 0; b < now.blocks.size(); ++b) {
       now.grafting_norms[b] = 2.0 + static_cast<double>(b);
@@ -272,14 +279,67 @@ TYPED_TEST(Elementwise, ApplyAddsOrAssignsInTheWiderType) {
   }
 }
 
-TYPED_TEST(Elementwise, ReadValuesFillsTheMasters) {
+TYPED_TEST(Elementwise, ReadValuesFillsMastersAndASlot) {
+  using Real = typename TypeParam::Real;
   Table& t = this->after;
-  this->backend->read_values(t.elements(), t.masters.data());
+  this->backend->read_values(t.elements(), t.masters.data(), t.momentum.data());
 
   for (std::size_t b = 0; b < t.blocks.size(); ++b)
-    for (std::int64_t i = 0; t.blocks[b].master >= 0 && i < t.blocks[b].elements; ++i)
-      ASSERT_EQ(read(t.masters.data() + 4 * (t.blocks[b].master + i), Type::float32),
-                t.value(b, i));
+    for (std::int64_t i = 0; i < t.blocks[b].elements; ++i) {
+      if (t.blocks[b].master >= 0) {
+        ASSERT_EQ(read(t.masters.data() + 4 * (t.blocks[b].master + i), Type::float32),
+                  t.value(b, i));
+      }
+      ASSERT_EQ(t.slot(t.momentum, t.blocks[b].flat + i), static_cast<Real>(t.value(b, i)));
+    }
+}
+
+TYPED_TEST(Elementwise, ReadValuesLeavesOutWhatIsNull) {
+  Table& t = this->after;
+  this->backend->read_values(t.elements(), nullptr, t.momentum.data());
+  EXPECT_EQ(t.masters, this->before.masters);
+  EXPECT_NE(t.momentum, this->before.momentum);
+  t.momentum = this->before.momentum;
+  this->backend->read_values(t.elements(), t.masters.data(), nullptr);
+  EXPECT_NE(t.masters, this->before.masters);
+  EXPECT_EQ(t.momentum, this->before.momentum);
+}
+
+TYPED_TEST(Elementwise, PackedValuesAreThoseThatApplyAssigns) {
+  Table& t = this->after;
+  for (kernels::Block& block : t.blocks) block.is_value = true;
+  this->backend->pack_values(t.elements(), t.segment.data());
+
+  for (std::size_t b = 0; b < t.blocks.size(); ++b)
+    for (std::int64_t i = 0; i < t.blocks[b].elements; ++i)
+      ASSERT_EQ(read(t.segment.data() + t.blocks[b].segment +
+                         static_cast<std::size_t>(i) * size_of(t.blocks[b].wire_type),
+                     t.blocks[b].wire_type),
+                rounded(t.value(b, i), t.blocks[b].wire_type));
+}
+
+TYPED_TEST(Elementwise, EvaluateExtrapolatesFromTheIterate) {
+  using Real = typename TypeParam::Real;
+  Table& t = this->after;
+  std::vector<double> extrapolations;
+  for (std::size_t b = 0; b < t.blocks.size(); ++b)
+    extrapolations.push_back(-0.1 * static_cast<double>(b % 4));
+  this->backend->evaluate(t.elements(), {.extrapolations = extrapolations.data(),
+                                         .iterate = t.momentum.data(),
+                                         .masters = t.masters.data(),
+                                         .segment = t.segment.data()});
+
+  for (std::size_t b = 0; b < t.blocks.size(); ++b)
+    for (std::int64_t i = 0; i < t.blocks[b].elements; ++i) {
+      const Element<Real> e(this->before, b, i);
+      const Real x = e.w + static_cast<Real>(extrapolations[b]) * (e.momentum - e.w);
+      ASSERT_EQ(read(t.segment.data() + t.blocks[b].segment +
+                         static_cast<std::size_t>(i) * size_of(t.blocks[b].wire_type),
+                     t.blocks[b].wire_type),
+                rounded(static_cast<double>(x), t.blocks[b].wire_type));
+    }
+  EXPECT_EQ(t.momentum, this->before.momentum);
+  EXPECT_EQ(t.masters, this->before.masters);
 }
 
 TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {

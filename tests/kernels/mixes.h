@@ -26,7 +26,10 @@ inline kernels::Coefficients some_coefficients(std::size_t i) {
           .decay = i % 2 == 0 ? 0.0 : 0.2,
           .momentum = i % 6 == 4 ? 0.0 : 0.8,
           .damp = 0.75,
-          .step = -0.01};
+          .step = -0.01,
+          .iterate_keep = i % 3 == 0 ? 1.0 : 0.97,
+          .iterate_pull = i % 5 == 0 ? 1.0 : 0.3,
+          .iterate_weight = 0.6};
 }
 
 /// All pairs of value and gradient types, with layouts, modes and awkward shapes in turn.

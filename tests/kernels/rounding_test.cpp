@@ -54,7 +54,7 @@ TEST_P(Rounding, EveryFloat16AndBfloat16IsReadExactly) {
       const auto stored = static_cast<std::uint16_t>(bits);
       std::memcpy(static_cast<std::byte*>(t.values[0].base()) + 2 * bits, &stored, 2);
     }
-    backend->read_values(t.elements(), t.masters.data());
+    backend->read_values(t.elements(), t.masters.data(), nullptr);
 
     for (std::int64_t i = 0; i < 65536; ++i) {
       const double x = t.value(0, i), master = read(t.masters.data() + 4 * i, Type::float32);

@@ -30,8 +30,8 @@ void CountingBackend::compare(const kernels::RecordArray& records, void* gathere
   launch().compare(records, gathered, proceed);
 }
 
-void CountingBackend::read_values(const kernels::TileTable& elements, void* masters) {
-  launch().read_values(elements, masters);
+void CountingBackend::read_values(const kernels::TileTable& elements, void* masters, void* slot) {
+  launch().read_values(elements, masters, slot);
 }
 
 void CountingBackend::accumulate_factors(const kernels::PassContext& context,
@@ -68,6 +68,13 @@ void CountingBackend::update(const kernels::PassContext& context, const kernels:
 void CountingBackend::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                             const void* segments, const std::int32_t* proceed) {
   launch().apply(elements, modes, segments, proceed);
+}
+void CountingBackend::pack_values(const kernels::TileTable& elements, void* segments) {
+  launch().pack_values(elements, segments);
+}
+void CountingBackend::evaluate(const kernels::TileTable& elements,
+                               const kernels::EvaluationPass& pass) {
+  launch().evaluate(elements, pass);
 }
 
 void CountingBackend::unpack_factors(std::span<const kernels::FactorBatch> factors,

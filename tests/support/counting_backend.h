@@ -52,7 +52,7 @@ class CountingBackend : public kernels::Backend {
   void admit(const kernels::StepPermit* permit, std::int32_t offers,
              kernels::ReplayCounter* counter, kernels::ScanResult* result) override;
   void compare(const kernels::RecordArray& records, void* gathered, std::int32_t* proceed) override;
-  void read_values(const kernels::TileTable& elements, void* masters) override;
+  void read_values(const kernels::TileTable& elements, void* masters, void* slot) override;
   void accumulate_factors(const kernels::PassContext& context,
                           std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,
@@ -68,6 +68,8 @@ class CountingBackend : public kernels::Backend {
                      std::span<const kernels::Selection> selected,
                      std::span<const kernels::PolarPlan> plans, void* direction,
                      double* direction_norms) override;
+  void pack_values(const kernels::TileTable& elements, void* segments) override;
+  void evaluate(const kernels::TileTable& elements, const kernels::EvaluationPass& pass) override;
   void unpack_factors(std::span<const kernels::FactorBatch> factors,
                       const kernels::Loading& loading,
                       std::span<const kernels::SquareMatrixBatch> a) override;

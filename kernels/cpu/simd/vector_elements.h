@@ -193,6 +193,20 @@ void average(const UpdateRule<Real> rule, std::int64_t count, Real* __restrict b
   }
 }
 
+/// Z and U, of the step P
+template <typename Real>
+void average_iterate(const Work& work, std::int64_t first, std::int64_t count, Real* __restrict z,
+                     Real* __restrict p) {
+  const IterateRule<Real> rule(work.coefficients);
+  alignas(64) Real copied[chunk];
+  const Real* const w = fetch_values(work, first, count, copied);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Real decayed = rule.decayed(z[i]);
+    z[i] = added(decayed, p[i]);
+    p[i] = rule.update(p[i], decayed, w[i]);
+  }
+}
+
 /// P <- W + P
 template <typename Real>
 void add_values(const Work& work, std::int64_t first, std::int64_t count, Real* __restrict p) {
@@ -222,6 +236,8 @@ void update(const Work& work, const UpdatePass& pass) {
 
     // U, or the new value
     for (std::int64_t i = 0; i < n; ++i) p[i] = rule.stepped(p[i]);
+    if (rule.iterates)
+      average_iterate(work, first, n, static_cast<Real*>(pass.averaging_state) + flat + first, p);
     if (block.master < 0) {
       if (block.is_value) add_values(work, first, n, p);
       if (sent == nullptr) write(segment, at, n, p);
@@ -232,37 +248,6 @@ void update(const Work& work, const UpdatePass& pass) {
       master[i] = stored<float>(added(real<Real>(master[i]), p[i]));
     write(segment, at, n, master);
   }
-}
-
-template <typename Real>
-void apply(const Work& work, const void* segments) {
-  const Block& block = work.block;
-  const std::int64_t count = elements_of(work.tile);
-  const Strided<const void*> segment =
-      consecutive(static_cast<const char*>(segments) + block.segment, block.wire_type);
-  const Strided<void*> value = value_of(work.tensors, work.tile);
-
-  alignas(64) Real received[chunk], old[chunk], sum[chunk];
-  for (std::int64_t first = 0; first < count; first += chunk) {
-    const std::int64_t n = least(chunk, count - first);
-    const Real* const u = fetch(segment, work.tile.flat + first, n, received);
-    if (block.is_value) {
-      write(value, first, n, u);
-      continue;
-    }
-    const Real* const w = fetch<Real>(
-        {value.base, value.type, value.columns, value.row, value.column}, first, n, old);
-    for (std::int64_t i = 0; i < n; ++i) sum[i] = added(w[i], u[i]);
-    write(value, first, n, sum);
-  }
-}
-
-template <typename Real>
-void read_masters(const Work& work, float* masters) {
-  const std::int64_t count = elements_of(work.tile);
-  float* const to = masters + work.block.master + offset_in_block(work);
-  const Strided<void*> at = value_of(work.tensors, work.tile);
-  read<float>({at.base, at.type, at.columns, at.row, at.column}, 0, count, to);
 }
 
 }  // namespace

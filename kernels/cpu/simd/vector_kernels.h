@@ -36,7 +36,10 @@ struct VectorKernels {
   TileNorms (*filter)(const Work&, const GradientPass&, const ElementwiseDirection* grafting);
   void (*update)(const Work&, const UpdatePass&);
   void (*apply)(const Work&, const void* segments);
-  void (*read_values)(const Work&, float* masters);
+  void (*read_masters)(const Work&, float* masters);
+  void (*read_slot)(const Work&, Real* slot);
+  void (*pack_values)(const Work&, void* segments);
+  void (*evaluate)(const Work&, const EvaluationPass&);
 
   double (*squared_norm)(const Real* x, std::int64_t count);
   /// Lower triangle of the pair array L <- keep L + add g g^T

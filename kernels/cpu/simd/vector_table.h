@@ -3,14 +3,16 @@
 
 #include "kernels/cpu/simd/vector_elements.h"
 #include "kernels/cpu/simd/vector_matrices.h"
+#include "kernels/cpu/simd/vector_values.h"
 
 namespace shampoo::kernels {
 namespace {
 
 template <typename Real>
 constexpr VectorKernels<Real> compiled_kernels{
-    scan<Real>,         gather<Real>,       filter<Real>,   update<Real>, apply<Real>,
-    read_masters<Real>, squared_norm<Real>, rank_one<Real>, blend<Real>,  apply_root<Real>};
+    scan<Real>,         gather<Real>,    filter<Real>,      update<Real>,   apply<Real>,
+    read_masters<Real>, read_slot<Real>, pack_values<Real>, evaluate<Real>, squared_norm<Real>,
+    rank_one<Real>,     blend<Real>,     apply_root<Real>};
 
 }  // namespace
 }  // namespace shampoo::kernels

@@ -23,17 +23,31 @@ struct ApplyTile {
   SHAMPOO_BOTH void operator()(Threads& block, Shared&) const;
 };
 
-/// masters <- values, for blocks that have one. One block of threads per tile.
+/// Elementwise::read_values(). One block of threads per tile.
 struct ReadValues {
   static constexpr int threads = 256;
   struct Shared {};
 
   TileTable elements;
   void* masters = nullptr;
+  void* slot = nullptr;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared&) const;
 };
+
+template <typename Real>
+SHAMPOO_BOTH void copy_group(const StridedSpan& from, const StridedSpan& to, std::int32_t i,
+                             std::int32_t count) {
+  Real x[group_size];
+  read(from, i, count, x);
+  write(to, i, count, x);
+}
+
+/// True if values and segment are converted in double: the wider of both types.
+SHAMPOO_BOTH inline bool moves_in_double(const StridedSpan& segment, const StridedSpan& values) {
+  return segment.type == Type::float64 || values.type == Type::float64;
+}
 
 /// W <- U, or W + U in `Real`
 template <typename Real>
@@ -58,8 +72,7 @@ SHAMPOO_BOTH void ApplyTile::operator()(Threads& block, Shared&) const {
   const StridedSpan segment =
       packed(const_cast<char*>(static_cast<const char*>(segments)) + received, b.wire_type);
   const StridedSpan values = value_span(elements.tensors, tile);
-  // The wider of both types.
-  const bool in_double = segment.type == Type::float64 || values.type == Type::float64;
+  const bool in_double = moves_in_double(segment, values);
   block.each([&](int thread) {
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
       if (in_double)
@@ -74,14 +87,17 @@ template <typename Threads>
 SHAMPOO_BOTH void ReadValues::operator()(Threads& block, Shared&) const {
   const Tile tile = elements.tiles[block.index()];
   const Block& b = elements.blocks[tile.block];
-  if (b.master < 0) return;
   const StridedSpan values = value_span(elements.tensors, tile);
-  const StridedSpan to = weight_span(elements.tensors, tile, b, masters);
+  const bool in_double = elements.arithmetic == Type::float64;
+  const bool has_master = masters != nullptr && b.master >= 0;
   block.each([&](int thread) {
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
-      float w[group_size];
-      read(values, i, count, w);
-      write(to, i, count, w);
+      if (has_master)
+        copy_group<float>(values, weight_span(elements.tensors, tile, b, masters), i, count);
+      if (slot != nullptr && in_double)
+        copy_group<double>(values, slot_span<double>(slot, tile), i, count);
+      else if (slot != nullptr)
+        copy_group<float>(values, slot_span<float>(slot, tile), i, count);
     });
   });
 }

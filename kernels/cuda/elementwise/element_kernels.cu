@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise/apply.h"
+#include "kernels/cuda/elementwise/evaluate.h"
 #include "kernels/cuda/elementwise/filter.h"
 #include "kernels/cuda/elementwise/scan.h"
 #include "kernels/cuda/elementwise/step_guard.h"
@@ -20,5 +21,8 @@ template int start(std::int64_t, const SumTiles&, void*);
 template int start(std::int64_t, const UpdateTile<float>&, void*);
 template int start(std::int64_t, const UpdateTile<double>&, void*);
 template int start(std::int64_t, const ApplyTile&, void*);
+template int start(std::int64_t, const PackTile&, void*);
+template int start(std::int64_t, const EvaluateTile<float>&, void*);
+template int start(std::int64_t, const EvaluateTile<double>&, void*);
 
 }  // namespace shampoo::kernels::cuda

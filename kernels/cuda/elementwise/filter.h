@@ -45,13 +45,6 @@ struct FilterTile {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// A flat slot's elements of a tile.
-template <typename Real>
-SHAMPOO_BOTH inline StridedSpan slot_span(const void* slot, const Tile& tile) {
-  auto* const first = const_cast<Real*>(static_cast<const Real*>(slot));
-  return packed(first == nullptr ? nullptr : first + tile.flat, type_of_real<Real>);
-}
-
 /// An ElementwiseDirection of one block.
 template <typename Real>
 struct BlockDirection {

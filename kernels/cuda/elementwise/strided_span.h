@@ -117,6 +117,13 @@ SHAMPOO_BOTH inline void write(const StridedSpan& span, std::int32_t i, std::int
 template <typename Real>
 constexpr Type type_of_real = sizeof(Real) == 4 ? Type::float32 : Type::float64;
 
+/// A flat slot's elements of a tile.
+template <typename Real>
+SHAMPOO_BOTH inline StridedSpan slot_span(const void* slot, const Tile& tile) {
+  auto* const first = const_cast<Real*>(static_cast<const Real*>(slot));
+  return packed(first == nullptr ? nullptr : first + tile.flat, type_of_real<Real>);
+}
+
 /// body(first element, elements of the tile from there) for every group of this thread.
 template <typename Threads, typename Body>
 SHAMPOO_BOTH void for_each_group(Threads&, int thread, const Tile& tile, Body&& body) {

@@ -27,20 +27,34 @@ struct UpdateTile {
 template <typename Real>
 struct UpdateWork {
   UpdateRule<Real> rule;
+  const Coefficients* coefficients;
   bool has_master, is_value;
   StridedSpan direction, averaging_state, weights, segment;
 
   SHAMPOO_BOTH bool adds_weights() const { return has_master || is_value; }
 };
 
+/// Z and U, of the step P
+template <typename Real>
+SHAMPOO_BOTH void average_iterate(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
+                                  const Real (&w)[group_size], Real (&p)[group_size]) {
+  const IterateRule<Real> rule(*work.coefficients);
+  Real z[group_size];
+  read(work.averaging_state, i, count, z);
+  for (int k = 0; k < group_size; ++k) {
+    const Real decayed = rule.decayed(z[k]);
+    z[k] = added(decayed, p[k]);
+    p[k] = rule.update(p[k], decayed, w[k]);
+  }
+  write(work.averaging_state, i, count, z);
+}
+
 /// U, or the new value; a master gets it, too, and what is sent is rounded from it.
 template <typename Real>
 SHAMPOO_BOTH void send(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
                        const Real (&w)[group_size], Real (&p)[group_size]) {
-  for (int k = 0; k < group_size; ++k) {
-    p[k] = work.rule.stepped(p[k]);
+  for (int k = 0; k < group_size; ++k)
     if (work.adds_weights()) p[k] = added(w[k], p[k]);
-  }
   if (!work.has_master) return write(work.segment, i, count, p);
   float master[group_size];
   for (int k = 0; k < group_size; ++k) master[k] = stored<float>(p[k]);
@@ -54,7 +68,7 @@ SHAMPOO_BOTH void update_group(const UpdateWork<Real>& work, std::int32_t i, std
   Real p[group_size], b[group_size], w[group_size] = {};
   read(work.direction, i, count, p);
   if (rule.averages) read(work.averaging_state, i, count, b);
-  if (rule.decays || work.adds_weights()) read(work.weights, i, count, w);
+  if (rule.decays || rule.iterates || work.adds_weights()) read(work.weights, i, count, w);
   for (int k = 0; k < group_size; ++k) {
     p[k] = rule.scaled(p[k]);
     if (rule.decays) p[k] = rule.decayed(p[k], w[k]);
@@ -66,6 +80,8 @@ SHAMPOO_BOTH void update_group(const UpdateWork<Real>& work, std::int32_t i, std
     }
     write(work.averaging_state, i, count, b);
   }
+  for (int k = 0; k < group_size; ++k) p[k] = rule.stepped(p[k]);
+  if (rule.iterates) average_iterate(work, i, count, w, p);
   send(work, i, count, w, p);
 }
 
@@ -81,6 +97,7 @@ SHAMPOO_BOTH void UpdateTile<Real>::operator()(Threads& block, Shared&) const {
   const UpdateWork<Real> work{
       UpdateRule<Real>(context.coefficients[tile.block], norm_ratio(pass, mode, tile.block),
                        pass.averaging),
+      &context.coefficients[tile.block],
       b.master >= 0,
       b.is_value,
       slot_span<Real>(pass.direction, tile),

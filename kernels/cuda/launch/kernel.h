@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "kernels/cuda/elementwise/apply.h"
+#include "kernels/cuda/elementwise/evaluate.h"
 #include "kernels/cuda/elementwise/filter.h"
 #include "kernels/cuda/elementwise/scan.h"
 #include "kernels/cuda/elementwise/step_guard.h"
@@ -25,12 +26,12 @@ namespace shampoo::kernels::cuda {
 using Kernel = std::variant<
     // one round per operation
     ScanTile<float>, ScanTile<double>, ReduceScan, Admit, Compare, ReadValues, FilterTile<float>,
-    FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, ApplyTile,
-    GatherGradients<float>, GatherGradients<double>, DirectionNorms<float>, DirectionNorms<double>,
-    SumDirectionNorms, UnpackFactors, PackRoots, Combine, MeasureParts, MeasureMatrices,
-    GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize, FindShifts, Damp,
-    CheckIdentity, LinearCombination, SplitFloat16, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>,
-    Embed, WeighSingularVectors,
+    FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, ApplyTile, PackTile,
+    EvaluateTile<float>, EvaluateTile<double>, GatherGradients<float>, GatherGradients<double>,
+    DirectionNorms<float>, DirectionNorms<double>, SumDirectionNorms, UnpackFactors, PackRoots,
+    Combine, MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum,
+    ScaleVectors, Rescale, Normalize, FindShifts, Damp, CheckIdentity, LinearCombination,
+    SplitFloat16, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors,
     // fused multiply-adds
     HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float, 64>,
     ModeProduct<float, 128>, ModeProduct<double, 64>, SquareProduct<float, 64>,

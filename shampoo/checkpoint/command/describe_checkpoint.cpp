@@ -103,7 +103,9 @@ class Description {
   }
 
   static std::string values_of(const ParameterState& parameter) {
-    grouping::Rows rows{{"steps", std::to_string(parameter.steps)}};
+    grouping::Rows rows{
+        {"steps", std::to_string(parameter.steps)},
+        {"averaging_weight_sum", to_json(UserValue(parameter.averaging_weight_sum))}};
     for_each_field(
         [&](const char* name, const auto& rate) {
           const std::optional<double> number = rate;

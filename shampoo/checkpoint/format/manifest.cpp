@@ -106,6 +106,8 @@ void validate_parameter(const SavedParameter& parameter, std::size_t files) {
   const ParameterState& state = parameter.state;
   const std::string who = "parameter " + in_quotes(state.name) + ": ";
   require(state.steps >= 0, who + "steps must not be negative");
+  require(state.averaging_weight_sum >= 0 && std::isfinite(state.averaging_weight_sum),
+          who + "averaging_weight_sum must be finite and not negative");
   for_each_field(
       [&](const char* name, const auto& rate) {
         const std::optional<double> number = rate;

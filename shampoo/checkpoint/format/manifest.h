@@ -87,7 +87,7 @@ struct Manifest {
 };
 
 /// The version of the format that is written and read; others are refused.
-inline constexpr int manifest_schema = 2;
+inline constexpr int manifest_schema = 3;
 
 inline constexpr std::string_view manifest_name = "manifest.json";
 

@@ -49,8 +49,7 @@ Rates rates_from(const Json& json, const std::string& where) {
         constexpr bool may_lack = !std::is_same_v<std::decay_t<decltype(rate)>, double>;
         if constexpr (may_lack) rate.reset();
         if (may_lack && number.is_null()) return;
-        if (!number.is_number()) refuse(where + "." + name + ": must be a number");
-        rate = number.get<double>();
+        rate = real_from(number, where + "." + name);
       },
       rates);
   object.finish();
@@ -103,6 +102,7 @@ SavedParameter parameter_from(const Json& json, const Tables& tables) {
   parameter.state.name = object.text("name");
   parameter.state.shape = object.sides("shape");
   parameter.state.steps = object.number("steps");
+  parameter.state.averaging_weight_sum = object.real("averaging_weight_sum");
   parameter.state.recipe = object.row("recipe", tables.recipes);
   parameter.state.rates = object.row("rates", tables.rates);
   parameter.merged_shape = object.sides("merged_shape");

@@ -138,6 +138,7 @@ class Writer {
                               {"shape", parameter.state.shape},
                               {"merged_shape", parameter.merged_shape},
                               {"steps", parameter.state.steps},
+                              {"averaging_weight_sum", parameter.state.averaging_weight_sum},
                               {"recipe", recipes_.index_of(json_of(parameter.state.recipe))},
                               {"rates", rates_.index_of(json_of(parameter.state.rates))},
                               {"slots", std::move(slots)}};

@@ -53,6 +53,11 @@ std::int64_t number_from(const Json& json, const std::string& where, std::int64_
   return json.get<std::int64_t>();
 }
 
+double real_from(const Json& json, const std::string& where) {
+  if (!json.is_number()) refuse(where + ": must be a number");
+  return json.get<double>();
+}
+
 std::string text_from(const Json& json, const std::string& where) {
   if (!json.is_string()) refuse(where + ": must be a string");
   return json.get<std::string>();

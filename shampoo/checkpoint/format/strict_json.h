@@ -25,6 +25,7 @@ Json parse_strictly(std::string_view text);
 /// Values of a type and a range; `where` names them. Throw CheckpointError.
 std::int64_t number_from(const Json& json, const std::string& where,
                          std::int64_t largest = std::numeric_limits<std::int64_t>::max());
+double real_from(const Json& json, const std::string& where);
 std::string text_from(const Json& json, const std::string& where);
 std::uint64_t hash_from(const Json& json, const std::string& where);
 
@@ -38,6 +39,7 @@ class StrictObject {
   std::string text(const char* field) { return text_from(at(field), name(field)); }
   std::uint64_t hash(const char* field) { return hash_from(at(field), name(field)); }
   std::int64_t number(const char* field) { return number_from(at(field), name(field)); }
+  double real(const char* field) { return real_from(at(field), name(field)); }
   int small_number(const char* field);
   std::vector<std::int64_t> sides(const char* field);
   Dtype dtype();

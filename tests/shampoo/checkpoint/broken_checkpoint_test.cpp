@@ -132,7 +132,8 @@ TEST_F(BrokenCheckpoints, AreFoundByFieldsThatNobodyWrites) {
   for (const char* field : {"progress", "recipes", "slots", "user_values"}) missing("", field);
   missing("/progress", "taken");
   missing("/rates/0", "epsilon");
-  for (const char* field : {"steps", "slots", "blocks", "merged_shape", "rates"})
+  for (const char* field :
+       {"steps", "averaging_weight_sum", "slots", "blocks", "merged_shape", "rates"})
     missing("/parameters/0", field);
   for (const Json& value : {Json(""), Json(-1), Json(1.0), Json("1"), Json(), Json(1e300)})
     refused("/progress/attempts", value, "progress.attempts");
@@ -143,7 +144,7 @@ TEST_F(BrokenCheckpoints, AreFoundByFieldsThatNobodyWrites) {
   refused("/parameters/0/blocks/0/failures", "x", "failures");
   refused("/slots/0/layout", "b", "layout");
   refused("/slots/0/dimension", -1, "dimension");
-  refused("/schema", 1, "schema \"1\"; this version reads 2");
+  refused("/schema", 2, "schema \"2\"; this version reads 3");
   refused("/nonsense", 1, "nonsense");
   refused("/parameters/0/nonsense", 1, "nonsense");
   refused("/recipes/0/nonsense", "", "nonsense");

@@ -80,11 +80,11 @@ TEST_F(Manifests, AreRefusedByFieldWhereTheyLieConsistently) {
   const std::string text = to_json(manifest_);
   EXPECT_EQ(refusal(edited(text, R"("step":1)", R"("step":2)")), "");
   const std::vector<std::pair<std::string, std::string>> edits{
-      {R"("schema":2)", R"("schema":1)"},
-      {R"("schema":2)", R"("schema":3)"},
-      {R"("schema":2,)", ""},
-      {R"("schema":2)", R"("schema":"2")"},
-      {R"("schema":2)", R"("schema":2.0)"},
+      {R"("schema":3)", R"("schema":2)"},
+      {R"("schema":3)", R"("schema":4)"},
+      {R"("schema":3,)", ""},
+      {R"("schema":3)", R"("schema":"3")"},
+      {R"("schema":3)", R"("schema":3.0)"},
       {R"("step":1)", R"("step":-1)"},
       {R"("step":1)", R"("step":1.0)"},
       {R"("step":1)", R"("step":9223372036854775808)"},
@@ -109,6 +109,10 @@ TEST_F(Manifests, AreRefusedByFieldWhereTheyLieConsistently) {
       {R"("elements")", "0"},
       {R"("dimension":0)", R"("dimension":-1)"},
       {R"("elements","dimension":0)", R"("vector","dimension":2)"},
+      {R"("averaging_weight_sum":0.0)", R"("averaging_weight_sum":-1.0)"},
+      {R"("averaging_weight_sum":0.0)", R"("averaging_weight_sum":1e999)"},
+      {R"("averaging_weight_sum":0.0)", R"("averaging_weight_sum":null)"},
+      {R"("averaging_weight_sum":0.0,)", ""},
       {R"("slots":[0])", R"("slots":[1])"},
       {R"("slots":[0])", R"("slots":[0,0])"},
       {R"("slots":[0])", R"("slots":[])"},
@@ -147,7 +151,7 @@ TEST_F(Manifests, AreRefusedByFieldWhereTheyLieConsistently) {
     EXPECT_TRUE(message.starts_with("manifest: ")) << to;
     EXPECT_EQ(message.find("checksum"), std::string::npos) << to << message;
   }
-  EXPECT_NE(refusal(with_checksum(R"({"schema":2)")), "");
+  EXPECT_NE(refusal(with_checksum(R"({"schema":3)")), "");
   EXPECT_NE(refusal(with_checksum(std::string(100'000, '['))), "");
   EXPECT_NE(refusal(with_checksum("")), "");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/shampoo/state/state_job.h"
 
 namespace shampoo::test {
@@ -93,6 +95,10 @@ TEST(ALoad, RefusesWhatContradictsItself) {
   expect_says(refusal([&](StateDict& d) { d.parameters.erase(d.parameters.begin()); }),
               {"there is no parameter 'tensor0'"});
   expect_says(refusal([&](StateDict& d) { d.parameters[1].steps = -1; }), {"tensor1", "steps"});
+  for (const double sum :
+       {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    expect_says(refusal([&](StateDict& d) { d.parameters[1].averaging_weight_sum = sum; }),
+                {"tensor1", "averaging_weight_sum: must be in [0, inf)"});
   expect_says(refusal([&](StateDict& d) { d.format = 2; }), {"format", "[1, 1]", "2"});
   expect_says(refusal([&](StateDict& d) { d.parameters[0].rates.beta1 = 7; }), {"beta1", "[0, 1)"});
   expect_says(refusal([&](StateDict& d) {  // the first rows again

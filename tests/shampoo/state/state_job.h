@@ -29,13 +29,15 @@ struct Trainee {
   int absent_every = 0;  ///< tensor t has no gradient in step s where (s + t) % absent_every == 0
 };
 
-/// Every kind of slot: factors, roots, both moments, momentum, masters; counters that differ.
+/// Every kind of slot: factors, roots, both moments, momentum, iterates, masters; counters that
+/// differ.
 inline Trainee everything() {
   Recipe staggered = quick_recipe();
   staggered.averaging = Momentum{};
   staggered.refresh.staggered = true;
   Recipe plain = quick_recipe();
   plain.grafting = Sgd{};
+  plain.averaging = ScheduleFree{};
   return {.recipes = {staggered, plain}, .narrow = true, .absent_every = 4};
 }
 

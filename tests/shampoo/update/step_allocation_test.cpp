@@ -97,7 +97,9 @@ TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
     run_ranks(3, [&](Communicator& ranks) {
       ToyModel<float> model(awkward_shapes());
       const auto backend = cpu_backend({.threads = 1});
-      Optimizer optimizer(*backend, ranks, model.groups(recipe_with(Automatic{}), {}),
+      Recipe recipe = recipe_with(Automatic{});
+      recipe.averaging = ScheduleFree{};
+      Optimizer optimizer(*backend, ranks, model.groups(recipe, {}),
                           {.agree_before_commit = votes});
       optimizer.step();
       // The counter sees the whole process: nobody may still be in the first step, or leave.

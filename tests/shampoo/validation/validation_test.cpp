@@ -84,6 +84,33 @@ TEST_F(BadInput, RatesOutOfRangeAreNamed) {
   expect_rate_refused(&Rates::dampening, "dampening", {-0.1, 1.0, nan});
 }
 
+TEST_F(BadInput, RatesOfAveragingsOutOfRangeAreNamed) {
+  const auto refused = [&](const Averaging& averaging, double Rates::*rate, double value,
+                           const std::string& words) {
+    expect_refused(
+        [&](ParameterGroup& g) {
+          g.recipe.averaging = averaging;
+          g.rates.*rate = value;
+        },
+        {"group 1", words});
+  };
+  for (const double value : {-0.1, 0.0, 1.1, nan})
+    for (const Averaging& averaging : {Averaging(PrimalAveraging{}), Averaging(ScheduleFree{})})
+      refused(averaging, &Rates::train_interpolation, value,
+              "train_interpolation must be in (0, 1]");
+  for (const double value : {-0.1, 1.0, nan})
+    refused(PrimalAveraging{}, &Rates::evaluation_interpolation, value,
+            "evaluation_interpolation must be in [0, 1)");
+  refused(ScheduleFree{}, &Rates::evaluation_interpolation, 0.5,
+          "evaluation_interpolation must be 0.9, its default");
+  refused(NoAveraging{}, &Rates::train_interpolation, 0.5,
+          "train_interpolation must be 0.8, its default");
+  refused(PrimalAveraging{}, &Rates::momentum, 0.5, "momentum must be 0, its default");
+  for (const double power : {-1.0, nan, infinity})
+    refused(ScheduleFree{.power = power}, &Rates::weight_decay, 0,
+            "recipe.averaging.power must be in [0, inf)");
+}
+
 TEST_F(BadInput, OptionalRatesOutOfRangeAreNamed) {
   for (const double value : {-0.1, 1.0, nan})
     expect_refused([&](ParameterGroup& g) { g.rates.beta3 = value; }, {"group 1", "beta3"});

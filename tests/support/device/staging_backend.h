@@ -37,11 +37,13 @@ class StagingBackend final : public kernels::Backend {
   void admit(const kernels::StepPermit* permit, std::int32_t offers,
              kernels::ReplayCounter* counter, kernels::ScanResult* result) override;
   void compare(const kernels::RecordArray& records, void* gathered, std::int32_t* proceed) override;
-  void read_values(const kernels::TileTable& elements, void* masters) override;
+  void read_values(const kernels::TileTable& elements, void* masters, void* slot) override;
   void filter(const kernels::PassContext& context, const kernels::GradientPass& pass) override;
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
+  void pack_values(const kernels::TileTable& elements, void* segments) override;
+  void evaluate(const kernels::TileTable& elements, const kernels::EvaluationPass& pass) override;
   void accumulate_factors(const kernels::PassContext& context,
                           std::span<const kernels::Stack> stacks,
                           std::span<const kernels::Selection> selected,

@@ -102,6 +102,14 @@ void note_segment(Staging& staging, const TileTable& elements, const void* segme
                static_cast<std::size_t>(block.segment + (offset + elements_of(tile)) * size));
 }
 
+/// With tiles that count from the flat slots.
+void note_segments(Staging& staging, const TileTable& elements, const void* segments) {
+  for (std::int64_t i = 0; i < elements.tile_count; ++i) {
+    const Tile& tile = elements.tiles[i];
+    note_segment(staging, elements, segments, tile, tile.flat - elements.blocks[tile.block].flat);
+  }
+}
+
 void note(Staging& staging, const TileTable& elements, std::span<const Stack> stacks,
           std::span<const Selection> selected) {
   for (const Selection& selection : selected) staging.note_array(selection.blocks, selection.count);
@@ -166,12 +174,13 @@ void StagingBackend::compare(const kernels::RecordArray& records, void* gathered
   staging.finish();
 }
 
-void StagingBackend::read_values(const TileTable& elements, void* masters) {
+void StagingBackend::read_values(const TileTable& elements, void* masters, void* slot) {
   Staging staging(*backend_);
   note(staging, elements);
   note_masters(staging, elements, masters);
+  note_slot(staging, elements, slot);
   staging.begin();
-  backend_->read_values(staged(staging, elements), staging.at(masters));
+  backend_->read_values(staged(staging, elements), staging.at(masters), staging.at(slot));
   staging.finish();
 }
 
@@ -212,11 +221,7 @@ void StagingBackend::update(const PassContext& context, const kernels::UpdatePas
   note_slot(staging, context.elements, pass.averaging_state);
   for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
     staging.note_array(norms, context.elements.block_count);
-  for (std::int64_t i = 0; i < context.elements.tile_count; ++i) {
-    const Tile& tile = context.elements.tiles[i];
-    note_segment(staging, context.elements, pass.segment, tile,
-                 tile.flat - context.elements.blocks[tile.block].flat);
-  }
+  note_segments(staging, context.elements, pass.segment);
   staging.begin();
   const TileTable elements = staged(staging, context.elements);
   kernels::UpdatePass copy = pass;
@@ -241,6 +246,32 @@ void StagingBackend::apply(const TileTable& elements, const kernels::Mode* modes
   staging.begin();
   backend_->apply(staged(staging, elements), staging.at(modes), staging.at(segments),
                   staging.at(proceed));
+  staging.finish();
+}
+
+void StagingBackend::pack_values(const TileTable& elements, void* segments) {
+  Staging staging(*backend_);
+  note(staging, elements);
+  note_segments(staging, elements, segments);
+  staging.begin();
+  backend_->pack_values(staged(staging, elements), staging.at(segments));
+  staging.finish();
+}
+
+void StagingBackend::evaluate(const TileTable& elements, const kernels::EvaluationPass& pass) {
+  Staging staging(*backend_);
+  note(staging, elements);
+  note_masters(staging, elements, pass.masters);
+  note_slot(staging, elements, pass.iterate);
+  note_segments(staging, elements, pass.segment);
+  staging.note_array(pass.extrapolations, elements.block_count);
+  staging.begin();
+  kernels::EvaluationPass copy = pass;
+  copy.extrapolations = staging.at(pass.extrapolations);
+  copy.iterate = staging.at(pass.iterate);
+  copy.masters = staging.at(pass.masters);
+  copy.segment = staging.at(pass.segment);
+  backend_->evaluate(staged(staging, elements), copy);
   staging.finish();
 }
 

@@ -21,7 +21,7 @@ TEST(Descriptions, ShowEveryTensorInAlignedColumns) {
       answer.has("  step         7\n"
                  "  saved by     2 ranks\n"
                  "  arithmetic   exact\n"
-                 "  library      0, schema 2\n"))
+                 "  library      0, schema 3\n"))
       << answer.text;
   EXPECT_TRUE(
       answer.has("  plan         fedcba9876543210\n"
@@ -70,9 +70,11 @@ TEST(Descriptions, ShowRatesAndRecipesIfAsked) {
   const Answer answer = ask({"describe", root.path(), "--values"});
 
   EXPECT_TRUE(answer.has("  best        0.1\n")) << answer.text;
-  EXPECT_TRUE(answer.has("parameter w\n  steps               0\n")) << answer.text;
-  EXPECT_TRUE(answer.has("  beta3               not set\n")) << answer.text;
-  EXPECT_TRUE(answer.has("  averaging           none\n")) << answer.text;
+  EXPECT_TRUE(
+      answer.has("parameter w\n  steps                     0\n  averaging_weight_sum      0.0\n"))
+      << answer.text;
+  EXPECT_TRUE(answer.has("  beta3                     not set\n")) << answer.text;
+  EXPECT_TRUE(answer.has("  averaging                 none\n")) << answer.text;
 }
 
 TEST(Descriptions, LetNoNameSpeakToTheTerminal) {

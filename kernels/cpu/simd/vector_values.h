@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/simd/vector_access.h"
+#include "kernels/elementwise.h"
+#include "kernels/rules/update_rule.h"
+
+/// Values between tensors, slots and segments, on one tile each. Internal linkage: see
+/// vector_access.h.
+namespace shampoo::kernels {
+namespace {
+
+template <typename Real>
+void apply(const Work& work, const void* segments) {
+  const Block& block = work.block;
+  const std::int64_t count = elements_of(work.tile);
+  const Strided<const void*> segment =
+      consecutive(static_cast<const char*>(segments) + block.segment, block.wire_type);
+  const Strided<void*> value = value_of(work.tensors, work.tile);
+
+  alignas(64) Real received[chunk], old[chunk], sum[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    const Real* const u = fetch(segment, work.tile.flat + first, n, received);
+    if (block.is_value) {
+      write(value, first, n, u);
+      continue;
+    }
+    const Real* const w = fetch<Real>(
+        {value.base, value.type, value.columns, value.row, value.column}, first, n, old);
+    for (std::int64_t i = 0; i < n; ++i) sum[i] = added(w[i], u[i]);
+    write(value, first, n, sum);
+  }
+}
+
+template <typename Real>
+void read_masters(const Work& work, float* masters) {
+  const std::int64_t count = elements_of(work.tile);
+  float* const to = masters + work.block.master + offset_in_block(work);
+  const Strided<void*> at = value_of(work.tensors, work.tile);
+  read<float>({at.base, at.type, at.columns, at.row, at.column}, 0, count, to);
+}
+
+template <typename Real>
+void read_slot(const Work& work, Real* slot) {
+  const Strided<void*> at = value_of(work.tensors, work.tile);
+  read<Real>({at.base, at.type, at.columns, at.row, at.column}, 0, elements_of(work.tile),
+             slot + work.tile.flat);
+}
+
+/// Inverse of apply() for new values.
+template <typename Real>
+void pack_values(const Work& work, void* segments) {
+  const std::int64_t count = elements_of(work.tile);
+  const Strided<void*> segment =
+      consecutive(static_cast<char*>(segments) + work.block.segment, work.block.wire_type);
+  const Strided<void*> value = value_of(work.tensors, work.tile);
+  alignas(64) Real buffer[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    const Real* const w = fetch<Real>(
+        {value.base, value.type, value.columns, value.row, value.column}, first, n, buffer);
+    write(segment, offset_in_block(work) + first, n, w);
+  }
+}
+
+template <typename Real>
+void evaluate(const Work& work, const EvaluationPass& pass) {
+  const std::int64_t count = elements_of(work.tile);
+  const EvaluationRule<Real> rule(pass.extrapolations[work.tile.block]);
+  const Strided<void*> segment =
+      consecutive(static_cast<char*>(pass.segment) + work.block.segment, work.block.wire_type);
+  alignas(64) Real copied[chunk], x[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    const Real* const w = fetch_values(work, first, n, copied);
+    const Real* const z = static_cast<const Real*>(pass.iterate) + work.tile.flat + first;
+    for (std::int64_t i = 0; i < n; ++i) x[i] = rule(w[i], z[i]);
+    write(segment, offset_in_block(work) + first, n, x);
+  }
+}
+
+}  // namespace
+}  // namespace shampoo::kernels

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+#include <utility>
+
+#include "shampoo/protocol/diagnostics.h"
+#include "shampoo/protocol/step_protocol.h"
+
+namespace shampoo {
+
+void StepProtocol::require_training(const char* call) const {
+  if (evaluating_)
+    throw std::logic_error(std::string(call) +
+                           ": the evaluation values are in place; end the Evaluation first");
+}
+
+void StepProtocol::begin_evaluation(Engine& engine, const std::function<void()>& check) {
+  if (backend_.is_capturing()) throw std::logic_error("evaluate: cannot be captured");
+  wait_for_previous();
+  check_usable();
+  require_training("evaluate");
+  if (prepared_) throw std::logic_error("evaluate: a step is prepared; enqueue or replay it first");
+  if (engine.value_exchange()) try {
+      exchange_values(engine, evaluating, [&] {
+        check();
+        evaluation_.emplace(backend_, engine);
+        evaluation_->compute();
+      });
+    } catch (...) {
+      evaluation_.reset();
+      throw;
+    }
+  evaluating_ = true;
+}
+
+void StepProtocol::end_evaluation(Engine& engine) {
+  if (!std::exchange(evaluating_, false) || !evaluation_) return;
+  try {
+    check_usable();
+    exchange_values(engine, ending_evaluation, [&] { evaluation_->recall(); });
+  } catch (...) {
+    if (!unusable_)
+      unusable_.emplace("the training values could not be brought back: " +
+                        current_error().message + "; the optimizer can no longer be used");
+    evaluation_.reset();
+    throw;
+  }
+  evaluation_.reset();
+}
+
+/// fill() writes this rank's segment; values change only after it succeeded on all ranks.
+void StepProtocol::exchange_values(Engine& engine, std::int64_t call,
+                                   const std::function<void()>& fill) {
+  engine_ = &engine;
+  step_error_.reset();
+  capture_error(fill);
+  const std::optional<TransferableError> own = std::exchange(step_error_, std::nullopt);
+  if (!consensus_.alone())
+    in_collective([&] {
+      Exchange& exchange = *engine.value_exchange();
+      // Rates enter on the way to the evaluation values only.
+      exchange.write({.step = call,
+                      .plan = plan_hash_,
+                      .rates = call == evaluating ? rates_hash(engine.groups()) : 0,
+                      .taken = static_cast<std::int32_t>(taken_),
+                      .status = own ? RankStatus::skipped : RankStatus::none});
+      exchange.run();
+      throw_if_failed(consensus_.decide(exchange.headers(), own, diagnostics(), true), "");
+    });
+  try {
+    evaluation_->assign();
+    backend_.synchronize();
+  } catch (...) {
+    fail_replacing("the values");
+  }
+}
+
+}  // namespace shampoo

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "tests/shampoo/state/state_job.h"
+#include "tests/support/counting_backend.h"
+#include "tests/support/counting_communicator.h"
+#include "tests/support/device/ranks_at.h"
+#include "tests/support/temporary_folder.h"
+
+namespace shampoo::test {
+namespace {
+
+Trainee averaged() {
+  Trainee trainee = small;
+  trainee.recipes[0].averaging = PrimalAveraging{};
+  return trainee;
+}
+
+TEST(Evaluating, RefusesWhateverReadsOrWritesTrainingValuesOnAllRanks) {
+  const TemporaryFolder folder;
+  for (const int ranks : {1, 3})
+    run_on_cpu(ranks, [&](Communicator& communicator, kernels::Backend& backend) {
+      Job<float> job(communicator, averaged(), {}, {}, &backend);
+      Optimizer& optimizer = *job.optimizer;
+      job.train(0, 3);
+      const StateDict before = optimizer.full_state_dict();
+      const auto training = job.values();
+      Evaluation guard = optimizer.evaluate();
+      const auto evaluated = job.values();
+      EXPECT_NE(evaluated, training);
+
+      const auto refused = [&](const std::string& call, const std::function<void()>& body) {
+        EXPECT_EQ(error_of<std::logic_error>(body),
+                  call + ": the evaluation values are in place; end the Evaluation first");
+        EXPECT_EQ(job.values(), evaluated) << call;
+      };
+      refused("step", [&] { optimizer.step(); });
+      refused("step", [&] { optimizer.prepare_step(); });
+      refused("step", [&] { optimizer.enqueue_step(); });
+      refused("evaluate", [&] { (void)optimizer.evaluate(); });
+      refused("state_dict", [&] { optimizer.state_dict(); });
+      refused("full_state_dict", [&] { optimizer.full_state_dict(); });
+      refused("load", [&] { optimizer.load_state_dict(before); });
+      refused("save", [&] { save(optimizer, folder.path()); });
+      ToyModel<float> other({{4, 3}});
+      ParameterGroup added = other.group();
+      added.parameters[0].name = "other";
+      refused("add_group", [&] { optimizer.add_group(added); });
+      EXPECT_EQ(optimizer.steps("tensor0"), 3);
+      EXPECT_EQ(optimizer.failure(), "");
+
+      guard.end();
+      EXPECT_EQ(job.values(), training);
+      EXPECT_EQ(optimizer.full_state_dict(), before);
+      job.train(3, 4);
+      EXPECT_EQ(optimizer.steps("tensor0"), 4);
+    });
+}
+
+TEST(Evaluating, IsRefusedWhileAStepIsPrepared) {
+  Alone alone(averaged());
+  Optimizer& optimizer = *alone.job.optimizer;
+  optimizer.prepare_step();
+  EXPECT_NE(error_of<std::logic_error>([&] { (void)optimizer.evaluate(); }).find("is prepared"),
+            std::string::npos);
+  EXPECT_TRUE(optimizer.enqueue_step().applied());
+  const Evaluation guard = optimizer.evaluate();
+}
+
+TEST(Evaluating, TakesOneExchangeEachWayAndNoneWithoutIterates) {
+  for (const bool averages : {true, false})
+    run_ranks(3, [&](Communicator& ranks) {
+      CountingCommunicator counted(ranks);
+      Job<float> job(counted, averages ? averaged() : small, {});
+      job.train(0, 2);
+      const std::int64_t before = counted.collectives();
+      Evaluation guard = job.optimizer->evaluate();
+      EXPECT_EQ(counted.collectives(), before + (averages ? 1 : 0));
+      EXPECT_THROW(job.optimizer->step(), std::logic_error);
+      guard.end();
+      EXPECT_EQ(counted.collectives(), before + (averages ? 2 : 0));
+      job.train(2, 3);
+    });
+}
+
+TEST(Evaluating, IsAnErrorWhereAnotherRankTakesAStep) {
+  run_ranks(2, [](Communicator& communicator) {
+    Job<float> job(communicator, averaged(), {});
+    job.train(0, 2);
+    const auto training = job.values();
+    const std::string message = error_of<CommunicationError>([&] {
+      if (communicator.rank() == 0)
+        (void)job.optimizer->evaluate();
+      else
+        job.optimizer->step();
+    });
+    expect_says(message, {"the ranks are not at the same call: evaluating on rank 0, step 3"});
+    EXPECT_EQ(job.values(), training);
+    EXPECT_THROW(job.optimizer->step(), CommunicationError);
+  });
+}
+
+TEST(Evaluating, LetsASaveThatIsUnderWayGoOn) {
+  const TemporaryFolder folder;
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, averaged(), {});
+    job.train(0, 2);
+    AsyncCheckpointer checkpointer(*job.optimizer);
+    checkpointer.start(folder.path());
+    const StateDict saved = job.optimizer->full_state_dict();
+    {
+      const Evaluation guard = job.optimizer->evaluate();
+      EXPECT_TRUE(checkpointer.wait());
+      EXPECT_EQ(error_of<std::logic_error>([&] { checkpointer.start(folder.path()); }),
+                "save: the evaluation values are in place; end the Evaluation first");
+    }
+    job.train(2, 3);
+    load(*job.optimizer, folder.path());
+    EXPECT_EQ(job.optimizer->full_state_dict(), saved);
+  });
+}
+
+TEST(Evaluating, BringsBackWhatWasOverwritten) {
+  Alone alone(averaged());
+  Job<float>& job = alone.job;
+  job.train(0, 2);
+  const auto training = job.values();
+  {
+    const Evaluation guard = job.optimizer->evaluate();
+    for (auto& tensor : job.model.tensors) std::ranges::fill(tensor.value, 7.0f);
+  }
+  EXPECT_EQ(job.values(), training);
+}
+
+TEST(Evaluating, FollowsTheOptimizerAndTheGuardWhereTheyMove) {
+  Alone alone(averaged());
+  Job<float>& job = alone.job;
+  job.train(0, 2);
+  const auto training = job.values();
+  std::optional<Evaluation> guard(job.optimizer->evaluate());
+  const auto evaluated = job.values();
+  job.optimizer = std::make_unique<Optimizer>(std::move(*job.optimizer));
+  Evaluation moved = std::move(*guard);
+  guard.reset();
+  EXPECT_EQ(job.values(), evaluated);
+  moved.end();
+  EXPECT_EQ(job.values(), training);
+  moved.end();
+
+  Evaluation late = job.optimizer->evaluate();
+  job.optimizer.reset();
+  late.end();
+  EXPECT_EQ(job.values(), evaluated);
+}
+
+TEST(Evaluating, NamesTheRankWithABadRateOnAllRanks) {
+  std::array<std::string, 3> messages;
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, averaged(), {});
+    job.train(0, 2);
+    const auto training = job.values();
+    Rates& rates = job.optimizer->group(0).rates;
+    if (communicator.rank() == 1) rates.train_interpolation = 0;
+    messages[static_cast<std::size_t>(communicator.rank())] =
+        error_of<std::invalid_argument>([&] { (void)job.optimizer->evaluate(); });
+    if (communicator.rank() == 1) rates.train_interpolation = 0.5;
+    const std::string differ =
+        error_of<CommunicationError>([&] { (void)job.optimizer->evaluate(); });
+    expect_says(differ, {"do not have the same rates", "train_interpolation"});
+    EXPECT_EQ(job.values(), training);
+
+    rates.train_interpolation = 0.5;
+    const Evaluation guard = job.optimizer->evaluate();
+    EXPECT_NE(job.values(), training);
+  });
+  for (const std::string& message : messages)
+    expect_says(message, {"rank 1", "group 0", "train_interpolation must be in (0, 1], got 0"});
+}
+
+/// Fails to copy within the device.
+class FailingCopy : public CountingBackend {
+ public:
+  using CountingBackend::CountingBackend;
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    if (fails) throw DeviceError("the device is gone");
+    CountingBackend::copy(to, from, bytes);
+  }
+  bool fails = false;
+};
+
+TEST(Evaluating, ChangesNothingWhereOneRankFails) {
+  run_ranks(3, [](Communicator& communicator) {
+    const auto place = cpu_kernels({.threads = 1});
+    FailingCopy backend(*place);
+    Job<float> job(communicator, averaged(), {}, {}, &backend);
+    job.train(0, 2);
+    const auto training = job.values();
+    backend.fails = communicator.rank() == 0;
+    EXPECT_EQ(error_of<DeviceError>([&] { (void)job.optimizer->evaluate(); }),
+              "rank 0: the device is gone");
+    backend.fails = false;
+    EXPECT_EQ(job.values(), training);
+    job.train(2, 3);
+    EXPECT_EQ(job.optimizer->steps("tensor0"), 3);
+  });
+}
+
+TEST(Evaluating, AnEndThatFailsDisablesTheOptimizerUntilAStateIsLoaded) {
+  for (const bool in_destructor : {false, true})
+    run_ranks(2, [&](Communicator& communicator) {
+      const auto place = cpu_kernels({.threads = 1});
+      FailingCopy backend(*place);
+      Job<float> job(communicator, averaged(), {}, {}, &backend);
+      job.train(0, 2);
+      const StateDict state = job.optimizer->full_state_dict();
+      const auto training = job.values();
+      {
+        Evaluation guard = job.optimizer->evaluate();
+        backend.fails = communicator.rank() == 1;
+        if (!in_destructor) {
+          EXPECT_THROW(guard.end(), DeviceError);
+        }
+      }
+      backend.fails = false;
+      expect_says(error_of<CommunicationError>([&] { job.optimizer->step(); }),
+                  {"training values could not be brought back", "rank 1: the device is gone"});
+      job.set_values(training);
+      job.optimizer->load_state_dict(state);
+      job.train(2, 3);
+      EXPECT_EQ(job.optimizer->steps("tensor0"), 3);
+    });
+}
+
+/// Bits of numbers that conversions tend to change: -0, the least denormal, a large one,
+/// infinities.
+template <typename Bits>
+std::vector<Bits> special(int mantissa) {
+  const Bits sign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  const Bits infinity = static_cast<Bits>((sign - 1) >> mantissa << mantissa);
+  std::vector<Bits> bits;
+  for (const Bits b :
+       {Bits{0}, Bits{1}, static_cast<Bits>((Bits{1} << mantissa) - 1),
+        static_cast<Bits>(infinity - 1), infinity, static_cast<Bits>(infinity >> 1)}) {
+    bits.push_back(b);
+    bits.push_back(static_cast<Bits>(b | sign));
+  }
+  return bits;
+}
+
+class SpecialValues : public ::testing::TestWithParam<Place> {
+ protected:
+  template <typename Bits>
+  void come_back(Type type, int mantissa) const {
+    for (const Arithmetic arithmetic : {Arithmetic::float32, Arithmetic::float64})
+      for (const int ranks : {1, 3})
+        run_ranks_at(GetParam(), ranks, [&](Communicator& communicator, kernels::Backend& backend) {
+          const std::vector<Bits> bits = special<Bits>(mantissa);
+          std::vector<Bits> values = bits;
+          std::vector<float> gradients(values.size(), 1.0f);
+          Placed<Bits> value(&backend, values);
+          Placed<float> gradient(&backend, gradients);
+          Recipe recipe = quick_recipe();
+          recipe.averaging = ScheduleFree{};
+          recipe.arithmetic = arithmetic;
+          if (type == Type::float32) recipe.communication.type = Type::bfloat16;
+          const auto count = static_cast<std::int64_t>(values.size());
+          Optimizer optimizer(backend, communicator,
+                              {{{{.name = "w",
+                                  .shape = {count},
+                                  .value = Tensor(value.data(), type),
+                                  .gradient = gradient.data()}},
+                                {},
+                                recipe}});
+          optimizer.step();
+          const std::vector<Bits> trained = value.fetch();
+          values = bits;
+          value.send();
+          Evaluation guard = optimizer.evaluate();
+          EXPECT_NE(value.fetch(), bits);
+          guard.end();
+          EXPECT_EQ(value.fetch(), bits) << name_of(type) << ' ' << ranks;
+          EXPECT_NE(trained, bits);
+        });
+  }
+};
+
+TEST_P(SpecialValues, ComeBackBitForBit) {
+  require_ranks(GetParam());
+  if (IsSkipped()) return;
+  come_back<std::uint64_t>(Type::float64, 52);
+  come_back<std::uint32_t>(Type::float32, 23);
+  come_back<std::uint16_t>(Type::bfloat16, 7);
+  come_back<std::uint16_t>(Type::float16, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, SpecialValues, testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+TEST(Evaluating, SendsValuesInTheirOwnTypeWhateverTheWireType) {
+  for (const bool values : {false, true})
+    for (const int ranks : {1, 3})
+      run_ranks(ranks, [&](Communicator& communicator) {
+        Trainee trainee = averaged();
+        trainee.recipes[0].communication.values = values;
+        if (!values) trainee.recipes[0].communication.type = Type::bfloat16;
+        Job<float> job(communicator, trainee, {});
+        job.train(0, 3);
+        const StateDict state = job.optimizer->full_state_dict();
+        const auto factor =
+            static_cast<float>(1 - 1 / job.optimizer->group(0).rates.train_interpolation);
+        std::vector<std::vector<float>> expected = job.model.values();
+        for (std::size_t t = 0; t < expected.size(); ++t) {
+          const StateTensor& iterate = *state.find("tensor" + std::to_string(t) + "/iterate");
+          for (std::size_t i = 0; i < expected[t].size(); ++i) {
+            float z = 0;
+            std::memcpy(&z, iterate.bytes.data() + i * sizeof(z), sizeof(z));
+            expected[t][i] += factor * (z - expected[t][i]);
+          }
+        }
+        const Evaluation guard = job.optimizer->evaluate();
+        EXPECT_EQ(job.model.values(), expected);
+      });
+}
+
+}  // namespace
+}  // namespace shampoo::test
