@@ -21,7 +21,8 @@ struct Rates {
   /// PseudoInverse.
   double epsilon = 1e-8;
   double weight_decay = 0;  ///< >= 0; see Recipe::weight_decay
-  /// Decay used for the update direction, in [0, 1): F = beta3 M + (1 - beta3) G. beta1 unless set.
+  /// Decay used for the update direction, in [0, 1): F = beta3 M + (1 - beta3) G. beta1 unless set;
+  /// beta1^2 is Nesterov's momentum for Spectral.
   std::optional<double> beta3 = std::nullopt;
   /// > 0, for corrected and independent decay; the learning rate at construction unless set.
   std::optional<double> peak_learning_rate = std::nullopt;

@@ -94,7 +94,7 @@ bool with_diagonal(const std::string& kind, Fields& fields, const Use& use) {
   return false;
 }
 
-SpectralScale scale_of(Fields& fields) {
+SpectralScale spectral_scale_of(Fields& fields) {
   const std::string scale = fields.text_or("scale", "none");
   if (scale == "none") return SpectralScale::none;
   if (scale == "spectral") return SpectralScale::spectral;
@@ -115,7 +115,7 @@ Spectral spectral_of(Fields& fields) {
   if (!fields.has("solver")) return {};
   Fields options = fields.object("solver");
   const std::string kind = options.text("kind");
-  Spectral spectral{.scale = scale_of(options)};
+  Spectral spectral{.scale = spectral_scale_of(options)};
   if (kind == "newton_schulz")
     spectral.solver = newton_schulz_of(options);
   else if (kind == "svd")

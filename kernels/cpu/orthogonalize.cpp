@@ -17,10 +17,10 @@ namespace {
 /// Sides up to this square by multiply_square(), longer ones by syrk.
 constexpr int longest_dense_square = 100;
 
-struct Shape {
+struct MatrixShape {
   int rows, columns;
 
-  explicit Shape(const Stack& stack)
+  explicit MatrixShape(const Stack& stack)
       : rows(static_cast<int>(stack.extent[0])), columns(static_cast<int>(stack.extent[1])) {}
 
   int side() const { return std::min(rows, columns); }
@@ -30,24 +30,24 @@ struct Shape {
 };
 
 /// What LAPACK asks for, and room for its blocks.
-std::int64_t work_count(const Shape& shape) {
+std::int64_t svd_work_count(const MatrixShape& shape) {
   const std::int64_t k = shape.side(), l = std::max(shape.rows, shape.columns);
   return 4 * k * k + 8 * k + 64 * (k + l);
 }
 
 template <typename Real>
-std::size_t scratch_of(const Shape& shape, bool decomposes) {
+std::size_t polar_scratch(const MatrixShape& shape, bool decomposes) {
   const std::int64_t k = shape.side();
   const std::size_t square = scratch_bytes<Real>(shape.square());
   const std::size_t both = scratch_bytes<Real>(shape.elements()) + square;
   if (!decomposes) return std::max(2 * both, both + 3 * square);
-  return 2 * both + scratch_bytes<Real>(k) + scratch_bytes<Real>(work_count(shape)) +
+  return 2 * both + scratch_bytes<Real>(k) + scratch_bytes<Real>(svd_work_count(shape)) +
          scratch_bytes<int>(8 * k);
 }
 
 /// Lower triangle -> both, tile by tile: elements that mirror each other share few cache lines.
 template <typename Real>
-void mirror(Real* a, std::int64_t n) {
+void mirror_lower(Real* a, std::int64_t n) {
   constexpr std::int64_t tile = 32;
   for (std::int64_t top = 0; top < n; top += tile)
     for (std::int64_t left = 0; left <= top; left += tile)
@@ -57,14 +57,14 @@ void mirror(Real* a, std::int64_t n) {
 
 /// R <- X X^T, of a tall X: X^T X. BLAS sees X^T, and a lower triangle as its upper one.
 template <typename Real>
-void form_gram(const Shape& shape, const Real* x, Real* r) {
+void form_gram(const MatrixShape& shape, const Real* x, Real* r) {
   const int k = shape.side(), n = shape.columns;
   const int inner = std::max(shape.rows, n);
   const char first = shape.wide() ? 'T' : 'N', second = shape.wide() ? 'N' : 'T';
   if (k <= longest_dense_factor)
     return blas::gemm(first, second, k, k, inner, Real(1), x, n, x, n, Real(0), r, k);
   blas::syrk('U', first, k, inner, Real(1), x, n, Real(0), r, k);
-  mirror(r, k);
+  mirror_lower(r, k);
 }
 
 /// Q <- a I + b R + c R^2
@@ -79,7 +79,7 @@ void form_polynomial(int k, const std::array<double, 3>& step, const Real* r, Re
   } else {
     std::copy(r, r + count, q);
     blas::syrk('U', 'N', k, k, c, r, k, b, q, k);
-    mirror(q, k);
+    mirror_lower(q, k);
   }
   for (std::int64_t i = 0; i < k; ++i) q[i * (k + 1)] += a;
 }
@@ -87,7 +87,7 @@ void form_polynomial(int k, const std::array<double, 3>& step, const Real* r, Re
 /// Y <- alpha Q X, of a tall X: alpha X Q. With one operand transposed, which makes no difference
 /// to Q, OpenBLAS's products without packing allocate nothing.
 template <typename Real>
-void apply_polynomial(const Shape& shape, Real alpha, const Real* q, const Real* x, Real* y) {
+void apply_polynomial(const MatrixShape& shape, Real alpha, const Real* q, const Real* x, Real* y) {
   const int m = shape.rows, n = shape.columns;
   if (shape.wide())
     blas::gemm('N', 'T', n, m, m, alpha, x, n, q, m, Real(0), y, n);
@@ -97,7 +97,8 @@ void apply_polynomial(const Shape& shape, Real alpha, const Real* q, const Real*
 
 /// D <- scale p_s(... p_1(X))
 template <typename Real>
-void iterate(const Shape& shape, const PolarPlan& plan, Real* x, Real* d, Scratch& scratch) {
+void take_steps(const MatrixShape& shape, const PolarPlan& plan, Real* x, Real* d,
+                Scratch& scratch) {
   Real* y = scratch.take<Real>(shape.elements());
   Real* const r = scratch.take<Real>(shape.square());
   Real* const q = scratch.take<Real>(shape.square());
@@ -113,8 +114,8 @@ void iterate(const Shape& shape, const PolarPlan& plan, Real* x, Real* d, Scratc
 
 /// The same on R alone: Q <- p(R), T <- T Q, R <- Q R Q; at the end D <- scale T X.
 template <typename Real>
-void iterate_on_gram(const Shape& shape, const PolarPlan& plan, const Real* x, Real* d,
-                     Scratch& scratch) {
+void take_steps_on_gram(const MatrixShape& shape, const PolarPlan& plan, const Real* x, Real* d,
+                        Scratch& scratch) {
   const int k = shape.side();
   Real* const r = scratch.take<Real>(shape.square());
   Real* const q = scratch.take<Real>(shape.square());
@@ -137,19 +138,19 @@ void iterate_on_gram(const Shape& shape, const PolarPlan& plan, const Real* x, R
 
 /// D <- scale U V^T. BLAS sees X^T = V S U^T and P^T = V U^T. `size` is what X was divided by.
 template <typename Real>
-void decompose(const Shape& shape, const PolarPlan& plan, double size, Real* x, Real* d,
-               Scratch& scratch) {
+void decompose_svd(const MatrixShape& shape, const PolarPlan& plan, double size, Real* x, Real* d,
+                   Scratch& scratch) {
   const int m = shape.rows, n = shape.columns, k = shape.side();
   Real* const v = scratch.take<Real>(std::int64_t{n} * k);
   Real* const ut = scratch.take<Real>(std::int64_t{k} * m);
   Real* const values = scratch.take<Real>(k);
-  Real* const work = scratch.take<Real>(work_count(shape));
+  Real* const work = scratch.take<Real>(svd_work_count(shape));
   int* const integers = scratch.take<int>(std::int64_t{8} * k);
   int rank = 0;
   double sum = 0;
   if (is_finite(x, shape.elements()) &&
-      blas::gesdd(n, m, x, values, v, ut, work, static_cast<int>(work_count(shape)), integers) ==
-          0) {
+      blas::gesdd(n, m, x, values, v, ut, work, static_cast<int>(svd_work_count(shape)),
+                  integers) == 0) {
     const Real cut = static_cast<Real>(m + n) * std::numeric_limits<Real>::epsilon() * values[0];
     for (; rank < k && values[rank] > cut; ++rank) sum += static_cast<double>(values[rank]);
   }
@@ -160,17 +161,17 @@ void decompose(const Shape& shape, const PolarPlan& plan, double size, Real* x, 
 template <typename Real>
 void orthogonalize_block(const VectorKernels<Real>& vector, const Stack& stack,
                          const PolarPlan& plan, Real* d, Scratch& scratch) {
-  const Shape shape(stack);
+  const MatrixShape shape(stack);
   const double size = std::max(std::sqrt(vector.squared_norm(d, shape.elements())), plan.floor);
   Real* const x = scratch.take<Real>(shape.elements());
   for (std::int64_t i = 0; i < shape.elements(); ++i)
     x[i] = static_cast<Real>(static_cast<double>(d[i]) * (1 / size));
   if (plan.steps.empty())
-    decompose(shape, plan, size, x, d, scratch);
+    decompose_svd(shape, plan, size, x, d, scratch);
   else if (plan.on_gram)
-    iterate_on_gram(shape, plan, x, d, scratch);
+    take_steps_on_gram(shape, plan, x, d, scratch);
   else
-    iterate(shape, plan, x, d, scratch);
+    take_steps(shape, plan, x, d, scratch);
 }
 
 }  // namespace
@@ -180,7 +181,7 @@ void CpuBackend::reserve_orthogonalization(std::span<const Stack> stacks,
   std::size_t bytes = 0;
   for (std::size_t s = 0; s < stacks.size(); ++s)
     with_real(arithmetic, [&]<typename Real>(Real*) {
-      bytes = std::max(bytes, scratch_of<Real>(Shape(stacks[s]), plans[s].steps.empty()));
+      bytes = std::max(bytes, polar_scratch<Real>(MatrixShape(stacks[s]), plans[s].steps.empty()));
     });
   workers_.reserve(bytes, stacks.size());
 }

@@ -10,16 +10,16 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-void* at(void* data, Type type, std::int64_t elements) {
+void* element_at(void* data, Type type, std::int64_t elements) {
   return static_cast<char*>(data) + elements * static_cast<std::int64_t>(size_of(type));
 }
 
-Matrices dense(const SquareMatrixBatch& squares) {
+Matrices dense_matrices(const SquareMatrixBatch& squares) {
   return {squares.data, squares.type, squares.side, squares.side * squares.side, false};
 }
 
 /// R <- X X^T, of a tall X: X^T X.
-Product gram(const PolarStack& s, void* x, const SquareMatrixBatch& r) {
+Product gram_product(const PolarStack& s, void* x, const SquareMatrixBatch& r) {
   const bool wide = s.rows <= s.columns;
   const std::int64_t k = s.side(), depth = wide ? s.columns : s.rows;
   const Matrices left{x, s.type, s.columns, s.stride, !wide};
@@ -28,16 +28,16 @@ Product gram(const PolarStack& s, void* x, const SquareMatrixBatch& r) {
 }
 
 /// Y <- alpha Q X, of a tall X: alpha X Q.
-Product times_polynomial(const PolarStack& s, const SquareMatrixBatch& q, void* x, void* y,
-                         double alpha) {
+Product polynomial_product(const PolarStack& s, const SquareMatrixBatch& q, void* x, void* y,
+                           double alpha) {
   const bool wide = s.rows <= s.columns;
   const Matrices matrix{x, s.type, s.columns, s.stride, false};
   return {s.rows,
           s.columns,
           s.side(),
           q.count,
-          wide ? dense(q) : matrix,
-          wide ? matrix : dense(q),
+          wide ? dense_matrices(q) : matrix,
+          wide ? matrix : dense_matrices(q),
           y,
           s.type,
           s.columns,
@@ -83,8 +83,8 @@ void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stac
   std::int64_t offset = 0;
   for (std::size_t s = 0; s < stacks.size(); ++s) {
     PolarStack stack(stacks[s], arithmetic);
-    stack.direction = at(direction, arithmetic, offset);
-    stack.dense = at(p.dense, arithmetic, offset);
+    stack.direction = element_at(direction, arithmetic, offset);
+    stack.dense = element_at(p.dense, arithmetic, offset);
     offset += stack.elements();
     if (plans[s].steps.empty())
       decompose(stack, plans[s], norms);
@@ -106,19 +106,19 @@ void DeviceBackend::iterate(const PolarStack& stack, const PolarPlan& plan) {
   const std::int64_t k = stack.side(), chunk = stack.chunk();
   SquareMatrixBatch r{.type = stack.type, .side = k, .data = workspace_.polar()};
   SquareMatrixBatch q = r;
-  q.data = at(r.data, stack.type, chunk * k * k);
+  q.data = element_at(r.data, stack.type, chunk * k * k);
   for (std::int64_t first = 0; first < stack.count; first += chunk) {
     r.count = q.count = std::min(chunk, stack.count - first);
-    void* x = at(odd ? stack.dense : stack.direction, stack.type, first * stack.stride);
-    void* y = at(odd ? stack.direction : stack.dense, stack.type, first * stack.stride);
+    void* x = element_at(odd ? stack.dense : stack.direction, stack.type, first * stack.stride);
+    void* y = element_at(odd ? stack.direction : stack.dense, stack.type, first * stack.stride);
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       const auto [a, b, c] = plan.steps[s];
       const bool last = s + 1 == plan.steps.size();
-      device_->multiply(gram(stack, x, r));
+      device_->multiply(gram_product(stack, x, r));
       // R is as symmetric as the library's sums make it; Q is symmetric bit for bit.
       multiply_symmetric({&r, 1}, {&r, 1}, {.product = c, .first = b, .identity = a},
                          Precision::accurate, {&q, 1});
-      device_->multiply(times_polynomial(stack, q, x, y, last ? plan.scale : 1));
+      device_->multiply(polynomial_product(stack, q, x, y, last ? plan.scale : 1));
       std::swap(x, y);
     }
   }
@@ -130,19 +130,20 @@ void DeviceBackend::decompose(const PolarStack& stack, const PolarPlan& plan, co
   const std::int64_t n = stack.rows + stack.columns, k = stack.side();
   const std::int64_t chunk = stack.decomposition_chunk();
   SquareMatrixBatch h{.type = stack.type, .side = n, .data = workspace_.polar()};
-  h.values = at(h.data, stack.type, chunk * n * n);
+  h.values = element_at(h.data, stack.type, chunk * n * n);
   // Numbers of 4 or 8 bytes lie before the flags.
-  auto* const failed = static_cast<std::int32_t*>(at(h.values, stack.type, chunk * n));
+  auto* const failed = static_cast<std::int32_t*>(element_at(h.values, stack.type, chunk * n));
   for (std::int64_t first = 0; first < stack.count; first += chunk) {
     h.count = std::min(chunk, stack.count - first);
-    void* const x = at(stack.direction, stack.type, first * stack.stride);
+    void* const x = element_at(stack.direction, stack.type, first * stack.stride);
     device_->launch(h.count * row_parts(n), Embed{h, stack.rows, x, stack.stride});
     eigh({&h, 1}, Eigensolver::divide_and_conquer, failed);
     device_->launch(h.count,
                     WeighSingularVectors{h, stack.rows, plan.scale, plan.nuclear,
                                          norms + stack.first_block + first, plan.floor, failed});
-    const Matrices u{at(h.data, stack.type, (n - k) * n), stack.type, n, n * n, true};
-    const Matrices v{at(h.data, stack.type, (n - k) * n + stack.rows), stack.type, n, n * n, false};
+    const Matrices u{element_at(h.data, stack.type, (n - k) * n), stack.type, n, n * n, true};
+    const Matrices v{element_at(h.data, stack.type, (n - k) * n + stack.rows), stack.type, n, n * n,
+                     false};
     device_->multiply({stack.rows, stack.columns, k, h.count, u, v, x, stack.type, stack.columns,
                        stack.stride, 1, 0});
   }

@@ -23,22 +23,10 @@ class Kinds : public ::testing::TestWithParam<Preconditioner> {
   static Trainee beside_adam(const Recipe& recipe) {
     Recipe adam = recipe;
     adam.preconditioner = Adam{};
-    return {.shapes = {{9, 8},
-                       {},
-                       {1},
-                       {8, 9},
-                       {13},
-                       {1, 7},
-                       {20, 3},
-                       {3, 4, 5},
-                       {2, 3, 2, 4},
-                       {17, 1, 16},
-                       {5},
-                       {0},
-                       {2, 3, 2}},
-            .recipes = {recipe, adam, adam},
-            .narrow = true,
-            .absent_every = 4};
+    Trainee trainee{.recipes = {recipe, adam, adam}, .narrow = true, .absent_every = 4};
+    trainee.shapes = {{9, 8},    {},           {1},         {8, 9}, {13}, {1, 7},   {20, 3},
+                      {3, 4, 5}, {2, 3, 2, 4}, {17, 1, 16}, {5},    {0},  {2, 3, 2}};
+    return trainee;
   }
 
   static constexpr int steps = steps_before + steps_after;
