@@ -12,7 +12,7 @@
 namespace shampoo::grouping {
 namespace {
 
-constexpr int width = 96;
+constexpr int text_width = 96;
 
 std::string extent_text(const Shape& extent) {
   if (extent.empty()) return "scalar";
@@ -132,7 +132,7 @@ std::string describe(const Plan& plan, const DescriptionContext& context) {
   std::string text = headline(plan, context.plan_hash);
   for (int v = 0; v < static_cast<int>(plan.virtual_groups.size()); ++v) {
     text += "\nvirtual group " + std::to_string(v) + "\n";
-    text += wrap(plan.virtual_groups[v].recipe, width, 4) + "\n";
+    text += wrap(plan.virtual_groups[v].recipe, text_width, 4) + "\n";
     text += table(group_rows(plan, v, context.names_per_group), 1) + "\n";
     text += table(stack_rows(plan, v));
   }

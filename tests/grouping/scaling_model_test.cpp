@@ -23,8 +23,8 @@ Job tiny(Type type = Type::float32) {
 
 // n + 1 + 2 n flops for an element and a side of n:
 // 16 (13 + 13), 8 (7 + 13), 4 * 13, 1 * 4
-constexpr double products = 416 + 160 + 52 + 4;
-constexpr double roots = 7 * ((64 + 64) + (8 + 64) + 64 + 1);
+constexpr double expected_products = 416 + 160 + 52 + 4;
+constexpr double expected_roots = 7 * ((64 + 64) + (8 + 64) + 64 + 1);
 // A factor is read and written, its root read: 3 * 4 bytes of n (n + 1) / 2 numbers.
 constexpr double triangles = 12 * ((10 + 10) + (3 + 10) + 10 + 1);
 // M and V read and written; two gradients, the value, the update; four times the direction.
@@ -59,8 +59,8 @@ TEST(ScalingModel, TheRanksWorkIsTheSumOverTheBlocksByHand) {
     const OwnerWork all = together(works);
     EXPECT_EQ(all.products.size(), 4u) << ranks;
     EXPECT_EQ(all.roots.size(), 6u) << ranks;
-    EXPECT_DOUBLE_EQ(sum_of(all.products), products) << ranks;
-    EXPECT_DOUBLE_EQ(sum_of(all.roots), roots) << ranks;
+    EXPECT_DOUBLE_EQ(sum_of(all.products), expected_products) << ranks;
+    EXPECT_DOUBLE_EQ(sum_of(all.roots), expected_roots) << ranks;
     EXPECT_DOUBLE_EQ(all.bytes, bytes) << ranks;
   }
   EXPECT_DOUBLE_EQ(replicated_bytes(job), 29 * 16);
@@ -107,12 +107,12 @@ TEST(ScalingModel, WorkersTakeTheLongestTaskThatIsLeft) {
 TEST(ScalingModel, AStepOfOneRankIsItsWorkAtItsRates) {
   const KernelRates rates{.gflops = 2e-9, .gbytes = 4e-9, .eigen_gflops = 8e-9};
   const Forecast one = forecast(tiny(), 1, rates, {});
-  const double plain = products / 2 + (bytes + 29 * 16) / 4;
+  const double plain = expected_products / 2 + (bytes + 29 * 16) / 4;
 
   EXPECT_EQ(one.received_bytes, 0);
   EXPECT_DOUBLE_EQ(one.plain, plain);
-  EXPECT_DOUBLE_EQ(one.refresh, plain + roots / 8);
-  EXPECT_NEAR(one.mean, plain + roots / 80, 1e-12 * plain);
+  EXPECT_DOUBLE_EQ(one.refresh, plain + expected_roots / 8);
+  EXPECT_NEAR(one.mean, plain + expected_roots / 80, 1e-12 * plain);
   EXPECT_DOUBLE_EQ(one.state.over_mean, 1);
   EXPECT_DOUBLE_EQ(one.state.over_bound, 1);
 }
