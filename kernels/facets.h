@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "kernels/eigenbasis.h"
 #include "kernels/elementwise.h"
 #include "kernels/factor_algebra.h"
 #include "kernels/matrix_solver.h"
@@ -21,6 +22,7 @@ class Backend : public Memory,
                 public Elementwise,
                 public FactorAlgebra,
                 public MatrixSolver,
+                public Eigenbasis,
                 public StepGuard {
  public:
   /// True if products are so much faster than decompositions that Automatic selects Minimax in

@@ -58,6 +58,48 @@ struct RootInverse {
   bool operator==(const RootInverse&) const = default;
 };
 
+/// Dimensions of blocks of one order that keep their coordinates.
+struct IgnoredDimensions {
+  static constexpr std::string_view name = "ignored_dimensions";
+  int order = 2;  ///< order of the block, >= 0
+  std::vector<int>
+      dimensions;  ///< dimensions of the block, each in [0, max(order, 1)), no two equal
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("order", self.order);
+    visit("dimensions", self.dimensions);
+  }
+  bool operator==(const IgnoredDimensions&) const = default;
+};
+
+/// SOAP, or eigenvalue-corrected Shampoo: Adam's second moment in the eigenbases Q_k of the
+/// Kronecker factors [Vyas 2024; George 2018; Eschenhagen 2025]. E <- beta2 E + (1 - beta2) (G
+/// rotated)^2 and P = F rotated / ((E / (1 - beta2^t))^exponent + epsilon), rotated back. The first
+/// moment stays in the parameter's coordinates, and E as it is when a basis changes, as in Shi
+/// 2023's code. Without grafting it acts from the first step on, with Q_k = I until the first
+/// refresh: then it is Adam. Reads the rates beta2 and epsilon.
+struct EigenvalueCorrected {
+  static constexpr std::string_view name = "eigenvalue_corrected";
+  BasisMethod solver = Eigh{};  ///< without pseudo_inverse and relative_floor
+  /// Inverse exponents of E by order, > 0 and without a dimension. Unnamed orders have 1/2.
+  std::vector<Exponent> exponents = {};
+  std::vector<IgnoredDimensions> ignored_basis_change_dims = {};
+  std::optional<double> trace_scaling = std::nullopt;  ///< of factors, as RootInverse
+  /// Statistics and squares enter with weight 1 instead of 1 - beta2, without bias correction.
+  bool drop_weighting = false;
+  int tolerated_failures = 3;  ///< as RootInverse, of bases
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("solver", self.solver);
+    visit("exponents", self.exponents);
+    visit("ignored_basis_change_dims", self.ignored_basis_change_dims);
+    visit("trace_scaling", self.trace_scaling);
+    visit("drop_weighting", self.drop_weighting);
+    visit("tolerated_failures", self.tolerated_failures);
+  }
+  bool operator==(const EigenvalueCorrected&) const = default;
+};
+
 /// P = F.
 struct Sgd {
   static constexpr std::string_view name = "sgd";
@@ -107,7 +149,8 @@ struct Sign {
 };
 
 /// How the direction P follows from the filtered gradient F.
-using Preconditioner = std::variant<RootInverse, Sgd, AdaGrad, RmsProp, Adam, Sign>;
+using Preconditioner =
+    std::variant<RootInverse, EigenvalueCorrected, Sgd, AdaGrad, RmsProp, Adam, Sign>;
 
 enum class WeightDecay : std::uint8_t {
   decoupled,   ///< W <- W - lr wd W, as torch.optim.AdamW [Loshchilov 2019]

@@ -12,6 +12,25 @@ Recipe adamw() {
   return recipe;
 }
 
+Recipe soap() {
+  Recipe recipe;
+  recipe.preconditioner = EigenvalueCorrected{};
+  recipe.grafting = std::nullopt;
+  recipe.refresh = {.every = 10, .first = 1};
+  return recipe;
+}
+
+Recipe soap_reference() {
+  Recipe recipe = soap();
+  recipe.preconditioner = EigenvalueCorrected{.solver = Qr{}};
+  recipe.refresh.first = 10;
+  return recipe;
+}
+
+Rates soap_rates() {
+  return {.learning_rate = 3e-3, .beta1 = 0.95, .beta2 = 0.95, .weight_decay = 0.01};
+}
+
 Recipe reference() {
   Recipe recipe;
   recipe.preconditioner = RootInverse{.solver = Eigen{}};

@@ -11,6 +11,16 @@ namespace shampoo::recipes {
 /// Reads learning_rate, beta1, beta3, beta2, epsilon, weight_decay [Loshchilov 2019].
 Recipe adamw();
 
+/// SOAP without grafting: Adam in the eigenbases of the factors, which are decomposed at the first
+/// step and every 10 [Vyas 2024, section 6: frequency 10]. For rates see soap_rates().
+Recipe soap();
+/// SOAP as the reference implementation has it (DefaultSOAPConfig): bases by one QR iteration per
+/// refresh, from step 10 on.
+Recipe soap_reference();
+/// Rates of Vyas 2024's implementation (nikhilvyas/SOAP): learning rate 3e-3, beta1 = beta2 = 0.95,
+/// weight decay 0.01.
+Rates soap_rates();
+
 /// The default recipe of the reference implementation (facebookresearch/optimizers f606606): roots
 /// every step, absolute epsilon, no grafting.
 Recipe reference();

@@ -2,6 +2,7 @@
 #include "shampoo/preconditioners/preconditioner.h"
 
 #include "shampoo/preconditioners/diagonal.h"
+#include "shampoo/preconditioners/eigenvalue_corrected.h"
 #include "shampoo/preconditioners/root_inverse.h"
 #include "shampoo/preconditioners/sign.h"
 
@@ -52,6 +53,11 @@ std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int6
 
 bool has_refresh(const Recipe& recipe) {
   return std::visit([&](const auto& kind) { return has_refresh(kind, recipe); },
+                    recipe.preconditioner);
+}
+
+bool acts_before_refresh(const Recipe& recipe) {
+  return std::visit([&](const auto& kind) { return acts_before_refresh(kind, recipe); },
                     recipe.preconditioner);
 }
 

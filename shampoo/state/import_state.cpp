@@ -133,6 +133,12 @@ void StateImport::add_elements(const Place& place, const Slot& slot) {
   const auto count = static_cast<std::size_t>(numbers);
   void* const to = place.group.state().data(static_cast<int>(place.block), slot);
   const TensorSlice whole{place.registered.merged, place.box};
+  if (slot.in_basis && cut_differently_.contains(&place.registered)) {
+    report_.restarted.push_back(state_name(parameter, slot.name, StateLayout::elements,
+                                           place.registered.merged, place.box));
+    uploads_.push_back({to, assembled_.emplace_back(count * size)});
+    return;
+  }
   std::vector<const StateTensor*> parts;
   for (const StateTensor* const part : saved(place, slot))
     if (may_overlap({part->shape, part->box}, whole)) parts.push_back(part);
@@ -243,7 +249,7 @@ void StateImport::upload_arrays() {
     for (const SlotNumbers& slot : upload.slots)
       if (slot.packed)
         unpack(slot.packed, slot.storage, array.data());
-      else if (slot.initial == Slot::Initial::identity)
+      else if (slot.initial == Slot::Initial::identity || slot.initial == Slot::Initial::one)
         set_identity(slot.storage, array.data());
     backend_.upload(upload.to, array.data(), array.size());
   }

@@ -27,7 +27,7 @@ std::size_t bytes_of(const Slot& slot, std::int64_t numbers) {
 }  // namespace
 
 SlotStorage storage_of(const Slot& slot, std::span<const std::int64_t> extent) {
-  return {slot.layout, !slot.shares.empty(), side_of(slot, extent), slot.type};
+  return {slot.layout, !slot.shares.empty(), side_of(slot, extent), slot.type, slot.packed};
 }
 
 GroupState::GroupState(kernels::Backend& backend, const Recipe& recipe,
@@ -70,7 +70,7 @@ void GroupState::write_identities() {
   SlotStorage written;
   for (std::size_t b = 0; b < placements_.size(); ++b)
     for (const Slot& slot : slots(static_cast<int>(b))) {
-      if (slot.initial != Slot::Initial::identity) continue;
+      if (slot.initial != Slot::Initial::identity && slot.initial != Slot::Initial::one) continue;
       const SlotStorage storage = storage_of(slot, placements_[b].extent);
       const bool same = storage.layout == written.layout && storage.upper == written.upper &&
                         storage.side == written.side && storage.type == written.type;
@@ -119,6 +119,12 @@ SlotView GroupState::view(int block, const Slot& slot) const {
       view.strides = row_major_strides(placement.extent);
       break;
     case StateLayout::symmetric:
+      if (slot.packed) {
+        view.extent = {n * (n + 1) / 2};
+        view.strides = {1};
+        view.packed_triangle = true;
+        break;
+      }
       view.data =
           static_cast<const char*>(view.data) + (slot.shares.empty() ? 0 : size_of(slot.type));
       view.extent = {n, n};

@@ -19,7 +19,7 @@ inline constexpr const char* master_slot = "master";
 /// One named piece of state of a block. Allocation, byte counts, export, import and checkpoints
 /// follow from its layout alone.
 struct Slot {
-  enum class Initial : std::uint8_t { zero, identity, value };
+  enum class Initial : std::uint8_t { zero, identity, value, one };
 
   std::string name;
   StateLayout layout = StateLayout::elements;
@@ -30,6 +30,10 @@ struct Slot {
   /// Another symmetric slot of the same dimension, declared before, whose array has room for this
   /// one; empty: an array of its own.
   std::string shares = {};
+  /// Elements in coordinates of the block's matrices: where those start anew, they do, too.
+  bool in_basis = false;
+  /// Symmetric, in an array of its own without room for another: n (n + 1) / 2 numbers.
+  bool packed = false;
 };
 
 /// Side of the slot's matrix or vector; 0 for elements.

@@ -19,6 +19,12 @@ void ssyevd_(const char*, const char*, const int*, float*, const int*, float*, f
              int*, const int*, int*);
 void dsyevd_(const char*, const char*, const int*, double*, const int*, double*, double*,
              const int*, int*, const int*, int*);
+void sgeqrf_(const int*, const int*, float*, const int*, float*, float*, const int*, int*);
+void dgeqrf_(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
+void sorgqr_(const int*, const int*, const int*, float*, const int*, const float*, float*,
+             const int*, int*);
+void dorgqr_(const int*, const int*, const int*, double*, const int*, const double*, double*,
+             const int*, int*);
 }
 
 /// BLAS and LAPACK by overload, column-major as they are.
@@ -70,6 +76,26 @@ inline int syevd(int n, double* a, double* values, double* work, int work_count,
   int info = 0;
   dsyevd_(&vectors, &uplo, &n, a, &n, values, work, &work_count, integers, &integer_count, &info);
   return info;
+}
+
+/// A <- the reflections and R of A = Q R, n x n. `work_count` >= n.
+inline void geqrf(int n, float* a, float* reflections, float* work, int work_count) {
+  int info = 0;
+  sgeqrf_(&n, &n, a, &n, reflections, work, &work_count, &info);
+}
+inline void geqrf(int n, double* a, double* reflections, double* work, int work_count) {
+  int info = 0;
+  dgeqrf_(&n, &n, a, &n, reflections, work, &work_count, &info);
+}
+
+/// A <- Q of geqrf()'s reflections.
+inline void orgqr(int n, float* a, const float* reflections, float* work, int work_count) {
+  int info = 0;
+  sorgqr_(&n, &n, &n, a, &n, reflections, work, &work_count, &info);
+}
+inline void orgqr(int n, double* a, const double* reflections, double* work, int work_count) {
+  int info = 0;
+  dorgqr_(&n, &n, &n, a, &n, reflections, work, &work_count, &info);
 }
 
 }  // namespace shampoo::kernels::blas

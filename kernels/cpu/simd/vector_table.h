@@ -8,9 +8,18 @@ namespace shampoo::kernels {
 namespace {
 
 template <typename Real>
-constexpr VectorKernels<Real> compiled_kernels{
-    scan<Real>,         gather<Real>,       filter<Real>,   update<Real>, apply<Real>,
-    read_masters<Real>, squared_norm<Real>, rank_one<Real>, blend<Real>,  apply_root<Real>};
+constexpr VectorKernels<Real> compiled_kernels{scan<Real>,
+                                               gather<Real>,
+                                               filter<Real>,
+                                               update<Real>,
+                                               apply<Real>,
+                                               read_masters<Real>,
+                                               squared_norm<Real>,
+                                               rank_one<Real>,
+                                               blend<Real>,
+                                               apply_root<Real>,
+                                               accumulate_squares<Real>,
+                                               divide_by_roots<Real>};
 
 }  // namespace
 }  // namespace shampoo::kernels

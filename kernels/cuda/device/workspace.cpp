@@ -22,7 +22,13 @@ constexpr std::size_t usual_panel_bytes = std::size_t{96} << 20;
 std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
   std::int64_t elements = 0;
   for (const Stack& stack : stacks) elements += stack.count * stack.stride;
-  return static_cast<std::size_t>(elements) * size_of(arithmetic);
+  constexpr std::size_t alignment = 256;
+  const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(arithmetic);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+bool have_bases(std::span<const Stack> stacks) {
+  return std::ranges::any_of(stacks, [](const Stack& stack) { return !stack.bases.empty(); });
 }
 
 /// Panels of both operands.
@@ -59,7 +65,7 @@ void Workspace::grow(Part& part, std::size_t bytes) {
 
 void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   grow(rows_, row_bytes);
-  grow(dense_, dense_bytes(stacks, arithmetic));
+  grow(dense_, dense_bytes(stacks, arithmetic) * (have_bases(stacks) ? 2 : 1));
   if (arithmetic == Type::float32 && calls.symmetric_products)
     grow(panels_, std::max(panel_bytes(calls.largest_side, true),
                            std::min(all_panel_bytes(stacks), usual_panel_bytes)));
@@ -68,6 +74,12 @@ void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const So
 void* Workspace::dense(std::span<const Stack> stacks, Type arithmetic) const {
   require(dense_bytes(stacks, arithmetic) <= dense_.bytes);
   return dense_.memory;
+}
+
+void* Workspace::second_dense(std::span<const Stack> stacks, Type arithmetic) const {
+  const std::size_t bytes = dense_bytes(stacks, arithmetic);
+  require(2 * bytes <= dense_.bytes);
+  return static_cast<char*>(dense_.memory) + bytes;
 }
 
 double* Workspace::partials() const {

@@ -43,8 +43,9 @@ std::string name_of_kind(const testing::TestParamInfo<Preconditioner>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Kinds,
-                         testing::Values(RootInverse{}, Sgd{}, AdaGrad{}, RmsProp{}, Adam{},
-                                         Adam{.drop_weighting = true}, Sign{}),
+                         testing::Values(RootInverse{}, EigenvalueCorrected{},
+                                         EigenvalueCorrected{.solver = Qr{}}, Sgd{}, AdaGrad{},
+                                         RmsProp{}, Adam{}, Adam{.drop_weighting = true}, Sign{}),
                          name_of_kind);
 
 }  // namespace
