@@ -124,6 +124,8 @@ struct Stack {
   /// For every dimension: [backend] `count` x n numbers that scale coordinates in the eigenbasis,
   /// or null. Empty where no kernel reads them.
   std::vector<void*> scales = {};
+  /// Factors are those of accumulate_whitened_factors(): reserve() provides its scratch memory.
+  bool whitens = false;
   double exponent = 0.5;  ///< inverse exponent of second moments in the eigenbases
 };
 

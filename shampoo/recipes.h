@@ -21,6 +21,16 @@ Recipe soap_reference();
 /// weight decay 0.01.
 Rates soap_rates();
 
+/// KL-Shampoo of Lin 2025: exponent 1/2 on each side of a matrix, factors divided by the number of
+/// columns that they sum, no grafting, eigendecompositions every 10 steps. Other orders keep
+/// 1 / (2 order). For rates see kl_shampoo_rates().
+Recipe kl_shampoo();
+/// KL-Shampoo with the exponents and statistics of the reference implementation
+/// (RootInvKLShampooPreconditionerConfig).
+Recipe kl_shampoo_reference();
+/// soap_rates() with an epsilon of 1e-8: Lin 2025 trains both with the same betas.
+Rates kl_shampoo_rates();
+
 /// The default recipe of the reference implementation (facebookresearch/optimizers f606606): roots
 /// every step, absolute epsilon, no grafting.
 Recipe reference();

@@ -2,6 +2,7 @@
 #include "tests/golden_test_recipe.h"
 
 #include <charconv>
+#include <set>
 #include <stdexcept>
 
 #include "shampoo/validation/rate_ranges.h"
@@ -123,6 +124,15 @@ EigenvalueCorrected eigenvalue_corrected_of(Fields& fields) {
   return soap;
 }
 
+Eigendecomposed eigendecomposed_of(Fields& fields) {
+  Eigendecomposed shampoo;
+  if (fields.has("solver")) shampoo.solver = basis_method_of(fields.object("solver"));
+  if (fields.has("exponents")) shampoo.exponents = exponents_of(fields.object("exponents"));
+  if (fields.has("trace_scaling")) shampoo.trace_scaling = fields.number("trace_scaling");
+  shampoo.drop_weighting = fields.boolean_or("drop_weighting", false);
+  return shampoo;
+}
+
 RootInverse root_inverse_of(Fields& fields) {
   RootInverse shampoo{.solver = Eigen{}};
   if (fields.has("solver")) shampoo.solver = solver_of(fields.object("solver"));
@@ -148,6 +158,12 @@ Preconditioner preconditioner_of(Fields fields) {
   Preconditioner preconditioner;
   if (kind == "shampoo")
     preconditioner = root_inverse_of(fields);
+  else if (kind == "eigendecomposed_shampoo")
+    preconditioner = eigendecomposed_of(fields);
+  else if (kind == "kl_shampoo")
+    preconditioner = KullbackLeibler{.form = root_inverse_of(fields)};
+  else if (kind == "eigendecomposed_kl_shampoo")
+    preconditioner = KullbackLeibler{.form = eigendecomposed_of(fields)};
   else if (kind == "eigenvalue_corrected_shampoo")
     preconditioner = eigenvalue_corrected_of(fields);
   else if (kind == "sign_descent")
@@ -246,8 +262,13 @@ std::string unsupported_kind(const Fields& group) {
   Fields recipe = Fields(group).object("recipe");
   const std::string kind = recipe.object("preconditioner").text("kind");
   Fields none(recipe.json(), "");
-  const bool known = kind == "shampoo" || kind == "eigenvalue_corrected_shampoo" ||
-                     kind == "sign_descent" || with_diagonal(kind, none, [](const auto&) {});
+  const std::set<std::string> matrices = {"shampoo",
+                                          "kl_shampoo",
+                                          "eigendecomposed_shampoo",
+                                          "eigendecomposed_kl_shampoo",
+                                          "eigenvalue_corrected_shampoo",
+                                          "sign_descent"};
+  const bool known = matrices.contains(kind) || with_diagonal(kind, none, [](const auto&) {});
   if (!known) return "preconditioner " + kind;
   if (!recipe.has("averaging")) return {};
   const std::string averaging = recipe.object("averaging").text("kind");

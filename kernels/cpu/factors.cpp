@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/basis_product.h"
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
+#include "kernels/cpu/root_products.h"
 #include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels {
@@ -125,6 +127,56 @@ void accumulate_block(const GradientContext& context, const Stack& stack, std::i
   }
 }
 
+/// H <- G along all dimensions but k
+template <typename Real>
+class Whitening {
+ public:
+  Whitening(const VectorKernels<Real>& vector, const Stack& stack, std::int64_t index,
+            Scratch& scratch)
+      : stack_(stack),
+        roots_(vector, stack, index, scratch),
+        rotation_(stack, index, scratch),
+        other_(scratch.take<Real>(elements_of(stack.extent))) {}
+
+  void apply(Real* h, std::size_t k) const {
+    if (stack_.bases.empty()) return roots_.apply(h, k);
+    rotation_.into(h, other_, k);
+    rotation_.scale(h, k);
+  }
+
+ private:
+  const Stack& stack_;
+  RootProducts<Real> roots_;
+  BlockRotation<Real> rotation_;
+  Real* other_;
+};
+
+template <typename Real>
+void accumulate_whitened_block(const GradientContext& context, const Stack& stack,
+                               std::int64_t index, bool normalizes, Scratch& scratch) {
+  const std::int64_t block = stack.first_block + index, elements = elements_of(stack.extent);
+  const Coefficients& c = context.phase.coefficients[block];
+  const VectorKernels<Real>& vector = context.level.in<Real>();
+  const Whitening<Real> whitening(vector, stack, index, scratch);
+  Real* const g = scratch.take<Real>(elements);
+  Real* const h = scratch.take<Real>(elements);
+  Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
+  gather_gradient(context, block, g);
+
+  for (std::size_t k = 0; k < stack.extent.size(); ++k) {
+    if (stack.factors[k] == nullptr) continue;
+    const Dimension at = dimension_of(stack.extent, k);
+    std::copy(g, g + elements, h);
+    whitening.apply(h, k);
+    const double others = normalizes ? static_cast<double>(elements / at.side) : 1;
+    accumulate_factor(
+        vector, at, Rows<Real>{h, 0}, stack.packed, static_cast<Real>(c.factor_keep),
+        static_cast<Real>(c.factor_add / others),
+        static_cast<Real*>(stack.factors[k]) + index * triangle_elements(stack.packed, at.side),
+        dense);
+  }
+}
+
 }  // namespace
 
 void CpuBackend::accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
@@ -141,6 +193,25 @@ void CpuBackend::accumulate_factors(const PassContext& phase, std::span<const St
       accumulate_block<double>(context, stacks[s], index, scratch);
     else
       accumulate_block<float>(context, stacks[s], index, scratch);
+  });
+}
+
+void CpuBackend::accumulate_whitened_factors(const PassContext& phase,
+                                             std::span<const Stack> stacks,
+                                             std::span<const Selection> selected,
+                                             const void* masters, bool normalizes) {
+  if (*phase.proceed == 0) return;
+  const GradientContext context{phase, level_, static_cast<const float*>(masters)};
+  workers_.schedule.clear();
+  for (std::size_t s = 0; s < stacks.size(); ++s)
+    workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 3));
+
+  workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
+    const std::int64_t index = selected[s].blocks[member];
+    if (phase.elements.arithmetic == Type::float64)
+      accumulate_whitened_block<double>(context, stacks[s], index, normalizes, scratch);
+    else
+      accumulate_whitened_block<float>(context, stacks[s], index, normalizes, scratch);
   });
 }
 

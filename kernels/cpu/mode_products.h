@@ -77,6 +77,11 @@ std::size_t mode_product_scratch(const Stack& stack) {
                scratch_bytes<Real>(dense_factor_elements(stack)));
   const std::size_t rotation =
       2 * scratch_bytes<Real>(elements) + scratch_bytes<Real>(transposed_basis_elements(stack));
+  // H and G of whitened factors, in addition to both
+  const std::size_t whitening = stack.whitens ? 3 * scratch_bytes<Real>(elements) : 0;
+  const std::size_t dense = scratch_bytes<Real>(longest_dense_root * longest_dense_root) +
+                            scratch_bytes<Real>(dense_factor_elements(stack));
+  if (stack.whitens) return contraction + rotation + whitening + dense;
   return std::max(contraction, stack.bases.empty() ? 0 : rotation);
 }
 

@@ -38,25 +38,29 @@ void apply_moments(Device& device, const ProductPhase& phase, std::span<const St
   });
 }
 
-template <typename Real>
-void apply_scales(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
-                  void* elements) {
+}  // namespace
+
+void scale_in_eigenbasis(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
+                         const ModeMatrices& which, void* elements) {
   std::size_t order = 0;
   for (const Stack& stack : stacks) order = std::max(order, stack.scales.size());
+  const MomentUse use = which.accumulates ? MomentUse::scale_present : MomentUse::scale;
   for (std::size_t k = 0; k < order; ++k)
-    launch_elementwise(device, UseMoments<Real>{phase, MomentUse::scale, elements, nullptr, {}},
-                       [&](auto& queue) {
-                         for (const Stack& stack : stacks) {
-                           if (k >= stack.scales.size() || stack.scales[k] == nullptr) continue;
-                           MomentTask task = moment_task(stack);
-                           task.shape = mode_shape(stack.extent, k);
-                           task.scales = stack.scales[k];
-                           queue.add(task, stack.count);
-                         }
-                       });
+    with_real(phase.elements.arithmetic, [&](auto* tag) {
+      using Real = Element<decltype(tag)>;
+      launch_elementwise(
+          device, UseMoments<Real>{phase, use, elements, nullptr, {}}, [&](auto& queue) {
+            for (const Stack& stack : stacks) {
+              if (k == which.except || k >= stack.scales.size() || stack.scales[k] == nullptr)
+                continue;
+              MomentTask task = moment_task(stack);
+              task.shape = mode_shape(stack.extent, k);
+              task.scales = stack.scales[k];
+              queue.add(task, stack.count);
+            }
+          });
+    });
 }
-
-}  // namespace
 
 void DeviceBackend::precondition_in_eigenbasis(const PassContext& phase,
                                                std::span<const Stack> stacks,
@@ -81,7 +85,7 @@ void DeviceBackend::precondition_in_eigenbasis(const PassContext& phase,
       apply_moments<Real>(*device_, p, stacks, MomentUse::divide, pass.direction,
                           pass.second_moment);
     else
-      apply_scales<Real>(*device_, p, stacks, pass.direction);
+      scale_in_eigenbasis(*device_, p, stacks, {}, pass.direction);
   });
   run_mode_chains(*device_, p, stacks,
                   {.arrays = &Stack::bases, .is_basis = true, .transposed = true}, pass.direction);

@@ -13,7 +13,7 @@ class ModeChain {
  public:
   ModeChain(const Stack& stack, const ModeMatrices& matrices)
       : stack_(stack), matrices_(matrices), arrays_(stack.*matrices.arrays) {
-    for (const void* const array : arrays_) contractions_ += array != nullptr;
+    for (std::size_t k = 0; k < arrays_.size(); ++k) contractions_ += takes_part(k);
     copies_ = contractions_ % 2;
   }
 
@@ -35,8 +35,9 @@ class ModeChain {
   std::size_t dimension(int number) const {
     std::size_t k = 0;
     for (;; ++k)
-      if (arrays_[k] != nullptr && number-- == 0) return k;
+      if (takes_part(k) && number-- == 0) return k;
   }
+  bool takes_part(std::size_t k) const { return arrays_[k] != nullptr && k != matrices_.except; }
 
   const Stack& stack_;
   ModeMatrices matrices_;

@@ -47,6 +47,7 @@ struct ModeMatrices {
   std::vector<void*> Stack::*arrays = &Stack::factors;  ///< roots of pair arrays, or bases
   bool is_basis = false;
   bool transposed = false;   ///< of bases
+  std::size_t except = -1;   ///< a dimension that is left alone
   bool accumulates = false;  ///< for all present blocks; otherwise for preconditioned ones
 };
 
@@ -54,6 +55,10 @@ struct ModeMatrices {
 /// memory is scratch.
 void run_mode_chains(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
                      const ModeMatrices& matrices, void* elements);
+
+/// Elements <- their products with the scales of every dimension, in place.
+void scale_in_eigenbasis(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
+                         const ModeMatrices& which, void* elements);
 
 /// Squared norms of preconditioned blocks, unless `norms` is null.
 void norm_directions(Device& device, const ProductPhase& phase, const void* direction,

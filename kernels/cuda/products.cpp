@@ -36,6 +36,49 @@ void DeviceBackend::accumulate_factors(const PassContext& phase, std::span<const
   });
 }
 
+void DeviceBackend::accumulate_whitened_factors(const PassContext& phase,
+                                                std::span<const Stack> stacks,
+                                                std::span<const Selection>, const void* masters,
+                                                bool normalizes) {
+  const Type arithmetic = phase.elements.arithmetic;
+  void* const h = workspace_.dense(stacks, arithmetic);
+  const ProductPhase gathered(phase, h);
+  const ProductPhase p(phase, workspace_.second_dense(stacks, arithmetic));
+  std::size_t order = 0;
+  for (const Stack& stack : stacks) order = std::max(order, stack.extent.size());
+  for (std::size_t k = 0; k < order; ++k) {
+    with_real(arithmetic, [&](auto* tag) {
+      using Real = Element<decltype(tag)>;
+      device_->launch(phase.elements.tile_count,
+                      GatherGradients<Real>{gathered, static_cast<const float*>(masters), true});
+    });
+    const bool has_bases = !stacks.empty() && !stacks.front().bases.empty();
+    run_mode_chains(*device_, p, stacks,
+                    {.arrays = has_bases ? &Stack::bases : &Stack::factors,
+                     .is_basis = has_bases,
+                     .except = k,
+                     .accumulates = true},
+                    h);
+    if (has_bases) scale_in_eigenbasis(*device_, p, stacks, {.except = k, .accumulates = true}, h);
+    for_each_tile_class([&]<typename Class>(Class) {
+      TaskQueue queue(std::type_identity<GramTask>(), [&](const TaskList<GramTask>& list) {
+        device_->launch(list.blocks, Gram<typename Class::real, Class::tile>{gathered, list, true});
+      });
+      for (const Stack& stack : stacks) {
+        if (k >= stack.extent.size() || stack.factors[k] == nullptr) continue;
+        if (!Class::has(arithmetic, stack.extent[k])) continue;
+        const ModeShape shape = mode_shape(stack.extent, k);
+        const double others = static_cast<double>(shape.before * shape.after);
+        queue.add({lower_tiles(stack.extent[k], Class::tile), stack.first_block, shape,
+                   static_cast<int>(stack.extent.size()), static_cast<int>(k), stack.factors[k],
+                   stack.packed, normalizes ? 1 / others : 1.0},
+                  stack.count);
+      }
+      queue.flush();
+    });
+  }
+}
+
 void DeviceBackend::precondition(const PassContext& phase, std::span<const Stack> stacks,
                                  std::span<const Selection>, void* direction,
                                  double* direction_norms) {

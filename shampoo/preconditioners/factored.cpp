@@ -13,6 +13,7 @@ namespace shampoo {
 std::string factor_slot(int dimension) { return "factor/" + std::to_string(dimension); }
 std::string root_slot(int dimension) { return "root/" + std::to_string(dimension); }
 std::string basis_slot(int dimension) { return "basis/" + std::to_string(dimension); }
+std::string eigenvalues_slot(int dimension) { return "eigenvalues/" + std::to_string(dimension); }
 
 double exponent_of(std::span<const Exponent> exponents, int order, int dimension, double usual) {
   double exponent = usual;
@@ -106,11 +107,12 @@ void FactoredPreconditioner::add_job(const PreconditionerContext& context, std::
                        .side = context.extents[block][static_cast<std::size_t>(dimension)],
                        .packed = factor->packed,
                        .basis = data(basis_slot(dimension)),
-                       .values = data("eigenvalues/" + std::to_string(dimension)),
+                       .values = data(eigenvalues_slot(dimension)),
                        .exponent = exponent});
 }
 
 void FactoredPreconditioner::reserve_solver(const PreconditionerContext& context) {
+  for (kernels::Stack& stack : stacks_) stack.whitens = whitens();
   jobs_ = all_jobs_;
   job_blocks_.resize(jobs_.size());
   solver_->reserve(context.columns, all_jobs_);
@@ -148,7 +150,11 @@ void FactoredPreconditioner::accumulate(StepContext& step) {
   if (!recipe_.refresh.first) return;
   const kernels::Range range(backend_, "factors");
   // L_k <- beta2 L_k + (1 - beta2) G x_{j != k} G                       [Gupta 2018, Algorithm 2]
-  backend_.accumulate_factors(step.pass, stacks_, step.present, step.gradients.masters);
+  if (!whitens())
+    return backend_.accumulate_factors(step.pass, stacks_, step.present, step.gradients.masters);
+  // L_k <- beta2 L_k + (1 - beta2) H x_{j != k} H, with H = G x_{j != k} R_j           [Lin 2025]
+  backend_.accumulate_whitened_factors(step.pass, stacks_, step.present, step.gradients.masters,
+                                       options_.statistic == Statistic::whitened_normalized);
 }
 
 void FactoredPreconditioner::refresh(StepContext& step) {

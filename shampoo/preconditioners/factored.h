@@ -18,12 +18,21 @@ namespace shampoo {
 std::string factor_slot(int dimension);
 std::string root_slot(int dimension);
 std::string basis_slot(int dimension);
+std::string eigenvalues_slot(int dimension);
+
+/// What factors sum.
+enum class Statistic : std::uint8_t {
+  gradient,            ///< C_k = G x_{j != k} G [Gupta 2018]
+  whitened,            ///< C_k = H x_{j != k} H, H = G preconditioned along j != k [Lin 2025]
+  whitened_normalized  ///< the same over the product of the sides j != k
+};
 
 /// Options of a kind with factors.
 struct FactorOptions {
   std::string_view solver;      ///< its name
   bool drop_weighting = false;  ///< see RootInverse
   int tolerated_failures = 3;
+  Statistic statistic = Statistic::gradient;
 };
 
 /// Inverse exponent of one dimension of blocks of an order: `usual` unless `exponents` names one.
@@ -91,6 +100,9 @@ class FactoredPreconditioner : public GroupPreconditioner {
 
   /// 1 - beta2^t, by which L and second moments are divided; 1 without bias correction.
   double bias_correction(const Rates& rates, std::int64_t step) const;
+
+  /// True if statistics read roots, or eigenbases and scales, of other dimensions.
+  bool whitens() const { return options_.statistic != Statistic::gradient; }
 
   const Recipe& recipe_;
   kernels::Backend& backend_;

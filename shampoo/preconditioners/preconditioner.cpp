@@ -2,7 +2,9 @@
 #include "shampoo/preconditioners/preconditioner.h"
 
 #include "shampoo/preconditioners/diagonal.h"
+#include "shampoo/preconditioners/eigendecomposed.h"
 #include "shampoo/preconditioners/eigenvalue_corrected.h"
+#include "shampoo/preconditioners/kullback_leibler.h"
 #include "shampoo/preconditioners/root_inverse.h"
 #include "shampoo/preconditioners/sign.h"
 

@@ -6,7 +6,6 @@
 
 #include "kernels/range.h"
 #include "kernels/solvers/inverse_root.h"
-#include "shampoo/preconditioners/factored.h"
 #include "shampoo/validation/validate_solver.h"
 
 namespace shampoo {
@@ -41,12 +40,13 @@ void for_each_factor(const RootInverse& kind, const Recipe& recipe, int order, c
 
 class RootInversePreconditioner final : public FactoredPreconditioner {
  public:
-  RootInversePreconditioner(const RootInverse& kind, const PreconditionerContext& context)
+  RootInversePreconditioner(const RootInverse& kind, const PreconditionerContext& context,
+                            Statistic statistic)
       : FactoredPreconditioner(
             context,
             {std::visit([](const auto& solver) { return std::string_view(solver.name); },
                         kind.solver),
-             kind.drop_weighting, kind.tolerated_failures},
+             kind.drop_weighting, kind.tolerated_failures, statistic},
             std::make_unique<kernels::InverseRoot>(
                 context.backend, arithmetic_type(context.recipe),
                 solver_of(kind, context.backend, arithmetic_type(context.recipe)),
@@ -115,7 +115,12 @@ std::int64_t work(const RootInverse& kind, const Recipe& recipe,
 
 std::unique_ptr<GroupPreconditioner> make(const RootInverse& kind,
                                           const PreconditionerContext& context, Role) {
-  return std::make_unique<RootInversePreconditioner>(kind, context);
+  return make_with(Statistic::gradient, kind, context);
+}
+
+std::unique_ptr<GroupPreconditioner> make_with(Statistic statistic, const RootInverse& kind,
+                                               const PreconditionerContext& context) {
+  return std::make_unique<RootInversePreconditioner>(kind, context, statistic);
 }
 
 }  // namespace shampoo

@@ -136,6 +136,13 @@ void CountingBackend::rescale(std::span<const kernels::SquareMatrixBatch> x, con
   launch().rescale(x, scales, exponent);
 }
 
+void CountingBackend::accumulate_whitened_factors(const kernels::PassContext& context,
+                                                  std::span<const kernels::Stack> stacks,
+                                                  std::span<const kernels::Selection> selected,
+                                                  const void* masters, bool normalizes) {
+  launch().accumulate_whitened_factors(context, stacks, selected, masters, normalizes);
+}
+
 void CountingBackend::precondition_in_eigenbasis(const kernels::PassContext& context,
                                                  std::span<const kernels::Stack> stacks,
                                                  std::span<const kernels::Selection> present,

@@ -59,6 +59,10 @@ class CountingBackend : public kernels::Backend {
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
+  void accumulate_whitened_factors(const kernels::PassContext& context,
+                                   std::span<const kernels::Stack> stacks,
+                                   std::span<const kernels::Selection> selected,
+                                   const void* masters, bool normalizes) override;
   void precondition_in_eigenbasis(const kernels::PassContext& context,
                                   std::span<const kernels::Stack> stacks,
                                   std::span<const kernels::Selection> present,

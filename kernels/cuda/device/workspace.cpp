@@ -27,8 +27,9 @@ std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-bool have_bases(std::span<const Stack> stacks) {
-  return std::ranges::any_of(stacks, [](const Stack& stack) { return !stack.bases.empty(); });
+bool need_two(std::span<const Stack> stacks) {
+  return std::ranges::any_of(
+      stacks, [](const Stack& stack) { return stack.whitens || !stack.bases.empty(); });
 }
 
 /// Panels of both operands.
@@ -65,7 +66,7 @@ void Workspace::grow(Part& part, std::size_t bytes) {
 
 void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   grow(rows_, row_bytes);
-  grow(dense_, dense_bytes(stacks, arithmetic) * (have_bases(stacks) ? 2 : 1));
+  grow(dense_, dense_bytes(stacks, arithmetic) * (need_two(stacks) ? 2 : 1));
   if (arithmetic == Type::float32 && calls.symmetric_products)
     grow(panels_, std::max(panel_bytes(calls.largest_side, true),
                            std::min(all_panel_bytes(stacks), usual_panel_bytes)));

@@ -33,6 +33,7 @@ struct GramTask {
   int order = 0, dimension = 0;
   void* factors = nullptr;
   bool packed = false;  ///< see Stack
+  double weight = 1;    ///< of C
 };
 
 /// L <- keep L + add C, lower triangles. One block of threads per lower tile.
@@ -45,6 +46,7 @@ struct Gram {
 
   ProductPhase phase;
   TaskList<GramTask> list;
+  bool gathered = false;  ///< all of G lies in the dense memory
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -100,7 +102,7 @@ SHAMPOO_BOTH Strided<Real> Gram<Real, Side>::operand(const GramTask& task, std::
   Strided<Real> g;
   g.line_count = shape.side;
   g.place_count = shape.before * shape.after;
-  if (phase.reads_in_place(row)) {
+  if (!gathered && phase.reads_in_place(row)) {
     g.type = phase.elements.tensors.gradient_types[block.tensor];
     with_type(g.type, [&](auto* tag) {
       g.data = static_cast<const Element<decltype(tag)>*>(
@@ -130,7 +132,7 @@ SHAMPOO_BOTH void Gram<Real, Side>::operator()(Threads& block, Shared& shared) c
   const std::int64_t row = task.first_block + member, n = task.shape.side;
   if (!phase.accumulates(row)) return;
   // See HalfGram.
-  if (Side == 128 && phase.is_on_matrix_units(row)) return;
+  if (Side == 128 && !gathered && phase.is_on_matrix_units(row)) return;
   const TileIndex tile = lower_tile(number);
   const std::int64_t top = tile.row * Side, start = tile.column * Side;
   const Strided<Real> g = operand(task, row);
@@ -140,7 +142,7 @@ SHAMPOO_BOTH void Gram<Real, Side>::operator()(Threads& block, Shared& shared) c
   Real* const factor =
       static_cast<Real*>(task.factors) + member * triangle_elements(task.packed, n);
   const Real keep = static_cast<Real>(phase.coefficients[row].factor_keep);
-  const Real add = static_cast<Real>(phase.coefficients[row].factor_add);
+  const Real add = static_cast<Real>(phase.coefficients[row].factor_add * task.weight);
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
     const std::int64_t r = top + i, c = start + j;
     if (r >= n || c > r) return;

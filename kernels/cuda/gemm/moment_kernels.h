@@ -22,9 +22,10 @@ struct MomentTask {
 };
 
 enum class MomentUse : std::uint8_t {
-  accumulate,  ///< E <- keep E + add R^2, for present blocks
-  divide,      ///< R <- R / ((E scale)^exponent + epsilon), for preconditioned blocks
-  scale        ///< R <- R s along one dimension, likewise
+  accumulate,    ///< E <- keep E + add R^2, for present blocks
+  divide,        ///< R <- R / ((E scale)^exponent + epsilon), for preconditioned blocks
+  scale,         ///< R <- R s along one dimension, likewise
+  scale_present  ///< the same for present blocks
 };
 
 /// What happens to elements R in the eigenbases. One block of threads per part of a block.
@@ -49,7 +50,9 @@ SHAMPOO_BOTH void UseMoments<Real>::operator()(Threads& block, Shared&) const {
   const auto [task, member, tile] = list.item(block.index());
   const std::int64_t row = task.first_block + member;
   const bool accumulates = use == MomentUse::accumulate;
-  if (!(accumulates ? phase.accumulates(row) : phase.preconditions(row))) return;
+  if (!(accumulates || use == MomentUse::scale_present ? phase.accumulates(row)
+                                                       : phase.preconditions(row)))
+    return;
   const std::int64_t flat = phase.elements.blocks[row].flat;
   Real* const r = static_cast<Real*>(const_cast<void*>(elements)) + flat;
   Real* const e = moments == nullptr ? nullptr : static_cast<Real*>(moments) + flat;

@@ -42,11 +42,13 @@ std::string name_of_kind(const testing::TestParamInfo<Preconditioner>& info) {
   return std::visit(name, info.param) + "_" + std::to_string(info.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Kinds,
-                         testing::Values(RootInverse{}, EigenvalueCorrected{},
-                                         EigenvalueCorrected{.solver = Qr{}}, Sgd{}, AdaGrad{},
-                                         RmsProp{}, Adam{}, Adam{.drop_weighting = true}, Sign{}),
-                         name_of_kind);
+INSTANTIATE_TEST_SUITE_P(
+    Of, Kinds,
+    testing::Values(RootInverse{}, Eigendecomposed{}, KullbackLeibler{},
+                    KullbackLeibler{.form = Eigendecomposed{.solver = Qr{}}, .normalize = true},
+                    EigenvalueCorrected{}, EigenvalueCorrected{.solver = Qr{}}, Sgd{}, AdaGrad{},
+                    RmsProp{}, Adam{}, Adam{.drop_weighting = true}, Sign{}),
+    name_of_kind);
 
 }  // namespace
 }  // namespace shampoo::test

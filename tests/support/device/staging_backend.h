@@ -48,6 +48,10 @@ class StagingBackend final : public kernels::Backend {
                     double* direction_norms) override;
 
   // staging_bases.cpp
+  void accumulate_whitened_factors(const kernels::PassContext& context,
+                                   std::span<const kernels::Stack> stacks,
+                                   std::span<const kernels::Selection> selected,
+                                   const void* masters, bool normalizes) override;
   void precondition_in_eigenbasis(const kernels::PassContext& context,
                                   std::span<const kernels::Stack> stacks,
                                   std::span<const kernels::Selection> present,

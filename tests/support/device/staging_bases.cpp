@@ -33,7 +33,14 @@ std::vector<BasisBatch> staged(Staging& staging, std::span<const BasisBatch> bat
 
 }  // namespace
 
-/// Whole steps run on the device's own backend.
+// Whole steps run on the device's own backend.
+void StagingBackend::accumulate_whitened_factors(const kernels::PassContext&,
+                                                 std::span<const kernels::Stack>,
+                                                 std::span<const kernels::Selection>, const void*,
+                                                 bool) {
+  throw std::logic_error("whitened factors are not staged");
+}
+
 void StagingBackend::precondition_in_eigenbasis(const kernels::PassContext&,
                                                 std::span<const kernels::Stack>,
                                                 std::span<const kernels::Selection>,

@@ -36,6 +36,7 @@ TEST_P(DegenerateGradients, LeaveValuesFiniteAndTheNextOrdinaryStepMovesThem) {
     ToyModel<float> model({{9, 5}, {7}, {3, 4, 2}});
     Recipe recipe = quick_recipe();
     recipe.preconditioner = GetParam();
+    recipe.refresh = {.every = 2, .first = 1};
     recipe.grafting = std::nullopt;
     const auto backend = cpu_backend({.threads = 1});
     const auto ranks = single_rank_communicator();
@@ -57,11 +58,17 @@ TEST_P(DegenerateGradients, LeaveValuesFiniteAndTheNextOrdinaryStepMovesThem) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, DegenerateGradients,
-                         testing::Values(EigenvalueCorrected{}, EigenvalueCorrected{.solver = Qr{}},
-                                         EigenvalueCorrected{.solver = Eigh{.tolerance = 0.1}},
-                                         EigenvalueCorrected{
-                                             .exponents = {{.order = 2, .value = 0.3}}}));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, DegenerateGradients,
+    testing::Values(Eigendecomposed{}, Eigendecomposed{.solver = Qr{}}, KullbackLeibler{},
+                    KullbackLeibler{.form = Eigendecomposed{}}, EigenvalueCorrected{},
+                    EigenvalueCorrected{.solver = Qr{}},
+                    EigenvalueCorrected{.solver = Eigh{.tolerance = 0.1}},
+                    EigenvalueCorrected{.exponents = {{.order = 2, .value = 0.3}}}),
+    [](const auto& tested) {
+      const auto name = [](const auto& kind) { return std::string(kind.name); };
+      return std::visit(name, tested.param) + "_" + std::to_string(tested.index);
+    });
 
 /// A basis that the tolerance lets pass keeps its bits; one that it does not is decomposed anew.
 TEST(ToleratedBases, AreKeptUpToTheTolerance) {
