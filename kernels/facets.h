@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "kernels/eigenbasis.h"
 #include "kernels/elementwise.h"
 #include "kernels/factor_algebra.h"
 #include "kernels/matrix_solver.h"
@@ -22,6 +23,7 @@ class Backend : public Memory,
                 public Elementwise,
                 public FactorAlgebra,
                 public MatrixSolver,
+                public Eigenbasis,
                 public Orthogonalization,
                 public StepGuard {
  public:

@@ -18,6 +18,15 @@ class FactorAlgebra {
   virtual void accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
                                   std::span<const Selection> selected, const void* masters) = 0;
 
+  /// L_k <- keep L_k + add C_k likewise, with C_k = H_k contracted with itself over all dimensions
+  /// but k, and H_k = G contracted with the roots of all dimensions but k, or, for stacks with
+  /// eigenbases, with diag(s_j) Q_j of their bases and scales [Lin 2025]. `normalizes`: C_k is
+  /// divided by the product of all sides but that of k.
+  virtual void accumulate_whitened_factors(const PassContext& context,
+                                           std::span<const Stack> stacks,
+                                           std::span<const Selection> selected, const void* masters,
+                                           bool normalizes) = 0;
+
   /// direction <- direction contracted with the root of every dimension, in place; then the squared
   /// norms of the selected blocks, unless null: those whose mode is `preconditioned`, as the modes
   /// say too.

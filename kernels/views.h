@@ -121,6 +121,18 @@ struct Stack {
   /// triangle, element (i, j) with j <= i at i (n + 1) + j; the root in the upper one, element
   /// (i, j) with j >= i at i (n + 1) + j + 1.
   std::vector<void*> factors;
+  /// The arrays are packed lower triangles instead, without room for a root: n (n + 1) / 2 numbers,
+  /// element (i, j) with j <= i at i (i + 1) / 2 + j.
+  bool packed = false;
+  /// For every dimension: [backend] `count` eigenbases, row-major n x n, one eigenvector per row;
+  /// or null where the dimension keeps its coordinates. Empty where no kernel reads them.
+  std::vector<void*> bases = {};
+  /// For every dimension: [backend] `count` x n numbers that scale coordinates in the eigenbasis,
+  /// or null. Empty where no kernel reads them.
+  std::vector<void*> scales = {};
+  /// Factors are those of accumulate_whitened_factors(): reserve() provides its scratch memory.
+  bool whitens = false;
+  double exponent = 0.5;  ///< inverse exponent of second moments in the eigenbases
 };
 
 /// Which blocks of a stack take part: indices into the stack, ascending.
@@ -146,6 +158,17 @@ struct FactorBatch {
   std::int64_t count = 0;
   std::int64_t first = 0;         ///< row of its first matrix in columns and flags
   void* const* arrays = nullptr;  ///< [backend]
+  bool packed = false;            ///< packed lower triangles instead; see Stack
+};
+
+/// Eigenbases of one side, anywhere: row-major, one eigenvector per row.
+struct BasisBatch {
+  Type type = Type::float32;
+  std::int64_t side = 0;
+  std::int64_t count = 0;
+  std::int64_t first = 0;         ///< row of its first matrix in columns and flags
+  void* const* bases = nullptr;   ///< [backend] side x side each
+  void* const* values = nullptr;  ///< [backend] side eigenvalues each; null where they are not kept
 };
 
 }  // namespace shampoo::kernels

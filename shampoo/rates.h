@@ -17,8 +17,8 @@ struct Rates {
   /// Decay of the preconditioner's statistics (betas[1] of torch for Adam), in [0, 1], where 1 sums
   /// as AdaGrad does; in [0, 1) for RmsProp and Adam unless drop_weighting.
   double beta2 = 0.999;
-  /// Damping, > 0: added to factors by RootInverse, to sqrt(V) by diagonal kinds. 0 with a
-  /// PseudoInverse.
+  /// Damping, > 0: added to factors by kinds with some, to sqrt(V) by diagonal kinds and
+  /// EigenvalueCorrected. 0 with a PseudoInverse.
   double epsilon = 1e-8;
   double weight_decay = 0;  ///< >= 0; see Recipe::weight_decay
   /// Decay used for the update direction, in [0, 1): F = beta3 M + (1 - beta3) G. beta1 unless set;

@@ -58,6 +58,88 @@ struct RootInverse {
   bool operator==(const RootInverse&) const = default;
 };
 
+/// Shampoo whose factors are kept as eigenvalues l and eigenbases Q at a refresh: P = F x_k Q_k
+/// diag(l_k)^-e_k Q_k^T. The rules that damp l take effect at every step, with the current epsilon.
+/// Without grafting it acts from the first step on, with Q_k = I and l_k = 1 until the first
+/// refresh. Reads the rates beta2 and epsilon.
+struct Eigendecomposed {
+  static constexpr std::string_view name = "eigendecomposed";
+  BasisMethod solver = Eigh{};
+  std::vector<Exponent> exponents = {};                ///< as RootInverse
+  std::optional<double> trace_scaling = std::nullopt;  ///< as RootInverse
+  bool drop_weighting = false;                         ///< as RootInverse
+  int tolerated_failures = 3;                          ///< as RootInverse, of bases
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("solver", self.solver);
+    visit("exponents", self.exponents);
+    visit("trace_scaling", self.trace_scaling);
+    visit("drop_weighting", self.drop_weighting);
+    visit("tolerated_failures", self.tolerated_failures);
+  }
+  bool operator==(const Eigendecomposed&) const = default;
+};
+
+/// KL-Shampoo: each factor gathers G preconditioned along all other dimensions with the stored
+/// roots, C_k = H H^T with H = G x_{j != k} R_j [Lin 2025, equation 5]. Everything else is that of
+/// its form. With the exponents of the form's defaults, 1 / (2 order), and without normalization it
+/// is Shi 2023's code; Lin 2025 has the exponent 1/2 and normalizes: recipes::kl_shampoo().
+struct KullbackLeibler {
+  static constexpr std::string_view name = "kullback_leibler";
+  std::variant<RootInverse, Eigendecomposed> form = RootInverse{};
+  /// C_k is divided by the number of elements that it sums over for one of its own: the product of
+  /// the other sides.
+  bool normalize = false;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("form", self.form);
+    visit("normalize", self.normalize);
+  }
+  bool operator==(const KullbackLeibler&) const = default;
+};
+
+/// Dimensions of blocks of one order that keep their coordinates.
+struct IgnoredDimensions {
+  static constexpr std::string_view name = "ignored_dimensions";
+  int order = 2;  ///< order of the block, >= 0
+  std::vector<int>
+      dimensions;  ///< dimensions of the block, each in [0, max(order, 1)), no two equal
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("order", self.order);
+    visit("dimensions", self.dimensions);
+  }
+  bool operator==(const IgnoredDimensions&) const = default;
+};
+
+/// SOAP, or eigenvalue-corrected Shampoo: Adam's second moment in the eigenbases Q_k of the
+/// Kronecker factors [Vyas 2024; George 2018; Eschenhagen 2025]. E <- beta2 E + (1 - beta2) (G
+/// rotated)^2 and P = F rotated / ((E / (1 - beta2^t))^exponent + epsilon), rotated back. The first
+/// moment stays in the parameter's coordinates, and E as it is when a basis changes, as in Shi
+/// 2023's code. Without grafting it acts from the first step on, with Q_k = I until the first
+/// refresh: then it is Adam. Reads the rates beta2 and epsilon.
+struct EigenvalueCorrected {
+  static constexpr std::string_view name = "eigenvalue_corrected";
+  BasisMethod solver = Eigh{};  ///< without pseudo_inverse and relative_floor
+  /// Inverse exponents of E by order, > 0 and without a dimension. Unnamed orders have 1/2.
+  std::vector<Exponent> exponents = {};
+  std::vector<IgnoredDimensions> ignored_basis_change_dims = {};
+  std::optional<double> trace_scaling = std::nullopt;  ///< of factors, as RootInverse
+  /// Statistics and squares enter with weight 1 instead of 1 - beta2, without bias correction.
+  bool drop_weighting = false;
+  int tolerated_failures = 3;  ///< as RootInverse, of bases
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("solver", self.solver);
+    visit("exponents", self.exponents);
+    visit("ignored_basis_change_dims", self.ignored_basis_change_dims);
+    visit("trace_scaling", self.trace_scaling);
+    visit("drop_weighting", self.drop_weighting);
+    visit("tolerated_failures", self.tolerated_failures);
+  }
+  bool operator==(const EigenvalueCorrected&) const = default;
+};
+
 /// P = F.
 struct Sgd {
   static constexpr std::string_view name = "sgd";
@@ -143,7 +225,8 @@ struct Spectral {
 };
 
 /// How the direction P follows from the filtered gradient F.
-using Preconditioner = std::variant<RootInverse, Sgd, AdaGrad, RmsProp, Adam, Sign, Spectral>;
+using Preconditioner = std::variant<RootInverse, Eigendecomposed, EigenvalueCorrected,
+                                    KullbackLeibler, Sgd, AdaGrad, RmsProp, Adam, Sign, Spectral>;
 
 enum class WeightDecay : std::uint8_t {
   decoupled,   ///< W <- W - lr wd W, as torch.optim.AdamW [Loshchilov 2019]

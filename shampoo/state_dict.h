@@ -158,6 +158,9 @@ struct SlotView {
   std::vector<std::int64_t> strides = {};  ///< strides in elements
   bool lower_triangle = false;             ///< true if only elements (i, j) with j <= i are defined
   bool upper_triangle = false;             ///< true if only elements (i, j) with j >= i are defined
+  /// True if the numbers are the rows of the lower triangle of a symmetric matrix, one after the
+  /// other.
+  bool packed_triangle = false;
 };
 
 }  // namespace shampoo

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <charconv>
+#include <set>
 #include <stdexcept>
 
 #include "shampoo/validation/rate_ranges.h"
@@ -28,8 +29,11 @@ Eigen eigen_of(Fields& fields) {
   if (fields.boolean_or("pseudo_inverse", false))
     eigen.pseudo_inverse = {.relative_tolerance = fields.number_or("rank_relative_tolerance", 0),
                             .absolute_tolerance = fields.number_or("rank_absolute_tolerance", 0)};
-  if (fields.number_or("tolerance", 0) != 0) fields.refuse("tolerance", "only for eigenbases");
   return eigen;
+}
+
+void refuse_tolerance(Fields& fields) {
+  if (fields.number_or("tolerance", 0) != 0) fields.refuse("tolerance", "only for eigenbases");
 }
 
 CoupledHigherOrder higher_order_of(Fields& fields) {
@@ -44,16 +48,18 @@ CoupledHigherOrder higher_order_of(Fields& fields) {
 Solver solver_of(Fields fields) {
   const std::string kind = fields.text("kind");
   Solver solver;
-  if (kind == "eigen")
+  if (kind == "eigen") {
     solver = eigen_of(fields);
-  else if (kind == "coupled_newton")
+    refuse_tolerance(fields);
+  } else if (kind == "coupled_newton") {
     solver = CoupledNewton{
         .max_iterations = small_integer(fields, "max_iterations", fields.integer("max_iterations")),
         .tolerance = fields.number("tolerance")};
-  else if (kind == "coupled_higher_order")
+  } else if (kind == "coupled_higher_order") {
     solver = higher_order_of(fields);
-  else
+  } else {
     fields.refuse("kind", "unknown: " + kind);
+  }
   fields.finish();
   return solver;
 }
@@ -72,6 +78,60 @@ std::vector<Exponent> exponents_of(Fields fields) {
           {blocks, integer_of(dimensions, dimension), dimensions.number(dimension)});
   }
   return exponents;
+}
+
+BasisMethod basis_method_of(Fields fields) {
+  const std::string kind = fields.text("kind");
+  BasisMethod method;
+  if (kind == "eigen") {
+    const double tolerance = fields.number_or("tolerance", 0);
+    const Eigen eigen = eigen_of(fields);
+    method = Eigh{.perturb_before = eigen.perturb_before,
+                  .pseudo_inverse = eigen.pseudo_inverse,
+                  .tolerance = tolerance};
+  } else if (kind == "qr") {
+    method = Qr{.max_iterations =
+                    small_integer(fields, "max_iterations", fields.integer_or("max_iterations", 1)),
+                .tolerance = fields.number_or("tolerance", 0)};
+  } else {
+    fields.refuse("kind", "unknown: " + kind);
+  }
+  fields.finish();
+  return method;
+}
+
+std::vector<IgnoredDimensions> ignored_dimensions_of(Fields fields) {
+  std::vector<IgnoredDimensions> ignored;
+  for (const auto& [order, list] : fields.json().items()) {
+    IgnoredDimensions dimensions{integer_of(fields, order), {}};
+    for (const Json& dimension : fields.at(order)) {
+      if (!dimension.is_number_integer()) fields.refuse(order, "must be a list of integers");
+      dimensions.dimensions.push_back(dimension.get<int>());
+    }
+    ignored.push_back(std::move(dimensions));
+  }
+  return ignored;
+}
+
+EigenvalueCorrected eigenvalue_corrected_of(Fields& fields) {
+  EigenvalueCorrected soap;
+  if (fields.has("solver")) soap.solver = basis_method_of(fields.object("solver"));
+  if (fields.has("exponents")) soap.exponents = exponents_of(fields.object("exponents"));
+  if (fields.has("ignored_basis_change_dims"))
+    soap.ignored_basis_change_dims =
+        ignored_dimensions_of(fields.object("ignored_basis_change_dims"));
+  if (fields.has("trace_scaling")) soap.trace_scaling = fields.number("trace_scaling");
+  soap.drop_weighting = fields.boolean_or("drop_weighting", false);
+  return soap;
+}
+
+Eigendecomposed eigendecomposed_of(Fields& fields) {
+  Eigendecomposed shampoo;
+  if (fields.has("solver")) shampoo.solver = basis_method_of(fields.object("solver"));
+  if (fields.has("exponents")) shampoo.exponents = exponents_of(fields.object("exponents"));
+  if (fields.has("trace_scaling")) shampoo.trace_scaling = fields.number("trace_scaling");
+  shampoo.drop_weighting = fields.boolean_or("drop_weighting", false);
+  return shampoo;
 }
 
 RootInverse root_inverse_of(Fields& fields) {
@@ -132,6 +192,14 @@ Preconditioner preconditioner_of(Fields fields) {
   Preconditioner preconditioner;
   if (kind == "shampoo")
     preconditioner = root_inverse_of(fields);
+  else if (kind == "eigendecomposed_shampoo")
+    preconditioner = eigendecomposed_of(fields);
+  else if (kind == "kl_shampoo")
+    preconditioner = KullbackLeibler{.form = root_inverse_of(fields)};
+  else if (kind == "eigendecomposed_kl_shampoo")
+    preconditioner = KullbackLeibler{.form = eigendecomposed_of(fields)};
+  else if (kind == "eigenvalue_corrected_shampoo")
+    preconditioner = eigenvalue_corrected_of(fields);
   else if (kind == "sign_descent")
     preconditioner = Sign{};
   else if (kind == "spectral_descent")
@@ -245,8 +313,14 @@ std::string unsupported_kind(const Fields& group) {
   Fields recipe = Fields(group).object("recipe");
   const std::string kind = recipe.object("preconditioner").text("kind");
   Fields none(recipe.json(), "");
-  const bool known = kind == "shampoo" || kind == "sign_descent" || kind == "spectral_descent" ||
-                     with_diagonal(kind, none, [](const auto&) {});
+  const std::set<std::string> matrices = {"shampoo",
+                                          "kl_shampoo",
+                                          "eigendecomposed_shampoo",
+                                          "eigendecomposed_kl_shampoo",
+                                          "eigenvalue_corrected_shampoo",
+                                          "sign_descent",
+                                          "spectral_descent"};
+  const bool known = matrices.contains(kind) || with_diagonal(kind, none, [](const auto&) {});
   return known ? "" : "preconditioner " + kind;
 }
 

@@ -4,16 +4,19 @@
 
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/solver_tasks.h"
+#include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels {
 
 namespace {
 
 template <typename Stored, typename Real>
-void unpack_factor(const Stored* pair, std::int64_t n, Real scale, Real* a) {
-  for (std::int64_t i = 0; i < n; ++i)
+void unpack_factor(const Stored* factor, bool packed, std::int64_t n, Real scale, Real* a) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Stored* const row = factor + triangle_row(packed, n, i);
     for (std::int64_t j = 0; j <= i; ++j)
-      a[i * n + j] = a[j * n + i] = static_cast<Real>(pair[i * (n + 1) + j]) * scale;
+      a[i * n + j] = a[j * n + i] = static_cast<Real>(row[j]) * scale;
+  }
 }
 
 /// A <- A max(trace(A), floor)^-exponent
@@ -54,7 +57,7 @@ void CpuBackend::unpack_factors(std::span<const FactorBatch> factors, const Load
     with_real(a[g].type, [&]<typename Real>(Real*) {
       Real* const to = matrix_of<Real>(a[g], member);
       with_real(pairs.type, [&]<typename Stored>(Stored*) {
-        unpack_factor(static_cast<const Stored*>(pairs.arrays[member]), n,
+        unpack_factor(static_cast<const Stored*>(pairs.arrays[member]), pairs.packed, n,
                       static_cast<Real>(loading.scales[row]), to);
       });
       if (loading.trace_exponent != 0)

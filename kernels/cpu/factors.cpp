@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/basis_product.h"
 #include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
+#include "kernels/cpu/root_products.h"
+#include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels {
 
@@ -12,12 +16,6 @@ template <typename Real>
 struct Rows {
   const Real* data = nullptr;
   std::int64_t stride = 0;
-};
-
-struct Context {
-  const PassContext& phase;
-  const VectorLevel& level;
-  const float* masters;
 };
 
 /// True if G equals the caller's gradient bit for bit, and can be read there.
@@ -34,7 +32,7 @@ bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t bloc
 }
 
 template <typename Real>
-Rows<Real> rows_of(const Context& context, const Stack& stack, std::int64_t block,
+Rows<Real> rows_of(const GradientContext& context, const Stack& stack, std::int64_t block,
                    Scratch& scratch) {
   const TileTable& elements = context.phase.elements;
   const Block& b = elements.blocks[block];
@@ -43,13 +41,7 @@ Rows<Real> rows_of(const Context& context, const Stack& stack, std::int64_t bloc
     return {gradient + b.gradient, stack.extent.size() == 1 ? 0 : b.gradient_row};
   }
   Real* const g = scratch.take<Real>(b.elements);
-  for (std::int32_t k = 0; k < b.tile_count; ++k) {
-    const Tile& tile = elements.tiles[b.first_tile + k];
-    context.level.in<Real>().gather(
-        {elements.tensors, tile, b, context.phase.coefficients[block], context.phase.modes[block],
-         *context.phase.gradient_scale, context.masters},
-        g + (tile.flat - b.flat));
-  }
+  gather_gradient(context, block, g);
   return {g, 0};
 }
 
@@ -70,11 +62,11 @@ class Contraction {
                                                   : at.after)),
         slice_(at.side * at.after) {}
 
-  /// Lower triangle of L <- keep L + add C
-  void accumulate(Real keep, Real add, Real* pair) const {
+  /// Lower triangle of L <- keep L + add C, with `row` elements from one row of L to the next
+  void accumulate(Real keep, Real add, Real* l, int row) const {
     for (std::int64_t s = 0; s < slices_; ++s)
       blas::syrk('U', is_last_ ? 'N' : 'T', side_, inner_, add, data_ + s * slice_, stride_,
-                 s == 0 ? keep : Real(1), pair, side_ + 1);
+                 s == 0 ? keep : Real(1), l, row);
   }
 
   /// C, both triangles
@@ -97,28 +89,91 @@ class Contraction {
   std::int64_t slice_;
 };
 
+/// L_k <- keep L_k + add C_k for one dimension. `dense`: scratch memory for C.
 template <typename Real>
-void accumulate_block(const Context& context, const Stack& stack, std::int64_t index,
+void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
+                       const Rows<Real>& rows, bool packed, Real keep, Real add, Real* factor,
+                       Real* dense) {
+  const int side = static_cast<int>(at.side);
+  if (at.before * at.after == 1) {
+    vector.rank_one(factor, packed, at.side, rows.data, keep, add);
+  } else if (at.side <= longest_dense_factor) {
+    Contraction<Real>(at, rows).form(dense);
+    vector.blend(factor, packed, at.side, dense, keep, add);
+  } else if (packed) {
+    Contraction<Real>(at, rows).accumulate(Real(0), Real(1), dense, side);
+    vector.blend(factor, packed, at.side, dense, keep, add);
+  } else {
+    Contraction<Real>(at, rows).accumulate(keep, add, factor, side + 1);
+  }
+}
+
+template <typename Real>
+void accumulate_block(const GradientContext& context, const Stack& stack, std::int64_t index,
                       Scratch& scratch) {
   const std::int64_t block = stack.first_block + index;
   const Coefficients& c = context.phase.coefficients[block];
   const Real keep = static_cast<Real>(c.factor_keep), add = static_cast<Real>(c.factor_add);
   const VectorKernels<Real>& vector = context.level.in<Real>();
   const Rows<Real> rows = rows_of<Real>(context, stack, block, scratch);
-  Real* const dense = scratch.take<Real>(longest_dense_factor * longest_dense_factor);
+  Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
 
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     if (stack.factors[k] == nullptr) continue;
     const Dimension at = dimension_of(stack.extent, k);
-    Real* const pair = static_cast<Real*>(stack.factors[k]) + index * at.side * (at.side + 1);
-    if (at.before * at.after == 1) {
-      vector.rank_one(pair, at.side, rows.data, keep, add);
-    } else if (at.side <= longest_dense_factor) {
-      Contraction<Real>(at, rows).form(dense);
-      vector.blend(pair, at.side, dense, keep, add);
-    } else {
-      Contraction<Real>(at, rows).accumulate(keep, add, pair);
-    }
+    Real* const factor =
+        static_cast<Real*>(stack.factors[k]) + index * triangle_elements(stack.packed, at.side);
+    accumulate_factor(vector, at, rows, stack.packed, keep, add, factor, dense);
+  }
+}
+
+/// H <- G along all dimensions but k
+template <typename Real>
+class Whitening {
+ public:
+  Whitening(const VectorKernels<Real>& vector, const Stack& stack, std::int64_t index,
+            Scratch& scratch)
+      : stack_(stack),
+        roots_(vector, stack, index, scratch),
+        rotation_(stack, index, scratch),
+        other_(scratch.take<Real>(elements_of(stack.extent))) {}
+
+  void apply(Real* h, std::size_t k) const {
+    if (stack_.bases.empty()) return roots_.apply(h, k);
+    rotation_.into(h, other_, k);
+    rotation_.scale(h, k);
+  }
+
+ private:
+  const Stack& stack_;
+  RootProducts<Real> roots_;
+  BlockRotation<Real> rotation_;
+  Real* other_;
+};
+
+template <typename Real>
+void accumulate_whitened_block(const GradientContext& context, const Stack& stack,
+                               std::int64_t index, bool normalizes, Scratch& scratch) {
+  const std::int64_t block = stack.first_block + index, elements = elements_of(stack.extent);
+  const Coefficients& c = context.phase.coefficients[block];
+  const VectorKernels<Real>& vector = context.level.in<Real>();
+  const Whitening<Real> whitening(vector, stack, index, scratch);
+  Real* const g = scratch.take<Real>(elements);
+  Real* const h = scratch.take<Real>(elements);
+  Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
+  gather_gradient(context, block, g);
+
+  for (std::size_t k = 0; k < stack.extent.size(); ++k) {
+    if (stack.factors[k] == nullptr) continue;
+    const Dimension at = dimension_of(stack.extent, k);
+    std::copy(g, g + elements, h);
+    whitening.apply(h, k);
+    const double others = normalizes ? static_cast<double>(elements / at.side) : 1;
+    accumulate_factor(
+        vector, at, Rows<Real>{h, 0}, stack.packed, static_cast<Real>(c.factor_keep),
+        static_cast<Real>(c.factor_add / others),
+        static_cast<Real*>(stack.factors[k]) + index * triangle_elements(stack.packed, at.side),
+        dense);
   }
 }
 
@@ -127,7 +182,7 @@ void accumulate_block(const Context& context, const Stack& stack, std::int64_t i
 void CpuBackend::accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
                                     std::span<const Selection> selected, const void* masters) {
   if (*phase.proceed == 0) return;
-  const Context context{phase, level_, static_cast<const float*>(masters)};
+  const GradientContext context{phase, level_, static_cast<const float*>(masters)};
   workers_.schedule.clear();
   for (std::size_t s = 0; s < stacks.size(); ++s)
     workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 1));
@@ -138,6 +193,25 @@ void CpuBackend::accumulate_factors(const PassContext& phase, std::span<const St
       accumulate_block<double>(context, stacks[s], index, scratch);
     else
       accumulate_block<float>(context, stacks[s], index, scratch);
+  });
+}
+
+void CpuBackend::accumulate_whitened_factors(const PassContext& phase,
+                                             std::span<const Stack> stacks,
+                                             std::span<const Selection> selected,
+                                             const void* masters, bool normalizes) {
+  if (*phase.proceed == 0) return;
+  const GradientContext context{phase, level_, static_cast<const float*>(masters)};
+  workers_.schedule.clear();
+  for (std::size_t s = 0; s < stacks.size(); ++s)
+    workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 3));
+
+  workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
+    const std::int64_t index = selected[s].blocks[member];
+    if (phase.elements.arithmetic == Type::float64)
+      accumulate_whitened_block<double>(context, stacks[s], index, normalizes, scratch);
+    else
+      accumulate_whitened_block<float>(context, stacks[s], index, normalizes, scratch);
   });
 }
 

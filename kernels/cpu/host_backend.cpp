@@ -56,9 +56,8 @@ void CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
 void CpuBackend::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   std::size_t bytes = calls.decompositions ? eigen_scratch(calls.largest_side) : 0;
   for (const Stack& stack : stacks)
-    bytes =
-        std::max(bytes, arithmetic == Type::float64 ? mode_product_scratch<double>(stack.extent)
-                                                    : mode_product_scratch<float>(stack.extent));
+    bytes = std::max(bytes, arithmetic == Type::float64 ? mode_product_scratch<double>(stack)
+                                                        : mode_product_scratch<float>(stack));
   workers_.reserve(bytes, stacks.size());
 }
 

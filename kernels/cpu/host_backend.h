@@ -58,6 +58,27 @@ class CpuBackend final : public Backend {
                     std::span<const Selection> selected, void* direction,
                     double* direction_norms) override;
 
+  // eigenbasis.cpp
+  void accumulate_whitened_factors(const PassContext& context, std::span<const Stack> stacks,
+                                   std::span<const Selection> selected, const void* masters,
+                                   bool normalizes) override;
+  void precondition_in_eigenbasis(const PassContext& context, std::span<const Stack> stacks,
+                                  std::span<const Selection> present,
+                                  const EigenbasisPass& pass) override;
+
+  // basis_matrices.cpp
+  void load_bases(std::span<const BasisBatch> bases, std::span<const SquareMatrixBatch> q) override;
+  void store_bases(std::span<const SquareMatrixBatch> q, std::span<const BasisBatch> bases,
+                   std::int32_t* failed) override;
+  void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
+                           std::span<const SquareMatrixBatch> q,
+                           const std::uint8_t* active) override;
+  void sort_basis(std::span<const SquareMatrixBatch> x, std::span<const SquareMatrixBatch> q,
+                  std::span<const SquareMatrixBatch> s) override;
+  void multiply_transposed(std::span<const SquareMatrixBatch> a,
+                           std::span<const SquareMatrixBatch> b,
+                           std::span<const SquareMatrixBatch> c) override;
+
   // factor_roots.cpp
   void unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
                       std::span<const SquareMatrixBatch> a) override;

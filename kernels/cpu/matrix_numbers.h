@@ -19,6 +19,15 @@ double frobenius(const Real* a, std::int64_t n) {
 }
 
 template <typename Real>
+double off_diagonal(const Real* a, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j)
+      if (i != j) sum += static_cast<double>(a[i * n + j]) * static_cast<double>(a[i * n + j]);
+  return std::sqrt(sum);
+}
+
+template <typename Real>
 double largest_row_sum(const Real* a, std::int64_t n) {
   double largest = 0;
   for (std::int64_t i = 0; i < n; ++i) {

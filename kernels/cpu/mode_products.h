@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -42,11 +43,46 @@ inline double product_cost(const Stack& stack, double operations) {
   return static_cast<double>(elements_of(stack.extent)) * (operations * sides + 1);
 }
 
-/// Scratch memory of a task that contracts a block of this extent, dimension by dimension.
+/// Elements of a dense factor that is formed before it is added: of sides without a product in
+/// place.
+inline std::int64_t dense_factor_elements(const Stack& stack) {
+  std::int64_t side = longest_dense_factor;
+  if (stack.packed)
+    for (std::size_t k = 0; k < stack.extent.size(); ++k)
+      if (stack.factors[k] != nullptr) side = std::max(side, stack.extent[k]);
+  return side * side;
+}
+
+/// OpenBLAS multiplies without packing, and calls malloc for it where no operand is transposed, up
+/// to this many multiplications.
+constexpr std::int64_t most_unpacked_products = 1'000'000;
+
+/// Elements of the transpose of a basis that a product may need.
+inline std::int64_t transposed_basis_elements(const Stack& stack) {
+  std::int64_t most = 0;
+  for (std::size_t k = 0; k < stack.bases.size(); ++k) {
+    const std::int64_t n = stack.extent[k];
+    if (stack.bases[k] != nullptr && n * n <= most_unpacked_products) most = std::max(most, n * n);
+  }
+  return most;
+}
+
+/// Scratch memory of a task that contracts a block of this stack, dimension by dimension.
 template <typename Real>
-std::size_t mode_product_scratch(std::span<const std::int64_t> extent) {
-  return scratch_bytes<Real>(elements_of(extent)) +
-         scratch_bytes<Real>(longest_dense_root * longest_dense_root);
+std::size_t mode_product_scratch(const Stack& stack) {
+  const std::int64_t elements = elements_of(stack.extent);
+  const std::size_t contraction =
+      scratch_bytes<Real>(elements) +
+      std::max(scratch_bytes<Real>(longest_dense_root * longest_dense_root),
+               scratch_bytes<Real>(dense_factor_elements(stack)));
+  const std::size_t rotation =
+      2 * scratch_bytes<Real>(elements) + scratch_bytes<Real>(transposed_basis_elements(stack));
+  // H and G of whitened factors, in addition to both
+  const std::size_t whitening = stack.whitens ? 3 * scratch_bytes<Real>(elements) : 0;
+  const std::size_t dense = scratch_bytes<Real>(longest_dense_root * longest_dense_root) +
+                            scratch_bytes<Real>(dense_factor_elements(stack));
+  if (stack.whitens) return contraction + rotation + whitening + dense;
+  return std::max(contraction, stack.bases.empty() ? 0 : rotation);
 }
 
 }  // namespace shampoo::kernels

@@ -19,6 +19,8 @@ double number_of(const Real* a, std::int64_t n, Measure what) {
   switch (what) {
     case Measure::frobenius:
       return frobenius(a, n);
+    case Measure::off_diagonal:
+      return off_diagonal(a, n);
     case Measure::largest_row_sum:
       return largest_row_sum(a, n);
     case Measure::trace:

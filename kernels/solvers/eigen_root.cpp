@@ -8,6 +8,8 @@ namespace {
 // What the dense matrices of the workspace hold.
 constexpr int a = 0, x = 1;
 
+}  // namespace
+
 Spectrum spectrum_of(const Eigen& eigen) {
   Spectrum spectrum{.relative_floor = eigen.relative_floor};
   if (eigen.pseudo_inverse) {
@@ -20,9 +22,7 @@ Spectrum spectrum_of(const Eigen& eigen) {
   return spectrum;
 }
 
-/// A <- scale factor + epsilon I, with epsilon only where it is added before the decomposition;
-/// then A <- A + jitter trace(A) I
-void load(SolverWorkspace& w, const EigenRoot& how) {
+void load_damped(SolverWorkspace& w, int a, const EigenRoot& how) {
   const bool shifts = how.options.perturb_before && !how.options.pseudo_inverse;
   for (const std::size_t row : w.rows()) {
     w.epsilons[row] = how.epsilon.value_or(w.table().epsilons()[row]);
@@ -38,11 +38,9 @@ void load(SolverWorkspace& w, const EigenRoot& how) {
   w.unpack_factors(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
 }
 
-}  // namespace
-
 std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const EigenRoot& how) {
   Backend& backend = workspace.backend();
-  load(workspace, how);
+  load_damped(workspace, a, how);
   // A = Q L Q^T
   backend.eigh(workspace.matrix(a), how.eigensolver,
                static_cast<std::int32_t*>(workspace.failed.data()));

@@ -25,7 +25,10 @@ void RootTable::reserve(StagedArrays& staged, std::span<const RootJob> all) {
   }
   row_of_.resize(all.size());
   placed_.resize(all.size());
+  packed_ = !all.empty() && all.front().packed;
   arrays_ = staged.add<void*>(all.size());
+  if (!all.empty() && all.front().basis != nullptr) bases_ = staged.add<void*>(all.size());
+  if (!all.empty() && all.front().values != nullptr) values_ = staged.add<void*>(all.size());
   scales_ = staged.add<double>(all.size());
   epsilons_ = staged.add<double>(all.size());
   exponents_ = staged.add<double>(all.size());
@@ -43,6 +46,8 @@ void RootTable::place(std::span<const RootJob> jobs) {
     const std::size_t row = first + placed_[first]++;
     row_of_[j] = row;
     arrays_[row] = job.pair;
+    if (bases_.size() != 0) bases_[row] = job.basis;
+    if (values_.size() != 0) values_[row] = job.values;
     scales_[row] = job.scale;
     epsilons_[row] = job.epsilon;
     exponents_[row] = job.exponent;

@@ -19,10 +19,13 @@ enum class Outcome : std::uint8_t {
   failed      ///< failed; the old root was kept
 };
 
-/// One factor, and the root to compute from it.
+/// One factor, and the root or eigenbasis to compute from it.
 struct RootJob {
   void* pair = nullptr;  ///< [backend] see Stack::factors
   std::int64_t side = 0;
+  bool packed = false;     ///< the array is a packed triangle; the same for all jobs of a solver
+  void* basis = nullptr;   ///< [backend] see BasisBatch; null for roots
+  void* values = nullptr;  ///< [backend] eigenvalues; null where they are not kept
   double exponent = 0.25;  ///< the root is A^-exponent
   double epsilon = 0;
   double scale = 1;                     ///< A = scale * factor
@@ -55,8 +58,13 @@ class RootTable {
   /// Row of the i-th placed job.
   std::size_t row(std::size_t job) const { return row_of_[job]; }
 
+  bool packed() const { return packed_; }
+
   /// One number or flag per row: the host's span, and the backend's array by data().
   const StagedArray<void*>& arrays() const { return arrays_; }
+  /// Those of placed jobs. Empty where none has a basis, or eigenvalues.
+  const StagedArray<void*>& bases() const { return bases_; }
+  const StagedArray<void*>& values() const { return values_; }
   const StagedArray<double>& scales() const { return scales_; }
   const StagedArray<double>& epsilons() const { return epsilons_; }
   const StagedArray<double>& exponents() const { return exponents_; }
@@ -67,7 +75,8 @@ class RootTable {
   std::vector<void*> any_;           ///< per row: the pair array where no job is placed
   std::vector<std::size_t> row_of_;  ///< per placed job
   std::vector<std::size_t> placed_;  ///< per first row of an exponent and side: jobs placed
-  StagedArray<void*> arrays_;
+  bool packed_ = false;
+  StagedArray<void*> arrays_, bases_, values_;
   StagedArray<double> scales_, epsilons_, exponents_;
   StagedArray<std::uint8_t> active_;
 };

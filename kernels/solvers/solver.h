@@ -118,6 +118,41 @@ struct Minimax {
   bool operator==(const Minimax&) const = default;
 };
 
+/// Eigenbases by symmetric eigendecompositions, repeated as Eigen's where one fails.
+struct Eigh {
+  static constexpr std::string_view name = "eigh";
+  bool perturb_before = true;                                  ///< as Eigen
+  std::optional<PseudoInverse> pseudo_inverse = std::nullopt;  ///< as Eigen
+  double relative_floor = 0;                                   ///< as Eigen
+  /// A basis Q is kept, and not decomposed anew, where the elements of Q^T A Q off the diagonal
+  /// have a norm of at most this times that of all; in [0, 1]; 0: it never is.
+  double tolerance = 0;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("perturb_before", self.perturb_before);
+    visit("pseudo_inverse", self.pseudo_inverse);
+    visit("relative_floor", self.relative_floor);
+    visit("tolerance", self.tolerance);
+  }
+  bool operator==(const Eigh&) const = default;
+};
+
+/// Eigenbases by orthogonal iteration from the old ones, Q R = A Q [Golub 2013, ch. 8.2], as SOAP
+/// has them [Vyas 2024]. epsilon is added as Eigen does with perturb_before.
+struct Qr {
+  static constexpr std::string_view name = "qr";
+  int max_iterations = 1;  ///< iterations of a refresh, >= 0
+  double tolerance = 0;    ///< as Eigh; an iteration is not begun where the basis is that good
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("max_iterations", self.max_iterations);
+    visit("tolerance", self.tolerance);
+  }
+  bool operator==(const Qr&) const = default;
+};
+
+using BasisMethod = std::variant<Eigh, Qr>;
+
 using Solver = std::variant<Automatic, Eigen, CoupledNewton, CoupledHigherOrder, Minimax>;
 
 /// Newton-Schulz iteration with fixed coefficients [Jordan 2024]: X <- F / max(|F|_F, 1e-8), then

@@ -37,6 +37,7 @@ enum class Eigensolver : std::uint8_t { divide_and_conquer, jacobi };
 /// A number that describes one matrix, for iterations that decide on the host.
 enum class Measure : std::uint8_t {
   frobenius,        ///< sqrt of the sum of squares
+  off_diagonal,     ///< the same without the diagonal
   largest_row_sum,  ///< max over rows of the sum of absolute values
   trace,
   distance_from_identity  ///< max over elements of |A - I|

@@ -2,38 +2,19 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/solvers/coupled_iteration.h"
-#include "kernels/solvers/eigen_root.h"
-#include "kernels/solvers/inverse_root.h"
-#include "kernels/solvers/rational.h"
+#include "kernels/solvers/factor_solver.h"
 
-/// Which solver comes next where one failed.
+/// Which method comes next where one failed.
 namespace shampoo::kernels {
-
-namespace {
 
 double machine_epsilon(Type type) {
   return type == Type::float64 ? std::numeric_limits<double>::epsilon()
                                : std::numeric_limits<float>::epsilon();
 }
 
-/// The eigendecomposition that damps like the solver.
-EigenRoot eigen_root_of(const Solver& solver) {
-  if (const auto* eigen = std::get_if<Eigen>(&solver)) return {.options = *eigen};
-  if (const auto* higher = std::get_if<CoupledHigherOrder>(&solver))
-    return {.options = {.relative_floor = std::max(higher->relative_epsilon, automatic_floor)},
-            .epsilon = higher->absolute_epsilon};
-  return {.options = {.relative_floor = automatic_floor}};
-}
-
-}  // namespace
-
-void InverseRoot::add_attempts() {
+void FactorSolver::add_decompositions(bool iterates) {
   using enum Outcome;
-  if (is_coupled(solver_))
-    attempts_.push_back({.outcome = computed, .type = arithmetic_, .iterates = true});
-  attempts_.push_back(
-      {.outcome = is_coupled(solver_) ? by_eigenvalues : computed, .type = arithmetic_});
+  attempts_.push_back({.outcome = iterates ? by_eigenvalues : computed, .type = arithmetic_});
   attempts_.push_back({.outcome = jittered, .type = arithmetic_, .jittered = true});
   if (arithmetic_ == Type::float32)
     attempts_.push_back({.outcome = in_float64, .type = Type::float64});
@@ -41,11 +22,12 @@ void InverseRoot::add_attempts() {
       {.outcome = by_jacobi, .type = Type::float64, .eigensolver = Eigensolver::jacobi});
 }
 
-void InverseRoot::solve_by_attempts() {
+void FactorSolver::solve_by_attempts() {
   std::ranges::copy(table_.active().host(), pending_.begin());
   for (const Attempt& how : attempts_)
     for (std::size_t next = 0; workspace_.take(
-             {.wanted = pending_, .type = how.type, .one_exponent = how.iterates}, next);) {
+             {.wanted = pending_, .type = how.type, .one_exponent = how.method == Method::iterate},
+             next);) {
       const std::span<const std::int32_t> flags = solve_chunk(how);
       for (const std::size_t row : workspace_.rows()) {
         pending_[row] = flags[row] != 0;
@@ -54,19 +36,43 @@ void InverseRoot::solve_by_attempts() {
     }
 }
 
-std::span<const std::int32_t> InverseRoot::solve_chunk(const Attempt& how) {
-  if (!how.iterates) {
-    EigenRoot eigen = eigen_root_of(solver_);
-    eigen.trace_exponent = trace_exponent_;
-    eigen.eigensolver = how.eigensolver;
-    if (how.jittered) eigen.jitter = machine_epsilon(how.type);
-    return eigen_root(workspace_, eigen);
+void FactorSolver::reserve(StagedArrays& staged, std::span<const RootJob> all) {
+  table_.reserve(staged, all);
+  workspace_.reserve(table_);
+  pending_.resize(all.size());
+  outcomes_.resize(all.size());
+  flags_ = HostBuffer(backend_, all.size() * sizeof(std::int32_t));
+  clamped_ = HostBuffer(backend_, all.size() * sizeof(double));
+}
+
+SolverCalls FactorSolver::calls() const {
+  std::int64_t largest = 0;
+  for (const RootTable::Row& row : table_.rows()) largest = std::max(largest, row.side);
+  return {.largest_side = largest, .decompositions = waits(), .symmetric_products = !waits()};
+}
+
+void FactorSolver::enqueue(bool fixed, const std::int32_t* proceed) {
+  if (table_.size() == 0) return;
+  std::ranges::fill(outcomes_, Outcome::computed);
+  waits() ? solve_by_attempts() : enqueue_products(fixed, proceed);
+  backend_.download(flags_.data(), workspace_.failed.data(), table_.size() * sizeof(std::int32_t));
+  backend_.download(clamped_.data(), workspace_.clamped.data(), table_.size() * sizeof(double));
+  if (waits()) backend_.synchronize();
+}
+
+void FactorSolver::collect(std::span<RootJob> jobs) const {
+  const auto* const flags = static_cast<const std::int32_t*>(flags_.data());
+  const auto* const clamped = static_cast<const double*>(clamped_.data());
+  // An iteration sees no eigenvalues.
+  const bool iterates = !attempts_.empty() && attempts_.front().method == Method::iterate;
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const std::size_t row = table_.row(j);
+    RootJob& job = jobs[j];
+    job.outcome = flags[row] == 0 ? outcomes_[row] : Outcome::failed;
+    const bool counts =
+        job.outcome != Outcome::failed && (job.outcome != Outcome::computed || !iterates);
+    job.clamped = counts ? static_cast<std::int64_t>(clamped[row]) : 0;
   }
-  const Rational root = rational(1 / workspace_.exponent()).value();
-  if (const auto* newton = std::get_if<CoupledNewton>(&solver_))
-    return coupled_newton(workspace_, root, *newton, trace_exponent_);
-  return coupled_higher_order(workspace_, root, std::get<CoupledHigherOrder>(solver_),
-                              trace_exponent_);
 }
 
 }  // namespace shampoo::kernels

@@ -92,7 +92,7 @@ bool SolverWorkspace::take(const Selection& from, std::size_t& next) {
 void SolverWorkspace::begin_group(Type type, std::size_t row, std::size_t bytes,
                                   std::size_t values) {
   const std::int64_t side = table_->rows()[row].side, first = static_cast<std::int64_t>(row);
-  pairs_.push_back({arithmetic_, side, 0, first, table_->arrays().data() + row});
+  pairs_.push_back({arithmetic_, side, 0, first, table_->arrays().data() + row, table_->packed()});
   for (int m = 0; m < matrices_; ++m)
     squares_[m].push_back({type, side, 0, first, static_cast<char*>(memory_[m].data()) + bytes,
                            static_cast<char*>(values_.data()) + values});
@@ -125,6 +125,10 @@ void SolverWorkspace::pack_roots(int x) {
 
 std::span<const std::int32_t> SolverWorkspace::pack_roots_and_wait(int x) {
   pack_roots(x);
+  return download_flags();
+}
+
+std::span<const std::int32_t> SolverWorkspace::download_flags() {
   const auto [first, count] = range();
   backend_.download(flags.data() + first, static_cast<std::int32_t*>(failed.data()) + first,
                     count * sizeof(std::int32_t));

@@ -51,8 +51,10 @@ class SolverWorkspace {
   void upload_flags();
   /// Stores X into the roots where `failed` is 0.
   void pack_roots(int x);
-  /// The same, then downloads `failed` into `flags`, which is returned. Waits.
+  /// The same, then download_flags().
   std::span<const std::int32_t> pack_roots_and_wait(int x);
+  /// Downloads `failed` into `flags` for the chunk, and returns them. Waits.
+  std::span<const std::int32_t> download_flags();
 
   std::int64_t bytes() const;
 

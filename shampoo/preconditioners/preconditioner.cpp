@@ -2,6 +2,9 @@
 #include "shampoo/preconditioners/preconditioner.h"
 
 #include "shampoo/preconditioners/diagonal.h"
+#include "shampoo/preconditioners/eigendecomposed.h"
+#include "shampoo/preconditioners/eigenvalue_corrected.h"
+#include "shampoo/preconditioners/kullback_leibler.h"
 #include "shampoo/preconditioners/root_inverse.h"
 #include "shampoo/preconditioners/sign.h"
 #include "shampoo/preconditioners/spectral.h"
@@ -64,6 +67,11 @@ std::string block_fault(const Recipe& recipe, std::span<const std::int64_t> exte
 
 bool has_refresh(const Recipe& recipe) {
   return std::visit([&](const auto& kind) { return has_refresh(kind, recipe); },
+                    recipe.preconditioner);
+}
+
+bool acts_before_refresh(const Recipe& recipe) {
+  return std::visit([&](const auto& kind) { return acts_before_refresh(kind, recipe); },
                     recipe.preconditioner);
 }
 

@@ -90,8 +90,15 @@ std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int6
 /// block need not have the overload.
 std::string block_fault(const Recipe& recipe, std::span<const std::int64_t> extent);
 
-/// True if blocks are preconditioned only from the first refresh on.
+/// True if blocks have something to refresh.
 bool has_refresh(const Recipe& recipe);
+/// True if blocks are preconditioned before their first refresh, too.
+bool acts_before_refresh(const Recipe& recipe);
+/// A kind that acts before its first refresh overloads this.
+template <typename Kind>
+bool acts_before_refresh(const Kind& kind, const Recipe& recipe) {
+  return !has_refresh(kind, recipe);
+}
 
 std::unique_ptr<GroupPreconditioner> make_preconditioner(const PreconditionerContext& context);
 /// Null without grafting.

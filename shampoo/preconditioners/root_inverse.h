@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "shampoo/preconditioners/factored.h"
 #include "shampoo/preconditioners/preconditioner.h"
 
 /// Shampoo by inverse roots of Kronecker factors [Gupta 2018; Anil 2020; Shi 2023].
@@ -20,6 +21,10 @@ std::int64_t work(const RootInverse& kind, const Recipe& recipe,
                   std::span<const std::int64_t> extent);
 std::unique_ptr<GroupPreconditioner> make(const RootInverse& kind,
                                           const PreconditionerContext& context, Role role);
+
+/// With other statistics.
+std::unique_ptr<GroupPreconditioner> make_with(Statistic statistic, const RootInverse& kind,
+                                               const PreconditionerContext& context);
 
 /// Inverse exponent of one dimension of blocks of an order; 0: the dimension is left alone.
 double exponent_of(const RootInverse& kind, int order, int dimension);

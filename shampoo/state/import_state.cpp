@@ -134,6 +134,12 @@ void StateImport::add_elements(const Place& place, const Slot& slot) {
   const auto count = static_cast<std::size_t>(numbers);
   void* const to = place.group.state().data(static_cast<int>(place.block), slot);
   const TensorSlice whole{place.registered.merged, place.box};
+  if (slot.in_basis && cut_differently_.contains(&place.registered)) {
+    report_.restarted.push_back(state_name(parameter, slot.name, StateLayout::elements,
+                                           place.registered.merged, place.box));
+    uploads_.push_back({to, assembled_.emplace_back(count * size)});
+    return;
+  }
   std::vector<const StateTensor*> parts;
   for (const StateTensor* const part : saved(place, slot))
     if (may_overlap({part->shape, part->box}, whole)) parts.push_back(part);

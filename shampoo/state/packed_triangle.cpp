@@ -23,7 +23,7 @@ template <typename Copy>
 void for_each_run(const SlotStorage& storage, std::int64_t first, std::int64_t last,
                   const Copy& copy) {
   const std::int64_t n = storage.side, begin = row_begin(storage, first);
-  if (storage.layout != StateLayout::symmetric)
+  if (storage.layout != StateLayout::symmetric || storage.packed)
     return copy(begin, 0, row_begin(storage, last) - begin);
   if (!storage.upper) {
     for (std::int64_t i = first; i < last; ++i)
@@ -41,6 +41,7 @@ void for_each_run(const SlotStorage& storage, std::int64_t first, std::int64_t l
 std::int64_t array_numbers(const SlotStorage& storage) {
   const std::int64_t n = storage.side;
   if (storage.layout == StateLayout::vector) return n;
+  if (storage.packed) return n * (n + 1) / 2;
   return storage.layout == StateLayout::square ? n * n : n * (n + 1);
 }
 
@@ -69,7 +70,9 @@ void unpack_words(const std::byte* packed, const SlotStorage& storage, std::byte
 template <typename Number>
 void write_ones(const SlotStorage& storage, std::byte* array) {
   const std::int64_t n = storage.side;
-  const std::int64_t row = storage.layout == StateLayout::square ? n : n + 1;
+  const std::int64_t row = storage.layout == StateLayout::vector   ? 0
+                           : storage.layout == StateLayout::square ? n
+                                                                   : n + 1;
   const Number one = 1;
   for (std::int64_t i = 0; i < n; ++i)
     std::memcpy(array + static_cast<std::size_t>(i * row + i + storage.upper) * sizeof(Number),

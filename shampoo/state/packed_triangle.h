@@ -20,6 +20,7 @@ struct SlotStorage {
   bool upper = false;
   std::int64_t side = 0;
   Type type = Type::float32;  ///< float32 or float64
+  bool packed = false;        ///< a symmetric matrix as a state dict holds it, with no other
 };
 
 /// Bytes of the array, including the slot that shares it.
@@ -35,7 +36,7 @@ void pack_rows(const std::byte* array, const SlotStorage& storage, std::int64_t 
 void pack(const std::byte* array, const SlotStorage& storage, std::byte* packed);
 /// Inverse of pack(). Does not modify a slot that shares the array.
 void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* array);
-/// Writes the identity into a matrix of zeros.
+/// Writes the identity into a matrix of zeros, or ones into a vector. Not for packed matrices.
 void set_identity(const SlotStorage& storage, std::byte* array);
 
 }  // namespace shampoo

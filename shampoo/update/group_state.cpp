@@ -38,7 +38,7 @@ std::vector<std::byte> repeated(double number, Type type, std::size_t bytes) {
 }  // namespace
 
 SlotStorage storage_of(const Slot& slot, std::span<const std::int64_t> extent) {
-  return {slot.layout, !slot.shares.empty(), side_of(slot, extent), slot.type};
+  return {slot.layout, !slot.shares.empty(), side_of(slot, extent), slot.type, slot.packed};
 }
 
 GroupState::GroupState(kernels::Backend& backend, const Recipe& recipe,
@@ -147,6 +147,12 @@ SlotView GroupState::view(int block, const Slot& slot) const {
       view.strides = row_major_strides(placement.extent);
       break;
     case StateLayout::symmetric:
+      if (slot.packed) {
+        view.extent = {n * (n + 1) / 2};
+        view.strides = {1};
+        view.packed_triangle = true;
+        break;
+      }
       view.data =
           static_cast<const char*>(view.data) + (slot.shares.empty() ? 0 : size_of(slot.type));
       view.extent = {n, n};

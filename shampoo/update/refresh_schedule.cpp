@@ -8,7 +8,7 @@
 namespace shampoo {
 
 bool is_preconditioned(const Recipe& recipe, std::int64_t step) {
-  return !has_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
+  return acts_before_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
 }
 
 bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase) {

@@ -11,7 +11,7 @@
 namespace shampoo {
 
 /// True if a block is preconditioned at its parameter's `step`-th step, counted from 1: from the
-/// first refresh on, or always for a preconditioner without one.
+/// first refresh on, or always for a preconditioner that acts without one.
 bool is_preconditioned(const Recipe& recipe, std::int64_t step);
 
 /// True if a block's derived slots are recomputed at its parameter's `step`-th step: at

@@ -25,12 +25,18 @@ struct Slot {
   StateLayout layout = StateLayout::elements;
   int dimension = 0;  ///< dimension of the block; not read for elements
   Type type = Type::float32;
-  Initial initial = Initial::zero;  ///< value: that of the parameter; it and constant: elements
-  double constant = 0;              ///< initial value of every element, for Initial::constant
-  bool derived = false;             ///< true if it can be recomputed from other slots, by a refresh
+  /// identity: of a matrix, or its diagonal as a vector; value: that of the parameter; value and
+  /// constant are for elements
+  Initial initial = Initial::zero;
+  double constant = 0;   ///< initial value of every element, for Initial::constant
+  bool derived = false;  ///< true if it can be recomputed from other slots, by a refresh
   /// Another symmetric slot of the same dimension, declared before, whose array has room for this
   /// one; empty: an array of its own.
   std::string shares = {};
+  /// Elements in coordinates of the block's matrices: where those start anew, they do, too.
+  bool in_basis = false;
+  /// Symmetric, in an array of its own without room for another: n (n + 1) / 2 numbers.
+  bool packed = false;
 };
 
 /// Side of the slot's matrix or vector; 0 for elements.

@@ -7,21 +7,26 @@ namespace shampoo {
 
 namespace {
 
+void check_pseudo_inverse(const std::optional<PseudoInverse>& pseudo_inverse, double relative_floor,
+                          const Checks& checks) {
+  checks.unit_open("recipe.solver.relative_floor", relative_floor);
+  if (!pseudo_inverse) return;
+  if (pseudo_inverse->relative_tolerance)
+    checks.unit_closed("recipe.solver.pseudo_inverse.relative_tolerance",
+                       *pseudo_inverse->relative_tolerance);
+  checks.at_least_zero("recipe.solver.pseudo_inverse.absolute_tolerance",
+                       pseudo_inverse->absolute_tolerance);
+  checks.require(relative_floor == 0, "recipe.solver.relative_floor", "0 with a pseudo-inverse",
+                 relative_floor);
+}
+
 struct SolverChecks {
   const Checks& checks;
   Arithmetic arithmetic;
 
   void operator()(const Automatic&) const {}
   void operator()(const Eigen& s) const {
-    checks.unit_open("recipe.solver.relative_floor", s.relative_floor);
-    if (!s.pseudo_inverse) return;
-    if (s.pseudo_inverse->relative_tolerance)
-      checks.unit_closed("recipe.solver.pseudo_inverse.relative_tolerance",
-                         *s.pseudo_inverse->relative_tolerance);
-    checks.at_least_zero("recipe.solver.pseudo_inverse.absolute_tolerance",
-                         s.pseudo_inverse->absolute_tolerance);
-    checks.require(s.relative_floor == 0, "recipe.solver.relative_floor", "0 with a pseudo-inverse",
-                   s.relative_floor);
+    check_pseudo_inverse(s.pseudo_inverse, s.relative_floor, checks);
   }
   void operator()(const CoupledNewton& s) const {
     checks.require(s.max_iterations >= 0, "recipe.solver.max_iterations", ">= 0", s.max_iterations);
@@ -52,6 +57,22 @@ struct SolverChecks {
 
 void check_solver(const Solver& solver, Arithmetic arithmetic, const Checks& checks) {
   std::visit(SolverChecks{checks, arithmetic}, solver);
+}
+
+void check_basis_method(const BasisMethod& method, bool directions, const Checks& checks) {
+  if (const auto* const qr = std::get_if<Qr>(&method)) {
+    checks.require(qr->max_iterations >= 0, "recipe.solver.max_iterations", ">= 0",
+                   qr->max_iterations);
+    return checks.unit_closed("recipe.solver.tolerance", qr->tolerance);
+  }
+  const Eigh& eigh = std::get<Eigh>(method);
+  checks.unit_closed("recipe.solver.tolerance", eigh.tolerance);
+  check_pseudo_inverse(eigh.pseudo_inverse, eigh.relative_floor, checks);
+  if (directions) return;
+  checks.require(!eigh.pseudo_inverse, "recipe.solver.pseudo_inverse",
+                 "empty where only bases are read", "a pseudo-inverse");
+  checks.require(eigh.relative_floor == 0, "recipe.solver.relative_floor",
+                 "0 where only bases are read", eigh.relative_floor);
 }
 
 void check_exponent(double exponent, const Solver& solver, const Checks& checks) {

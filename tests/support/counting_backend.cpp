@@ -151,4 +151,47 @@ void CountingBackend::rescale(std::span<const kernels::SquareMatrixBatch> x, con
   launch().rescale(x, scales, exponent);
 }
 
+void CountingBackend::accumulate_whitened_factors(const kernels::PassContext& context,
+                                                  std::span<const kernels::Stack> stacks,
+                                                  std::span<const kernels::Selection> selected,
+                                                  const void* masters, bool normalizes) {
+  launch().accumulate_whitened_factors(context, stacks, selected, masters, normalizes);
+}
+
+void CountingBackend::precondition_in_eigenbasis(const kernels::PassContext& context,
+                                                 std::span<const kernels::Stack> stacks,
+                                                 std::span<const kernels::Selection> present,
+                                                 const kernels::EigenbasisPass& pass) {
+  launch().precondition_in_eigenbasis(context, stacks, present, pass);
+}
+
+void CountingBackend::load_bases(std::span<const kernels::BasisBatch> bases,
+                                 std::span<const kernels::SquareMatrixBatch> q) {
+  launch().load_bases(bases, q);
+}
+
+void CountingBackend::store_bases(std::span<const kernels::SquareMatrixBatch> q,
+                                  std::span<const kernels::BasisBatch> bases,
+                                  std::int32_t* failed) {
+  launch().store_bases(q, bases, failed);
+}
+
+void CountingBackend::orthonormalize_rows(std::span<const kernels::SquareMatrixBatch> x,
+                                          std::span<const kernels::SquareMatrixBatch> q,
+                                          const std::uint8_t* active) {
+  launch().orthonormalize_rows(x, q, active);
+}
+
+void CountingBackend::sort_basis(std::span<const kernels::SquareMatrixBatch> x,
+                                 std::span<const kernels::SquareMatrixBatch> q,
+                                 std::span<const kernels::SquareMatrixBatch> s) {
+  launch().sort_basis(x, q, s);
+}
+
+void CountingBackend::multiply_transposed(std::span<const kernels::SquareMatrixBatch> a,
+                                          std::span<const kernels::SquareMatrixBatch> b,
+                                          std::span<const kernels::SquareMatrixBatch> c) {
+  launch().multiply_transposed(a, b, c);
+}
+
 }  // namespace shampoo::test

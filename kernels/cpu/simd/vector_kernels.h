@@ -42,12 +42,17 @@ struct VectorKernels {
   void (*evaluate)(const Work&, const EvaluationPass&);
 
   double (*squared_norm)(const Real* x, std::int64_t count);
-  /// Lower triangle of the pair array L <- keep L + add g g^T
-  void (*rank_one)(Real* pair, std::int64_t side, const Real* g, Real keep, Real add);
-  /// Lower triangle of the pair array L <- keep L + add C, C dense
-  void (*blend)(Real* pair, std::int64_t side, const Real* c, Real keep, Real add);
+  /// Lower triangle L <- keep L + add g g^T; see Stack for `packed`
+  void (*rank_one)(Real* factor, bool packed, std::int64_t side, const Real* g, Real keep,
+                   Real add);
+  /// Lower triangle L <- keep L + add C, C dense
+  void (*blend)(Real* factor, bool packed, std::int64_t side, const Real* c, Real keep, Real add);
   /// y <- X x with the root X of a pair array
   void (*apply_root)(const Real* pair, std::int64_t side, const Real* x, Real* y);
+  /// e <- keep e + add r^2
+  void (*accumulate_squares)(Real* e, const Real* r, std::int64_t count, Real keep, Real add);
+  /// r <- r / (sqrt(e scale) + epsilon)
+  void (*divide_by_roots)(Real* r, const Real* e, std::int64_t count, Real scale, Real epsilon);
 };
 
 /// Kernels of one instruction set level.

@@ -4,8 +4,11 @@
 #include <cstdint>
 
 #include "kernels/cpu/simd/vector_sums.h"
+#include "kernels/rules/arithmetic.h"
+#include "kernels/rules/triangle_rule.h"
 
-/// Loops over pair arrays (see Stack::factors). Internal linkage: see vector_access.h.
+/// Loops over the arrays of factors (see Stack::factors) and of eigenbases. Internal linkage: see
+/// vector_access.h.
 namespace shampoo::kernels {
 namespace {
 
@@ -17,21 +20,37 @@ double squared_norm(const Real* x, std::int64_t count) {
 }
 
 template <typename Real>
-void rank_one(Real* pair, std::int64_t side, const Real* __restrict g, Real keep, Real add) {
+void rank_one(Real* factor, bool packed, std::int64_t side, const Real* __restrict g, Real keep,
+              Real add) {
   for (std::int64_t i = 0; i < side; ++i) {
-    Real* __restrict row = pair + i * (side + 1);
+    Real* __restrict row = factor + triangle_row(packed, side, i);
     const Real scaled = add * g[i];
     for (std::int64_t j = 0; j <= i; ++j) row[j] = keep * row[j] + scaled * g[j];
   }
 }
 
 template <typename Real>
-void blend(Real* pair, std::int64_t side, const Real* __restrict c, Real keep, Real add) {
+void blend(Real* factor, bool packed, std::int64_t side, const Real* __restrict c, Real keep,
+           Real add) {
   for (std::int64_t i = 0; i < side; ++i) {
-    Real* __restrict row = pair + i * (side + 1);
+    Real* __restrict row = factor + triangle_row(packed, side, i);
     const Real* __restrict other = c + i * side;
     for (std::int64_t j = 0; j <= i; ++j) row[j] = keep * row[j] + add * other[j];
   }
+}
+
+/// e <- keep e + add r^2
+template <typename Real>
+void accumulate_squares(Real* __restrict e, const Real* __restrict r, std::int64_t count, Real keep,
+                        Real add) {
+  for (std::int64_t i = 0; i < count; ++i) e[i] = keep * e[i] + add * (r[i] * r[i]);
+}
+
+/// r <- r / (sqrt(e scale) + epsilon)
+template <typename Real>
+void divide_by_roots(Real* __restrict r, const Real* __restrict e, std::int64_t count, Real scale,
+                     Real epsilon) {
+  for (std::int64_t i = 0; i < count; ++i) r[i] = r[i] / (root(e[i] * scale) + epsilon);
 }
 
 /// Row i of the upper triangle serves y_i and, being also column i, all later elements of y.

@@ -9,10 +9,14 @@ namespace shampoo::kernels {
 namespace {
 
 template <typename Real>
-constexpr VectorKernels<Real> compiled_kernels{
-    scan<Real>,         gather<Real>,    filter<Real>,      update<Real>,   apply<Real>,
-    read_masters<Real>, read_slot<Real>, pack_values<Real>, evaluate<Real>, squared_norm<Real>,
-    rank_one<Real>,     blend<Real>,     apply_root<Real>};
+constexpr VectorKernels<Real> compiled_kernels{scan<Real>,           gather<Real>,
+                                               filter<Real>,         update<Real>,
+                                               apply<Real>,          read_masters<Real>,
+                                               read_slot<Real>,      pack_values<Real>,
+                                               evaluate<Real>,       squared_norm<Real>,
+                                               rank_one<Real>,       blend<Real>,
+                                               apply_root<Real>,     accumulate_squares<Real>,
+                                               divide_by_roots<Real>};
 
 }  // namespace
 }  // namespace shampoo::kernels

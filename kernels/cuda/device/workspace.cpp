@@ -23,7 +23,14 @@ constexpr std::size_t usual_panel_bytes = std::size_t{96} << 20;
 std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
   std::int64_t elements = 0;
   for (const Stack& stack : stacks) elements += stack.count * stack.stride;
-  return static_cast<std::size_t>(elements) * size_of(arithmetic);
+  constexpr std::size_t alignment = 256;
+  const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(arithmetic);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+bool need_two(std::span<const Stack> stacks) {
+  return std::ranges::any_of(
+      stacks, [](const Stack& stack) { return stack.whitens || !stack.bases.empty(); });
 }
 
 /// Panels of both operands.
@@ -60,7 +67,7 @@ void Workspace::grow(Part& part, std::size_t bytes) {
 
 void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   grow(rows_, row_bytes);
-  grow(dense_, dense_bytes(stacks, arithmetic));
+  grow(dense_, dense_bytes(stacks, arithmetic) * (need_two(stacks) ? 2 : 1));
   if (arithmetic == Type::float32 && calls.symmetric_products)
     grow(panels_, std::max(panel_bytes(calls.largest_side, true),
                            std::min(all_panel_bytes(stacks), usual_panel_bytes)));
@@ -89,6 +96,12 @@ double* Workspace::polar_norms() const {
 void* Workspace::dense(std::span<const Stack> stacks, Type arithmetic) const {
   require(dense_bytes(stacks, arithmetic) <= dense_.bytes);
   return dense_.memory;
+}
+
+void* Workspace::second_dense(std::span<const Stack> stacks, Type arithmetic) const {
+  const std::size_t bytes = dense_bytes(stacks, arithmetic);
+  require(2 * bytes <= dense_.bytes);
+  return static_cast<char*>(dense_.memory) + bytes;
 }
 
 double* Workspace::partials() const {

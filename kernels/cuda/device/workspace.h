@@ -27,6 +27,8 @@ class Workspace {
   // These throw std::logic_error if reserve() got less.
   /// As long as the flat slots of the stacks.
   void* dense(std::span<const Stack> stacks, Type arithmetic) const;
+  /// Another one, for stacks with eigenbases or whitened factors.
+  void* second_dense(std::span<const Stack> stacks, Type arithmetic) const;
   double* partials() const;     ///< `rows` of them
   double* numbers() const;      ///< 4 `rows` of them
   std::int32_t* flags() const;  ///< `rows` of them

@@ -8,6 +8,7 @@
 #include "kernels/cuda/launch/batch.h"
 #include "kernels/cuda/launch/reduce.h"
 #include "kernels/facets.h"
+#include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -42,7 +43,7 @@ struct UnpackFactors {
   /// shared.traces[0] <- trace of scale * factor
   template <typename Real, typename Stored, typename Threads>
   SHAMPOO_BOTH static void sum_trace(Threads& block, Shared& shared, const Stored* pair,
-                                     std::int64_t n, Real scale);
+                                     bool packed, std::int64_t n, Real scale);
   template <typename Real, typename Stored, typename Threads>
   SHAMPOO_BOTH void unpack(Threads& block, Shared& shared,
                            const typename Batch<PackedMatrixGroup>::WorkItem& item) const;
@@ -71,11 +72,11 @@ struct PackRoots {
 
 template <typename Real, typename Stored, typename Threads>
 SHAMPOO_BOTH void UnpackFactors::sum_trace(Threads& block, Shared& shared, const Stored* pair,
-                                           std::int64_t n, Real scale) {
+                                           bool packed, std::int64_t n, Real scale) {
   block.each([&](int thread) {
     double sum = 0;
     for (std::int64_t i = thread; i < n; i += threads)
-      sum += static_cast<double>(static_cast<Real>(pair[i * (n + 2)]) * scale);
+      sum += static_cast<double>(static_cast<Real>(pair[triangle_row(packed, n, i) + i]) * scale);
     shared.traces[thread] = sum;
   });
   reduce(block, shared.traces, [](double a, double b) { return a + b; });
@@ -88,12 +89,13 @@ SHAMPOO_BOTH void UnpackFactors::unpack(
   const std::int64_t n = item.group.pairs.side, row = item.group.pairs.first + item.member;
   const Stored* const pair = static_cast<const Stored*>(item.group.pairs.arrays[item.member]);
   Real* const a = static_cast<Real*>(item.group.squares.data) + item.member * n * n;
+  const bool packed = item.group.pairs.packed;
   const Real scale = static_cast<Real>(loading.scales[row]);
   const Real shift = static_cast<Real>(loading.shifts[row]);
   const bool by_trace = loading.trace_exponent != 0;
   Real factor = 1;
   if (by_trace) {
-    sum_trace(block, shared, pair, n, scale);
+    sum_trace(block, shared, pair, packed, n, scale);
     // max(trace(A), floor)^-exponent
     factor = static_cast<Real>(
         pow(larger_of(shared.traces[0], loading.floors[row]), -loading.trace_exponent));
@@ -106,7 +108,7 @@ SHAMPOO_BOTH void UnpackFactors::unpack(
     for (int e = thread; e < side * side; e += threads) {
       const std::int64_t i = top + e / side, j = left + e % side;
       if (i >= n || j > i) continue;
-      Real x = static_cast<Real>(pair[i * (n + 1) + j]) * scale;
+      Real x = static_cast<Real>(pair[triangle_row(packed, n, i) + j]) * scale;
       if (by_trace) x *= factor;
       if (i == j) x += shift;
       a[i * n + j] = shared.tile.at(real, e / side, e % side) = x;

@@ -6,10 +6,12 @@
 #include "kernels/cuda/gemm/product_phase.h"
 #include "kernels/cuda/gemm/tile_product.h"
 #include "kernels/rules/gradient_rule.h"
+#include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels::cuda {
 
-/// dense <- G of every block that statistics cannot read in place. One block of threads per tile.
+/// dense <- G of every block, or only of those that statistics cannot read in place. One block of
+/// threads per tile.
 template <typename Real>
 struct GatherGradients {
   static constexpr int threads = 256;
@@ -17,6 +19,7 @@ struct GatherGradients {
 
   ProductPhase phase;
   const float* masters = nullptr;
+  bool all = false;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -29,6 +32,8 @@ struct GramTask {
   ModeShape shape;
   int order = 0, dimension = 0;
   void* factors = nullptr;
+  bool packed = false;  ///< see Stack
+  double weight = 1;    ///< of C
 };
 
 /// L <- keep L + add C, lower triangles. One block of threads per lower tile.
@@ -41,6 +46,7 @@ struct Gram {
 
   ProductPhase phase;
   TaskList<GramTask> list;
+  bool gathered = false;  ///< all of G lies in the dense memory
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -54,7 +60,7 @@ template <typename Real>
 template <typename Threads>
 SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& threads_of_block, Shared&) const {
   const Tile tile = phase.elements.tiles[threads_of_block.index()];
-  if (!phase.accumulates(tile.block) || phase.reads_in_place(tile.block)) return;
+  if (!phase.accumulates(tile.block) || (!all && phase.reads_in_place(tile.block))) return;
   const Block& block = phase.elements.blocks[tile.block];
   const Tensors& tensors = phase.elements.tensors;
   const GradientRule<Real> rule(*phase.gradient_scale, phase.coefficients[tile.block]);
@@ -96,7 +102,7 @@ SHAMPOO_BOTH Strided<Real> Gram<Real, Side>::operand(const GramTask& task, std::
   Strided<Real> g;
   g.line_count = shape.side;
   g.place_count = shape.before * shape.after;
-  if (phase.reads_in_place(row)) {
+  if (!gathered && phase.reads_in_place(row)) {
     g.type = phase.elements.tensors.gradient_types[block.tensor];
     with_type(g.type, [&](auto* tag) {
       g.data = static_cast<const Element<decltype(tag)>*>(
@@ -126,20 +132,21 @@ SHAMPOO_BOTH void Gram<Real, Side>::operator()(Threads& block, Shared& shared) c
   const std::int64_t row = task.first_block + member, n = task.shape.side;
   if (!phase.accumulates(row)) return;
   // See HalfGram.
-  if (Side == 128 && phase.is_on_matrix_units(row)) return;
+  if (Side == 128 && !gathered && phase.is_on_matrix_units(row)) return;
   const TileIndex tile = lower_tile(number);
   const std::int64_t top = tile.row * Side, start = tile.column * Side;
   const Strided<Real> g = operand(task, row);
   typename Threads::template PerThread<typename Tile::Sums> sums;
   Tile::multiply(block, shared, g, top, g, start, sums);
 
-  Real* const factor = static_cast<Real*>(task.factors) + member * n * (n + 1);
+  Real* const factor =
+      static_cast<Real*>(task.factors) + member * triangle_elements(task.packed, n);
   const Real keep = static_cast<Real>(phase.coefficients[row].factor_keep);
-  const Real add = static_cast<Real>(phase.coefficients[row].factor_add);
+  const Real add = static_cast<Real>(phase.coefficients[row].factor_add * task.weight);
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
     const std::int64_t r = top + i, c = start + j;
     if (r >= n || c > r) return;
-    Real& to = factor[r * (n + 1) + c];
+    Real& to = factor[triangle_row(task.packed, n, r) + c];
     to = keep * to + add * sum;
   });
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/basis_kernels.h"
 #include "kernels/cuda/gemm/eigen_kernels.h"
 #include "kernels/cuda/gemm/factor_root_kernels.h"
 #include "kernels/cuda/gemm/gram.h"
 #include "kernels/cuda/gemm/half_panels.h"
 #include "kernels/cuda/gemm/mode_product.h"
+#include "kernels/cuda/gemm/moment_kernels.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
@@ -36,5 +38,10 @@ template int start(std::int64_t, const ScaleToUnitNorm<float>&, void*);
 template int start(std::int64_t, const ScaleToUnitNorm<double>&, void*);
 template int start(std::int64_t, const Embed&, void*);
 template int start(std::int64_t, const WeighSingularVectors&, void*);
+template int start(std::int64_t, const UseMoments<float>&, void*);
+template int start(std::int64_t, const UseMoments<double>&, void*);
+template int start(std::int64_t, const MoveBases&, void*);
+template int start(std::int64_t, const OrthonormalizeRows&, void*);
+template int start(std::int64_t, const SortBasis&, void*);
 
 }  // namespace shampoo::kernels::cuda

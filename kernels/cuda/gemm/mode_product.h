@@ -9,13 +9,15 @@
 
 namespace shampoo::kernels::cuda {
 
-/// A contraction of all blocks of a stack with the roots of one dimension, or a copy of them.
+/// A contraction of all blocks of a stack with the matrices of one dimension, or a copy of them.
 struct ModeTask {
   std::int64_t tiles = 0;
   std::int64_t first_block = 0;  ///< of the stack
   ModeShape shape;
-  const void* roots = nullptr;  ///< pair arrays; null: a copy
-  bool from_dense = false;      ///< from dense memory to the direction, or back
+  const void* matrices = nullptr;  ///< pair arrays, or bases; null: a copy
+  bool is_basis = false;           ///< bases, one eigenvector per row
+  bool transposed = false;         ///< products are with the bases' transposes
+  bool from_dense = false;         ///< from dense memory to the elements, or back
 };
 
 /// What multiplies is a matrix of lines x columns, of which an index along the dimension is the
@@ -33,7 +35,7 @@ struct ModePlane {
   }
 };
 
-/// One dimension's root applied. One block of threads per tile of what comes out.
+/// One dimension's matrix applied. One block of threads per tile of what comes out.
 template <typename Real, int Side>
 struct ModeProduct {
   using Tile = TileProduct<Real, Side>;
@@ -42,8 +44,9 @@ struct ModeProduct {
   using Shared = typename Tile::Shared;
 
   ProductPhase phase;
-  void* direction = nullptr;
+  void* elements = nullptr;
   TaskList<ModeTask> list;
+  bool accumulates = false;  ///< for all present blocks; otherwise for preconditioned ones
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -52,9 +55,9 @@ struct ModeProduct {
   template <typename Threads>
   SHAMPOO_BOTH void copy(Threads& block, const ModeTask& task, std::int64_t tile, const Real* from,
                          Real* to) const;
-  template <typename Threads>
+  template <typename Threads, typename Matrix>
   SHAMPOO_BOTH void contract(Threads& block, Shared& shared, const ModeTask& task,
-                             const PairRoot<Real>& root, std::int64_t tile, const Real* from,
+                             const Matrix& root, std::int64_t tile, const Real* from,
                              Real* to) const;
 };
 
@@ -102,11 +105,11 @@ SHAMPOO_BOTH void ModeProduct<Real, Side>::copy(Threads& block, const ModeTask& 
 }
 
 template <typename Real, int Side>
-template <typename Threads>
+template <typename Threads, typename Matrix>
 SHAMPOO_BOTH void ModeProduct<Real, Side>::contract(Threads& block, Shared& shared,
-                                                    const ModeTask& task,
-                                                    const PairRoot<Real>& root, std::int64_t tile,
-                                                    const Real* from, Real* to) const {
+                                                    const ModeTask& task, const Matrix& root,
+                                                    std::int64_t tile, const Real* from,
+                                                    Real* to) const {
   const ModeShape& shape = task.shape;
   const ModePlane plane(shape);
   const std::int64_t tile_columns = ceiling(plane.columns, Side);
@@ -138,15 +141,20 @@ template <typename Threads>
 SHAMPOO_BOTH void ModeProduct<Real, Side>::operator()(Threads& block, Shared& shared) const {
   const auto [task, member, tile] = list.item(block.index());
   const std::int64_t row = task.first_block + member, n = task.shape.side;
-  if (!phase.preconditions(row)) return;
+  if (!(accumulates ? phase.accumulates(row) : phase.preconditions(row))) return;
   const std::int64_t flat = phase.elements.blocks[row].flat;
-  Real* const d = static_cast<Real*>(direction) + flat;
+  Real* const d = static_cast<Real*>(elements) + flat;
   Real* const dense = static_cast<Real*>(phase.dense) + flat;
   const Real* const from = task.from_dense ? dense : d;
   Real* const to = task.from_dense ? d : dense;
-  if (task.roots == nullptr) return copy(block, task, tile, from, to);
-  const Real* const pair = static_cast<const Real*>(task.roots) + member * n * (n + 1);
-  contract(block, shared, task, PairRoot<Real>{pair, n, n}, tile, from, to);
+  const Real* const matrices = static_cast<const Real*>(task.matrices);
+  if (matrices == nullptr) return copy(block, task, tile, from, to);
+  if (!task.is_basis)
+    return contract(block, shared, task, PairRoot<Real>{matrices + member * n * (n + 1), n, n},
+                    tile, from, to);
+  const std::int64_t lines = task.transposed ? 1 : n, places = task.transposed ? n : 1;
+  contract(block, shared, task, Plain<Real>{{{lines}, {places}, n, n}, matrices + member * n * n},
+           tile, from, to);
 }
 
 template <typename Real>

@@ -28,6 +28,7 @@ struct Combine {
 /// A number that describes one matrix.
 enum class Number : std::uint8_t {
   frobenius,
+  off_diagonal,
   largest_row_sum,
   trace,
   distance_from_identity,
@@ -39,6 +40,8 @@ SHAMPOO_BOTH constexpr Number number_of(Measure what) {
   switch (what) {
     case Measure::frobenius:
       return Number::frobenius;
+    case Measure::off_diagonal:
+      return Number::off_diagonal;
     case Measure::largest_row_sum:
       return Number::largest_row_sum;
     case Measure::trace:
@@ -128,6 +131,8 @@ SHAMPOO_BOTH double MeasureParts::term(Number what, Real x, bool on_diagonal) {
   switch (what) {
     case Number::frobenius:
       return a * a;
+    case Number::off_diagonal:
+      return on_diagonal ? 0 : a * a;
     case Number::trace:
       return on_diagonal ? a : 0;
     case Number::largest_row_sum:
@@ -140,7 +145,7 @@ SHAMPOO_BOTH double MeasureParts::term(Number what, Real x, bool on_diagonal) {
 }
 
 SHAMPOO_BOTH constexpr bool is_maximum(Number what) {
-  return what != Number::frobenius && what != Number::trace;
+  return what != Number::frobenius && what != Number::off_diagonal && what != Number::trace;
 }
 SHAMPOO_BOTH constexpr double merge_numbers(Number what, double a, double b) {
   return is_maximum(what) ? largest_of(a, b) : a + b;
@@ -209,7 +214,7 @@ SHAMPOO_BOTH void MeasureParts::operator()(Threads& block, Shared& shared) const
 }
 
 SHAMPOO_BOTH inline double MeasureMatrices::finish(Number what, double merged) {
-  if (what == Number::frobenius) return sqrt(merged);
+  if (what == Number::frobenius || what == Number::off_diagonal) return sqrt(merged);
   if (what != Number::power_of_two) return merged;
   return merged == 0 || !is_finite_real(merged) ? 1 : ldexp(1.0, ilogb(merged) + 1);
 }

@@ -9,12 +9,14 @@
 #include "kernels/cuda/elementwise/scan.h"
 #include "kernels/cuda/elementwise/step_guard.h"
 #include "kernels/cuda/elementwise/update.h"
+#include "kernels/cuda/gemm/basis_kernels.h"
 #include "kernels/cuda/gemm/eigen_kernels.h"
 #include "kernels/cuda/gemm/factor_root_kernels.h"
 #include "kernels/cuda/gemm/gram.h"
 #include "kernels/cuda/gemm/half_gram.h"
 #include "kernels/cuda/gemm/half_panels.h"
 #include "kernels/cuda/gemm/mode_product.h"
+#include "kernels/cuda/gemm/moment_kernels.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/square_products.h"
@@ -32,6 +34,7 @@ using Kernel = std::variant<
     Combine, MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum,
     ScaleVectors, Rescale, Normalize, FindShifts, Damp, CheckIdentity, LinearCombination,
     SplitFloat16, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors,
+    UseMoments<float>, UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
     // fused multiply-adds
     HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float, 64>,
     ModeProduct<float, 128>, ModeProduct<double, 64>, SquareProduct<float, 64>,

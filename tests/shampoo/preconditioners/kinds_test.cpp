@@ -55,11 +55,13 @@ std::string name_of_kind(const testing::TestParamInfo<Preconditioner>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, Kinds,
-    testing::Values(RootInverse{}, Sgd{}, AdaGrad{}, RmsProp{}, Adam{},
-                    AdaGrad{.initial_accumulator = 0.1}, RmsProp{.centered = true},
-                    Adam{.amsgrad = true}, Adam{.drop_weighting = true}, Sign{}, Spectral{},
+    testing::Values(RootInverse{}, Eigendecomposed{}, KullbackLeibler{},
+                    KullbackLeibler{.form = Eigendecomposed{.solver = Qr{}}, .normalize = true},
+                    EigenvalueCorrected{}, EigenvalueCorrected{.solver = Qr{}}, Spectral{},
                     Spectral{.solver = PolarExpress{}, .scale = SpectralScale::match_rms},
-                    Spectral{.solver = Svd{}}),
+                    Spectral{.solver = Svd{}}, Sgd{}, AdaGrad{},
+                    AdaGrad{.initial_accumulator = 0.1}, RmsProp{}, RmsProp{.centered = true},
+                    Adam{}, Adam{.amsgrad = true}, Adam{.drop_weighting = true}, Sign{}),
     name_of_kind);
 
 }  // namespace

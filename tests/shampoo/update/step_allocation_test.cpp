@@ -11,20 +11,26 @@
 namespace shampoo::test {
 namespace {
 
-Recipe recipe_with(const Solver& solver) {
+Recipe recipe_with(const Preconditioner& preconditioner) {
   Recipe recipe = quick_recipe();
-  recipe.preconditioner = RootInverse{.solver = solver};
+  recipe.preconditioner = preconditioner;
   recipe.averaging = Momentum{};
   return recipe;
 }
 
 class StepAllocations : public ::testing::TestWithParam<std::string> {
  protected:
-  static Solver solver() {
-    if (GetParam() == "Newton") return CoupledNewton{};
-    if (GetParam() == "HigherOrder") return CoupledHigherOrder{.absolute_epsilon = 1e-3};
-    if (GetParam() == "Minimax") return Minimax{};
-    return Automatic{};
+  static Preconditioner preconditioner() {
+    if (GetParam() == "Newton") return RootInverse{.solver = CoupledNewton{}};
+    if (GetParam() == "HigherOrder")
+      return RootInverse{.solver = CoupledHigherOrder{.absolute_epsilon = 1e-3}};
+    if (GetParam() == "Minimax") return RootInverse{.solver = Minimax{}};
+    if (GetParam() == "Soap") return EigenvalueCorrected{.solver = Eigh{.tolerance = 0.1}};
+    if (GetParam() == "SoapByQr")
+      return EigenvalueCorrected{.solver = Qr{.max_iterations = 2, .tolerance = 0.01}};
+    if (GetParam() == "Kl") return KullbackLeibler{};
+    if (GetParam() == "EigendecomposedKl") return KullbackLeibler{.form = Eigendecomposed{}};
+    return RootInverse{};
   }
 };
 
@@ -36,7 +42,7 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   std::vector<std::vector<std::int64_t>> shapes = awkward_shapes();
   shapes.push_back({150, 90});
   ToyModel<float> model(shapes);
-  Recipe recipe = recipe_with(solver());
+  Recipe recipe = recipe_with(preconditioner());
   recipe.blocking.size = 100;
   const auto backend = cpu_backend({.threads = 3});
   const auto ranks = single_rank_communicator();
@@ -97,7 +103,7 @@ TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
     run_ranks(3, [&](Communicator& ranks) {
       ToyModel<float> model(awkward_shapes());
       const auto backend = cpu_backend({.threads = 1});
-      Recipe recipe = recipe_with(Automatic{});
+      Recipe recipe = recipe_with(RootInverse{});
       recipe.averaging = ScheduleFree{};
       Optimizer optimizer(*backend, ranks, model.groups(recipe, {}),
                           {.agree_before_commit = votes});
@@ -119,7 +125,8 @@ TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Solvers, StepAllocations,
-                         ::testing::Values("Automatic", "Newton", "HigherOrder", "Minimax"),
+                         ::testing::Values("Automatic", "Newton", "HigherOrder", "Minimax", "Soap",
+                                           "SoapByQr", "Kl", "EigendecomposedKl"),
                          [](const auto& solver) { return solver.param; });
 
 }  // namespace

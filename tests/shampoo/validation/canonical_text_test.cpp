@@ -15,8 +15,28 @@ std::vector<std::function<void(Recipe&)>> changes() {
   const auto root = [](auto change) {
     return [change](Recipe& r) { change(std::get<RootInverse>(r.preconditioner)); };
   };
+  const auto soap = [](const EigenvalueCorrected& kind) {
+    return [kind](Recipe& r) { r.preconditioner = kind; };
+  };
   return {
       [](Recipe&) {},
+      soap({}),
+      soap({.solver = Eigh{.perturb_before = false}}),
+      soap({.solver = Eigh{.tolerance = 0.1}}),
+      soap({.solver = Qr{}}),
+      soap({.solver = Qr{.max_iterations = 2}}),
+      soap({.solver = Qr{.tolerance = 0.1}}),
+      soap({.exponents = {{.order = 2, .value = 0.25}}}),
+      soap({.ignored_basis_change_dims = {{.order = 2, .dimensions = {0}}}}),
+      soap({.ignored_basis_change_dims = {{.order = 2, .dimensions = {0, 1}}}}),
+      soap({.trace_scaling = 0.5}),
+      soap({.drop_weighting = true}),
+      soap({.tolerated_failures = 4}),
+      [](Recipe& r) { r.preconditioner = Eigendecomposed{}; },
+      [](Recipe& r) { r.preconditioner = Eigendecomposed{.solver = Eigh{.relative_floor = 0.1}}; },
+      [](Recipe& r) { r.preconditioner = KullbackLeibler{}; },
+      [](Recipe& r) { r.preconditioner = KullbackLeibler{.normalize = true}; },
+      [](Recipe& r) { r.preconditioner = KullbackLeibler{.form = Eigendecomposed{}}; },
       root([](RootInverse& p) { p.solver = Eigen{}; }),
       root([](RootInverse& p) { p.solver = Eigen{.perturb_before = false}; }),
       root([](RootInverse& p) { p.solver = Eigen{.pseudo_inverse = PseudoInverse{}}; }),

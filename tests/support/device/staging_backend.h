@@ -56,6 +56,29 @@ class StagingBackend final : public kernels::Backend {
                      std::span<const kernels::PolarPlan> plans, void* direction,
                      double* direction_norms) override;
 
+  // staging_bases.cpp
+  void accumulate_whitened_factors(const kernels::PassContext& context,
+                                   std::span<const kernels::Stack> stacks,
+                                   std::span<const kernels::Selection> selected,
+                                   const void* masters, bool normalizes) override;
+  void precondition_in_eigenbasis(const kernels::PassContext& context,
+                                  std::span<const kernels::Stack> stacks,
+                                  std::span<const kernels::Selection> present,
+                                  const kernels::EigenbasisPass& pass) override;
+  void load_bases(std::span<const kernels::BasisBatch> bases,
+                  std::span<const kernels::SquareMatrixBatch> q) override;
+  void store_bases(std::span<const kernels::SquareMatrixBatch> q,
+                   std::span<const kernels::BasisBatch> bases, std::int32_t* failed) override;
+  void orthonormalize_rows(std::span<const kernels::SquareMatrixBatch> x,
+                           std::span<const kernels::SquareMatrixBatch> q,
+                           const std::uint8_t* active) override;
+  void sort_basis(std::span<const kernels::SquareMatrixBatch> x,
+                  std::span<const kernels::SquareMatrixBatch> q,
+                  std::span<const kernels::SquareMatrixBatch> s) override;
+  void multiply_transposed(std::span<const kernels::SquareMatrixBatch> a,
+                           std::span<const kernels::SquareMatrixBatch> b,
+                           std::span<const kernels::SquareMatrixBatch> c) override;
+
   // staging_squares.cpp
   void unpack_factors(std::span<const kernels::FactorBatch> factors,
                       const kernels::Loading& loading,

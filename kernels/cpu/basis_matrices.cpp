@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/host_backend.h"
+#include "kernels/cpu/solver_tasks.h"
+
+namespace shampoo::kernels {
+
+namespace {
+
+/// Columns that LAPACK reflects together.
+constexpr std::int64_t reflected_together = 64;
+
+/// In scratch memory, whose alignment is the same for every matrix of every call.
+template <typename Real>
+void orthonormalize(std::int64_t n, const Real* x, Real* q, Scratch& scratch) {
+  const int side = static_cast<int>(n), work_count = static_cast<int>(n * reflected_together);
+  Real* const copy = scratch.take<Real>(n * n);
+  Real* const reflections = scratch.take<Real>(n);
+  Real* const work = scratch.take<Real>(work_count);
+  // Our rows are LAPACK's columns.
+  std::copy(x, x + n * n, copy);
+  blas::geqrf(side, copy, reflections, work, work_count);
+  blas::orgqr(side, copy, reflections, work, work_count);
+  std::copy(copy, copy + n * n, q);
+}
+
+template <typename Real>
+void sort_rows(std::int64_t n, const Real* x, const Real* q, Real* s, Real* values,
+               Scratch& scratch) {
+  Real* const quotients = scratch.take<Real>(n);
+  std::int64_t* const order = scratch.take<std::int64_t>(n);
+  for (std::int64_t j = 0; j < n; ++j) {
+    double dot = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      dot += static_cast<double>(x[j * n + i]) * static_cast<double>(q[j * n + i]);
+    quotients[j] = static_cast<Real>(dot);
+  }
+  std::iota(order, order + n, std::int64_t{0});
+  // By value, then by place: a stable sort that allocates nothing.
+  if (is_finite(quotients, n))
+    std::sort(order, order + n, [&](std::int64_t a, std::int64_t b) {
+      return quotients[a] != quotients[b] ? quotients[a] < quotients[b] : a < b;
+    });
+  for (std::int64_t j = 0; j < n; ++j) {
+    values[j] = quotients[order[j]];
+    std::copy(q + order[j] * n, q + (order[j] + 1) * n, s + j * n);
+  }
+}
+
+template <typename Real, typename Stored>
+bool store(const Real* from, std::int64_t count, Stored* to) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (!std::isfinite(static_cast<Stored>(from[i]))) return false;
+  std::transform(from, from + count, to, [](Real x) { return static_cast<Stored>(x); });
+  return true;
+}
+
+}  // namespace
+
+void CpuBackend::load_bases(std::span<const BasisBatch> bases,
+                            std::span<const SquareMatrixBatch> q) {
+  for_each_matrix(workers_, bases, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const std::int64_t count = bases[g].side * bases[g].side;
+    with_real(q[g].type, [&]<typename Real>(Real*) {
+      with_real(bases[g].type, [&]<typename Stored>(Stored*) {
+        const Stored* const from = static_cast<const Stored*>(bases[g].bases[member]);
+        std::transform(from, from + count, matrix_of<Real>(q[g], member),
+                       [](Stored x) { return static_cast<Real>(x); });
+      });
+    });
+  });
+}
+
+void CpuBackend::store_bases(std::span<const SquareMatrixBatch> q,
+                             std::span<const BasisBatch> bases, std::int32_t* failed) {
+  for_each_matrix(workers_, bases, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const std::int64_t n = bases[g].side;
+    std::int32_t& flag = failed[bases[g].first + member];
+    if (flag != 0) return;
+    with_real(q[g].type, [&]<typename Real>(Real*) {
+      with_real(bases[g].type, [&]<typename Stored>(Stored*) {
+        const Real* const values = values_of<Real>(q[g], member);
+        const auto is_finite_stored = [](Real x) { return std::isfinite(static_cast<Stored>(x)); };
+        const bool stored = std::all_of(values, values + n, is_finite_stored) &&
+                            store(matrix_of<Real>(q[g], member), n * n,
+                                  static_cast<Stored*>(bases[g].bases[member]));
+        if (!stored) {
+          flag = non_finite_root;
+        } else if (bases[g].values != nullptr) {
+          store(values, n, static_cast<Stored*>(bases[g].values[member]));
+        }
+      });
+    });
+  });
+}
+
+void CpuBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
+                                     std::span<const SquareMatrixBatch> q,
+                                     const std::uint8_t* active) {
+  for_each_matrix(workers_, x, 3, 3, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
+    if (active != nullptr && active[x[g].first + member] == 0) return;
+    with_real(x[g].type, [&]<typename Real>(Real*) {
+      orthonormalize(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
+                     scratch);
+    });
+  });
+}
+
+void CpuBackend::sort_basis(std::span<const SquareMatrixBatch> x,
+                            std::span<const SquareMatrixBatch> q,
+                            std::span<const SquareMatrixBatch> s) {
+  for_each_matrix(workers_, x, 2, 4, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
+    with_real(x[g].type, [&]<typename Real>(Real*) {
+      sort_rows(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
+                matrix_of<Real>(s[g], member), values_of<Real>(s[g], member), scratch);
+    });
+  });
+}
+
+void CpuBackend::multiply_transposed(std::span<const SquareMatrixBatch> a,
+                                     std::span<const SquareMatrixBatch> b,
+                                     std::span<const SquareMatrixBatch> c) {
+  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+    const int n = static_cast<int>(a[g].side);
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      // BLAS sees C^T = B A^T.
+      blas::gemm('T', 'N', n, n, n, Real(1), matrix_of<Real>(b[g], member), n,
+                 matrix_of<Real>(a[g], member), n, Real(0), matrix_of<Real>(c[g], member), n);
+    });
+  });
+}
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/mode_products.h"
+#include "kernels/cpu/threads/scratch.h"
+
+namespace shampoo::kernels {
+
+/// Floating-point operations for one block of a stack, with so many for every element and every
+/// place along each dimension that has a basis.
+inline double rotation_cost(const Stack& stack, double operations) {
+  double sides = 0;
+  for (std::size_t k = 0; k < stack.bases.size(); ++k)
+    if (stack.bases[k] != nullptr) sides += static_cast<double>(stack.extent[k]);
+  return static_cast<double>(elements_of(stack.extent)) * (operations * sides + 1);
+}
+
+/// Products of a tensor with an eigenbasis Q along one dimension. Where OpenBLAS would call malloc,
+/// for small products without a transposed operand, Q's transpose is multiplied instead.
+template <typename Real>
+class BasisProduct {
+ public:
+  /// `transposed`: scratch memory of side x side elements where products are that small.
+  BasisProduct(const Real* basis, const Dimension& at, Real* transposed)
+      : basis_(basis), transposed_(transposed), at_(at), side_(static_cast<int>(at.side)) {}
+
+  /// to <- from x_k Q
+  void into(const Real* from, Real* to) const {
+    if (at_.after == 1) return from_right('T', basis_, from, to);
+    if (is_small(at_.after))
+      from_left('T', transposed(), from, to);
+    else
+      from_left('N', basis_, from, to);
+  }
+
+  /// to <- from x_k Q^T
+  void out_of(const Real* from, Real* to) const {
+    if (at_.after > 1 || at_.before == 1) return from_left('T', basis_, from, to);
+    if (is_small(at_.before))
+      from_right('T', transposed(), from, to);
+    else
+      from_right('N', basis_, from, to);
+  }
+
+ private:
+  bool is_small(std::int64_t other) const {
+    return at_.side * at_.side * other <= most_unpacked_products;
+  }
+
+  const Real* transposed() const {
+    for (std::int64_t i = 0; i < at_.side; ++i)
+      for (std::int64_t j = 0; j < at_.side; ++j)
+        transposed_[j * at_.side + i] = basis_[i * at_.side + j];
+    return transposed_;
+  }
+
+  /// Slices Y <- op(M) S, with S side x after: BLAS sees Y^T = S^T op(M)^T, and M as M^T.
+  void from_left(char op, const Real* m, const Real* s, Real* y) const {
+    const int n = static_cast<int>(at_.after);
+    for (std::int64_t b = 0; b < at_.before; ++b, s += at_.side * n, y += at_.side * n)
+      blas::gemm('N', op, n, side_, side_, Real(1), s, n, m, side_, Real(0), y, n);
+  }
+
+  /// Y <- S M, or S M^T for 'T', with S before x side: BLAS sees Y^T = M^T S^T, and M as M^T.
+  void from_right(char op, const Real* m, const Real* s, Real* y) const {
+    blas::gemm(op, 'N', side_, static_cast<int>(at_.before), side_, Real(1), m, side_, s, side_,
+               Real(0), y, side_);
+  }
+
+  const Real* basis_;
+  Real* transposed_;
+  Dimension at_;
+  int side_;
+};
+
+/// One block of a stack and the eigenbases of its dimensions.
+template <typename Real>
+class BlockRotation {
+ public:
+  BlockRotation(const Stack& stack, std::int64_t index, Scratch& scratch)
+      : stack_(stack),
+        index_(index),
+        elements_(elements_of(stack.extent)),
+        transposed_(scratch.take<Real>(transposed_basis_elements(stack))) {}
+
+  /// x <- x x_k Q_k over all dimensions but `except`; `other`: scratch of the same size.
+  void into(Real* x, Real* other, std::size_t except = -1) const {
+    turn(x, other, except,
+         [](const BasisProduct<Real>& q, const Real* from, Real* to) { q.into(from, to); });
+  }
+  /// x <- x x_k Q_k^T
+  void out_of(Real* x, Real* other) const {
+    turn(x, other, -1,
+         [](const BasisProduct<Real>& q, const Real* from, Real* to) { q.out_of(from, to); });
+  }
+
+  /// x <- x x_k diag(s_k) over all dimensions but `except`
+  void scale(Real* x, std::size_t except = -1) const {
+    for (std::size_t k = 0; k < stack_.scales.size(); ++k) {
+      if (stack_.scales[k] == nullptr || k == except) continue;
+      const Dimension at = dimension_of(stack_.extent, k);
+      const Real* const s = static_cast<const Real*>(stack_.scales[k]) + index_ * at.side;
+      Real* e = x;
+      for (std::int64_t b = 0; b < at.before; ++b)
+        for (std::int64_t i = 0; i < at.side; ++i, e += at.after)
+          for (std::int64_t a = 0; a < at.after; ++a) e[a] *= s[i];
+    }
+  }
+
+ private:
+  template <typename Product>
+  void turn(Real* x, Real* other, std::size_t except, const Product& product) const {
+    Real *from = x, *to = other;
+    for (std::size_t k = 0; k < stack_.bases.size(); ++k) {
+      if (stack_.bases[k] == nullptr || k == except) continue;
+      const Dimension at = dimension_of(stack_.extent, k);
+      const Real* const basis =
+          static_cast<const Real*>(stack_.bases[k]) + index_ * at.side * at.side;
+      product(BasisProduct<Real>(basis, at, transposed_), from, to);
+      std::swap(from, to);
+    }
+    if (from != x) std::copy(from, from + elements_, x);
+  }
+
+  const Stack& stack_;
+  std::int64_t index_;
+  std::int64_t elements_;
+  Real* transposed_;
+};
+
+}  // namespace shampoo::kernels

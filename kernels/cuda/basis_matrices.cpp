@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/basis_kernels.h"
+
+namespace shampoo::kernels::cuda {
+
+namespace {
+
+std::int64_t parts_of(const BasisGroup& group) { return row_parts(group.x.side); }
+template <typename Group>
+std::int64_t one_part(const Group&) {
+  return 1;
+}
+
+template <typename Run>
+void for_bases(std::span<const BasisBatch> bases, std::span<const SquareMatrixBatch> q, Run&& run) {
+  for_each_batch<BasisGroup>(
+      bases.size(),
+      [&](std::size_t g) {
+        return BasisGroup{bases[g], q[g]};
+      },
+      parts_of, run);
+}
+
+Matrices dense(const SquareMatrixBatch& squares, bool transposed) {
+  return {squares.data, squares.type, squares.side, squares.side * squares.side, transposed};
+}
+
+}  // namespace
+
+void DeviceBackend::load_bases(std::span<const BasisBatch> bases,
+                               std::span<const SquareMatrixBatch> q) {
+  for_bases(bases, q, [&](const Batch<BasisGroup>& batch) {
+    device_->launch(batch.blocks, MoveBases{batch, nullptr, MoveBases::Task::load});
+  });
+}
+
+void DeviceBackend::store_bases(std::span<const SquareMatrixBatch> q,
+                                std::span<const BasisBatch> bases, std::int32_t* failed) {
+  for_bases(bases, q, [&](const Batch<BasisGroup>& batch) {
+    device_->launch(batch.blocks, MoveBases{batch, failed, MoveBases::Task::judge});
+    device_->launch(batch.blocks, MoveBases{batch, failed, MoveBases::Task::store});
+  });
+}
+
+void DeviceBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
+                                        std::span<const SquareMatrixBatch> q,
+                                        const std::uint8_t* active) {
+  for_each_batch<MatrixPairGroup>(
+      x.size(),
+      [&](std::size_t g) {
+        return MatrixPairGroup{x[g], q[g]};
+      },
+      one_part<MatrixPairGroup>,
+      [&](const Batch<MatrixPairGroup>& batch) {
+        device_->launch(batch.blocks, OrthonormalizeRows{batch, active});
+      });
+}
+
+void DeviceBackend::sort_basis(std::span<const SquareMatrixBatch> x,
+                               std::span<const SquareMatrixBatch> q,
+                               std::span<const SquareMatrixBatch> s) {
+  for_each_batch<ThreeOf>(
+      x.size(),
+      [&](std::size_t g) {
+        return ThreeOf{x[g], q[g], s[g]};
+      },
+      one_part<ThreeOf>,
+      [&](const Batch<ThreeOf>& batch) { device_->launch(batch.blocks, SortBasis{batch}); });
+}
+
+void DeviceBackend::multiply_transposed(std::span<const SquareMatrixBatch> a,
+                                        std::span<const SquareMatrixBatch> b,
+                                        std::span<const SquareMatrixBatch> c) {
+  for (std::size_t g = 0; g < a.size(); ++g) {
+    const std::int64_t n = a[g].side;
+    if (a[g].count > 0)
+      device_->multiply({n, n, n, a[g].count, dense(a[g], false), dense(b[g], true), c[g].data,
+                         c[g].type, n, n * n, 1, 0});
+  }
+}
+
+}  // namespace shampoo::kernels::cuda

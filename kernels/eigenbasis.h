@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/views.h"
+
+namespace shampoo::kernels {
+
+/// Directions that are scaled in the eigenbases of blocks.
+struct EigenbasisPass {
+  const void* masters = nullptr;  ///< [backend] see GradientPass
+  /// [backend] E, one element per element in flat slots; null: the scales of the stacks are used.
+  void* second_moment = nullptr;
+  void* direction = nullptr;          ///< [backend] F in, P out
+  double* direction_norms = nullptr;  ///< [backend] out: squared norms of P; may be null
+};
+
+/// Kernels that work in the eigenbases of factors. Q_k is the basis of dimension k, one eigenvector
+/// per row; x_k is the product along it.
+class Eigenbasis {
+ public:
+  virtual ~Eigenbasis() = default;
+
+  /// With second moments [George 2018; Vyas 2024], for present blocks and then for preconditioned
+  /// ones:
+  ///
+  ///     E <- keep E + add (G x_k Q_k)^2
+  ///     P <- ((F x_k Q_k) / ((E scale)^exponent + epsilon)) x_k Q_k^T
+  ///
+  /// where keep, add, scale and epsilon are Coefficients::preconditioner. With scales s_k instead:
+  ///
+  ///     P <- (F x_k diag(s_k) Q_k) x_k Q_k^T
+  ///
+  /// Then the squared norms of P. `present` lists the blocks whose mode is not `absent`.
+  virtual void precondition_in_eigenbasis(const PassContext& context, std::span<const Stack> stacks,
+                                          std::span<const Selection> present,
+                                          const EigenbasisPass& pass) = 0;
+
+  /// Q <- stored bases; `bases` and `q` batch by batch of the same side and count.
+  virtual void load_bases(std::span<const BasisBatch> bases,
+                          std::span<const SquareMatrixBatch> q) = 0;
+
+  /// Stored bases and eigenvalues <- Q and its values, where both are finite and the flag in
+  /// `failed` is 0; where they are not finite the flag becomes non_finite_root.
+  virtual void store_bases(std::span<const SquareMatrixBatch> q, std::span<const BasisBatch> bases,
+                           std::int32_t* failed) = 0;
+
+  /// Rows of Q <- the rows of X, made orthonormal one after the other by Householder reflections
+  /// [Golub 2013, ch. 5.2]: X^T = Q^T R. On the host LAPACK's geqrf and orgqr. X is overwritten.
+  /// `active` as in MatrixSolver.
+  virtual void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
+                                   std::span<const SquareMatrixBatch> q,
+                                   const std::uint8_t* active) = 0;
+
+  /// values_j of S <- x_j q_j, ascending and stable; rows of S <- those of Q in that order. With
+  /// X = Q A these are the Rayleigh quotients of A. X is overwritten.
+  virtual void sort_basis(std::span<const SquareMatrixBatch> x,
+                          std::span<const SquareMatrixBatch> q,
+                          std::span<const SquareMatrixBatch> s) = 0;
+
+  /// C <- A B^T. C is no operand.
+  virtual void multiply_transposed(std::span<const SquareMatrixBatch> a,
+                                   std::span<const SquareMatrixBatch> b,
+                                   std::span<const SquareMatrixBatch> c) = 0;
+};
+
+}  // namespace shampoo::kernels

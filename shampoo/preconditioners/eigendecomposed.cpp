@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/preconditioners/eigendecomposed.h"
+
+#include <algorithm>
+
+#include "kernels/buffer.h"
+#include "kernels/range.h"
+#include "kernels/solvers/basis_solver.h"
+#include "kernels/solvers/eigen_root.h"
+#include "shampoo/validation/validate_solver.h"
+
+namespace shampoo {
+
+namespace {
+
+double exponent_of(const Eigendecomposed& kind, int order, int dimension) {
+  return exponent_of(kind.exponents, order, dimension, 1.0 / (2 * std::max(order, 1)));
+}
+
+bool is_active(const Recipe& recipe) { return recipe.refresh.first || !recipe.grafting; }
+
+/// Calls visit(dimension) for the dimensions that are preconditioned.
+template <typename Visit>
+void for_each_dimension(const Eigendecomposed& kind, const Recipe& recipe, int order,
+                        const Visit& visit) {
+  if (!is_active(recipe)) return;
+  for (int k = 0; k < order; ++k)
+    if (exponent_of(kind, order, k) != 0) visit(k);
+}
+
+/// How l becomes l^-e.
+kernels::Spectrum spectrum_of(const BasisMethod& method) {
+  const auto* const eigh = std::get_if<Eigh>(&method);
+  if (eigh == nullptr) return kernels::spectrum_of({});
+  return kernels::spectrum_of({.perturb_before = eigh->perturb_before,
+                               .pseudo_inverse = eigh->pseudo_inverse,
+                               .relative_floor = eigh->relative_floor});
+}
+
+class EigendecomposedPreconditioner final : public FactoredPreconditioner {
+ public:
+  EigendecomposedPreconditioner(const Eigendecomposed& kind, const PreconditionerContext& context,
+                                Statistic statistic);
+
+  void prepare(std::span<const BlockStep> blocks) override;
+  void accumulate(StepContext& step) override;
+  void apply(StepContext& step) override;
+  std::int64_t workspace_bytes() const override;
+
+ private:
+  void add_scales(const Eigendecomposed& kind, const PreconditionerContext& context, std::size_t s,
+                  int dimension);
+  void compute_scales();
+
+  /// The eigenvalues of one dimension of a stack, and l^-e.
+  struct Scales {
+    const void* values;  ///< [backend]
+    kernels::Buffer powers;
+  };
+
+  kernels::Spectrum spectrum_;
+  kernels::StagedArray<double> epsilons_, exponents_;  ///< per row
+  std::vector<std::size_t> row_blocks_;
+  std::vector<double> row_exponents_;
+  std::vector<Scales> scales_;
+  std::vector<kernels::SquareMatrixBatch> batches_;  ///< of the powers
+};
+
+EigendecomposedPreconditioner::EigendecomposedPreconditioner(const Eigendecomposed& kind,
+                                                             const PreconditionerContext& context,
+                                                             Statistic statistic)
+    : FactoredPreconditioner(
+          context,
+          {basis_method_name(kind.solver), kind.drop_weighting, kind.tolerated_failures, statistic},
+          std::make_unique<kernels::BasisSolver>(context.backend, arithmetic_type(context.recipe),
+                                                 kind.solver, kind.trace_scaling.value_or(0))),
+      spectrum_(spectrum_of(kind.solver)) {
+  for (std::size_t s = 0; s < stacks_.size(); ++s) {
+    kernels::Stack& stack = stacks_[s];
+    stack.packed = true;
+    for (int k = 0; k < static_cast<int>(stack.extent.size()); ++k) {
+      stack.bases.push_back(context.state.arrays(static_cast<int>(s), basis_slot(k)));
+      add_scales(kind, context, s, k);
+    }
+  }
+  epsilons_ = context.columns.add<double>(row_blocks_.size());
+  exponents_ = context.columns.add<double>(row_blocks_.size());
+  reserve_jobs(context, [](int, int) { return 1.0; });
+}
+
+void EigendecomposedPreconditioner::add_scales(const Eigendecomposed& kind,
+                                               const PreconditionerContext& context, std::size_t s,
+                                               int dimension) {
+  kernels::Stack& stack = stacks_[s];
+  const void* const values = context.state.arrays(static_cast<int>(s), eigenvalues_slot(dimension));
+  stack.scales.push_back(nullptr);
+  if (values == nullptr) return;
+  const Type type = arithmetic_type(recipe_);
+  const std::int64_t side = stack.extent[static_cast<std::size_t>(dimension)];
+  scales_.push_back(
+      {values,
+       kernels::Buffer(backend_, static_cast<std::size_t>(stack.count * side) * size_of(type))});
+  void* const powers = scales_.back().powers.data();
+  stack.scales.back() = powers;
+  batches_.push_back(
+      {type, side, stack.count, static_cast<std::int64_t>(row_blocks_.size()), powers, powers});
+  for (std::int64_t b = 0; b < stack.count; ++b) {
+    row_blocks_.push_back(static_cast<std::size_t>(stack.first_block + b));
+    row_exponents_.push_back(exponent_of(kind, static_cast<int>(stack.extent.size()), dimension));
+  }
+}
+
+void EigendecomposedPreconditioner::prepare(std::span<const BlockStep> blocks) {
+  FactoredPreconditioner::prepare(blocks);
+  for (std::size_t row = 0; row < row_blocks_.size(); ++row) {
+    const Rates* const rates = blocks[row_blocks_[row]].rates;
+    exponents_[row] = row_exponents_[row];
+    if (rates != nullptr) epsilons_[row] = rates->epsilon;
+  }
+}
+
+/// s_k <- l_k^-e_k, damped with the current epsilon
+void EigendecomposedPreconditioner::compute_scales() {
+  for (const Scales& scales : scales_)
+    backend_.copy(scales.powers.data(), scales.values, scales.powers.bytes());
+  spectrum_.epsilons = epsilons_.data();
+  spectrum_.exponents = exponents_.data();
+  backend_.root_spectrum(batches_, spectrum_);
+}
+
+void EigendecomposedPreconditioner::accumulate(StepContext& step) {
+  if (whitens()) compute_scales();
+  FactoredPreconditioner::accumulate(step);
+}
+
+void EigendecomposedPreconditioner::apply(StepContext& step) {
+  if (!is_active(recipe_)) return;
+  const kernels::Range range(backend_, "precondition");
+  compute_scales();
+  // P <- F x_k Q_k diag(l_k^-e_k) Q_k^T, and |P|^2 of every block
+  backend_.precondition_in_eigenbasis(
+      step.pass, stacks_, step.present,
+      {.direction = step.gradients.direction, .direction_norms = step.direction_norms});
+}
+
+std::int64_t EigendecomposedPreconditioner::workspace_bytes() const {
+  std::size_t bytes = 0;
+  for (const Scales& scales : scales_) bytes += scales.powers.bytes();
+  return FactoredPreconditioner::workspace_bytes() + static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace
+
+void check(const Eigendecomposed& kind, const Recipe&, const Checks& checks) {
+  check_basis_method(kind.solver, true, checks);
+  check_places(kind.exponents, checks);
+  for (const Exponent& e : kind.exponents) checks.at_least_zero("recipe.exponents.value", e.value);
+  check_factor_options(kind.trace_scaling, kind.tolerated_failures, checks);
+}
+
+bool has_refresh(const Eigendecomposed&, const Recipe&) { return true; }
+
+bool acts_before_refresh(const Eigendecomposed&, const Recipe& recipe) { return !recipe.grafting; }
+
+std::span<const RateUse> rates(const Eigendecomposed& kind, const Recipe& recipe, Role) {
+  if (!is_active(recipe)) return {};
+  const auto* const eigh = std::get_if<Eigh>(&kind.solver);
+  return factor_rates(eigh != nullptr && eigh->pseudo_inverse);
+}
+
+std::vector<Slot> slots(const Eigendecomposed& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent, Role) {
+  const Type type = arithmetic_type(recipe);
+  std::vector<Slot> slots;
+  for_each_dimension(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
+    if (recipe.refresh.first) add_basis_slots(k, type, slots);
+    slots.push_back({.name = eigenvalues_slot(k),
+                     .layout = StateLayout::vector,
+                     .dimension = k,
+                     .type = type,
+                     .initial = Slot::Initial::identity});
+  });
+  return slots;
+}
+
+std::int64_t work(const Eigendecomposed& kind, const Recipe& recipe,
+                  std::span<const std::int64_t> extent) {
+  std::int64_t elements = 1, cost = 0;
+  for (const std::int64_t side : extent) elements *= side;
+  if (!recipe.refresh.first) return 0;
+  for_each_dimension(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
+    // F into the basis, P out of it
+    cost += factor_work(basis_products(kind.solver), recipe, elements, extent[k]) +
+            2 * product_work(elements, extent[k]);
+  });
+  return cost;
+}
+
+std::unique_ptr<GroupPreconditioner> make(const Eigendecomposed& kind,
+                                          const PreconditionerContext& context, Role) {
+  return make_with(Statistic::gradient, kind, context);
+}
+
+std::unique_ptr<GroupPreconditioner> make_with(Statistic statistic, const Eigendecomposed& kind,
+                                               const PreconditionerContext& context) {
+  return std::make_unique<EigendecomposedPreconditioner>(kind, context, statistic);
+}
+
+}  // namespace shampoo

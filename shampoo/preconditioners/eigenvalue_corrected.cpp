@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/preconditioners/eigenvalue_corrected.h"
+
+#include <algorithm>
+#include <set>
+
+#include "kernels/range.h"
+#include "kernels/solvers/basis_solver.h"
+#include "shampoo/preconditioners/factored.h"
+#include "shampoo/validation/validate_solver.h"
+
+namespace shampoo {
+
+namespace {
+
+constexpr const char* moment_slot = "corrected_eigenvalues";
+
+bool is_ignored(const EigenvalueCorrected& kind, int order, int dimension) {
+  return std::ranges::any_of(kind.ignored_basis_change_dims, [&](const IgnoredDimensions& i) {
+    return i.order == order && std::ranges::find(i.dimensions, dimension) != i.dimensions.end();
+  });
+}
+
+double exponent_of(const EigenvalueCorrected& kind, std::size_t order) {
+  return exponent_of(kind.exponents, static_cast<int>(order), 0, 0.5);
+}
+
+/// False where the direction is always the grafting's.
+bool is_active(const Recipe& recipe) { return recipe.refresh.first || !recipe.grafting; }
+
+/// Calls visit(dimension) for the dimensions that have a factor.
+template <typename Visit>
+void for_each_factor(const EigenvalueCorrected& kind, const Recipe& recipe, int order,
+                     const Visit& visit) {
+  if (!recipe.refresh.first) return;
+  for (int k = 0; k < order; ++k)
+    if (!is_ignored(kind, order, k)) visit(k);
+}
+
+class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
+ public:
+  EigenvalueCorrectedPreconditioner(const EigenvalueCorrected& kind,
+                                    const PreconditionerContext& context)
+      : FactoredPreconditioner(
+            context, {basis_method_name(kind.solver), kind.drop_weighting, kind.tolerated_failures},
+            std::make_unique<kernels::BasisSolver>(context.backend, arithmetic_type(context.recipe),
+                                                   kind.solver, kind.trace_scaling.value_or(0))),
+        moment_(context.state.flat(moment_slot)) {
+    for (std::size_t s = 0; s < stacks_.size(); ++s) {
+      kernels::Stack& stack = stacks_[s];
+      stack.packed = true;
+      stack.exponent = exponent_of(kind, stack.extent.size());
+      for (std::size_t k = 0; k < stack.extent.size(); ++k)
+        stack.bases.push_back(
+            context.state.arrays(static_cast<int>(s), basis_slot(static_cast<int>(k))));
+    }
+    reserve_jobs(context, [](int, int) { return 1.0; });
+  }
+
+  void set_coefficients(const Rates& rates, std::int64_t step,
+                        kernels::Coefficients& coefficients) const override {
+    FactoredPreconditioner::set_coefficients(rates, step, coefficients);
+    coefficients.preconditioner = {.keep = coefficients.factor_keep,
+                                   .add = coefficients.factor_add,
+                                   .scale = 1 / bias_correction(rates, step),
+                                   .epsilon = rates.epsilon};
+  }
+
+  void apply(StepContext& step) override {
+    if (!is_active(recipe_)) return;
+    const kernels::Range range(backend_, "precondition");
+    // E <- beta2 E + (1 - beta2) (G x_k Q_k)^2                     [Vyas 2024, Algorithm 3]
+    // P <- ((F x_k Q_k) / ((E / (1 - beta2^t))^x + epsilon)) x_k Q_k^T, and |P|^2
+    backend_.precondition_in_eigenbasis(step.pass, stacks_, step.present,
+                                        {.masters = step.gradients.masters,
+                                         .second_moment = moment_,
+                                         .direction = step.gradients.direction,
+                                         .direction_norms = step.direction_norms});
+  }
+
+ private:
+  void* moment_;  ///< [backend] E
+};
+
+}  // namespace
+
+void check(const EigenvalueCorrected& kind, const Recipe&, const Checks& checks) {
+  check_basis_method(kind.solver, false, checks);
+  check_places(kind.exponents, checks);
+  for (const Exponent& e : kind.exponents) {
+    checks.require(!e.dimension, "recipe.exponents.dimension", "empty for one second moment",
+                   e.dimension.value_or(0));
+    checks.positive("recipe.exponents.value", e.value);
+  }
+  for (const IgnoredDimensions& i : kind.ignored_basis_change_dims) {
+    checks.require(i.order >= 0, "recipe.ignored_basis_change_dims.order", ">= 0", i.order);
+    for (const int k : i.dimensions)
+      checks.require(k >= 0 && k < std::max(i.order, 1),
+                     "recipe.ignored_basis_change_dims.dimensions", "in [0, max(order, 1))", k);
+    checks.require(std::set(i.dimensions.begin(), i.dimensions.end()).size() == i.dimensions.size(),
+                   "recipe.ignored_basis_change_dims.dimensions", "different from each other",
+                   i.dimensions.size());
+  }
+  check_factor_options(kind.trace_scaling, kind.tolerated_failures, checks);
+}
+
+bool has_refresh(const EigenvalueCorrected&, const Recipe&) { return true; }
+
+bool acts_before_refresh(const EigenvalueCorrected&, const Recipe& recipe) {
+  return !recipe.grafting;
+}
+
+std::span<const RateUse> rates(const EigenvalueCorrected&, const Recipe& recipe, Role) {
+  if (!is_active(recipe)) return {};
+  return factor_rates(false);
+}
+
+std::vector<Slot> slots(const EigenvalueCorrected& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent, Role) {
+  std::vector<Slot> slots;
+  for_each_factor(kind, recipe, static_cast<int>(extent.size()),
+                  [&](int k) { add_basis_slots(k, arithmetic_type(recipe), slots); });
+  if (is_active(recipe))
+    slots.push_back({.name = moment_slot, .type = arithmetic_type(recipe), .in_basis = true});
+  return slots;
+}
+
+std::int64_t work(const EigenvalueCorrected& kind, const Recipe& recipe,
+                  std::span<const std::int64_t> extent) {
+  std::int64_t elements = 1, cost = 0;
+  for (const std::int64_t side : extent) elements *= side;
+  for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
+    // G and F into the basis, P out of it
+    cost += factor_work(basis_products(kind.solver), recipe, elements, extent[k]) +
+            3 * product_work(elements, extent[k]);
+  });
+  return cost;
+}
+
+std::unique_ptr<GroupPreconditioner> make(const EigenvalueCorrected& kind,
+                                          const PreconditionerContext& context, Role) {
+  return std::make_unique<EigenvalueCorrectedPreconditioner>(kind, context);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/preconditioners/kullback_leibler.h"
+
+#include "shampoo/preconditioners/eigendecomposed.h"
+#include "shampoo/preconditioners/root_inverse.h"
+
+namespace shampoo {
+
+void check(const KullbackLeibler& kind, const Recipe& recipe, const Checks& checks) {
+  std::visit([&](const auto& form) { check(form, recipe, checks); }, kind.form);
+}
+
+bool has_refresh(const KullbackLeibler&, const Recipe&) { return true; }
+
+bool acts_before_refresh(const KullbackLeibler& kind, const Recipe& recipe) {
+  return std::visit([&](const auto& form) { return acts_before_refresh(form, recipe); }, kind.form);
+}
+
+std::span<const RateUse> rates(const KullbackLeibler& kind, const Recipe& recipe, Role role) {
+  return std::visit([&](const auto& form) { return rates(form, recipe, role); }, kind.form);
+}
+
+std::vector<Slot> slots(const KullbackLeibler& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent, Role role) {
+  return std::visit([&](const auto& form) { return slots(form, recipe, extent, role); }, kind.form);
+}
+
+std::int64_t work(const KullbackLeibler& kind, const Recipe& recipe,
+                  std::span<const std::int64_t> extent) {
+  std::int64_t cost =
+      std::visit([&](const auto& form) { return work(form, recipe, extent); }, kind.form);
+  if (!recipe.refresh.first) return cost;
+  // G x_j R_j for every pair of dimensions
+  std::int64_t elements = 1, sides = 0;
+  for (const std::int64_t side : extent) elements *= side, sides += side;
+  return cost + product_work(elements, sides) * (static_cast<std::int64_t>(extent.size()) - 1);
+}
+
+std::unique_ptr<GroupPreconditioner> make(const KullbackLeibler& kind,
+                                          const PreconditionerContext& context, Role) {
+  const Statistic statistic = kind.normalize ? Statistic::whitened_normalized : Statistic::whitened;
+  return std::visit([&](const auto& form) { return make_with(statistic, form, context); },
+                    kind.form);
+}
+
+}  // namespace shampoo
