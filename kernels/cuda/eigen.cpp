@@ -8,7 +8,7 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-std::int64_t one_part(const MatrixGroup&) { return 1; }
+std::int64_t one_part_each(const MatrixGroup&) { return 1; }
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solve
 
 void DeviceBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) {
   for_each_batch<MatrixGroup>(
-      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, one_part,
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, one_part_each,
       [&](const auto& batch) {
         device_->launch(batch.blocks, RootSpectrum{batch, spectrum});
       });

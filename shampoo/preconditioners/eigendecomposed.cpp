@@ -17,13 +17,11 @@ double exponent_of(const Eigendecomposed& kind, int order, int dimension) {
   return exponent_of(kind.exponents, order, dimension, 1.0 / (2 * std::max(order, 1)));
 }
 
-bool is_active(const Recipe& recipe) { return recipe.refresh.first || !recipe.grafting; }
-
 /// Calls visit(dimension) for the dimensions that are preconditioned.
 template <typename Visit>
 void for_each_dimension(const Eigendecomposed& kind, const Recipe& recipe, int order,
                         const Visit& visit) {
-  if (!is_active(recipe)) return;
+  if (!uses_eigenbases(recipe)) return;
   for (int k = 0; k < order; ++k)
     if (exponent_of(kind, order, k) != 0) visit(k);
 }
@@ -134,7 +132,7 @@ void EigendecomposedPreconditioner::accumulate(StepContext& step) {
 }
 
 void EigendecomposedPreconditioner::apply(StepContext& step) {
-  if (!is_active(recipe_)) return;
+  if (!uses_eigenbases(recipe_)) return;
   const kernels::Range range(backend_, "precondition");
   compute_scales();
   // P <- F x_k Q_k diag(l_k^-e_k) Q_k^T, and |P|^2 of every block
@@ -163,7 +161,7 @@ bool has_refresh(const Eigendecomposed&, const Recipe&) { return true; }
 bool acts_before_refresh(const Eigendecomposed&, const Recipe& recipe) { return !recipe.grafting; }
 
 std::span<const RateUse> rates(const Eigendecomposed& kind, const Recipe& recipe, Role) {
-  if (!is_active(recipe)) return {};
+  if (!uses_eigenbases(recipe)) return {};
   const auto* const eigh = std::get_if<Eigh>(&kind.solver);
   return factor_rates(eigh != nullptr && eigh->pseudo_inverse);
 }

@@ -25,9 +25,6 @@ double exponent_of(const EigenvalueCorrected& kind, std::size_t order) {
   return exponent_of(kind.exponents, static_cast<int>(order), 0, 0.5);
 }
 
-/// False where the direction is always the grafting's.
-bool is_active(const Recipe& recipe) { return recipe.refresh.first || !recipe.grafting; }
-
 /// Calls visit(dimension) for the dimensions that have a factor.
 template <typename Visit>
 void for_each_factor(const EigenvalueCorrected& kind, const Recipe& recipe, int order,
@@ -67,7 +64,7 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
   }
 
   void apply(StepContext& step) override {
-    if (!is_active(recipe_)) return;
+    if (!uses_eigenbases(recipe_)) return;
     const kernels::Range range(backend_, "precondition");
     // E <- beta2 E + (1 - beta2) (G x_k Q_k)^2                     [Vyas 2024, Algorithm 3]
     // P <- ((F x_k Q_k) / ((E / (1 - beta2^t))^x + epsilon)) x_k Q_k^T, and |P|^2
@@ -111,7 +108,7 @@ bool acts_before_refresh(const EigenvalueCorrected&, const Recipe& recipe) {
 }
 
 std::span<const RateUse> rates(const EigenvalueCorrected&, const Recipe& recipe, Role) {
-  if (!is_active(recipe)) return {};
+  if (!uses_eigenbases(recipe)) return {};
   return factor_rates(false);
 }
 
@@ -120,7 +117,7 @@ std::vector<Slot> slots(const EigenvalueCorrected& kind, const Recipe& recipe,
   std::vector<Slot> slots;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()),
                   [&](int k) { add_basis_slots(k, arithmetic_type(recipe), slots); });
-  if (is_active(recipe))
+  if (uses_eigenbases(recipe))
     slots.push_back({.name = moment_slot, .type = arithmetic_type(recipe), .in_basis = true});
   return slots;
 }

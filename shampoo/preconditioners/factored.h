@@ -57,6 +57,11 @@ std::int64_t product_work(std::int64_t elements, std::int64_t side);
 std::int64_t basis_products(const BasisMethod& method);
 std::string_view basis_method_name(const BasisMethod& method);
 
+/// True if eigenbases are ever used: without grafting they act before their first refresh, too.
+inline bool uses_eigenbases(const Recipe& recipe) {
+  return recipe.refresh.first || !recipe.grafting;
+}
+
 /// The slots of one dimension with an eigenbasis: the factor, packed, and the basis. A basis
 /// depends on those before it, so it is saved.
 void add_basis_slots(int dimension, Type type, std::vector<Slot>& slots);
