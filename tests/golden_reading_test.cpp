@@ -53,6 +53,28 @@ TEST(GoldenReading, TakesTolerancesOfAPseudoInverse) {
             Solver(Eigen{.pseudo_inverse = PseudoInverse{0.0, 0.25}}));
 }
 
+TEST(GoldenReading, TakesBasesByQrAndDimensionsWithoutAChangeOfBasis) {
+  const Json json = Json::parse(
+      R"({"preconditioner":{"kind":"eigenvalue_corrected_shampoo",
+          "solver":{"kind":"qr","tolerance":0.5},"ignored_basis_change_dims":{"2":[0,1]}}})");
+
+  EXPECT_EQ(recipe_of({json, "recipe"}).preconditioner,
+            Preconditioner(EigenvalueCorrected{
+                .solver = Qr{.tolerance = 0.5},
+                .ignored_basis_change_dims = {{.order = 2, .dimensions = {0, 1}}}}));
+}
+
+TEST(GoldenReading, TakesBothFormsOfKullbackLeibler) {
+  const auto read_kind = [](const char* kind) {
+    const Json json = {{"preconditioner", {{"kind", kind}}}};
+    return recipe_of({json, "recipe"}).preconditioner;
+  };
+  EXPECT_EQ(read_kind("kl_shampoo"),
+            Preconditioner(KullbackLeibler{.form = RootInverse{.solver = Eigen{}}}));
+  EXPECT_EQ(read_kind("eigendecomposed_kl_shampoo"),
+            Preconditioner(KullbackLeibler{.form = Eigendecomposed{}}));
+}
+
 TEST(GoldenReading, RefusesUnknownKeysAndValues) {
   for (const char* preconditioner : {
            R"(,"order":2)",

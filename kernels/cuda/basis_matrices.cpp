@@ -6,12 +6,6 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-std::int64_t parts_of(const BasisGroup& group) { return row_parts(group.x.side); }
-template <typename Group>
-std::int64_t one_part(const Group&) {
-  return 1;
-}
-
 template <typename Run>
 void for_bases(std::span<const BasisBatch> bases, std::span<const SquareMatrixBatch> q, Run&& run) {
   for_each_batch<BasisGroup>(
@@ -19,7 +13,7 @@ void for_bases(std::span<const BasisBatch> bases, std::span<const SquareMatrixBa
       [&](std::size_t g) {
         return BasisGroup{bases[g], q[g]};
       },
-      parts_of, run);
+      row_parts_of<BasisGroup>, run);
 }
 
 Matrices dense(const SquareMatrixBatch& squares, bool transposed) {

@@ -6,12 +6,6 @@
 
 namespace shampoo::kernels::cuda {
 
-namespace {
-
-std::int64_t one_part_each(const MatrixGroup&) { return 1; }
-
-}  // namespace
-
 void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
                          std::int32_t* failed) {
   std::int32_t* const flags = workspace_.flags();
@@ -35,7 +29,7 @@ void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solve
 
 void DeviceBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) {
   for_each_batch<MatrixGroup>(
-      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, one_part_each,
+      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, one_part<MatrixGroup>,
       [&](const auto& batch) {
         device_->launch(batch.blocks, RootSpectrum{batch, spectrum});
       });

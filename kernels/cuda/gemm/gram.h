@@ -139,14 +139,14 @@ SHAMPOO_BOTH void Gram<Real, Side>::operator()(Threads& block, Shared& shared) c
   typename Threads::template PerThread<typename Tile::Sums> sums;
   Tile::multiply(block, shared, g, top, g, start, sums);
 
-  Real* const factor =
-      static_cast<Real*>(task.factors) + member * triangle_elements(task.packed, n);
+  const bool packed = task.packed;
+  Real* const factor = static_cast<Real*>(task.factors) + member * triangle_elements(packed, n);
   const Real keep = static_cast<Real>(phase.coefficients[row].factor_keep);
   const Real add = static_cast<Real>(phase.coefficients[row].factor_add * task.weight);
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
     const std::int64_t r = top + i, c = start + j;
     if (r >= n || c > r) return;
-    Real& to = factor[triangle_row(task.packed, n, r) + c];
+    Real& to = factor[triangle_row(packed, n, r) + c];
     to = keep * to + add * sum;
   });
 }

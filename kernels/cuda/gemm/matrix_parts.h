@@ -50,6 +50,11 @@ template <typename Group>
 std::int64_t row_parts_of(const Group& group) {
   return row_parts(group.x.side);
 }
+/// The same where a matrix is not divided.
+template <typename Group>
+std::int64_t one_part(const Group&) {
+  return 1;
+}
 SHAMPOO_BOTH constexpr RowRange row_part(std::int64_t side, std::int64_t part) {
   const std::int64_t rows = rows_of_parts(side), first = part * rows;
   return {first, side - first < rows ? side - first : rows};
