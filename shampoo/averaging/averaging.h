@@ -17,7 +17,7 @@ namespace shampoo {
 /// The step of a parameter that an averaging takes part in.
 struct AveragingStep {
   const Rates& rates;
-  std::int64_t step = 1;  ///< counted from 1
+  std::int64_t step;      ///< counted from 1
   double weight = 0;      ///< averaging_weight() of this step
   double weight_sum = 0;  ///< of all steps that the parameter has taken, with this one
 };

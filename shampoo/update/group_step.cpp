@@ -174,6 +174,7 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     if (averaging_)
       averaging_->set_coefficients(
           {.rates = rates,
+           .step = step,
            .weight = parameter.averaging_weight,
            .weight_sum = parameter.averaging_weight_sum + parameter.averaging_weight},
           coefficients);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/bench_tensors.h"
 
+#include <algorithm>
 #include <bit>
+#include <variant>
 
 #include "grouping/blocks.h"
 
@@ -67,18 +69,25 @@ void* BenchTensors::at(const kernels::Buffer& buffer, std::size_t tensor) const 
 }
 
 std::vector<ParameterGroup> BenchTensors::groups(const Model& model, int groups,
-                                                 const Recipe& recipe) const {
+                                                 const NamedRecipe& recipe) const {
   std::vector<ParameterGroup> all(static_cast<std::size_t>(groups));
   for (int g = 0; g < groups; ++g) {
-    all[g].rates = {.learning_rate = 1e-3 * (1 + static_cast<double>(g) / groups),
-                    .weight_decay = 0.1};
-    all[g].recipe = recipe;
+    all[g].rates = recipe.rates;
+    all[g].rates.learning_rate = 1e-3 * (1 + static_cast<double>(g) / groups);
+    all[g].rates.weight_decay = 0.1;
+    all[g].recipe = recipe.recipe;
   }
-  for (std::size_t i = 0; i < model.tensors.size(); ++i)
+  const bool matrices_only = std::holds_alternative<Spectral>(recipe.recipe.preconditioner);
+  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+    const grouping::Shape& shape = model.tensors[i].shape;
+    if (matrices_only && std::ranges::count_if(shape, [](auto side) { return side > 1; }) < 2)
+      continue;
     all[i % all.size()].parameters.push_back({.name = model.tensors[i].name,
-                                              .shape = model.tensors[i].shape,
+                                              .shape = shape,
                                               .value = {at(values_, i), type_},
                                               .gradient = {at(gradients_, i), type_}});
+  }
+  std::erase_if(all, [](const ParameterGroup& group) { return group.parameters.empty(); });
   return all;
 }
 

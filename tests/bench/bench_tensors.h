@@ -7,6 +7,7 @@
 
 #include "kernels/buffer.h"
 #include "shampoo/optimizer.h"
+#include "tests/bench/named_recipes.h"
 #include "tests/support/models.h"
 
 namespace shampoo::test {
@@ -30,8 +31,9 @@ class BenchTensors {
   BenchTensors(kernels::Backend& backend, const Model& model, Type type);
 
   /// One group for each of `groups`, with its own learning rate; tensor i belongs to group
-  /// i mod groups.
-  std::vector<ParameterGroup> groups(const Model& model, int groups, const Recipe& recipe) const;
+  /// i mod groups. Vectors and scalars under Spectral are left out.
+  std::vector<ParameterGroup> groups(const Model& model, int groups,
+                                     const NamedRecipe& recipe) const;
 
   /// Random gradients for the next step. On the host fresh ones; on a device two sets take turns,
   /// because drawing takes far longer than a step.

@@ -37,6 +37,7 @@ struct Options {
   std::string communicator = "threads";
   std::string backend = "cpu";
   std::string type = "float32";
+  std::string recipe = "shampoo";
   std::string solver = "eigen";
   bool json = false;
   bool roofline = false;
@@ -44,14 +45,11 @@ struct Options {
   DeviceRates rates = {};
 };
 
-Recipe recipe_of(const Options& options) {
-  Recipe recipe{.grafting = Adam{}};
-  RootInverse preconditioner{.solver = Eigen{}};
-  if (options.solver == "minimax") preconditioner.solver = Minimax{};
-  recipe.preconditioner = preconditioner;
-  recipe.refresh = {.every = options.frequency, .first = options.frequency};
-  recipe.blocking = {.size = options.block, .target_order = 1};
-  return recipe;
+NamedRecipe recipe_of(const Options& options) {
+  NamedRecipe named = named_recipe(options.recipe, options.block, options.frequency);
+  auto* const roots = std::get_if<RootInverse>(&named.recipe.preconditioner);
+  if (roots && options.solver == "minimax") roots->solver = Minimax{};
+  return named;
 }
 
 std::unique_ptr<kernels::Backend> backend_of(const Options& options) {
@@ -152,6 +150,7 @@ nlohmann::ordered_json summary(const Options& options, const Model& model, const
   result["model"] = options.model;
   result["backend"] = backend.description();
   result["type"] = options.type;
+  result["recipe"] = options.recipe;
   result["solver"] = options.solver;
   result["tensors"] = model.tensors.size();
   result["parameters"] = model.numel();
@@ -231,6 +230,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--type", options.type, "of values and gradients")
       ->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_option("--recipe", options.recipe, "a recipe; muon leaves out vectors and scalars")
+      ->check(CLI::IsMember(shampoo::test::recipe_names()));
   app.add_option("--solver", options.solver, "of the roots")
       ->check(CLI::IsMember({"eigen", "minimax"}));
   app.add_option("--frequency", options.frequency, "steps from refresh to refresh")
