@@ -13,7 +13,6 @@
 #include "distributor/communicator.h"
 #include "kernels/backend.h"
 #include "shampoo/group.h"
-#include "shampoo/options.h"
 #include "shampoo/state_dict.h"
 #include "shampoo/step_result.h"
 

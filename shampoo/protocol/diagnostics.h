@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/facets.h"
-#include "shampoo/options.h"
+#include "shampoo/group.h"
 #include "shampoo/update/engine.h"
 
 namespace shampoo {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "distributor/exchange.h"
-#include "shampoo/options.h"
+#include "shampoo/group.h"
 #include "shampoo/protocol/consensus.h"
 #include "shampoo/protocol/step_outcome.h"
 #include "shampoo/protocol/step_report.h"

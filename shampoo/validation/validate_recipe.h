@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "shampoo/options.h"
+#include "shampoo/group.h"
 #include "shampoo/recipe.h"
 
 namespace shampoo {
