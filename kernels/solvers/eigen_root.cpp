@@ -22,20 +22,20 @@ Spectrum spectrum_of(const Eigen& eigen) {
   return spectrum;
 }
 
-void load_damped(SolverWorkspace& w, int a, const EigenRoot& how) {
+void load_damped(SolverWorkspace& w, int matrix, const EigenRoot& how) {
   const bool shifts = how.options.perturb_before && !how.options.pseudo_inverse;
   for (const std::size_t row : w.rows()) {
     w.epsilons[row] = how.epsilon.value_or(w.table().epsilons()[row]);
     w.shifts[row] = shifts ? w.epsilons[row] : 0.0;
   }
   w.upload_scalars();
-  w.unpack_factors(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
+  w.unpack_factors(matrix, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
   if (how.jitter == 0) return;
 
-  const std::span<const double> traces = w.measure(a, Measure::trace);
+  const std::span<const double> traces = w.measure(matrix, Measure::trace);
   for (const std::size_t row : w.rows()) w.shifts[row] += how.jitter * traces[row];
   w.upload_scalars();
-  w.unpack_factors(a, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
+  w.unpack_factors(matrix, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
 }
 
 std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const EigenRoot& how) {
