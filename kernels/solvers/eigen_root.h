@@ -26,9 +26,9 @@ struct EigenRoot {
 /// The rule for eigenvalues that these options ask for, without columns.
 Spectrum spectrum_of(const Eigen& eigen);
 
-/// Matrix a of the workspace's chunk <- scale factor + epsilon I, with epsilon only where it is
-/// added before the decomposition; then A <- A + jitter trace(A) I. Waits for a jitter.
-void load_damped(SolverWorkspace& workspace, int a, const EigenRoot& how);
+/// A, one matrix of the workspace's chunk <- scale factor + epsilon I, with epsilon only where it
+/// is added before the decomposition; then A <- A + jitter trace(A) I. Waits for a jitter.
+void load_damped(SolverWorkspace& workspace, int matrix, const EigenRoot& how);
 
 /// Number of dense matrices that eigen_root() uses.
 inline constexpr int eigen_root_matrices = 2;

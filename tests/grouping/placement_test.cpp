@@ -177,7 +177,8 @@ TEST(Place, KeepsOwnersAndFillsTheIdleRanks) {
 }
 
 TEST(Place, IsSafeFromOverflow) {
-  const std::vector<Work> works = {{largest_number - 2, largest_number - 1, largest_number}, {1, 1, 0}, {1, 0, 0}};
+  const std::vector<Work> works = {
+      {largest_number - 2, largest_number - 1, largest_number}, {1, 1, 0}, {1, 0, 0}};
 
   const std::vector<int> owners = place(works, 2);
 
