@@ -2,6 +2,7 @@
 #include "shampoo/optimizer.h"
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -68,8 +69,9 @@ struct Optimizer::Parts {
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
   /// Called at the end of an Evaluation, as long as this object exists.
-  std::shared_ptr<const std::function<void()>> end_evaluation =
-      std::make_shared<const std::function<void()>>([this] { protocol.end_evaluation(*engine); });
+  std::shared_ptr<const std::function<void(bool)>> end_evaluation =
+      std::make_shared<const std::function<void(bool)>>(
+          [this](bool unwinding) { protocol.end_evaluation(*engine, unwinding); });
 };
 
 std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<ParameterGroup> added,
@@ -153,17 +155,19 @@ Evaluation Optimizer::evaluate() {
   return Evaluation(parts_->end_evaluation);
 }
 
-Evaluation::Evaluation(std::weak_ptr<const std::function<void()>> end) : end_(std::move(end)) {}
+Evaluation::Evaluation(std::weak_ptr<const std::function<void(bool)>> end)
+    : end_(std::move(end)), exceptions_(std::uncaught_exceptions()) {}
 
 Evaluation::~Evaluation() {
+  const bool unwinding = std::uncaught_exceptions() > exceptions_;
   try {
-    end();
+    if (const auto end = std::exchange(end_, {}).lock()) (*end)(unwinding);
   } catch (...) {  // the optimizer is disabled, and throws it from now on
   }
 }
 
 void Evaluation::end() {
-  if (const auto end = std::exchange(end_, {}).lock()) (*end)();
+  if (const auto end = std::exchange(end_, {}).lock()) (*end)(false);
 }
 
 StateDict Optimizer::state_dict(const StateDictOptions& options) const {

@@ -21,11 +21,14 @@ namespace shampoo {
 /// While it lives, the parameters have their evaluation values: see Optimizer::evaluate().
 class [[nodiscard]] Evaluation {
  public:
-  /// Calls end(). An error of it disables the optimizer, whose next call throws it.
+  /// Calls end(). An error of it disables the optimizer, whose next call throws it. While an
+  /// exception passes, there is no exchange on several ranks, as the others need not take part: the
+  /// optimizer is disabled until a state is loaded.
   ~Evaluation();
   Evaluation(Evaluation&& other) noexcept = default;
   Evaluation& operator=(Evaluation&& other) noexcept {
     std::swap(end_, other.end_);
+    std::swap(exceptions_, other.exceptions_);
     return *this;
   }
 
@@ -38,9 +41,11 @@ class [[nodiscard]] Evaluation {
 
  private:
   friend class Optimizer;
-  explicit Evaluation(std::weak_ptr<const std::function<void()>> end);
+  /// The argument of `end` is true where an exception passes.
+  explicit Evaluation(std::weak_ptr<const std::function<void(bool)>> end);
 
-  std::weak_ptr<const std::function<void()>> end_;
+  std::weak_ptr<const std::function<void(bool)>> end_;
+  int exceptions_;  ///< in flight when it was made
 };
 
 /// Trains the parameters of all groups. Backend, communicator and tensors are borrowed and must

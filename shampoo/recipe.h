@@ -35,7 +35,8 @@ struct NoAveraging {
 struct Momentum {
   static constexpr std::string_view name = "momentum";
   bool nesterov = false;
-  /// The first step of a parameter gives B = P, as torch.optim.SGD, instead of (1 - dampening) P.
+  /// The first step of a parameter gives B = P, as torch.optim.SGD, instead of (1 - dampening) P,
+  /// if momentum is not 0 then.
   bool undamped_start = false;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
@@ -69,7 +70,8 @@ struct ScheduleFree {
 using Averaging = std::variant<NoAveraging, Momentum, PrimalAveraging, ScheduleFree>;
 
 /// When roots are recomputed, in steps of the parameter. Read by preconditioners that have some;
-/// until the first refresh the direction is that of the grafting, or F without.
+/// until the first refresh the direction is that of the grafting. Without grafting it is F, or, for
+/// kinds with eigenbases, what they give with the identity as basis: EigenvalueCorrected is Adam.
 struct Refresh {
   static constexpr std::string_view name = "refresh";
   std::int64_t every = 10;                 ///< >= 1

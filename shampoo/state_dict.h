@@ -114,7 +114,9 @@ enum class Gather : std::uint8_t { everywhere, on_rank_0 };
 /// Handling of state that belongs to a block which does not exist under the current blocking.
 enum class OtherBlocks : std::uint8_t {
   refuse,
-  restart  ///< the state starts from its initial value
+  /// The state starts from its initial value, while the step counter goes on. Refused without
+  /// grafting: the direction of new statistics would be too long.
+  restart
 };
 
 struct LoadOptions {

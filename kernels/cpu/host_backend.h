@@ -43,6 +43,9 @@ class CpuBackend final : public Backend {
   void evaluate(const TileTable& elements, const EvaluationPass& pass) override;
 
   // factors.cpp
+  void accumulate_whitened_factors(const PassContext& context, std::span<const Stack> stacks,
+                                   std::span<const Selection> selected, const void* masters,
+                                   bool normalizes) override;
   void accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
                           std::span<const Selection> selected, const void* masters) override;
 
@@ -59,9 +62,6 @@ class CpuBackend final : public Backend {
                     double* direction_norms) override;
 
   // eigenbasis.cpp
-  void accumulate_whitened_factors(const PassContext& context, std::span<const Stack> stacks,
-                                   std::span<const Selection> selected, const void* masters,
-                                   bool normalizes) override;
   void precondition_in_eigenbasis(const PassContext& context, std::span<const Stack> stacks,
                                   std::span<const Selection> present,
                                   const EigenbasisPass& pass) override;

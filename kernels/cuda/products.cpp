@@ -52,7 +52,8 @@ void DeviceBackend::accumulate_whitened_factors(const PassContext& phase,
       device_->launch(phase.elements.tile_count,
                       GatherGradients<Real>{gathered, static_cast<const float*>(masters), true});
     });
-    const bool has_bases = !stacks.empty() && !stacks.front().bases.empty();
+    const bool has_bases =
+        std::ranges::any_of(stacks, [](const Stack& stack) { return !stack.bases.empty(); });
     run_mode_chains(*device_, p, stacks,
                     {.arrays = has_bases ? &Stack::bases : &Stack::factors,
                      .is_basis = has_bases,

@@ -12,8 +12,8 @@ namespace shampoo::kernels {
 /// How the blocks of one stack are orthogonalised: from X = F / max(|F|_F, floor), either by the
 /// steps
 ///
-///     R = X X^T ; X <- (a I + b R + c R^2) X                 (of a tall X: R = X^T X, X <- X
-///     (...))
+///     R = X X^T ; X <- (a I + b R + c R^2) X
+///     R = X^T X ; X <- X (a I + b R + c R^2)                 for a tall X
 ///
 /// or, where there are none, by singular values. The result is multiplied by `scale`.
 struct PolarPlan {

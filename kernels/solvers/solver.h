@@ -124,7 +124,7 @@ struct Eigh {
   bool perturb_before = true;                                  ///< as Eigen
   std::optional<PseudoInverse> pseudo_inverse = std::nullopt;  ///< as Eigen
   double relative_floor = 0;                                   ///< as Eigen
-  /// A basis Q is kept, and not decomposed anew, where the elements of Q^T A Q off the diagonal
+  /// A basis Q is kept, and not decomposed anew, where the elements of Q A Q^T off the diagonal
   /// have a norm of at most this times that of all; in [0, 1]; 0: it never is.
   double tolerance = 0;
   template <typename Visitor, typename Self>

@@ -13,7 +13,7 @@ IterateAveraging::IterateAveraging(const GroupState& state) : iterate_(state.fla
 
 void IterateAveraging::set_coefficients(const AveragingStep& step,
                                         kernels::Coefficients& coefficients) const {
-  coefficients.iterate_keep = 1 - step.rates.learning_rate * coefficients.decay;
+  coefficients.iterate_keep = 1 + coefficients.step * coefficients.decay;
   coefficients.decay = 0;
   coefficients.iterate_pull = new_weight(step);
   coefficients.iterate_weight =

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "shampoo/preconditioners/elementwise_preconditioner.h"
 
@@ -69,8 +70,11 @@ void refuse_drop_weighting(bool drops, std::string_view option, const Checks& ch
 
 }  // namespace
 
-void check(const AdaGrad& kind, const Recipe&, const Checks& checks) {
+void check(const AdaGrad& kind, const Recipe& recipe, const Checks& checks) {
   checks.at_least_zero("recipe.initial_accumulator", kind.initial_accumulator);
+  checks.require(recipe.arithmetic == Arithmetic::float64 ||
+                     kind.initial_accumulator <= std::numeric_limits<float>::max(),
+                 "recipe.initial_accumulator", "finite in float32", kind.initial_accumulator);
 }
 void check(const RmsProp& kind, const Recipe&, const Checks& checks) {
   refuse_drop_weighting(kind.centered && kind.drop_weighting, "recipe.centered", checks);

@@ -163,7 +163,8 @@ bool acts_before_refresh(const Eigendecomposed&, const Recipe& recipe) { return 
 std::span<const RateUse> rates(const Eigendecomposed& kind, const Recipe& recipe, Role) {
   if (!uses_eigenbases(recipe)) return {};
   const auto* const eigh = std::get_if<Eigh>(&kind.solver);
-  return factor_rates(eigh != nullptr && eigh->pseudo_inverse);
+  const std::span<const RateUse> both = factor_rates(eigh != nullptr && eigh->pseudo_inverse);
+  return recipe.refresh.first ? both : both.subspan(1);  // without factors, epsilon alone
 }
 
 std::vector<Slot> slots(const Eigendecomposed& kind, const Recipe& recipe,

@@ -15,8 +15,9 @@
 #include "shampoo/update/step_context.h"
 #include "shampoo/validation/checks.h"
 
-/// The seam between the step and its kinds. A kind is its options in recipe.h and one file pair
-/// with the overloads that preconditioner.cpp visits: check, has_refresh, rates, slots, work, make.
+/// The seam between the step and its kinds. A kind is its options in preconditioners.h and one file
+/// pair with the overloads that preconditioner.cpp visits: check, has_refresh, rates, slots, work,
+/// make, and where the defaults do not fit, acts_before_refresh and block_fault.
 namespace shampoo {
 
 /// Use of a diagonal kind; decides which rates it reads and the names of its slots.

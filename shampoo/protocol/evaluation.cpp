@@ -32,8 +32,16 @@ void StepProtocol::begin_evaluation(Engine& engine, const std::function<void()>&
   evaluating_ = true;
 }
 
-void StepProtocol::end_evaluation(Engine& engine) {
+void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
   if (!std::exchange(evaluating_, false) || !evaluation_) return;
+  if (unwinding && !consensus_.alone()) {
+    if (!unusable_)
+      unusable_.emplace(
+          "an exception ended an Evaluation, and the training values were not brought back; the "
+          "optimizer can no longer be used");
+    evaluation_.reset();
+    return;
+  }
   try {
     check_usable();
     exchange_values(engine, ending_evaluation, [&] { evaluation_->recall(); });

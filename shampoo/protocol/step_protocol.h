@@ -54,8 +54,9 @@ class StepProtocol {
   /// group averages an iterate; waits. Throws the same error on all ranks, with nothing changed.
   void begin_evaluation(Engine& engine, const std::function<void()>& check);
   /// Brings the training values back. Collective if a group averages an iterate; waits. An error
-  /// disables the optimizer.
-  void end_evaluation(Engine& engine);
+  /// disables the optimizer, and so does, on several ranks, an exception that passes (`unwinding`):
+  /// then nothing is exchanged.
+  void end_evaluation(Engine& engine, bool unwinding);
   /// Throws std::logic_error that names `call` while the evaluation values are in place.
   void require_training(const char* call) const;
 

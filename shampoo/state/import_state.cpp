@@ -77,14 +77,18 @@ void StateImport::examine(const StateTensor& tensor) {
     fail(tensor, "shape: must have as many elements as " + shape_text(registered.merged) +
                      ", got " + shape_text(tensor.shape));
   if (tensor.layout != StateLayout::elements && is_cut_differently(registered, tensor)) {
-    if (options_.other_blocks == OtherBlocks::restart) {
+    const bool has_grafting = registered.group->recipe().grafting.has_value();
+    if (options_.other_blocks == OtherBlocks::restart && has_grafting) {
       cut_differently_.insert(&registered);
       return;
     }
     fail(tensor, "belongs to the block " + shape_text(tensor.box.extent) + " at " +
                      shape_text(tensor.box.offset) + " of " + shape_text(tensor.shape) +
                      ", which is cut differently here (recipe.blocking); statistics of a block "
-                     "cannot be cut again: OtherBlocks::restart starts them anew");
+                     "cannot be cut again" +
+                     (has_grafting ? ": OtherBlocks::restart starts them anew"
+                                   : ", nor start anew without grafting: directions would be too "
+                                     "long"));
   }
   // All blocks of a parameter have the same slots.
   std::vector<Slot> slots;

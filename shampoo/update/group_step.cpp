@@ -98,7 +98,7 @@ void GroupStep::build_tables(kernels::StagedArrays& columns,
     table_.append(parameter, box, block, owned.flat);
     placements.push_back({box.extent, type, owned.stack, owned.in_stack, owned.flat, block.master});
     extents_.push_back(box.extent);
-    elements = owned.flat + grouping::numel(box.extent);
+    elements = owned.flat + grouping::flat_stride(box.extent);
   }
   table_.upload(backend_);
   state_ = std::make_unique<GroupState>(backend_, recipe_, std::move(placements));

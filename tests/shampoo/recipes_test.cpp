@@ -146,6 +146,13 @@ TEST(DiagonalOptions, AreCheckedInBothRoles) {
   for (const double value : {-0.1, std::nan(""), HUGE_VAL})
     expect_says(refusal(torch::adagrad({.initial_accumulator_value = value})),
                 {"group 0: recipe.initial_accumulator must be in [0, inf)"});
+  ToyModel<float> model{{{2, 2}}};
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  const Recipe overflowing = torch::adagrad({.initial_accumulator_value = 1e39});
+  expect_says(error_of<std::invalid_argument>(
+                  [&] { const Optimizer refused(*backend, *ranks, {model.group(overflowing)}); }),
+              {"group 0: recipe.initial_accumulator must be finite in float32"});
 }
 
 TEST(DiagonalOptions, LearningRateDecayIsReadByAdaGradAsPreconditioner) {

@@ -29,8 +29,8 @@ std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
 }
 
 bool need_two(std::span<const Stack> stacks) {
-  return std::ranges::any_of(
-      stacks, [](const Stack& stack) { return stack.whitens || !stack.bases.empty(); });
+  return std::ranges::any_of(stacks,
+                             [](const Stack& stack) { return stack.whitens || stack.packed; });
 }
 
 /// Panels of both operands.

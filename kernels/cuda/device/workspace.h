@@ -37,8 +37,8 @@ class Workspace {
   std::int64_t panel_matrices(std::int64_t side, bool has_low) const;
   /// Squared norms of all blocks that are orthogonalised.
   double* polar_norms() const;
-  /// For two square matrices of each of polar_matrices(side) blocks, or, of decompositions, for one
-  /// matrix, its eigenvalues and its flag.
+  /// For two square matrices of each block of a chunk, or, of decompositions, for one matrix, its
+  /// eigenvalues and its flag.
   void* polar() const { return polar_.memory; }
 
   std::size_t bytes() const;

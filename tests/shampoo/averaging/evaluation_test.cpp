@@ -234,6 +234,36 @@ TEST(Evaluating, AnEndThatFailsDisablesTheOptimizerUntilAStateIsLoaded) {
     });
 }
 
+TEST(Evaluating, EndsWithoutAnExchangeWhileAnExceptionPasses) {
+  for (const int ranks : {1, 3})
+    run_on_cpu(ranks, [&](Communicator& communicator, kernels::Backend& backend) {
+      CountingCommunicator counted(communicator);
+      Job<float> job(counted, averaged(), {}, {}, &backend);
+      job.train(0, 2);
+      const StateDict state = job.optimizer->full_state_dict();
+      const auto training = job.values();
+      std::int64_t collectives = 0;
+      EXPECT_THROW(
+          {
+            const Evaluation guard = job.optimizer->evaluate();
+            collectives = counted.collectives();
+            throw std::runtime_error("out of test images");
+          },
+          std::runtime_error);
+      EXPECT_EQ(counted.collectives(), collectives);
+      if (ranks == 1) {
+        EXPECT_EQ(job.values(), training);
+      } else {
+        expect_says(error_of<CommunicationError>([&] { job.optimizer->step(); }),
+                    {"an exception ended an Evaluation"});
+        job.set_values(training);
+        job.optimizer->load_state_dict(state);
+      }
+      job.train(2, 3);
+      EXPECT_EQ(job.optimizer->steps("tensor0"), 3);
+    });
+}
+
 TEST(Evaluating, SendsValuesInTheirOwnTypeWhateverTheWireType) {
   for (const bool values : {false, true})
     for (const int ranks : {1, 3})

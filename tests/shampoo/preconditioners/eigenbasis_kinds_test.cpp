@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "shampoo/validation/rate_ranges.h"
 #include "tests/shampoo/toy_model.h"
 
 namespace shampoo::test {
@@ -107,6 +108,13 @@ TEST(StateOfEigenbases, IsAPackedFactorABasisAndOneSecondMoment) {
   EXPECT_TRUE(optimizer.slot("tensor0", 0, "factor/1").packed_triangle);
   // n (n + 1) / 2 + n^2 per factor, and both moments
   EXPECT_EQ(optimizer.state_bytes(), (21 + 36 + 15 + 25 + 30 + 30) * 4);
+}
+
+TEST(EigenbasisKinds, ReadEpsilonAloneWithoutRefreshAndGrafting) {
+  Recipe recipe{.preconditioner = Eigendecomposed{}, .grafting = std::nullopt};
+  recipe.refresh.first = std::nullopt;
+  EXPECT_FALSE(RateRanges(recipe).reads("beta2"));
+  EXPECT_TRUE(RateRanges(recipe).reads("epsilon"));
 }
 
 }  // namespace

@@ -58,6 +58,27 @@ TEST(AnotherBlockSize, CutsElementwiseStateAgainAndRefusesFactorsUnlessTheyResta
   }
 }
 
+TEST(AnotherBlockSize, RestartsNothingWithoutGrafting) {
+  for (const Preconditioner& kind :
+       {Preconditioner(RootInverse{}), Preconditioner(EigenvalueCorrected{})}) {
+    Trainee whole = small;
+    whole.recipes[0].preconditioner = kind;
+    whole.recipes[0].grafting = std::nullopt;
+    Trainee cut = whole;
+    cut.recipes[0].blocking.size = 5;
+    Alone from(whole), to(cut);
+    from.job.train(0, 3);
+    to.job.train(0, 3);
+    const StateDict before = to.job.optimizer->full_state_dict();
+    expect_says(error_of<std::invalid_argument>([&] {
+                  to.job.optimizer->load_state_dict(from.job.optimizer->full_state_dict(),
+                                                    {.other_blocks = OtherBlocks::restart});
+                }),
+                {"tensor0", "cut differently", "without grafting"});
+    EXPECT_EQ(to.job.optimizer->full_state_dict(), before);
+  }
+}
+
 TEST(AnotherBlockSize, FindsPartsThatWereCutInMoreThanOneDimension) {
   const Trainee fine{.shapes = {{9, 8}, {5, 6, 7}}, .recipes = {[] {
                                                       Recipe recipe = quick_recipe();
