@@ -37,14 +37,21 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
   app.add_option("--data", options.data, "Folder of the four IDX files, gzipped or not")
       ->type_name("DIR")
       ->capture_default_str();
-  app.add_option("--optimizer", options.methods, "What to train with, separated by commas")
+  app.add_option(
+         "--optimizer", options.methods,
+         "Optimizers to train with, separated by commas: " + CLI::detail::join(keys(), ", "))
       ->delimiter(',')
-      ->check(CLI::IsMember(keys()))
-      ->type_name(CLI::detail::join(keys(), "|"))
+      ->check(CLI::IsMember(keys()).description(""))
+      ->type_name("LIST")
       ->capture_default_str();
   auto* const rate =
       app.add_option("--rate", options.rate, "Peak learning rate [each optimizer's best]")
-          ->check(CLI::PositiveNumber)
+          ->check([](const std::string& text) {
+            double number = 0;
+            return CLI::detail::lexical_cast(text, number) && number > 0 && number < 1e9
+                       ? std::string()
+                       : "a number above 0 is needed";
+          })
           ->type_name("X");
   const int most = std::numeric_limits<int>::max();
   app.add_option("--epochs", options.epochs, "Passes over the training images")
