@@ -14,7 +14,7 @@ namespace shampoo {
 namespace {
 
 double exponent_of(const Eigendecomposed& kind, int order, int dimension) {
-  return exponent_of(kind.exponents, order, dimension, 1.0 / (2 * std::max(order, 1)));
+  return exponent_of(kind.exponents, order, dimension, usual_exponent(order));
 }
 
 /// Calls visit(dimension) for the dimensions that are preconditioned.

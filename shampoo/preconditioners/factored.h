@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,10 @@ struct FactorOptions {
 
 /// Inverse exponent of one dimension of blocks of an order: `usual` unless `exponents` names one.
 double exponent_of(std::span<const Exponent> exponents, int order, int dimension, double usual);
+
+/// The exponent 1 / (2 order), with which a product over all dimensions scales as the inverse
+/// square root.
+inline double usual_exponent(int order) { return 1.0 / (2 * std::max(order, 1)); }
 
 /// Throws std::invalid_argument for orders and dimensions out of range.
 void check_places(std::span<const Exponent> exponents, const Checks& checks);

@@ -73,8 +73,7 @@ void check(const RootInverse& kind, const Recipe& recipe, const Checks& checks) 
 }
 
 double exponent_of(const RootInverse& kind, int order, int dimension) {
-  // 1 / (2 order): a product over all dimensions scales as the inverse square root.
-  return exponent_of(kind.exponents, order, dimension, 1.0 / (2 * std::max(order, 1)));
+  return exponent_of(kind.exponents, order, dimension, usual_exponent(order));
 }
 
 bool has_refresh(const RootInverse&, const Recipe&) { return true; }
