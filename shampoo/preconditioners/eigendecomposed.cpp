@@ -184,8 +184,8 @@ std::vector<Slot> slots(const Eigendecomposed& kind, const Recipe& recipe,
 
 std::int64_t work(const Eigendecomposed& kind, const Recipe& recipe,
                   std::span<const std::int64_t> extent) {
-  std::int64_t elements = 1, cost = 0;
-  for (const std::int64_t side : extent) elements *= side;
+  const std::int64_t elements = grouping::numel(extent);
+  std::int64_t cost = 0;
   if (!recipe.refresh.first) return 0;
   for_each_dimension(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
     // F into the basis, P out of it

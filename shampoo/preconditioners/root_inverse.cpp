@@ -103,8 +103,8 @@ std::vector<Slot> slots(const RootInverse& kind, const Recipe& recipe,
 
 std::int64_t work(const RootInverse& kind, const Recipe& recipe,
                   std::span<const std::int64_t> extent) {
-  std::int64_t elements = 1, cost = 0;
-  for (const std::int64_t side : extent) elements *= side;
+  const std::int64_t elements = grouping::numel(extent);
+  std::int64_t cost = 0;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
     cost +=
         factor_work(root_products, recipe, elements, extent[k]) + product_work(elements, extent[k]);
