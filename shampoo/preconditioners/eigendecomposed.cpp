@@ -26,15 +26,6 @@ void for_each_dimension(const Eigendecomposed& kind, const Recipe& recipe, int o
     if (exponent_of(kind, order, k) != 0) visit(k);
 }
 
-/// How l becomes l^-e.
-kernels::Spectrum spectrum_of(const BasisMethod& method) {
-  const auto* const eigh = std::get_if<Eigh>(&method);
-  if (eigh == nullptr) return kernels::spectrum_of({});
-  return kernels::spectrum_of({.perturb_before = eigh->perturb_before,
-                               .pseudo_inverse = eigh->pseudo_inverse,
-                               .relative_floor = eigh->relative_floor});
-}
-
 class EigendecomposedPreconditioner final : public FactoredPreconditioner {
  public:
   EigendecomposedPreconditioner(const Eigendecomposed& kind, const PreconditionerContext& context,
@@ -72,7 +63,7 @@ EigendecomposedPreconditioner::EigendecomposedPreconditioner(const Eigendecompos
           {basis_method_name(kind.solver), kind.drop_weighting, kind.tolerated_failures, statistic},
           std::make_unique<kernels::BasisSolver>(context.backend, arithmetic_type(context.recipe),
                                                  kind.solver, kind.trace_scaling.value_or(0))),
-      spectrum_(spectrum_of(kind.solver)) {
+      spectrum_(kernels::spectrum_of(kernels::eigen_of(kind.solver))) {
   for (std::size_t s = 0; s < stacks_.size(); ++s) {
     kernels::Stack& stack = stacks_[s];
     stack.packed = true;
