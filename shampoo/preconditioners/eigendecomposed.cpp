@@ -180,7 +180,7 @@ std::int64_t work(const Eigendecomposed& kind, const Recipe& recipe,
   if (!recipe.refresh.first) return 0;
   for_each_dimension(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
     // F into the basis, P out of it
-    cost += factor_work(basis_products(kind.solver), recipe, elements, extent[k]) +
+    cost += factor_work(basis_refresh(kind.solver), recipe, elements, extent[k]) +
             2 * product_work(elements, extent[k]);
   });
   return cost;

@@ -128,7 +128,7 @@ std::int64_t work(const EigenvalueCorrected& kind, const Recipe& recipe,
   std::int64_t cost = 0;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
     // G and F into the basis, P out of it
-    cost += factor_work(basis_products(kind.solver), recipe, elements, extent[k]) +
+    cost += factor_work(basis_refresh(kind.solver), recipe, elements, extent[k]) +
             3 * product_work(elements, extent[k]);
   });
   return cost;
