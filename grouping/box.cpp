@@ -6,7 +6,7 @@
 
 namespace shampoo::grouping {
 
-std::int64_t numel(const Shape& shape) {
+std::int64_t numel(std::span<const std::int64_t> shape) {
   std::int64_t product = 1;
   bool empty = false;
   for (std::int64_t side : shape) {

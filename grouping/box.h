@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace shampoo::grouping {
@@ -13,7 +14,7 @@ using Shape = std::vector<std::int64_t>;
 
 /// The product of the sides; 1 for a scalar. Throws std::invalid_argument for a negative side or
 /// a product beyond 2^63 - 1.
-std::int64_t numel(const Shape& shape);
+std::int64_t numel(std::span<const std::int64_t> shape);
 
 /// A part of a tensor: its first element and its length, one number per side.
 struct Box {

@@ -2,6 +2,7 @@
 #include "shampoo/state_dict.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "shampoo/state/state_names.h"
@@ -12,7 +13,7 @@ std::string StateTensor::name() const { return state_name(parameter, slot, layou
 
 std::int64_t numbers_of(StateLayout layout, std::int64_t n) {
   if (layout == StateLayout::vector) return n;
-  const std::int64_t square = grouping::numel({n, n});
+  const std::int64_t square = grouping::numel(std::array{n, n});
   return layout == StateLayout::square ? square : square / 2 + (n + 1) / 2;
 }
 

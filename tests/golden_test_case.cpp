@@ -8,6 +8,7 @@
 
 #include "shampoo/validation/rate_ranges.h"
 #include "tests/golden_test_json.h"
+#include "tests/golden_test_preconditioner.h"
 #include "tests/golden_test_recipe.h"
 #include "tests/golden_test_torch.h"
 #include "tests/support/safetensors.h"

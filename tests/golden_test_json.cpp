@@ -67,4 +67,9 @@ void Fields::finish() const {
     if (!read_.contains(key)) refuse(key, "unknown key, with the value " + value.dump());
 }
 
+int small_integer(const Fields& fields, const std::string& key, std::int64_t value) {
+  if (value < 0 || value > 1'000'000) fields.refuse(key, "out of range: " + std::to_string(value));
+  return static_cast<int>(value);
+}
+
 }  // namespace shampoo::test

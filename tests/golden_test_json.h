@@ -41,4 +41,7 @@ class Fields {
   std::set<std::string> read_;
 };
 
+/// `value` of this key as an int. Throws outside [0, 1'000'000].
+int small_integer(const Fields& fields, const std::string& key, std::int64_t value);
+
 }  // namespace shampoo::test

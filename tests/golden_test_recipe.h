@@ -13,9 +13,6 @@ namespace shampoo::test {
 /// that root-inverse Shampoo does not have.
 Recipe recipe_of(Fields fields);
 
-/// The kind of a group that the library does not have; empty: it has all.
-std::string unsupported_kind(const Fields& group);
-
 /// The rates at construction; those that the recipe reads and the case leaves out are 0.
 Rates rates_of(Fields fields, const Recipe& recipe);
 

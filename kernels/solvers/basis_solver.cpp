@@ -13,12 +13,6 @@ namespace {
 constexpr int a = 0, q = 1, x = 2, other = 3;
 constexpr int matrices = 4;
 
-Eigen damping_of(const BasisMethod& method) {
-  const auto* const eigh = std::get_if<Eigh>(&method);
-  if (eigh == nullptr) return {};
-  return {.perturb_before = eigh->perturb_before, .pseudo_inverse = eigh->pseudo_inverse};
-}
-
 }  // namespace
 
 BasisSolver::BasisSolver(Backend& backend, Type arithmetic, const BasisMethod& method,
@@ -47,7 +41,7 @@ std::span<const std::int32_t> BasisSolver::solve_chunk(const Attempt& how) {
 }
 
 void BasisSolver::load(const Attempt& how) {
-  EigenRoot damped{.options = damping_of(method_), .trace_exponent = trace_exponent_};
+  EigenRoot damped{.options = eigen_of(method_), .trace_exponent = trace_exponent_};
   if (how.jittered) damped.jitter = machine_epsilon(how.type);
   load_damped(workspace_, a, damped);
 }

@@ -10,6 +10,14 @@ constexpr int a = 0, x = 1;
 
 }  // namespace
 
+Eigen eigen_of(const BasisMethod& method) {
+  const auto* const eigh = std::get_if<Eigh>(&method);
+  if (eigh == nullptr) return {};
+  return {.perturb_before = eigh->perturb_before,
+          .pseudo_inverse = eigh->pseudo_inverse,
+          .relative_floor = eigh->relative_floor};
+}
+
 Spectrum spectrum_of(const Eigen& eigen) {
   Spectrum spectrum{.relative_floor = eigen.relative_floor};
   if (eigen.pseudo_inverse) {

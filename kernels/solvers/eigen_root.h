@@ -23,6 +23,9 @@ struct EigenRoot {
   double jitter = 0;  ///< multiple of trace(A) added to the diagonal before the decomposition
 };
 
+/// How a basis method damps a factor and its eigenvalues.
+Eigen eigen_of(const BasisMethod& method);
+
 /// The rule for eigenvalues that these options ask for, without columns.
 Spectrum spectrum_of(const Eigen& eigen);
 

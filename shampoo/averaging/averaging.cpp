@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/averaging/averaging.h"
 
-#include <algorithm>
-
 #include "shampoo/averaging/momentum.h"
 #include "shampoo/averaging/primal_averaging.h"
 #include "shampoo/averaging/schedule_free.h"
@@ -16,6 +14,11 @@ std::span<const RateUse> rates(const NoAveraging&) { return {}; }
 double weight(const NoAveraging&, const Rates&) { return 0; }
 std::vector<Slot> slots(const NoAveraging&, const Recipe&) { return {}; }
 std::unique_ptr<GroupAveraging> make(const NoAveraging&, const GroupState&) { return nullptr; }
+
+template <typename Kind>
+concept AveragesIterate = requires(const Kind& kind, const Rates& rates) {
+  evaluation_extrapolation(kind, rates);
+};
 
 }  // namespace
 
@@ -36,8 +39,19 @@ std::vector<Slot> averaging_slots(const Recipe& recipe) {
 }
 
 bool averages_iterate(const Recipe& recipe) {
-  return std::ranges::any_of(averaging_slots(recipe),
-                             [](const Slot& slot) { return slot.initial == Slot::Initial::value; });
+  return std::visit([]<typename Kind>(const Kind&) { return AveragesIterate<Kind>; },
+                    recipe.averaging);
+}
+
+double evaluation_extrapolation(const Recipe& recipe, const Rates& rates) {
+  return std::visit(
+      [&]<typename Kind>(const Kind& kind) -> double {
+        if constexpr (AveragesIterate<Kind>)
+          return evaluation_extrapolation(kind, rates);
+        else
+          return 0;
+      },
+      recipe.averaging);
 }
 
 std::unique_ptr<GroupAveraging> make_averaging(const Recipe& recipe, const GroupState& state) {

@@ -11,7 +11,8 @@
 #include "shampoo/validation/checks.h"
 
 /// The seam between the step and the averaging kinds. A kind is its options in recipe.h and one
-/// file pair with the overloads that averaging.cpp visits: check, rates, weight, slots, make.
+/// file pair with the overloads that averaging.cpp visits: check, rates, weight, slots, make, and
+/// for kinds that average an iterate, evaluation_extrapolation.
 namespace shampoo {
 
 /// The step of a parameter that an averaging takes part in.
@@ -44,6 +45,8 @@ double averaging_weight(const Recipe& recipe, const Rates& rates);
 std::vector<Slot> averaging_slots(const Recipe& recipe);
 /// True if evaluation values differ from those that are trained: an iterate is averaged.
 bool averages_iterate(const Recipe& recipe);
+/// e, with which the evaluation values are X = W + e (Z - W); 0 for kinds without an iterate Z.
+double evaluation_extrapolation(const Recipe& recipe, const Rates& rates);
 /// Null for NoAveraging.
 std::unique_ptr<GroupAveraging> make_averaging(const Recipe& recipe, const GroupState& state);
 

@@ -29,6 +29,6 @@ std::vector<Slot> iterate_slots(const Recipe& recipe) {
   return {{.name = iterate_slot, .type = arithmetic_type(recipe), .initial = Slot::Initial::value}};
 }
 
-double evaluation_extrapolation(const Rates& rates) { return 1 - 1 / rates.train_interpolation; }
+double iterate_extrapolation(const Rates& rates) { return 1 - 1 / rates.train_interpolation; }
 
 }  // namespace shampoo

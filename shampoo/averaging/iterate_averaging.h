@@ -32,6 +32,6 @@ class IterateAveraging : public GroupAveraging {
 std::vector<Slot> iterate_slots(const Recipe& recipe);
 
 /// 1 - 1 / mu_y: the evaluation point is X = W + (1 - 1 / mu_y) (Z - W).
-double evaluation_extrapolation(const Rates& rates);
+double iterate_extrapolation(const Rates& rates);
 
 }  // namespace shampoo

@@ -35,6 +35,10 @@ std::vector<Slot> slots(const PrimalAveraging&, const Recipe& recipe) {
   return iterate_slots(recipe);
 }
 
+double evaluation_extrapolation(const PrimalAveraging&, const Rates& rates) {
+  return iterate_extrapolation(rates);
+}
+
 std::unique_ptr<GroupAveraging> make(const PrimalAveraging&, const GroupState& state) {
   return std::make_unique<ExponentialAverage>(state);
 }

@@ -43,6 +43,10 @@ std::span<const RateUse> rates(const ScheduleFree&) {
 
 std::vector<Slot> slots(const ScheduleFree&, const Recipe& recipe) { return iterate_slots(recipe); }
 
+double evaluation_extrapolation(const ScheduleFree&, const Rates& rates) {
+  return iterate_extrapolation(rates);
+}
+
 std::unique_ptr<GroupAveraging> make(const ScheduleFree&, const GroupState& state) {
   return std::make_unique<WeightedMean>(state);
 }

@@ -11,6 +11,7 @@ namespace shampoo {
 void check(const ScheduleFree& kind, const Checks& checks);
 std::span<const RateUse> rates(const ScheduleFree& kind);
 double weight(const ScheduleFree& kind, const Rates& rates);
+double evaluation_extrapolation(const ScheduleFree& kind, const Rates& rates);
 /// "iterate": Z.
 std::vector<Slot> slots(const ScheduleFree& kind, const Recipe& recipe);
 std::unique_ptr<GroupAveraging> make(const ScheduleFree& kind, const GroupState& state);

@@ -14,7 +14,7 @@ namespace shampoo {
 namespace {
 
 double exponent_of(const Eigendecomposed& kind, int order, int dimension) {
-  return exponent_of(kind.exponents, order, dimension, 1.0 / (2 * std::max(order, 1)));
+  return exponent_of(kind.exponents, order, dimension, usual_exponent(order));
 }
 
 /// Calls visit(dimension) for the dimensions that are preconditioned.
@@ -24,15 +24,6 @@ void for_each_dimension(const Eigendecomposed& kind, const Recipe& recipe, int o
   if (!uses_eigenbases(recipe)) return;
   for (int k = 0; k < order; ++k)
     if (exponent_of(kind, order, k) != 0) visit(k);
-}
-
-/// How l becomes l^-e.
-kernels::Spectrum spectrum_of(const BasisMethod& method) {
-  const auto* const eigh = std::get_if<Eigh>(&method);
-  if (eigh == nullptr) return kernels::spectrum_of({});
-  return kernels::spectrum_of({.perturb_before = eigh->perturb_before,
-                               .pseudo_inverse = eigh->pseudo_inverse,
-                               .relative_floor = eigh->relative_floor});
 }
 
 class EigendecomposedPreconditioner final : public FactoredPreconditioner {
@@ -72,7 +63,7 @@ EigendecomposedPreconditioner::EigendecomposedPreconditioner(const Eigendecompos
           {basis_method_name(kind.solver), kind.drop_weighting, kind.tolerated_failures, statistic},
           std::make_unique<kernels::BasisSolver>(context.backend, arithmetic_type(context.recipe),
                                                  kind.solver, kind.trace_scaling.value_or(0))),
-      spectrum_(spectrum_of(kind.solver)) {
+      spectrum_(kernels::spectrum_of(kernels::eigen_of(kind.solver))) {
   for (std::size_t s = 0; s < stacks_.size(); ++s) {
     kernels::Stack& stack = stacks_[s];
     stack.packed = true;
@@ -184,12 +175,12 @@ std::vector<Slot> slots(const Eigendecomposed& kind, const Recipe& recipe,
 
 std::int64_t work(const Eigendecomposed& kind, const Recipe& recipe,
                   std::span<const std::int64_t> extent) {
-  std::int64_t elements = 1, cost = 0;
-  for (const std::int64_t side : extent) elements *= side;
+  const std::int64_t elements = grouping::numel(extent);
+  std::int64_t cost = 0;
   if (!recipe.refresh.first) return 0;
   for_each_dimension(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
     // F into the basis, P out of it
-    cost += factor_work(basis_products(kind.solver), recipe, elements, extent[k]) +
+    cost += factor_work(basis_refresh(kind.solver), recipe, elements, extent[k]) +
             2 * product_work(elements, extent[k]);
   });
   return cost;

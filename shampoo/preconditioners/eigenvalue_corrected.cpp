@@ -124,11 +124,11 @@ std::vector<Slot> slots(const EigenvalueCorrected& kind, const Recipe& recipe,
 
 std::int64_t work(const EigenvalueCorrected& kind, const Recipe& recipe,
                   std::span<const std::int64_t> extent) {
-  std::int64_t elements = 1, cost = 0;
-  for (const std::int64_t side : extent) elements *= side;
+  const std::int64_t elements = grouping::numel(extent);
+  std::int64_t cost = 0;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
     // G and F into the basis, P out of it
-    cost += factor_work(basis_products(kind.solver), recipe, elements, extent[k]) +
+    cost += factor_work(basis_refresh(kind.solver), recipe, elements, extent[k]) +
             3 * product_work(elements, extent[k]);
   });
   return cost;

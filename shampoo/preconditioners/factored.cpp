@@ -10,6 +10,13 @@
 
 namespace shampoo {
 
+namespace {
+
+/// Passes of a plain step over a matrix, in operations per element.
+constexpr std::int64_t factor_passes = 100;
+
+}  // namespace
+
 std::string factor_slot(int dimension) { return "factor/" + std::to_string(dimension); }
 std::string root_slot(int dimension) { return "root/" + std::to_string(dimension); }
 std::string basis_slot(int dimension) { return "basis/" + std::to_string(dimension); }
@@ -46,18 +53,22 @@ std::span<const RateUse> factor_rates(bool has_pseudo_inverse) {
   return has_pseudo_inverse ? cutting : usual;
 }
 
-std::int64_t factor_work(std::int64_t refresh_products, const Recipe& recipe, std::int64_t elements,
-                         std::int64_t side) {
-  // a refresh every so many steps; G x G, half of it
-  return refresh_products * side * side * side / recipe.refresh.every + elements * (side + 1);
+RefreshWork basis_refresh(const BasisMethod& method) {
+  if (const auto* const qr = std::get_if<Qr>(&method))
+    return {.cubic = 2 + 7 * qr->max_iterations, .quadratic = 3000 * qr->max_iterations};
+  return {.cubic = 10, .quadratic = 6000};
 }
 
-std::int64_t product_work(std::int64_t elements, std::int64_t side) { return 2 * elements * side; }
+std::int64_t factor_work(const RefreshWork& refresh, const Recipe& recipe, std::int64_t elements,
+                         std::int64_t side) {
+  const std::int64_t square = side * side;
+  // passes over factor and root, or basis; G x G, half of it; a refresh every so many steps
+  return factor_passes * square + product_work(elements, side) / 2 +
+         (refresh.cubic * side + refresh.quadratic) * square / recipe.refresh.every;
+}
 
-std::int64_t basis_products(const BasisMethod& method) {
-  // As for roots, without the product; a QR decomposition 8/3, its products 2 each.
-  if (const auto* const qr = std::get_if<Qr>(&method)) return 2 + 7 * qr->max_iterations;
-  return 23;
+std::int64_t product_work(std::int64_t elements, std::int64_t side) {
+  return 2 * elements * (side + product_overhead);
 }
 
 std::string_view basis_method_name(const BasisMethod& method) {

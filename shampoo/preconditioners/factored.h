@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,10 @@ struct FactorOptions {
 /// Inverse exponent of one dimension of blocks of an order: `usual` unless `exponents` names one.
 double exponent_of(std::span<const Exponent> exponents, int order, int dimension, double usual);
 
+/// The exponent 1 / (2 order), with which a product over all dimensions scales as the inverse
+/// square root.
+inline double usual_exponent(int order) { return 1.0 / (2 * std::max(order, 1)); }
+
 /// Throws std::invalid_argument for orders and dimensions out of range.
 void check_places(std::span<const Exponent> exponents, const Checks& checks);
 /// The same for options that all kinds with factors have.
@@ -47,14 +52,18 @@ void check_factor_options(const std::optional<double>& trace_scaling, int tolera
 /// beta2 and epsilon; an epsilon that is 0 with a pseudo-inverse.
 std::span<const RateUse> factor_rates(bool has_pseudo_inverse);
 
-/// Multiplications of a refresh, of a factor's update and of products of a block with one matrix,
-/// for a dimension of side n, in a step.
-std::int64_t factor_work(std::int64_t refresh_products, const Recipe& recipe, std::int64_t elements,
+/// Cost of a refresh of a factor of side n: cubic n^3 + quadratic n^2.
+struct RefreshWork {
+  std::int64_t cubic;      ///< products
+  std::int64_t quadratic;  ///< what runs at the speed of memory, or for few numbers at a time
+};
+RefreshWork basis_refresh(const BasisMethod& method);
+
+/// Cost of a factor of this side in a step, its refreshes included, and of a product of its block
+/// with one matrix of this side. See preconditioner_work().
+std::int64_t factor_work(const RefreshWork& refresh, const Recipe& recipe, std::int64_t elements,
                          std::int64_t side);
 std::int64_t product_work(std::int64_t elements, std::int64_t side);
-
-/// The same for eigenbases, over n^3.
-std::int64_t basis_products(const BasisMethod& method);
 std::string_view basis_method_name(const BasisMethod& method);
 
 /// True if eigenbases are ever used: without grafting they act before their first refresh, too.

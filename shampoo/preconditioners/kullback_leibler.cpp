@@ -31,9 +31,10 @@ std::int64_t work(const KullbackLeibler& kind, const Recipe& recipe,
       std::visit([&](const auto& form) { return work(form, recipe, extent); }, kind.form);
   if (!recipe.refresh.first) return cost;
   // G x_j R_j for every pair of dimensions
-  std::int64_t elements = 1, sides = 0;
-  for (const std::int64_t side : extent) elements *= side, sides += side;
-  return cost + product_work(elements, sides) * (static_cast<std::int64_t>(extent.size()) - 1);
+  const std::int64_t elements = grouping::numel(extent);
+  for (const std::int64_t side : extent)
+    cost += product_work(elements, side) * (std::ssize(extent) - 1);
+  return cost;
 }
 
 std::unique_ptr<GroupPreconditioner> make(const KullbackLeibler& kind,

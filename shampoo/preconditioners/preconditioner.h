@@ -83,8 +83,13 @@ std::span<const RateUse> grafting_rates(const Recipe& recipe);
 std::vector<Slot> preconditioner_slots(const Recipe& recipe, std::span<const std::int64_t> extent);
 std::vector<Slot> grafting_slots(const Recipe& recipe);
 
-/// Multiplications of one step for a block, averaged over the refresh interval, without the
-/// passes over its elements.
+/// Small products run slower: one with a matrix of side n costs as much as one of side n + 64 would
+/// at full speed.
+inline constexpr std::int64_t product_overhead = 64;
+
+/// Cost of one step for a block, averaged over the refresh interval, without the passes over its
+/// elements: floating-point operations at the speed of large products, and what else takes time
+/// in that unit, as measured (tests/bench/README.md, "Placement").
 std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent);
 
 /// Why the preconditioner cannot have a block of this extent; empty: it can. Kinds that take every

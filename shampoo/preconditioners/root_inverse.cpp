@@ -12,10 +12,8 @@ namespace shampoo {
 
 namespace {
 
-/// Multiplications of one symmetric eigendecomposition with eigenvectors and of the product that
-/// forms the root, over n^3 (LAPACK syevd: reduction 4/3, divide and conquer up to 8/3,
-/// back-transformation 2, product 1), times 3.5, because half of them run at the speed of memory.
-constexpr std::int64_t root_products = 25;
+/// One symmetric eigendecomposition with eigenvectors and the product that forms the root.
+constexpr RefreshWork root_refresh{.cubic = 12, .quadratic = 6000};
 
 /// The same on every rank, whatever blocks it owns.
 Solver solver_of(const RootInverse& kind, const kernels::Backend& backend, Type arithmetic) {
@@ -73,8 +71,7 @@ void check(const RootInverse& kind, const Recipe& recipe, const Checks& checks) 
 }
 
 double exponent_of(const RootInverse& kind, int order, int dimension) {
-  // 1 / (2 order): a product over all dimensions scales as the inverse square root.
-  return exponent_of(kind.exponents, order, dimension, 1.0 / (2 * std::max(order, 1)));
+  return exponent_of(kind.exponents, order, dimension, usual_exponent(order));
 }
 
 bool has_refresh(const RootInverse&, const Recipe&) { return true; }
@@ -104,11 +101,11 @@ std::vector<Slot> slots(const RootInverse& kind, const Recipe& recipe,
 
 std::int64_t work(const RootInverse& kind, const Recipe& recipe,
                   std::span<const std::int64_t> extent) {
-  std::int64_t elements = 1, cost = 0;
-  for (const std::int64_t side : extent) elements *= side;
+  const std::int64_t elements = grouping::numel(extent);
+  std::int64_t cost = 0;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
     cost +=
-        factor_work(root_products, recipe, elements, extent[k]) + product_work(elements, extent[k]);
+        factor_work(root_refresh, recipe, elements, extent[k]) + product_work(elements, extent[k]);
   });
   return cost;
 }

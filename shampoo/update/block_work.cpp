@@ -11,8 +11,9 @@ namespace shampoo {
 
 namespace {
 
-/// Passes over an element in a step, in the time of multiplications.
-constexpr std::int64_t elementwise_products = 30;
+/// The passes of a step over one element, and the handling of a block, in operations of
+/// preconditioner_work().
+constexpr std::int64_t element_passes = 200, block_handling = 50'000;
 
 /// Eigensolvers count their workspace of 2 n^2 numbers in 32 bits.
 constexpr std::int64_t longest_side = 32'000;
@@ -43,7 +44,7 @@ void cut(RegisteredParameter& registered) {
 grouping::Work work_of(const Recipe& recipe, const grouping::Box& box, Type value_type) {
   const std::int64_t elements = grouping::numel(box.extent);
   grouping::Work work;
-  work.cost = elementwise_products * elements + preconditioner_work(recipe, box.extent);
+  work.cost = block_handling + element_passes * elements + preconditioner_work(recipe, box.extent);
   work.bytes = elements * static_cast<std::int64_t>(size_of(wire_type(recipe, value_type)));
   for (const Slot& slot : slots_of(recipe, box.extent, value_type))
     work.state += count_of(slot, box.extent) * static_cast<std::int64_t>(size_of(slot.type));

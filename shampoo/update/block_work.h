@@ -16,7 +16,7 @@ namespace shampoo {
 /// block would have a matrix that no solver takes.
 void cut(RegisteredParameter& parameter);
 
-/// Cost of a block for its owner: multiplications per step, averaged over the refresh interval,
+/// Cost of a block for its owner: see preconditioner_work(), with the passes over its elements;
 /// bytes that it sends, bytes of state.
 grouping::Work work_of(const Recipe& recipe, const grouping::Box& box, Type value_type);
 

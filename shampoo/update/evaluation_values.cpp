@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "distributor/segment_header.h"
-#include "shampoo/averaging/iterate_averaging.h"
+#include "shampoo/averaging/averaging.h"
 
 namespace shampoo {
 
@@ -62,7 +62,7 @@ void EvaluationValues::append_group(int v) {
                      block_of(owned.parameter, places.at({owned.parameter, owned.index}),
                               group.element_block(b)),
                      owned.flat);
-    own.factors.push_back(evaluation_extrapolation(registered.group->rates));
+    own.factors.push_back(evaluation_extrapolation(group.recipe(), registered.group->rates));
   }
 }
 

@@ -4,50 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tests/kernels/numbers.h"
+#include "grouping/box.h"
 
 namespace shampoo::test {
 
 namespace {
-
-using Extents = std::vector<std::int64_t>;
-
-std::int64_t product(const Extents& extent) {
-  return std::accumulate(extent.begin(), extent.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-/// Indices of element number `element` of a row-major array.
-Extents indices_of(std::int64_t element, const Extents& extent) {
-  Extents result(extent.size());
-  for (std::size_t k = extent.size(); k-- > 0;) {
-    result[k] = element % extent[k];
-    element /= extent[k];
-  }
-  return result;
-}
-
-Extents strides_of(const Extents& shape, Layout layout) {
-  Extents strides(shape.size(), 1);
-  std::int64_t next = layout == Layout::spread ? 2 : 1;
-  for (std::size_t k = 0; k < shape.size(); ++k) {
-    const std::size_t at = layout == Layout::transposed ? k : shape.size() - 1 - k;
-    strides[at] = next;
-    next *= shape[at];
-    if (k == 0 && (layout == Layout::padded || layout == Layout::spread)) next += 3;
-  }
-  return strides;
-}
-
-HostTensor host_tensor(const Extents& shape, Type type, Layout layout, Numbers& numbers) {
-  HostTensor tensor{type, shape, strides_of(shape, layout), {}, 0};
-  std::int64_t last = 0;
-  for (std::size_t k = 0; k < shape.size(); ++k) last += (shape[k] - 1) * tensor.strides[k];
-  tensor.offset = layout == Layout::shifted ? size_of(type) : 0;
-  tensor.memory.resize(tensor.offset + static_cast<std::size_t>(last + 1) * size_of(type),
-                       std::byte{0x5a});
-  for (std::int64_t i = 0; i < product(shape); ++i) tensor.write(i, rounded(numbers.next(), type));
-  return tensor;
-}
 
 std::vector<std::byte> slot_of(std::int64_t count, Type type) {
   return std::vector<std::byte>(static_cast<std::size_t>(count) * size_of(type));
@@ -63,16 +24,6 @@ void fill(std::vector<std::byte>& slot, Type type, std::int64_t first, std::int6
 }
 
 }  // namespace
-
-void* HostTensor::at(std::int64_t element) {
-  const Extents index = indices_of(element, shape);
-  const std::int64_t place =
-      std::inner_product(index.begin(), index.end(), strides.begin(), std::int64_t{0});
-  return static_cast<std::byte*>(base()) + static_cast<std::size_t>(place) * size_of(type);
-}
-
-double HostTensor::read(std::int64_t element) { return test::read(at(element), type); }
-void HostTensor::write(std::int64_t element, double x) { test::write(at(element), type, x); }
 
 Table::Table(std::vector<TensorCase> tensors, Type arithmetic_type, Cut cut)
     : cases(std::move(tensors)), arithmetic(arithmetic_type) {
@@ -99,7 +50,7 @@ void Table::cut_blocks(const Cut& cut) {
     const Extents& shape = cases[t].shape;
     Extents counts;
     for (const std::int64_t n : shape) counts.push_back((n + cut.block_side - 1) / cut.block_side);
-    for (std::int64_t i = 0; i < product(counts); ++i) {
+    for (std::int64_t i = 0; i < grouping::numel(counts); ++i) {
       Box box{static_cast<std::int32_t>(t), indices_of(i, counts), shape};
       for (std::size_t k = 0; k < shape.size(); ++k) {
         box.start[k] *= cut.block_side;
@@ -114,7 +65,8 @@ void Table::cut_blocks(const Cut& cut) {
   std::int64_t flat = 0;
   for (const Box& box : boxes) {
     const Extents& strides = gradients[static_cast<std::size_t>(box.tensor)].strides;
-    kernels::Block block{.tensor = box.tensor, .flat = flat, .elements = product(box.extent)};
+    kernels::Block block{
+        .tensor = box.tensor, .flat = flat, .elements = grouping::numel(box.extent)};
     block.regular = box.extent.size() == 1 || box.extent.size() == 2;
     block.gradient =
         std::inner_product(box.start.begin(), box.start.end(), strides.begin(), std::int64_t{0});

@@ -6,17 +6,9 @@
 #include <vector>
 
 #include "kernels/facets.h"
+#include "tests/kernels/host_tensor.h"
 
 namespace shampoo::test {
-
-/// How a tensor of the caller lies in memory.
-enum class Layout : std::uint8_t {
-  packed,      ///< row-major
-  padded,      ///< three unused elements after each row
-  spread,      ///< every second element of such rows
-  transposed,  ///< column-major
-  shifted      ///< row-major, from an address that is a multiple of the element's size only
-};
 
 struct TensorCase {
   std::vector<std::int64_t> shape;
@@ -27,19 +19,6 @@ struct TensorCase {
   kernels::Mode mode = kernels::Mode::preconditioned;
   kernels::Coefficients coefficients = {};
   std::uint64_t seed = 1;  ///< of the random elements
-};
-
-/// A tensor of the caller and the addresses of its elements.
-struct HostTensor {
-  Type type = Type::float32;
-  std::vector<std::int64_t> shape, strides;
-  std::vector<std::byte> memory;
-  std::size_t offset = 0;  ///< of the first element
-
-  void* base() { return memory.data() + offset; }
-  void* at(std::int64_t element);  ///< by row-major number
-  double read(std::int64_t element);
-  void write(std::int64_t element, double x);
 };
 
 struct Cut {

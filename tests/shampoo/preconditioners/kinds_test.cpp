@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "tests/shampoo/preconditioners/all_kinds.h"
 #include "tests/shampoo/state/state_job.h"
 
 namespace shampoo::test {
@@ -15,7 +16,7 @@ class Kinds : public ::testing::TestWithParam<Preconditioner> {
     recipe.preconditioner = GetParam();
     recipe.grafting = std::nullopt;
     recipe.averaging = Momentum{};
-    if (std::holds_alternative<Spectral>(GetParam())) return beside_adam(recipe);
+    if (takes_matrices_only(GetParam())) return beside_adam(recipe);
     return {.recipes = {recipe}, .narrow = true, .absent_every = 4};
   }
 
@@ -48,21 +49,7 @@ TEST_P(Kinds, GoOnFromASavedStateOnAnotherNumberOfRanks) {
   EXPECT_EQ(train_on(train_first<float>(trainee(), three), trainee(), two), undisturbed);
 }
 
-std::string name_of_kind(const testing::TestParamInfo<Preconditioner>& info) {
-  const auto name = [](const auto& kind) { return std::string(kind.name); };
-  return std::visit(name, info.param) + "_" + std::to_string(info.index);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Of, Kinds,
-    testing::Values(RootInverse{}, Eigendecomposed{}, KullbackLeibler{},
-                    KullbackLeibler{.form = Eigendecomposed{.solver = Qr{}}, .normalize = true},
-                    EigenvalueCorrected{}, EigenvalueCorrected{.solver = Qr{}}, Spectral{},
-                    Spectral{.solver = PolarExpress{}, .scale = SpectralScale::match_rms},
-                    Spectral{.solver = Svd{}}, Sgd{}, AdaGrad{},
-                    AdaGrad{.initial_accumulator = 0.1}, RmsProp{}, RmsProp{.centered = true},
-                    Adam{}, Adam{.amsgrad = true}, Adam{.drop_weighting = true}, Sign{}),
-    name_of_kind);
+INSTANTIATE_TEST_SUITE_P(Of, Kinds, testing::ValuesIn(all_kinds()), name_of_kind);
 
 }  // namespace
 }  // namespace shampoo::test

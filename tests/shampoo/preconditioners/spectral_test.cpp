@@ -7,7 +7,6 @@
 
 #include "tests/shampoo/protocol/device_job.h"
 #include "tests/shampoo/state/state_job.h"
-#include "tests/support/counting_communicator.h"
 
 namespace shampoo::test {
 namespace {
@@ -134,61 +133,6 @@ TEST(Muon, OptionsOutOfRangeAreNamed) {
   says(PolarExpress{.kappa_max = 1e5}, "kappa_max");
   says(PolarExpress{.tolerance = 1e-7}, "tolerance");
   says(PolarExpress{.tolerance = 1}, "tolerance");
-}
-
-/// Matrices by Muon, vectors by AdamW, the rest by Shampoo, layer after layer.
-std::vector<ParameterGroup> side_by_side(ToyModel<float>& model) {
-  std::vector<ParameterGroup> groups(3);
-  groups[0] = {.rates = recipes::muon_rates(), .recipe = recipes::muon()};
-  groups[1].recipe = recipes::adamw();
-  groups[2].recipe = quick_recipe();
-  for (std::size_t t = 0; t < model.tensors.size(); ++t)
-    groups[t % 3].parameters.push_back(model.parameter(t));
-  return groups;
-}
-
-Shapes layers(int count) {
-  Shapes shapes;
-  for (int layer = 0; layer < count; ++layer)
-    for (const auto& shape : Shapes{{24, 10}, {10}, {9, 8}}) shapes.push_back(shape);
-  return shapes;
-}
-
-TEST(Muon, BesideOtherKindsTakesOneCollectivePerStep) {
-  std::vector<std::vector<std::vector<float>>> values(3);
-  for (const int size : {1, 3})
-    run_ranks(size, [&](Communicator& communicator) {
-      CountingCommunicator ranks(communicator);
-      const auto backend = cpu_backend({.threads = 1});
-      ToyModel<float> model(layers(4));
-      Optimizer optimizer(*backend, ranks, side_by_side(model));
-      for (int step = 0; step < 6; ++step) {
-        model.new_gradients();
-        const std::int64_t before = ranks.collectives();
-        optimizer.step();
-        EXPECT_EQ(ranks.collectives() - before, size == 1 ? 0 : 1);
-      }
-      if (communicator.rank() == 0) values[static_cast<std::size_t>(size) - 1] = model.values();
-    });
-  EXPECT_EQ(values[0], values[2]);
-}
-
-std::int64_t launches_on_a_device(int layer_count) {
-  DeviceJob job(layers(layer_count));
-  const auto ranks = single_rank_communicator(MemoryKind::cuda);
-  CountingBackend counter(job.device_backend);
-  Optimizer optimizer(counter, *ranks, side_by_side(job.model));
-  std::int64_t before = 0;
-  for (int step = 0; step < 4; ++step) {
-    before = job.device.launches();
-    optimizer.step();
-  }
-  (void)optimizer.latest_result().applied();
-  return job.device.launches() - before;
-}
-
-TEST(Muon, LaunchesDoNotGrowWithTheNumberOfMatrices) {
-  EXPECT_EQ(launches_on_a_device(1), launches_on_a_device(10));
 }
 
 class MuonOnADevice : public ::testing::TestWithParam<Orthogonalizer> {

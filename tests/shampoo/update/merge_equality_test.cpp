@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/shampoo/toy_model.h"
-#include "tests/support/counting_backend.h"
-#include "tests/support/cpu_kernels.h"
 #include "tests/support/device/backends.h"
 #include "tests/support/read_rates.h"
 
@@ -94,43 +92,6 @@ TEST(AThousandMergedGroups, GiveTheSameBitsAsUnmergedOnes) {
 
   EXPECT_EQ(train<float>(shapes, single, true, 5), train<float>(shapes, single, false, 5));
   EXPECT_EQ(train<double>(shapes, wide, true, 5), train<double>(shapes, wide, false, 5));
-}
-
-/// Calls of the backend in each of `steps` steps.
-std::vector<std::int64_t> launches(int groups, int layers, int steps) {
-  std::vector<std::vector<std::int64_t>> shapes;
-  for (int layer = 0; layer < layers; ++layer)
-    for (const auto& shape : awkward_shapes()) shapes.push_back(shape);
-  ToyModel<float> model(shapes);
-  std::vector<ParameterGroup> split(static_cast<std::size_t>(groups));
-  for (std::size_t g = 0; g < split.size(); ++g)
-    split[g] = {.rates = read_rates(quick_recipe(), rates_of(static_cast<int>(g) + 1)),
-                .recipe = quick_recipe()};
-  for (std::size_t t = 0; t < shapes.size(); ++t)
-    split[t % split.size()].parameters.push_back(model.parameter(t));
-
-  const auto cpu = cpu_kernels();
-  CountingBackend counting(*cpu);
-  const auto ranks = single_rank_communicator();
-  Optimizer optimizer(counting, *ranks, split);
-  std::vector<std::int64_t> counts;
-  for (int step = 0; step < steps; ++step) {
-    const std::int64_t before = counting.launches();
-    optimizer.step();
-    counts.push_back(counting.launches() - before);
-    model.new_gradients();
-  }
-  return counts;
-}
-
-TEST(Launches, DoNotGrowWithGroupsOrLayers) {
-  const std::vector<std::int64_t> base = launches(1, 100, 8);
-
-  EXPECT_GT(base.front(), 0);
-  EXPECT_EQ(base, launches(28, 100, 8));
-  EXPECT_EQ(base, launches(1000, 100, 8));
-  EXPECT_EQ(base, launches(1, 10, 8));
-  EXPECT_EQ(base, launches(1, 1000, 8));
 }
 
 }  // namespace
