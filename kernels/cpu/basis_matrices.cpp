@@ -3,29 +3,13 @@
 #include <numeric>
 
 #include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/householder.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/solver_tasks.h"
 
 namespace shampoo::kernels {
 
 namespace {
-
-/// Columns that LAPACK reflects together.
-constexpr std::int64_t reflected_together = 64;
-
-/// In scratch memory, whose alignment is the same for every matrix of every call.
-template <typename Real>
-void orthonormalize(std::int64_t n, const Real* x, Real* q, Scratch& scratch) {
-  const int side = static_cast<int>(n), work_count = static_cast<int>(n * reflected_together);
-  Real* const copy = scratch.take<Real>(n * n);
-  Real* const reflections = scratch.take<Real>(n);
-  Real* const work = scratch.take<Real>(work_count);
-  // Our rows are LAPACK's columns.
-  std::copy(x, x + n * n, copy);
-  blas::geqrf(side, copy, reflections, work, work_count);
-  blas::orgqr(side, copy, reflections, work, work_count);
-  std::copy(copy, copy + n * n, q);
-}
 
 template <typename Real>
 void sort_rows(std::int64_t n, const Real* x, const Real* q, Real* s, Real* values,
@@ -103,8 +87,8 @@ void CpuBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
   for_each_matrix(workers_, x, 3, 3, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     if (active != nullptr && active[x[g].first + member] == 0) return;
     with_real(x[g].type, [&]<typename Real>(Real*) {
-      orthonormalize(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
-                     scratch);
+      orthonormalize_square(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
+                            scratch);
     });
   });
 }

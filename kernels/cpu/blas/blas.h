@@ -23,12 +23,6 @@ void sgesdd_(const char*, const int*, const int*, float*, const int*, float*, fl
              float*, const int*, float*, const int*, int*, int*);
 void dgesdd_(const char*, const int*, const int*, double*, const int*, double*, double*, const int*,
              double*, const int*, double*, const int*, int*, int*);
-void sgeqrf_(const int*, const int*, float*, const int*, float*, float*, const int*, int*);
-void dgeqrf_(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
-void sorgqr_(const int*, const int*, const int*, float*, const int*, const float*, float*,
-             const int*, int*);
-void dorgqr_(const int*, const int*, const int*, double*, const int*, const double*, double*,
-             const int*, int*);
 }
 
 /// BLAS and LAPACK by overload, column-major as they are.
@@ -99,26 +93,6 @@ inline int gesdd(int m, int n, double* a, double* values, double* u, double* vt,
   int info = 0;
   dgesdd_(&thin, &m, &n, a, &m, values, u, &m, vt, &k, work, &work_count, integers, &info);
   return info;
-}
-
-/// A <- the reflections and R of A = Q R, n x n. `work_count` >= n.
-inline void geqrf(int n, float* a, float* reflections, float* work, int work_count) {
-  int info = 0;
-  sgeqrf_(&n, &n, a, &n, reflections, work, &work_count, &info);
-}
-inline void geqrf(int n, double* a, double* reflections, double* work, int work_count) {
-  int info = 0;
-  dgeqrf_(&n, &n, a, &n, reflections, work, &work_count, &info);
-}
-
-/// A <- Q of geqrf()'s reflections.
-inline void orgqr(int n, float* a, const float* reflections, float* work, int work_count) {
-  int info = 0;
-  sorgqr_(&n, &n, &n, a, &n, reflections, work, &work_count, &info);
-}
-inline void orgqr(int n, double* a, const double* reflections, double* work, int work_count) {
-  int info = 0;
-  dorgqr_(&n, &n, &n, a, &n, reflections, work, &work_count, &info);
 }
 
 }  // namespace shampoo::kernels::blas
