@@ -48,8 +48,8 @@ class Eigenbasis {
                            std::int32_t* failed) = 0;
 
   /// Rows of Q <- the rows of X, made orthonormal one after the other by Householder reflections
-  /// [Golub 2013, ch. 5.2]: X^T = Q^T R. On the host LAPACK's geqrf and orgqr. X is overwritten.
-  /// `active` as in MatrixSolver.
+  /// [Golub 2013, ch. 5.2]: X^T = Q^T R, with LAPACK's signs. X is overwritten. `active` as in
+  /// MatrixSolver.
   virtual void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
                                    std::span<const SquareMatrixBatch> q,
                                    const std::uint8_t* active) = 0;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/blas/householder.h"
 #include "kernels/cpu/host_backend.h"
+#include "kernels/cpu/simd/vector_sums.h"
 #include "kernels/cpu/solver_tasks.h"
 
 namespace shampoo::kernels {
@@ -17,10 +20,9 @@ void sort_rows(std::int64_t n, const Real* x, const Real* q, Real* s, Real* valu
   Real* const quotients = scratch.take<Real>(n);
   std::int64_t* const order = scratch.take<std::int64_t>(n);
   for (std::int64_t j = 0; j < n; ++j) {
-    double dot = 0;
-    for (std::int64_t i = 0; i < n; ++i)
-      dot += static_cast<double>(x[j * n + i]) * static_cast<double>(q[j * n + i]);
-    quotients[j] = static_cast<Real>(dot);
+    ProductSum dot;
+    dot.add(x + j * n, q + j * n, n);
+    quotients[j] = static_cast<Real>(dot.total());
   }
   std::iota(order, order + n, std::int64_t{0});
   // By value, then by place: a stable sort that allocates nothing.
@@ -34,10 +36,24 @@ void sort_rows(std::int64_t n, const Real* x, const Real* q, Real* s, Real* valu
   }
 }
 
+/// True if no element is infinite or NaN in another type. In lanes, which compilers turn into
+/// vectors.
+template <typename Stored, typename Real>
+bool is_finite_in(const Real* x, std::int64_t count) {
+  constexpr int lanes = 16;
+  constexpr Stored largest = std::numeric_limits<Stored>::max();
+  std::int32_t bad[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane)
+      bad[lane] |= std::abs(static_cast<Stored>(x[i + lane])) <= largest ? 0 : 1;
+  for (; i < count; ++i) bad[0] |= std::isfinite(static_cast<Stored>(x[i])) ? 0 : 1;
+  return std::all_of(bad, bad + lanes, [](std::int32_t b) { return b == 0; });
+}
+
 template <typename Real, typename Stored>
 bool store(const Real* from, std::int64_t count, Stored* to) {
-  for (std::int64_t i = 0; i < count; ++i)
-    if (!std::isfinite(static_cast<Stored>(from[i]))) return false;
+  if (!is_finite_in<Stored>(from, count)) return false;
   std::transform(from, from + count, to, [](Real x) { return static_cast<Stored>(x); });
   return true;
 }
@@ -67,10 +83,9 @@ void CpuBackend::store_bases(std::span<const SquareMatrixBatch> q,
     with_real(q[g].type, [&]<typename Real>(Real*) {
       with_real(bases[g].type, [&]<typename Stored>(Stored*) {
         const Real* const values = values_of<Real>(q[g], member);
-        const auto is_finite_stored = [](Real x) { return std::isfinite(static_cast<Stored>(x)); };
-        const bool stored = std::all_of(values, values + n, is_finite_stored) &&
-                            store(matrix_of<Real>(q[g], member), n * n,
-                                  static_cast<Stored*>(bases[g].bases[member]));
+        const bool stored =
+            is_finite_in<Stored>(values, n) && store(matrix_of<Real>(q[g], member), n * n,
+                                                     static_cast<Stored*>(bases[g].bases[member]));
         if (!stored) {
           flag = non_finite_root;
         } else if (bases[g].values != nullptr) {

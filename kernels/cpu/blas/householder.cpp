@@ -62,18 +62,31 @@ struct Reflected {
   }
 };
 
+/// In lanes, which compilers turn into vectors. `count` is a multiple of them.
+template <typename Real>
+Real largest_element(const Real* x, std::int64_t count) {
+  constexpr int lanes = cache_line / sizeof(Real);
+  Real largest[lanes] = {};
+  for (std::int64_t i = 0; i < count; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane) {
+      const Real element = std::abs(x[i + lane]);
+      largest[lane] = element > largest[lane] ? element : largest[lane];
+    }
+  return *std::max_element(largest, largest + lanes);
+}
+
 /// Scaled by a power of two, which changes nothing but R.
 template <typename Real>
 void load_row(const Real* x, Real* v, std::int64_t n, std::int64_t stride) {
-  Real largest = 0;
-  for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i]));
-  const bool scales = largest > 0 && std::isfinite(largest);
+  std::copy(x, x + n, v);
+  std::fill(v + n, v + stride, Real(0));
+  const Real largest = largest_element(v, stride);
+  if (!(largest > 0) || !std::isfinite(largest)) return;
   // In two factors: one alone may not be representable.
-  const int exponent = scales ? -std::ilogb(largest) : 0;
+  const int exponent = -std::ilogb(largest);
   const Real first = std::ldexp(Real(1), exponent / 2);
   const Real second = std::ldexp(Real(1), exponent - exponent / 2);
-  for (std::int64_t i = 0; i < n; ++i) v[i] = x[i] * first * second;
-  std::fill(v + n, v + stride, Real(0));
+  for (std::int64_t i = 0; i < n; ++i) v[i] = v[i] * first * second;
 }
 
 /// T of I - V^T T V, the product of the panel's reflections; upper triangular.
