@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/blas/householder.h"
+#include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/simd/vector_sums.h"
 #include "kernels/cpu/solver_tasks.h"
@@ -14,21 +15,40 @@ namespace shampoo::kernels {
 
 namespace {
 
+/// Side from which half of the products is worth the second pass over them.
+constexpr std::int64_t least_triangular_side = 129;
+
+/// Y <- Q A; above a side 2 Q L - Q D, with L the lower triangle of A and D its diagonal, which has
+/// the same products y_j q_j.
 template <typename Real>
-void sort_rows(std::int64_t n, const Real* x, const Real* q, Real* s, Real* values,
+void multiply_by_symmetric(std::int64_t n, const Real* a, const Real* q, Real* y, Real* diagonal) {
+  if (n < least_triangular_side) return multiply_square(q, a, y, static_cast<int>(n));
+  std::copy(q, q + n * n, y);
+  // BLAS sees Y^T, and a lower triangle as its upper one.
+  blas::trmm('U', static_cast<int>(n), a, y);
+  for (std::int64_t i = 0; i < n; ++i) diagonal[i] = a[i * (n + 1)];
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      y[j * n + i] = 2 * y[j * n + i] - diagonal[i] * q[j * n + i];
+}
+
+template <typename Real>
+void sort_rows(std::int64_t n, const Real* a, const Real* q, Real* s, Real* values,
                Scratch& scratch) {
+  Real* const y = scratch.take<Real>(n * n);
   Real* const quotients = scratch.take<Real>(n);
   std::int64_t* const order = scratch.take<std::int64_t>(n);
+  multiply_by_symmetric(n, a, q, y, quotients);
   for (std::int64_t j = 0; j < n; ++j) {
     ProductSum dot;
-    dot.add(x + j * n, q + j * n, n);
+    dot.add(y + j * n, q + j * n, n);
     quotients[j] = static_cast<Real>(dot.total());
   }
   std::iota(order, order + n, std::int64_t{0});
   // By value, then by place: a stable sort that allocates nothing.
   if (is_finite(quotients, n))
-    std::sort(order, order + n, [&](std::int64_t a, std::int64_t b) {
-      return quotients[a] != quotients[b] ? quotients[a] < quotients[b] : a < b;
+    std::sort(order, order + n, [&](std::int64_t i, std::int64_t j) {
+      return quotients[i] != quotients[j] ? quotients[i] < quotients[j] : i < j;
     });
   for (std::int64_t j = 0; j < n; ++j) {
     values[j] = quotients[order[j]];
@@ -108,12 +128,13 @@ void CpuBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
   });
 }
 
-void CpuBackend::sort_basis(std::span<const SquareMatrixBatch> x,
+void CpuBackend::sort_basis(std::span<const SquareMatrixBatch> a,
+                            std::span<const SquareMatrixBatch>,
                             std::span<const SquareMatrixBatch> q,
                             std::span<const SquareMatrixBatch> s) {
-  for_each_matrix(workers_, x, 2, 4, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
-    with_real(x[g].type, [&]<typename Real>(Real*) {
-      sort_rows(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
+  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      sort_rows(a[g].side, matrix_of<Real>(a[g], member), matrix_of<Real>(q[g], member),
                 matrix_of<Real>(s[g], member), values_of<Real>(s[g], member), scratch);
     });
   });

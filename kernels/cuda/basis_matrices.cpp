@@ -47,9 +47,11 @@ void DeviceBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
       });
 }
 
-void DeviceBackend::sort_basis(std::span<const SquareMatrixBatch> x,
+void DeviceBackend::sort_basis(std::span<const SquareMatrixBatch> a,
+                               std::span<const SquareMatrixBatch> x,
                                std::span<const SquareMatrixBatch> q,
                                std::span<const SquareMatrixBatch> s) {
+  multiply(q, a, x, nullptr);
   for_each_batch<ThreeOf>(
       x.size(),
       [&](std::size_t g) {

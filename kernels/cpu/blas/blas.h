@@ -15,6 +15,10 @@ void ssymm_(const char*, const char*, const int*, const int*, const float*, cons
             const int*, const float*, const int*, const float*, float*, const int*);
 void dsymm_(const char*, const char*, const int*, const int*, const double*, const double*,
             const int*, const double*, const int*, const double*, double*, const int*);
+void strmm_(const char*, const char*, const char*, const char*, const int*, const int*,
+            const float*, const float*, const int*, float*, const int*);
+void dtrmm_(const char*, const char*, const char*, const char*, const int*, const int*,
+            const double*, const double*, const int*, double*, const int*);
 void ssyevd_(const char*, const char*, const int*, float*, const int*, float*, float*, const int*,
              int*, const int*, int*);
 void dsyevd_(const char*, const char*, const int*, double*, const int*, double*, double*,
@@ -58,6 +62,18 @@ inline void symm(char side, char uplo, int m, int n, const double* a, int lda, c
                  int ldb, double* c, int ldc) {
   const double one = 1, zero = 0;
   dsymm_(&side, &uplo, &m, &n, &one, a, &lda, b, &ldb, &zero, c, &ldc);
+}
+
+/// B <- T B, n x n, with T a triangle of A and its diagonal.
+inline void trmm(char uplo, int n, const float* a, float* b) {
+  const char left = 'L', plain = 'N';
+  const float one = 1;
+  strmm_(&left, &uplo, &plain, &plain, &n, &n, &one, a, &n, b, &n);
+}
+inline void trmm(char uplo, int n, const double* a, double* b) {
+  const char left = 'L', plain = 'N';
+  const double one = 1;
+  dtrmm_(&left, &uplo, &plain, &plain, &n, &n, &one, a, &n, b, &n);
 }
 
 /// A <- its eigenvectors, one per column, `values` ascending; returns LAPACK's info.
