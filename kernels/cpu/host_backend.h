@@ -73,7 +73,8 @@ class CpuBackend final : public Backend {
   void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
                            std::span<const SquareMatrixBatch> q,
                            const std::uint8_t* active) override;
-  void sort_basis(std::span<const SquareMatrixBatch> x, std::span<const SquareMatrixBatch> q,
+  void sort_basis(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> x,
+                  std::span<const SquareMatrixBatch> q,
                   std::span<const SquareMatrixBatch> s) override;
   void multiply_transposed(std::span<const SquareMatrixBatch> a,
                            std::span<const SquareMatrixBatch> b,

@@ -182,10 +182,11 @@ void CountingBackend::orthonormalize_rows(std::span<const kernels::SquareMatrixB
   launch().orthonormalize_rows(x, q, active);
 }
 
-void CountingBackend::sort_basis(std::span<const kernels::SquareMatrixBatch> x,
+void CountingBackend::sort_basis(std::span<const kernels::SquareMatrixBatch> a,
+                                 std::span<const kernels::SquareMatrixBatch> x,
                                  std::span<const kernels::SquareMatrixBatch> q,
                                  std::span<const kernels::SquareMatrixBatch> s) {
-  launch().sort_basis(x, q, s);
+  launch().sort_basis(a, x, q, s);
 }
 
 void CountingBackend::multiply_transposed(std::span<const kernels::SquareMatrixBatch> a,

@@ -72,7 +72,8 @@ class StagingBackend final : public kernels::Backend {
   void orthonormalize_rows(std::span<const kernels::SquareMatrixBatch> x,
                            std::span<const kernels::SquareMatrixBatch> q,
                            const std::uint8_t* active) override;
-  void sort_basis(std::span<const kernels::SquareMatrixBatch> x,
+  void sort_basis(std::span<const kernels::SquareMatrixBatch> a,
+                  std::span<const kernels::SquareMatrixBatch> x,
                   std::span<const kernels::SquareMatrixBatch> q,
                   std::span<const kernels::SquareMatrixBatch> s) override;
   void multiply_transposed(std::span<const kernels::SquareMatrixBatch> a,
