@@ -50,6 +50,8 @@ class DeviceBackend final : public Backend {
   void read_values(const TileTable& elements, void* masters, void* slot) override;
   void filter(const PassContext& context, const GradientPass& pass) override;
   void update(const PassContext& context, const UpdatePass& pass) override;
+  void filter_and_update(const PassContext& context, const GradientPass& gradients,
+                         const UpdatePass& pass) override;
   void apply(const TileTable& elements, const Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void pack_values(const TileTable& elements, void* segments) override;

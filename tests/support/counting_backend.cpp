@@ -65,6 +65,12 @@ void CountingBackend::update(const kernels::PassContext& context, const kernels:
   launch().update(context, pass);
 }
 
+void CountingBackend::filter_and_update(const kernels::PassContext& context,
+                                        const kernels::GradientPass& gradients,
+                                        const kernels::UpdatePass& pass) {
+  launch().filter_and_update(context, gradients, pass);
+}
+
 void CountingBackend::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                             const void* segments, const std::int32_t* proceed) {
   launch().apply(elements, modes, segments, proceed);

@@ -40,6 +40,9 @@ class StagingBackend final : public kernels::Backend {
   void read_values(const kernels::TileTable& elements, void* masters, void* slot) override;
   void filter(const kernels::PassContext& context, const kernels::GradientPass& pass) override;
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
+  void filter_and_update(const kernels::PassContext& context,
+                         const kernels::GradientPass& gradients,
+                         const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void pack_values(const kernels::TileTable& elements, void* segments) override;
