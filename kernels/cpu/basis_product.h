@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/mode_products.h"
@@ -90,13 +89,13 @@ class BlockRotation {
 
   /// x <- x x_k Q_k over all dimensions but `except`; `other`: scratch of the same size.
   void into(Real* x, Real* other, std::size_t except = -1) const {
-    turn(x, other, except,
+    turn(x, x, other, x, except,
          [](const BasisProduct<Real>& q, const Real* from, Real* to) { q.into(from, to); });
   }
-  /// x <- x x_k Q_k^T
-  void out_of(Real* x, Real* other) const {
-    turn(x, other, -1,
-         [](const BasisProduct<Real>& q, const Real* from, Real* to) { q.out_of(from, to); });
+  /// to <- x x_k Q_k^T. x and `other`, of the same size, are overwritten; `to` is x or neither.
+  void out_of(Real* x, Real* other, Real* to) const {
+    turn(x, x, other, to, -1,
+         [](const BasisProduct<Real>& q, const Real* from, Real* out) { q.out_of(from, out); });
   }
 
   /// x <- x x_k diag(s_k) over all dimensions but `except`
@@ -113,18 +112,27 @@ class BlockRotation {
   }
 
  private:
+  bool turns(std::size_t k, std::size_t except) const {
+    return k < stack_.bases.size() && stack_.bases[k] != nullptr && k != except;
+  }
+
+  /// The products of `from`, to and fro between two arrays; the last one writes `to` if it can.
   template <typename Product>
-  void turn(Real* x, Real* other, std::size_t except, const Product& product) const {
-    Real *from = x, *to = other;
-    for (std::size_t k = 0; k < stack_.bases.size(); ++k) {
-      if (stack_.bases[k] == nullptr || k == except) continue;
+  void turn(const Real* from, Real* one, Real* other, Real* to, std::size_t except,
+            const Product& product) const {
+    std::size_t rest = 0;
+    for (std::size_t k = 0; k < stack_.bases.size(); ++k) rest += turns(k, except);
+    for (std::size_t k = 0; rest > 0; ++k) {
+      if (!turns(k, except)) continue;
+      Real* next = from == one ? other : one;
+      if (--rest == 0 && from != to) next = to;
       const Dimension at = dimension_of(stack_.extent, k);
       const Real* const basis =
           static_cast<const Real*>(stack_.bases[k]) + index_ * at.side * at.side;
-      product(BasisProduct<Real>(basis, at, transposed_), from, to);
-      std::swap(from, to);
+      product(BasisProduct<Real>(basis, at, transposed_), from, next);
+      from = next;
     }
-    if (from != x) std::copy(from, from + elements_, x);
+    if (from != to) std::copy(from, from + elements_, to);
   }
 
   const Stack& stack_;

@@ -35,6 +35,7 @@ void GroupStep::enqueue(StepContext step) {
 }
 
 void GroupStep::filter_gradient(StepContext& step) {
+  if (filters_gradient(recipe_)) return;
   const kernels::Range range(backend_, "filter");
   backend_.filter(step.pass, step.gradients);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/cpu/simd/vector_eigenbasis.h"
 #include "kernels/cpu/simd/vector_elements.h"
 #include "kernels/cpu/simd/vector_matrices.h"
 #include "kernels/cpu/simd/vector_values.h"
@@ -9,14 +10,22 @@ namespace shampoo::kernels {
 namespace {
 
 template <typename Real>
-constexpr VectorKernels<Real> compiled_kernels{scan<Real>,           gather<Real>,
-                                               filter<Real>,         update<Real>,
-                                               apply<Real>,          read_masters<Real>,
-                                               read_slot<Real>,      pack_values<Real>,
-                                               evaluate<Real>,       squared_norm<Real>,
-                                               rank_one<Real>,       blend<Real>,
-                                               apply_root<Real>,     accumulate_squares<Real>,
-                                               divide_by_roots<Real>};
+constexpr VectorKernels<Real> compiled_kernels{scan<Real>,
+                                               gather<Real>,
+                                               filter<Real>,
+                                               update<Real>,
+                                               apply<Real>,
+                                               read_masters<Real>,
+                                               read_slot<Real>,
+                                               pack_values<Real>,
+                                               evaluate<Real>,
+                                               squared_norm<Real>,
+                                               rank_one<Real>,
+                                               blend<Real>,
+                                               apply_root<Real>,
+                                               accumulate_squares<Real>,
+                                               divide_by_power<Real>,
+                                               precondition_gradient<Real>};
 
 }  // namespace
 }  // namespace shampoo::kernels
