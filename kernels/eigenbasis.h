@@ -13,7 +13,11 @@ struct EigenbasisPass {
   const void* masters = nullptr;  ///< [backend] see GradientPass
   /// [backend] E, one element per element in flat slots; null: the scales of the stacks are used.
   void* second_moment = nullptr;
-  void* direction = nullptr;          ///< [backend] F in, P out
+  /// F is computed in the eigenbases, from G and M. Only with second moments, and where every
+  /// present block is preconditioned.
+  bool filters = false;
+  void* first_moment = nullptr;  ///< [backend] M in the eigenbases; may be null where none filters
+  void* direction = nullptr;     ///< [backend] F in, unless `filters`; P out
   double* direction_norms = nullptr;  ///< [backend] out: squared norms of P; may be null
 };
 
@@ -29,7 +33,9 @@ class Eigenbasis {
   ///     E <- keep E + add (G x_k Q_k)^2
   ///     P <- ((F x_k Q_k) / ((E scale)^exponent + epsilon)) x_k Q_k^T
   ///
-  /// where keep, add, scale and epsilon are Coefficients::preconditioner. With scales s_k instead:
+  /// where keep, add, scale and epsilon are Coefficients::preconditioner. With `filters`, F x_k Q_k
+  /// is FilterRule's of M and G x_k Q_k, so that one rotation serves both moments. With scales s_k
+  /// instead:
   ///
   ///     P <- (F x_k diag(s_k) Q_k) x_k Q_k^T
   ///
@@ -37,6 +43,11 @@ class Eigenbasis {
   virtual void precondition_in_eigenbasis(const PassContext& context, std::span<const Stack> stacks,
                                           std::span<const Selection> present,
                                           const EigenbasisPass& pass) = 0;
+
+  /// Elements <- elements x_k Q_k, or x_k Q_k^T if `transposed`, in place, for preconditioned
+  /// blocks. `present` as above.
+  virtual void rotate(const PassContext& context, std::span<const Stack> stacks,
+                      std::span<const Selection> present, bool transposed, void* elements) = 0;
 
   /// Q <- stored bases; `bases` and `q` batch by batch of the same side and count.
   virtual void load_bases(std::span<const BasisBatch> bases,

@@ -111,10 +111,11 @@ struct IgnoredDimensions {
 
 /// SOAP, or eigenvalue-corrected Shampoo: Adam's second moment in the eigenbases Q_k of the
 /// Kronecker factors [Vyas 2024; George 2018; Eschenhagen 2025]. E <- beta2 E + (1 - beta2) (G
-/// rotated)^2 and P = F rotated / ((E / (1 - beta2^t))^exponent + epsilon), rotated back. The first
-/// moment stays in the parameter's coordinates, and E as it is when a basis changes, as in Shi
-/// 2023's code. Without grafting it acts from the first step on, with Q_k = I until the first
-/// refresh: then it is Adam. Reads the rates beta2 and epsilon.
+/// rotated)^2 and P = F rotated / ((E / (1 - beta2^t))^exponent + epsilon), rotated back. E stays
+/// as it is when a basis changes, as in Shi 2023's code; the first moment is carried into the new
+/// basis, or with grafting stays in the parameter's coordinates. Without grafting it acts from the
+/// first step on, with Q_k = I until the first refresh: then it is Adam. Reads the rates beta2 and
+/// epsilon.
 struct EigenvalueCorrected {
   static constexpr std::string_view name = "eigenvalue_corrected";
   BasisMethod solver = Eigh{};  ///< without pseudo_inverse and relative_floor

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/mode_products.h"
 #include "kernels/cpu/threads/scratch.h"
 
@@ -20,34 +20,66 @@ inline double rotation_cost(const Stack& stack, double operations) {
   return static_cast<double>(elements_of(stack.extent)) * (operations * sides + 1);
 }
 
-/// Products of a tensor with an eigenbasis Q along one dimension. Where OpenBLAS would call malloc,
-/// for small products without a transposed operand, Q's transpose is multiplied instead.
+/// Products of a tensor with an eigenbasis Q along one dimension. Where BLAS multiplies, and
+/// OpenBLAS would call malloc, for small products without a transposed operand, Q's transpose is
+/// multiplied instead.
 template <typename Real>
 class BasisProduct {
  public:
-  /// `transposed`: scratch memory of side x side elements where products are that small.
-  BasisProduct(const Real* basis, const Dimension& at, Real* transposed)
-      : basis_(basis), transposed_(transposed), at_(at), side_(static_cast<int>(at.side)) {}
+  /// `scratch`: basis_product_scratch() elements. `ahead`: see BlockProducts.
+  BasisProduct(const Real* basis, const Dimension& at, const BlocksAhead& ahead, Real* scratch)
+      : basis_(basis),
+        scratch_(scratch),
+        at_(at),
+        ahead_(ahead),
+        side_(static_cast<int>(at.side)) {}
 
   /// to <- from x_k Q
   void into(const Real* from, Real* to) const {
-    if (at_.after == 1) return from_right('T', basis_, from, to);
-    if (is_small(at_.after))
-      from_left('T', transposed(), from, to);
-    else
-      from_left('N', basis_, from, to);
+    if (at_.after == 1) return from_right('T', from, to);
+    from_left('N', from, to);
   }
 
   /// to <- from x_k Q^T
   void out_of(const Real* from, Real* to) const {
-    if (at_.after > 1 || at_.before == 1) return from_left('T', basis_, from, to);
-    if (is_small(at_.before))
-      from_right('T', transposed(), from, to);
-    else
-      from_right('N', basis_, from, to);
+    if (at_.after > 1 || at_.before == 1) return from_left('T', from, to);
+    from_right('N', from, to);
   }
 
  private:
+  /// Slices Y <- op(Q) S, with S side x after.
+  void from_left(char op, const Real* s, Real* y) const {
+    const BlockShape shape{at_.side, at_.after, at_.side};
+    const std::int64_t slice = at_.side * at_.after;
+    if (own_ && is_block_product(shape)) {
+      for (std::int64_t b = 0; b < at_.before; ++b, s += slice, y += slice)
+        block_products<Real>().multiply(shape, {basis_, at_.side, op == 'N'}, {s, at_.after, false},
+                                        ahead_, y, at_.after, scratch_);
+      return;
+    }
+    const int n = static_cast<int>(at_.after);
+    const bool transposes = op == 'N' && is_small(at_.after);
+    const Real* const m = transposes ? transposed() : basis_;
+    if (transposes) op = 'T';
+    // BLAS sees Y^T = S^T op(Q)^T, and Q as Q^T.
+    for (std::int64_t b = 0; b < at_.before; ++b, s += slice, y += slice)
+      blas::gemm('N', op, n, side_, side_, Real(1), s, n, m, side_, Real(0), y, n);
+  }
+
+  /// Y <- S Q, or S Q^T for 'T', with S before x side.
+  void from_right(char op, const Real* s, Real* y) const {
+    const BlockShape shape{at_.before, at_.side, at_.side};
+    if (own_ && is_block_product(shape))
+      return block_products<Real>().multiply(
+          shape, {s, at_.side, true}, {basis_, at_.side, op == 'T'}, ahead_, y, at_.side, scratch_);
+    const bool transposes = op == 'N' && is_small(at_.before);
+    const Real* const m = transposes ? transposed() : basis_;
+    if (transposes) op = 'T';
+    // BLAS sees Y^T = Q^T S^T, and Q as Q^T.
+    blas::gemm(op, 'N', side_, static_cast<int>(at_.before), side_, Real(1), m, side_, s, side_,
+               Real(0), y, side_);
+  }
+
   bool is_small(std::int64_t other) const {
     return at_.side * at_.side * other <= most_unpacked_products;
   }
@@ -55,26 +87,15 @@ class BasisProduct {
   const Real* transposed() const {
     for (std::int64_t i = 0; i < at_.side; ++i)
       for (std::int64_t j = 0; j < at_.side; ++j)
-        transposed_[j * at_.side + i] = basis_[i * at_.side + j];
-    return transposed_;
-  }
-
-  /// Slices Y <- op(M) S, with S side x after: BLAS sees Y^T = S^T op(M)^T, and M as M^T.
-  void from_left(char op, const Real* m, const Real* s, Real* y) const {
-    const int n = static_cast<int>(at_.after);
-    for (std::int64_t b = 0; b < at_.before; ++b, s += at_.side * n, y += at_.side * n)
-      blas::gemm('N', op, n, side_, side_, Real(1), s, n, m, side_, Real(0), y, n);
-  }
-
-  /// Y <- S M, or S M^T for 'T', with S before x side: BLAS sees Y^T = M^T S^T, and M as M^T.
-  void from_right(char op, const Real* m, const Real* s, Real* y) const {
-    blas::gemm(op, 'N', side_, static_cast<int>(at_.before), side_, Real(1), m, side_, s, side_,
-               Real(0), y, side_);
+        scratch_[j * at_.side + i] = basis_[i * at_.side + j];
+    return scratch_;
   }
 
   const Real* basis_;
-  Real* transposed_;
+  Real* scratch_;
   Dimension at_;
+  BlocksAhead ahead_;
+  bool own_ = block_products<Real>().multiply != nullptr;
   int side_;
 };
 
@@ -86,17 +107,17 @@ class BlockRotation {
       : stack_(stack),
         index_(index),
         elements_(elements_of(stack.extent)),
-        transposed_(scratch.take<Real>(transposed_basis_elements(stack))) {}
+        scratch_(scratch.take<Real>(basis_product_scratch(stack))) {}
 
   /// x <- x x_k Q_k over all dimensions but `except`; `other`: scratch of the same size.
-  void into(Real* x, Real* other, std::size_t except = -1) const {
-    turn(x, other, except,
+  void into(Real* x, Real* other, std::size_t except = -1, const BlocksAhead& ahead = {}) const {
+    turn(x, x, other, x, except, ahead,
          [](const BasisProduct<Real>& q, const Real* from, Real* to) { q.into(from, to); });
   }
-  /// x <- x x_k Q_k^T
-  void out_of(Real* x, Real* other) const {
-    turn(x, other, -1,
-         [](const BasisProduct<Real>& q, const Real* from, Real* to) { q.out_of(from, to); });
+  /// to <- x x_k Q_k^T. x and `other`, of the same size, are overwritten; `to` is x or neither.
+  void out_of(Real* x, Real* other, Real* to) const {
+    turn(x, x, other, to, -1, {},
+         [](const BasisProduct<Real>& q, const Real* from, Real* out) { q.out_of(from, out); });
   }
 
   /// x <- x x_k diag(s_k) over all dimensions but `except`
@@ -113,24 +134,43 @@ class BlockRotation {
   }
 
  private:
+  bool turns(std::size_t k, std::size_t except) const {
+    return k < stack_.bases.size() && stack_.bases[k] != nullptr && k != except;
+  }
+
+  const Real* basis(std::size_t k) const {
+    const std::int64_t side = stack_.extent[k];
+    return static_cast<const Real*>(stack_.bases[k]) + index_ * side * side;
+  }
+
+  BlocksAhead next_basis(std::size_t k, std::size_t except) const {
+    while (!turns(++k, except)) continue;
+    const std::int64_t side = stack_.extent[k];
+    return {{{basis(k), side * side * static_cast<std::int64_t>(sizeof(Real))}}};
+  }
+
+  /// The products of `from`, to and fro between two arrays; the last one writes `to` if it can.
   template <typename Product>
-  void turn(Real* x, Real* other, std::size_t except, const Product& product) const {
-    Real *from = x, *to = other;
-    for (std::size_t k = 0; k < stack_.bases.size(); ++k) {
-      if (stack_.bases[k] == nullptr || k == except) continue;
-      const Dimension at = dimension_of(stack_.extent, k);
-      const Real* const basis =
-          static_cast<const Real*>(stack_.bases[k]) + index_ * at.side * at.side;
-      product(BasisProduct<Real>(basis, at, transposed_), from, to);
-      std::swap(from, to);
+  void turn(const Real* from, Real* one, Real* other, Real* to, std::size_t except,
+            const BlocksAhead& ahead, const Product& product) const {
+    std::size_t rest = 0;
+    for (std::size_t k = 0; k < stack_.bases.size(); ++k) rest += turns(k, except);
+    for (std::size_t k = 0; rest > 0; ++k) {
+      if (!turns(k, except)) continue;
+      Real* next = from == one ? other : one;
+      if (--rest == 0 && from != to) next = to;
+      product(BasisProduct<Real>(basis(k), dimension_of(stack_.extent, k),
+                                 rest > 0 ? next_basis(k, except) : ahead, scratch_),
+              from, next);
+      from = next;
     }
-    if (from != x) std::copy(from, from + elements_, x);
+    if (from != to) std::copy(from, from + elements_, to);
   }
 
   const Stack& stack_;
   std::int64_t index_;
   std::int64_t elements_;
-  Real* transposed_;
+  Real* scratch_;
 };
 
 }  // namespace shampoo::kernels

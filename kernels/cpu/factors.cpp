@@ -69,6 +69,18 @@ class Contraction {
                  s == 0 ? keep : Real(1), l, row);
   }
 
+  bool is_blocked() const {
+    return block_products<Real>().multiply != nullptr && is_block_product(shape());
+  }
+  /// Packed lower triangle of L <- keep L + add C, where is_blocked()
+  void accumulate_packed(Real keep, Real add, Real* l, Real* scratch) const {
+    for (std::int64_t s = 0; s < slices_; ++s) {
+      const BlockOperand<Real> operand{data_ + s * slice_, stride_, !is_last_};
+      block_products<Real>().accumulate(shape(), operand, operand, s == 0 ? keep : Real(1), add, l,
+                                        scratch);
+    }
+  }
+
   /// C, both triangles
   void form(Real* c) const {
     const char first = is_last_ ? 'N' : 'T', second = is_last_ ? 'T' : 'N';
@@ -80,6 +92,8 @@ class Contraction {
   }
 
  private:
+  BlockShape shape() const { return {side_, side_, inner_}; }
+
   const Real* data_;
   int side_;
   bool is_last_;
@@ -89,14 +103,17 @@ class Contraction {
   std::int64_t slice_;
 };
 
-/// L_k <- keep L_k + add C_k for one dimension. `dense`: scratch memory for C.
+/// L_k <- keep L_k + add C_k for one dimension. `dense`: scratch memory for C; `scratch`: of
+/// products.
 template <typename Real>
 void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
                        const Rows<Real>& rows, bool packed, Real keep, Real add, Real* factor,
-                       Real* dense) {
+                       Real* dense, Real* scratch) {
   const int side = static_cast<int>(at.side);
   if (at.before * at.after == 1) {
     vector.rank_one(factor, packed, at.side, rows.data, keep, add);
+  } else if (const Contraction<Real> contraction(at, rows); packed && contraction.is_blocked()) {
+    contraction.accumulate_packed(keep, add, factor, scratch);
   } else if (at.side <= longest_dense_factor) {
     Contraction<Real>(at, rows).form(dense);
     vector.blend(factor, packed, at.side, dense, keep, add);
@@ -108,6 +125,12 @@ void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
   }
 }
 
+/// Null where no factor is packed.
+template <typename Real>
+Real* product_scratch(const Stack& stack, Scratch& scratch) {
+  return stack.packed ? scratch.take<Real>(basis_product_scratch(stack)) : nullptr;
+}
+
 template <typename Real>
 void accumulate_block(const GradientContext& context, const Stack& stack, std::int64_t index,
                       Scratch& scratch) {
@@ -117,13 +140,14 @@ void accumulate_block(const GradientContext& context, const Stack& stack, std::i
   const VectorKernels<Real>& vector = context.level.in<Real>();
   const Rows<Real> rows = rows_of<Real>(context, stack, block, scratch);
   Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
+  Real* const products = product_scratch<Real>(stack, scratch);
 
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     if (stack.factors[k] == nullptr) continue;
     const Dimension at = dimension_of(stack.extent, k);
     Real* const factor =
         static_cast<Real*>(stack.factors[k]) + index * triangle_elements(stack.packed, at.side);
-    accumulate_factor(vector, at, rows, stack.packed, keep, add, factor, dense);
+    accumulate_factor(vector, at, rows, stack.packed, keep, add, factor, dense, products);
   }
 }
 
@@ -161,6 +185,7 @@ void accumulate_whitened_block(const GradientContext& context, const Stack& stac
   Real* const g = scratch.take<Real>(elements);
   Real* const h = scratch.take<Real>(elements);
   Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
+  Real* const products = product_scratch<Real>(stack, scratch);
   gather_gradient(context, block, g);
 
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
@@ -173,7 +198,7 @@ void accumulate_whitened_block(const GradientContext& context, const Stack& stac
         vector, at, Rows<Real>{h, 0}, stack.packed, static_cast<Real>(c.factor_keep),
         static_cast<Real>(c.factor_add / others),
         static_cast<Real*>(stack.factors[k]) + index * triangle_elements(stack.packed, at.side),
-        dense);
+        dense, products);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/threads/scratch.h"
 #include "kernels/views.h"
 
@@ -67,16 +68,27 @@ inline std::int64_t transposed_basis_elements(const Stack& stack) {
   return most;
 }
 
+/// Elements of scratch memory of products with eigenbases, and of factors.
+inline std::int64_t basis_product_scratch(const Stack& stack) {
+  std::int64_t longest = 0;
+  for (std::size_t k = 0; k < stack.extent.size(); ++k) {
+    const Dimension at = dimension_of(stack.extent, k);
+    longest = std::max({longest, at.before, at.side, at.after});
+  }
+  return std::max(transposed_basis_elements(stack), block_product_scratch(longest));
+}
+
 /// Scratch memory of a task that contracts a block of this stack, dimension by dimension.
 template <typename Real>
 std::size_t mode_product_scratch(const Stack& stack) {
   const std::int64_t elements = elements_of(stack.extent);
   const std::size_t contraction =
       scratch_bytes<Real>(elements) +
+      (stack.packed ? scratch_bytes<Real>(basis_product_scratch(stack)) : 0) +
       std::max(scratch_bytes<Real>(longest_dense_root * longest_dense_root),
                scratch_bytes<Real>(dense_factor_elements(stack)));
   const std::size_t rotation =
-      2 * scratch_bytes<Real>(elements) + scratch_bytes<Real>(transposed_basis_elements(stack));
+      2 * scratch_bytes<Real>(elements) + scratch_bytes<Real>(basis_product_scratch(stack));
   // H and G of whitened factors, in addition to both
   const std::size_t whitening = stack.whitens ? 3 * scratch_bytes<Real>(elements) : 0;
   const std::size_t dense = scratch_bytes<Real>(longest_dense_root * longest_dense_root) +

@@ -78,6 +78,8 @@ class DeviceBackend final : public Backend {
   void precondition_in_eigenbasis(const PassContext& context, std::span<const Stack> stacks,
                                   std::span<const Selection> present,
                                   const EigenbasisPass& pass) override;
+  void rotate(const PassContext& context, std::span<const Stack> stacks,
+              std::span<const Selection> present, bool transposed, void* elements) override;
 
   // basis_matrices.cpp
   void load_bases(std::span<const BasisBatch> bases, std::span<const SquareMatrixBatch> q) override;

@@ -32,8 +32,9 @@ MomentTask moment_task(const Stack& stack) {
 
 template <typename Real>
 void apply_moments(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
-                   MomentUse use, const void* elements, void* moments) {
-  launch_elementwise(device, UseMoments<Real>{phase, use, elements, moments, {}}, [&](auto& queue) {
+                   MomentUse use, const void* elements, const EigenbasisPass& pass) {
+  const UseMoments<Real> kernel{phase, use, elements, pass.second_moment, pass.first_moment, {}};
+  launch_elementwise(device, kernel, [&](auto& queue) {
     for (const Stack& stack : stacks) queue.add(moment_task(stack), stack.count);
   });
 }
@@ -49,7 +50,7 @@ void scale_in_eigenbasis(Device& device, const ProductPhase& phase, std::span<co
     with_real(phase.elements.arithmetic, [&](auto* tag) {
       using Real = Element<decltype(tag)>;
       launch_elementwise(
-          device, UseMoments<Real>{phase, use, elements, nullptr, {}}, [&](auto& queue) {
+          device, UseMoments<Real>{phase, use, elements, nullptr, nullptr, {}}, [&](auto& queue) {
             for (const Stack& stack : stacks) {
               if (k == which.except || k >= stack.scales.size() || stack.scales[k] == nullptr)
                 continue;
@@ -67,7 +68,7 @@ void DeviceBackend::precondition_in_eigenbasis(const PassContext& phase,
                                                std::span<const Selection>,
                                                const EigenbasisPass& pass) {
   const Type arithmetic = phase.elements.arithmetic;
-  void* const rotated = workspace_.dense(stacks, arithmetic);
+  void* const rotated = pass.filters ? pass.direction : workspace_.dense(stacks, arithmetic);
   const ProductPhase p(phase, workspace_.second_dense(stacks, arithmetic));
   constexpr ModeMatrices into{.arrays = &Stack::bases, .is_basis = true};
   with_real(arithmetic, [&](auto* tag) {
@@ -78,18 +79,26 @@ void DeviceBackend::precondition_in_eigenbasis(const PassContext& phase,
                                             static_cast<const float*>(pass.masters), true});
       run_mode_chains(*device_, p, stacks,
                       {.arrays = &Stack::bases, .is_basis = true, .accumulates = true}, rotated);
-      apply_moments<Real>(*device_, p, stacks, MomentUse::accumulate, rotated, pass.second_moment);
+      apply_moments<Real>(*device_, p, stacks,
+                          pass.filters ? MomentUse::filter : MomentUse::accumulate, rotated, pass);
     }
+    if (pass.filters) return;
     run_mode_chains(*device_, p, stacks, into, pass.direction);
     if (pass.second_moment != nullptr)
-      apply_moments<Real>(*device_, p, stacks, MomentUse::divide, pass.direction,
-                          pass.second_moment);
+      apply_moments<Real>(*device_, p, stacks, MomentUse::divide, pass.direction, pass);
     else
       scale_in_eigenbasis(*device_, p, stacks, {}, pass.direction);
   });
   run_mode_chains(*device_, p, stacks,
                   {.arrays = &Stack::bases, .is_basis = true, .transposed = true}, pass.direction);
   norm_directions(*device_, p, pass.direction, pass.direction_norms);
+}
+
+void DeviceBackend::rotate(const PassContext& phase, std::span<const Stack> stacks,
+                           std::span<const Selection>, bool transposed, void* elements) {
+  const ProductPhase p(phase, workspace_.second_dense(stacks, phase.elements.arithmetic));
+  run_mode_chains(*device_, p, stacks,
+                  {.arrays = &Stack::bases, .is_basis = true, .transposed = transposed}, elements);
 }
 
 }  // namespace shampoo::kernels::cuda

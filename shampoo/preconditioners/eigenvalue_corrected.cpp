@@ -14,6 +14,7 @@ namespace shampoo {
 namespace {
 
 constexpr const char* moment_slot = "corrected_eigenvalues";
+constexpr const char* rotated_first_moment_slot = "rotated_filtered_gradient";
 
 bool is_ignored(const EigenvalueCorrected& kind, int order, int dimension) {
   return std::ranges::any_of(kind.ignored_basis_change_dims, [&](const IgnoredDimensions& i) {
@@ -42,7 +43,8 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
             context, {basis_method_name(kind.solver), kind.drop_weighting, kind.tolerated_failures},
             std::make_unique<kernels::BasisSolver>(context.backend, arithmetic_type(context.recipe),
                                                    kind.solver, kind.trace_scaling.value_or(0))),
-        moment_(context.state.flat(moment_slot)) {
+        moment_(context.state.flat(moment_slot)),
+        first_moment_(context.state.flat(rotated_first_moment_slot)) {
     for (std::size_t s = 0; s < stacks_.size(); ++s) {
       kernels::Stack& stack = stacks_[s];
       stack.packed = true;
@@ -51,7 +53,14 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
         stack.bases.push_back(
             context.state.arrays(static_cast<int>(s), basis_slot(static_cast<int>(k))));
     }
+    if (first_moment_ != nullptr) add_carried_blocks(context);
     reserve_jobs(context, [](int, int) { return 1.0; });
+  }
+
+  void prepare(std::span<const BlockStep> blocks) override {
+    FactoredPreconditioner::prepare(blocks);
+    for (std::size_t b = 0; b < carried_.size(); ++b)
+      carried_modes_[b] = blocks[b].due ? kernels::Mode::preconditioned : kernels::Mode::absent;
   }
 
   void set_coefficients(const Rates& rates, std::int64_t step,
@@ -63,6 +72,21 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
                                    .epsilon = rates.epsilon};
   }
 
+  /// M <- M x_k Q_k^T with the old bases, then M <- M x_k Q_k with the new ones.
+  void refresh(StepContext& step) override {
+    if (first_moment_ == nullptr || step.refreshing != Refreshing::due || !refreshes())
+      return FactoredPreconditioner::refresh(step);
+    void* const direction = step.gradients.direction;
+    kernels::PassContext carried = step.pass;
+    carried.modes = carried_modes_.data();
+    copy_due(first_moment_, direction, false);
+    backend_.rotate(carried, stacks_, step.present, true, direction);
+    FactoredPreconditioner::refresh(step);
+    backend_.rotate(carried, stacks_, step.present, false, direction);
+    // M of a block that kept its bases keeps its bits.
+    copy_due(direction, first_moment_, true);
+  }
+
   void apply(StepContext& step) override {
     if (!uses_eigenbases(recipe_)) return;
     const kernels::Range range(backend_, "precondition");
@@ -71,12 +95,54 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
     backend_.precondition_in_eigenbasis(step.pass, stacks_, step.present,
                                         {.masters = step.gradients.masters,
                                          .second_moment = moment_,
+                                         .filters = filters_gradient(recipe_),
+                                         .first_moment = first_moment_,
                                          .direction = step.gradients.direction,
                                          .direction_norms = step.direction_norms});
   }
 
  private:
-  void* moment_;  ///< [backend] E
+  /// Bytes of a block in flat slots.
+  struct ByteRange {
+    std::size_t begin, end;
+  };
+
+  void add_carried_blocks(const PreconditionerContext& context) {
+    for (std::size_t b = 0; b < context.extents.size(); ++b) {
+      const int block = static_cast<int>(b);
+      const std::vector<Slot> slots = context.state.slots(block);
+      const Slot& slot = *std::ranges::find(slots, rotated_first_moment_slot, &Slot::name);
+      const auto begin =
+          static_cast<std::size_t>(static_cast<const char*>(context.state.data(block, slot)) -
+                                   static_cast<const char*>(first_moment_));
+      const auto count = static_cast<std::size_t>(count_of(slot, context.extents[b]));
+      carried_.push_back({begin, begin + count * size_of(slot.type)});
+    }
+    carried_modes_ = context.columns.add<kernels::Mode>(carried_.size());
+  }
+
+  /// Copies the elements of due blocks, or of those whose bases changed, in as few calls as there
+  /// are runs of consecutive blocks.
+  void copy_due(const void* from, void* to, bool changed_only) const {
+    ByteRange run{};
+    std::size_t next = 0;
+    const auto flush = [&] {
+      backend_.copy(static_cast<char*>(to) + run.begin, static_cast<const char*>(from) + run.begin,
+                    run.end - run.begin);
+    };
+    for_each_due_block([&](std::size_t block, bool changed) {
+      if (changed_only && !changed) return;
+      if (block != next) flush();
+      run = {block == next ? run.begin : carried_[block].begin, carried_[block].end};
+      next = block + 1;
+    });
+    flush();
+  }
+
+  void* moment_;                    ///< [backend] E
+  void* first_moment_;              ///< [backend] M in the eigenbases; null: another pass filters
+  std::vector<ByteRange> carried_;  ///< per block, where M is carried from basis to basis
+  kernels::StagedArray<kernels::Mode> carried_modes_;  ///< per block
 };
 
 }  // namespace
@@ -107,6 +173,8 @@ bool acts_before_refresh(const EigenvalueCorrected&, const Recipe& recipe) {
   return !recipe.grafting;
 }
 
+bool filters_gradient(const EigenvalueCorrected&, const Recipe& recipe) { return !recipe.grafting; }
+
 std::span<const RateUse> rates(const EigenvalueCorrected&, const Recipe& recipe, Role) {
   if (!uses_eigenbases(recipe)) return {};
   return factor_rates(false);
@@ -119,17 +187,21 @@ std::vector<Slot> slots(const EigenvalueCorrected& kind, const Recipe& recipe,
                   [&](int k) { add_basis_slots(k, arithmetic_type(recipe), slots); });
   if (uses_eigenbases(recipe))
     slots.push_back({.name = moment_slot, .type = arithmetic_type(recipe), .in_basis = true});
+  if (recipe.filter && filters_gradient(kind, recipe))
+    slots.push_back(
+        {.name = rotated_first_moment_slot, .type = arithmetic_type(recipe), .in_basis = true});
   return slots;
 }
 
 std::int64_t work(const EigenvalueCorrected& kind, const Recipe& recipe,
                   std::span<const std::int64_t> extent) {
   const std::int64_t elements = grouping::numel(extent);
+  // G into the basis, and F unless it is computed there; P out of it
+  const std::int64_t products = filters_gradient(kind, recipe) ? 2 : 3;
   std::int64_t cost = 0;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
-    // G and F into the basis, P out of it
     cost += factor_work(basis_refresh(kind.solver), recipe, elements, extent[k]) +
-            3 * product_work(elements, extent[k]);
+            products * product_work(elements, extent[k]);
   });
   return cost;
 }

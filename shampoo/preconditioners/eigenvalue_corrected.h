@@ -13,8 +13,11 @@ namespace shampoo {
 void check(const EigenvalueCorrected& kind, const Recipe& recipe, const Checks& checks);
 bool has_refresh(const EigenvalueCorrected& kind, const Recipe& recipe);
 bool acts_before_refresh(const EigenvalueCorrected& kind, const Recipe& recipe);
+/// True without grafting, which needs F in the block's own coordinates.
+bool filters_gradient(const EigenvalueCorrected& kind, const Recipe& recipe);
 std::span<const RateUse> rates(const EigenvalueCorrected& kind, const Recipe& recipe, Role role);
-/// "factor/k" and "basis/k" of every dimension k that changes its basis; "corrected_eigenvalues".
+/// "factor/k" and "basis/k" of every dimension k that changes its basis; "corrected_eigenvalues";
+/// where it filters, "rotated_filtered_gradient": M in the eigenbases.
 std::vector<Slot> slots(const EigenvalueCorrected& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);
 std::int64_t work(const EigenvalueCorrected& kind, const Recipe& recipe,

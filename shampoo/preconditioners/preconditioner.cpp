@@ -75,6 +75,11 @@ bool acts_before_refresh(const Recipe& recipe) {
                     recipe.preconditioner);
 }
 
+bool filters_gradient(const Recipe& recipe) {
+  return std::visit([&](const auto& kind) { return filters_gradient(kind, recipe); },
+                    recipe.preconditioner);
+}
+
 std::unique_ptr<GroupPreconditioner> make_preconditioner(const PreconditionerContext& context) {
   return std::visit([&](const auto& kind) { return make(kind, context, Role::preconditioner); },
                     context.recipe.preconditioner);

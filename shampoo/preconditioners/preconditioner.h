@@ -110,6 +110,14 @@ bool acts_before_refresh(const Kind& kind, const Recipe& recipe) {
   return !has_refresh(kind, recipe);
 }
 
+/// True if the preconditioner computes F itself, and keeps M: no pass over the gradients does.
+bool filters_gradient(const Recipe& recipe);
+/// A kind that filters overloads this.
+template <typename Kind>
+bool filters_gradient(const Kind&, const Recipe&) {
+  return false;
+}
+
 std::unique_ptr<GroupPreconditioner> make_preconditioner(const PreconditionerContext& context);
 /// Null without grafting.
 std::unique_ptr<GroupPreconditioner> make_grafting(const PreconditionerContext& context);

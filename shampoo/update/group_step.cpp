@@ -36,7 +36,7 @@ void GroupStep::enqueue(StepContext step) {
 }
 
 void GroupStep::filter_gradient(StepContext& step) {
-  if (one_pass_) return;
+  if (one_pass_ || filters_gradient(recipe_)) return;
   const kernels::Range range(backend_, "filter");
   backend_.filter(step.pass, step.gradients);
 }

@@ -28,7 +28,8 @@ std::vector<Slot> slots_of(const Recipe& recipe, std::span<const std::int64_t> e
                            Type value_type) {
   const Type type = arithmetic_type(recipe);
   std::vector<Slot> slots = preconditioner_slots(recipe, extent);
-  if (recipe.filter) slots.push_back({.name = first_moment_slot, .type = type});
+  if (recipe.filter && !filters_gradient(recipe))
+    slots.push_back({.name = first_moment_slot, .type = type});
   for (Slot& slot : grafting_slots(recipe)) slots.push_back(std::move(slot));
   for (Slot& slot : averaging_slots(recipe)) slots.push_back(std::move(slot));
   if (has_master(value_type))

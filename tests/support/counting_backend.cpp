@@ -171,6 +171,13 @@ void CountingBackend::precondition_in_eigenbasis(const kernels::PassContext& con
   launch().precondition_in_eigenbasis(context, stacks, present, pass);
 }
 
+void CountingBackend::rotate(const kernels::PassContext& context,
+                             std::span<const kernels::Stack> stacks,
+                             std::span<const kernels::Selection> present, bool transposed,
+                             void* elements) {
+  launch().rotate(context, stacks, present, transposed, elements);
+}
+
 void CountingBackend::load_bases(std::span<const kernels::BasisBatch> bases,
                                  std::span<const kernels::SquareMatrixBatch> q) {
   launch().load_bases(bases, q);

@@ -50,10 +50,15 @@ struct VectorKernels {
   void (*blend)(Real* factor, bool packed, std::int64_t side, const Real* c, Real keep, Real add);
   /// y <- X x with the root X of a pair array
   void (*apply_root)(const Real* pair, std::int64_t side, const Real* x, Real* y);
-  /// e <- keep e + add r^2
-  void (*accumulate_squares)(Real* e, const Real* r, std::int64_t count, Real keep, Real add);
-  /// r <- r / (sqrt(e scale) + epsilon)
-  void (*divide_by_roots)(Real* r, const Real* e, std::int64_t count, Real scale, Real epsilon);
+  /// V <- keep V + add G^2
+  void (*accumulate_squares)(const SecondMoment& c, const Real* g, std::int64_t count, Real* v);
+  /// P <- F / ((V scale)^exponent + epsilon), in place
+  void (*divide_by_power)(const SecondMoment& c, double exponent, const Real* v, std::int64_t count,
+                          Real* f);
+  /// V and M <- G, F <- M and G, P <- F, in place of G; see FilterRule. M may be null where nothing
+  /// is filtered.
+  void (*precondition_gradient)(const Coefficients& c, double exponent, Real* g, std::int64_t count,
+                                Real* v, Real* m);
 };
 
 /// Kernels of one instruction set level.

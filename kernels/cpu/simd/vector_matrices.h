@@ -39,20 +39,6 @@ void blend(Real* factor, bool packed, std::int64_t side, const Real* __restrict 
   }
 }
 
-/// e <- keep e + add r^2
-template <typename Real>
-void accumulate_squares(Real* __restrict e, const Real* __restrict r, std::int64_t count, Real keep,
-                        Real add) {
-  for (std::int64_t i = 0; i < count; ++i) e[i] = keep * e[i] + add * (r[i] * r[i]);
-}
-
-/// r <- r / (sqrt(e scale) + epsilon)
-template <typename Real>
-void divide_by_roots(Real* __restrict r, const Real* __restrict e, std::int64_t count, Real scale,
-                     Real epsilon) {
-  for (std::int64_t i = 0; i < count; ++i) r[i] = r[i] / (root(e[i] * scale) + epsilon);
-}
-
 /// Row i of the upper triangle serves y_i and, being also column i, all later elements of y.
 template <typename Real>
 void apply_root(const Real* pair, std::int64_t side, const Real* __restrict x, Real* __restrict y) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/cpu/simd/vector_eigenbasis.h"
 #include "kernels/cpu/simd/vector_elements.h"
 #include "kernels/cpu/simd/vector_matrices.h"
 #include "kernels/cpu/simd/vector_values.h"
@@ -24,7 +25,8 @@ constexpr VectorKernels<Real> compiled_kernels{scan<Real>,
                                                blend<Real>,
                                                apply_root<Real>,
                                                accumulate_squares<Real>,
-                                               divide_by_roots<Real>};
+                                               divide_by_power<Real>,
+                                               precondition_gradient<Real>};
 
 }  // namespace
 }  // namespace shampoo::kernels

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "kernels/cuda/gemm/matrix_parts.h"
 #include "kernels/cuda/gemm/product_phase.h"
-#include "kernels/rules/arithmetic.h"
+#include "kernels/rules/gradient_rule.h"
+#include "kernels/rules/power_direction.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -24,6 +24,7 @@ struct MomentTask {
 enum class MomentUse : std::uint8_t {
   accumulate,    ///< E <- keep E + add R^2, for present blocks
   divide,        ///< R <- R / ((E scale)^exponent + epsilon), for preconditioned blocks
+  filter,        ///< accumulate; R <- FilterRule's F of M and R; divide; for the same
   scale,         ///< R <- R s along one dimension, likewise
   scale_present  ///< the same for present blocks
 };
@@ -38,6 +39,7 @@ struct UseMoments {
   MomentUse use = MomentUse::divide;
   const void* elements = nullptr;  ///< R; flat
   void* moments = nullptr;         ///< E; flat
+  void* first_moments = nullptr;   ///< M; flat; null where nothing is filtered
   TaskList<MomentTask> list;
 
   template <typename Threads>
@@ -56,26 +58,29 @@ SHAMPOO_BOTH void UseMoments<Real>::operator()(Threads& block, Shared&) const {
   const std::int64_t flat = phase.elements.blocks[row].flat;
   Real* const r = static_cast<Real*>(const_cast<void*>(elements)) + flat;
   Real* const e = moments == nullptr ? nullptr : static_cast<Real*>(moments) + flat;
-  const SecondMoment& c = phase.coefficients[row].preconditioner;
-  const Real keep = static_cast<Real>(c.keep), add = static_cast<Real>(c.add);
-  const Real scale = static_cast<Real>(c.scale), epsilon = static_cast<Real>(c.epsilon);
+  Real* const m = first_moments == nullptr ? nullptr : static_cast<Real*>(first_moments) + flat;
+  const Coefficients& c = phase.coefficients[row];
+  const FilterRule<Real> filter(c);
+  const bool filters = use == MomentUse::filter && filter.filters;
   const ModeShape shape = task.shape;
-  const double exponent = task.exponent;
   const Real* const s = static_cast<const Real*>(task.scales) + member * shape.side;
   const std::int64_t begin = tile * MomentTask::elements;
   const std::int64_t rest = shape.elements() - begin;
   const std::int64_t end = begin + (rest < MomentTask::elements ? rest : MomentTask::elements);
-  block.each([&](int thread) {
-    for (std::int64_t i = begin + thread; i < end; i += threads) {
-      if (accumulates)
-        e[i] = keep * e[i] + add * (r[i] * r[i]);
-      else if (e == nullptr)
-        r[i] *= s[i / shape.after % shape.side];
-      else if (exponent == 0.5)
-        r[i] = r[i] / (root(e[i] * scale) + epsilon);
-      else
-        r[i] /= static_cast<Real>(pow(static_cast<double>(e[i] * scale), exponent)) + epsilon;
-    }
+  const auto each = [&](const auto& body) {
+    block.each([&](int thread) {
+      for (std::int64_t i = begin + thread; i < end; i += threads) body(i);
+    });
+  };
+  if (e == nullptr) return each([&](std::int64_t i) { r[i] *= s[i / shape.after % shape.side]; });
+  with_exponent<Real>(task.exponent, c.preconditioner, [&](const auto direction) {
+    each([&](std::int64_t i) {
+      if (use != MomentUse::divide) e[i] = direction.accumulated(e[i], r[i]);
+      if (accumulates) return;
+      const Real f = filters ? filter.filtered(m[i], r[i]) : r[i];
+      if (filters) m[i] = filter.moment(m[i], r[i]);
+      r[i] = direction(f, e[i]);
+    });
   });
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "shampoo/validation/rate_ranges.h"
 #include "tests/shampoo/toy_model.h"
@@ -104,10 +107,108 @@ TEST(StateOfEigenbases, IsAPackedFactorABasisAndOneSecondMoment) {
 
   EXPECT_EQ(optimizer.slot_names("tensor0", 0),
             (std::vector<std::string>{"factor/0", "basis/0", "factor/1", "basis/1",
-                                      "corrected_eigenvalues", "filtered_gradient"}));
+                                      "corrected_eigenvalues", "rotated_filtered_gradient"}));
   EXPECT_TRUE(optimizer.slot("tensor0", 0, "factor/1").packed_triangle);
   // n (n + 1) / 2 + n^2 per factor, and both moments
   EXPECT_EQ(optimizer.state_bytes(), (21 + 36 + 15 + 25 + 30 + 30) * 4);
+}
+
+using Numbers = std::vector<double>;
+
+Numbers numbers_of(const ToyModel<float>& model, const SlotView& view) {
+  std::size_t count = 1;
+  for (const std::int64_t side : view.extent) count *= static_cast<std::size_t>(side);
+  const std::vector<char> bytes = model.bytes_at(view.data, count * sizeof(float));
+  std::vector<float> floats(count);
+  std::memcpy(floats.data(), bytes.data(), bytes.size());
+  return {floats.begin(), floats.end()};
+}
+
+/// x x_k Q_k for the dimension k of side n with `after` elements behind each of its places
+Numbers rotated(const Numbers& x, const Numbers& q, std::size_t n, std::size_t after) {
+  Numbers y(x.size(), 0);
+  for (std::size_t e = 0; e < x.size(); ++e) {
+    const std::size_t i = e / after % n, first = e - i * after;
+    for (std::size_t j = 0; j < n; ++j) y[e] += q[i * n + j] * x[first + j * after];
+  }
+  return y;
+}
+
+/// M of the definition, turned into the bases that are stored.
+void expect_moment_in_bases(const ToyModel<float>& model, const Optimizer& optimizer,
+                            const std::vector<Numbers>& moments) {
+  for (std::size_t t = 0; t < moments.size(); ++t) {
+    const std::string& name = model.tensors[t].name;
+    const SlotView view = optimizer.slot(name, 0, "rotated_filtered_gradient");
+    Numbers expected = moments[t];
+    std::size_t after = expected.size();
+    for (std::size_t k = 0; k < view.extent.size(); ++k) {
+      const auto n = static_cast<std::size_t>(view.extent[k]);
+      after /= n;
+      const SlotView basis = optimizer.slot(name, 0, "basis/" + std::to_string(k));
+      expected = rotated(expected, numbers_of(model, basis), n, after);
+    }
+    const Numbers stored = numbers_of(model, view);
+    double largest = 0, error = 0;
+    for (std::size_t e = 0; e < expected.size(); ++e) {
+      largest = std::max(largest, std::abs(expected[e]));
+      error = std::max(error, std::abs(expected[e] - stored[e]));
+    }
+    EXPECT_LE(error, 2e-6 * largest) << name;
+  }
+}
+
+class CarriedMoment : public testing::TestWithParam<BasisMethod> {};
+
+TEST_P(CarriedMoment, IsTheFilteredGradientInEveryNewBasis) {
+  ToyModel<float> model({{6, 5}, {7}, {3, 4, 2}, {8, 1}, {70, 33}});
+  Recipe recipe = quick_recipe();
+  recipe.blocking = {};
+  recipe.preconditioner = EigenvalueCorrected{.solver = GetParam()};
+  recipe.grafting = std::nullopt;
+  recipe.refresh = {.every = 3, .first = 2};
+  const auto backend = cpu_backend({.threads = 2});
+  const auto ranks = single_rank_communicator();
+  Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
+  const double beta1 = optimizer.group(0).rates.beta1;
+  std::vector<Numbers> moments;
+  for (const auto& tensor : model.tensors) moments.emplace_back(tensor.value.size(), 0.0);
+
+  for (int step = 1; step <= 8; ++step) {
+    model.new_gradients();
+    // A factor that overflows has no basis: the old one stays, at step 6.
+    if (step == 6)
+      for (float& g : model.tensors[0].gradient) g *= 1e20F;
+    model.send_gradients();
+    const auto refreshes = optimizer.statistics().refreshes;
+    optimizer.step();
+    for (std::size_t t = 0; t < moments.size(); ++t)
+      for (std::size_t e = 0; e < moments[t].size(); ++e)
+        moments[t][e] = beta1 * moments[t][e] + (1 - beta1) * double{model.tensors[t].gradient[e]};
+    expect_moment_in_bases(model, optimizer, moments);
+    EXPECT_EQ(optimizer.statistics().refreshes > refreshes, step == 2 || step % 3 == 0) << step;
+  }
+  EXPECT_EQ(optimizer.statistics().kept_roots, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(BasisMethods, CarriedMoment,
+                         testing::Values(BasisMethod{Eigh{}}, BasisMethod{Qr{}}),
+                         [](const auto& tested) {
+                           return tested.param.index() == 0 ? "first_method" : "second_method";
+                         });
+
+TEST(EigenbasisKinds, FilterInTheBlocksOwnCoordinatesWithGrafting) {
+  ToyModel<float> model({{6, 5}});
+  Recipe recipe = quick_recipe();
+  recipe.preconditioner = EigenvalueCorrected{};
+  recipe.grafting = Adam{};
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  const Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
+
+  EXPECT_NO_THROW((void)optimizer.slot("tensor0", 0, "filtered_gradient"));
+  EXPECT_THROW((void)optimizer.slot("tensor0", 0, "rotated_filtered_gradient"),
+               std::invalid_argument);
 }
 
 TEST(EigenbasisKinds, ReadEpsilonAloneWithoutRefreshAndGrafting) {

@@ -68,6 +68,9 @@ class StagingBackend final : public kernels::Backend {
                                   std::span<const kernels::Stack> stacks,
                                   std::span<const kernels::Selection> present,
                                   const kernels::EigenbasisPass& pass) override;
+  void rotate(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,
+              std::span<const kernels::Selection> present, bool transposed,
+              void* elements) override;
   void load_bases(std::span<const kernels::BasisBatch> bases,
                   std::span<const kernels::SquareMatrixBatch> q) override;
   void store_bases(std::span<const kernels::SquareMatrixBatch> q,

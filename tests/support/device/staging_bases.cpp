@@ -48,6 +48,11 @@ void StagingBackend::precondition_in_eigenbasis(const kernels::PassContext&,
   throw std::logic_error("blocks in eigenbases are not staged");
 }
 
+void StagingBackend::rotate(const kernels::PassContext&, std::span<const kernels::Stack>,
+                            std::span<const kernels::Selection>, bool, void*) {
+  throw std::logic_error("rotations of blocks are not staged");
+}
+
 void StagingBackend::load_bases(std::span<const BasisBatch> bases,
                                 std::span<const SquareMatrixBatch> q) {
   Staging staging(*backend_);

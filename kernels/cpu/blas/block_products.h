@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace shampoo::kernels {
+
+/// C is rows x columns; every element is a sum of `depth` terms.
+struct BlockShape {
+  std::int64_t rows = 0, columns = 0, depth = 0;
+};
+
+/// A has one sum per row, B one per column.
+template <typename Real>
+struct BlockOperand {
+  const Real* data = nullptr;
+  std::int64_t stride = 0;
+  bool along_depth = false;  ///< terms of one sum lie back to back, sums a stride apart
+};
+
+/// Memory that is read after a product, and is brought into the cache during it.
+struct BlockAhead {
+  const void* data = nullptr;
+  std::int64_t bytes = 0;
+};
+using BlocksAhead = std::array<BlockAhead, 2>;
+
+/// Products C = A B of matrices that fit into the second-level cache. `scratch`:
+/// block_product_scratch() elements. No operand is an output.
+template <typename Real>
+struct BlockProducts {
+  /// C, rows a stride apart
+  void (*multiply)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+                   const BlocksAhead&, Real* c, std::int64_t stride, Real* scratch) = nullptr;
+  /// Packed lower triangle L <- keep L + add C
+  void (*accumulate)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+                     Real keep, Real add, Real* triangle, Real* scratch) = nullptr;
+};
+
+/// Products that they are for: of sides that fill tiles, and fit into the caches.
+inline bool is_block_product(const BlockShape& shape) {
+  constexpr std::int64_t shortest = 8, longest = 384;
+  const auto [least, most] = std::minmax({shape.rows, shape.columns, shape.depth});
+  return least >= shortest && most <= longest;
+}
+
+/// For operands with sides up to this one.
+inline std::int64_t block_product_scratch(std::int64_t side) {
+  constexpr std::int64_t longest = 384, widest_panel = 32, tallest_tile = 8;
+  side = std::min(side, longest);
+  return side * (side + widest_panel + tallest_tile);
+}
+
+/// Those of this processor; null members where there are none.
+const BlockProducts<float>& block_products(float);
+const BlockProducts<double>& block_products(double);
+
+template <typename Real>
+const BlockProducts<Real>& block_products() {
+  return block_products(Real());
+}
+
+BlockProducts<float> x86_v3_block_products(float);
+BlockProducts<double> x86_v3_block_products(double);
+BlockProducts<float> x86_v4_block_products(float);
+BlockProducts<double> x86_v4_block_products(double);
+
+}  // namespace shampoo::kernels

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/blas/block_products.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/simd/vector_kernels.h"
+
+namespace shampoo::kernels::test {
+namespace {
+
+/// The levels that this processor has.
+template <typename Real>
+std::vector<BlockProducts<Real>> levels() {
+  std::vector<BlockProducts<Real>> all;
+#if defined(__x86_64__)
+  if (best_level().name != base_level().name) all.push_back(x86_v3_block_products(Real()));
+  if (best_level().name == x86_v4_level().name) all.push_back(x86_v4_block_products(Real()));
+#endif
+  return all;
+}
+
+template <typename Real>
+std::vector<Real> random_numbers(std::int64_t count) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(count));
+  std::normal_distribution<double> normal;
+  std::vector<Real> numbers(static_cast<std::size_t>(count));
+  for (Real& x : numbers) x = static_cast<Real>(normal(random));
+  return numbers;
+}
+
+/// An operand with `sums` sums, with rows a few elements longer than they need be.
+template <typename Real>
+struct Operand {
+  Operand(std::int64_t sums, std::int64_t depth, bool along)
+      : stride((along ? depth : sums) + 3),
+        along_depth(along),
+        numbers(random_numbers<Real>((along ? sums : depth) * stride)) {}
+
+  double at(std::int64_t sum, std::int64_t k) const {
+    const std::int64_t place = along_depth ? sum * stride + k : k * stride + sum;
+    return static_cast<double>(numbers[static_cast<std::size_t>(place)]);
+  }
+  BlockOperand<Real> view() const { return {numbers.data(), stride, along_depth}; }
+
+  std::int64_t stride;
+  bool along_depth;
+  std::vector<Real> numbers;
+};
+
+template <typename Real>
+double exact(const BlockShape& shape, const Operand<Real>& a, const Operand<Real>& b,
+             std::int64_t i, std::int64_t j) {
+  double sum = 0;
+  for (std::int64_t k = 0; k < shape.depth; ++k) sum += a.at(i, k) * b.at(j, k);
+  return sum;
+}
+
+template <typename Real>
+double tolerance(const BlockShape& shape) {
+  return 8 * static_cast<double>(std::numeric_limits<Real>::epsilon()) *
+         static_cast<double>(shape.depth);
+}
+
+template <typename Real>
+std::vector<Real> scratch_of(const BlockShape& shape) {
+  const std::int64_t side = std::max({shape.rows, shape.columns, shape.depth});
+  return std::vector<Real>(static_cast<std::size_t>(block_product_scratch(side)));
+}
+
+const std::vector<BlockShape> shapes{{8, 8, 8},    {8, 32, 16},  {9, 33, 17},    {40, 13, 130},
+                                     {64, 64, 64}, {67, 97, 31}, {128, 200, 256}};
+
+template <typename Real>
+class BlockProductsIn : public testing::Test {};
+using RealTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(BlockProductsIn, RealTypes);
+
+TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
+  using Real = TypeParam;
+  for (const BlockShape& shape : shapes)
+    for (const bool a_along : {true, false})
+      for (const bool b_along : {true, false}) {
+        const Operand<Real> a(shape.rows, shape.depth, a_along);
+        const Operand<Real> b(shape.columns, shape.depth, b_along);
+        std::vector<Real> scratch = scratch_of<Real>(shape), first;
+        const std::int64_t stride = shape.columns + 1;
+        for (const BlockProducts<Real>& level : levels<Real>()) {
+          std::vector<Real> c(static_cast<std::size_t>(shape.rows * stride), Real(7));
+          level.multiply(shape, a.view(), b.view(), {}, c.data(), stride, scratch.data());
+          for (std::int64_t i = 0; i < shape.rows; ++i) {
+            for (std::int64_t j = 0; j < shape.columns; ++j)
+              ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)], exact(shape, a, b, i, j),
+                          tolerance<Real>(shape))
+                  << shape.rows << " x " << shape.columns << " x " << shape.depth;
+            EXPECT_EQ(c[static_cast<std::size_t>(i * stride + shape.columns)], Real(7));
+          }
+          if (first.empty()) first = c;
+          EXPECT_EQ(c, first);
+        }
+      }
+}
+
+TYPED_TEST(BlockProductsIn, AreAddedToPackedTriangles) {
+  using Real = TypeParam;
+  for (const std::int64_t side : {8, 31, 32, 33, 64, 129})
+    for (const std::int64_t depth : {8, 50, 256})
+      for (const bool along : {true, false}) {
+        const BlockShape shape{side, side, depth};
+        const Operand<Real> s(side, depth, along);
+        std::vector<Real> scratch = scratch_of<Real>(shape);
+        for (const BlockProducts<Real>& level : levels<Real>()) {
+          const auto size = static_cast<std::size_t>(side * (side + 1) / 2);
+          std::vector<Real> triangle(size + 1, Real(2));
+          level.accumulate(shape, s.view(), s.view(), Real(0.75), Real(0.25), triangle.data(),
+                           scratch.data());
+          for (std::int64_t i = 0; i < side; ++i)
+            for (std::int64_t j = 0; j <= i; ++j)
+              ASSERT_NEAR(triangle[static_cast<std::size_t>(i * (i + 1) / 2 + j)],
+                          1.5 + 0.25 * exact(shape, s, s, i, j), tolerance<Real>(shape))
+                  << side << " x " << depth;
+          EXPECT_EQ(triangle[size], Real(2));
+        }
+      }
+}
+
+}  // namespace
+}  // namespace shampoo::kernels::test
