@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is needed, builds, and trains a small network on Fashion-MNIST with Shampoo and with
-# AdamW. Arguments go to the trainer; try examples/run.sh --help.
+# Installs what is needed, builds, and trains a small network on Fashion-MNIST with Shampoo, SOAP,
+# Muon and AdamW. Arguments go to the trainer; try examples/run.sh --help.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

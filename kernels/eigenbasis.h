@@ -48,15 +48,16 @@ class Eigenbasis {
                            std::int32_t* failed) = 0;
 
   /// Rows of Q <- the rows of X, made orthonormal one after the other by Householder reflections
-  /// [Golub 2013, ch. 5.2]: X^T = Q^T R. On the host LAPACK's geqrf and orgqr. X is overwritten.
-  /// `active` as in MatrixSolver.
+  /// [Golub 2013, ch. 5.2]: X^T = Q^T R, with LAPACK's signs. X is overwritten. `active` as in
+  /// MatrixSolver.
   virtual void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
                                    std::span<const SquareMatrixBatch> q,
                                    const std::uint8_t* active) = 0;
 
-  /// values_j of S <- x_j q_j, ascending and stable; rows of S <- those of Q in that order. With
-  /// X = Q A these are the Rayleigh quotients of A. X is overwritten.
-  virtual void sort_basis(std::span<const SquareMatrixBatch> x,
+  /// values_j of S <- q_j A q_j^T, the Rayleigh quotients of a symmetric A, ascending and stable;
+  /// rows of S <- those of Q in that order. X is scratch memory.
+  virtual void sort_basis(std::span<const SquareMatrixBatch> a,
+                          std::span<const SquareMatrixBatch> x,
                           std::span<const SquareMatrixBatch> q,
                           std::span<const SquareMatrixBatch> s) = 0;
 

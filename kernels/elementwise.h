@@ -27,7 +27,7 @@ struct GradientPass {
   /// others the grafting's.
   ElementwiseDirection preconditioner = {};
   std::optional<ElementwiseDirection> grafting = {};
-  void* direction = nullptr;  ///< [backend] out: P
+  void* direction = nullptr;  ///< [backend] out: P; not written by filter_and_update()
   /// [backend] out, per preconditioned block with grafting: squared norm of the grafting's
   /// direction. Null without grafting.
   double* grafting_norms = nullptr;
@@ -48,11 +48,12 @@ enum class AveragingRule : std::uint8_t {
 struct UpdatePass {
   AveragingRule averaging = AveragingRule::none;
   void* averaging_state = nullptr;          ///< [backend] B or Z; null without averaging
-  const void* direction = nullptr;          ///< [backend] P
+  const void* direction = nullptr;          ///< [backend] P; not read by filter_and_update()
   const double* grafting_norms = nullptr;   ///< [backend] squared; null: no grafting
   const double* direction_norms = nullptr;  ///< [backend] squared; null without grafting
   void* masters = nullptr;                  ///< [backend] float32
-  void* segment = nullptr;                  ///< [backend] out
+  /// [backend] out; null: the values change instead, as apply() would change them.
+  void* segment = nullptr;
 };
 
 /// Evaluation values of a virtual group.
@@ -84,6 +85,11 @@ class Elementwise {
   /// Scaling of preconditioned blocks to the grafting's norm, decay, averaging, learning rate; the
   /// result goes into the segment.
   virtual void update(const PassContext& context, const UpdatePass& pass) = 0;
+
+  /// filter(), then update(), in one pass that does not store P: for elementwise preconditioners
+  /// without grafting and norms.
+  virtual void filter_and_update(const PassContext& context, const GradientPass& gradients,
+                                 const UpdatePass& pass) = 0;
 
   /// Adds or assigns received segments to the values. `tiles[].flat` counts elements of the
   /// block's own part of the segment.

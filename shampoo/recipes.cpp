@@ -101,6 +101,7 @@ Recipe kl_shampoo() {
       KullbackLeibler{.form = Eigendecomposed{.solver = Eigh{.relative_floor = 1e-7},
                                               .exponents = {{.order = 2, .value = 0.5}}},
                       .normalize = true};
+  recipe.grafting = Adam{};
   return recipe;
 }
 
@@ -110,7 +111,11 @@ Recipe kl_shampoo_reference() {
   return recipe;
 }
 
-Rates kl_shampoo_rates() { return soap_rates(); }
+Rates kl_shampoo_rates() {
+  Rates rates = soap_rates();
+  rates.grafting_beta2 = rates.beta2;
+  return rates;
+}
 
 Recipe reference() {
   Recipe recipe;

@@ -69,13 +69,15 @@ Recipe soap_reference();
 Rates soap_rates();
 
 /// KL-Shampoo of Lin 2025: exponent 1/2 on each side of a matrix, factors divided by the number of
-/// columns that they sum, no grafting, eigendecompositions every 10 steps. Other orders keep
-/// 1 / (2 order). For rates see kl_shampoo_rates().
+/// columns that they sum, eigendecompositions every 10 steps. Other orders keep 1 / (2 order).
+/// Grafted to Adam, unlike the paper's, which estimates eigenvalues in every step: between two
+/// refreshes a gradient may meet an eigenvalue near 0, and without a bound on its norm that
+/// direction diverges. For rates see kl_shampoo_rates().
 Recipe kl_shampoo();
 /// KL-Shampoo with the exponents and statistics of the reference implementation
 /// (RootInvKLShampooPreconditionerConfig).
 Recipe kl_shampoo_reference();
-/// soap_rates() with an epsilon of 1e-8: Lin 2025 trains both with the same betas.
+/// soap_rates(), as Lin 2025 trains both with the same betas; grafting_beta2 is beta2.
 Rates kl_shampoo_rates();
 
 /// The default recipe of the reference implementation (facebookresearch/optimizers f606606): roots

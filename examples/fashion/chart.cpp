@@ -2,6 +2,7 @@
 #include "examples/fashion/chart.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -20,8 +21,14 @@ constexpr Color ink{0.13, 0.15, 0.19};
 constexpr Color quiet{0.42, 0.45, 0.50};
 constexpr Color grid{0.90, 0.91, 0.93};
 
-Color color(Method method) {
-  return method == Method::shampoo ? Color{0.04, 0.42, 0.60} : Color{0.88, 0.44, 0.16};
+/// In the order of methods().
+constexpr std::array palette = {
+    Color{0.04, 0.42, 0.60}, Color{0.76, 0.12, 0.28}, Color{0.55, 0.35, 0.08},
+    Color{0.13, 0.55, 0.33}, Color{0.88, 0.44, 0.16}, Color{0.45, 0.25, 0.65},
+    Color{0.40, 0.42, 0.46}, Color{0.10, 0.60, 0.62}, Color{0.80, 0.35, 0.65}};
+
+Color color(const Method& method) {
+  return palette[static_cast<std::size_t>(&method - methods().data()) % palette.size()];
 }
 
 /// Where steps and losses lie on the canvas; losses on a logarithmic scale.
@@ -102,7 +109,7 @@ void draw_points(Canvas& canvas, const Axes& axes, const Outcome& outcome) {
   for (std::size_t step = 0; step < outcome.losses.size(); ++step)
     if (drawable(outcome.losses[step]) && outcome.losses[step] >= axes.low)
       canvas.disc(axes.at(static_cast<double>(step), outcome.losses[step]), 3.6,
-                  color(outcome.attempt.method).faded(0.22));
+                  color(*outcome.attempt.method).faded(0.22));
 }
 
 void draw_curve(Canvas& canvas, const Axes& axes, const Outcome& outcome) {
@@ -111,18 +118,18 @@ void draw_curve(Canvas& canvas, const Axes& axes, const Outcome& outcome) {
   for (std::size_t step = 0; step < losses.size(); ++step)
     if (drawable(losses[step])) points.push_back(axes.at(static_cast<double>(step), losses[step]));
   canvas.curve(points, 12, {1, 1, 1, 0.85});
-  canvas.curve(points, 6.5, color(outcome.attempt.method));
+  canvas.curve(points, 6.5, color(*outcome.attempt.method));
 }
 
 void draw_legend(Canvas& canvas, std::span<const Outcome> outcomes) {
   double y = top + 50;
   for (const Outcome& outcome : outcomes) {
-    const Color own = color(outcome.attempt.method);
+    const Color own = color(*outcome.attempt.method);
     char accuracy[64];
     std::snprintf(accuracy, sizeof accuracy, "%.2f %% test accuracy",
                   outcome.epochs.back().accuracy);
     canvas.line({right - 820, y - 12}, {right - 730, y - 12}, 8, own);
-    canvas.text({right - 700, y}, name(outcome.attempt.method),
+    canvas.text({right - 700, y}, outcome.attempt.method->name,
                 {.size = 38, .color = own, .bold = true});
     canvas.text({right - 20, y}, accuracy, {.size = 36, .color = ink, .align = Align::right});
     y += 66;

@@ -6,7 +6,6 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -35,13 +34,13 @@ int own_processors(shampoo::Communicator& ranks) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / on_host);
 }
 
-void write_results(std::span<const Outcome> outcomes, const std::filesystem::path& output) {
-  const std::string table = results_table(outcomes);
+void write_results(const Comparison& comparison, const std::filesystem::path& output) {
+  const std::string table = results_table(comparison.results);
   std::printf("\n%s\n", table.c_str());
   const auto chart_file = std::filesystem::absolute(output);
   auto table_file = chart_file;
   table_file.replace_extension(".txt");
-  draw_losses(outcomes, chart_file);
+  draw_losses(comparison.curves, chart_file);
   if (!(std::ofstream(table_file) << table << std::flush))
     throw std::runtime_error(table_file.string() + ": cannot be written");
   std::printf("Loss curves: %s\nThis table:  %s\n", chart_file.c_str(), table_file.c_str());
@@ -60,18 +59,10 @@ void run(const Options& options, shampoo::Communicator& ranks) {
   const Task task{dataset,       normalisation, options.epochs,
                   options.steps, threads,       options.checkpoints};
   Progress progress(first ? stdout : nullptr);
-  std::uint64_t checksum = 0;
-  if (options.sweep) {
-    checksum = sweep(ranks, task, {{}, options.preconditioning, 0, options.seed}, progress);
-  } else {
-    std::vector<Outcome> outcomes;
-    for (const Method method : options.methods)
-      outcomes.push_back(
-          train(ranks, task, {method, options.preconditioning, best_rate, options.seed}, progress));
-    if (first) write_results(outcomes, options.output);
-    checksum = outcomes.back().checksum;
-  }
-  if (first) std::printf("checksum %016" PRIx64 "\n", checksum);
+  const Comparison comparison = compare(ranks, task, options, progress);
+  if (!first) return;
+  write_results(comparison, options.output);
+  std::printf("checksum %016" PRIx64 "\n", comparison.checksum);
 }
 
 /// Trains as one of the ranks. The others hear of what fails here.

@@ -1,46 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "examples/fashion/method.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 namespace fashion {
 
 namespace {
 
+using namespace shampoo::recipes;
+
 constexpr double last_layer_factor = 3;
 
-shampoo::Recipe recipe(Method method, const Preconditioning& preconditioning) {
-  if (method == Method::adamw) return shampoo::recipes::adamw();
-  return {.refresh = {.every = preconditioning.refresh, .first = preconditioning.refresh},
-          .blocking = {.size = preconditioning.block, .target_order = 1}};
+enum Group { hidden_weights, weights, biases, last_weights, last_biases, group_count };
+
+Method same(std::string key, std::string name, double rate, std::vector<double> swept,
+            Settings settings) {
+  return {std::move(key), std::move(name), rate, std::move(swept), true, settings, settings};
+}
+
+std::vector<Method> all_methods() {
+  const std::vector<double> usual = {1e-3, 3e-3, 1e-2};
+  const shampoo::Rates adam{.beta2 = 0.99, .weight_decay = 0.01};
+  shampoo::Rates grafted = adam;
+  grafted.grafting_beta2 = 0.99;
+  shampoo::Rates muon_hidden = muon_rates();
+  muon_hidden.weight_decay = adam.weight_decay;
+  shampoo::Rates lion = lion_rates(), momentum = sgd_rates(), average = adam;
+  lion.weight_decay = 10 * adam.weight_decay;  // its learning rate is that much lower
+  momentum.weight_decay = 0.1 * adam.weight_decay;
+  average.train_interpolation = gpa_adamw_rates().train_interpolation;
+  average.evaluation_interpolation = gpa_adamw_rates().evaluation_interpolation;
+  const shampoo::Rates free{.beta2 = 0.99, .weight_decay = 0.01, .train_interpolation = 0.9};
+
+  std::vector<Method> all = {
+      same("shampoo", "Shampoo", 3e-3, usual, {{}, grafted}),
+      same("soap", "SOAP", 3e-3, usual, {soap(), adam}),
+      same("kl", "KL-Shampoo", 3e-3, usual, {kl_shampoo(), grafted}),
+      same("muon", "Muon", 3e-3, usual, {adamw(), adam}),
+      same("adamw", "AdamW", 3e-3, usual, {adamw(), adam}),
+      same("lion", "Lion", 3e-4, {1e-4, 3e-4, 1e-3}, {shampoo::recipes::lion(), lion}),
+      same("sgd", "SGD", 3e-2, {1e-2, 3e-2, 1e-1}, {sgd(), momentum}),
+      same("schedule_free", "schedule-free AdamW", 3e-3, usual, {schedule_free_adamw(), free}),
+      same("gpa", "GPA-AdamW", 3e-3, usual, {gpa_adamw(), average})};
+  for (Method& method : all) {
+    if (method.key == "muon") method.hidden = {muon(), muon_hidden};
+    if (method.key == "schedule_free") method.decays = false;
+  }
+  return all;
+}
+
+shampoo::ParameterGroup group(const Settings& settings, const Preconditioning& preconditioning) {
+  shampoo::ParameterGroup group{.rates = settings.rates, .recipe = settings.recipe};
+  shampoo::Recipe& recipe = group.recipe;
+  if (recipe.blocking.size == shampoo::grouping::never_cut) return group;
+  recipe.blocking = {.size = preconditioning.block, .target_order = 1};
+  recipe.refresh.every = preconditioning.refresh;
+  if (recipe.refresh.first != 1) recipe.refresh.first = preconditioning.refresh;
+  return group;
+}
+
+Group group_of(const std::string& tensor) {
+  const bool bias = tensor.ends_with("bias");
+  if (tensor.starts_with("fc2")) return bias ? last_biases : last_weights;
+  if (bias) return biases;
+  return tensor.starts_with("conv1") ? weights : hidden_weights;
 }
 
 }  // namespace
 
-const char* name(Method method) { return method == Method::shampoo ? "Shampoo" : "AdamW"; }
+std::span<const Method> methods() {
+  static const std::vector<Method> all = all_methods();
+  return all;
+}
 
-double rate_factor(int group) { return group < 2 ? 1 : last_layer_factor; }
+const Method& method(const std::string& key) {
+  const auto found = std::ranges::find(methods(), key, &Method::key);
+  if (found == methods().end()) throw std::invalid_argument("there is no optimizer " + key);
+  return *found;
+}
 
-std::vector<shampoo::ParameterGroup> parameter_groups(Method method,
+double rate_factor(int group) { return group < last_weights ? 1 : last_layer_factor; }
+
+std::vector<shampoo::ParameterGroup> parameter_groups(const Method& method,
                                                       const Preconditioning& preconditioning,
                                                       Network<float>& network) {
-  shampoo::Rates biases{.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8};
-  if (method == Method::shampoo) biases.grafting_beta2 = 0.99;
-  shampoo::Rates weights = biases;
-  weights.weight_decay = 0.01;
-
-  // Weights, biases, and the same of the last layer.
-  std::vector<shampoo::ParameterGroup> groups(4);
-  for (int i = 0; i < 4; ++i) {
-    groups[i].rates = i % 2 == 0 ? weights : biases;
-    groups[i].recipe = recipe(method, preconditioning);
+  std::vector<shampoo::ParameterGroup> groups;
+  for (int g = 0; g < group_count; ++g) {
+    groups.push_back(group(g == hidden_weights ? method.hidden : method.settings, preconditioning));
+    if (g == biases || g == last_biases) groups.back().rates.weight_decay = 0;
   }
-  for (const auto& tensor : network.tensors()) {
-    const int last = tensor.name.starts_with("fc2") ? 2 : 0;
-    const int bias = tensor.name.ends_with("bias") ? 1 : 0;
-    groups[last + bias].parameters.push_back({.name = tensor.name,
-                                              .shape = tensor.shape,
-                                              .value = tensor.value,
-                                              .gradient = tensor.gradient});
-  }
+  for (const auto& tensor : network.tensors())
+    groups[group_of(tensor.name)].parameters.push_back({.name = tensor.name,
+                                                        .shape = tensor.shape,
+                                                        .value = tensor.value,
+                                                        .gradient = tensor.gradient});
   return groups;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "examples/fashion/network/network.h"
@@ -9,22 +11,37 @@
 
 namespace fashion {
 
-enum class Method { shampoo, adamw };
+/// Recipe of a group, with all its rates but the learning rate, which the schedule sets.
+struct Settings {
+  shampoo::Recipe recipe;
+  shampoo::Rates rates;
+};
 
-const char* name(Method method);
+/// An optimizer to train with.
+struct Method {
+  std::string key;            ///< on the command line
+  std::string name;           ///< in tables, charts and folders
+  double rate;                ///< peak learning rate: the best of `swept`
+  std::vector<double> swept;  ///< learning rates of --sweep
+  bool decays;                ///< the learning rate falls to 0; otherwise it is constant
+  Settings settings;
+  Settings hidden;  ///< of the weights of hidden layers; the same but for Muon
+};
 
-/// The peak learning rate at which both methods do best here; --sweep repeats the choice.
-inline constexpr double best_rate = 3e-3;
+/// All of them, in the order of the documentation.
+std::span<const Method> methods();
+/// Throws std::invalid_argument for an unknown key.
+const Method& method(const std::string& key);
 
-/// How Shampoo cuts and refreshes.
+/// Block size and refresh interval of the methods that have one.
 struct Preconditioning {
   std::int64_t block;
   std::int64_t refresh;
 };
 
-/// The network's parameters in groups that differ in their rates, and in nothing else: weights
-/// decay, biases do not, and the last layer has a learning rate of its own.
-std::vector<shampoo::ParameterGroup> parameter_groups(Method method,
+/// The network's parameters in groups that differ in their rates and, for Muon, in the recipe:
+/// weights decay, biases do not, and the last layer has a learning rate of its own.
+std::vector<shampoo::ParameterGroup> parameter_groups(const Method& method,
                                                       const Preconditioning& preconditioning,
                                                       Network<float>& network);
 

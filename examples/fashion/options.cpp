@@ -13,24 +13,46 @@ namespace fashion {
 namespace {
 
 constexpr const char* purpose =
-    "Trains a small convolutional network on Fashion-MNIST, first with Shampoo and then, from the\n"
-    "same weights and with the same images, with AdamW. Ends with a table and a chart of both.";
+    "Trains a small convolutional network on Fashion-MNIST with one optimizer after the other, "
+    "from\n"
+    "the same weights and with the same images. Ends with a table and a chart of all.";
+
+/// The optimizers that a user would weigh.
+const std::vector<std::string> default_methods = {"shampoo", "soap", "muon", "adamw"};
+
+std::vector<std::string> keys() {
+  std::vector<std::string> all;
+  for (const Method& method : methods()) all.push_back(method.key);
+  return all;
+}
 
 }  // namespace
 
 std::optional<Options> read_options(int argc, const char* const* argv) {
   Options options;
   options.data = debian_folder;
-  std::string optimizer = "both";
+  options.methods = default_methods;
 
   CLI::App app(purpose, "fashion");
   app.add_option("--data", options.data, "Folder of the four IDX files, gzipped or not")
       ->type_name("DIR")
       ->capture_default_str();
-  app.add_option("--optimizer", optimizer, "What to train with")
-      ->check(CLI::IsMember({"both", "shampoo", "adamw"}))
-      ->type_name("both|shampoo|adamw")
+  app.add_option(
+         "--optimizer", options.methods,
+         "Optimizers to train with, separated by commas: " + CLI::detail::join(keys(), ", "))
+      ->delimiter(',')
+      ->check(CLI::IsMember(keys()).description(""))
+      ->type_name("LIST")
       ->capture_default_str();
+  auto* const rate =
+      app.add_option("--rate", options.rate, "Peak learning rate [each optimizer's best]")
+          ->check([](const std::string& text) {
+            double number = 0;
+            return CLI::detail::lexical_cast(text, number) && number > 0 && number < 1e9
+                       ? std::string()
+                       : "a number above 0 is needed";
+          })
+          ->type_name("X");
   const int most = std::numeric_limits<int>::max();
   app.add_option("--epochs", options.epochs, "Passes over the training images")
       ->check(CLI::Range(1, 10000))
@@ -45,12 +67,13 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       })
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--block", options.preconditioning.block, "Longest side of a block of Shampoo")
+  app.add_option("--block", options.preconditioning.block,
+                 "Longest side of a block, of optimizers that have them")
       ->check(CLI::Range(1, most))
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--refresh", options.preconditioning.refresh,
-                 "Steps between two refreshes of Shampoo's roots")
+                 "Steps between two refreshes of roots or bases")
       ->check(CLI::Range(1, most))
       ->type_name("N")
       ->capture_default_str();
@@ -66,9 +89,8 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->take_last()
       ->type_name("FILE")
       ->capture_default_str();
-  auto* const sweep =
-      app.add_flag("--sweep", options.sweep,
-                   "Train at the rates 1e-3 and 3e-3 with three seeds each, and print the means");
+  auto* const sweep = app.add_flag(
+      "--sweep", options.sweep, "Train at three rates with three seeds each, and print the means");
   CheckpointPlan plan;
   auto* const checkpoint =
       app.add_option("--checkpoint", plan.folder,
@@ -87,6 +109,7 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
   app.add_flag("--resume", plan.resume, "Go on from the latest checkpoint, if there is one")
       ->needs(checkpoint);
   sweep->excludes(checkpoint);
+  sweep->excludes(rate);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -96,8 +119,6 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
     throw std::invalid_argument(std::string(error.what()) + "; try --help");
   }
   if (!plan.folder.empty()) options.checkpoints = plan;
-  if (optimizer != "adamw") options.methods.push_back(Method::shampoo);
-  if (optimizer != "shampoo") options.methods.push_back(Method::adamw);
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "examples/fashion/checkpoints.h"
@@ -15,12 +16,13 @@ namespace fashion {
 struct Options {
   std::filesystem::path data;
   std::filesystem::path output = "fashion.png";
-  std::vector<Method> methods;
+  std::vector<std::string> methods;  ///< keys
   int epochs = 5;
   std::optional<int> steps;
   std::uint64_t seed = 1;
   std::optional<int> threads;  ///< of each rank
   Preconditioning preconditioning{.block = 512, .refresh = 10};
+  std::optional<double> rate;  ///< peak learning rate, in place of each method's own
   bool sweep = false;
   std::optional<CheckpointPlan> checkpoints;
 };

@@ -35,10 +35,10 @@ void Progress::show(const Position& p) {
     if (watch_.seconds() - last_shown_ < rewrite_every) return;
     last_shown_ = watch_.seconds();
     const std::string filled = bar(static_cast<double>(p.step) / p.steps);
-    std::fprintf(stream_, "%s%-8s %s  step %4d/%d  loss %.4f  rate %.1e  %.0f s left ", clear_line,
+    std::fprintf(stream_, "%s%s %s  step %4d/%d  loss %.4f  rate %.1e  %.0f s left ", clear_line,
                  p.method, filled.c_str(), p.step, p.steps, p.loss, p.rate, p.seconds_left);
   } else if (p.step % line_every == 0) {
-    std::fprintf(stream_, "%-8s step %4d/%d  loss %.4f  rate %.1e  %.0f s left\n", p.method, p.step,
+    std::fprintf(stream_, "%s step %4d/%d  loss %.4f  rate %.1e  %.0f s left\n", p.method, p.step,
                  p.steps, p.loss, p.rate, p.seconds_left);
   }
   std::fflush(stream_);

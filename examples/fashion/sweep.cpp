@@ -2,65 +2,55 @@
 #include "examples/fashion/sweep.h"
 
 #include <cstdio>
-#include <vector>
+#include <limits>
+#include <utility>
 
 namespace fashion {
 
 namespace {
 
-constexpr int seeds = 3;
+constexpr int sweep_seeds = 3;
 
-/// Mean over the seeds.
-struct Row {
-  std::vector<double> losses;  ///< of each epoch
-  double accuracy = 0;
-  double optimizer_seconds = 0;
-};
-
-void add(Row& row, const Outcome& outcome) {
-  row.losses.resize(outcome.epochs.size());
-  for (std::size_t e = 0; e < outcome.epochs.size(); ++e)
-    row.losses[e] += outcome.epochs[e].loss / seeds;
-  row.accuracy += outcome.epochs.back().accuracy / seeds;
-  row.optimizer_seconds += outcome.optimizer_seconds / seeds;
-}
-
-void print(Method method, double rate, const Row& row) {
-  std::printf("%-10s %5.0e ", name(method), rate);
-  for (const double loss : row.losses) std::printf("  %.4f", loss);
-  std::printf("  %7.2f  %11.1f\n", row.accuracy, row.optimizer_seconds);
+std::vector<Outcome> train_seeds(shampoo::Communicator& ranks, const Task& task,
+                                 const Options& options, const Method& method, double rate,
+                                 Progress& progress) {
+  std::vector<Outcome> runs;
+  for (int s = 0; s < (options.sweep ? sweep_seeds : 1); ++s) {
+    const Attempt attempt{&method, options.preconditioning, rate, options.seed + s};
+    if (options.sweep) {
+      char title[80];
+      std::snprintf(title, sizeof title, "%s, rate %.0e, seed %llu", method.name.c_str(), rate,
+                    static_cast<unsigned long long>(attempt.seed));
+      progress.note(title);
+    }
+    runs.push_back(train(ranks, task, attempt, progress));
+  }
+  return runs;
 }
 
 }  // namespace
 
-std::uint64_t sweep(shampoo::Communicator& ranks, const Task& task, const Attempt& first,
-                    Progress& progress) {
-  std::uint64_t checksum = 0;
-  std::vector<std::pair<Attempt, Row>> rows;
-  for (const Method method : {Method::shampoo, Method::adamw})
-    for (const double rate : {1e-3, 3e-3}) {
-      Attempt attempt = first;
-      attempt.method = method;
-      attempt.rate = rate;
-      Row row;
-      for (int s = 0; s < seeds; ++s) {
-        attempt.seed = first.seed + s;
-        char title[80];
-        std::snprintf(title, sizeof title, "%s, rate %.0e, seed %llu", name(method), rate,
-                      static_cast<unsigned long long>(attempt.seed));
-        progress.note(title);
-        const Outcome outcome = train(ranks, task, attempt, progress);
-        add(row, outcome);
-        checksum = outcome.checksum;
+Comparison compare(shampoo::Communicator& ranks, const Task& task, const Options& options,
+                   Progress& progress) {
+  Comparison comparison;
+  for (const std::string& key : options.methods) {
+    const Method& chosen = method(key);
+    std::vector<double> rates = {options.rate.value_or(chosen.rate)};
+    if (options.sweep) rates = chosen.swept;
+    double lowest = std::numeric_limits<double>::infinity();
+    std::vector<Outcome> best;  // of all seeds
+    for (const double rate : rates) {
+      auto runs = train_seeds(ranks, task, options, chosen, rate, progress);
+      comparison.checksum = runs.back().checksum;
+      const double loss = comparison.results.emplace_back(runs).losses.back();
+      if (best.empty() || loss < lowest) {
+        lowest = loss;
+        best = std::move(runs);
       }
-      rows.emplace_back(attempt, row);
     }
-  if (ranks.rank() != 0) return checksum;
-  std::printf("\nMeans of %d seeds\n%-10s %5s   %-*s  test %%  optimizer s\n", seeds, "optimizer",
-              "rate", static_cast<int>(8 * rows.front().second.losses.size() - 2),
-              "training loss by epoch");
-  for (const auto& [attempt, row] : rows) print(attempt.method, attempt.rate, row);
-  return checksum;
+    comparison.curves.push_back(std::move(best.front()));
+  }
+  return comparison;
 }
 
 }  // namespace fashion

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <vector>
 
-#include "distributor/communicator.h"
+#include "examples/fashion/options.h"
+#include "examples/fashion/table.h"
 #include "examples/fashion/training.h"
 
 namespace fashion {
 
-/// Trains with both methods at learning rates 1e-3 and 3e-3, with three seeds from `first.seed`
-/// on, and rank 0 prints the means over the seeds to standard output. `first` gives the rest.
-/// Returns the checksum of the last trained network. Collective.
-std::uint64_t sweep(shampoo::Communicator& ranks, const Task& task, const Attempt& first,
-                    Progress& progress);
+/// What was trained, in the order of the training.
+struct Comparison {
+  std::vector<Result> results;  ///< of each method and rate
+  std::vector<Outcome> curves;  ///< of each method: the first seed at its best rate
+  std::uint64_t checksum = 0;   ///< of the last run
+};
+
+/// Trains with every method of the options: once, or with --sweep at three rates with three seeds
+/// each; the best rate is the one with the lowest loss in the last epoch. Collective; throws like
+/// train().
+Comparison compare(shampoo::Communicator& ranks, const Task& task, const Options& options,
+                   Progress& progress);
 
 }  // namespace fashion

@@ -8,54 +8,57 @@ namespace fashion {
 
 namespace {
 
-constexpr std::size_t label_width = 20, cell_width = 12;
+constexpr std::size_t most_losses = 6;
 
-std::string cell(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
+template <typename... Values>
+std::string text(const char* format, Values... values) {
+  char line[160];
+  std::snprintf(line, sizeof line, format, values...);
+  return line;
 }
 
-std::string padded(std::string text, std::size_t columns) {
-  return text.insert(0, columns - std::min(columns, text.size()), ' ');
-}
-
-std::string label(std::string text) {
-  text.resize(label_width, ' ');
-  return text;
-}
-
-std::string rule(std::size_t runs) {
-  std::string line;
-  for (std::size_t i = 0; i < label_width + 2 * cell_width * runs; ++i) line += "─";
-  return line + "\n";
+/// Epochs that the table shows: evenly spaced, the last one included.
+std::vector<std::size_t> shown(std::size_t epochs) {
+  const std::size_t distance = (epochs + most_losses - 1) / most_losses;
+  std::vector<std::size_t> places;
+  for (std::size_t e = (epochs - 1) % distance; e < epochs; e += distance) places.push_back(e);
+  return places;
 }
 
 }  // namespace
 
-std::string results_table(std::span<const Outcome> outcomes) {
-  std::string names = label(""), heads = label("epoch");
-  std::size_t epochs = 0;
-  for (const Outcome& outcome : outcomes) {
-    names += padded(name(outcome.attempt.method), 2 * cell_width);
-    heads += padded("loss", cell_width) + padded("test %", cell_width);
-    epochs = std::max(epochs, outcome.epochs.size());
+Result::Result(std::span<const Outcome> runs)
+    : method(*runs.front().attempt.method),
+      rate(runs.front().attempt.rate),
+      losses(runs.front().epochs.size()) {
+  const auto count = static_cast<double>(runs.size());
+  for (const Outcome& run : runs) {
+    for (std::size_t e = 0; e < losses.size(); ++e) losses[e] += run.epochs[e].loss / count;
+    accuracy += run.epochs.back().accuracy / count;
+    optimizer_seconds += run.optimizer_seconds / count;
+    seconds += run.seconds / count;
   }
-  std::string table = names + "\n" + heads + "\n" + rule(outcomes.size());
-  for (std::size_t e = 0; e < epochs; ++e) {
-    table += label(std::to_string(e + 1));
-    for (const Outcome& outcome : outcomes)
-      table += padded(cell("%.4f", outcome.epochs[e].loss), cell_width) +
-               padded(cell("%.2f", outcome.epochs[e].accuracy), cell_width);
-    table += "\n";
+}
+
+std::string results_table(std::span<const Result> results) {
+  std::size_t name_width = 9;
+  for (const Result& result : results) name_width = std::max(name_width, result.method.name.size());
+  const auto epochs = shown(results.front().losses.size());
+  const int width = static_cast<int>(name_width);
+
+  std::string losses_head, rule;
+  for (const std::size_t e : epochs) losses_head += text("  loss %-3zu", e + 1);
+  std::string table = text("%-*s   rate%s   test %%  optimizer s   all s\n", width, "optimizer",
+                           losses_head.c_str());
+  for (std::size_t i = 0; i < name_width + 38 + 10 * epochs.size(); ++i) rule += "─";
+  table += rule + "\n";
+  for (const Result& result : results) {
+    table += text("%-*s  %.0e", width, result.method.name.c_str(), result.rate);
+    for (const std::size_t e : epochs) table += text("  %8.4f", result.losses[e]);
+    table +=
+        text("  %7.2f  %11.1f  %6.1f\n", result.accuracy, result.optimizer_seconds, result.seconds);
   }
-  table += rule(outcomes.size());
-  std::string optimizer = label("optimizer, seconds"), all = label("in all, seconds");
-  for (const Outcome& outcome : outcomes) {
-    optimizer += padded(cell("%.1f", outcome.optimizer_seconds), 2 * cell_width);
-    all += padded(cell("%.1f", outcome.seconds), 2 * cell_width);
-  }
-  return table + optimizer + "\n" + all + "\n";
+  return table;
 }
 
 }  // namespace fashion

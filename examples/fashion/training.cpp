@@ -25,9 +25,9 @@ constexpr double warm_up = 50;      // steps
 constexpr double smooth = 0.95;     // of the loss that is shown
 constexpr int losses_at_once = 10;  // that one collective sums over the ranks
 
-/// Rises for 50 steps and falls along half a cosine to 0, both at once.
-double schedule(int step, int steps) {
-  const double fall = 0.5 * (1 + std::cos(std::numbers::pi * step / steps));
+/// Rises for 50 steps and falls along half a cosine to 0, both at once, unless it is constant then.
+double schedule(const Method& method, int step, int steps) {
+  const double fall = method.decays ? 0.5 * (1 + std::cos(std::numbers::pi * step / steps)) : 1;
   return std::min(1.0, (step + 1) / warm_up) * fall;
 }
 
@@ -67,10 +67,10 @@ double mean(std::span<const double> numbers) {
   return std::reduce(numbers.begin(), numbers.end()) / static_cast<double>(numbers.size());
 }
 
-std::string sentence(Method method, std::size_t epoch, const Epoch& result) {
+std::string sentence(const Method& method, std::size_t epoch, const Epoch& result) {
   char text[120];
-  std::snprintf(text, sizeof text, "%-8s epoch %zu: training loss %.4f, test accuracy %.2f %%",
-                name(method), epoch, result.loss, result.accuracy);
+  std::snprintf(text, sizeof text, "%s epoch %zu: training loss %.4f, test accuracy %.2f %%",
+                method.name.c_str(), epoch, result.loss, result.accuracy);
   return text;
 }
 
@@ -93,7 +93,7 @@ class Run {
         replica_(ranks, task.dataset, task.normalisation, task.threads, attempt.seed),
         backend_(shampoo::cpu_backend({.threads = task.threads})),
         optimizer_(*backend_, ranks,
-                   parameter_groups(attempt.method, attempt.preconditioning, replica_.network())),
+                   parameter_groups(*attempt.method, attempt.preconditioning, replica_.network())),
         per_epoch_(replica_.steps_per_epoch()),
         planned_(task.epochs * per_epoch_),
         steps_(std::min(planned_, task.steps.value_or(planned_))) {
@@ -101,11 +101,10 @@ class Run {
     state_.accuracies.resize(static_cast<std::size_t>(task.epochs));
     if (!task.checkpoints) return;
     checkpoints_.emplace(ranks, optimizer_, replica_.network(), *task.checkpoints,
-                         RunIdentity{name(attempt.method), attempt.seed, attempt.rate});
+                         RunIdentity{attempt.method->name, attempt.seed, attempt.rate});
     if (checkpoints_->resume(state_)) {
       replica_.seek(state_.step);
-      progress.note(std::string(name(attempt.method)) + " goes on after step " +
-                    std::to_string(state_.step));
+      progress.note(attempt.method->name + " goes on after step " + std::to_string(state_.step));
     }
   }
 
@@ -115,7 +114,7 @@ class Run {
     LossCurve curve(state_.losses, begin);
     while (state_.step < steps_) {
       curve.add(replica_.find_gradient());
-      const double rate = attempt_.rate * schedule(state_.step, planned_);
+      const double rate = attempt_.rate * schedule(*attempt_.method, state_.step, planned_);
       state_.optimizer_seconds += timed_step(optimizer_, rate);
       ++state_.step;
       if (state_.step == 1 || state_.step == steps_ || state_.step % losses_at_once == 0 ||
@@ -124,7 +123,7 @@ class Run {
       if (state_.step % per_epoch_ == 0) finish_epoch(per_epoch_);
       state_.seconds = before + watch_.seconds();
       save();
-      progress_.show({name(attempt_.method), state_.step, steps_, curve.smoothed(), rate,
+      progress_.show({attempt_.method->name.c_str(), state_.step, steps_, curve.smoothed(), rate,
                       watch_.seconds() / (state_.step - begin) * (steps_ - state_.step)});
     }
     return outcome();
@@ -144,10 +143,15 @@ class Run {
     return {mean(std::span(state_.losses).subspan(step - steps, steps)), accuracy};
   }
 
+  double test_accuracy() {
+    const shampoo::Evaluation evaluation = optimizer_.evaluate();
+    return replica_.test_accuracy();
+  }
+
   void finish_epoch(int steps) {
     const int place = state_.step / per_epoch_ - 1;
-    state_.accuracies[place] = replica_.test_accuracy();
-    progress_.note(sentence(attempt_.method, static_cast<std::size_t>(place) + 1,
+    state_.accuracies[place] = test_accuracy();
+    progress_.note(sentence(*attempt_.method, static_cast<std::size_t>(place) + 1,
                             epoch(state_.step, steps, state_.accuracies[place])));
   }
 
@@ -156,8 +160,8 @@ class Run {
     for (int e = 0; e < state_.step / per_epoch_; ++e)
       outcome.epochs.push_back(epoch((e + 1) * per_epoch_, per_epoch_, state_.accuracies[e]));
     if (const int rest = state_.step % per_epoch_; rest > 0) {
-      outcome.epochs.push_back(epoch(state_.step, rest, replica_.test_accuracy()));
-      progress_.note(sentence(attempt_.method, outcome.epochs.size(), outcome.epochs.back()));
+      outcome.epochs.push_back(epoch(state_.step, rest, test_accuracy()));
+      progress_.note(sentence(*attempt_.method, outcome.epochs.size(), outcome.epochs.back()));
     }
     outcome.losses = state_.losses;
     outcome.losses.resize(static_cast<std::size_t>(state_.step));

@@ -25,7 +25,7 @@ struct Task {
 
 /// One way to train it.
 struct Attempt {
-  Method method;
+  const Method* method;  ///< one of methods()
   Preconditioning preconditioning;
   double rate;         ///< peak learning rate
   std::uint64_t seed;  ///< of the first weights and of the order of the images
@@ -46,10 +46,11 @@ struct Outcome {
   std::uint64_t checksum;  ///< of the trained parameters
 };
 
-/// Trains on all ranks together. Collective: `threads` and `progress` may differ, the rest may not.
-/// Throws std::invalid_argument for more than 256 ranks, and std::runtime_error when the ranks end
-/// with different parameters. A run that goes on from a checkpoint ends with the bits of one that
-/// was never interrupted, if it has as many ranks.
+/// Trains on all ranks together; test images are put in classes by the evaluation values.
+/// Collective: `threads` and `progress` may differ, the rest may not. Throws std::invalid_argument
+/// for more than 256 ranks, and std::runtime_error when the ranks end with different parameters. A
+/// run that goes on from a checkpoint ends with the bits of one that was never interrupted, if it
+/// has as many ranks.
 Outcome train(shampoo::Communicator& ranks, const Task& task, const Attempt& attempt,
               Progress& progress);
 

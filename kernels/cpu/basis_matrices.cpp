@@ -1,48 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/householder.h"
+#include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
+#include "kernels/cpu/simd/vector_sums.h"
 #include "kernels/cpu/solver_tasks.h"
 
 namespace shampoo::kernels {
 
 namespace {
 
-/// Columns that LAPACK reflects together.
-constexpr std::int64_t reflected_together = 64;
+/// Side from which half of the products is worth the second pass over them.
+constexpr std::int64_t least_triangular_side = 129;
 
-/// In scratch memory, whose alignment is the same for every matrix of every call.
+/// Y <- Q A; above a side 2 Q L - Q D, with L the lower triangle of A and D its diagonal, which has
+/// the same products y_j q_j.
 template <typename Real>
-void orthonormalize(std::int64_t n, const Real* x, Real* q, Scratch& scratch) {
-  const int side = static_cast<int>(n), work_count = static_cast<int>(n * reflected_together);
-  Real* const copy = scratch.take<Real>(n * n);
-  Real* const reflections = scratch.take<Real>(n);
-  Real* const work = scratch.take<Real>(work_count);
-  // Our rows are LAPACK's columns.
-  std::copy(x, x + n * n, copy);
-  blas::geqrf(side, copy, reflections, work, work_count);
-  blas::orgqr(side, copy, reflections, work, work_count);
-  std::copy(copy, copy + n * n, q);
+void multiply_by_symmetric(std::int64_t n, const Real* a, const Real* q, Real* y, Real* diagonal) {
+  if (n < least_triangular_side) return multiply_square(q, a, y, static_cast<int>(n));
+  std::copy(q, q + n * n, y);
+  // BLAS sees Y^T, and a lower triangle as its upper one.
+  blas::trmm('U', static_cast<int>(n), a, y);
+  for (std::int64_t i = 0; i < n; ++i) diagonal[i] = a[i * (n + 1)];
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      y[j * n + i] = 2 * y[j * n + i] - diagonal[i] * q[j * n + i];
 }
 
 template <typename Real>
-void sort_rows(std::int64_t n, const Real* x, const Real* q, Real* s, Real* values,
+void sort_rows(std::int64_t n, const Real* a, const Real* q, Real* s, Real* values,
                Scratch& scratch) {
+  Real* const y = scratch.take<Real>(n * n);
   Real* const quotients = scratch.take<Real>(n);
   std::int64_t* const order = scratch.take<std::int64_t>(n);
+  multiply_by_symmetric(n, a, q, y, quotients);
   for (std::int64_t j = 0; j < n; ++j) {
-    double dot = 0;
-    for (std::int64_t i = 0; i < n; ++i)
-      dot += static_cast<double>(x[j * n + i]) * static_cast<double>(q[j * n + i]);
-    quotients[j] = static_cast<Real>(dot);
+    ProductSum dot;
+    dot.add(y + j * n, q + j * n, n);
+    quotients[j] = static_cast<Real>(dot.total());
   }
   std::iota(order, order + n, std::int64_t{0});
   // By value, then by place: a stable sort that allocates nothing.
   if (is_finite(quotients, n))
-    std::sort(order, order + n, [&](std::int64_t a, std::int64_t b) {
-      return quotients[a] != quotients[b] ? quotients[a] < quotients[b] : a < b;
+    std::sort(order, order + n, [&](std::int64_t i, std::int64_t j) {
+      return quotients[i] != quotients[j] ? quotients[i] < quotients[j] : i < j;
     });
   for (std::int64_t j = 0; j < n; ++j) {
     values[j] = quotients[order[j]];
@@ -50,10 +56,24 @@ void sort_rows(std::int64_t n, const Real* x, const Real* q, Real* s, Real* valu
   }
 }
 
+/// True if no element is infinite or NaN in another type. In lanes, which compilers turn into
+/// vectors.
+template <typename Stored, typename Real>
+bool is_finite_in(const Real* x, std::int64_t count) {
+  constexpr int lanes = 16;
+  constexpr Stored largest = std::numeric_limits<Stored>::max();
+  std::int32_t bad[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane)
+      bad[lane] |= std::abs(static_cast<Stored>(x[i + lane])) <= largest ? 0 : 1;
+  for (; i < count; ++i) bad[0] |= std::isfinite(static_cast<Stored>(x[i])) ? 0 : 1;
+  return std::all_of(bad, bad + lanes, [](std::int32_t b) { return b == 0; });
+}
+
 template <typename Real, typename Stored>
 bool store(const Real* from, std::int64_t count, Stored* to) {
-  for (std::int64_t i = 0; i < count; ++i)
-    if (!std::isfinite(static_cast<Stored>(from[i]))) return false;
+  if (!is_finite_in<Stored>(from, count)) return false;
   std::transform(from, from + count, to, [](Real x) { return static_cast<Stored>(x); });
   return true;
 }
@@ -83,10 +103,9 @@ void CpuBackend::store_bases(std::span<const SquareMatrixBatch> q,
     with_real(q[g].type, [&]<typename Real>(Real*) {
       with_real(bases[g].type, [&]<typename Stored>(Stored*) {
         const Real* const values = values_of<Real>(q[g], member);
-        const auto is_finite_stored = [](Real x) { return std::isfinite(static_cast<Stored>(x)); };
-        const bool stored = std::all_of(values, values + n, is_finite_stored) &&
-                            store(matrix_of<Real>(q[g], member), n * n,
-                                  static_cast<Stored*>(bases[g].bases[member]));
+        const bool stored =
+            is_finite_in<Stored>(values, n) && store(matrix_of<Real>(q[g], member), n * n,
+                                                     static_cast<Stored*>(bases[g].bases[member]));
         if (!stored) {
           flag = non_finite_root;
         } else if (bases[g].values != nullptr) {
@@ -103,18 +122,19 @@ void CpuBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
   for_each_matrix(workers_, x, 3, 3, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     if (active != nullptr && active[x[g].first + member] == 0) return;
     with_real(x[g].type, [&]<typename Real>(Real*) {
-      orthonormalize(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
-                     scratch);
+      orthonormalize_square(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
+                            scratch);
     });
   });
 }
 
-void CpuBackend::sort_basis(std::span<const SquareMatrixBatch> x,
+void CpuBackend::sort_basis(std::span<const SquareMatrixBatch> a,
+                            std::span<const SquareMatrixBatch>,
                             std::span<const SquareMatrixBatch> q,
                             std::span<const SquareMatrixBatch> s) {
-  for_each_matrix(workers_, x, 2, 4, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
-    with_real(x[g].type, [&]<typename Real>(Real*) {
-      sort_rows(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
+  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      sort_rows(a[g].side, matrix_of<Real>(a[g], member), matrix_of<Real>(q[g], member),
                 matrix_of<Real>(s[g], member), values_of<Real>(s[g], member), scratch);
     });
   });

@@ -6,6 +6,7 @@
 #include "kernels/cpu/host_backend.h"
 #include "kernels/rules/arithmetic.h"
 #include "kernels/rules/step_guard_rule.h"
+#include "kernels/rules/update_rule.h"
 
 namespace shampoo::kernels {
 
@@ -36,10 +37,8 @@ Work work_without_step(const TileTable& elements, std::int64_t index, const Coef
   return {elements.tensors, tile, elements.blocks[tile.block], none};
 }
 
-/// True if values and segment are converted in double: the wider of both types.
 bool moves_in_double(const Work& work) {
-  return work.block.wire_type == Type::float64 ||
-         work.tensors.value_types[work.tile.tensor] == Type::float64;
+  return kernels::moves_in_double(work.block.wire_type, work.tensors.value_types[work.tile.tensor]);
 }
 
 /// norms[block] <- the sum over its tiles, for preconditioned blocks.
@@ -140,6 +139,20 @@ void CpuBackend::update(const PassContext& context, const UpdatePass& pass) {
       level_.in_double.update(work, pass);
     else
       level_.in_float.update(work, pass);
+  });
+}
+
+void CpuBackend::filter_and_update(const PassContext& context, const GradientPass& gradients,
+                                   const UpdatePass& pass) {
+  if (*context.proceed == 0) return;
+  const TileTable& elements = context.elements;
+  for_each_tile(elements, [&](std::int64_t index) {
+    const Work work = work_on(context, elements.tiles[index], pass.masters);
+    if (work.mode == Mode::absent) return;
+    if (elements.arithmetic == Type::float64)
+      level_.in_double.filter_and_update(work, gradients, pass);
+    else
+      level_.in_float.filter_and_update(work, gradients, pass);
   });
 }
 

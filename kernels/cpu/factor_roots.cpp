@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/solver_tasks.h"
+#include "kernels/cpu/triangles.h"
 #include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels {
@@ -14,9 +15,9 @@ template <typename Stored, typename Real>
 void unpack_factor(const Stored* factor, bool packed, std::int64_t n, Real scale, Real* a) {
   for (std::int64_t i = 0; i < n; ++i) {
     const Stored* const row = factor + triangle_row(packed, n, i);
-    for (std::int64_t j = 0; j <= i; ++j)
-      a[i * n + j] = a[j * n + i] = static_cast<Real>(row[j]) * scale;
+    for (std::int64_t j = 0; j <= i; ++j) a[i * n + j] = static_cast<Real>(row[j]) * scale;
   }
+  mirror_lower(a, n);
 }
 
 /// A <- A max(trace(A), floor)^-exponent

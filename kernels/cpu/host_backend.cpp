@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/blas/blas_setup.h"
+#include "kernels/cpu/blas/householder.h"
 #include "kernels/cpu/eigen.h"
 #include "kernels/cpu/mode_products.h"
 
@@ -54,7 +55,9 @@ void CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void CpuBackend::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
-  std::size_t bytes = calls.decompositions ? eigen_scratch(calls.largest_side) : 0;
+  std::size_t bytes = 0;
+  if (calls.decompositions)
+    bytes = std::max(eigen_scratch(calls.largest_side), householder_scratch(calls.largest_side));
   for (const Stack& stack : stacks)
     bytes = std::max(bytes, arithmetic == Type::float64 ? mode_product_scratch<double>(stack)
                                                         : mode_product_scratch<float>(stack));

@@ -9,6 +9,7 @@
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
 #include "kernels/cpu/solver_tasks.h"
+#include "kernels/cpu/triangles.h"
 
 namespace shampoo::kernels {
 
@@ -43,16 +44,6 @@ std::size_t polar_scratch(const MatrixShape& shape, bool decomposes) {
   if (!decomposes) return std::max(2 * both, both + 3 * square);
   return 2 * both + scratch_bytes<Real>(k) + scratch_bytes<Real>(svd_work_count(shape)) +
          scratch_bytes<int>(8 * k);
-}
-
-/// Lower triangle -> both, tile by tile: elements that mirror each other share few cache lines.
-template <typename Real>
-void mirror_lower(Real* a, std::int64_t n) {
-  constexpr std::int64_t tile = 32;
-  for (std::int64_t top = 0; top < n; top += tile)
-    for (std::int64_t left = 0; left <= top; left += tile)
-      for (std::int64_t i = top; i < std::min(top + tile, n); ++i)
-        for (std::int64_t j = left; j < std::min(left + tile, i); ++j) a[j * n + i] = a[i * n + j];
 }
 
 /// R <- X X^T, of a tall X: X^T X. BLAS sees X^T, and a lower triangle as its upper one.

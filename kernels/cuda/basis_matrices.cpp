@@ -16,10 +16,6 @@ void for_bases(std::span<const BasisBatch> bases, std::span<const SquareMatrixBa
       row_parts_of<BasisGroup>, run);
 }
 
-Matrices dense(const SquareMatrixBatch& squares, bool transposed) {
-  return {squares.data, squares.type, squares.side, squares.side * squares.side, transposed};
-}
-
 }  // namespace
 
 void DeviceBackend::load_bases(std::span<const BasisBatch> bases,
@@ -51,9 +47,11 @@ void DeviceBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
       });
 }
 
-void DeviceBackend::sort_basis(std::span<const SquareMatrixBatch> x,
+void DeviceBackend::sort_basis(std::span<const SquareMatrixBatch> a,
+                               std::span<const SquareMatrixBatch> x,
                                std::span<const SquareMatrixBatch> q,
                                std::span<const SquareMatrixBatch> s) {
+  multiply(q, a, x, nullptr);
   for_each_batch<ThreeOf>(
       x.size(),
       [&](std::size_t g) {
@@ -69,8 +67,8 @@ void DeviceBackend::multiply_transposed(std::span<const SquareMatrixBatch> a,
   for (std::size_t g = 0; g < a.size(); ++g) {
     const std::int64_t n = a[g].side;
     if (a[g].count > 0)
-      device_->multiply({n, n, n, a[g].count, dense(a[g], false), dense(b[g], true), c[g].data,
-                         c[g].type, n, n * n, 1, 0});
+      device_->multiply({n, n, n, a[g].count, dense(a[g]), dense(b[g], true), c[g].data, c[g].type,
+                         n, n * n, 1, 0});
   }
 }
 

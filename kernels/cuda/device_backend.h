@@ -50,6 +50,8 @@ class DeviceBackend final : public Backend {
   void read_values(const TileTable& elements, void* masters, void* slot) override;
   void filter(const PassContext& context, const GradientPass& pass) override;
   void update(const PassContext& context, const UpdatePass& pass) override;
+  void filter_and_update(const PassContext& context, const GradientPass& gradients,
+                         const UpdatePass& pass) override;
   void apply(const TileTable& elements, const Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void pack_values(const TileTable& elements, void* segments) override;
@@ -84,7 +86,8 @@ class DeviceBackend final : public Backend {
   void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
                            std::span<const SquareMatrixBatch> q,
                            const std::uint8_t* active) override;
-  void sort_basis(std::span<const SquareMatrixBatch> x, std::span<const SquareMatrixBatch> q,
+  void sort_basis(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> x,
+                  std::span<const SquareMatrixBatch> q,
                   std::span<const SquareMatrixBatch> s) override;
   void multiply_transposed(std::span<const SquareMatrixBatch> a,
                            std::span<const SquareMatrixBatch> b,

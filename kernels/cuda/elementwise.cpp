@@ -50,6 +50,13 @@ void DeviceBackend::update(const PassContext& context, const UpdatePass& pass) {
                   in_arithmetic<UpdateTile>(context.elements.arithmetic, context, pass));
 }
 
+void DeviceBackend::filter_and_update(const PassContext& context, const GradientPass& gradients,
+                                      const UpdatePass& pass) {
+  device_->launch(
+      context.elements.tile_count,
+      in_arithmetic<FilterAndUpdateTile>(context.elements.arithmetic, context, gradients, pass));
+}
+
 void DeviceBackend::apply(const TileTable& elements, const Mode* modes, const void* segments,
                           const std::int32_t* proceed) {
   device_->launch(elements.tile_count, ApplyTile{elements, modes, segments, proceed});

@@ -5,6 +5,7 @@
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/gemm/mode_product.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
+#include "kernels/cuda/mode_tasks.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -12,10 +13,6 @@ namespace {
 
 void* element_at(void* data, Type type, std::int64_t elements) {
   return static_cast<char*>(data) + elements * static_cast<std::int64_t>(size_of(type));
-}
-
-Matrices dense_matrices(const SquareMatrixBatch& squares) {
-  return {squares.data, squares.type, squares.side, squares.side * squares.side, false};
 }
 
 /// R <- X X^T, of a tall X: X^T X.
@@ -36,21 +33,14 @@ Product polynomial_product(const PolarStack& s, const SquareMatrixBatch& q, void
           s.columns,
           s.side(),
           q.count,
-          wide ? dense_matrices(q) : matrix,
-          wide ? matrix : dense_matrices(q),
+          wide ? dense(q) : matrix,
+          wide ? matrix : dense(q),
           y,
           s.type,
           s.columns,
           s.stride,
           alpha,
           0};
-}
-
-/// norms <- squared norms of the blocks that are preconditioned.
-template <typename Real>
-void measure_norms(Device& device, const ProductPhase& p, const void* direction, double* norms) {
-  device.launch(p.elements.tile_count, DirectionNorms<Real>{p, direction});
-  device.launch(p.elements.block_count, SumDirectionNorms{p, norms});
 }
 
 }  // namespace
@@ -74,9 +64,9 @@ void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stac
   const Type arithmetic = phase.elements.arithmetic;
   const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
   double* const norms = workspace_.polar_norms();
+  norm_directions(*device_, p, direction, norms);
   with_real(arithmetic, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    measure_norms<Real>(*device_, p, direction, norms);
     device_->launch(p.elements.tile_count,
                     ScaleToUnitNorm<Real>{p, direction, norms, plans.front().floor});
   });
@@ -91,10 +81,7 @@ void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stac
     else
       iterate(stack, plans[s]);
   }
-  if (direction_norms == nullptr) return;
-  with_real(arithmetic, [&](auto* tag) {
-    measure_norms<Element<decltype(tag)>>(*device_, p, direction, direction_norms);
-  });
+  norm_directions(*device_, p, direction, direction_norms);
 }
 
 /// Also of blocks that are not preconditioned: a library takes all matrices of a batch.

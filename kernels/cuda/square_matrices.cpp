@@ -6,14 +6,6 @@
 
 namespace shampoo::kernels::cuda {
 
-namespace {
-
-Matrices dense(const SquareMatrixBatch& squares) {
-  return {squares.data, squares.type, squares.side, squares.side * squares.side, false};
-}
-
-}  // namespace
-
 /// A library takes all matrices of a group or none, so products with a mask are made here: those of
 /// resting matrices are skipped on the device.
 void DeviceBackend::multiply(std::span<const SquareMatrixBatch> a,

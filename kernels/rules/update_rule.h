@@ -64,6 +64,12 @@ struct EvaluationRule {
   Real extrapolation;
 };
 
+/// True if values and segment are converted, and W + U is computed, in double: the wider of both
+/// types.
+SHAMPOO_RULE bool moves_in_double(Type segment, Type values) {
+  return segment == Type::float64 || values == Type::float64;
+}
+
 /// W + U
 template <typename Real>
 SHAMPOO_RULE Real added(Real w, Real u) {

@@ -96,7 +96,7 @@ std::span<const std::int32_t> BasisSolver::keep() {
   any_differs(std::get<Eigh>(method_).tolerance);
   w.upload_flags();
   if (table_.values().size() == 0) return w.download_flags();
-  backend_.sort_basis(w.matrix(x), w.matrix(q), w.matrix(other));
+  backend_.sort_basis(w.matrix(a), w.matrix(x), w.matrix(q), w.matrix(other));
   return store(other);
 }
 
@@ -114,8 +114,7 @@ std::span<const std::int32_t> BasisSolver::iterate(const Qr& qr) {
     }
     backend_.orthonormalize_rows(w.matrix(x), w.matrix(q), active);
   }
-  backend_.multiply(w.matrix(q), w.matrix(a), w.matrix(x), nullptr);
-  backend_.sort_basis(w.matrix(x), w.matrix(q), w.matrix(other));
+  backend_.sort_basis(w.matrix(a), w.matrix(x), w.matrix(q), w.matrix(other));
   for (const std::size_t row : w.rows()) w.flags[row] = 0;
   w.upload_flags();
   return store(other);

@@ -54,6 +54,10 @@ class GroupPreconditioner {
   /// P <- F, for blocks that are preconditioned.
   virtual void apply(StepContext& step) = 0;
 
+  /// True if an element's direction depends on no other element: accumulate() arranges it in the
+  /// pass over the gradients, and apply() has nothing to do.
+  virtual bool is_elementwise() const { return false; }
+
   /// True if the prepared step refreshes a block.
   virtual bool refreshes() const = 0;
   /// Name of the solver if refresh() waits for the backend; empty where it only queues.

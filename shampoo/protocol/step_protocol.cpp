@@ -190,17 +190,13 @@ void StepProtocol::queue(Engine& engine, bool captures) {
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (vote_ && !passes_vote(engine)) return;
 
-  const bool computes = may_compute(engine);
-  if (computes) {
+  if (may_compute(engine)) {
     const Refreshing captured = engine.queues_refresh() ? Refreshing::fixed : Refreshing::none;
     capture_error(
         [&] { engine.compute(inputs, captures ? captured : Refreshing::due, statistics_); });
     finish_compute(engine, captures);
   }
-  if (!consensus_.alone())
-    exchange(engine, inputs);
-  else if (computes)
-    engine.apply(inputs);
+  if (!consensus_.alone()) exchange(engine, inputs);
   if (captures)
     report_.send_captured();
   else

@@ -193,7 +193,7 @@ void Engine::scan(const StepInputs& inputs, bool skips, kernels::ScanResult* res
 
 void Engine::compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics) {
   inputs.tensors = tensors_.tensors();
-  inputs.exchange = exchange_->data();
+  if (communicator_.size() > 1) inputs.exchange = exchange_->data();
   for (std::size_t v = 0; v < virtual_groups_.size(); ++v) {
     const kernels::Range range(backend_, names_[v].c_str());
     GroupStep& group = *virtual_groups_[v];

@@ -36,13 +36,15 @@ class Engine {
 
   // The prepared step, in this order. Queued.
   void scan(const StepInputs& inputs, bool skips, kernels::ScanResult* result);
-  /// Computes the updates in this rank's segment. Waits if a solver has host steps.
+  /// Computes the updates in this rank's segment; on one rank applies them instead. Waits if a
+  /// solver has host steps.
   void compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics);
   Exchange& exchange() { return *exchange_; }
   /// Exchange of whole values, in their own types, for groups whose recipe averages an iterate; it
   /// shares the buffer of exchange(). Null: there are none.
   Exchange* value_exchange() const { return value_exchange_.get(); }
   const grouping::Segments& value_segments() const { return value_segments_; }
+  /// Applies the exchanged updates. Not on one rank.
   void apply(StepInputs inputs);
 
   /// See GroupStep.

@@ -30,11 +30,13 @@ void GroupStep::enqueue(StepContext step) {
   // (9) P <- P + alpha W                                                      [Loshchilov 2019]
   // (10) B <- momentum B + (1 - dampening) P ; P <- B                             [Polyak 1964]
   //      or Z <- Z - learning_rate P, U <- ...           [Defazio 2024, Alg. 1], [Defazio 2025b]
-  // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment
+  // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment; on one rank (12),
+  //      too. Where every element's step depends on that element alone, (6) is part of this pass.
   decay_and_average(step);
 }
 
 void GroupStep::filter_gradient(StepContext& step) {
+  if (one_pass_) return;
   const kernels::Range range(backend_, "filter");
   backend_.filter(step.pass, step.gradients);
 }
@@ -47,7 +49,10 @@ void GroupStep::graft_norm(StepContext& step) {
 void GroupStep::decay_and_average(StepContext& step) {
   const kernels::Range range(backend_, "update");
   if (averaging_) averaging_->apply(step);
-  backend_.update(step.pass, step.update);
+  if (one_pass_)
+    backend_.filter_and_update(step.pass, step.gradients, step.update);
+  else
+    backend_.update(step.pass, step.update);
 }
 
 StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
@@ -82,12 +87,13 @@ GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
   preconditioner_ = make_preconditioner(context);
   grafting_ = make_grafting(context);
   averaging_ = make_averaging(recipe_, *state_);
+  allocate_directions();
 }
 
 void GroupStep::build_tables(kernels::StagedArrays& columns,
                              std::span<const RegisteredParameter> parameters) {
   std::vector<BlockPlacement> placements;
-  std::int64_t masters = 0, elements = 0;
+  std::int64_t masters = 0;
   for (const OwnedBlock& owned : blocks_) {
     const RegisteredParameter& parameter = parameters[owned.parameter];
     const grouping::Box& box = parameter.boxes[owned.index];
@@ -98,19 +104,25 @@ void GroupStep::build_tables(kernels::StagedArrays& columns,
     table_.append(parameter, box, block, owned.flat);
     placements.push_back({box.extent, type, owned.stack, owned.in_stack, owned.flat, block.master});
     extents_.push_back(box.extent);
-    elements = owned.flat + grouping::flat_stride(box.extent);
   }
   table_.upload(backend_);
   state_ = std::make_unique<GroupState>(backend_, recipe_, std::move(placements));
 
   const std::size_t count = blocks_.size();
-  direction_ = kernels::Buffer(backend_, static_cast<std::size_t>(elements) * size_of(arithmetic_));
-  grafting_norms_ = kernels::Buffer(backend_, count * sizeof(double));
-  direction_norms_ = kernels::Buffer(backend_, count * sizeof(double));
   modes_ = columns.add<Mode>(count);
   coefficients_ = columns.add<kernels::Coefficients>(count);
   present_list_ = columns.add<std::int32_t>(count);
   preconditioned_list_ = columns.add<std::int32_t>(count);
+}
+
+void GroupStep::allocate_directions() {
+  const std::size_t count = blocks_.size();
+  grafting_norms_ = kernels::Buffer(backend_, count * sizeof(double));
+  direction_norms_ = kernels::Buffer(backend_, count * sizeof(double));
+  one_pass_ = preconditioner_->is_elementwise() && !grafting_;
+  if (one_pass_ || blocks_.empty()) return;
+  const std::int64_t elements = blocks_.back().flat + grouping::flat_stride(extents_.back());
+  direction_ = kernels::Buffer(backend_, static_cast<std::size_t>(elements) * size_of(arithmetic_));
 }
 
 void GroupStep::build_stacks() {

@@ -21,7 +21,7 @@ struct StepInputs {
   kernels::Tensors tensors = {};
   const double* gradient_scale = nullptr;
   const std::int32_t* proceed = nullptr;
-  void* exchange = nullptr;
+  void* exchange = nullptr;  ///< null: the values are updated, and nothing is sent
 };
 
 /// The step on the blocks of one virtual group that this rank owns, whatever their kinds.
@@ -48,8 +48,8 @@ class GroupStep {
   /// What enqueue() works on in the prepared step.
   StepContext context(const StepInputs& inputs, Refreshing refreshing,
                       Statistics& statistics) const;
-  /// Queues the prepared step, up to the updates in this rank's segment. Waits, and counts the
-  /// outcomes of the refresh, where waiting_solver() is not empty.
+  /// Queues the prepared step, up to the updates in this rank's segment, or of the values. Waits,
+  /// and counts the outcomes of the refresh, where waiting_solver() is not empty.
   void enqueue(StepContext step);
   /// Counts the outcomes of a queued refresh, once the step is known to have run.
   void collect(Statistics& statistics) { preconditioner_->collect(statistics); }
@@ -78,6 +78,7 @@ class GroupStep {
   void build_tables(kernels::StagedArrays& columns,
                     std::span<const RegisteredParameter> parameters);
   void build_stacks();
+  void allocate_directions();
   void select(const OwnedBlock& block, std::size_t b);
 
   void filter_gradient(StepContext& step);
@@ -93,7 +94,9 @@ class GroupStep {
 
   ElementTable table_;
   std::vector<kernels::Stack> stacks_;
-  kernels::Buffer direction_, grafting_norms_, direction_norms_;
+  bool one_pass_ = false;      ///< directions are not stored: see filter_and_update()
+  kernels::Buffer direction_;  ///< null with one_pass_
+  kernels::Buffer grafting_norms_, direction_norms_;
   kernels::StagedArray<kernels::Mode> modes_;
   kernels::StagedArray<kernels::Coefficients> coefficients_;
   kernels::StagedArray<std::int32_t> present_list_, preconditioned_list_;

@@ -47,6 +47,12 @@ void PhaseTimes::update(const kernels::PassContext& context, const kernels::Upda
   time("update", [&] { CountingBackend::update(context, pass); });
 }
 
+void PhaseTimes::filter_and_update(const kernels::PassContext& context,
+                                   const kernels::GradientPass& gradients,
+                                   const kernels::UpdatePass& pass) {
+  time("filter_and_update", [&] { CountingBackend::filter_and_update(context, gradients, pass); });
+}
+
 void PhaseTimes::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                        const void* segments, const std::int32_t* proceed) {
   time("apply", [&] { CountingBackend::apply(elements, modes, segments, proceed); });

@@ -28,6 +28,9 @@ class PhaseTimes final : public CountingBackend {
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
+  void filter_and_update(const kernels::PassContext& context,
+                         const kernels::GradientPass& gradients,
+                         const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 

@@ -52,11 +52,15 @@ class FashionRanks : public ::testing::Test {
 
   /// Three epochs of two steps, preconditioned from the second step on.
   Outcome trained(int count, int threads = 1, std::uint64_t seed = 5) const {
-    const Task task{dataset, normalisation, 3, 6, threads};
+    return trained(count, {&method("shampoo"), {.block = 512, .refresh = 2}, 1e-3, seed}, 3,
+                   threads);
+  }
+
+  Outcome trained(int count, const Attempt& attempt, int epochs, int threads = 1) const {
+    const Task task{dataset, normalisation, epochs, std::nullopt, threads};
     return on_ranks(count, [&](shampoo::Communicator& ranks) {
       Progress progress(nullptr);
-      return train(ranks, task, {Method::shampoo, {.block = 512, .refresh = 2}, 1e-3, seed},
-                   progress);
+      return train(ranks, task, attempt, progress);
     });
   }
 
@@ -140,6 +144,14 @@ TEST_F(FashionRanks, GiveTheSameBitsAgainWithMoreThreads) {
   EXPECT_NE(trained(2, 1, 6).checksum, trained(2, 1, 7).checksum) << "of two seeds";
 }
 
+TEST_F(FashionRanks, TrainByEveryMethod) {
+  for (const Method& each : methods()) {
+    const Outcome outcome = trained(3, {&each, {.block = 512, .refresh = 2}, each.rate, 5}, 3);
+    ASSERT_EQ(outcome.epochs.size(), 3u) << each.name;
+    EXPECT_LT(outcome.epochs.back().loss, outcome.epochs.front().loss) << each.name;
+  }
+}
+
 TEST_F(FashionRanks, GoOnFromACheckpointWithTheSameBits) {
   const shampoo::test::TemporaryFolder folder;
   const auto run = [&](int ranks, int steps, bool resumes) {
@@ -147,7 +159,7 @@ TEST_F(FashionRanks, GoOnFromACheckpointWithTheSameBits) {
     task.checkpoints = CheckpointPlan{folder.path() / std::to_string(ranks), 3, 2, resumes};
     return on_ranks(ranks, [&](shampoo::Communicator& communicator) {
       Progress progress(nullptr);
-      return train(communicator, task, {Method::shampoo, {.block = 512, .refresh = 2}, 1e-3, 5},
+      return train(communicator, task, {&method("shampoo"), {.block = 512, .refresh = 2}, 1e-3, 5},
                    progress);
     });
   };

@@ -115,6 +115,12 @@ class WatchedBackend final : public CountingBackend {
     CountingBackend::update(context, pass);
     watch_.go_on(Phase::exchanging);
   }
+  void filter_and_update(const kernels::PassContext& context,
+                         const kernels::GradientPass& gradients,
+                         const kernels::UpdatePass& pass) override {
+    CountingBackend::filter_and_update(context, gradients, pass);
+    watch_.go_on(Phase::exchanging);
+  }
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override {
     watch_.go_on(Phase::applying);

@@ -54,6 +54,9 @@ TEST_F(Launches, DoNotGrowWithTilesAndBlocks) {
     EXPECT_EQ(of(tiles, blocks, [](kernels::Backend& b, const PassContext& p) { b.update(p, {}); }),
               1);
     EXPECT_EQ(of(tiles, blocks,
+                 [](kernels::Backend& b, const PassContext& p) { b.filter_and_update(p, {}, {}); }),
+              1);
+    EXPECT_EQ(of(tiles, blocks,
                  [](kernels::Backend& b, const PassContext& p) {
                    b.apply(p.elements, nullptr, nullptr, nullptr);
                  }),

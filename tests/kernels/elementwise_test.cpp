@@ -118,6 +118,63 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
   }
 }
 
+/// All that a step may change.
+void expect_equal(const Table& a, const Table& b) {
+  EXPECT_EQ(a.first_moment, b.first_moment);
+  EXPECT_EQ(a.second_moment, b.second_moment);
+  EXPECT_EQ(a.companion, b.companion);
+  EXPECT_EQ(a.momentum, b.momentum);
+  EXPECT_EQ(a.masters, b.masters);
+  EXPECT_EQ(a.segment, b.segment);
+  for (std::size_t i = 0; i < a.values.size(); ++i)
+    EXPECT_EQ(a.values[i].memory, b.values[i].memory);
+}
+
+TYPED_TEST(Elementwise, OnePassHasTheBitsOfFilterAndUpdate) {
+  using enum DirectionRule;
+  for (const DirectionRule rule : {identity, diagonal, maximal, centered, sign})
+    for (const AveragingRule averaging : {AveragingRule::none, AveragingRule::momentum,
+                                          AveragingRule::nesterov, AveragingRule::iterate}) {
+      Table two(all_mixes(), this->real, this->cut), one(all_mixes(), this->real, this->cut);
+      const auto update_of = [&](Table& t) {
+        kernels::UpdatePass pass = t.update_pass(averaging);
+        pass.grafting_norms = pass.direction_norms = nullptr;
+        return pass;
+      };
+      two.scale = one.scale = 0.7;
+      const Pass pass{rule, {}, false};
+      this->backend->filter(two.phase(), pass.on(two));
+      this->backend->update(two.phase(), update_of(two));
+
+      kernels::GradientPass gradients = pass.on(one);
+      kernels::UpdatePass update = update_of(one);
+      update.direction = gradients.direction = nullptr;
+      this->backend->filter_and_update(one.phase(), gradients, update);
+      expect_equal(one, two);
+    }
+}
+
+TYPED_TEST(Elementwise, UpdateWithoutASegmentChangesValuesAsApplyDoes) {
+  for (const AveragingRule averaging : {AveragingRule::none, AveragingRule::iterate}) {
+    Table sent(all_mixes(), this->real, this->cut), direct(all_mixes(), this->real, this->cut);
+    for (Table* const t : {&sent, &direct}) {
+      std::fill(t->grafting_norms.begin(), t->grafting_norms.end(), 2.0);
+      std::fill(t->direction_norms.begin(), t->direction_norms.end(), 3.0);
+    }
+    this->backend->update(sent.phase(), sent.update_pass(averaging));
+    count_from_blocks(sent);
+    this->backend->apply(sent.elements(), sent.modes.data(), sent.segment.data(), &sent.proceed);
+    EXPECT_NE(sent.segment, direct.segment);
+
+    kernels::UpdatePass pass = direct.update_pass(averaging);
+    pass.segment = nullptr;
+    this->backend->update(direct.phase(), pass);
+    sent.segment = direct.segment;
+    expect_equal(direct, sent);
+    EXPECT_NE(direct.values.front().memory, this->before.values.front().memory);
+  }
+}
+
 TYPED_TEST(Elementwise, ApplyAddsOrAssignsInTheWiderType) {
   Table& now = this->after;
   Numbers numbers(77);
@@ -162,6 +219,11 @@ TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
   this->backend->precondition(t.phase(), t.stacks, selected, t.direction.data(),
                               t.direction_norms.data());
   this->backend->update(t.phase(), t.update_pass(AveragingRule::nesterov));
+  kernels::UpdatePass direct = t.update_pass(AveragingRule::nesterov);
+  direct.segment = nullptr;
+  this->backend->update(t.phase(), direct);
+  this->backend->filter_and_update(t.phase(), Pass{DirectionRule::diagonal, {}, false}.on(t),
+                                   direct);
   count_from_blocks(t);
   this->backend->apply(t.elements(), t.modes.data(), t.segment.data(), &t.proceed);
 

@@ -65,6 +65,12 @@ void CountingBackend::update(const kernels::PassContext& context, const kernels:
   launch().update(context, pass);
 }
 
+void CountingBackend::filter_and_update(const kernels::PassContext& context,
+                                        const kernels::GradientPass& gradients,
+                                        const kernels::UpdatePass& pass) {
+  launch().filter_and_update(context, gradients, pass);
+}
+
 void CountingBackend::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                             const void* segments, const std::int32_t* proceed) {
   launch().apply(elements, modes, segments, proceed);
@@ -182,10 +188,11 @@ void CountingBackend::orthonormalize_rows(std::span<const kernels::SquareMatrixB
   launch().orthonormalize_rows(x, q, active);
 }
 
-void CountingBackend::sort_basis(std::span<const kernels::SquareMatrixBatch> x,
+void CountingBackend::sort_basis(std::span<const kernels::SquareMatrixBatch> a,
+                                 std::span<const kernels::SquareMatrixBatch> x,
                                  std::span<const kernels::SquareMatrixBatch> q,
                                  std::span<const kernels::SquareMatrixBatch> s) {
-  launch().sort_basis(x, q, s);
+  launch().sort_basis(a, x, q, s);
 }
 
 void CountingBackend::multiply_transposed(std::span<const kernels::SquareMatrixBatch> a,

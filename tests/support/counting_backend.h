@@ -62,6 +62,9 @@ class CountingBackend : public kernels::Backend {
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
+  void filter_and_update(const kernels::PassContext& context,
+                         const kernels::GradientPass& gradients,
+                         const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void orthogonalize(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,
@@ -85,7 +88,8 @@ class CountingBackend : public kernels::Backend {
   void orthonormalize_rows(std::span<const kernels::SquareMatrixBatch> x,
                            std::span<const kernels::SquareMatrixBatch> q,
                            const std::uint8_t* active) override;
-  void sort_basis(std::span<const kernels::SquareMatrixBatch> x,
+  void sort_basis(std::span<const kernels::SquareMatrixBatch> a,
+                  std::span<const kernels::SquareMatrixBatch> x,
                   std::span<const kernels::SquareMatrixBatch> q,
                   std::span<const kernels::SquareMatrixBatch> s) override;
   void multiply_transposed(std::span<const kernels::SquareMatrixBatch> a,

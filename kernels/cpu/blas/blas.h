@@ -15,6 +15,10 @@ void ssymm_(const char*, const char*, const int*, const int*, const float*, cons
             const int*, const float*, const int*, const float*, float*, const int*);
 void dsymm_(const char*, const char*, const int*, const int*, const double*, const double*,
             const int*, const double*, const int*, const double*, double*, const int*);
+void strmm_(const char*, const char*, const char*, const char*, const int*, const int*,
+            const float*, const float*, const int*, float*, const int*);
+void dtrmm_(const char*, const char*, const char*, const char*, const int*, const int*,
+            const double*, const double*, const int*, double*, const int*);
 void ssyevd_(const char*, const char*, const int*, float*, const int*, float*, float*, const int*,
              int*, const int*, int*);
 void dsyevd_(const char*, const char*, const int*, double*, const int*, double*, double*,
@@ -23,12 +27,6 @@ void sgesdd_(const char*, const int*, const int*, float*, const int*, float*, fl
              float*, const int*, float*, const int*, int*, int*);
 void dgesdd_(const char*, const int*, const int*, double*, const int*, double*, double*, const int*,
              double*, const int*, double*, const int*, int*, int*);
-void sgeqrf_(const int*, const int*, float*, const int*, float*, float*, const int*, int*);
-void dgeqrf_(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
-void sorgqr_(const int*, const int*, const int*, float*, const int*, const float*, float*,
-             const int*, int*);
-void dorgqr_(const int*, const int*, const int*, double*, const int*, const double*, double*,
-             const int*, int*);
 }
 
 /// BLAS and LAPACK by overload, column-major as they are.
@@ -66,6 +64,18 @@ inline void symm(char side, char uplo, int m, int n, const double* a, int lda, c
   dsymm_(&side, &uplo, &m, &n, &one, a, &lda, b, &ldb, &zero, c, &ldc);
 }
 
+/// B <- T B, n x n, with T a triangle of A and its diagonal.
+inline void trmm(char uplo, int n, const float* a, float* b) {
+  const char left = 'L', plain = 'N';
+  const float one = 1;
+  strmm_(&left, &uplo, &plain, &plain, &n, &n, &one, a, &n, b, &n);
+}
+inline void trmm(char uplo, int n, const double* a, double* b) {
+  const char left = 'L', plain = 'N';
+  const double one = 1;
+  dtrmm_(&left, &uplo, &plain, &plain, &n, &n, &one, a, &n, b, &n);
+}
+
 /// A <- its eigenvectors, one per column, `values` ascending; returns LAPACK's info.
 inline int syevd(int n, float* a, float* values, float* work, int work_count, int* integers,
                  int integer_count) {
@@ -99,26 +109,6 @@ inline int gesdd(int m, int n, double* a, double* values, double* u, double* vt,
   int info = 0;
   dgesdd_(&thin, &m, &n, a, &m, values, u, &m, vt, &k, work, &work_count, integers, &info);
   return info;
-}
-
-/// A <- the reflections and R of A = Q R, n x n. `work_count` >= n.
-inline void geqrf(int n, float* a, float* reflections, float* work, int work_count) {
-  int info = 0;
-  sgeqrf_(&n, &n, a, &n, reflections, work, &work_count, &info);
-}
-inline void geqrf(int n, double* a, double* reflections, double* work, int work_count) {
-  int info = 0;
-  dgeqrf_(&n, &n, a, &n, reflections, work, &work_count, &info);
-}
-
-/// A <- Q of geqrf()'s reflections.
-inline void orgqr(int n, float* a, const float* reflections, float* work, int work_count) {
-  int info = 0;
-  sorgqr_(&n, &n, &n, a, &n, reflections, work, &work_count, &info);
-}
-inline void orgqr(int n, double* a, const double* reflections, double* work, int work_count) {
-  int info = 0;
-  dorgqr_(&n, &n, &n, a, &n, reflections, work, &work_count, &info);
 }
 
 }  // namespace shampoo::kernels::blas

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/simd/vector_access.h"
 #include "kernels/cpu/simd/vector_sums.h"
+#include "kernels/cpu/simd/vector_values.h"
 #include "kernels/rules/direction.h"
 #include "kernels/rules/grafting.h"
 #include "kernels/rules/update_rule.h"
@@ -134,39 +135,58 @@ class BlockDirection {
   Real *v_, *x_;
 };
 
+/// filter() of one tile, a chunk at a time.
 template <typename Real>
-TileNorms filter(const Work& work, const GradientPass& pass,
-                 const ElementwiseDirection* grafting_direction) {
-  const std::int64_t count = elements_of(work.tile), flat = work.tile.flat;
-  Real* const m = static_cast<Real*>(pass.first_moment);
-  Real* const p = static_cast<Real*>(pass.direction) + flat;
-  const bool has_grafting = grafting_direction != nullptr;
-  const DirectionUse use(work.mode, has_grafting, pass.grafting_norms, pass.direction_norms);
-  const FilterRule<Real> rule(work.coefficients);
-  const BlockDirection<Real> preconditioner(pass.preconditioner, work.coefficients.preconditioner,
-                                            flat);
-  const BlockDirection<Real> grafting(has_grafting ? *grafting_direction : ElementwiseDirection{},
-                                      work.coefficients.grafting, flat);
-
-  alignas(64) Real buffer[chunk];
-  ProductSum grafting_norm, direction_norm;
-  for (std::int64_t first = 0; first < count; first += chunk) {
-    const std::int64_t n = least(chunk, count - first);
-    Real* const f = p + first;
-    const Real* const g = fetch_gradient(work, first, n, buffer);
-    filter_moment(rule, g, n, m == nullptr ? nullptr : m + flat + first, f);
-    preconditioner.accumulate_gradient(g, first, n);
-    grafting.accumulate_gradient(g, first, n);
-
-    if (use.grafts) grafting.apply(f, first, n, f);
-    if (use.grafting_norm) {
-      const Real* const grafted = grafting.apply(f, first, n, buffer);
-      grafting_norm.add(grafted, grafted, n);
-    }
-    if (use.preconditions) preconditioner.apply(f, first, n, f);
-    if (use.direction_norm) direction_norm.add(f, f, n);
+class TileFilter {
+ public:
+  /// `grafting` is the pass's, or null.
+  TileFilter(const Work& work, const GradientPass& pass, const ElementwiseDirection* grafting)
+      : work_(work),
+        use_(work.mode, grafting != nullptr, pass.grafting_norms, pass.direction_norms),
+        rule_(work.coefficients),
+        m_(static_cast<Real*>(pass.first_moment)),
+        preconditioner_(pass.preconditioner, work.coefficients.preconditioner, work.tile.flat),
+        grafting_(grafting != nullptr ? *grafting : ElementwiseDirection{},
+                  work.coefficients.grafting, work.tile.flat) {
+    if (m_ != nullptr) m_ += work.tile.flat;
   }
-  return {grafting_norm.total(), direction_norm.total()};
+
+  /// P of elements [first, first + count), in `p`
+  void operator()(std::int64_t first, std::int64_t count, Real* p) {
+    alignas(64) Real buffer[chunk];
+    const Real* const g = fetch_gradient(work_, first, count, buffer);
+    filter_moment(rule_, g, count, m_ == nullptr ? nullptr : m_ + first, p);
+    preconditioner_.accumulate_gradient(g, first, count);
+    grafting_.accumulate_gradient(g, first, count);
+
+    if (use_.grafts) grafting_.apply(p, first, count, p);
+    if (use_.grafting_norm) {
+      const Real* const grafted = grafting_.apply(p, first, count, buffer);
+      grafting_norm_.add(grafted, grafted, count);
+    }
+    if (use_.preconditions) preconditioner_.apply(p, first, count, p);
+    if (use_.direction_norm) direction_norm_.add(p, p, count);
+  }
+
+  TileNorms norms() const { return {grafting_norm_.total(), direction_norm_.total()}; }
+
+ private:
+  const Work& work_;
+  DirectionUse use_;
+  FilterRule<Real> rule_;
+  Real* m_;
+  BlockDirection<Real> preconditioner_, grafting_;
+  ProductSum grafting_norm_, direction_norm_;
+};
+
+template <typename Real>
+TileNorms filter(const Work& work, const GradientPass& pass, const ElementwiseDirection* grafting) {
+  const std::int64_t count = elements_of(work.tile);
+  Real* const p = static_cast<Real*>(pass.direction) + work.tile.flat;
+  TileFilter<Real> tile(work, pass, grafting);
+  for (std::int64_t first = 0; first < count; first += chunk)
+    tile(first, least(chunk, count - first), p + first);
+  return tile.norms();
 }
 
 /// P <- ratio P + decay W
@@ -215,38 +235,92 @@ void add_values(const Work& work, std::int64_t first, std::int64_t count, Real* 
   for (std::int64_t i = 0; i < count; ++i) p[i] = added(w[i], p[i]);
 }
 
+/// update() of one tile, a chunk at a time.
+template <typename Real>
+class TileUpdate {
+ public:
+  TileUpdate(const Work& work, const UpdatePass& pass)
+      : work_(work),
+        block_(work.block),
+        rule_(work.coefficients, norm_ratio(pass, work.mode, work.tile.block), pass.averaging),
+        average_(static_cast<Real*>(pass.averaging_state)),
+        master_(static_cast<float*>(pass.masters)) {
+    const std::int64_t at = offset_in_block(work);
+    if (average_ != nullptr) average_ += work.tile.flat;
+    if (block_.master >= 0) master_ += block_.master + at;
+    if (pass.segment != nullptr)
+      segment_ = static_cast<char*>(pass.segment) + block_.segment + at * bytes();
+  }
+
+  /// `direction` is P of elements [first, first + count).
+  void operator()(std::int64_t first, std::int64_t count, const Real* direction) const {
+    if (segment_ != nullptr)
+      return send(first, count, direction,
+                  consecutive(segment_ + first * bytes(), block_.wire_type));
+
+    alignas(64) char sent[chunk * sizeof(double)];
+    send(first, count, direction, consecutive(sent, block_.wire_type));
+    const Strided<const void*> received =
+        consecutive(static_cast<const void*>(sent), block_.wire_type);
+    if (moves_in_double(block_.wire_type, work_.tensors.value_types[work_.tile.tensor]))
+      apply_chunk<double>(work_, received, first, count);
+    else
+      apply_chunk<float>(work_, received, first, count);
+  }
+
+ private:
+  std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(block_.wire_type)); }
+
+  /// segment <- U, or the new value
+  void send(std::int64_t first, std::int64_t count, const Real* direction,
+            const Strided<void*>& segment) const {
+    alignas(64) Real buffer[chunk];
+    // Where U is sent as it is, it is made in the segment.
+    Real* const sent = block_.master < 0 ? in_place<Real>(segment, 0, count) : nullptr;
+    Real* const p = sent != nullptr ? sent : buffer;
+    scale_and_decay(work_, rule_, direction, first, count, p);
+    if (rule_.averages) average(rule_, count, average_ + first, p);
+
+    for (std::int64_t i = 0; i < count; ++i) p[i] = rule_.stepped(p[i]);
+    if (rule_.iterates) average_iterate(work_, first, count, average_ + first, p);
+    if (block_.master < 0) {
+      if (block_.is_value) add_values(work_, first, count, p);
+      if (sent == nullptr) write(segment, 0, count, p);
+      return;
+    }
+    float* const master = master_ + first;
+    for (std::int64_t i = 0; i < count; ++i)
+      master[i] = stored<float>(added(real<Real>(master[i]), p[i]));
+    write(segment, 0, count, master);
+  }
+
+  const Work& work_;
+  const Block& block_;
+  UpdateRule<Real> rule_;
+  Real* average_;
+  float* master_;
+  char* segment_ = nullptr;  ///< of the tile; null: the values change
+};
+
 template <typename Real>
 void update(const Work& work, const UpdatePass& pass) {
-  const Block& block = work.block;
-  const std::int64_t count = elements_of(work.tile), flat = work.tile.flat;
-  const UpdateRule<Real> rule(work.coefficients, norm_ratio(pass, work.mode, work.tile.block),
-                              pass.averaging);
-  const Strided<void*> segment =
-      consecutive(static_cast<char*>(pass.segment) + block.segment, block.wire_type);
+  const std::int64_t count = elements_of(work.tile);
+  const Real* const p = static_cast<const Real*>(pass.direction) + work.tile.flat;
+  const TileUpdate<Real> tile(work, pass);
+  for (std::int64_t first = 0; first < count; first += chunk)
+    tile(first, least(chunk, count - first), p + first);
+}
 
-  alignas(64) Real buffer[chunk];
+template <typename Real>
+void filter_and_update(const Work& work, const GradientPass& gradients, const UpdatePass& pass) {
+  const std::int64_t count = elements_of(work.tile);
+  TileFilter<Real> filter(work, gradients, nullptr);
+  const TileUpdate<Real> update(work, pass);
+  alignas(64) Real p[chunk];
   for (std::int64_t first = 0; first < count; first += chunk) {
-    const std::int64_t n = least(chunk, count - first), at = offset_in_block(work) + first;
-    // Where U is sent as it is, it is made in the segment.
-    Real* const sent = block.master < 0 ? in_place<Real>(segment, at, n) : nullptr;
-    Real* const p = sent != nullptr ? sent : buffer;
-    scale_and_decay(work, rule, static_cast<const Real*>(pass.direction) + flat + first, first, n,
-                    p);
-    if (rule.averages) average(rule, n, static_cast<Real*>(pass.averaging_state) + flat + first, p);
-
-    // U, or the new value
-    for (std::int64_t i = 0; i < n; ++i) p[i] = rule.stepped(p[i]);
-    if (rule.iterates)
-      average_iterate(work, first, n, static_cast<Real*>(pass.averaging_state) + flat + first, p);
-    if (block.master < 0) {
-      if (block.is_value) add_values(work, first, n, p);
-      if (sent == nullptr) write(segment, at, n, p);
-      continue;
-    }
-    float* const master = static_cast<float*>(pass.masters) + block.master + at;
-    for (std::int64_t i = 0; i < n; ++i)
-      master[i] = stored<float>(added(real<Real>(master[i]), p[i]));
-    write(segment, at, n, master);
+    const std::int64_t n = least(chunk, count - first);
+    filter(first, n, p);
+    update(first, n, p);
   }
 }
 

@@ -35,6 +35,7 @@ struct VectorKernels {
   /// `grafting` is the pass's, or null.
   TileNorms (*filter)(const Work&, const GradientPass&, const ElementwiseDirection* grafting);
   void (*update)(const Work&, const UpdatePass&);
+  void (*filter_and_update)(const Work&, const GradientPass&, const UpdatePass&);
   void (*apply)(const Work&, const void* segments);
   void (*read_masters)(const Work&, float* masters);
   void (*read_slot)(const Work&, Real* slot);

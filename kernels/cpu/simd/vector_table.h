@@ -9,13 +9,21 @@ namespace shampoo::kernels {
 namespace {
 
 template <typename Real>
-constexpr VectorKernels<Real> compiled_kernels{scan<Real>,           gather<Real>,
-                                               filter<Real>,         update<Real>,
-                                               apply<Real>,          read_masters<Real>,
-                                               read_slot<Real>,      pack_values<Real>,
-                                               evaluate<Real>,       squared_norm<Real>,
-                                               rank_one<Real>,       blend<Real>,
-                                               apply_root<Real>,     accumulate_squares<Real>,
+constexpr VectorKernels<Real> compiled_kernels{scan<Real>,
+                                               gather<Real>,
+                                               filter<Real>,
+                                               update<Real>,
+                                               filter_and_update<Real>,
+                                               apply<Real>,
+                                               read_masters<Real>,
+                                               read_slot<Real>,
+                                               pack_values<Real>,
+                                               evaluate<Real>,
+                                               squared_norm<Real>,
+                                               rank_one<Real>,
+                                               blend<Real>,
+                                               apply_root<Real>,
+                                               accumulate_squares<Real>,
                                                divide_by_roots<Real>};
 
 }  // namespace

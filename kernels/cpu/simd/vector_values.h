@@ -12,27 +12,37 @@
 namespace shampoo::kernels {
 namespace {
 
+/// W <- W + U
+template <typename Real>
+void add_to(Real* __restrict w, const Real* __restrict u, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) w[i] = added(w[i], u[i]);
+}
+
+/// Values [first, first + count) of a tile <- U, or W + U, with U in `segment`
+template <typename Real>
+void apply_chunk(const Work& work, const Strided<const void*>& segment, std::int64_t first,
+                 std::int64_t count) {
+  alignas(64) Real received[chunk], copied[chunk];
+  const Strided<void*> value = value_of(work.tensors, work.tile);
+  const Real* const u = fetch(segment, 0, count, received);
+  if (work.block.is_value) return write(value, first, count, u);
+  if (Real* const w = in_place<Real>(value, first, count)) return add_to(w, u, count);
+  read<Real>({value.base, value.type, value.columns, value.row, value.column}, first, count,
+             copied);
+  add_to(copied, u, count);
+  write(value, first, count, copied);
+}
+
 template <typename Real>
 void apply(const Work& work, const void* segments) {
-  const Block& block = work.block;
   const std::int64_t count = elements_of(work.tile);
-  const Strided<const void*> segment =
-      consecutive(static_cast<const char*>(segments) + block.segment, block.wire_type);
-  const Strided<void*> value = value_of(work.tensors, work.tile);
-
-  alignas(64) Real received[chunk], old[chunk], sum[chunk];
-  for (std::int64_t first = 0; first < count; first += chunk) {
-    const std::int64_t n = least(chunk, count - first);
-    const Real* const u = fetch(segment, work.tile.flat + first, n, received);
-    if (block.is_value) {
-      write(value, first, n, u);
-      continue;
-    }
-    const Real* const w = fetch<Real>(
-        {value.base, value.type, value.columns, value.row, value.column}, first, n, old);
-    for (std::int64_t i = 0; i < n; ++i) sum[i] = added(w[i], u[i]);
-    write(value, first, n, sum);
-  }
+  const Type type = work.block.wire_type;
+  const auto bytes = static_cast<std::int64_t>(size_of(type));
+  const char* const segment =
+      static_cast<const char*>(segments) + work.block.segment + work.tile.flat * bytes;
+  for (std::int64_t first = 0; first < count; first += chunk)
+    apply_chunk<Real>(work, consecutive(segment + first * bytes, type), first,
+                      least(chunk, count - first));
 }
 
 template <typename Real>

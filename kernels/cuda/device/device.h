@@ -21,6 +21,11 @@ struct Matrices {
   bool transposed = false;  ///< its transpose is meant
 };
 
+/// All elements of square matrices that lie one after the other.
+inline Matrices dense(const SquareMatrixBatch& squares, bool transposed = false) {
+  return {squares.data, squares.type, squares.side, squares.side * squares.side, transposed};
+}
+
 /// C <- alpha A B + beta C for `count` matrices, A rows x depth, B depth x columns. Sums are kept
 /// in float32, for float64 in float64. The bits of a product do not depend on the count.
 struct Product {

@@ -8,6 +8,12 @@
 
 namespace shampoo::kernels::cuda {
 
+/// The tile's part of a segment that its block writes.
+SHAMPOO_BOTH inline StridedSpan segment_span(const Tile& tile, const Block& block, void* segments) {
+  const auto first = static_cast<std::int64_t>(size_of(block.wire_type)) * (tile.flat - block.flat);
+  return packed(static_cast<char*>(segments) + block.segment + first, block.wire_type);
+}
+
 /// Adds or assigns received segments to the values. One block of threads per tile.
 struct ApplyTile {
   static constexpr int threads = 256;
@@ -44,18 +50,12 @@ SHAMPOO_BOTH void copy_group(const StridedSpan& from, const StridedSpan& to, std
   write(to, i, count, x);
 }
 
-/// True if values and segment are converted in double: the wider of both types.
-SHAMPOO_BOTH inline bool moves_in_double(const StridedSpan& segment, const StridedSpan& values) {
-  return segment.type == Type::float64 || values.type == Type::float64;
-}
-
 /// W <- U, or W + U in `Real`
 template <typename Real>
-SHAMPOO_BOTH void apply_group(const StridedSpan& segment, const StridedSpan& values, bool is_value,
+SHAMPOO_BOTH void apply_group(Real (&u)[group_size], const StridedSpan& values, bool is_value,
                               std::int32_t i, std::int32_t count) {
-  Real u[group_size], w[group_size];
-  read(segment, i, count, u);
   if (!is_value) {
+    Real w[group_size];
     read(values, i, count, w);
     for (int k = 0; k < group_size; ++k) u[k] = added(w[k], u[k]);
   }
@@ -72,13 +72,18 @@ SHAMPOO_BOTH void ApplyTile::operator()(Threads& block, Shared&) const {
   const StridedSpan segment =
       packed(const_cast<char*>(static_cast<const char*>(segments)) + received, b.wire_type);
   const StridedSpan values = value_span(elements.tensors, tile);
-  const bool in_double = moves_in_double(segment, values);
+  const bool in_double = moves_in_double(segment.type, values.type);
+  const auto apply = [&](auto zero, std::int32_t i, std::int32_t count) {
+    decltype(zero) u[group_size];
+    read(segment, i, count, u);
+    apply_group(u, values, b.is_value, i, count);
+  };
   block.each([&](int thread) {
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
       if (in_double)
-        apply_group<double>(segment, values, b.is_value, i, count);
+        apply(0.0, i, count);
       else
-        apply_group<float>(segment, values, b.is_value, i, count);
+        apply(0.0f, i, count);
     });
   });
 }

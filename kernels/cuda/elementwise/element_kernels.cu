@@ -20,6 +20,8 @@ template int start(std::int64_t, const FilterTile<double>&, void*);
 template int start(std::int64_t, const SumTiles&, void*);
 template int start(std::int64_t, const UpdateTile<float>&, void*);
 template int start(std::int64_t, const UpdateTile<double>&, void*);
+template int start(std::int64_t, const FilterAndUpdateTile<float>&, void*);
+template int start(std::int64_t, const FilterAndUpdateTile<double>&, void*);
 template int start(std::int64_t, const ApplyTile&, void*);
 template int start(std::int64_t, const PackTile&, void*);
 template int start(std::int64_t, const EvaluateTile<float>&, void*);

@@ -9,12 +9,6 @@
 
 namespace shampoo::kernels::cuda {
 
-/// The tile's part of a segment that its block writes.
-SHAMPOO_BOTH inline StridedSpan segment_span(const Tile& tile, const Block& block, void* segments) {
-  const auto first = static_cast<std::int64_t>(size_of(block.wire_type)) * (tile.flat - block.flat);
-  return packed(static_cast<char*>(segments) + block.segment + first, block.wire_type);
-}
-
 /// Elementwise::pack_values(). One block of threads per tile.
 struct PackTile {
   static constexpr int threads = 256;
@@ -28,7 +22,7 @@ struct PackTile {
     const Tile tile = elements.tiles[block.index()];
     const StridedSpan values = value_span(elements.tensors, tile);
     const StridedSpan segment = segment_span(tile, elements.blocks[tile.block], segments);
-    const bool in_double = moves_in_double(segment, values);
+    const bool in_double = moves_in_double(segment.type, values.type);
     block.each([&](int thread) {
       for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
         if (in_double)

@@ -10,6 +10,28 @@
 
 namespace shampoo::kernels::cuda {
 
+/// A GradientPass as devices read it.
+struct FilterInputs {
+  explicit FilterInputs(const GradientPass& gradient_pass)
+      : masters(gradient_pass.masters),
+        first_moment(gradient_pass.first_moment),
+        preconditioner(gradient_pass.preconditioner),
+        has_grafting(gradient_pass.grafting.has_value()),
+        grafting(gradient_pass.grafting.value_or(ElementwiseDirection{})),
+        direction(gradient_pass.direction),
+        grafting_norms(gradient_pass.grafting_norms),
+        direction_norms(gradient_pass.direction_norms) {}
+
+  const void* masters;
+  void* first_moment;
+  ElementwiseDirection preconditioner;
+  bool has_grafting;
+  ElementwiseDirection grafting;
+  void* direction;
+  const double* grafting_norms;
+  const double* direction_norms;
+};
+
 /// Elementwise::filter(). The tile's part of the grafting's squared norm goes to partials[tile],
 /// that of the direction's to partials[tile_count + tile]. One block of threads per tile.
 template <typename Real>
@@ -21,25 +43,10 @@ struct FilterTile {
   };
 
   FilterTile(const PassContext& pass_context, const GradientPass& gradient_pass)
-      : context(pass_context),
-        masters(gradient_pass.masters),
-        first_moment(gradient_pass.first_moment),
-        preconditioner(gradient_pass.preconditioner),
-        has_grafting(gradient_pass.grafting.has_value()),
-        grafting(gradient_pass.grafting.value_or(ElementwiseDirection{})),
-        direction(gradient_pass.direction),
-        grafting_norms(gradient_pass.grafting_norms),
-        direction_norms(gradient_pass.direction_norms) {}
+      : context(pass_context), pass(gradient_pass) {}
 
   PassContext context;
-  const void* masters;
-  void* first_moment;
-  ElementwiseDirection preconditioner;
-  bool has_grafting;
-  ElementwiseDirection grafting;
-  void* direction;
-  const double* grafting_norms;
-  const double* direction_norms;
+  FilterInputs pass;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -94,14 +101,26 @@ struct BlockDirection {
   Real* companion;
 };
 
-/// Inputs of a FilterTile for its tile.
+/// The inputs for one tile.
 template <typename Real>
 struct FilterWork {
+  SHAMPOO_BOTH FilterWork(const PassContext& context, const FilterInputs& pass, const Tile& tile)
+      : FilterWork(context, pass, tile, context.coefficients[tile.block]) {}
+  SHAMPOO_BOTH FilterWork(const PassContext& context, const FilterInputs& pass, const Tile& tile,
+                          const Coefficients& c)
+      : use(context.modes[tile.block], pass.has_grafting, pass.grafting_norms,
+            pass.direction_norms),
+        rule(c),
+        gradient(context, tile, context.elements.blocks[tile.block], pass.masters),
+        preconditioner(pass.preconditioner, c.preconditioner, tile),
+        grafting(pass.grafting, c.grafting, tile),
+        first_moment(slot_span<Real>(pass.first_moment, tile)) {}
+
   DirectionUse use;
   FilterRule<Real> rule;
   Gradient<Real> gradient;
   BlockDirection<Real> preconditioner, grafting;
-  StridedSpan first_moment, direction;
+  StridedSpan first_moment;
 };
 
 template <typename Real>
@@ -112,10 +131,11 @@ SHAMPOO_BOTH double sum_of_squares(const Real (&x)[group_size], std::int32_t cou
   return sum;
 }
 
+/// P, in f
 template <typename Real>
 SHAMPOO_BOTH void filter_group(const FilterWork<Real>& work, std::int32_t i, std::int32_t count,
-                               double& grafting_sum, double& direction_sum) {
-  Real m[group_size], v[group_size] = {}, grafting_v[group_size] = {}, f[group_size];
+                               Real (&f)[group_size], double& grafting_sum, double& direction_sum) {
+  Real m[group_size], v[group_size] = {}, grafting_v[group_size] = {};
   if (work.rule.filters) read(work.first_moment, i, count, m);
   work.preconditioner.read_moment(i, count, v);
   work.grafting.read_moment(i, count, grafting_v);
@@ -138,7 +158,6 @@ SHAMPOO_BOTH void filter_group(const FilterWork<Real>& work, std::int32_t i, std
   }
   if (work.use.preconditions) work.preconditioner.apply(f, v, f);
   if (work.use.direction_norm) direction_sum += sum_of_squares(f, count);
-  write(work.direction, i, count, f);
 }
 
 template <typename Real>
@@ -147,22 +166,16 @@ SHAMPOO_BOTH void FilterTile<Real>::operator()(Threads& block, Shared& shared) c
   if (*context.proceed == 0) return;
   const std::int64_t index = block.index();
   const Tile tile = context.elements.tiles[index];
-  const Mode mode = context.modes[tile.block];
-  if (mode == Mode::absent) return;
-  const Coefficients& c = context.coefficients[tile.block];
-  const FilterWork<Real> work{
-      DirectionUse(mode, has_grafting, grafting_norms, direction_norms),
-      FilterRule<Real>(c),
-      Gradient<Real>(context, tile, context.elements.blocks[tile.block], masters),
-      BlockDirection<Real>(preconditioner, c.preconditioner, tile),
-      BlockDirection<Real>(grafting, c.grafting, tile),
-      slot_span<Real>(first_moment, tile),
-      slot_span<Real>(direction, tile)};
+  if (context.modes[tile.block] == Mode::absent) return;
+  const FilterWork<Real> work(context, pass, tile);
+  const StridedSpan direction = slot_span<Real>(pass.direction, tile);
 
   block.each([&](int thread) {
     double sum = 0, direction_sum = 0;
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
-      filter_group(work, i, count, sum, direction_sum);
+      Real p[group_size];
+      filter_group(work, i, count, p, sum, direction_sum);
+      write(direction, i, count, p);
     });
     shared.sums[thread] = sum;
     shared.direction_sums[thread] = direction_sum;

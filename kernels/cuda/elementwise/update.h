@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/elementwise/apply.h"
 #include "kernels/cuda/elementwise/filter.h"
 #include "kernels/rules/grafting.h"
 #include "kernels/rules/update_rule.h"
@@ -23,13 +24,48 @@ struct UpdateTile {
   SHAMPOO_BOTH void operator()(Threads& block, Shared&) const;
 };
 
-/// Inputs of an UpdateTile for its tile.
+/// Elementwise::filter_and_update(). One block of threads per tile.
+template <typename Real>
+struct FilterAndUpdateTile {
+  static constexpr int threads = 256;
+  static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 2;
+  struct Shared {};
+
+  FilterAndUpdateTile(const PassContext& pass_context, const GradientPass& gradient_pass,
+                      const UpdatePass& update_pass)
+      : context(pass_context), gradients(gradient_pass), pass(update_pass) {}
+
+  PassContext context;
+  FilterInputs gradients;
+  UpdatePass pass;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared&) const;
+};
+
+/// The inputs of the update for one tile.
 template <typename Real>
 struct UpdateWork {
+  SHAMPOO_BOTH UpdateWork(const PassContext& context, const UpdatePass& pass, const Tile& tile)
+      : UpdateWork(context, pass, tile, context.elements.blocks[tile.block]) {}
+  SHAMPOO_BOTH UpdateWork(const PassContext& context, const UpdatePass& pass, const Tile& tile,
+                          const Block& b)
+      : rule(context.coefficients[tile.block],
+             norm_ratio(pass, context.modes[tile.block], tile.block), pass.averaging),
+        coefficients(&context.coefficients[tile.block]),
+        has_master(b.master >= 0),
+        is_value(b.is_value),
+        sends(pass.segment != nullptr),
+        averaging_state(slot_span<Real>(pass.averaging_state, tile)),
+        weights(weight_span(context.elements.tensors, tile, b, pass.masters)),
+        values(value_span(context.elements.tensors, tile)),
+        segment(segment_span(tile, b, pass.segment)) {}
+
   UpdateRule<Real> rule;
   const Coefficients* coefficients;
   bool has_master, is_value;
-  StridedSpan direction, averaging_state, weights, segment;
+  bool sends;  ///< otherwise the values change
+  StridedSpan averaging_state, weights, values, segment;
 
   SHAMPOO_BOTH bool adds_weights() const { return has_master || is_value; }
 };
@@ -49,24 +85,48 @@ SHAMPOO_BOTH void average_iterate(const UpdateWork<Real>& work, std::int32_t i, 
   write(work.averaging_state, i, count, z);
 }
 
+/// Values <- what apply() makes of them and of x in a segment, in `Real`
+template <typename Real, typename Work, typename Sent>
+SHAMPOO_BOTH void apply_rounded(const Work& work, std::int32_t i, std::int32_t count,
+                                const Sent (&x)[group_size]) {
+  Real u[group_size];
+  with_type(work.segment.type, [&](auto* tag) {
+    using Stored = std::remove_pointer_t<decltype(tag)>;
+    for (int k = 0; k < group_size; ++k) u[k] = real<Real>(stored<Stored>(x[k]));
+  });
+  apply_group(u, work.values, work.is_value, i, count);
+}
+
+template <typename Work, typename Sent>
+SHAMPOO_BOTH void send_or_apply(const Work& work, std::int32_t i, std::int32_t count,
+                                const Sent (&x)[group_size]) {
+  if (work.sends)
+    write(work.segment, i, count, x);
+  else if (moves_in_double(work.segment.type, work.values.type))
+    apply_rounded<double>(work, i, count, x);
+  else
+    apply_rounded<float>(work, i, count, x);
+}
+
 /// U, or the new value; a master gets it, too, and what is sent is rounded from it.
 template <typename Real>
 SHAMPOO_BOTH void send(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
                        const Real (&w)[group_size], Real (&p)[group_size]) {
   for (int k = 0; k < group_size; ++k)
     if (work.adds_weights()) p[k] = added(w[k], p[k]);
-  if (!work.has_master) return write(work.segment, i, count, p);
+  if (!work.has_master) return send_or_apply(work, i, count, p);
   float master[group_size];
   for (int k = 0; k < group_size; ++k) master[k] = stored<float>(p[k]);
   write(work.weights, i, count, master);
-  write(work.segment, i, count, master);
+  send_or_apply(work, i, count, master);
 }
 
+/// The update of the direction p
 template <typename Real>
-SHAMPOO_BOTH void update_group(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count) {
+SHAMPOO_BOTH void update_group(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
+                               Real (&p)[group_size]) {
   const UpdateRule<Real>& rule = work.rule;
-  Real p[group_size], b[group_size], w[group_size] = {};
-  read(work.direction, i, count, p);
+  Real b[group_size], w[group_size] = {};
   if (rule.averages) read(work.averaging_state, i, count, b);
   if (rule.decays || rule.iterates || work.adds_weights()) read(work.weights, i, count, w);
   for (int k = 0; k < group_size; ++k) {
@@ -90,24 +150,33 @@ template <typename Threads>
 SHAMPOO_BOTH void UpdateTile<Real>::operator()(Threads& block, Shared&) const {
   if (*context.proceed == 0) return;
   const Tile tile = context.elements.tiles[block.index()];
-  const Mode mode = context.modes[tile.block];
-  if (mode == Mode::absent) return;
-  const Block& b = context.elements.blocks[tile.block];
-  const auto sent = static_cast<std::int64_t>(size_of(b.wire_type)) * (tile.flat - b.flat);
-  const UpdateWork<Real> work{
-      UpdateRule<Real>(context.coefficients[tile.block], norm_ratio(pass, mode, tile.block),
-                       pass.averaging),
-      &context.coefficients[tile.block],
-      b.master >= 0,
-      b.is_value,
-      slot_span<Real>(pass.direction, tile),
-      slot_span<Real>(pass.averaging_state, tile),
-      weight_span(context.elements.tensors, tile, b, pass.masters),
-      packed(static_cast<char*>(pass.segment) + b.segment + sent, b.wire_type)};
-
+  if (context.modes[tile.block] == Mode::absent) return;
+  const UpdateWork<Real> work(context, pass, tile);
+  const StridedSpan direction = slot_span<Real>(pass.direction, tile);
   block.each([&](int thread) {
-    for_each_group(block, thread, tile,
-                   [&](std::int32_t i, std::int32_t count) { update_group(work, i, count); });
+    for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
+      Real p[group_size];
+      read(direction, i, count, p);
+      update_group(work, i, count, p);
+    });
+  });
+}
+
+template <typename Real>
+template <typename Threads>
+SHAMPOO_BOTH void FilterAndUpdateTile<Real>::operator()(Threads& block, Shared&) const {
+  if (*context.proceed == 0) return;
+  const Tile tile = context.elements.tiles[block.index()];
+  if (context.modes[tile.block] == Mode::absent) return;
+  const FilterWork<Real> filter(context, gradients, tile);
+  const UpdateWork<Real> update(context, pass, tile);
+  block.each([&](int thread) {
+    for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
+      Real p[group_size];
+      double unused = 0;
+      filter_group(filter, i, count, p, unused, unused);
+      update_group(update, i, count, p);
+    });
   });
 }
 

@@ -82,19 +82,57 @@ TYPED_TEST(Bases, LeaveRowsThatAreNotActiveAlone) {
 
 TYPED_TEST(Bases, AreSortedByTheirRayleighQuotientsAndEqualOnesStay) {
   using Real = typename TypeParam::Real;
-  SquareBatch<Real> x({4}), q({4}), s({4});
+  SquareBatch<Real> a({4}), x({4}), q({4}), s({4});
   const std::vector<Real> values = {3, -1, 3, 2};
   for (std::int64_t i = 0; i < 4; ++i) {
     q.at(0, i, i) = 1;
-    x.at(0, i, i) = values[static_cast<std::size_t>(i)];
+    a.at(0, i, i) = values[static_cast<std::size_t>(i)];
   }
 
-  this->backend->sort_basis(x.squares(), q.squares(), s.squares());
+  this->backend->sort_basis(a.squares(), x.squares(), q.squares(), s.squares());
 
   EXPECT_EQ(std::vector<Real>(s.values(0).begin(), s.values(0).end()),
             (std::vector<Real>{-1, 2, 3, 3}));
   for (const auto& [row, column] : {std::pair{0, 1}, {1, 3}, {2, 0}, {3, 2}})
     EXPECT_EQ(s.at(0, row, column), 1) << row;
+}
+
+TYPED_TEST(Bases, AreSortedByTheRayleighQuotientsOfSymmetricMatricesOfAnySide) {
+  using Real = typename TypeParam::Real;
+  const std::vector<std::int64_t> all = {2, 33, 128, 129, 161};
+  this->backend->reserve({}, Type::float64, {all.back()});
+  SquareBatch<Real> a(all), x(all), q(all), s(all);
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    const std::int64_t n = all[m];
+    fill_wishart<Real>(n, n, m, a.matrix(m));
+    std::ranges::copy(Numbers(m + 1).some<Real>(n * n), q.matrix(m).begin());
+  }
+
+  this->backend->sort_basis(a.squares(), x.squares(), q.squares(), s.squares());
+
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    const std::int64_t n = all[m];
+    EXPECT_TRUE(std::ranges::is_sorted(s.values(m))) << n;
+    std::vector<std::vector<Real>> rows, sorted;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const Real* const row = s.matrix(m).data() + j * n;
+      double quotient = 0, size = 0;
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = 0; k < n; ++k) {
+          const double term = static_cast<double>(row[i]) * static_cast<double>(a.at(m, i, k)) *
+                              static_cast<double>(row[k]);
+          quotient += term;
+          size += std::abs(term);
+        }
+      EXPECT_NEAR(static_cast<double>(s.values(m)[static_cast<std::size_t>(j)]), quotient,
+                  tolerance<Real>(n) * size);
+      sorted.emplace_back(row, row + n);
+      rows.emplace_back(q.matrix(m).data() + j * n, q.matrix(m).data() + (j + 1) * n);
+    }
+    std::ranges::sort(rows);
+    std::ranges::sort(sorted);
+    EXPECT_EQ(rows, sorted) << n;
+  }
 }
 
 TYPED_TEST(Bases, AreStoredUnlessTheyAreNotFinite) {

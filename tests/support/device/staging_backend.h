@@ -40,6 +40,9 @@ class StagingBackend final : public kernels::Backend {
   void read_values(const kernels::TileTable& elements, void* masters, void* slot) override;
   void filter(const kernels::PassContext& context, const kernels::GradientPass& pass) override;
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
+  void filter_and_update(const kernels::PassContext& context,
+                         const kernels::GradientPass& gradients,
+                         const kernels::UpdatePass& pass) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void pack_values(const kernels::TileTable& elements, void* segments) override;
@@ -72,7 +75,8 @@ class StagingBackend final : public kernels::Backend {
   void orthonormalize_rows(std::span<const kernels::SquareMatrixBatch> x,
                            std::span<const kernels::SquareMatrixBatch> q,
                            const std::uint8_t* active) override;
-  void sort_basis(std::span<const kernels::SquareMatrixBatch> x,
+  void sort_basis(std::span<const kernels::SquareMatrixBatch> a,
+                  std::span<const kernels::SquareMatrixBatch> x,
                   std::span<const kernels::SquareMatrixBatch> q,
                   std::span<const kernels::SquareMatrixBatch> s) override;
   void multiply_transposed(std::span<const kernels::SquareMatrixBatch> a,

@@ -81,15 +81,18 @@ void StagingBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
   staging.finish();
 }
 
-void StagingBackend::sort_basis(std::span<const SquareMatrixBatch> x,
+void StagingBackend::sort_basis(std::span<const SquareMatrixBatch> a,
+                                std::span<const SquareMatrixBatch> x,
                                 std::span<const SquareMatrixBatch> q,
                                 std::span<const SquareMatrixBatch> s) {
   Staging staging(*backend_);
+  note(staging, a);
   note(staging, x);
   note(staging, q);
   note(staging, s);
   staging.begin();
-  backend_->sort_basis(staged(staging, x), staged(staging, q), staged(staging, s));
+  backend_->sort_basis(staged(staging, a), staged(staging, x), staged(staging, q),
+                       staged(staging, s));
   staging.finish();
 }
 

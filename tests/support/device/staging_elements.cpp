@@ -133,6 +133,53 @@ std::vector<Selection> staged(Staging& staging, std::span<const Selection> selec
   return result;
 }
 
+void note(Staging& staging, const TileTable& elements, const kernels::GradientPass& pass) {
+  note_masters(staging, elements, pass.masters);
+  for (const void* const slot :
+       {pass.first_moment, pass.preconditioner.second_moment, pass.preconditioner.companion,
+        pass.grafting ? pass.grafting->second_moment : nullptr,
+        pass.grafting ? pass.grafting->companion : nullptr, pass.direction})
+    note_slot(staging, elements, slot);
+  for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
+    staging.note_array(norms, elements.block_count);
+}
+
+kernels::GradientPass staged(Staging& staging, const kernels::GradientPass& pass) {
+  kernels::GradientPass copy = pass;
+  copy.masters = staging.at(pass.masters);
+  copy.first_moment = staging.at(pass.first_moment);
+  for (kernels::ElementwiseDirection* const direction :
+       {&copy.preconditioner, copy.grafting ? &*copy.grafting : nullptr}) {
+    if (direction == nullptr) continue;
+    direction->second_moment = staging.at(direction->second_moment);
+    direction->companion = staging.at(direction->companion);
+  }
+  copy.direction = staging.at(pass.direction);
+  copy.grafting_norms = staging.at(pass.grafting_norms);
+  copy.direction_norms = staging.at(pass.direction_norms);
+  return copy;
+}
+
+void note(Staging& staging, const TileTable& elements, const kernels::UpdatePass& pass) {
+  note_masters(staging, elements, pass.masters);
+  note_slot(staging, elements, pass.direction);
+  note_slot(staging, elements, pass.averaging_state);
+  for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
+    staging.note_array(norms, elements.block_count);
+  note_segments(staging, elements, pass.segment);
+}
+
+kernels::UpdatePass staged(Staging& staging, const kernels::UpdatePass& pass) {
+  kernels::UpdatePass copy = pass;
+  copy.averaging_state = staging.at(pass.averaging_state);
+  copy.direction = staging.at(pass.direction);
+  copy.grafting_norms = staging.at(pass.grafting_norms);
+  copy.direction_norms = staging.at(pass.direction_norms);
+  copy.masters = staging.at(pass.masters);
+  copy.segment = staging.at(pass.segment);
+  return copy;
+}
+
 }  // namespace
 
 void StagingBackend::scan(const TileTable& gradients, const double* gradient_scale, bool skips,
@@ -187,51 +234,34 @@ void StagingBackend::read_values(const TileTable& elements, void* masters, void*
 void StagingBackend::filter(const PassContext& context, const kernels::GradientPass& pass) {
   Staging staging(*backend_);
   note(staging, context);
-  note_masters(staging, context.elements, pass.masters);
-  for (const void* const slot :
-       {pass.first_moment, pass.preconditioner.second_moment, pass.preconditioner.companion,
-        pass.grafting ? pass.grafting->second_moment : nullptr,
-        pass.grafting ? pass.grafting->companion : nullptr, pass.direction})
-    note_slot(staging, context.elements, slot);
-  for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
-    staging.note_array(norms, context.elements.block_count);
+  note(staging, context.elements, pass);
   staging.begin();
   const TileTable elements = staged(staging, context.elements);
-  kernels::GradientPass copy = pass;
-  copy.masters = staging.at(pass.masters);
-  copy.first_moment = staging.at(pass.first_moment);
-  for (kernels::ElementwiseDirection* const direction :
-       {&copy.preconditioner, copy.grafting ? &*copy.grafting : nullptr}) {
-    if (direction == nullptr) continue;
-    direction->second_moment = staging.at(direction->second_moment);
-    direction->companion = staging.at(direction->companion);
-  }
-  copy.direction = staging.at(pass.direction);
-  copy.grafting_norms = staging.at(pass.grafting_norms);
-  copy.direction_norms = staging.at(pass.direction_norms);
-  backend_->filter(staged(staging, context, elements), copy);
+  backend_->filter(staged(staging, context, elements), staged(staging, pass));
   staging.finish();
 }
 
 void StagingBackend::update(const PassContext& context, const kernels::UpdatePass& pass) {
   Staging staging(*backend_);
   note(staging, context);
-  note_masters(staging, context.elements, pass.masters);
-  note_slot(staging, context.elements, pass.direction);
-  note_slot(staging, context.elements, pass.averaging_state);
-  for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
-    staging.note_array(norms, context.elements.block_count);
-  note_segments(staging, context.elements, pass.segment);
+  note(staging, context.elements, pass);
   staging.begin();
   const TileTable elements = staged(staging, context.elements);
-  kernels::UpdatePass copy = pass;
-  copy.averaging_state = staging.at(pass.averaging_state);
-  copy.direction = staging.at(pass.direction);
-  copy.grafting_norms = staging.at(pass.grafting_norms);
-  copy.direction_norms = staging.at(pass.direction_norms);
-  copy.masters = staging.at(pass.masters);
-  copy.segment = staging.at(pass.segment);
-  backend_->update(staged(staging, context, elements), copy);
+  backend_->update(staged(staging, context, elements), staged(staging, pass));
+  staging.finish();
+}
+
+void StagingBackend::filter_and_update(const PassContext& context,
+                                       const kernels::GradientPass& gradients,
+                                       const kernels::UpdatePass& pass) {
+  Staging staging(*backend_);
+  note(staging, context);
+  note(staging, context.elements, gradients);
+  note(staging, context.elements, pass);
+  staging.begin();
+  const TileTable elements = staged(staging, context.elements);
+  backend_->filter_and_update(staged(staging, context, elements), staged(staging, gradients),
+                              staged(staging, pass));
   staging.finish();
 }
 
