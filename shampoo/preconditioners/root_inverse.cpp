@@ -12,8 +12,15 @@ namespace shampoo {
 
 namespace {
 
-/// One symmetric eigendecomposition with eigenvectors and the product that forms the root.
-constexpr RefreshWork root_refresh{.cubic = 12, .quadratic = 6000};
+/// An iteration is products alone, of which CoupledNewton and CoupledHigherOrder take as many as
+/// the factor needs; otherwise a symmetric eigendecomposition and the product that forms the root.
+RefreshWork root_refresh(const Solver& solver) {
+  const auto products = [](std::int64_t n) { return RefreshWork{n, n * product_overhead}; };
+  if (std::holds_alternative<Minimax>(solver)) return products(55);
+  if (std::holds_alternative<CoupledNewton>(solver)) return products(60);
+  if (std::holds_alternative<CoupledHigherOrder>(solver)) return products(130);
+  return {.cubic = 12, .quadratic = 6000};
+}
 
 /// The same on every rank, whatever blocks it owns.
 Solver solver_of(const RootInverse& kind, const kernels::Backend& backend, Type arithmetic) {
@@ -104,8 +111,8 @@ std::int64_t work(const RootInverse& kind, const Recipe& recipe,
   const std::int64_t elements = grouping::numel(extent);
   std::int64_t cost = 0;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
-    cost +=
-        factor_work(root_refresh, recipe, elements, extent[k]) + product_work(elements, extent[k]);
+    cost += factor_work(root_refresh(kind.solver), recipe, elements, extent[k]) +
+            product_work(elements, extent[k]);
   });
   return cost;
 }
