@@ -9,9 +9,8 @@
 namespace shampoo::kernels {
 
 /// Rows of Q <- the rows of X, row-major n x n, made orthonormal one after the other: X^T = Q^T R.
-/// Blocked Householder reflections in compact WY form [Schreiber 1989; Golub 2013, ch. 5.2.3], the
-/// panels by a kernel of this library, products by BLAS; LAPACK's signs. R is not formed. X may
-/// be Q.
+/// Blocked Householder reflections in compact WY form [Golub 2013, ch. 5.2.3], panels by a kernel
+/// of this library, products by BLAS; LAPACK's signs. R is not formed. X may be Q.
 ///
 /// Backward stable whatever the condition of X: |Q Q^T - I| and the part of a row of X outside the
 /// span of its rows of Q, relative to the row, are of the order of n machine epsilons. Rows are

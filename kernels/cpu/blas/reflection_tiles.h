@@ -66,46 +66,22 @@ inline Real squared_sum(const Real* x, std::int64_t first, std::int64_t length) 
   return sum_of_lanes<Real>(sum);
 }
 
-/// Makes the elements behind `alpha` neither too large nor too small to be squared; returns false
-/// if they are zeros.
-template <typename Real>
-bool rescale_tail(Real* row, std::int64_t j, std::int64_t length, Real& alpha) {
-  constexpr int widest = std::numeric_limits<Real>::max_exponent * 3 / 4;
-  Real largest = 0;
-  bool zeros = true;
-  for (std::int64_t k = j + 1; k < length; ++k) {
-    zeros = zeros && row[k] == 0;
-    largest = std::max(largest, std::abs(row[k]));
-  }
-  if (zeros) return false;
-  largest = std::max(largest, std::abs(alpha));
-  if (!std::isfinite(largest)) return true;
-  const Real scale = std::ldexp(Real(1), std::clamp(-std::ilogb(largest), -widest, widest));
-  for (std::int64_t k = j + 1; k < length; ++k) row[k] *= scale;
-  alpha *= scale;
-  return true;
-}
-
 /// Row <- v of I - tau v^T v; returns tau. `first`: the row's vector that holds its element j.
 template <typename Real>
 Real make_reflection(Real* row, std::int64_t j, std::int64_t first, std::int64_t length) {
-  constexpr int range = std::numeric_limits<Real>::max_exponent / 2;
-  const Real smallest = std::ldexp(Real(1), -range), largest = std::ldexp(Real(1), range);
-  Real alpha = row[j];
+  constexpr double range = std::numeric_limits<Real>::min_exponent / 2;
+  const double alpha = static_cast<double>(row[j]);
   std::fill(row, row + j + 1, Real(0));
-  Real rest = squared_sum(row, first, length);
+  const double rest = static_cast<double>(squared_sum(row, first, length));
+  const double all = rest + alpha * alpha;
   Real tau = 0;
-  bool reflects = true;
-  if (!(rest > smallest && rest + alpha * alpha < largest)) {
-    reflects = rescale_tail(row, j, length, alpha);
-    rest = squared_sum(row, first, length);
-  }
-  if (reflects) {
-    const double all =
-        static_cast<double>(rest) + static_cast<double>(alpha) * static_cast<double>(alpha);
-    const double beta = -std::copysign(std::sqrt(all), static_cast<double>(alpha));
-    tau = static_cast<Real>((beta - static_cast<double>(alpha)) / beta);
-    const Real factor = static_cast<Real>(1 / (static_cast<double>(alpha) - beta));
+  if (rest == 0 || all < std::exp2(range)) {
+    // Nothing but what rounding left of a row of the size of 1.
+    std::fill(row + j + 1, row + length, Real(0));
+  } else {
+    const double beta = -std::copysign(std::sqrt(all), alpha);
+    tau = static_cast<Real>((beta - alpha) / beta);
+    const Real factor = static_cast<Real>(1 / (alpha - beta));
     for (std::int64_t k = first; k < length; ++k) row[k] *= factor;
   }
   row[j] = 1;

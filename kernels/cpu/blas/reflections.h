@@ -11,7 +11,8 @@ namespace shampoo::kernels {
 /// reflect(rows, count, length, stride, taus): row j, for all j < count <= length in turn, <- the
 /// vector v_j of the reflection I - tau_j v_j^T v_j that makes its elements behind j zero, with
 /// v_jj = 1 and zeros before it; later rows are reflected. tau_j is 0 where those elements are
-/// zeros. Signs and scales are LAPACK's (larfg). `rows`: aligned to 64 bytes; `stride`, in
+/// zeros or the row is nothing but rounding. Signs and scales are LAPACK's (larfg). The largest
+/// elements of `rows` are about 1 at first, or zeros. `rows`: aligned to 64 bytes; `stride`, in
 /// elements: a multiple of 64 bytes; elements from `length` to the next multiple of 64 bytes are
 /// zeros.
 struct Reflections {

@@ -17,7 +17,7 @@
 #include "kernels/cpu/simd/vector_kernels.h"
 #include "tests/kernels/numbers.h"
 
-// Householder's method is backward stable whatever the condition of X [Higham 2002, th. 19.4]: rows
+// Householder's method is backward stable whatever the condition of X [Golub 2013, ch. 5.2]: rows
 // of Q are orthonormal within n epsilon, and each row of X lies in the span of its rows of Q within
 // n epsilon of its norm; the factor 4 covers the constants.
 
