@@ -5,12 +5,9 @@
 
 #include "kernels/cpu/simd/vector_access.h"
 #include "kernels/cpu/simd/vector_sums.h"
-#include "kernels/cpu/simd/vector_values.h"
 #include "kernels/rules/direction.h"
-#include "kernels/rules/grafting.h"
-#include "kernels/rules/update_rule.h"
 
-/// The elementwise kernels, on one tile each. Internal linkage: see vector_access.h.
+/// The passes over gradients, on one tile each. Internal linkage: see vector_access.h.
 namespace shampoo::kernels {
 namespace {
 
@@ -187,141 +184,6 @@ TileNorms filter(const Work& work, const GradientPass& pass, const ElementwiseDi
   for (std::int64_t first = 0; first < count; first += chunk)
     tile(first, least(chunk, count - first), p + first);
   return tile.norms();
-}
-
-/// P <- ratio P + decay W
-template <typename Real>
-void scale_and_decay(const Work& work, const UpdateRule<Real> rule,
-                     const Real* __restrict direction, std::int64_t first, std::int64_t count,
-                     Real* __restrict p) {
-  if (!rule.decays) {
-    for (std::int64_t i = 0; i < count; ++i) p[i] = rule.scaled(direction[i]);
-    return;
-  }
-  alignas(64) Real copied[chunk];
-  const Real* const w = fetch_values(work, first, count, copied);
-  for (std::int64_t i = 0; i < count; ++i) p[i] = rule.decayed(rule.scaled(direction[i]), w[i]);
-}
-
-/// B and P
-template <typename Real>
-void average(const UpdateRule<Real> rule, std::int64_t count, Real* __restrict b,
-             Real* __restrict p) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    b[i] = rule.accumulated(b[i], p[i]);
-    p[i] = rule.averaged(b[i], p[i]);
-  }
-}
-
-/// Z and U, of the step P
-template <typename Real>
-void average_iterate(const Work& work, std::int64_t first, std::int64_t count, Real* __restrict z,
-                     Real* __restrict p) {
-  const IterateRule<Real> rule(work.coefficients);
-  alignas(64) Real copied[chunk];
-  const Real* const w = fetch_values(work, first, count, copied);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Real decayed = rule.decayed(z[i]);
-    z[i] = added(decayed, p[i]);
-    p[i] = rule.update(p[i], decayed, w[i]);
-  }
-}
-
-/// P <- W + P
-template <typename Real>
-void add_values(const Work& work, std::int64_t first, std::int64_t count, Real* __restrict p) {
-  alignas(64) Real copied[chunk];
-  const Real* const w = fetch_values(work, first, count, copied);
-  for (std::int64_t i = 0; i < count; ++i) p[i] = added(w[i], p[i]);
-}
-
-/// update() of one tile, a chunk at a time.
-template <typename Real>
-class TileUpdate {
- public:
-  TileUpdate(const Work& work, const UpdatePass& pass)
-      : work_(work),
-        block_(work.block),
-        rule_(work.coefficients, norm_ratio(pass, work.mode, work.tile.block), pass.averaging),
-        average_(static_cast<Real*>(pass.averaging_state)),
-        master_(static_cast<float*>(pass.masters)) {
-    const std::int64_t at = offset_in_block(work);
-    if (average_ != nullptr) average_ += work.tile.flat;
-    if (block_.master >= 0) master_ += block_.master + at;
-    if (pass.segment != nullptr)
-      segment_ = static_cast<char*>(pass.segment) + block_.segment + at * bytes();
-  }
-
-  /// `direction` is P of elements [first, first + count).
-  void operator()(std::int64_t first, std::int64_t count, const Real* direction) const {
-    if (segment_ != nullptr)
-      return send(first, count, direction,
-                  consecutive(segment_ + first * bytes(), block_.wire_type));
-
-    alignas(64) char sent[chunk * sizeof(double)];
-    send(first, count, direction, consecutive(sent, block_.wire_type));
-    const Strided<const void*> received =
-        consecutive(static_cast<const void*>(sent), block_.wire_type);
-    if (moves_in_double(block_.wire_type, work_.tensors.value_types[work_.tile.tensor]))
-      apply_chunk<double>(work_, received, first, count);
-    else
-      apply_chunk<float>(work_, received, first, count);
-  }
-
- private:
-  std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(block_.wire_type)); }
-
-  /// segment <- U, or the new value
-  void send(std::int64_t first, std::int64_t count, const Real* direction,
-            const Strided<void*>& segment) const {
-    alignas(64) Real buffer[chunk];
-    // Where U is sent as it is, it is made in the segment.
-    Real* const sent = block_.master < 0 ? in_place<Real>(segment, 0, count) : nullptr;
-    Real* const p = sent != nullptr ? sent : buffer;
-    scale_and_decay(work_, rule_, direction, first, count, p);
-    if (rule_.averages) average(rule_, count, average_ + first, p);
-
-    for (std::int64_t i = 0; i < count; ++i) p[i] = rule_.stepped(p[i]);
-    if (rule_.iterates) average_iterate(work_, first, count, average_ + first, p);
-    if (block_.master < 0) {
-      if (block_.is_value) add_values(work_, first, count, p);
-      if (sent == nullptr) write(segment, 0, count, p);
-      return;
-    }
-    float* const master = master_ + first;
-    for (std::int64_t i = 0; i < count; ++i)
-      master[i] = stored<float>(added(real<Real>(master[i]), p[i]));
-    write(segment, 0, count, master);
-  }
-
-  const Work& work_;
-  const Block& block_;
-  UpdateRule<Real> rule_;
-  Real* average_;
-  float* master_;
-  char* segment_ = nullptr;  ///< of the tile; null: the values change
-};
-
-template <typename Real>
-void update(const Work& work, const UpdatePass& pass) {
-  const std::int64_t count = elements_of(work.tile);
-  const Real* const p = static_cast<const Real*>(pass.direction) + work.tile.flat;
-  const TileUpdate<Real> tile(work, pass);
-  for (std::int64_t first = 0; first < count; first += chunk)
-    tile(first, least(chunk, count - first), p + first);
-}
-
-template <typename Real>
-void filter_and_update(const Work& work, const GradientPass& gradients, const UpdatePass& pass) {
-  const std::int64_t count = elements_of(work.tile);
-  TileFilter<Real> filter(work, gradients, nullptr);
-  const TileUpdate<Real> update(work, pass);
-  alignas(64) Real p[chunk];
-  for (std::int64_t first = 0; first < count; first += chunk) {
-    const std::int64_t n = least(chunk, count - first);
-    filter(first, n, p);
-    update(first, n, p);
-  }
 }
 
 }  // namespace

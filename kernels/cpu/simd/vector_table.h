@@ -4,6 +4,7 @@
 #include "kernels/cpu/simd/vector_eigenbasis.h"
 #include "kernels/cpu/simd/vector_elements.h"
 #include "kernels/cpu/simd/vector_matrices.h"
+#include "kernels/cpu/simd/vector_update.h"
 #include "kernels/cpu/simd/vector_values.h"
 
 namespace shampoo::kernels {
