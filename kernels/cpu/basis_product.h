@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/blas/block_products.h"
+#include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/mode_products.h"
 #include "kernels/cpu/threads/scratch.h"
 
@@ -34,26 +35,26 @@ class BasisProduct {
         ahead_(ahead),
         side_(static_cast<int>(at.side)) {}
 
-  /// to <- from x_k Q
-  void into(const Real* from, Real* to) const {
-    if (at_.after == 1) return from_right('T', from, to);
-    from_left('N', from, to);
+  /// to <- from x_k Q. `row`: from row to row of a matrix; 0: elements are back to back.
+  void into(const Real* from, std::int64_t row, Real* to) const {
+    if (at_.after == 1) return from_right('T', from, row == 0 ? at_.side : row, to);
+    from_left('N', from, row == 0 ? at_.after : row, to);
   }
 
   /// to <- from x_k Q^T
   void out_of(const Real* from, Real* to) const {
-    if (at_.after > 1 || at_.before == 1) return from_left('T', from, to);
-    from_right('N', from, to);
+    if (at_.after > 1 || at_.before == 1) return from_left('T', from, at_.after, to);
+    from_right('N', from, at_.side, to);
   }
 
  private:
   /// Slices Y <- op(Q) S, with S side x after.
-  void from_left(char op, const Real* s, Real* y) const {
+  void from_left(char op, const Real* s, std::int64_t stride, Real* y) const {
     const BlockShape shape{at_.side, at_.after, at_.side};
     const std::int64_t slice = at_.side * at_.after;
     if (own_ && is_block_product(shape)) {
       for (std::int64_t b = 0; b < at_.before; ++b, s += slice, y += slice)
-        block_products<Real>().multiply(shape, {basis_, at_.side, op == 'N'}, {s, at_.after, false},
+        block_products<Real>().multiply(shape, {basis_, at_.side, op == 'N'}, {s, stride, false},
                                         ahead_, y, at_.after, scratch_);
       return;
     }
@@ -63,21 +64,22 @@ class BasisProduct {
     if (transposes) op = 'T';
     // BLAS sees Y^T = S^T op(Q)^T, and Q as Q^T.
     for (std::int64_t b = 0; b < at_.before; ++b, s += slice, y += slice)
-      blas::gemm('N', op, n, side_, side_, Real(1), s, n, m, side_, Real(0), y, n);
+      blas::gemm('N', op, n, side_, side_, Real(1), s, static_cast<int>(stride), m, side_, Real(0),
+                 y, n);
   }
 
   /// Y <- S Q, or S Q^T for 'T', with S before x side.
-  void from_right(char op, const Real* s, Real* y) const {
+  void from_right(char op, const Real* s, std::int64_t stride, Real* y) const {
     const BlockShape shape{at_.before, at_.side, at_.side};
     if (own_ && is_block_product(shape))
       return block_products<Real>().multiply(
-          shape, {s, at_.side, true}, {basis_, at_.side, op == 'T'}, ahead_, y, at_.side, scratch_);
+          shape, {s, stride, true}, {basis_, at_.side, op == 'T'}, ahead_, y, at_.side, scratch_);
     const bool transposes = op == 'N' && is_small(at_.before);
     const Real* const m = transposes ? transposed() : basis_;
     if (transposes) op = 'T';
     // BLAS sees Y^T = Q^T S^T, and Q as Q^T.
-    blas::gemm(op, 'N', side_, static_cast<int>(at_.before), side_, Real(1), m, side_, s, side_,
-               Real(0), y, side_);
+    blas::gemm(op, 'N', side_, static_cast<int>(at_.before), side_, Real(1), m, side_, s,
+               static_cast<int>(stride), Real(0), y, side_);
   }
 
   bool is_small(std::int64_t other) const {
@@ -110,14 +112,25 @@ class BlockRotation {
         scratch_(scratch.take<Real>(basis_product_scratch(stack))) {}
 
   /// x <- x x_k Q_k over all dimensions but `except`; `other`: scratch of the same size.
-  void into(Real* x, Real* other, std::size_t except = -1, const BlocksAhead& ahead = {}) const {
-    turn(x, x, other, x, except, ahead,
-         [](const BasisProduct<Real>& q, const Real* from, Real* to) { q.into(from, to); });
+  void into(Real* x, Real* other, std::size_t except = -1) const {
+    turn({x, 0}, x, other, x, except, {},
+         [](const BasisProduct<Real>& q, const Real* from, std::int64_t row, Real* to) {
+           q.into(from, row, to);
+         });
+  }
+  /// x <- g x_k Q_k, with g in x or elsewhere. `ahead`: see BlockProducts.
+  void into(const GradientRows<Real>& g, Real* x, Real* other, const BlocksAhead& ahead) const {
+    turn(g, x, other, x, -1, ahead,
+         [](const BasisProduct<Real>& q, const Real* from, std::int64_t row, Real* to) {
+           q.into(from, row, to);
+         });
   }
   /// to <- x x_k Q_k^T. x and `other`, of the same size, are overwritten; `to` is x or neither.
   void out_of(Real* x, Real* other, Real* to) const {
-    turn(x, x, other, to, -1, {},
-         [](const BasisProduct<Real>& q, const Real* from, Real* out) { q.out_of(from, out); });
+    turn({x, 0}, x, other, to, -1, {},
+         [](const BasisProduct<Real>& q, const Real* from, std::int64_t, Real* out) {
+           q.out_of(from, out);
+         });
   }
 
   /// x <- x x_k diag(s_k) over all dimensions but `except`
@@ -149,22 +162,30 @@ class BlockRotation {
     return {{{basis(k), side * side * static_cast<std::int64_t>(sizeof(Real))}}};
   }
 
-  /// The products of `from`, to and fro between two arrays; the last one writes `to` if it can.
+  /// The products of g, to and fro between two arrays, of which g may be the first; the last one
+  /// writes `to` if it can.
   template <typename Product>
-  void turn(const Real* from, Real* one, Real* other, Real* to, std::size_t except,
+  void turn(const GradientRows<Real>& g, Real* one, Real* other, Real* to, std::size_t except,
             const BlocksAhead& ahead, const Product& product) const {
+    const Real* from = g.data;
+    std::int64_t row = g.stride;
     std::size_t rest = 0;
     for (std::size_t k = 0; k < stack_.bases.size(); ++k) rest += turns(k, except);
     for (std::size_t k = 0; rest > 0; ++k) {
       if (!turns(k, except)) continue;
-      Real* next = from == one ? other : one;
-      if (--rest == 0 && from != to) next = to;
+      --rest;
+      Real* next = from == one ? other : from == other || rest % 2 == 0 ? one : other;
+      if (rest == 0 && from != to) next = to;
       product(BasisProduct<Real>(basis(k), dimension_of(stack_.extent, k),
                                  rest > 0 ? next_basis(k, except) : ahead, scratch_),
-              from, next);
+              from, row, next);
       from = next;
+      row = 0;
     }
-    if (from != to) std::copy(from, from + elements_, to);
+    if (from == to) return;
+    const std::int64_t length = row == 0 ? elements_ : stack_.extent.back();
+    for (std::int64_t e = 0; e < elements_; e += length, from += row)
+      std::copy(from, from + length, to + e);
   }
 
   const Stack& stack_;

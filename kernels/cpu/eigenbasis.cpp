@@ -47,8 +47,7 @@ struct BlockTask {
   /// Both, with F of M and G in the eigenbases
   void filter(Real* a, Real* b) const {
     const std::int64_t bytes = block().elements * static_cast<std::int64_t>(sizeof(Real));
-    gather_gradient(context, row(), a);
-    rotation.into(a, b, -1,
+    rotation.into(fetch_gradient_rows<Real>(context, stack, row(), a), a, b,
                   {{{elements(pass.second_moment), bytes}, {elements(pass.first_moment), bytes}}});
     vector.precondition_gradient(coefficients(), stack.exponent, a, block().elements,
                                  elements(pass.second_moment), elements(pass.first_moment));

@@ -11,46 +11,12 @@ namespace shampoo::kernels {
 
 namespace {
 
-/// G of a block. Order 2 may have a distance between rows; 0: all elements are back to back.
-template <typename Real>
-struct Rows {
-  const Real* data = nullptr;
-  std::int64_t stride = 0;
-};
-
-/// True if G equals the caller's gradient bit for bit, and can be read there.
-template <typename Real>
-bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t block) {
-  const Block& b = phase.elements.blocks[block];
-  const std::size_t order = stack.extent.size();
-  const bool has_rows =
-      order == 1 || (order == 2 && stack.extent[1] > 1 && b.gradient_row >= stack.extent[1]);
-  return b.regular && has_rows && b.gradient_column == 1 && *phase.gradient_scale == 1 &&
-         phase.coefficients[block].l2 == 0 &&
-         phase.elements.tensors.gradient_types[b.tensor] ==
-             (sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64);
-}
-
-template <typename Real>
-Rows<Real> rows_of(const GradientContext& context, const Stack& stack, std::int64_t block,
-                   Scratch& scratch) {
-  const TileTable& elements = context.phase.elements;
-  const Block& b = elements.blocks[block];
-  if (is_in_place<Real>(context.phase, stack, block)) {
-    const Real* const gradient = static_cast<const Real*>(elements.tensors.gradients[b.tensor]);
-    return {gradient + b.gradient, stack.extent.size() == 1 ? 0 : b.gradient_row};
-  }
-  Real* const g = scratch.take<Real>(b.elements);
-  gather_gradient(context, block, g);
-  return {g, 0};
-}
-
 /// C = sum over `before` of S S^T, with S side x after. The row-major S is BLAS's S^T; a lower
 /// triangle is its upper one.
 template <typename Real>
 class Contraction {
  public:
-  Contraction(const Dimension& at, const Rows<Real>& rows)
+  Contraction(const Dimension& at, const GradientRows<Real>& rows)
       : data_(rows.data),
         side_(static_cast<int>(at.side)),
         // A last dimension is contracted at once: A^T A with A before x side.
@@ -107,8 +73,8 @@ class Contraction {
 /// products.
 template <typename Real>
 void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
-                       const Rows<Real>& rows, bool packed, Real keep, Real add, Real* factor,
-                       Real* dense, Real* scratch) {
+                       const GradientRows<Real>& rows, bool packed, Real keep, Real add,
+                       Real* factor, Real* dense, Real* scratch) {
   const int side = static_cast<int>(at.side);
   if (at.before * at.after == 1) {
     vector.rank_one(factor, packed, at.side, rows.data, keep, add);
@@ -138,7 +104,8 @@ void accumulate_block(const GradientContext& context, const Stack& stack, std::i
   const Coefficients& c = context.phase.coefficients[block];
   const Real keep = static_cast<Real>(c.factor_keep), add = static_cast<Real>(c.factor_add);
   const VectorKernels<Real>& vector = context.level.in<Real>();
-  const Rows<Real> rows = rows_of<Real>(context, stack, block, scratch);
+  const GradientRows<Real> rows = fetch_gradient_rows<Real>(
+      context, stack, block, scratch.take<Real>(elements_of(stack.extent)));
   Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
   Real* const products = product_scratch<Real>(stack, scratch);
 
@@ -195,7 +162,7 @@ void accumulate_whitened_block(const GradientContext& context, const Stack& stac
     whitening.apply(h, k);
     const double others = normalizes ? static_cast<double>(elements / at.side) : 1;
     accumulate_factor(
-        vector, at, Rows<Real>{h, 0}, stack.packed, static_cast<Real>(c.factor_keep),
+        vector, at, GradientRows<Real>{h, 0}, stack.packed, static_cast<Real>(c.factor_keep),
         static_cast<Real>(c.factor_add / others),
         static_cast<Real*>(stack.factors[k]) + index * triangle_elements(stack.packed, at.side),
         dense, products);

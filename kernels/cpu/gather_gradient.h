@@ -28,4 +28,38 @@ void gather_gradient(const GradientContext& context, std::int64_t block, Real* t
   }
 }
 
+/// G of a block. Order 2 may have a distance between rows; 0: all elements are back to back.
+template <typename Real>
+struct GradientRows {
+  const Real* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// True if G equals the caller's gradient bit for bit, and can be read there.
+template <typename Real>
+bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t block) {
+  const Block& b = phase.elements.blocks[block];
+  const std::size_t order = stack.extent.size();
+  const bool has_rows =
+      order == 1 || (order == 2 && stack.extent[1] > 1 && b.gradient_row >= stack.extent[1]);
+  return b.regular && has_rows && b.gradient_column == 1 && *phase.gradient_scale == 1 &&
+         phase.coefficients[block].l2 == 0 &&
+         phase.elements.tensors.gradient_types[b.tensor] ==
+             (sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64);
+}
+
+/// G where it lies, or else copied to `buffer`.
+template <typename Real>
+GradientRows<Real> fetch_gradient_rows(const GradientContext& context, const Stack& stack,
+                                       std::int64_t block, Real* buffer) {
+  const TileTable& elements = context.phase.elements;
+  const Block& b = elements.blocks[block];
+  if (is_in_place<Real>(context.phase, stack, block)) {
+    const Real* const gradient = static_cast<const Real*>(elements.tensors.gradients[b.tensor]);
+    return {gradient + b.gradient, stack.extent.size() == 1 ? 0 : b.gradient_row};
+  }
+  gather_gradient(context, block, buffer);
+  return {buffer, 0};
+}
+
 }  // namespace shampoo::kernels
