@@ -34,11 +34,11 @@ std::vector<Method> all_methods() {
   const shampoo::Rates free{.beta2 = 0.99, .weight_decay = 0.01, .train_interpolation = 0.9};
 
   std::vector<Method> all = {
-      same("shampoo", "Shampoo", 3e-3, usual, {{}, grafted}),
+      same("shampoo", "Shampoo", 1e-2, usual, {{}, grafted}),
       same("soap", "SOAP", 3e-3, usual, {soap(), adam}),
-      same("kl", "KL-Shampoo", 3e-3, usual, {kl_shampoo(), grafted}),
+      same("kl", "KL-Shampoo", 1e-2, usual, {kl_shampoo(), grafted}),
       same("muon", "Muon", 3e-3, usual, {adamw(), adam}),
-      same("adamw", "AdamW", 3e-3, usual, {adamw(), adam}),
+      same("adamw", "AdamW", 1e-2, usual, {adamw(), adam}),
       same("lion", "Lion", 3e-4, {1e-4, 3e-4, 1e-3}, {shampoo::recipes::lion(), lion}),
       same("sgd", "SGD", 3e-2, {1e-2, 3e-2, 1e-1}, {sgd(), momentum}),
       same("schedule_free", "schedule-free AdamW", 3e-3, usual, {schedule_free_adamw(), free}),

@@ -21,7 +21,7 @@ struct Options {
   std::optional<int> steps;
   std::uint64_t seed = 1;
   std::optional<int> threads;  ///< of each rank
-  Preconditioning preconditioning{.block = 512, .refresh = 10};
+  Preconditioning preconditioning{.block = 256, .refresh = 10};
   std::optional<double> rate;  ///< peak learning rate, in place of each method's own
   bool sweep = false;
   std::optional<CheckpointPlan> checkpoints;
