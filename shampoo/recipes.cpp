@@ -78,7 +78,7 @@ Rates gpa_adamw_rates() { return {.train_interpolation = 0.7, .evaluation_interp
 
 Recipe soap() {
   Recipe recipe;
-  recipe.preconditioner = EigenvalueCorrected{};
+  recipe.preconditioner = EigenvalueCorrected{.solver = Qr{.max_iterations = 2}};
   recipe.grafting = std::nullopt;
   recipe.refresh = {.every = 10, .first = 1};
   return recipe;

@@ -58,8 +58,10 @@ Recipe gpa_adamw();
 /// 0.9967, with the learning rate of torch.optim.AdamW, 1e-3, in place of its 1.
 Rates gpa_adamw_rates();
 
-/// SOAP without grafting: Adam in the eigenbases of the factors, which are decomposed at the first
-/// step and every 10 [Vyas 2024, section 6: frequency 10]. For rates see soap_rates().
+/// SOAP without grafting: Adam in the eigenbases of the factors, refreshed at the first step and
+/// every 10 [Vyas 2024, section 6: frequency 10] by two QR iterations, which train as well as
+/// eigendecompositions (Eigh) in less time: tests/bench/README.md, Training. For rates see
+/// soap_rates().
 Recipe soap();
 /// SOAP as the reference implementation has it (DefaultSOAPConfig): bases by one QR iteration per
 /// refresh, from step 10 on.
