@@ -83,7 +83,7 @@ class Elementwise {
   virtual void filter(const PassContext& context, const GradientPass& pass) = 0;
 
   /// Scaling of preconditioned blocks to the grafting's norm, decay, averaging, learning rate; the
-  /// result goes into the segment.
+  /// result goes into the segment, or to the values.
   virtual void update(const PassContext& context, const UpdatePass& pass) = 0;
 
   /// filter(), then update(), in one pass that does not store P: for elementwise preconditioners

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "examples/fashion/sweep.h"
 
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <utility>
@@ -19,7 +20,7 @@ std::vector<Outcome> train_seeds(shampoo::Communicator& ranks, const Task& task,
     const Attempt attempt{&method, options.preconditioning, rate, options.seed + s};
     if (options.sweep) {
       char title[80];
-      std::snprintf(title, sizeof title, "%s, rate %.0e, seed %llu", method.name.c_str(), rate,
+      std::snprintf(title, sizeof title, "%s, rate %.3g, seed %llu", method.name.c_str(), rate,
                     static_cast<unsigned long long>(attempt.seed));
       progress.note(title);
     }
@@ -43,7 +44,7 @@ Comparison compare(shampoo::Communicator& ranks, const Task& task, const Options
       auto runs = train_seeds(ranks, task, options, chosen, rate, progress);
       comparison.checksum = runs.back().checksum;
       const double loss = comparison.results.emplace_back(runs).losses.back();
-      if (best.empty() || loss < lowest) {
+      if (best.empty() || !std::isfinite(lowest) || loss < lowest) {
         lowest = loss;
         best = std::move(runs);
       }

@@ -48,12 +48,12 @@ std::string results_table(std::span<const Result> results) {
 
   std::string losses_head, rule;
   for (const std::size_t e : epochs) losses_head += text("  loss %-3zu", e + 1);
-  std::string table = text("%-*s   rate%s   test %%  optimizer s   all s\n", width, "optimizer",
+  std::string table = text("%-*s    rate%s   test %%  optimizer s   all s\n", width, "optimizer",
                            losses_head.c_str());
-  for (std::size_t i = 0; i < name_width + 38 + 10 * epochs.size(); ++i) rule += "─";
+  for (std::size_t i = 0; i < name_width + 39 + 10 * epochs.size(); ++i) rule += "─";
   table += rule + "\n";
   for (const Result& result : results) {
-    table += text("%-*s  %.0e", width, result.method.name.c_str(), result.rate);
+    table += text("%-*s  %6.3g", width, result.method.name.c_str(), result.rate);
     for (const std::size_t e : epochs) table += text("  %8.4f", result.losses[e]);
     table +=
         text("  %7.2f  %11.1f  %6.1f\n", result.accuracy, result.optimizer_seconds, result.seconds);

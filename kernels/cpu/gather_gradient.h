@@ -43,7 +43,7 @@ bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t bloc
   const bool has_rows =
       order == 1 || (order == 2 && stack.extent[1] > 1 && b.gradient_row >= stack.extent[1]);
   return b.regular && has_rows && b.gradient_column == 1 && *phase.gradient_scale == 1 &&
-         phase.coefficients[block].l2 == 0 &&
+         phase.coefficients[block].l2 == 0 && phase.coefficients[block].gradient_sign == 1 &&
          phase.elements.tensors.gradient_types[b.tensor] ==
              (sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64);
 }

@@ -53,14 +53,15 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
         stack.bases.push_back(
             context.state.arrays(static_cast<int>(s), basis_slot(static_cast<int>(k))));
     }
-    if (first_moment_ != nullptr) add_carried_blocks(context);
+    if (first_moment_ != nullptr) due_ = context.columns.add<kernels::Mode>(context.extents.size());
     reserve_jobs(context, [](int, int) { return 1.0; });
   }
 
   void prepare(std::span<const BlockStep> blocks) override {
     FactoredPreconditioner::prepare(blocks);
-    for (std::size_t b = 0; b < carried_.size(); ++b)
-      carried_modes_[b] = blocks[b].due ? kernels::Mode::preconditioned : kernels::Mode::absent;
+    if (first_moment_ == nullptr) return;
+    for (std::size_t b = 0; b < blocks.size(); ++b)
+      due_[b] = blocks[b].due ? kernels::Mode::preconditioned : kernels::Mode::absent;
   }
 
   void set_coefficients(const Rates& rates, std::int64_t step,
@@ -76,15 +77,11 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
   void refresh(StepContext& step) override {
     if (first_moment_ == nullptr || step.refreshing != Refreshing::due || !refreshes())
       return FactoredPreconditioner::refresh(step);
-    void* const direction = step.gradients.direction;
-    kernels::PassContext carried = step.pass;
-    carried.modes = carried_modes_.data();
-    copy_due(first_moment_, direction, false);
-    backend_.rotate(carried, stacks_, step.present, true, direction);
+    kernels::PassContext due = step.pass;
+    due.modes = due_.data();
+    backend_.rotate(due, stacks_, step.present, true, first_moment_);
     FactoredPreconditioner::refresh(step);
-    backend_.rotate(carried, stacks_, step.present, false, direction);
-    // M of a block that kept its bases keeps its bits.
-    copy_due(direction, first_moment_, true);
+    backend_.rotate(due, stacks_, step.present, false, first_moment_);
   }
 
   void apply(StepContext& step) override {
@@ -102,47 +99,10 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
   }
 
  private:
-  /// Bytes of a block in flat slots.
-  struct ByteRange {
-    std::size_t begin, end;
-  };
-
-  void add_carried_blocks(const PreconditionerContext& context) {
-    for (std::size_t b = 0; b < context.extents.size(); ++b) {
-      const int block = static_cast<int>(b);
-      const std::vector<Slot> slots = context.state.slots(block);
-      const Slot& slot = *std::ranges::find(slots, rotated_first_moment_slot, &Slot::name);
-      const auto begin =
-          static_cast<std::size_t>(static_cast<const char*>(context.state.data(block, slot)) -
-                                   static_cast<const char*>(first_moment_));
-      const auto count = static_cast<std::size_t>(count_of(slot, context.extents[b]));
-      carried_.push_back({begin, begin + count * size_of(slot.type)});
-    }
-    carried_modes_ = context.columns.add<kernels::Mode>(carried_.size());
-  }
-
-  /// Copies the elements of due blocks, or of those whose bases changed, in as few calls as there
-  /// are runs of consecutive blocks.
-  void copy_due(const void* from, void* to, bool changed_only) const {
-    ByteRange run{};
-    std::size_t next = 0;
-    const auto flush = [&] {
-      backend_.copy(static_cast<char*>(to) + run.begin, static_cast<const char*>(from) + run.begin,
-                    run.end - run.begin);
-    };
-    for_each_due_block([&](std::size_t block, bool changed) {
-      if (changed_only && !changed) return;
-      if (block != next) flush();
-      run = {block == next ? run.begin : carried_[block].begin, carried_[block].end};
-      next = block + 1;
-    });
-    flush();
-  }
-
-  void* moment_;                    ///< [backend] E
-  void* first_moment_;              ///< [backend] M in the eigenbases; null: another pass filters
-  std::vector<ByteRange> carried_;  ///< per block, where M is carried from basis to basis
-  kernels::StagedArray<kernels::Mode> carried_modes_;  ///< per block
+  void* moment_;        ///< [backend] E
+  void* first_moment_;  ///< [backend] M in the eigenbases; null: another pass filters
+  /// Per block of this rank: preconditioned where it is due, otherwise absent.
+  kernels::StagedArray<kernels::Mode> due_;
 };
 
 }  // namespace

@@ -115,19 +115,6 @@ class FactoredPreconditioner : public GroupPreconditioner {
   /// 1 - beta2^t, by which L and second moments are divided; 1 without bias correction.
   double bias_correction(const Rates& rates, std::int64_t step) const;
 
-  /// visit(block, changed) for the due blocks, ascending. `changed`: after a refresh that waits,
-  /// false where every job of the block failed.
-  template <typename Visit>
-  void for_each_due_block(const Visit& visit) const {
-    for (std::size_t j = 0; j < job_count_;) {
-      const std::size_t block = job_blocks_[j];
-      bool changed = false;
-      for (; j < job_count_ && job_blocks_[j] == block; ++j)
-        changed = changed || jobs_[j].outcome != kernels::Outcome::failed;
-      visit(block, changed);
-    }
-  }
-
   /// True if statistics read roots, or eigenbases and scales, of other dimensions.
   bool whitens() const { return options_.statistic != Statistic::gradient; }
 

@@ -3,6 +3,7 @@
 
 #include "tests/shampoo/preconditioners/all_kinds.h"
 #include "tests/shampoo/state/state_job.h"
+#include "tests/shampoo/toy_model.h"
 
 namespace shampoo::test {
 namespace {
@@ -47,6 +48,33 @@ TEST_P(Kinds, GoOnFromASavedStateOnAnotherNumberOfRanks) {
   const Arrangement three{.ranks = 3, .groups = 3}, two{.ranks = 2, .groups = 3};
   const End<float> undisturbed = train_first<float>(trainee(), {.groups = 3}, steps);
   EXPECT_EQ(train_on(train_first<float>(trainee(), three), trainee(), two), undisturbed);
+}
+
+/// Values after steps with the same gradients, or with their negatives.
+std::vector<std::vector<float>> trained(const Recipe& recipe, bool negated) {
+  ToyModel<float> model({{9, 5}, {8, 9}, {70, 33}});
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
+  for (int step = 0; step < 6; ++step) {
+    model.new_gradients();
+    if (negated)
+      for (auto& tensor : model.tensors)
+        for (float& element : tensor.gradient) element = -element;
+    model.send_gradients();
+    optimizer.step();
+  }
+  return model.values();
+}
+
+TEST_P(Kinds, MaximizeAsTheyMinimizeWithTheNegatedGradient) {
+  Recipe recipe = quick_recipe();
+  recipe.preconditioner = GetParam();
+  recipe.grafting = std::nullopt;
+  const auto negated = trained(recipe, true);
+  EXPECT_NE(trained(recipe, false), negated);
+  recipe.maximize = true;
+  EXPECT_EQ(trained(recipe, false), negated);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Kinds, testing::ValuesIn(all_kinds()), name_of_kind);
