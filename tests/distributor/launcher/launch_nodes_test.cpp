@@ -66,11 +66,14 @@ TEST(LaunchNodes, TheWaitForOtherNodesAtTheEndCanBeInterrupted) {
 }
 
 TEST(LaunchNodes, TheWaitForOtherNodesAtTheStartHasALimitAndCanBeInterrupted) {
-  const Listener listener;
+  const Listener one, another;
+  const auto waiting = [](const Listener& store) {
+    return fixed_node("1", store.port()) + Words{"--rdzv-conf", "timeout=600"};
+  };
   LaunchedJob limited(fixed_node("0", free_port()) + Words{"--rdzv-conf", "timeout=1"}, {});
-  const Words waiting = fixed_node("1", listener.port()) + Words{"--rdzv-conf", "timeout=600"};
-  LaunchedJob interrupted(waiting, {}), orphaned(waiting, {});
-  ASSERT_TRUE(listener.is_found());
+  LaunchedJob interrupted(waiting(one), {}), orphaned(waiting(another), {});
+  ASSERT_TRUE(one.is_found());
+  ASSERT_TRUE(another.is_found());
   interrupted.send(SIGINT);
   orphaned.send(SIGKILL);
 
