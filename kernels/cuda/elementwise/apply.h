@@ -8,8 +8,9 @@
 
 namespace shampoo::kernels::cuda {
 
-/// The tile's part of a segment that its block writes.
+/// The tile's part of a segment that its block writes; null without segments.
 SHAMPOO_BOTH inline StridedSpan segment_span(const Tile& tile, const Block& block, void* segments) {
+  if (segments == nullptr) return packed(nullptr, block.wire_type);
   const auto first = static_cast<std::int64_t>(size_of(block.wire_type)) * (tile.flat - block.flat);
   return packed(static_cast<char*>(segments) + block.segment + first, block.wire_type);
 }

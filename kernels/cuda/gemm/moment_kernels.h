@@ -63,7 +63,6 @@ SHAMPOO_BOTH void UseMoments<Real>::operator()(Threads& block, Shared&) const {
   const FilterRule<Real> filter(c);
   const bool filters = use == MomentUse::filter && filter.filters;
   const ModeShape shape = task.shape;
-  const Real* const s = static_cast<const Real*>(task.scales) + member * shape.side;
   const std::int64_t begin = tile * MomentTask::elements;
   const std::int64_t rest = shape.elements() - begin;
   const std::int64_t end = begin + (rest < MomentTask::elements ? rest : MomentTask::elements);
@@ -72,7 +71,10 @@ SHAMPOO_BOTH void UseMoments<Real>::operator()(Threads& block, Shared&) const {
       for (std::int64_t i = begin + thread; i < end; i += threads) body(i);
     });
   };
-  if (e == nullptr) return each([&](std::int64_t i) { r[i] *= s[i / shape.after % shape.side]; });
+  if (e == nullptr) {
+    const Real* const s = static_cast<const Real*>(task.scales) + member * shape.side;
+    return each([&](std::int64_t i) { r[i] *= s[i / shape.after % shape.side]; });
+  }
   with_exponent<Real>(task.exponent, c.preconditioner, [&](const auto direction) {
     each([&](std::int64_t i) {
       if (use != MomentUse::divide) e[i] = direction.accumulated(e[i], r[i]);
