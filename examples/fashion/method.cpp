@@ -33,21 +33,21 @@ std::vector<Method> all_methods() {
   average.evaluation_interpolation = gpa_adamw_rates().evaluation_interpolation;
   const shampoo::Rates free{.beta2 = 0.99, .weight_decay = 0.01, .train_interpolation = 0.9};
 
-  std::vector<Method> all = {
-      same("shampoo", "Shampoo", 1e-2, usual, {{}, grafted}),
-      same("soap", "SOAP", 3e-3, usual, {soap(), adam}),
-      same("kl", "KL-Shampoo", 1e-2, usual, {kl_shampoo(), grafted}),
-      same("muon", "Muon", 3e-3, usual, {adamw(), adam}),
-      same("adamw", "AdamW", 1e-2, usual, {adamw(), adam}),
-      same("lion", "Lion", 3e-4, {1e-4, 3e-4, 1e-3}, {shampoo::recipes::lion(), lion}),
-      same("sgd", "SGD", 3e-2, {1e-2, 3e-2, 1e-1}, {sgd(), momentum}),
-      same("schedule_free", "schedule-free AdamW", 3e-3, usual, {schedule_free_adamw(), free}),
-      same("gpa", "GPA-AdamW", 3e-3, usual, {gpa_adamw(), average})};
-  for (Method& method : all) {
-    if (method.key == "muon") method.hidden = {muon(), muon_hidden};
-    if (method.key == "schedule_free") method.decays = false;
-  }
-  return all;
+  Method mixed = same("muon", "Muon", 3e-3, usual, {adamw(), adam});
+  mixed.hidden = {muon(), muon_hidden};
+  Method constant =
+      same("schedule_free", "schedule-free AdamW", 3e-3, usual, {schedule_free_adamw(), free});
+  constant.decays = false;
+
+  return {same("shampoo", "Shampoo", 1e-2, usual, {{}, grafted}),
+          same("soap", "SOAP", 3e-3, usual, {soap(), adam}),
+          same("kl", "KL-Shampoo", 1e-2, usual, {kl_shampoo(), grafted}),
+          mixed,
+          same("adamw", "AdamW", 1e-2, usual, {adamw(), adam}),
+          same("lion", "Lion", 3e-4, {1e-4, 3e-4, 1e-3}, {shampoo::recipes::lion(), lion}),
+          same("sgd", "SGD", 3e-2, {1e-2, 3e-2, 1e-1}, {sgd(), momentum}),
+          constant,
+          same("gpa", "GPA-AdamW", 3e-3, usual, {gpa_adamw(), average})};
 }
 
 shampoo::ParameterGroup group(const Settings& settings, const Preconditioning& preconditioning) {

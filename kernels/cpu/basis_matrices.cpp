@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "kernels/cpu/blas/blas.h"
@@ -54,21 +52,6 @@ void sort_rows(std::int64_t n, const Real* a, const Real* q, Real* s, Real* valu
     values[j] = quotients[order[j]];
     std::copy(q + order[j] * n, q + (order[j] + 1) * n, s + j * n);
   }
-}
-
-/// True if no element is infinite or NaN in another type. In lanes, which compilers turn into
-/// vectors.
-template <typename Stored, typename Real>
-bool is_finite_in(const Real* x, std::int64_t count) {
-  constexpr int lanes = 16;
-  constexpr Stored largest = std::numeric_limits<Stored>::max();
-  std::int32_t bad[lanes] = {};
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    for (int lane = 0; lane < lanes; ++lane)
-      bad[lane] |= std::abs(static_cast<Stored>(x[i + lane])) <= largest ? 0 : 1;
-  for (; i < count; ++i) bad[0] |= std::isfinite(static_cast<Stored>(x[i])) ? 0 : 1;
-  return std::all_of(bad, bad + lanes, [](std::int32_t b) { return b == 0; });
 }
 
 template <typename Real, typename Stored>

@@ -113,14 +113,12 @@ class BlockRotation {
 
   /// x <- x x_k Q_k over all dimensions but `except`; `other`: scratch of the same size.
   void into(Real* x, Real* other, std::size_t except = -1) const {
-    turn({x, 0}, x, other, x, except, {},
-         [](const BasisProduct<Real>& q, const Real* from, std::int64_t row, Real* to) {
-           q.into(from, row, to);
-         });
+    into({x, 0}, x, other, {}, except);
   }
   /// x <- g x_k Q_k, with g in x or elsewhere. `ahead`: see BlockProducts.
-  void into(const GradientRows<Real>& g, Real* x, Real* other, const BlocksAhead& ahead) const {
-    turn(g, x, other, x, -1, ahead,
+  void into(const GradientRows<Real>& g, Real* x, Real* other, const BlocksAhead& ahead,
+            std::size_t except = -1) const {
+    turn(g, x, other, x, except, ahead,
          [](const BasisProduct<Real>& q, const Real* from, std::int64_t row, Real* to) {
            q.into(from, row, to);
          });

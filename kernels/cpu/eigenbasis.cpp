@@ -2,6 +2,7 @@
 #include "kernels/cpu/basis_product.h"
 #include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/host_backend.h"
+#include "kernels/cpu/solver_tasks.h"
 
 namespace shampoo::kernels {
 
@@ -67,13 +68,6 @@ struct BlockTask {
   }
 };
 
-/// body(null pointer to the arithmetic type)
-template <typename Body>
-void with_arithmetic(const PassContext& phase, const Body& body) {
-  phase.elements.arithmetic == Type::float64 ? body(static_cast<double*>(nullptr))
-                                             : body(static_cast<float*>(nullptr));
-}
-
 }  // namespace
 
 void CpuBackend::precondition_in_eigenbasis(const PassContext& phase, std::span<const Stack> stacks,
@@ -86,7 +80,7 @@ void CpuBackend::precondition_in_eigenbasis(const PassContext& phase, std::span<
     workers_.schedule.add(s, present[s].count, rotation_cost(stacks[s], pass.filters ? 4 : 6));
 
   workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
-    with_arithmetic(phase, [&]<typename Real>(Real*) {
+    with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
       const std::int64_t index = present[s].blocks[member];
       const BlockTask<Real> task{
           context, stacks[s],         pass,
@@ -107,7 +101,7 @@ void CpuBackend::rotate(const PassContext& phase, std::span<const Stack> stacks,
     workers_.schedule.add(s, present[s].count, rotation_cost(stacks[s], 2));
 
   workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
-    with_arithmetic(phase, [&]<typename Real>(Real*) {
+    with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
       const std::int64_t index = present[s].blocks[member];
       const std::int64_t row = stacks[s].first_block + index;
       if (phase.modes[row] != Mode::preconditioned) return;

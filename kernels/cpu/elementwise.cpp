@@ -62,6 +62,15 @@ void CpuBackend::for_each_tile(const TileTable& elements, Body&& body) {
   workers_.pool.run(count, grain, [&](std::int64_t index, int) { body(index); });
 }
 
+template <typename Body>
+void CpuBackend::for_each_present_tile(const PassContext& context, const void* masters,
+                                       Body&& body) {
+  for_each_tile(context.elements, [&](std::int64_t index) {
+    const Work work = work_on(context, context.elements.tiles[index], masters);
+    if (work.mode != Mode::absent) body(index, work);
+  });
+}
+
 void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, bool skips,
                       ScanResult* result) {
   const bool in_double = gradients.arithmetic == Type::float64;
@@ -116,9 +125,7 @@ void CpuBackend::filter(const PassContext& context, const GradientPass& pass) {
   const TileTable& elements = context.elements;
   const ElementwiseDirection* const grafting = pass.grafting ? &*pass.grafting : nullptr;
   double* const direction_partials = elements.partials + elements.tile_count;
-  for_each_tile(elements, [&](std::int64_t index) {
-    const Work work = work_on(context, elements.tiles[index], pass.masters);
-    if (work.mode == Mode::absent) return;
+  for_each_present_tile(context, pass.masters, [&](std::int64_t index, const Work& work) {
     const TileNorms norms = elements.arithmetic == Type::float64
                                 ? level_.in_double.filter(work, pass, grafting)
                                 : level_.in_float.filter(work, pass, grafting);
@@ -131,28 +138,19 @@ void CpuBackend::filter(const PassContext& context, const GradientPass& pass) {
 
 void CpuBackend::update(const PassContext& context, const UpdatePass& pass) {
   if (*context.proceed == 0) return;
-  const TileTable& elements = context.elements;
-  for_each_tile(elements, [&](std::int64_t index) {
-    const Work work = work_on(context, elements.tiles[index], pass.masters);
-    if (work.mode == Mode::absent) return;
-    if (elements.arithmetic == Type::float64)
-      level_.in_double.update(work, pass);
-    else
-      level_.in_float.update(work, pass);
+  const bool in_double = context.elements.arithmetic == Type::float64;
+  for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
+    in_double ? level_.in_double.update(work, pass) : level_.in_float.update(work, pass);
   });
 }
 
 void CpuBackend::filter_and_update(const PassContext& context, const GradientPass& gradients,
                                    const UpdatePass& pass) {
   if (*context.proceed == 0) return;
-  const TileTable& elements = context.elements;
-  for_each_tile(elements, [&](std::int64_t index) {
-    const Work work = work_on(context, elements.tiles[index], pass.masters);
-    if (work.mode == Mode::absent) return;
-    if (elements.arithmetic == Type::float64)
-      level_.in_double.filter_and_update(work, gradients, pass);
-    else
-      level_.in_float.filter_and_update(work, gradients, pass);
+  const bool in_double = context.elements.arithmetic == Type::float64;
+  for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
+    in_double ? level_.in_double.filter_and_update(work, gradients, pass)
+              : level_.in_float.filter_and_update(work, gradients, pass);
   });
 }
 

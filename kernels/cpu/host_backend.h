@@ -122,6 +122,9 @@ class CpuBackend final : public Backend {
   /// body(tile index) for every tile.
   template <typename Body>
   void for_each_tile(const TileTable& elements, Body&& body);
+  /// body(index, work) for the tiles of blocks that are not absent.
+  template <typename Body>
+  void for_each_present_tile(const PassContext& context, const void* masters, Body&& body);
 
   VectorLevel level_;
   Workers workers_;

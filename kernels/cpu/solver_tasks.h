@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "kernels/cpu/threads/workers.h"
@@ -20,12 +22,25 @@ Real* values_of(const SquareMatrixBatch& group, std::int64_t member) {
   return static_cast<Real*>(group.values) + member * group.side;
 }
 
+/// True if no element is infinite or NaN as a `Stored`. In lanes, which compilers turn into
+/// vectors.
+template <typename Stored, typename Real>
+bool is_finite_in(const Real* x, std::int64_t count) {
+  constexpr int lanes = 16;
+  constexpr Stored largest = std::numeric_limits<Stored>::max();
+  std::int32_t bad[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane)
+      bad[lane] |= std::abs(static_cast<Stored>(x[i + lane])) <= largest ? 0 : 1;
+  for (; i < count; ++i) bad[0] |= std::isfinite(static_cast<Stored>(x[i])) ? 0 : 1;
+  return std::all_of(bad, bad + lanes, [](std::int32_t b) { return b == 0; });
+}
+
 /// True if no element is infinite or NaN.
 template <typename Real>
 bool is_finite(const Real* x, std::int64_t count) {
-  bool finite = true;
-  for (std::int64_t i = 0; i < count; ++i) finite &= std::isfinite(x[i]);
-  return finite;
+  return is_finite_in<Real>(x, count);
 }
 
 /// Calls body with a null pointer to float or double.

@@ -39,17 +39,18 @@ struct BlockProducts {
                      Real keep, Real add, Real* triangle, Real* scratch) = nullptr;
 };
 
-/// Products that they are for: of sides that fill tiles, and fit into the caches.
+/// Sides that fill tiles, and fit into the caches.
+inline constexpr std::int64_t shortest_block_side = 8, longest_block_side = 384;
+
 inline bool is_block_product(const BlockShape& shape) {
-  constexpr std::int64_t shortest = 8, longest = 384;
   const auto [least, most] = std::minmax({shape.rows, shape.columns, shape.depth});
-  return least >= shortest && most <= longest;
+  return least >= shortest_block_side && most <= longest_block_side;
 }
 
 /// For operands with sides up to this one.
 inline std::int64_t block_product_scratch(std::int64_t side) {
-  constexpr std::int64_t longest = 384, widest_panel = 32, tallest_tile = 8;
-  side = std::min(side, longest);
+  constexpr std::int64_t widest_panel = 32, tallest_tile = 8;
+  side = std::min(side, longest_block_side);
   return side * (side + widest_panel + tallest_tile);
 }
 
