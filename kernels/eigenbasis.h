@@ -58,12 +58,14 @@ class Eigenbasis {
   virtual void store_bases(std::span<const SquareMatrixBatch> q, std::span<const BasisBatch> bases,
                            std::int32_t* failed) = 0;
 
-  /// Rows of Q <- the rows of X, made orthonormal one after the other by Householder reflections
-  /// [Golub 2013, ch. 5.2]: X^T = Q^T R, with LAPACK's signs. X is overwritten. `active` as in
-  /// MatrixSolver.
-  virtual void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
-                                   std::span<const SquareMatrixBatch> q,
-                                   const std::uint8_t* active) = 0;
+  /// Orthogonal iteration [Golub 2013, ch. 8.2.4] with a symmetric A: rows of Q <- the rows of X,
+  /// made orthonormal one after the other by Householder reflections [ch. 5.2], X^T = Q^T R with
+  /// LAPACK's signs; then, iterations - 1 times, the same with X = Q A. X is overwritten. `active`
+  /// as in MatrixSolver.
+  virtual void iterate_orthogonally(std::span<const SquareMatrixBatch> x,
+                                    std::span<const SquareMatrixBatch> a,
+                                    std::span<const SquareMatrixBatch> q, int iterations,
+                                    const std::uint8_t* active) = 0;
 
   /// values_j of S <- q_j A q_j^T, the Rayleigh quotients of a symmetric A, ascending and stable;
   /// rows of S <- those of Q in that order. X is scratch memory.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "kernels/eigenbasis.h"
@@ -30,6 +31,10 @@ class Backend : public Memory,
   /// True if products are so much faster than decompositions that Automatic selects Minimax in
   /// float32.
   virtual bool prefers_products() const = 0;
+
+  /// Bytes of the dense matrices that a solver works through at a time, of which the largest has
+  /// `largest` bytes: enough to keep the backend busy, and no more than its caches hold.
+  virtual std::size_t chunk_bytes(std::size_t largest) const = 0;
 
   /// Allocates all scratch memory that calls with these stacks, and of solvers, will ever need.
   virtual void reserve(std::span<const Stack> stacks, Type arithmetic,

@@ -78,7 +78,9 @@ Rates gpa_adamw_rates() { return {.train_interpolation = 0.7, .evaluation_interp
 
 Recipe soap() {
   Recipe recipe;
-  recipe.preconditioner = EigenvalueCorrected{.solver = Qr{.max_iterations = 2}};
+  recipe.preconditioner =
+      EigenvalueCorrected{.solver = Qr{.max_iterations = 2},
+                          .ignored_basis_change_dims = {{.order = 1, .dimensions = {0}}}};
   recipe.grafting = std::nullopt;
   recipe.refresh = {.every = 10, .first = 1};
   return recipe;

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/blas/householder.h"
 #include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
@@ -16,11 +17,12 @@ namespace {
 /// Side from which half of the products is worth the second pass over them.
 constexpr std::int64_t least_triangular_side = 129;
 
-/// Y <- Q A; above a side 2 Q L - Q D, with L the lower triangle of A and D its diagonal, which has
-/// the same products y_j q_j.
+/// Y <- Q A; above a side 2 Q L - Q D, with L the lower triangle of A and D its diagonal, which
+/// has the same products y_j q_j.
 template <typename Real>
-void multiply_by_symmetric(std::int64_t n, const Real* a, const Real* q, Real* y, Real* diagonal) {
-  if (n < least_triangular_side) return multiply_square(q, a, y, static_cast<int>(n));
+void multiply_by_symmetric(std::int64_t n, const Real* a, const Real* q, Real* y, Real* diagonal,
+                           Real* scratch) {
+  if (n < least_triangular_side) return multiply_square(q, a, y, static_cast<int>(n), scratch);
   std::copy(q, q + n * n, y);
   // BLAS sees Y^T, and a lower triangle as its upper one.
   blas::trmm('U', static_cast<int>(n), a, y);
@@ -36,7 +38,7 @@ void sort_rows(std::int64_t n, const Real* a, const Real* q, Real* s, Real* valu
   Real* const y = scratch.take<Real>(n * n);
   Real* const quotients = scratch.take<Real>(n);
   std::int64_t* const order = scratch.take<std::int64_t>(n);
-  multiply_by_symmetric(n, a, q, y, quotients);
+  multiply_by_symmetric(n, a, q, y, quotients, scratch.take<Real>(block_product_scratch(n)));
   for (std::int64_t j = 0; j < n; ++j) {
     ProductSum dot;
     dot.add(y + j * n, q + j * n, n);
@@ -99,16 +101,19 @@ void CpuBackend::store_bases(std::span<const SquareMatrixBatch> q,
   });
 }
 
-void CpuBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
-                                     std::span<const SquareMatrixBatch> q,
-                                     const std::uint8_t* active) {
-  for_each_matrix(workers_, x, 3, 3, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
-    if (active != nullptr && active[x[g].first + member] == 0) return;
-    with_real(x[g].type, [&]<typename Real>(Real*) {
-      orthonormalize_square(x[g].side, matrix_of<Real>(x[g], member), matrix_of<Real>(q[g], member),
-                            scratch);
-    });
-  });
+void CpuBackend::iterate_orthogonally(std::span<const SquareMatrixBatch> x,
+                                      std::span<const SquareMatrixBatch> a,
+                                      std::span<const SquareMatrixBatch> q, int iterations,
+                                      const std::uint8_t* active) {
+  for_each_matrix(workers_, x, 3, 3.0 * iterations,
+                  [&](std::size_t g, std::int64_t member, Scratch& scratch) {
+                    if (active != nullptr && active[x[g].first + member] == 0) return;
+                    with_real(x[g].type, [&]<typename Real>(Real*) {
+                      kernels::iterate_orthogonally(x[g].side, matrix_of<Real>(x[g], member),
+                                                    matrix_of<Real>(a[g], member), iterations,
+                                                    matrix_of<Real>(q[g], member), scratch);
+                    });
+                  });
 }
 
 void CpuBackend::sort_basis(std::span<const SquareMatrixBatch> a,
@@ -126,12 +131,13 @@ void CpuBackend::sort_basis(std::span<const SquareMatrixBatch> a,
 void CpuBackend::multiply_transposed(std::span<const SquareMatrixBatch> a,
                                      std::span<const SquareMatrixBatch> b,
                                      std::span<const SquareMatrixBatch> c) {
-  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
-    const int n = static_cast<int>(a[g].side);
+  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
+    const std::int64_t n = a[g].side;
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      // BLAS sees C^T = B A^T.
-      blas::gemm('T', 'N', n, n, n, Real(1), matrix_of<Real>(b[g], member), n,
-                 matrix_of<Real>(a[g], member), n, Real(0), matrix_of<Real>(c[g], member), n);
+      kernels::multiply({n, n, n}, BlockOperand<Real>{matrix_of<Real>(a[g], member), n, true},
+                        BlockOperand<Real>{matrix_of<Real>(b[g], member), n, true}, {},
+                        matrix_of<Real>(c[g], member), n,
+                        scratch.take<Real>(block_product_scratch(n)));
     });
   });
 }

@@ -27,63 +27,43 @@ inline double rotation_cost(const Stack& stack, double operations) {
 template <typename Real>
 class BasisProduct {
  public:
-  /// `scratch`: basis_product_scratch() elements. `ahead`: see BlockProducts.
-  BasisProduct(const Real* basis, const Dimension& at, const BlocksAhead& ahead, Real* scratch)
-      : basis_(basis),
-        scratch_(scratch),
-        at_(at),
-        ahead_(ahead),
-        side_(static_cast<int>(at.side)) {}
+  /// `scratch`: basis_product_scratch() elements. `ahead`: used after the product.
+  BasisProduct(const Real* basis, const Dimension& at, const MemoryAhead& ahead, Real* scratch)
+      : basis_(basis), scratch_(scratch), at_(at), ahead_(ahead) {}
 
   /// to <- from x_k Q. `row`: from row to row of a matrix; 0: elements are back to back.
   void into(const Real* from, std::int64_t row, Real* to) const {
-    if (at_.after == 1) return from_right('T', from, row == 0 ? at_.side : row, to);
-    from_left('N', from, row == 0 ? at_.after : row, to);
+    if (at_.after == 1) return from_right(true, from, row == 0 ? at_.side : row, to);
+    from_left(true, from, row == 0 ? at_.after : row, to);
   }
 
   /// to <- from x_k Q^T
   void out_of(const Real* from, Real* to) const {
-    if (at_.after > 1 || at_.before == 1) return from_left('T', from, at_.after, to);
-    from_right('N', from, at_.side, to);
+    if (at_.after > 1 || at_.before == 1) return from_left(false, from, at_.after, to);
+    from_right(false, from, at_.side, to);
   }
 
  private:
-  /// Slices Y <- op(Q) S, with S side x after.
-  void from_left(char op, const Real* s, std::int64_t stride, Real* y) const {
+  /// Slices Y <- Q S if Q lies along the depth, else Q^T S, with S side x after.
+  void from_left(bool along_depth, const Real* s, std::int64_t stride, Real* y) const {
     const BlockShape shape{at_.side, at_.after, at_.side};
     const std::int64_t slice = at_.side * at_.after;
-    if (own_ && is_block_product(shape)) {
-      for (std::int64_t b = 0; b < at_.before; ++b, s += slice, y += slice)
-        block_products<Real>().multiply(shape, {basis_, at_.side, op == 'N'}, {s, stride, false},
-                                        ahead_, y, at_.after, scratch_);
-      return;
-    }
-    const int n = static_cast<int>(at_.after);
-    const bool transposes = op == 'N' && is_small(at_.after);
-    const Real* const m = transposes ? transposed() : basis_;
-    if (transposes) op = 'T';
-    // BLAS sees Y^T = S^T op(Q)^T, and Q as Q^T.
+    const BlockOperand<Real> q = basis_for(shape, along_depth, along_depth);
     for (std::int64_t b = 0; b < at_.before; ++b, s += slice, y += slice)
-      blas::gemm('N', op, n, side_, side_, Real(1), s, static_cast<int>(stride), m, side_, Real(0),
-                 y, n);
+      multiply(shape, q, {s, stride, false}, ahead_, y, at_.after, scratch_);
   }
 
-  /// Y <- S Q, or S Q^T for 'T', with S before x side.
-  void from_right(char op, const Real* s, std::int64_t stride, Real* y) const {
+  /// Y <- S Q^T if Q lies along the depth, else S Q, with S before x side.
+  void from_right(bool along_depth, const Real* s, std::int64_t stride, Real* y) const {
     const BlockShape shape{at_.before, at_.side, at_.side};
-    if (own_ && is_block_product(shape))
-      return block_products<Real>().multiply(
-          shape, {s, stride, true}, {basis_, at_.side, op == 'T'}, ahead_, y, at_.side, scratch_);
-    const bool transposes = op == 'N' && is_small(at_.before);
-    const Real* const m = transposes ? transposed() : basis_;
-    if (transposes) op = 'T';
-    // BLAS sees Y^T = Q^T S^T, and Q as Q^T.
-    blas::gemm(op, 'N', side_, static_cast<int>(at_.before), side_, Real(1), m, side_, s,
-               static_cast<int>(stride), Real(0), y, side_);
+    multiply(shape, {s, stride, true}, basis_for(shape, along_depth, !along_depth), ahead_, y,
+             at_.side, scratch_);
   }
 
-  bool is_small(std::int64_t other) const {
-    return at_.side * at_.side * other <= most_unpacked_products;
+  BlockOperand<Real> basis_for(const BlockShape& shape, bool along_depth, bool may_allocate) const {
+    const bool transposes = may_allocate && !has_block_product<Real>(shape) &&
+                            shape.rows * shape.columns * shape.depth <= most_unpacked_products;
+    return {transposes ? transposed() : basis_, at_.side, along_depth != transposes};
   }
 
   const Real* transposed() const {
@@ -96,9 +76,7 @@ class BasisProduct {
   const Real* basis_;
   Real* scratch_;
   Dimension at_;
-  BlocksAhead ahead_;
-  bool own_ = block_products<Real>().multiply != nullptr;
-  int side_;
+  MemoryAhead ahead_;
 };
 
 /// One block of a stack and the eigenbases of its dimensions.
@@ -115,17 +93,17 @@ class BlockRotation {
   void into(Real* x, Real* other, std::size_t except = -1) const {
     into({x, 0}, x, other, {}, except);
   }
-  /// x <- g x_k Q_k, with g in x or elsewhere. `ahead`: see BlockProducts.
-  void into(const GradientRows<Real>& g, Real* x, Real* other, const BlocksAhead& ahead,
+  /// x <- g x_k Q_k, with g in x or elsewhere. `then`: used after the products.
+  void into(const GradientRows<Real>& g, Real* x, Real* other, const MemoryAhead& then,
             std::size_t except = -1) const {
-    turn(g, x, other, x, except, ahead,
+    turn(g, x, other, x, except, then,
          [](const BasisProduct<Real>& q, const Real* from, std::int64_t row, Real* to) {
            q.into(from, row, to);
          });
   }
   /// to <- x x_k Q_k^T. x and `other`, of the same size, are overwritten; `to` is x or neither.
-  void out_of(Real* x, Real* other, Real* to) const {
-    turn({x, 0}, x, other, to, -1, {},
+  void out_of(Real* x, Real* other, Real* to, const MemoryAhead& then = {}) const {
+    turn({x, 0}, x, other, to, -1, then,
          [](const BasisProduct<Real>& q, const Real* from, std::int64_t, Real* out) {
            q.out_of(from, out);
          });
@@ -154,17 +132,18 @@ class BlockRotation {
     return static_cast<const Real*>(stack_.bases[k]) + index_ * side * side;
   }
 
-  BlocksAhead next_basis(std::size_t k, std::size_t except) const {
+  /// What the product after the one along k uses: a basis, and `to` if that is the last product.
+  MemoryAhead used_next(std::size_t k, std::size_t except, std::size_t rest, const Real* to) const {
     while (!turns(++k, except)) continue;
     const std::int64_t side = stack_.extent[k];
-    return {{{basis(k), side * side * static_cast<std::int64_t>(sizeof(Real))}}};
+    return {ahead(basis(k), side * side), rest == 1 ? ahead(to, elements_) : RowsAhead{}};
   }
 
   /// The products of g, to and fro between two arrays, of which g may be the first; the last one
   /// writes `to` if it can.
   template <typename Product>
   void turn(const GradientRows<Real>& g, Real* one, Real* other, Real* to, std::size_t except,
-            const BlocksAhead& ahead, const Product& product) const {
+            const MemoryAhead& then, const Product& product) const {
     const Real* from = g.data;
     std::int64_t row = g.stride;
     std::size_t rest = 0;
@@ -175,7 +154,7 @@ class BlockRotation {
       Real* next = from == one ? other : from == other || rest % 2 == 0 ? one : other;
       if (rest == 0 && from != to) next = to;
       product(BasisProduct<Real>(basis(k), dimension_of(stack_.extent, k),
-                                 rest > 0 ? next_basis(k, except) : ahead, scratch_),
+                                 rest > 0 ? used_next(k, except, rest, to) : then, scratch_),
               from, row, next);
       from = next;
       row = 0;

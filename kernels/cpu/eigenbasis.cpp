@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "kernels/cpu/basis_product.h"
 #include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/host_backend.h"
@@ -46,19 +48,21 @@ struct BlockTask {
   }
 
   /// Both, with F of M and G in the eigenbases
-  void filter(Real* a, Real* b) const {
-    const std::int64_t bytes = block().elements * static_cast<std::int64_t>(sizeof(Real));
-    rotation.into(fetch_gradient_rows<Real>(context, stack, row(), a), a, b,
-                  {{{elements(pass.second_moment), bytes}, {elements(pass.first_moment), bytes}}});
+  void filter(const MemoryAhead& next_block, Real* a, Real* b) const {
+    const std::int64_t count = block().elements;
+    rotation.into(
+        fetch_gradient_rows<Real>(context, stack, row(), a), a, b,
+        {ahead(elements(pass.second_moment), count), ahead(elements(pass.first_moment), count)});
     vector.precondition_gradient(coefficients(), stack.exponent, a, block().elements,
                                  elements(pass.second_moment), elements(pass.first_moment));
-    rotation.out_of(a, b, elements(pass.direction));
+    rotation.out_of(a, b, elements(pass.direction), next_block);
   }
 
-  void run(Real* a, Real* b) const {
+  /// `next_block`: memory that it reads first.
+  void run(const MemoryAhead& next_block, Real* a, Real* b) const {
     const bool preconditions = context.phase.modes[row()] == Mode::preconditioned;
     if (pass.filters) {
-      filter(a, b);
+      filter(next_block, a, b);
     } else {
       if (pass.second_moment != nullptr) accumulate(a, b);
       if (preconditions) apply(b);
@@ -67,6 +71,18 @@ struct BlockTask {
       pass.direction_norms[row()] = vector.squared_norm(elements(pass.direction), block().elements);
   }
 };
+
+/// The gradient of a block and its first basis, if it has one.
+template <typename Real>
+MemoryAhead first_read(const GradientContext& context, const Stack& stack, std::int64_t index) {
+  const RowsAhead gradient = gradient_ahead<Real>(context, stack, stack.first_block + index);
+  const auto k = static_cast<std::size_t>(
+      std::ranges::find_if(stack.bases, [](const void* q) { return q != nullptr; }) -
+      stack.bases.begin());
+  if (k == stack.bases.size()) return {gradient};
+  const std::int64_t square = stack.extent[k] * stack.extent[k];
+  return {gradient, ahead(static_cast<const Real*>(stack.bases[k]) + index * square, square)};
+}
 
 }  // namespace
 
@@ -79,18 +95,26 @@ void CpuBackend::precondition_in_eigenbasis(const PassContext& phase, std::span<
   for (std::size_t s = 0; s < stacks.size(); ++s)
     workers_.schedule.add(s, present[s].count, rotation_cost(stacks[s], pass.filters ? 4 : 6));
 
-  workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
-    with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
-      const std::int64_t index = present[s].blocks[member];
-      const BlockTask<Real> task{
-          context, stacks[s],         pass,
-          index,   level_.in<Real>(), BlockRotation<Real>(stacks[s], index, scratch)};
-      const std::int64_t elements = task.block().elements;
-      Real* const a = scratch.take<Real>(elements);
-      Real* const b = scratch.take<Real>(elements);
-      task.run(a, b);
-    });
-  });
+  workers_.run_schedule_ahead(
+      [&](const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) {
+        with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
+          const Stack& stack = stacks[task.group];
+          const std::int64_t index = present[task.group].blocks[task.member];
+          const BlockTask<Real> block{context,
+                                      stack,
+                                      pass,
+                                      index,
+                                      level_.in<Real>(),
+                                      BlockRotation<Real>(stack, index, scratch)};
+          MemoryAhead then;
+          if (next != nullptr)
+            then = first_read<Real>(context, stacks[next->group],
+                                    present[next->group].blocks[next->member]);
+          Real* const a = scratch.take<Real>(block.block().elements);
+          Real* const b = scratch.take<Real>(block.block().elements);
+          block.run(then, a, b);
+        });
+      });
 }
 
 void CpuBackend::rotate(const PassContext& phase, std::span<const Stack> stacks,

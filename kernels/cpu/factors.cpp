@@ -5,6 +5,7 @@
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
 #include "kernels/cpu/root_products.h"
+#include "kernels/cpu/solver_tasks.h"
 #include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels {
@@ -35,15 +36,15 @@ class Contraction {
                  s == 0 ? keep : Real(1), l, row);
   }
 
-  bool is_blocked() const {
-    return block_products<Real>().multiply != nullptr && is_block_product(shape());
-  }
+  bool is_blocked() const { return has_block_product<Real>(shape()); }
   /// Packed lower triangle of L <- keep L + add C, where is_blocked()
-  void accumulate_packed(Real keep, Real add, Real* l, Real* scratch) const {
+  void accumulate_packed(const MemoryAhead& then, Real keep, Real add, Real* l,
+                         Real* scratch) const {
     for (std::int64_t s = 0; s < slices_; ++s) {
       const BlockOperand<Real> operand{data_ + s * slice_, stride_, !is_last_};
-      block_products<Real>().accumulate(shape(), operand, operand, s == 0 ? keep : Real(1), add, l,
-                                        scratch);
+      block_products<Real>().accumulate(shape(), operand, operand,
+                                        s + 1 == slices_ ? then : MemoryAhead{},
+                                        s == 0 ? keep : Real(1), add, l, scratch);
     }
   }
 
@@ -69,17 +70,17 @@ class Contraction {
   std::int64_t slice_;
 };
 
-/// L_k <- keep L_k + add C_k for one dimension. `dense`: scratch memory for C; `scratch`: of
-/// products.
+/// L_k <- keep L_k + add C_k for one dimension. `then`: used after that; `dense`: scratch memory
+/// for C; `scratch`: of products.
 template <typename Real>
 void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
-                       const GradientRows<Real>& rows, bool packed, Real keep, Real add,
-                       Real* factor, Real* dense, Real* scratch) {
+                       const GradientRows<Real>& rows, bool packed, const MemoryAhead& then,
+                       Real keep, Real add, Real* factor, Real* dense, Real* scratch) {
   const int side = static_cast<int>(at.side);
   if (at.before * at.after == 1) {
     vector.rank_one(factor, packed, at.side, rows.data, keep, add);
   } else if (const Contraction<Real> contraction(at, rows); packed && contraction.is_blocked()) {
-    contraction.accumulate_packed(keep, add, factor, scratch);
+    contraction.accumulate_packed(then, keep, add, factor, scratch);
   } else if (at.side <= longest_dense_factor) {
     Contraction<Real>(at, rows).form(dense);
     vector.blend(factor, packed, at.side, dense, keep, add);
@@ -98,8 +99,22 @@ Real* product_scratch(const Stack& stack, Scratch& scratch) {
 }
 
 template <typename Real>
+Real* factor_of(const Stack& stack, std::int64_t index, std::size_t k) {
+  return static_cast<Real*>(stack.factors[k]) +
+         index * triangle_elements(stack.packed, stack.extent[k]);
+}
+
+/// Factors of a block from dimension k on: the first.
+template <typename Real>
+RowsAhead factor_ahead(const Stack& stack, std::int64_t index, std::size_t k) {
+  while (k < stack.extent.size() && stack.factors[k] == nullptr) ++k;
+  if (k == stack.extent.size()) return {};
+  return ahead(factor_of<Real>(stack, index, k), triangle_elements(stack.packed, stack.extent[k]));
+}
+
+template <typename Real>
 void accumulate_block(const GradientContext& context, const Stack& stack, std::int64_t index,
-                      Scratch& scratch) {
+                      const MemoryAhead& next_block, Scratch& scratch) {
   const std::int64_t block = stack.first_block + index;
   const Coefficients& c = context.phase.coefficients[block];
   const Real keep = static_cast<Real>(c.factor_keep), add = static_cast<Real>(c.factor_add);
@@ -111,10 +126,10 @@ void accumulate_block(const GradientContext& context, const Stack& stack, std::i
 
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     if (stack.factors[k] == nullptr) continue;
-    const Dimension at = dimension_of(stack.extent, k);
-    Real* const factor =
-        static_cast<Real*>(stack.factors[k]) + index * triangle_elements(stack.packed, at.side);
-    accumulate_factor(vector, at, rows, stack.packed, keep, add, factor, dense, products);
+    const RowsAhead next = factor_ahead<Real>(stack, index, k + 1);
+    accumulate_factor(vector, dimension_of(stack.extent, k), rows, stack.packed,
+                      next.rows == 0 ? next_block : MemoryAhead{next}, keep, add,
+                      factor_of<Real>(stack, index, k), dense, products);
   }
 }
 
@@ -161,11 +176,9 @@ void accumulate_whitened_block(const GradientContext& context, const Stack& stac
     std::copy(g, g + elements, h);
     whitening.apply(h, k);
     const double others = normalizes ? static_cast<double>(elements / at.side) : 1;
-    accumulate_factor(
-        vector, at, GradientRows<Real>{h, 0}, stack.packed, static_cast<Real>(c.factor_keep),
-        static_cast<Real>(c.factor_add / others),
-        static_cast<Real*>(stack.factors[k]) + index * triangle_elements(stack.packed, at.side),
-        dense, products);
+    accumulate_factor(vector, at, GradientRows<Real>{h, 0}, stack.packed, {},
+                      static_cast<Real>(c.factor_keep), static_cast<Real>(c.factor_add / others),
+                      factor_of<Real>(stack, index, k), dense, products);
   }
 }
 
@@ -179,13 +192,22 @@ void CpuBackend::accumulate_factors(const PassContext& phase, std::span<const St
   for (std::size_t s = 0; s < stacks.size(); ++s)
     workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 1));
 
-  workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
-    const std::int64_t index = selected[s].blocks[member];
-    if (phase.elements.arithmetic == Type::float64)
-      accumulate_block<double>(context, stacks[s], index, scratch);
-    else
-      accumulate_block<float>(context, stacks[s], index, scratch);
-  });
+  workers_.run_schedule_ahead(
+      [&](const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) {
+        with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
+          const auto index_of = [&](const Schedule::Task& t) {
+            return selected[t.group].blocks[t.member];
+          };
+          MemoryAhead then;
+          if (next != nullptr) {
+            const Stack& stack = stacks[next->group];
+            const std::int64_t index = index_of(*next);
+            then = {gradient_ahead<Real>(context, stack, stack.first_block + index),
+                    factor_ahead<Real>(stack, index, 0)};
+          }
+          accumulate_block<Real>(context, stacks[task.group], index_of(task), then, scratch);
+        });
+      });
 }
 
 void CpuBackend::accumulate_whitened_factors(const PassContext& phase,
@@ -199,11 +221,10 @@ void CpuBackend::accumulate_whitened_factors(const PassContext& phase,
     workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 3));
 
   workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
-    const std::int64_t index = selected[s].blocks[member];
-    if (phase.elements.arithmetic == Type::float64)
-      accumulate_whitened_block<double>(context, stacks[s], index, normalizes, scratch);
-    else
-      accumulate_whitened_block<float>(context, stacks[s], index, normalizes, scratch);
+    with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
+      accumulate_whitened_block<Real>(context, stacks[s], selected[s].blocks[member], normalizes,
+                                      scratch);
+    });
   });
 }
 

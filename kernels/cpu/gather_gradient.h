@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace shampoo::kernels {
@@ -46,6 +47,18 @@ bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t bloc
          phase.coefficients[block].l2 == 0 && phase.coefficients[block].gradient_sign == 1 &&
          phase.elements.tensors.gradient_types[b.tensor] ==
              (sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64);
+}
+
+/// The memory that G of a block is read from.
+template <typename Real>
+RowsAhead gradient_ahead(const GradientContext& context, const Stack& stack, std::int64_t block) {
+  const Block& b = context.phase.elements.blocks[block];
+  const Tensors& tensors = context.phase.elements.tensors;
+  if (!is_in_place<Real>(context.phase, stack, block)) return {};
+  const Real* const gradient = static_cast<const Real*>(tensors.gradients[b.tensor]) + b.gradient;
+  if (stack.extent.size() == 1) return ahead(gradient, b.elements);
+  const auto bytes = static_cast<std::int64_t>(sizeof(Real));
+  return {gradient, stack.extent[0], stack.extent[1] * bytes, b.gradient_row * bytes};
 }
 
 /// G where it lies, or else copied to `buffer`.

@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/blas/blas_setup.h"
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/blas/householder.h"
 #include "kernels/cpu/eigen.h"
 #include "kernels/cpu/mode_products.h"
@@ -30,6 +31,11 @@ std::string CpuBackend::description() const {
 
 std::string CpuBackend::arithmetic() const {
   return "cpu, " + std::string(level_.name) + " vectors, " + blas_core();
+}
+
+std::size_t CpuBackend::chunk_bytes(std::size_t largest) const {
+  constexpr std::size_t each_worker = std::size_t{1} << 20;
+  return static_cast<std::size_t>(workers_.pool.size()) * std::max(each_worker, 2 * largest);
 }
 
 void* CpuBackend::allocate(std::size_t bytes) {
@@ -55,7 +61,7 @@ void CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void CpuBackend::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
-  std::size_t bytes = 0;
+  std::size_t bytes = scratch_bytes<double>(block_product_scratch(calls.largest_side));
   if (calls.decompositions)
     bytes = std::max(eigen_scratch(calls.largest_side), householder_scratch(calls.largest_side));
   for (const Stack& stack : stacks)

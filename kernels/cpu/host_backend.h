@@ -19,6 +19,7 @@ class CpuBackend final : public Backend {
   std::string arithmetic() const override;
   MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return false; }
+  std::size_t chunk_bytes(std::size_t largest) const override;
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
   void upload(void* to, const void* from_host, std::size_t bytes) override;
@@ -74,9 +75,10 @@ class CpuBackend final : public Backend {
   void load_bases(std::span<const BasisBatch> bases, std::span<const SquareMatrixBatch> q) override;
   void store_bases(std::span<const SquareMatrixBatch> q, std::span<const BasisBatch> bases,
                    std::int32_t* failed) override;
-  void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
-                           std::span<const SquareMatrixBatch> q,
-                           const std::uint8_t* active) override;
+  void iterate_orthogonally(std::span<const SquareMatrixBatch> x,
+                            std::span<const SquareMatrixBatch> a,
+                            std::span<const SquareMatrixBatch> q, int iterations,
+                            const std::uint8_t* active) override;
   void sort_basis(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> x,
                   std::span<const SquareMatrixBatch> q,
                   std::span<const SquareMatrixBatch> s) override;

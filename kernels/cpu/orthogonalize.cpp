@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
@@ -40,7 +41,8 @@ template <typename Real>
 std::size_t polar_scratch(const MatrixShape& shape, bool decomposes) {
   const std::int64_t k = shape.side();
   const std::size_t square = scratch_bytes<Real>(shape.square());
-  const std::size_t both = scratch_bytes<Real>(shape.elements()) + square;
+  const std::size_t both = scratch_bytes<Real>(shape.elements()) + square +
+                           scratch_bytes<Real>(block_product_scratch(k));
   if (!decomposes) return std::max(2 * both, both + 3 * square);
   return 2 * both + scratch_bytes<Real>(k) + scratch_bytes<Real>(svd_work_count(shape)) +
          scratch_bytes<int>(8 * k);
@@ -60,12 +62,13 @@ void form_gram(const MatrixShape& shape, const Real* x, Real* r) {
 
 /// Q <- a I + b R + c R^2
 template <typename Real>
-void form_polynomial(int k, const std::array<double, 3>& step, const Real* r, Real* q) {
+void form_polynomial(int k, const std::array<double, 3>& step, const Real* r, Real* q,
+                     Real* products) {
   const Real a = static_cast<Real>(step[0]), b = static_cast<Real>(step[1]);
   const Real c = static_cast<Real>(step[2]);
   const std::int64_t count = std::int64_t{k} * k;
   if (k <= longest_dense_square) {
-    multiply_square(r, r, q, k);
+    multiply_square(r, r, q, k, products);
     for (std::int64_t i = 0; i < count; ++i) q[i] = c * q[i] + b * r[i];
   } else {
     std::copy(r, r + count, q);
@@ -93,10 +96,11 @@ void take_steps(const MatrixShape& shape, const PolarPlan& plan, Real* x, Real* 
   Real* y = scratch.take<Real>(shape.elements());
   Real* const r = scratch.take<Real>(shape.square());
   Real* const q = scratch.take<Real>(shape.square());
+  Real* const products = scratch.take<Real>(block_product_scratch(shape.side()));
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const bool last = s + 1 == plan.steps.size();
     form_gram(shape, x, r);
-    form_polynomial(shape.side(), plan.steps[s], r, q);
+    form_polynomial(shape.side(), plan.steps[s], r, q, products);
     apply_polynomial(shape, last ? static_cast<Real>(plan.scale) : Real(1), q, x, y);
     std::swap(x, y);
   }
@@ -112,17 +116,18 @@ void take_steps_on_gram(const MatrixShape& shape, const PolarPlan& plan, const R
   Real* const q = scratch.take<Real>(shape.square());
   Real* t = scratch.take<Real>(shape.square());
   Real* other = scratch.take<Real>(shape.square());
+  Real* const products = scratch.take<Real>(block_product_scratch(k));
   form_gram(shape, x, r);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     Real* const factor = s == 0 ? t : q;
-    form_polynomial(k, plan.steps[s], r, factor);
+    form_polynomial(k, plan.steps[s], r, factor, products);
     if (s > 0) {
-      multiply_square(t, q, other, k);
+      multiply_square(t, q, other, k, products);
       std::swap(t, other);
     }
     if (s + 1 == plan.steps.size()) break;
-    multiply_square(factor, r, other, k);
-    multiply_square(other, factor, r, k);
+    multiply_square(factor, r, other, k, products);
+    multiply_square(other, factor, r, k, products);
   }
   apply_polynomial(shape, static_cast<Real>(plan.scale), t, x, d);
 }

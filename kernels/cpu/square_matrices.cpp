@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/matrix_numbers.h"
@@ -36,12 +37,13 @@ double number_of(const Real* a, std::int64_t n, Measure what) {
 void CpuBackend::multiply(std::span<const SquareMatrixBatch> a,
                           std::span<const SquareMatrixBatch> b,
                           std::span<const SquareMatrixBatch> c, const std::uint8_t* active) {
-  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     if (!is_active(active, a[g], member)) return;
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {
       multiply_square(matrix_of<Real>(a[g], member), matrix_of<Real>(b[g], member),
-                      matrix_of<Real>(c[g], member), n);
+                      matrix_of<Real>(c[g], member), n,
+                      scratch.take<Real>(block_product_scratch(n)));
     });
   });
 }

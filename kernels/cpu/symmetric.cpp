@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/blas/square_product.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/matrix_numbers.h"
@@ -112,12 +113,13 @@ void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
 void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                     std::span<const SquareMatrixBatch> b, const Weights& weights,
                                     Precision, std::span<const SquareMatrixBatch> c) {
-  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
+  for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {
       const Real* const left = matrix_of<Real>(a[g], member);
       Real* const product = matrix_of<Real>(c[g], member);
-      multiply_square(left, matrix_of<Real>(b[g], member), product, n);
+      multiply_square(left, matrix_of<Real>(b[g], member), product, n,
+                      scratch.take<Real>(block_product_scratch(n)));
       weigh(weights, left, product, n);
     });
   });

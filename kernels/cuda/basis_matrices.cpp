@@ -33,18 +33,22 @@ void DeviceBackend::store_bases(std::span<const SquareMatrixBatch> q,
   });
 }
 
-void DeviceBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
-                                        std::span<const SquareMatrixBatch> q,
-                                        const std::uint8_t* active) {
-  for_each_batch<MatrixPairGroup>(
-      x.size(),
-      [&](std::size_t g) {
-        return MatrixPairGroup{x[g], q[g]};
-      },
-      one_part<MatrixPairGroup>,
-      [&](const Batch<MatrixPairGroup>& batch) {
-        device_->launch(batch.blocks, OrthonormalizeRows{batch, active});
-      });
+void DeviceBackend::iterate_orthogonally(std::span<const SquareMatrixBatch> x,
+                                         std::span<const SquareMatrixBatch> a,
+                                         std::span<const SquareMatrixBatch> q, int iterations,
+                                         const std::uint8_t* active) {
+  for (int i = 0; i < iterations; ++i) {
+    if (i > 0) multiply(q, a, x, active);
+    for_each_batch<MatrixPairGroup>(
+        x.size(),
+        [&](std::size_t g) {
+          return MatrixPairGroup{x[g], q[g]};
+        },
+        one_part<MatrixPairGroup>,
+        [&](const Batch<MatrixPairGroup>& batch) {
+          device_->launch(batch.blocks, OrthonormalizeRows{batch, active});
+        });
+  }
 }
 
 void DeviceBackend::sort_basis(std::span<const SquareMatrixBatch> a,

@@ -23,6 +23,7 @@ class DeviceBackend final : public Backend {
   std::string arithmetic() const override { return device_->arithmetic(); }
   MemoryKind memory_kind() const override { return MemoryKind::cuda; }
   bool prefers_products() const override { return true; }
+  std::size_t chunk_bytes(std::size_t) const override { return std::size_t{64} << 20; }
   bool is_immediate() const override { return false; }
   void* stream() const override { return device_->stream(); }
   void* allocate(std::size_t bytes) override;
@@ -85,9 +86,10 @@ class DeviceBackend final : public Backend {
   void load_bases(std::span<const BasisBatch> bases, std::span<const SquareMatrixBatch> q) override;
   void store_bases(std::span<const SquareMatrixBatch> q, std::span<const BasisBatch> bases,
                    std::int32_t* failed) override;
-  void orthonormalize_rows(std::span<const SquareMatrixBatch> x,
-                           std::span<const SquareMatrixBatch> q,
-                           const std::uint8_t* active) override;
+  void iterate_orthogonally(std::span<const SquareMatrixBatch> x,
+                            std::span<const SquareMatrixBatch> a,
+                            std::span<const SquareMatrixBatch> q, int iterations,
+                            const std::uint8_t* active) override;
   void sort_basis(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> x,
                   std::span<const SquareMatrixBatch> q,
                   std::span<const SquareMatrixBatch> s) override;

@@ -100,10 +100,12 @@ std::span<const std::int32_t> BasisSolver::keep() {
   return store(other);
 }
 
-/// Q <- rows of Q A made orthonormal, until Q A Q^T is nearly diagonal
+/// Q <- rows of Q A made orthonormal, until Q A Q^T is nearly diagonal; without a tolerance in one
+/// call.
 std::span<const std::int32_t> BasisSolver::iterate(const Qr& qr) {
   SolverWorkspace& w = workspace_;
-  for (int i = 0; i < qr.max_iterations; ++i) {
+  const int at_once = qr.tolerance > 0 ? 1 : qr.max_iterations;
+  for (int i = 0; i < qr.max_iterations; i += at_once) {
     backend_.multiply(w.matrix(q), w.matrix(a), w.matrix(x), nullptr);
     const std::uint8_t* active = nullptr;
     if (qr.tolerance > 0) {
@@ -112,7 +114,7 @@ std::span<const std::int32_t> BasisSolver::iterate(const Qr& qr) {
       w.upload_scalars();
       active = w.active.data();
     }
-    backend_.orthonormalize_rows(w.matrix(x), w.matrix(q), active);
+    backend_.iterate_orthogonally(w.matrix(x), w.matrix(a), w.matrix(q), at_once, active);
   }
   backend_.sort_basis(w.matrix(a), w.matrix(x), w.matrix(q), w.matrix(other));
   for (const std::size_t row : w.rows()) w.flags[row] = 0;

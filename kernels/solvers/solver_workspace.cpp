@@ -8,11 +8,6 @@ namespace shampoo::kernels {
 
 namespace {
 
-/// Bytes of one set of dense matrices, unless a single matrix needs more: enough that all workers
-/// have several matrices of common sides, and little compared with the state of a model that needs
-/// as much.
-constexpr std::size_t usual_bytes = std::size_t{64} << 20;
-
 /// Matrices of one group start at multiples of this, as all memory of a device does.
 constexpr std::size_t alignment = 256;
 
@@ -50,12 +45,13 @@ void SolverWorkspace::allocate_matrices() {
   for (const RootTable::Row& row : table_->rows()) {
     sides.insert(row.side);
     all += elements_of(row.side) * size_of(arithmetic_);
-    // A repetition in float64 takes one matrix at a time where memory is short.
-    largest = std::max(largest, elements_of(row.side) * sizeof(double));
+    largest = std::max(largest, elements_of(row.side));
     all_values += static_cast<std::size_t>(row.side) * sizeof(double);
   }
   const std::size_t gaps = alignment * sides.size();
-  const std::size_t bytes = std::max(largest, std::min(all + gaps, usual_bytes));
+  const std::size_t usual = backend_.chunk_bytes(largest * size_of(arithmetic_)) + gaps;
+  // A repetition in float64 takes one matrix at a time where memory is short.
+  const std::size_t bytes = std::max(largest * sizeof(double), std::min(all + gaps, usual));
   for (int m = 0; m < matrices_; ++m) memory_[m] = Buffer(backend_, bytes);
   values_ = Buffer(backend_, all_values + gaps);
 }

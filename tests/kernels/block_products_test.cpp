@@ -95,9 +95,11 @@ TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
         const Operand<Real> b(shape.columns, shape.depth, b_along);
         std::vector<Real> scratch = scratch_of<Real>(shape), first;
         const std::int64_t stride = shape.columns + 1;
+        const MemoryAhead later = {RowsAhead{a.numbers.data(), 3, 100, 200},
+                                   ahead(b.numbers.data(), b.stride)};
         for (const BlockProducts<Real>& level : levels<Real>()) {
           std::vector<Real> c(static_cast<std::size_t>(shape.rows * stride), Real(7));
-          level.multiply(shape, a.view(), b.view(), {}, c.data(), stride, scratch.data());
+          level.multiply(shape, a.view(), b.view(), later, c.data(), stride, scratch.data());
           for (std::int64_t i = 0; i < shape.rows; ++i) {
             for (std::int64_t j = 0; j < shape.columns; ++j)
               ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)], exact(shape, a, b, i, j),
@@ -111,6 +113,29 @@ TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
       }
 }
 
+TYPED_TEST(BlockProductsIn, AreSubtracted) {
+  using Real = TypeParam;
+  for (const BlockShape& shape : shapes)
+    for (const bool along : {true, false}) {
+      const Operand<Real> a(shape.rows, shape.depth, along), b(shape.columns, shape.depth, !along);
+      std::vector<Real> scratch = scratch_of<Real>(shape), first;
+      const std::int64_t stride = shape.columns + 1;
+      for (const BlockProducts<Real>& level : levels<Real>()) {
+        std::vector<Real> c(static_cast<std::size_t>(shape.rows * stride), Real(7));
+        level.subtract(shape, a.view(), b.view(), c.data(), stride, scratch.data());
+        for (std::int64_t i = 0; i < shape.rows; ++i) {
+          for (std::int64_t j = 0; j < shape.columns; ++j)
+            ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)], 7 - exact(shape, a, b, i, j),
+                        tolerance<Real>(shape))
+                << shape.rows << " x " << shape.columns << " x " << shape.depth;
+          EXPECT_EQ(c[static_cast<std::size_t>(i * stride + shape.columns)], Real(7));
+        }
+        if (first.empty()) first = c;
+        EXPECT_EQ(c, first);
+      }
+    }
+}
+
 TYPED_TEST(BlockProductsIn, AreAddedToPackedTriangles) {
   using Real = TypeParam;
   for (const std::int64_t side : {8, 31, 32, 33, 64, 129, 384})
@@ -122,7 +147,7 @@ TYPED_TEST(BlockProductsIn, AreAddedToPackedTriangles) {
         for (const BlockProducts<Real>& level : levels<Real>()) {
           const auto size = static_cast<std::size_t>(side * (side + 1) / 2);
           std::vector<Real> triangle(size + 1, Real(2));
-          level.accumulate(shape, s.view(), s.view(), Real(0.75), Real(0.25), triangle.data(),
+          level.accumulate(shape, s.view(), s.view(), {}, Real(0.75), Real(0.25), triangle.data(),
                            scratch.data());
           for (std::int64_t i = 0; i < side; ++i)
             for (std::int64_t j = 0; j <= i; ++j)

@@ -189,10 +189,11 @@ void CountingBackend::store_bases(std::span<const kernels::SquareMatrixBatch> q,
   launch().store_bases(q, bases, failed);
 }
 
-void CountingBackend::orthonormalize_rows(std::span<const kernels::SquareMatrixBatch> x,
-                                          std::span<const kernels::SquareMatrixBatch> q,
-                                          const std::uint8_t* active) {
-  launch().orthonormalize_rows(x, q, active);
+void CountingBackend::iterate_orthogonally(std::span<const kernels::SquareMatrixBatch> x,
+                                           std::span<const kernels::SquareMatrixBatch> a,
+                                           std::span<const kernels::SquareMatrixBatch> q,
+                                           int iterations, const std::uint8_t* active) {
+  launch().iterate_orthogonally(x, a, q, iterations, active);
 }
 
 void CountingBackend::sort_basis(std::span<const kernels::SquareMatrixBatch> a,

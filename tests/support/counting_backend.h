@@ -21,6 +21,9 @@ class CountingBackend : public kernels::Backend {
   std::string arithmetic() const override { return backend_.arithmetic(); }
   MemoryKind memory_kind() const override { return backend_.memory_kind(); }
   bool prefers_products() const override { return backend_.prefers_products(); }
+  std::size_t chunk_bytes(std::size_t largest) const override {
+    return backend_.chunk_bytes(largest);
+  }
   void* allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
   void release(void* memory) noexcept override { backend_.release(memory); }
   bool is_immediate() const override { return backend_.is_immediate(); }
@@ -88,9 +91,10 @@ class CountingBackend : public kernels::Backend {
                   std::span<const kernels::SquareMatrixBatch> q) override;
   void store_bases(std::span<const kernels::SquareMatrixBatch> q,
                    std::span<const kernels::BasisBatch> bases, std::int32_t* failed) override;
-  void orthonormalize_rows(std::span<const kernels::SquareMatrixBatch> x,
-                           std::span<const kernels::SquareMatrixBatch> q,
-                           const std::uint8_t* active) override;
+  void iterate_orthogonally(std::span<const kernels::SquareMatrixBatch> x,
+                            std::span<const kernels::SquareMatrixBatch> a,
+                            std::span<const kernels::SquareMatrixBatch> q, int iterations,
+                            const std::uint8_t* active) override;
   void sort_basis(std::span<const kernels::SquareMatrixBatch> a,
                   std::span<const kernels::SquareMatrixBatch> x,
                   std::span<const kernels::SquareMatrixBatch> q,

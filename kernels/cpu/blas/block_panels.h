@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/blas/block_products.h"
 
-/// Operands of block products: packed panels, and the memory that is read next. Internal linkage:
+/// Packed panels of operands, and memory that is used later. Internal linkage:
 /// see block_product_tiles.h.
 namespace shampoo::kernels {
 namespace {
@@ -19,9 +19,6 @@ constexpr int block_vector_bytes = 64, block_tile_rows = 8;  // 16 of 32 registe
 constexpr int block_vector_bytes = 32, block_tile_rows = 4;  // 8 of 16 registers
 #endif
 constexpr std::int64_t line_bytes = 64;
-/// Sums shorter than this take less time than it takes to find out what is read next.
-constexpr std::int64_t shortest_fetched = 128;
-
 template <typename Real>
 struct BlockVector {
   typedef Real type __attribute__((vector_size(block_vector_bytes)));
@@ -30,52 +27,57 @@ struct BlockVector {
 };
 
 template <typename Real>
-using BlockTile = typename BlockVector<Real>::type[block_tile_rows][2];
+using BlockTileRow = typename BlockVector<Real>::type[2];
+template <typename Real>
+using BlockTile = BlockTileRow<Real>[block_tile_rows];
 
-/// Addresses that are brought into the second-level cache while a tile is computed.
-class Lines {
+/// Brings memory into the second-level cache, a few lines at a time.
+class Prefetch {
  public:
-  void clear() { count_ = 0; }
-  std::int64_t count() const { return count_; }
-  void add(const void* address) {
-    if (count_ < most) addresses_[count_++] = address;
-  }
-  /// Some of them, from one on.
-  void fetch(std::int64_t first, std::int64_t count) const {
-    for (std::int64_t i = first; i < std::min(first + count, count_); ++i)
-      __builtin_prefetch(addresses_[i], 0, 2);
+  Prefetch(const MemoryAhead& ahead, std::int64_t times) : rows_(ahead.begin()), end_(ahead.end()) {
+    std::int64_t lines = 0;
+    for (const RowsAhead& some : ahead) lines += some.rows * lines_of(some);
+    lines_each_time_ = (lines + times - 1) / times;
+    begin();
   }
 
- private:
-  static constexpr std::int64_t most = 96;
-  const void* addresses_[most];
-  std::int64_t count_ = 0;
-};
-
-/// Memory that is read soon, in rows, a few lines at a time.
-class Region {
- public:
-  Region(const void* data, std::int64_t rows, std::int64_t row_bytes, std::int64_t stride_bytes)
-      : row_(static_cast<const char*>(data)),
-        rest_(data == nullptr ? 0 : rows),
-        lines_((row_bytes + line_bytes - 1) / line_bytes),
-        stride_(stride_bytes) {}
-
-  std::int64_t lines() const { return rest_ * lines_; }
-
-  void take(std::int64_t count, Lines& lines) {
-    for (; count > 0 && rest_ > 0; --count) {
-      lines.add(row_ + line_ * line_bytes);
-      if (++line_ < lines_) continue;
-      line_ = 0;
-      row_ += stride_;
-      --rest_;
+  void next() {
+    for (std::int64_t i = 0; i < lines_each_time_; ++i, line_ += line_bytes) {
+      if (line_ >= row_end_ && !next_row()) return;
+      __builtin_prefetch(line_, 0, 2);
     }
   }
 
  private:
-  const char* row_;
-  std::int64_t rest_, lines_, stride_, line_ = 0;
+  static std::int64_t lines_of(const RowsAhead& some) {
+    return (some.row_bytes + line_bytes - 1) / line_bytes;
+  }
+
+  void begin() {
+    rest_ = rows_ == end_ ? 0 : rows_->rows;
+    if (rest_ > 0) at(static_cast<const char*>(rows_->data));
+  }
+  void at(const char* row) {
+    row_ = line_ = row;
+    row_end_ = row + rows_->row_bytes;
+  }
+  bool next_row() {
+    while (rest_ <= 1) {
+      if (rows_ == end_ || ++rows_ == end_) {
+        lines_each_time_ = 0;
+        return false;
+      }
+      begin();
+      if (rest_ > 0) return true;
+    }
+    --rest_;
+    at(row_ + rows_->stride_bytes);
+    return true;
+  }
+
+  MemoryAhead::const_iterator rows_, end_;
+  std::int64_t rest_ = 0, lines_each_time_ = 0;
+  const char *row_ = nullptr, *row_end_ = nullptr, *line_ = nullptr;
 };
 
 /// Lanes of a and b with the step's bit, or without it, side by side.

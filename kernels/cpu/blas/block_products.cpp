@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace shampoo::kernels {
@@ -19,6 +20,34 @@ BlockProducts<Real> best_products() {
   return {};
 }
 
+/// C <- keep C + add A B. BLAS sees C^T = B^T A^T.
+template <typename Real>
+void multiply_by_blas(const BlockShape& shape, const BlockOperand<Real>& a,
+                      const BlockOperand<Real>& b, Real keep, Real add, Real* c,
+                      std::int64_t stride) {
+  blas::gemm(b.along_depth ? 'T' : 'N', a.along_depth ? 'N' : 'T', static_cast<int>(shape.columns),
+             static_cast<int>(shape.rows), static_cast<int>(shape.depth), add, b.data,
+             static_cast<int>(b.stride), a.data, static_cast<int>(a.stride), keep, c,
+             static_cast<int>(stride));
+}
+
+template <typename Real>
+void multiply_somehow(const BlockShape& shape, const BlockOperand<Real>& a,
+                      const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* c,
+                      std::int64_t stride, Real* scratch) {
+  if (has_block_product<Real>(shape))
+    return block_products<Real>().multiply(shape, a, b, ahead, c, stride, scratch);
+  multiply_by_blas(shape, a, b, Real(0), Real(1), c, stride);
+}
+
+template <typename Real>
+void subtract_somehow(const BlockShape& shape, const BlockOperand<Real>& a,
+                      const BlockOperand<Real>& b, Real* c, std::int64_t stride, Real* scratch) {
+  if (has_block_product<Real>(shape))
+    return block_products<Real>().subtract(shape, a, b, c, stride, scratch);
+  multiply_by_blas(shape, a, b, Real(1), Real(-1), c, stride);
+}
+
 }  // namespace
 
 const BlockProducts<float>& block_products(float) {
@@ -28,6 +57,23 @@ const BlockProducts<float>& block_products(float) {
 const BlockProducts<double>& block_products(double) {
   static const BlockProducts<double> best = best_products<double>();
   return best;
+}
+
+void multiply(const BlockShape& shape, const BlockOperand<float>& a, const BlockOperand<float>& b,
+              const MemoryAhead& ahead, float* c, std::int64_t stride, float* scratch) {
+  multiply_somehow(shape, a, b, ahead, c, stride, scratch);
+}
+void multiply(const BlockShape& shape, const BlockOperand<double>& a, const BlockOperand<double>& b,
+              const MemoryAhead& ahead, double* c, std::int64_t stride, double* scratch) {
+  multiply_somehow(shape, a, b, ahead, c, stride, scratch);
+}
+void subtract(const BlockShape& shape, const BlockOperand<float>& a, const BlockOperand<float>& b,
+              float* c, std::int64_t stride, float* scratch) {
+  subtract_somehow(shape, a, b, c, stride, scratch);
+}
+void subtract(const BlockShape& shape, const BlockOperand<double>& a, const BlockOperand<double>& b,
+              double* c, std::int64_t stride, double* scratch) {
+  subtract_somehow(shape, a, b, c, stride, scratch);
 }
 
 }  // namespace shampoo::kernels

@@ -20,12 +20,19 @@ struct BlockOperand {
   bool along_depth = false;  ///< terms of one sum lie back to back, sums a stride apart
 };
 
-/// Memory that is read after a product, and is brought into the cache during it.
-struct BlockAhead {
+/// Rows of memory that are used after a product, and are brought into the second-level cache during
+/// it.
+struct RowsAhead {
   const void* data = nullptr;
-  std::int64_t bytes = 0;
+  std::int64_t rows = 0, row_bytes = 0, stride_bytes = 0;
 };
-using BlocksAhead = std::array<BlockAhead, 2>;
+using MemoryAhead = std::array<RowsAhead, 2>;
+
+template <typename Real>
+RowsAhead ahead(const Real* data, std::int64_t count) {
+  const auto bytes = count * static_cast<std::int64_t>(sizeof(Real));
+  return data == nullptr ? RowsAhead{} : RowsAhead{data, 1, bytes, 0};
+}
 
 /// Products C = A B of matrices that fit into the second-level cache. `scratch`:
 /// block_product_scratch() elements. No operand is an output.
@@ -33,19 +40,18 @@ template <typename Real>
 struct BlockProducts {
   /// C, rows a stride apart
   void (*multiply)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
-                   const BlocksAhead&, Real* c, std::int64_t stride, Real* scratch) = nullptr;
-  /// Packed lower triangle L <- keep L + add C
+                   const MemoryAhead&, Real* c, std::int64_t stride, Real* scratch) = nullptr;
+  /// C <- C - A B
+  void (*subtract)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+                   Real* c, std::int64_t stride, Real* scratch) = nullptr;
+  /// Packed lower triangle L <- keep L + add A B
   void (*accumulate)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
-                     Real keep, Real add, Real* triangle, Real* scratch) = nullptr;
+                     const MemoryAhead&, Real keep, Real add, Real* triangle,
+                     Real* scratch) = nullptr;
 };
 
 /// Sides that fill tiles, and fit into the caches.
 inline constexpr std::int64_t shortest_block_side = 8, longest_block_side = 384;
-
-inline bool is_block_product(const BlockShape& shape) {
-  const auto [least, most] = std::minmax({shape.rows, shape.columns, shape.depth});
-  return least >= shortest_block_side && most <= longest_block_side;
-}
 
 /// For operands with sides up to this one.
 inline std::int64_t block_product_scratch(std::int64_t side) {
@@ -62,6 +68,26 @@ template <typename Real>
 const BlockProducts<Real>& block_products() {
   return block_products(Real());
 }
+
+/// Whether they are for products of this shape on this processor.
+template <typename Real>
+bool has_block_product(const BlockShape& shape) {
+  const auto [least, most] = std::minmax({shape.rows, shape.columns, shape.depth});
+  return least >= shortest_block_side && most <= longest_block_side &&
+         block_products<Real>().multiply != nullptr;
+}
+
+/// BlockProducts::multiply and subtract where they are for this shape, and else BLAS's products,
+/// without prefetch. OpenBLAS calls malloc for up to most_unpacked_products multiplications if A,
+/// and not B, lies along the depth.
+void multiply(const BlockShape&, const BlockOperand<float>& a, const BlockOperand<float>& b,
+              const MemoryAhead&, float* c, std::int64_t stride, float* scratch);
+void multiply(const BlockShape&, const BlockOperand<double>& a, const BlockOperand<double>& b,
+              const MemoryAhead&, double* c, std::int64_t stride, double* scratch);
+void subtract(const BlockShape&, const BlockOperand<float>& a, const BlockOperand<float>& b,
+              float* c, std::int64_t stride, float* scratch);
+void subtract(const BlockShape&, const BlockOperand<double>& a, const BlockOperand<double>& b,
+              double* c, std::int64_t stride, double* scratch);
 
 BlockProducts<float> x86_v3_block_products(float);
 BlockProducts<double> x86_v3_block_products(double);

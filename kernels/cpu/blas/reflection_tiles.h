@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/cpu/blas/reflections.h"
 #include "kernels/cpu/blas/small_product_tiles.h"
 
-/// Bodies of Reflections. Internal linkage: each level of the instruction set keeps its own
+/// Bodies of ReflectionsIn. Internal linkage: each level of the instruction set keeps its own
 /// compiled copy.
 namespace shampoo::kernels {
 namespace {
@@ -51,6 +52,42 @@ inline void reflect_rows(const Real* v, Real tau, Real* rows, std::int64_t strid
 #pragma GCC unroll 8
     for (int i = 0; i < count; ++i)
       *reinterpret_cast<V*>(rows + i * stride + k) -= factors[i] * along;
+  }
+}
+
+/// Of rows with zeros up to the last vector.
+template <typename Real>
+inline Real largest_element(const Real* x, std::int64_t stride) {
+  using V = typename Lanes<Real, vector_bytes>::type;
+  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Real));
+  V largest = {};
+  for (std::int64_t k = 0; k < stride; k += lanes) {
+    const V here = *reinterpret_cast<const V*>(x + k);
+    const V size = here < 0 ? -here : here;
+    largest = size > largest ? size : largest;
+  }
+  Real one[lanes];
+  __builtin_memcpy(one, &largest, sizeof(one));
+  return *std::max_element(one, one + lanes);
+}
+
+template <typename Real>
+inline void scale_row(Real* v, std::int64_t n, std::int64_t stride) {
+  std::fill(v + n, v + stride, Real(0));
+  const Real largest = largest_element(v, stride);
+  if (!(largest > 0) || !std::isfinite(largest)) return;
+  // In two factors: one alone may not be representable.
+  const int exponent = -std::ilogb(largest);
+  const Real first = std::ldexp(Real(1), exponent / 2);
+  const Real second = std::ldexp(Real(1), exponent - exponent / 2);
+  for (std::int64_t i = 0; i < n; ++i) v[i] = v[i] * first * second;
+}
+
+template <typename Real>
+void load_rows(const Real* x, std::int64_t n, Real* v, std::int64_t stride) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::copy(x + i * n, x + (i + 1) * n, v + i * stride);
+    scale_row(v + i * stride, n, stride);
   }
 }
 
@@ -105,6 +142,24 @@ void reflect(Real* rows, std::int64_t count, std::int64_t length, std::int64_t s
     }
     for (; i < count; ++i) reflect_rows<Real, 1>(v, tau, rows + i * stride, stride, first, all);
   }
+}
+
+template <typename Real>
+void form_t(std::int64_t b, const Real* gram, const Real* taus, Real* tt) {
+  std::fill(tt, tt + b * b, Real(0));
+  for (std::int64_t i = 0; i < b; ++i) {
+    Real* const column = tt + i * b;
+    for (std::int64_t k = 0; k < i; ++k) {
+      const Real factor = -taus[i] * gram[i * b + k];
+      for (std::int64_t r = 0; r < b; ++r) column[r] += factor * tt[k * b + r];
+    }
+    column[i] = taus[i];
+  }
+}
+
+template <typename Real>
+ReflectionsIn<Real> reflections_in() {
+  return {load_rows<Real>, reflect<Real>, form_t<Real>};
 }
 
 }  // namespace

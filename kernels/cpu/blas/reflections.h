@@ -6,20 +6,26 @@
 namespace shampoo::kernels {
 
 /// Householder reflections of a few rows at a time, compiled once for each level of the instruction
-/// set.
-///
-/// reflect(rows, count, length, stride, taus): row j, for all j < count <= length in turn, <- the
-/// vector v_j of the reflection I - tau_j v_j^T v_j that makes its elements behind j zero, with
-/// v_jj = 1 and zeros before it; later rows are reflected. tau_j is 0 where those elements are
-/// zeros or the row is nothing but rounding. Signs and scales are LAPACK's (larfg). The largest
-/// elements of `rows` are about 1 at first, or zeros. `rows`: aligned to 64 bytes; `stride`, in
-/// elements: a multiple of 64 bytes; elements from `length` to the next multiple of 64 bytes are
-/// zeros.
+/// set. Rows have n elements, then zeros up to the next multiple of 64 bytes, and are a stride
+/// apart, which in bytes is a multiple of 64, too; the first is aligned to 64 bytes.
+template <typename Real>
+struct ReflectionsIn {
+  /// Rows of V <- n rows of X, back to back, scaled by powers of two to largest elements of about
+  /// 1, which changes nothing but R.
+  void (*load)(const Real* x, std::int64_t n, Real* v, std::int64_t stride);
+  /// Row j, for all j < count <= n in turn, <- the vector v_j of the reflection I - tau_j v_j^T v_j
+  /// that makes its elements behind j zero, with v_jj = 1 and zeros before it; later rows are
+  /// reflected. tau_j is 0 where those elements are zeros or the row is nothing but rounding. Signs
+  /// and scales are LAPACK's (larfg).
+  void (*reflect)(Real* rows, std::int64_t count, std::int64_t n, std::int64_t stride, Real* taus);
+  /// T^T of I - V^T T V, the product of b reflections; T is b x b and upper triangular. `gram`:
+  /// V V^T.
+  void (*form_t)(std::int64_t b, const Real* gram, const Real* taus, Real* tt);
+};
+
 struct Reflections {
-  void (*in_float)(float* rows, std::int64_t count, std::int64_t length, std::int64_t stride,
-                   float* taus);
-  void (*in_double)(double* rows, std::int64_t count, std::int64_t length, std::int64_t stride,
-                    double* taus);
+  ReflectionsIn<float> in_float;
+  ReflectionsIn<double> in_double;
 };
 
 Reflections base_reflections();

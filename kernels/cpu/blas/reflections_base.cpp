@@ -4,6 +4,6 @@
 
 namespace shampoo::kernels {
 
-Reflections base_reflections() { return {reflect<float>, reflect<double>}; }
+Reflections base_reflections() { return {reflections_in<float>(), reflections_in<double>()}; }
 
 }  // namespace shampoo::kernels

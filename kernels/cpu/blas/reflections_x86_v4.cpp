@@ -4,6 +4,6 @@
 
 namespace shampoo::kernels {
 
-Reflections x86_v4_reflections() { return {reflect<float>, reflect<double>}; }
+Reflections x86_v4_reflections() { return {reflections_in<float>(), reflections_in<double>()}; }
 
 }  // namespace shampoo::kernels

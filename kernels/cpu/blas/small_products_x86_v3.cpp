@@ -8,10 +8,10 @@ namespace shampoo::kernels {
 SmallProducts x86_v3_products() { return {multiply_small<float>, multiply_small<double>}; }
 
 BlockProducts<float> x86_v3_block_products(float) {
-  return {multiply_block<float>, accumulate_block<float>};
+  return {multiply_block<float>, subtract_block<float>, accumulate_block<float>};
 }
 BlockProducts<double> x86_v3_block_products(double) {
-  return {multiply_block<double>, accumulate_block<double>};
+  return {multiply_block<double>, subtract_block<double>, accumulate_block<double>};
 }
 
 }  // namespace shampoo::kernels

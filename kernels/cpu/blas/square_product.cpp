@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "kernels/cpu/blas/blas.h"
+#include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/blas/small_products.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
@@ -28,20 +28,19 @@ const SmallProducts& small_products() {
 }
 
 template <typename Real>
-void multiply(void (*small)(const Real*, const Real*, Real*, std::int64_t), const Real* a,
-              const Real* b, Real* c, int n) {
+void multiply_any(void (*small)(const Real*, const Real*, Real*, std::int64_t), const Real* a,
+                  const Real* b, Real* c, int n, Real* scratch) {
   if (small != nullptr && n <= longest_small_side) return small(a, b, c, n);
-  // BLAS sees C^T = B^T A^T.
-  blas::gemm('N', 'N', n, n, n, Real(1), b, n, a, n, Real(0), c, n);
+  multiply({n, n, n}, {a, n, true}, {b, n, false}, {}, c, n, scratch);
 }
 
 }  // namespace
 
-void multiply_square(const float* a, const float* b, float* c, int n) {
-  multiply(small_products().in_float, a, b, c, n);
+void multiply_square(const float* a, const float* b, float* c, int n, float* scratch) {
+  multiply_any(small_products().in_float, a, b, c, n, scratch);
 }
-void multiply_square(const double* a, const double* b, double* c, int n) {
-  multiply(small_products().in_double, a, b, c, n);
+void multiply_square(const double* a, const double* b, double* c, int n, double* scratch) {
+  multiply_any(small_products().in_double, a, b, c, n, scratch);
 }
 
 }  // namespace shampoo::kernels

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/cpu/threads/pool.h"
@@ -31,13 +32,23 @@ class Workers {
   /// body(group, member, scratch) for every task of the schedule.
   template <typename Body>
   void run_schedule(Body&& body) {
+    run_schedule_ahead([&](const Schedule::Task& task, const Schedule::Task*, Scratch& scratch) {
+      body(task.group, task.member, scratch);
+    });
+  }
+
+  /// body(task, next, scratch). `next` is what this thread may do then, or null: other threads take
+  /// as many tasks meanwhile if all are equal.
+  template <typename Body>
+  void run_schedule_ahead(Body&& body) {
     schedule.sort();
     const bool small = schedule.cost() < serial_cost;
     pool.run(schedule.tasks(), small ? schedule.tasks() : 1, [&](std::int64_t task, int worker) {
       Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
       scratch.clear();
-      const Schedule::Task what = schedule.at(task);
-      body(what.group, what.member, scratch);
+      const std::int64_t then = task + (small ? 1 : pool.size());
+      const Schedule::Task next = schedule.at(std::min(then, schedule.tasks() - 1));
+      body(schedule.at(task), then < schedule.tasks() ? &next : nullptr, scratch);
     });
   }
 

@@ -49,7 +49,7 @@ TYPED_TEST(Bases, HaveOrthonormalRowsThatSpanThoseBeforeThem) {
   for (std::size_t m = 0; m < x.size(); ++m)
     before.emplace_back(x.matrix(m).begin(), x.matrix(m).end());
 
-  this->backend->orthonormalize_rows(x.squares(), q.squares(), nullptr);
+  this->backend->iterate_orthogonally(x.squares(), q.squares(), q.squares(), 1, nullptr);
 
   for (std::size_t m = 0; m < x.size(); ++m) {
     const std::int64_t n = x.side(m);
@@ -67,6 +67,40 @@ TYPED_TEST(Bases, HaveOrthonormalRowsThatSpanThoseBeforeThem) {
   }
 }
 
+// A has eigenvalues in [1/2, 3/2], so that rounding grows at most threefold in an iteration.
+TYPED_TEST(Bases, AreIteratedAsByOneIterationAfterAnother) {
+  using Real = typename TypeParam::Real;
+  SquareBatch<Real> a(sides), x(sides), q(sides), one_x(sides), one_q(sides);
+  for (std::size_t m = 0; m < x.size(); ++m) {
+    const std::int64_t n = x.side(m);
+    const auto at = [n](std::int64_t i, std::int64_t j) {
+      return static_cast<std::size_t>(i * n + j);
+    };
+    const std::vector<Real> noise = Numbers(m + 7).some<Real>(n * n);
+    double largest = 0;
+    for (const Real e : noise) largest = std::max(largest, std::abs(static_cast<double>(e)));
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j <= i; ++j)
+        a.matrix(m)[at(i, j)] = a.matrix(m)[at(j, i)] =
+            static_cast<Real>((i == j) + static_cast<double>(noise[at(i, j)]) /
+                                             (2 * largest * static_cast<double>(n)));
+    std::ranges::copy(Numbers(m + 1).some<Real>(n * n), x.matrix(m).begin());
+    for (std::int64_t i = 0; i < n; ++i) x.matrix(m)[at(i, i)] += static_cast<Real>(4 * n);
+    std::ranges::copy(x.matrix(m), one_x.matrix(m).begin());
+  }
+
+  this->backend->iterate_orthogonally(x.squares(), a.squares(), q.squares(), 3, nullptr);
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) this->backend->multiply(one_q.squares(), a.squares(), one_x.squares(), nullptr);
+    this->backend->iterate_orthogonally(one_x.squares(), a.squares(), one_q.squares(), 1, nullptr);
+  }
+
+  for (std::size_t m = 0; m < x.size(); ++m)
+    for (std::size_t i = 0; i < q.matrix(m).size(); ++i)
+      EXPECT_NEAR(q.matrix(m)[i], one_q.matrix(m)[i], 9 * tolerance<Real>(x.side(m)))
+          << "side " << x.side(m) << ", element " << i;
+}
+
 TYPED_TEST(Bases, LeaveRowsThatAreNotActiveAlone) {
   using Real = typename TypeParam::Real;
   SquareBatch<Real> x({3, 3}), q({3, 3});
@@ -74,7 +108,7 @@ TYPED_TEST(Bases, LeaveRowsThatAreNotActiveAlone) {
     std::ranges::copy(Numbers(m + 1).some<Real>(9), x.matrix(m).begin());
   const std::vector<std::uint8_t> active = {0, 1};
 
-  this->backend->orthonormalize_rows(x.squares(), q.squares(), active.data());
+  this->backend->iterate_orthogonally(x.squares(), q.squares(), q.squares(), 1, active.data());
 
   EXPECT_EQ(std::ranges::count(q.matrix(0), Real(0)), 9);
   EXPECT_EQ(std::ranges::count(q.matrix(1), Real(0)), 0);

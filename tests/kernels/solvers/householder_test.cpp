@@ -101,7 +101,7 @@ std::vector<Real> orthonormalized(std::int64_t n, const Real* x) {
   kernels::Scratch scratch;
   scratch.reserve(kernels::householder_scratch(n));
   std::vector<Real> q(static_cast<std::size_t>(n * n));
-  kernels::orthonormalize_square(n, x, q.data(), scratch);
+  kernels::iterate_orthogonally(n, x, static_cast<const Real*>(nullptr), 1, q.data(), scratch);
   return q;
 }
 
@@ -225,9 +225,9 @@ TYPED_TEST(Householder, IsTheSameAtEveryLevelOfTheInstructionSetButForRounding) 
         rows[i * stride + j] = j < length ? x[static_cast<std::size_t>(i * stride + j)] : 0;
     std::vector<TypeParam> result(static_cast<std::size_t>(count));
     if constexpr (std::is_same_v<TypeParam, float>)
-      level.in_float(rows, count, length, stride, result.data());
+      level.in_float.reflect(rows, count, length, stride, result.data());
     else
-      level.in_double(rows, count, length, stride, result.data());
+      level.in_double.reflect(rows, count, length, stride, result.data());
     result.insert(result.end(), rows, rows + count * stride);
     all.push_back(std::move(result));
   }

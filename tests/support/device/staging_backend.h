@@ -19,6 +19,9 @@ class StagingBackend final : public kernels::Backend {
   std::string arithmetic() const override { return backend_->arithmetic(); }
   MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return backend_->prefers_products(); }
+  std::size_t chunk_bytes(std::size_t largest) const override {
+    return backend_->chunk_bytes(largest);
+  }
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
   void upload(void* to, const void* from_host, std::size_t bytes) override;
@@ -75,9 +78,10 @@ class StagingBackend final : public kernels::Backend {
                   std::span<const kernels::SquareMatrixBatch> q) override;
   void store_bases(std::span<const kernels::SquareMatrixBatch> q,
                    std::span<const kernels::BasisBatch> bases, std::int32_t* failed) override;
-  void orthonormalize_rows(std::span<const kernels::SquareMatrixBatch> x,
-                           std::span<const kernels::SquareMatrixBatch> q,
-                           const std::uint8_t* active) override;
+  void iterate_orthogonally(std::span<const kernels::SquareMatrixBatch> x,
+                            std::span<const kernels::SquareMatrixBatch> a,
+                            std::span<const kernels::SquareMatrixBatch> q, int iterations,
+                            const std::uint8_t* active) override;
   void sort_basis(std::span<const kernels::SquareMatrixBatch> a,
                   std::span<const kernels::SquareMatrixBatch> x,
                   std::span<const kernels::SquareMatrixBatch> q,

@@ -74,15 +74,18 @@ void StagingBackend::store_bases(std::span<const SquareMatrixBatch> q,
   staging.finish();
 }
 
-void StagingBackend::orthonormalize_rows(std::span<const SquareMatrixBatch> x,
-                                         std::span<const SquareMatrixBatch> q,
-                                         const std::uint8_t* active) {
+void StagingBackend::iterate_orthogonally(std::span<const SquareMatrixBatch> x,
+                                          std::span<const SquareMatrixBatch> a,
+                                          std::span<const SquareMatrixBatch> q, int iterations,
+                                          const std::uint8_t* active) {
   Staging staging(*backend_);
   note(staging, x);
+  note(staging, a);
   note(staging, q);
   staging.note_array(active, rows_of(x));
   staging.begin();
-  backend_->orthonormalize_rows(staged(staging, x), staged(staging, q), staging.at(active));
+  backend_->iterate_orthogonally(staged(staging, x), staged(staging, a), staged(staging, q),
+                                 iterations, staging.at(active));
   staging.finish();
 }
 
