@@ -77,7 +77,7 @@ Rates soap_rates();
 /// direction diverges. For rates see kl_shampoo_rates().
 Recipe kl_shampoo();
 /// KL-Shampoo with the exponents and statistics of the reference implementation
-/// (RootInvKLShampooPreconditionerConfig).
+/// (RootInvKLShampooPreconditionerConfig). For rates see soap_rates().
 Recipe kl_shampoo_reference();
 /// soap_rates(), as Lin 2025 trains both with the same betas; grafting_beta2 is beta2.
 Rates kl_shampoo_rates();

@@ -14,7 +14,7 @@ const std::map<std::string, NamedRecipe>& known_recipes() {
       {"soap", {recipes::soap(), recipes::soap_rates()}},
       {"soap_reference", {recipes::soap_reference(), recipes::soap_rates()}},
       {"kl_shampoo", {recipes::kl_shampoo(), recipes::kl_shampoo_rates()}},
-      {"kl_shampoo_reference", {recipes::kl_shampoo_reference(), recipes::kl_shampoo_rates()}},
+      {"kl_shampoo_reference", {recipes::kl_shampoo_reference(), recipes::soap_rates()}},
       {"muon", {recipes::muon(), recipes::muon_rates()}},
       {"reference_muon", {recipes::reference_muon(), recipes::muon_rates()}},
       {"adamw", {recipes::adamw(), {}}},

@@ -35,6 +35,15 @@ std::vector<Named> named_recipes() {
   const torch::RmspropOptions rmsprop{.momentum = 0.5, .centered = true, .maximize = true};
   const torch::AdamOptions adam{.weight_decay = 0.1, .amsgrad = true, .maximize = true};
   return {{"TorchSgdPlain", torch::sgd(), torch::sgd_rates()},
+          {"Soap", recipes::soap(), recipes::soap_rates()},
+          {"SoapReference", recipes::soap_reference(), recipes::soap_rates()},
+          {"KlShampoo", recipes::kl_shampoo(), recipes::kl_shampoo_rates()},
+          {"KlShampooReference", recipes::kl_shampoo_reference(), recipes::soap_rates()},
+          {"Reference", recipes::reference(), recipes::reference_rates()},
+          {"AdamW", recipes::adamw(), {}},
+          {"ScheduleFreeAdamW", recipes::schedule_free_adamw(),
+           recipes::schedule_free_adamw_rates()},
+          {"GpaAdamW", recipes::gpa_adamw(), recipes::gpa_adamw_rates()},
           {"Sgd", recipes::sgd(), recipes::sgd_rates()},
           {"Lion", recipes::lion(), recipes::lion_rates()},
           {"TorchSgd", torch::sgd(heavy), torch::sgd_rates(heavy)},
