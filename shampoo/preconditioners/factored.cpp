@@ -55,7 +55,7 @@ std::span<const RateUse> factor_rates(bool has_pseudo_inverse) {
 
 RefreshWork basis_refresh(const BasisMethod& method) {
   if (const auto* const qr = std::get_if<Qr>(&method))
-    return {.cubic = 2 + 7 * qr->max_iterations, .quadratic = 3000 * qr->max_iterations};
+    return {.cubic = 2 + 5 * qr->max_iterations, .quadratic = 400 * qr->max_iterations};
   return {.cubic = 10, .quadratic = 6000};
 }
 

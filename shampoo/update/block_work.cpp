@@ -13,7 +13,7 @@ namespace {
 
 /// The passes of a step over one element, and the handling of a block, in operations of
 /// preconditioner_work().
-constexpr std::int64_t element_passes = 200, block_handling = 50'000;
+constexpr std::int64_t element_passes = 140, block_handling = 50'000;
 
 /// Eigensolvers count their workspace of 2 n^2 numbers in 32 bits.
 constexpr std::int64_t longest_side = 32'000;

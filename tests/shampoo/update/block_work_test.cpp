@@ -43,12 +43,6 @@ Recipe shampoo_recipe() {
   return recipe;
 }
 
-Recipe soap_by_eigh() {
-  Recipe recipe = recipes::soap();
-  recipe.preconditioner = EigenvalueCorrected{};
-  return recipe;
-}
-
 /// build/release/tests/placement_benchmark --benchmark_filter=step_of_tensor
 /// on 2 cores of an Intel Xeon with AVX-512, a virtual machine that is shared.
 std::vector<Measured> measured() {
@@ -59,12 +53,12 @@ std::vector<Measured> measured() {
     std::vector<double> microseconds;  ///< by shape
   };
   const std::vector<Row> rows{
-      {"adamw", recipes::adamw(), {7.3, 119, 458, 1801, 0.8, 1.3}},
-      {"muon", recipes::muon(), {81, 3147, 6088, 13117}},
-      {"shampoo", shampoo_recipe(), {92, 1885, 21950, 91023, 330, 10982}},
-      {"soap by Eigh", soap_by_eigh(), {111, 2816, 29763, 122109, 282, 10405}},
-      {"soap_reference", recipes::soap_reference(), {81, 2530, 26904, 109741, 270, 9970}},
-      {"kl_shampoo", recipes::kl_shampoo(), {122, 2858, 30691, 123682, 302, 10198}}};
+      {"adamw", recipes::adamw(), {3.3, 54, 234, 946, 0.70, 0.90}},
+      {"muon", recipes::muon(), {75, 2934, 5597, 11737}},
+      {"shampoo", shampoo_recipe(), {82, 1721, 21548, 84766, 290, 10712}},
+      {"soap", recipes::soap(), {46, 1660, 23870, 98742, 0.83, 1.3}},
+      {"soap_reference", recipes::soap_reference(), {41, 1541, 20205, 78303, 149, 7248}},
+      {"kl_shampoo", recipes::kl_shampoo(), {101, 2669, 30200, 121969, 258, 9877}}};
   std::vector<Measured> all;
   for (const Row& row : rows)
     for (std::size_t s = 0; s < row.microseconds.size(); ++s) {
