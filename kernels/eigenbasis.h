@@ -60,7 +60,8 @@ class Eigenbasis {
 
   /// Orthogonal iteration [Golub 2013, ch. 8.2.4] with a symmetric A: rows of Q <- the rows of X,
   /// made orthonormal one after the other by Householder reflections [ch. 5.2], X^T = Q^T R with
-  /// LAPACK's signs; then, iterations - 1 times, the same with X = Q A. X is overwritten. `active`
+  /// LAPACK's signs; then, iterations - 1 times, the same with X = Q A. Iterations >= 1; A is
+  /// not read in a single one. X, which is overwritten, is neither A nor Q. `active`
   /// as in MatrixSolver.
   virtual void iterate_orthogonally(std::span<const SquareMatrixBatch> x,
                                     std::span<const SquareMatrixBatch> a,

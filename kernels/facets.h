@@ -32,8 +32,9 @@ class Backend : public Memory,
   /// float32.
   virtual bool prefers_products() const = 0;
 
-  /// Bytes of the dense matrices that a solver works through at a time, of which the largest has
-  /// `largest` bytes: enough to keep the backend busy, and no more than its caches hold.
+  /// Bytes of dense matrices, of which the largest has `largest`, that a solver works through at a
+  /// time: enough to keep the backend busy, and of small ones no more than its caches hold. Solvers
+  /// have a few such sets.
   virtual std::size_t chunk_bytes(std::size_t largest) const = 0;
 
   /// Allocates all scratch memory that calls with these stacks, and of solvers, will ever need.

@@ -93,7 +93,8 @@ struct Blocking {
   static constexpr std::string_view name = "blocking";
   std::int64_t size = 1024;  ///< longest side, >= 1; grouping::never_cut
   /// Small dimensions are merged down to this order, >= 1; grouping::any_order. With 1, a matrix of
-  /// up to `size` elements becomes a vector, whose one factor has as many rows as it has elements.
+  /// up to `size` elements becomes a vector, whose one factor has as many rows as it has elements,
+  /// or which recipes::soap() leaves to Adam.
   int target_order = 2;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {

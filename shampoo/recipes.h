@@ -60,9 +60,9 @@ Rates gpa_adamw_rates();
 
 /// SOAP without grafting: Adam in the eigenbases of the factors, refreshed at the first step and
 /// every 10 [Vyas 2024, section 6: frequency 10] by two QR iterations, which train as well as
-/// eigendecompositions (Eigh) in less time: tests/bench/README.md, Training. Blocks of order 1 have
-/// no factor and take Adam's update, as in Vyas 2024's implementation (precondition_1d = False). For
-/// rates see soap_rates().
+/// eigendecompositions (Eigh) in less time: tests/bench/README.md, Training. Vectors have no
+/// factor and take Adam's update, as in Vyas 2024's implementation (precondition_1d = False); so do
+/// matrices that Blocking::target_order merges into vectors. For rates see soap_rates().
 Recipe soap();
 /// SOAP as the reference implementation has it (DefaultSOAPConfig): bases by one QR iteration per
 /// refresh, from step 10 on, of vectors too.

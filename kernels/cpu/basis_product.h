@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/mode_products.h"
@@ -50,7 +49,8 @@ class BasisProduct {
     const std::int64_t slice = at_.side * at_.after;
     const BlockOperand<Real> q = basis_for(shape, along_depth, along_depth);
     for (std::int64_t b = 0; b < at_.before; ++b, s += slice, y += slice)
-      multiply(shape, q, {s, stride, false}, ahead_, y, at_.after, scratch_);
+      multiply(shape, q, {s, stride, false}, b + 1 == at_.before ? ahead_ : MemoryAhead{}, y,
+               at_.after, scratch_);
   }
 
   /// Y <- S Q^T if Q lies along the depth, else S Q, with S before x side.
@@ -60,8 +60,9 @@ class BasisProduct {
              at_.side, scratch_);
   }
 
-  BlockOperand<Real> basis_for(const BlockShape& shape, bool along_depth, bool may_allocate) const {
-    const bool transposes = may_allocate && !has_block_product<Real>(shape) &&
+  /// `untransposed`: BLAS sees no transposed operand.
+  BlockOperand<Real> basis_for(const BlockShape& shape, bool along_depth, bool untransposed) const {
+    const bool transposes = untransposed && !has_block_product<Real>(shape) &&
                             shape.rows * shape.columns * shape.depth <= most_unpacked_products;
     return {transposes ? transposed() : basis_, at_.side, along_depth != transposes};
   }

@@ -4,7 +4,7 @@
 #include "kernels/cpu/basis_product.h"
 #include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/host_backend.h"
-#include "kernels/cpu/solver_tasks.h"
+#include "kernels/cpu/with_real.h"
 
 namespace shampoo::kernels {
 

@@ -5,7 +5,7 @@
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
 #include "kernels/cpu/root_products.h"
-#include "kernels/cpu/solver_tasks.h"
+#include "kernels/cpu/with_real.h"
 #include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels {
@@ -96,6 +96,10 @@ void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
 template <typename Real>
 Real* product_scratch(const Stack& stack, Scratch& scratch) {
   return stack.packed ? scratch.take<Real>(basis_product_scratch(stack)) : nullptr;
+}
+
+bool has_factor(const Stack& stack) {
+  return std::ranges::any_of(stack.factors, [](const void* l) { return l != nullptr; });
 }
 
 template <typename Real>
@@ -190,7 +194,8 @@ void CpuBackend::accumulate_factors(const PassContext& phase, std::span<const St
   const GradientContext context{phase, level_, static_cast<const float*>(masters)};
   workers_.schedule.clear();
   for (std::size_t s = 0; s < stacks.size(); ++s)
-    workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 1));
+    if (has_factor(stacks[s]))
+      workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 1));
 
   workers_.run_schedule_ahead(
       [&](const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) {

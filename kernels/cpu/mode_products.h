@@ -54,10 +54,6 @@ inline std::int64_t dense_factor_elements(const Stack& stack) {
   return side * side;
 }
 
-/// OpenBLAS multiplies without packing, and calls malloc for it where no operand is transposed, up
-/// to this many multiplications.
-constexpr std::int64_t most_unpacked_products = 1'000'000;
-
 /// Elements of the transpose of a basis that a product may need.
 inline std::int64_t transposed_basis_elements(const Stack& stack) {
   std::int64_t most = 0;

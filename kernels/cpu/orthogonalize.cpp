@@ -41,9 +41,9 @@ template <typename Real>
 std::size_t polar_scratch(const MatrixShape& shape, bool decomposes) {
   const std::int64_t k = shape.side();
   const std::size_t square = scratch_bytes<Real>(shape.square());
-  const std::size_t both = scratch_bytes<Real>(shape.elements()) + square +
-                           scratch_bytes<Real>(block_product_scratch(k));
-  if (!decomposes) return std::max(2 * both, both + 3 * square);
+  const std::size_t both = scratch_bytes<Real>(shape.elements()) + square;
+  if (!decomposes)
+    return std::max(2 * both, both + 3 * square) + scratch_bytes<Real>(block_product_scratch(k));
   return 2 * both + scratch_bytes<Real>(k) + scratch_bytes<Real>(svd_work_count(shape)) +
          scratch_bytes<int>(8 * k);
 }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "kernels/cpu/threads/workers.h"
+#include "kernels/cpu/with_real.h"
 #include "kernels/views.h"
 
 namespace shampoo::kernels {
@@ -41,15 +42,6 @@ bool is_finite_in(const Real* x, std::int64_t count) {
 template <typename Real>
 bool is_finite(const Real* x, std::int64_t count) {
   return is_finite_in<Real>(x, count);
-}
-
-/// Calls body with a null pointer to float or double.
-template <typename Body>
-void with_real(Type type, Body&& body) {
-  if (type == Type::float64)
-    body(static_cast<double*>(nullptr));
-  else
-    body(static_cast<float*>(nullptr));
 }
 
 /// One task for every matrix; body(group, member, scratch). `work` is the number of operations, in

@@ -7,8 +7,8 @@
 
 #include "kernels/buffer.h"
 #include "shampoo/optimizer.h"
-#include "tests/bench/named_recipes.h"
 #include "tests/support/models.h"
+#include "tests/support/named_recipes.h"
 
 namespace shampoo::test {
 

@@ -95,7 +95,7 @@ TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
         const Operand<Real> b(shape.columns, shape.depth, b_along);
         std::vector<Real> scratch = scratch_of<Real>(shape), first;
         const std::int64_t stride = shape.columns + 1;
-        const MemoryAhead later = {RowsAhead{a.numbers.data(), 3, 100, 200},
+        const MemoryAhead later = {RowsAhead{a.numbers.data(), 3, 30, 100},
                                    ahead(b.numbers.data(), b.stride)};
         for (const BlockProducts<Real>& level : levels<Real>()) {
           std::vector<Real> c(static_cast<std::size_t>(shape.rows * stride), Real(7));
@@ -117,7 +117,8 @@ TYPED_TEST(BlockProductsIn, AreSubtracted) {
   using Real = TypeParam;
   for (const BlockShape& shape : shapes)
     for (const bool along : {true, false}) {
-      const Operand<Real> a(shape.rows, shape.depth, along), b(shape.columns, shape.depth, !along);
+      const Operand<Real> a(shape.rows, shape.depth, along);
+      const Operand<Real> b(shape.columns, shape.depth, false);
       std::vector<Real> scratch = scratch_of<Real>(shape), first;
       const std::int64_t stride = shape.columns + 1;
       for (const BlockProducts<Real>& level : levels<Real>()) {

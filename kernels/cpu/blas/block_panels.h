@@ -31,35 +31,36 @@ using BlockTileRow = typename BlockVector<Real>::type[2];
 template <typename Real>
 using BlockTile = BlockTileRow<Real>[block_tile_rows];
 
-/// Brings memory into the second-level cache, a few lines at a time.
+/// Brings memory into the second-level cache, a few lines at a time; what does not fit into the
+/// time of a product is left.
 class Prefetch {
  public:
   Prefetch(const MemoryAhead& ahead, std::int64_t times) : rows_(ahead.begin()), end_(ahead.end()) {
     std::int64_t lines = 0;
-    for (const RowsAhead& some : ahead) lines += some.rows * lines_of(some);
-    lines_each_time_ = (lines + times - 1) / times;
+    for (const RowsAhead& some : ahead) lines += some.rows * (some.row_bytes / line_bytes + 1);
+    lines_each_time_ = std::min((lines + times - 1) / times, most_lines);
     begin();
   }
 
   void next() {
     for (std::int64_t i = 0; i < lines_each_time_; ++i, line_ += line_bytes) {
-      if (line_ >= row_end_ && !next_row()) return;
-      __builtin_prefetch(line_, 0, 2);
+      if (line_ >= row_ + row_bytes_ && !next_row()) return;
+      __builtin_prefetch(reinterpret_cast<const void*>(line_), 0, 2);
     }
   }
 
  private:
-  static std::int64_t lines_of(const RowsAhead& some) {
-    return (some.row_bytes + line_bytes - 1) / line_bytes;
-  }
+  /// In the time of `depth_part` terms of a tile.
+  static constexpr std::int64_t most_lines = 4;
 
   void begin() {
     rest_ = rows_ == end_ ? 0 : rows_->rows;
-    if (rest_ > 0) at(static_cast<const char*>(rows_->data));
+    if (rest_ > 0) at(reinterpret_cast<std::uintptr_t>(rows_->data));
   }
-  void at(const char* row) {
-    row_ = line_ = row;
-    row_end_ = row + rows_->row_bytes;
+  void at(std::uintptr_t row) {
+    row_ = row;
+    row_bytes_ = static_cast<std::uintptr_t>(rows_->row_bytes);
+    line_ = row / line_bytes * line_bytes;
   }
   bool next_row() {
     while (rest_ <= 1) {
@@ -71,13 +72,13 @@ class Prefetch {
       if (rest_ > 0) return true;
     }
     --rest_;
-    at(row_ + rows_->stride_bytes);
+    at(row_ + static_cast<std::uintptr_t>(rows_->stride_bytes));
     return true;
   }
 
   MemoryAhead::const_iterator rows_, end_;
   std::int64_t rest_ = 0, lines_each_time_ = 0;
-  const char *row_ = nullptr, *row_end_ = nullptr, *line_ = nullptr;
+  std::uintptr_t row_ = 0, row_bytes_ = 0, line_ = 0;  ///< addresses, which prefetch only
 };
 
 /// Lanes of a and b with the step's bit, or without it, side by side.

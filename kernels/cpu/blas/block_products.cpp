@@ -32,17 +32,17 @@ void multiply_by_blas(const BlockShape& shape, const BlockOperand<Real>& a,
 }
 
 template <typename Real>
-void multiply_somehow(const BlockShape& shape, const BlockOperand<Real>& a,
-                      const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* c,
-                      std::int64_t stride, Real* scratch) {
+void dispatch_multiply(const BlockShape& shape, const BlockOperand<Real>& a,
+                       const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* c,
+                       std::int64_t stride, Real* scratch) {
   if (has_block_product<Real>(shape))
     return block_products<Real>().multiply(shape, a, b, ahead, c, stride, scratch);
   multiply_by_blas(shape, a, b, Real(0), Real(1), c, stride);
 }
 
 template <typename Real>
-void subtract_somehow(const BlockShape& shape, const BlockOperand<Real>& a,
-                      const BlockOperand<Real>& b, Real* c, std::int64_t stride, Real* scratch) {
+void dispatch_subtract(const BlockShape& shape, const BlockOperand<Real>& a,
+                       const BlockOperand<Real>& b, Real* c, std::int64_t stride, Real* scratch) {
   if (has_block_product<Real>(shape))
     return block_products<Real>().subtract(shape, a, b, c, stride, scratch);
   multiply_by_blas(shape, a, b, Real(1), Real(-1), c, stride);
@@ -61,19 +61,19 @@ const BlockProducts<double>& block_products(double) {
 
 void multiply(const BlockShape& shape, const BlockOperand<float>& a, const BlockOperand<float>& b,
               const MemoryAhead& ahead, float* c, std::int64_t stride, float* scratch) {
-  multiply_somehow(shape, a, b, ahead, c, stride, scratch);
+  dispatch_multiply(shape, a, b, ahead, c, stride, scratch);
 }
 void multiply(const BlockShape& shape, const BlockOperand<double>& a, const BlockOperand<double>& b,
               const MemoryAhead& ahead, double* c, std::int64_t stride, double* scratch) {
-  multiply_somehow(shape, a, b, ahead, c, stride, scratch);
+  dispatch_multiply(shape, a, b, ahead, c, stride, scratch);
 }
 void subtract(const BlockShape& shape, const BlockOperand<float>& a, const BlockOperand<float>& b,
               float* c, std::int64_t stride, float* scratch) {
-  subtract_somehow(shape, a, b, c, stride, scratch);
+  dispatch_subtract(shape, a, b, c, stride, scratch);
 }
 void subtract(const BlockShape& shape, const BlockOperand<double>& a, const BlockOperand<double>& b,
               double* c, std::int64_t stride, double* scratch) {
-  subtract_somehow(shape, a, b, c, stride, scratch);
+  dispatch_subtract(shape, a, b, c, stride, scratch);
 }
 
 }  // namespace shampoo::kernels

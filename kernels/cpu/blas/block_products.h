@@ -77,9 +77,12 @@ bool has_block_product(const BlockShape& shape) {
          block_products<Real>().multiply != nullptr;
 }
 
+/// OpenBLAS multiplies without packing, and calls malloc for it where no operand is transposed, up
+/// to this many multiplications.
+constexpr std::int64_t most_unpacked_products = 1'000'000;
+
 /// BlockProducts::multiply and subtract where they are for this shape, and else BLAS's products,
-/// without prefetch. OpenBLAS calls malloc for up to most_unpacked_products multiplications if A,
-/// and not B, lies along the depth.
+/// without prefetch. No operand is transposed there if A, and not B, lies along the depth.
 void multiply(const BlockShape&, const BlockOperand<float>& a, const BlockOperand<float>& b,
               const MemoryAhead&, float* c, std::int64_t stride, float* scratch);
 void multiply(const BlockShape&, const BlockOperand<double>& a, const BlockOperand<double>& b,

@@ -41,7 +41,7 @@ const ReflectionsIn<double>& reflections_in(double) { return reflections().in_do
 /// Arrays of one orthonormalisation, row-major.
 template <typename Real>
 struct Reflected {
-  const ReflectionsIn<Real>& kernels = reflections_in(Real());
+  const ReflectionsIn<Real>& level = reflections_in(Real());
   std::int64_t n, stride;
   Real *v, *q;  ///< n x stride: the reflections' vectors, one per row; Q
   Real* t;      ///< T^T of every panel, b x b
@@ -62,50 +62,50 @@ struct Reflected {
   std::int64_t rows_from(std::int64_t j) const { return std::min(panel_rows, n - j); }
   Real* t_of(std::int64_t j) const { return t + j * panel_rows; }
 
-  /// W <- R V^T, with `rows` rows R and b rows V, from column `first` on
-  void project(std::int64_t rows, std::int64_t b, std::int64_t first, const Real* r, const Real* vt,
-               Real* to) const {
-    multiply({rows, b, n - first}, {r, stride, true}, {vt, stride, true}, {}, to, b, products);
+  /// W <- R V^T, with `rows` rows R and b rows V, whose columns are those from `first` on
+  void project(std::int64_t rows, std::int64_t b, std::int64_t first, const Real* r,
+               const Real* vectors, Real* to) const {
+    multiply({rows, b, n - first}, {r, stride, true}, {vectors, stride, true}, {}, to, b, products);
   }
-  /// R <- R - W T V, or R - W T^T V, with the columns of R and V as in `columns`
-  void reflect(std::int64_t rows, std::int64_t b, std::int64_t columns, const Real* vt,
+  /// R <- R - W T V, or R - W T^T V, of `rows` rows and `columns` columns; `tt`: T^T
+  void reflect(std::int64_t rows, std::int64_t b, std::int64_t columns, const Real* vectors,
                const Real* tt, bool transposed, Real* r) const {
     multiply({b, rows, b}, {tt, b, !transposed}, {w, b, true}, {}, s, rows, products);
-    subtract({rows, columns, b}, {s, rows, false}, {vt, stride, false}, r, stride, products);
+    subtract({rows, columns, b}, {s, rows, false}, {vectors, stride, false}, r, stride, products);
   }
 };
 
 /// V and T of every panel; later rows R <- R - R V^T T V.
 template <typename Real>
-void factorize(const Reflected<Real>& a) {
-  for (std::int64_t j = 0; j < a.n; j += panel_rows) {
-    const std::int64_t b = a.rows_from(j), later = a.n - j - b;
-    Real* const v = a.v + j * (a.stride + 1);
-    a.kernels.reflect(v, b, a.n - j, a.stride, a.taus);
-    a.project(b, b, j, v, v, a.w);
-    a.kernels.form_t(b, a.w, a.taus, a.t_of(j));
+void factorize(const Reflected<Real>& r) {
+  for (std::int64_t j = 0; j < r.n; j += panel_rows) {
+    const std::int64_t b = r.rows_from(j), later = r.n - j - b;
+    Real* const v = r.v + j * (r.stride + 1);
+    r.level.reflect(v, b, r.n - j, r.stride, r.taus);
+    r.project(b, b, j, v, v, r.w);
+    r.level.form_t(b, r.w, r.taus, r.t_of(j));
     if (later == 0) break;
-    Real* const rows = v + b * a.stride;
-    a.project(later, b, j, rows, v, a.w);
+    Real* const rows = v + b * r.stride;
+    r.project(later, b, j, rows, v, r.w);
     // Elements before the next panel would be those of R.
-    a.reflect(later, b, later, v + b, a.t_of(j), false, rows + b);
+    r.reflect(later, b, later, v + b, r.t_of(j), false, rows + b);
   }
 }
 
 /// Rows of Q <- those of I, reflected by the last panel first: R <- R - R V^T T^T V.
 template <typename Real>
-void form_q(const Reflected<Real>& a) {
-  std::fill(a.q, a.q + a.n * a.stride, Real(0));
-  for (std::int64_t i = 0; i < a.n; ++i) a.q[i * (a.stride + 1)] = 1;
-  for (std::int64_t j = (a.n - 1) / panel_rows * panel_rows; j >= 0; j -= panel_rows) {
-    const std::int64_t b = a.rows_from(j), later = a.n - j - b;
-    const Real* const v = a.v + j * (a.stride + 1);
-    Real* const q = a.q + j * (a.stride + 1);
+void form_q(const Reflected<Real>& r) {
+  std::fill(r.q, r.q + r.n * r.stride, Real(0));
+  for (std::int64_t i = 0; i < r.n; ++i) r.q[i * (r.stride + 1)] = 1;
+  for (std::int64_t j = (r.n - 1) / panel_rows * panel_rows; j >= 0; j -= panel_rows) {
+    const std::int64_t b = r.rows_from(j), later = r.n - j - b;
+    const Real* const v = r.v + j * (r.stride + 1);
+    Real* const q = r.q + j * (r.stride + 1);
     // Rows of the panel are those of I, later ones zero in its columns.
     for (std::int64_t i = 0; i < b; ++i)
-      for (std::int64_t k = 0; k < b; ++k) a.w[i * b + k] = v[k * a.stride + i];
-    if (later > 0) a.project(later, b, j + b, q + b * (a.stride + 1), v + b, a.w + b * b);
-    a.reflect(later + b, b, later + b, v, a.t_of(j), true, q);
+      for (std::int64_t k = 0; k < b; ++k) r.w[i * b + k] = v[k * r.stride + i];
+    if (later > 0) r.project(later, b, j + b, q + b * (r.stride + 1), v + b, r.w + b * b);
+    r.reflect(later + b, b, later + b, v, r.t_of(j), true, q);
   }
 }
 
@@ -113,12 +113,9 @@ template <typename Real>
 void iterate(std::int64_t n, const Real* x, const Real* a, int iterations, Real* q,
              Scratch& scratch) {
   const Reflected<Real> r(n, scratch);
-  r.kernels.load(x, n, r.v, r.stride);
-  factorize(r);
-  form_q(r);
-  for (int i = 1; i < iterations; ++i) {
-    multiply({n, n, n}, {r.q, r.stride, true}, {a, n, true}, {}, q, n, r.products);
-    r.kernels.load(q, n, r.v, r.stride);
+  for (int i = 0; i < iterations; ++i) {
+    if (i > 0) multiply({n, n, n}, {r.q, r.stride, true}, {a, n, true}, {}, q, n, r.products);
+    r.level.load(i == 0 ? x : q, n, r.v, r.stride);
     factorize(r);
     form_q(r);
   }

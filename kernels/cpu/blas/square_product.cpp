@@ -28,8 +28,8 @@ const SmallProducts& small_products() {
 }
 
 template <typename Real>
-void multiply_any(void (*small)(const Real*, const Real*, Real*, std::int64_t), const Real* a,
-                  const Real* b, Real* c, int n, Real* scratch) {
+void dispatch(void (*small)(const Real*, const Real*, Real*, std::int64_t), const Real* a,
+              const Real* b, Real* c, int n, Real* scratch) {
   if (small != nullptr && n <= longest_small_side) return small(a, b, c, n);
   multiply({n, n, n}, {a, n, true}, {b, n, false}, {}, c, n, scratch);
 }
@@ -37,10 +37,10 @@ void multiply_any(void (*small)(const Real*, const Real*, Real*, std::int64_t), 
 }  // namespace
 
 void multiply_square(const float* a, const float* b, float* c, int n, float* scratch) {
-  multiply_any(small_products().in_float, a, b, c, n, scratch);
+  dispatch(small_products().in_float, a, b, c, n, scratch);
 }
 void multiply_square(const double* a, const double* b, double* c, int n, double* scratch) {
-  multiply_any(small_products().in_double, a, b, c, n, scratch);
+  dispatch(small_products().in_double, a, b, c, n, scratch);
 }
 
 }  // namespace shampoo::kernels

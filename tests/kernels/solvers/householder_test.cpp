@@ -142,6 +142,21 @@ TYPED_TEST(Householder, GivesOrthonormalRowsThatSpanThoseBeforeThemWhateverTheCo
     }
 }
 
+// Products of longer sides than block products have are BLAS's; those of later panels are not.
+TYPED_TEST(Householder, IteratesOnLongSides) {
+  const std::int64_t n = 385;
+  const std::vector<TypeParam> x = Numbers(7).some<TypeParam>(n * n);
+  std::vector<TypeParam> a(x), q(x.size());
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < i; ++j)
+      a[static_cast<std::size_t>(j * n + i)] = a[static_cast<std::size_t>(i * n + j)];
+  kernels::Scratch scratch;
+  scratch.reserve(kernels::householder_scratch(n));
+  expect_orthonormal_rows_that_span(x, orthonormalized(n, x.data()), n, true);
+  kernels::iterate_orthogonally(n, x.data(), a.data(), 3, q.data(), scratch);
+  expect_orthonormal_rows_that_span(x, q, n, false);
+}
+
 TYPED_TEST(Householder, CountsDenormalsAsZeroWhereTheProcessorDoes) {
   const kernels::FlushDenormals mode;
   for (const std::int64_t n : {1, 33, 100})

@@ -133,9 +133,9 @@ class WaitingBackend : public CountingBackend {
 };
 
 TEST(MinimaxRoot, IsQueuedWithoutAWaitInAnyNumberOfChunks) {
-  // More matrices than one chunk of 64 MiB holds, of two exponents.
+  // More matrices than one chunk holds, of two exponents.
   constexpr std::int64_t n = 128;
-  constexpr std::size_t count = 1100, stride = n * (n + 1);
+  constexpr std::size_t count = 100, stride = n * (n + 1);
   const std::unique_ptr<kernels::Backend> cpu = cpu_kernels({.threads = 2});
   std::vector<float> pairs(count * stride, 0);
   std::vector<kernels::RootJob> jobs;
@@ -147,6 +147,8 @@ TEST(MinimaxRoot, IsQueuedWithoutAWaitInAnyNumberOfChunks) {
                     .exponent = m % 5 == 0 ? 0.5 : 0.25,
                     .epsilon = 1e-3});
   }
+  constexpr std::size_t bytes = n * n * sizeof(float);
+  ASSERT_LT(cpu->chunk_bytes(bytes), count * bytes);
   cpu->reserve({}, Type::float32, {n});
   WaitingBackend backend(*cpu);
   RootSolver solver(backend, Type::float32, Minimax{.kappa_max = 1e2}, 0, jobs);

@@ -6,6 +6,7 @@
 
 #include "tests/kernels/bits.h"
 #include "tests/kernels/square_batch.h"
+#include "tests/support/counting_backend.h"
 #include "tests/support/root_solver.h"
 
 namespace shampoo::test {
@@ -115,6 +116,13 @@ std::vector<Bytes> roots(kernels::Backend& backend, const Solver& solver, Type t
   return pairs;
 }
 
+/// Chunks of solvers hold one or two matrices.
+class SmallChunks : public CountingBackend {
+ public:
+  using CountingBackend::CountingBackend;
+  std::size_t chunk_bytes(std::size_t) const override { return 1; }
+};
+
 struct SolverCase {
   const char* name;
   Solver solver;
@@ -157,6 +165,8 @@ TEST_P(RootBits, AreTheSameForEverySolverOverThePrimitives) {
           const std::vector<Bytes> found = roots(*backend, solver(), type, side, some);
           for (std::size_t i = 0; i < found.size(); ++i)
             ASSERT_EQ(found[i], alone[some[i] - 1]) << "side " << side;
+          SmallChunks chunks(*backend);
+          ASSERT_EQ(roots(chunks, solver(), type, side, some), found) << "side " << side;
         }
       }
     }

@@ -28,6 +28,8 @@ class StepAllocations : public ::testing::TestWithParam<std::string> {
     if (GetParam() == "Soap") return EigenvalueCorrected{.solver = Eigh{.tolerance = 0.1}};
     if (GetParam() == "SoapByQr")
       return EigenvalueCorrected{.solver = Qr{.max_iterations = 2, .tolerance = 0.01}};
+    if (GetParam() == "SoapByTwoIterations")
+      return EigenvalueCorrected{.solver = Qr{.max_iterations = 2}};
     if (GetParam() == "Kl") return KullbackLeibler{};
     if (GetParam() == "EigendecomposedKl") return KullbackLeibler{.form = Eigendecomposed{}};
     return RootInverse{};
@@ -126,7 +128,8 @@ TEST(StepAllocationsOnManyRanks, NoneAfterTheFirstStep) {
 
 INSTANTIATE_TEST_SUITE_P(Solvers, StepAllocations,
                          ::testing::Values("Automatic", "Newton", "HigherOrder", "Minimax", "Soap",
-                                           "SoapByQr", "Kl", "EigendecomposedKl"),
+                                           "SoapByQr", "SoapByTwoIterations", "Kl",
+                                           "EigendecomposedKl"),
                          [](const auto& solver) { return solver.param; });
 
 }  // namespace

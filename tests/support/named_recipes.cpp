@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/named_recipes.h"
+#include "tests/support/named_recipes.h"
 
 #include <map>
 
