@@ -14,13 +14,11 @@ constexpr double last_layer_factor = 3;
 
 enum Group { hidden_weights, weights, biases, last_weights, last_biases, group_count };
 
-Method same(std::string key, std::string name, double rate, std::vector<double> swept,
-            Settings settings) {
-  return {std::move(key), std::move(name), rate, std::move(swept), true, settings, settings};
+Method same(std::string key, std::string name, double rate, Settings settings) {
+  return {std::move(key), std::move(name), rate, true, settings, settings};
 }
 
 std::vector<Method> all_methods() {
-  const std::vector<double> usual = {1e-3, 3e-3, 1e-2};
   const shampoo::Rates adam{.beta2 = 0.99, .weight_decay = 0.01};
   shampoo::Rates grafted = adam;
   grafted.grafting_beta2 = 0.99;
@@ -33,21 +31,21 @@ std::vector<Method> all_methods() {
   average.evaluation_interpolation = gpa_adamw_rates().evaluation_interpolation;
   const shampoo::Rates free{.beta2 = 0.99, .weight_decay = 0.01, .train_interpolation = 0.9};
 
-  Method mixed = same("muon", "Muon", 3e-3, usual, {adamw(), adam});
+  Method mixed = same("muon", "Muon", 3e-3, {adamw(), adam});
   mixed.hidden = {muon(), muon_hidden};
   Method constant =
-      same("schedule_free", "schedule-free AdamW", 3e-3, usual, {schedule_free_adamw(), free});
+      same("schedule_free", "schedule-free AdamW", 1e-2, {schedule_free_adamw(), free});
   constant.decays = false;
 
-  return {same("shampoo", "Shampoo", 1e-2, usual, {{}, grafted}),
-          same("soap", "SOAP", 3e-3, usual, {soap(), adam}),
-          same("kl", "KL-Shampoo", 1e-2, usual, {kl_shampoo(), grafted}),
+  return {same("shampoo", "Shampoo", 1e-2, {{}, grafted}),
+          same("soap", "SOAP", 3e-3, {soap(), adam}),
+          same("kl", "KL-Shampoo", 1e-2, {kl_shampoo(), grafted}),
           mixed,
-          same("adamw", "AdamW", 1e-2, usual, {adamw(), adam}),
-          same("lion", "Lion", 3e-4, {1e-4, 3e-4, 1e-3}, {shampoo::recipes::lion(), lion}),
-          same("sgd", "SGD", 3e-2, {1e-2, 3e-2, 1e-1}, {sgd(), momentum}),
+          same("adamw", "AdamW", 1e-2, {adamw(), adam}),
+          same("lion", "Lion", 1e-3, {shampoo::recipes::lion(), lion}),
+          same("sgd", "SGD", 1e-1, {sgd(), momentum}),
           constant,
-          same("gpa", "GPA-AdamW", 3e-3, usual, {gpa_adamw(), average})};
+          same("gpa", "GPA-AdamW", 1e-2, {gpa_adamw(), average})};
 }
 
 shampoo::ParameterGroup group(const Settings& settings, const Preconditioning& preconditioning) {

@@ -19,11 +19,10 @@ struct Settings {
 
 /// An optimizer to train with.
 struct Method {
-  std::string key;            ///< on the command line
-  std::string name;           ///< in tables, charts and folders
-  double rate;                ///< peak learning rate: the best of `swept`
-  std::vector<double> swept;  ///< learning rates of --sweep
-  bool decays;                ///< the learning rate falls to 0; otherwise it is constant
+  std::string key;   ///< on the command line
+  std::string name;  ///< in tables, charts and folders
+  double rate;       ///< peak learning rate: better than a third and three times as much
+  bool decays;       ///< the learning rate falls to 0; otherwise it is constant
   Settings settings;
   Settings hidden;  ///< of the weights of hidden layers; the same but for Muon
 };

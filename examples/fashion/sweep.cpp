@@ -37,7 +37,7 @@ Comparison compare(shampoo::Communicator& ranks, const Task& task, const Options
   for (const std::string& key : options.methods) {
     const Method& chosen = method(key);
     std::vector<double> rates = {options.rate.value_or(chosen.rate)};
-    if (options.sweep) rates = chosen.swept;
+    if (options.sweep) rates = {chosen.rate / 3, chosen.rate, 3 * chosen.rate};
     double lowest = std::numeric_limits<double>::infinity();
     std::vector<Outcome> best;  // of all seeds
     for (const double rate : rates) {
