@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
+#include <type_traits>
+
 #include "kernels/backend.h"
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/blas/blas_setup.h"
+#include "kernels/cpu/blas/block_products.h"
+#include "kernels/cpu/blas/householder.h"
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
 #include "tests/support/cpu_kernels.h"
@@ -121,6 +125,21 @@ void blas_syrk(benchmark::State& state) {
 }
 BENCHMARK(blas_syrk)->ArgName("side")->Arg(64)->Arg(128)->Arg(256)->Arg(512)->Arg(1024);
 
+void block_product(benchmark::State& state) {
+  const std::int64_t n = state.range(0);
+  const kernels::BlockShape shape{n, n, n};
+  if (!kernels::has_block_product<float>(shape)) return state.SkipWithError("needs AVX2");
+  Numbers numbers(1);
+  const auto a = numbers.some<float>(n * n), b = numbers.some<float>(n * n);
+  std::vector<float> c(a);
+  std::vector<float> scratch(static_cast<std::size_t>(kernels::block_product_scratch(n)));
+  for (auto _ : state)
+    kernels::multiply(shape, {a.data(), n, true}, {b.data(), n, false}, {}, c.data(), n,
+                      scratch.data());
+  rate(state, 2.0 * static_cast<double>(n * n * n));
+}
+BENCHMARK(block_product)->ArgName("side")->Arg(64)->Arg(128)->Arg(256)->Arg(384);
+
 /// Elements of 256 x 256 blocks, in memory.
 class Foreach {
  public:
@@ -204,5 +223,55 @@ void eigh(benchmark::State& state) {
 }
 BENCHMARK(eigh)->ArgName("side")->Arg(16)->Arg(64)->Arg(128)->Arg(256)->Unit(
     benchmark::kMillisecond);
+
+/// Q of n x n random numbers.
+template <typename Real>
+void householder(benchmark::State& state) {
+  kernels::set_up_blas();
+  const std::int64_t n = state.range(0);
+  const std::vector<Real> x = Numbers(1).some<Real>(n * n);
+  std::vector<Real> q(x.size());
+  kernels::Scratch scratch;
+  scratch.reserve(kernels::householder_scratch(n));
+  for (auto _ : state) {
+    scratch.clear();
+    kernels::iterate_orthogonally(n, x.data(), x.data(), 1, q.data(), scratch);
+  }
+  rate(state, 8.0 / 3 * static_cast<double>(n * n * n));
+}
+BENCHMARK(householder<float>)->ArgName("side")->Arg(256)->Arg(1024);
+BENCHMARK(householder<double>)->ArgName("side")->Arg(256)->Arg(1024);
+
+extern "C" {
+void sgeqrf_(const int*, const int*, float*, const int*, float*, float*, const int*, int*);
+void dgeqrf_(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
+void sorgqr_(const int*, const int*, const int*, float*, const int*, const float*, float*,
+             const int*, int*);
+void dorgqr_(const int*, const int*, const int*, double*, const int*, const double*, double*,
+             const int*, int*);
+}
+
+/// The same by LAPACK.
+template <typename Real>
+void lapack_qr(benchmark::State& state) {
+  kernels::set_up_blas();
+  const int n = static_cast<int>(state.range(0)), count = 64 * n;
+  const std::vector<Real> x = Numbers(1).some<Real>(n * n);
+  std::vector<Real> q, taus(static_cast<std::size_t>(n)), work(static_cast<std::size_t>(count));
+  int info = 0;
+  for (auto _ : state) {
+    q = x;
+    if constexpr (std::is_same_v<Real, float>) {
+      sgeqrf_(&n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
+      sorgqr_(&n, &n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
+    } else {
+      dgeqrf_(&n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
+      dorgqr_(&n, &n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
+    }
+  }
+  rate(state, 8.0 / 3 * n * n * n);
+}
+BENCHMARK(lapack_qr<float>)->ArgName("side")->Arg(256)->Arg(1024);
+BENCHMARK(lapack_qr<double>)->ArgName("side")->Arg(256)->Arg(1024);
 
 }  // namespace
