@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 /// Numbers of one square matrix, in double and in a fixed order. Elements that are not finite show.
 namespace shampoo::kernels {
@@ -44,6 +45,13 @@ double largest_element(const Real* a, std::int64_t n) {
   for (std::int64_t i = 0; i < n * n; ++i)
     largest = larger(largest, std::abs(static_cast<double>(a[i])));
   return largest;
+}
+
+template <typename Real>
+double definite_size(const Real* a, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (!(a[i * (n + 1)] > 0)) return std::numeric_limits<double>::infinity();
+  return largest_element(a, n);
 }
 
 template <typename Real>

@@ -28,6 +28,8 @@ double number_of(const Real* a, std::int64_t n, Measure what) {
       return trace(a, n);
     case Measure::distance_from_identity:
       return distance_from_identity(a, n);
+    case Measure::definite_size:
+      return definite_size(a, n);
   }
   return std::numeric_limits<double>::quiet_NaN();
 }

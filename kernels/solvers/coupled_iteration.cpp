@@ -136,6 +136,17 @@ class Iteration {
       w_.flags[row] = distances[row] <= limit ? 0 : non_finite_root;
   }
 
+  /// Rows whose X is no root of a positive definite A with eigenvalues >= least fail: its largest
+  /// element is at most least^(-1/p), or twice that where rounding has made small eigenvalues
+  /// smaller. I - M alone does not tell: X and M drift apart.
+  template <typename Least>
+  void check_size(Least least) {
+    const auto sizes = w_.measure(found, Measure::definite_size, active());
+    for (const std::size_t row : w_.rows())
+      if (!std::isfinite(sizes[row]) || sizes[row] > 2 * std::pow(least(row), -1.0 / p_))
+        w_.flags[row] = non_finite_root;
+  }
+
   /// X <- X^q
   void raise(int q) {
     combine(1.0, found, 0.0, t);
@@ -180,6 +191,8 @@ std::span<const std::int32_t> coupled_newton(SolverWorkspace& workspace, Rationa
     if (!iteration.running()) break;
     iteration.newton_step();
   }
+  iteration.activate_all();
+  iteration.check_size([&](std::size_t i) { return workspace.table().epsilons()[i]; });
   workspace.upload_flags();
   return workspace.pack_roots_and_wait(found);
 }
@@ -220,6 +233,7 @@ std::span<const std::int32_t> coupled_higher_order(SolverWorkspace& workspace, R
 
   iteration.activate_all();
   iteration.check(0.1);
+  iteration.check_size([&](std::size_t) { return options.absolute_epsilon; });
   iteration.raise(root.q);
   workspace.upload_flags();
   return workspace.pack_roots_and_wait(found);

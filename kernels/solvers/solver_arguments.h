@@ -40,7 +40,10 @@ enum class Measure : std::uint8_t {
   off_diagonal,     ///< the same without the diagonal
   largest_row_sum,  ///< max over rows of the sum of absolute values
   trace,
-  distance_from_identity  ///< max over elements of |A - I|
+  distance_from_identity,  ///< max over elements of |A - I|
+  /// Max over elements of |A|; infinite where an element of the diagonal is not positive, as all
+  /// are of a positive definite matrix, whose largest element is one of them.
+  definite_size
 };
 
 /// Largest matrix and kinds of calls of a solver, for the backend to reserve scratch memory.

@@ -32,6 +32,7 @@ enum class Number : std::uint8_t {
   largest_row_sum,
   trace,
   distance_from_identity,
+  definite_size,
   /// The scale for which the largest element, divided by it, lies in [1/2, 1); 1 if there is none.
   power_of_two
 };
@@ -46,6 +47,8 @@ SHAMPOO_BOTH constexpr Number number_of(Measure what) {
       return Number::largest_row_sum;
     case Measure::trace:
       return Number::trace;
+    case Measure::definite_size:
+      return Number::definite_size;
     case Measure::distance_from_identity:
       break;
   }
@@ -138,6 +141,8 @@ SHAMPOO_BOTH double MeasureParts::term(Number what, Real x, bool on_diagonal) {
     case Number::largest_row_sum:
     case Number::power_of_two:
       return fabs(a);
+    case Number::definite_size:
+      return on_diagonal && !(a > 0) ? HUGE_VAL : fabs(a);
     case Number::distance_from_identity:
       break;
   }

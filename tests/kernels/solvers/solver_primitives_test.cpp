@@ -245,6 +245,29 @@ TYPED_TEST(SolverPrimitives, MeasureGivesTheNumbersOfEveryActiveMatrix) {
   }
 }
 
+TYPED_TEST(SolverPrimitives, MeasureTheSizeOfDefiniteMatricesAlone) {
+  using Real = typename TypeParam::Real;
+  const auto sizes = [&] {
+    std::vector<double> numbers(this->spd.size());
+    this->backend->measure(this->spd.squares(), Measure::definite_size, numbers.data(), nullptr);
+    return numbers;
+  };
+  std::vector<double> expected(this->spd.size());
+  for (std::size_t m = 0; m < this->spd.size(); ++m)
+    for (const Real x : this->spd.matrix(m))
+      expected[m] = std::max(expected[m], std::abs(static_cast<double>(x)));
+  EXPECT_EQ(sizes(), expected);
+
+  this->spd.at(3, 0, 0) = 0;
+  this->spd.at(6, 10, 10) = std::numeric_limits<Real>::quiet_NaN();
+  this->spd.at(7, 1, 0) = std::numeric_limits<Real>::quiet_NaN();
+  const std::vector<double> others = sizes();
+  EXPECT_EQ(others[3], std::numeric_limits<double>::infinity());
+  EXPECT_FALSE(std::isfinite(others[6]));
+  EXPECT_FALSE(std::isfinite(others[7]));
+  EXPECT_EQ(others[5], expected[5]);
+}
+
 TYPED_TEST(SolverPrimitives, MeasureShowsThatAnElementIsNotANumber) {
   using Real = typename TypeParam::Real;
   this->a.at(6, 10, 20) = std::numeric_limits<Real>::quiet_NaN();
