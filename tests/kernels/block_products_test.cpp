@@ -53,12 +53,17 @@ struct Operand {
   std::vector<Real> numbers;
 };
 
+/// A B, row-major.
 template <typename Real>
-double exact(const BlockShape& shape, const Operand<Real>& a, const Operand<Real>& b,
-             std::int64_t i, std::int64_t j) {
-  double sum = 0;
-  for (std::int64_t k = 0; k < shape.depth; ++k) sum += a.at(i, k) * b.at(j, k);
-  return sum;
+std::vector<double> exact(const BlockShape& shape, const Operand<Real>& a, const Operand<Real>& b) {
+  std::vector<double> c;
+  for (std::int64_t i = 0; i < shape.rows; ++i)
+    for (std::int64_t j = 0; j < shape.columns; ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < shape.depth; ++k) sum += a.at(i, k) * b.at(j, k);
+      c.push_back(sum);
+    }
+  return c;
 }
 
 template <typename Real>
@@ -93,6 +98,7 @@ TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
       for (const bool b_along : {true, false}) {
         const Operand<Real> a(shape.rows, shape.depth, a_along);
         const Operand<Real> b(shape.columns, shape.depth, b_along);
+        const std::vector<double> expected = exact(shape, a, b);
         std::vector<Real> scratch = scratch_of<Real>(shape), first;
         const std::int64_t stride = shape.columns + 1;
         const MemoryAhead later = {RowsAhead{a.numbers.data(), 3, 30, 100},
@@ -102,7 +108,8 @@ TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
           level.multiply(shape, a.view(), b.view(), later, c.data(), stride, scratch.data());
           for (std::int64_t i = 0; i < shape.rows; ++i) {
             for (std::int64_t j = 0; j < shape.columns; ++j)
-              ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)], exact(shape, a, b, i, j),
+              ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)],
+                          expected[static_cast<std::size_t>(i * shape.columns + j)],
                           tolerance<Real>(shape))
                   << shape.rows << " x " << shape.columns << " x " << shape.depth;
             EXPECT_EQ(c[static_cast<std::size_t>(i * stride + shape.columns)], Real(7));
@@ -119,6 +126,7 @@ TYPED_TEST(BlockProductsIn, AreSubtracted) {
     for (const bool along : {true, false}) {
       const Operand<Real> a(shape.rows, shape.depth, along);
       const Operand<Real> b(shape.columns, shape.depth, false);
+      const std::vector<double> expected = exact(shape, a, b);
       std::vector<Real> scratch = scratch_of<Real>(shape), first;
       const std::int64_t stride = shape.columns + 1;
       for (const BlockProducts<Real>& level : levels<Real>()) {
@@ -126,7 +134,8 @@ TYPED_TEST(BlockProductsIn, AreSubtracted) {
         level.subtract(shape, a.view(), b.view(), c.data(), stride, scratch.data());
         for (std::int64_t i = 0; i < shape.rows; ++i) {
           for (std::int64_t j = 0; j < shape.columns; ++j)
-            ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)], 7 - exact(shape, a, b, i, j),
+            ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)],
+                        7 - expected[static_cast<std::size_t>(i * shape.columns + j)],
                         tolerance<Real>(shape))
                 << shape.rows << " x " << shape.columns << " x " << shape.depth;
           EXPECT_EQ(c[static_cast<std::size_t>(i * stride + shape.columns)], Real(7));
@@ -144,6 +153,7 @@ TYPED_TEST(BlockProductsIn, AreAddedToPackedTriangles) {
       for (const bool along : {true, false}) {
         const BlockShape shape{side, side, depth};
         const Operand<Real> s(side, depth, along);
+        const std::vector<double> expected = exact(shape, s, s);
         std::vector<Real> scratch = scratch_of<Real>(shape), first;
         for (const BlockProducts<Real>& level : levels<Real>()) {
           const auto size = static_cast<std::size_t>(side * (side + 1) / 2);
@@ -153,7 +163,8 @@ TYPED_TEST(BlockProductsIn, AreAddedToPackedTriangles) {
           for (std::int64_t i = 0; i < side; ++i)
             for (std::int64_t j = 0; j <= i; ++j)
               ASSERT_NEAR(triangle[static_cast<std::size_t>(i * (i + 1) / 2 + j)],
-                          1.5 + 0.25 * exact(shape, s, s, i, j), tolerance<Real>(shape))
+                          1.5 + 0.25 * expected[static_cast<std::size_t>(i * side + j)],
+                          tolerance<Real>(shape))
                   << side << " x " << depth;
           EXPECT_EQ(triangle[size], Real(2));
           if (first.empty()) first = triangle;

@@ -31,23 +31,6 @@ void multiply_by_blas(const BlockShape& shape, const BlockOperand<Real>& a,
              static_cast<int>(stride));
 }
 
-template <typename Real>
-void dispatch_multiply(const BlockShape& shape, const BlockOperand<Real>& a,
-                       const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* c,
-                       std::int64_t stride, Real* scratch) {
-  if (has_block_product<Real>(shape))
-    return block_products<Real>().multiply(shape, a, b, ahead, c, stride, scratch);
-  multiply_by_blas(shape, a, b, Real(0), Real(1), c, stride);
-}
-
-template <typename Real>
-void dispatch_subtract(const BlockShape& shape, const BlockOperand<Real>& a,
-                       const BlockOperand<Real>& b, Real* c, std::int64_t stride, Real* scratch) {
-  if (has_block_product<Real>(shape))
-    return block_products<Real>().subtract(shape, a, b, c, stride, scratch);
-  multiply_by_blas(shape, a, b, Real(1), Real(-1), c, stride);
-}
-
 }  // namespace
 
 const BlockProducts<float>& block_products(float) {
@@ -59,21 +42,29 @@ const BlockProducts<double>& block_products(double) {
   return best;
 }
 
-void multiply(const BlockShape& shape, const BlockOperand<float>& a, const BlockOperand<float>& b,
-              const MemoryAhead& ahead, float* c, std::int64_t stride, float* scratch) {
-  dispatch_multiply(shape, a, b, ahead, c, stride, scratch);
+template <typename Real>
+void multiply(const BlockShape& shape, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+              const MemoryAhead& ahead, Real* c, std::int64_t stride, Real* scratch) {
+  if (has_block_product<Real>(shape))
+    return block_products<Real>().multiply(shape, a, b, ahead, c, stride, scratch);
+  multiply_by_blas(shape, a, b, Real(0), Real(1), c, stride);
 }
-void multiply(const BlockShape& shape, const BlockOperand<double>& a, const BlockOperand<double>& b,
-              const MemoryAhead& ahead, double* c, std::int64_t stride, double* scratch) {
-  dispatch_multiply(shape, a, b, ahead, c, stride, scratch);
+
+template <typename Real>
+void subtract(const BlockShape& shape, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+              Real* c, std::int64_t stride, Real* scratch) {
+  if (has_block_product<Real>(shape))
+    return block_products<Real>().subtract(shape, a, b, c, stride, scratch);
+  multiply_by_blas(shape, a, b, Real(1), Real(-1), c, stride);
 }
-void subtract(const BlockShape& shape, const BlockOperand<float>& a, const BlockOperand<float>& b,
-              float* c, std::int64_t stride, float* scratch) {
-  dispatch_subtract(shape, a, b, c, stride, scratch);
-}
-void subtract(const BlockShape& shape, const BlockOperand<double>& a, const BlockOperand<double>& b,
-              double* c, std::int64_t stride, double* scratch) {
-  dispatch_subtract(shape, a, b, c, stride, scratch);
-}
+
+template void multiply(const BlockShape&, const BlockOperand<float>&, const BlockOperand<float>&,
+                       const MemoryAhead&, float*, std::int64_t, float*);
+template void multiply(const BlockShape&, const BlockOperand<double>&, const BlockOperand<double>&,
+                       const MemoryAhead&, double*, std::int64_t, double*);
+template void subtract(const BlockShape&, const BlockOperand<float>&, const BlockOperand<float>&,
+                       float*, std::int64_t, float*);
+template void subtract(const BlockShape&, const BlockOperand<double>&, const BlockOperand<double>&,
+                       double*, std::int64_t, double*);
 
 }  // namespace shampoo::kernels

@@ -83,14 +83,12 @@ constexpr std::int64_t most_unpacked_products = 1'000'000;
 
 /// BlockProducts::multiply and subtract where they are for this shape, and else BLAS's products,
 /// without prefetch. No operand is transposed there if A, and not B, lies along the depth.
-void multiply(const BlockShape&, const BlockOperand<float>& a, const BlockOperand<float>& b,
-              const MemoryAhead&, float* c, std::int64_t stride, float* scratch);
-void multiply(const BlockShape&, const BlockOperand<double>& a, const BlockOperand<double>& b,
-              const MemoryAhead&, double* c, std::int64_t stride, double* scratch);
-void subtract(const BlockShape&, const BlockOperand<float>& a, const BlockOperand<float>& b,
-              float* c, std::int64_t stride, float* scratch);
-void subtract(const BlockShape&, const BlockOperand<double>& a, const BlockOperand<double>& b,
-              double* c, std::int64_t stride, double* scratch);
+template <typename Real>
+void multiply(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+              const MemoryAhead&, Real* c, std::int64_t stride, Real* scratch);
+template <typename Real>
+void subtract(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b, Real* c,
+              std::int64_t stride, Real* scratch);
 
 BlockProducts<float> x86_v3_block_products(float);
 BlockProducts<double> x86_v3_block_products(double);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/cpu/threads/pool.h"
@@ -32,7 +32,8 @@ class Workers {
   /// body(group, member, scratch) for every task of the schedule.
   template <typename Body>
   void run_schedule(Body&& body) {
-    run_schedule_ahead([&](const Schedule::Task& task, const Schedule::Task*, Scratch& scratch) {
+    run_tasks([&](std::int64_t number, std::int64_t, Scratch& scratch) {
+      const Schedule::Task task = schedule.at(number);
       body(task.group, task.member, scratch);
     });
   }
@@ -41,14 +42,10 @@ class Workers {
   /// as many tasks meanwhile if all are equal.
   template <typename Body>
   void run_schedule_ahead(Body&& body) {
-    schedule.sort();
-    const bool small = schedule.cost() < serial_cost;
-    pool.run(schedule.tasks(), small ? schedule.tasks() : 1, [&](std::int64_t task, int worker) {
-      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-      scratch.clear();
-      const std::int64_t then = task + (small ? 1 : pool.size());
-      const Schedule::Task next = schedule.at(std::min(then, schedule.tasks() - 1));
-      body(schedule.at(task), then < schedule.tasks() ? &next : nullptr, scratch);
+    run_tasks([&](std::int64_t number, std::int64_t then, Scratch& scratch) {
+      if (then >= schedule.tasks()) return body(schedule.at(number), nullptr, scratch);
+      const Schedule::Task next = schedule.at(then);
+      body(schedule.at(number), &next, scratch);
     });
   }
 
@@ -59,6 +56,19 @@ class Workers {
   static constexpr std::size_t usual_groups = 1024;
   /// Floating-point operations that one thread does in the time that it takes to share them.
   static constexpr double serial_cost = 5e5;
+
+  /// body(number of a task, number of one that the thread may do then, scratch)
+  template <typename Body>
+  void run_tasks(Body&& body) {
+    schedule.sort();
+    const bool small = schedule.cost() < serial_cost;
+    const std::int64_t from_task_to_task = small ? 1 : pool.size();
+    pool.run(schedule.tasks(), small ? schedule.tasks() : 1, [&](std::int64_t task, int worker) {
+      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
+      scratch.clear();
+      body(task, task + from_task_to_task, scratch);
+    });
+  }
 
   std::vector<Scratch> scratch_;
 };
