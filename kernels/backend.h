@@ -61,14 +61,15 @@ class Backend {
 struct CpuOptions {
   /// Workers, the calling thread included; 0: one for each processor of the affinity mask.
   int threads = 0;
-  /// Sets BLAS up once for the whole process: one thread per call, and kernels that fit the
-  /// processor where the library, or OPENBLAS_CORETYPE, chose older ones. description() reports
-  /// what was done.
+  /// Sets up OpenBLAS, once per process: one thread per call, and kernels that fit the processor
+  /// where it, or OPENBLAS_CORETYPE, chose older ones. description() reports what was done, and
+  /// whether this is a copy of the library's own or one that the program shares.
   bool set_up_blas = true;
 };
 
 /// The host. Calls return when their work is done.
-/// Throws std::invalid_argument unless 0 <= threads <= 1024.
+/// Throws std::invalid_argument unless 0 <= threads <= 1024, and std::runtime_error, naming the
+/// folders that were searched, where the library's module with BLAS cannot be loaded.
 std::unique_ptr<Backend> cpu_backend(const CpuOptions& options = {});
 
 /// True if this build includes CUDA.
