@@ -5,20 +5,27 @@
 set(SHAMPOO_MODULE_FOLDER ${CMAKE_INSTALL_LIBDIR}/shampoo)
 set(module_build_folder ${PROJECT_BINARY_DIR}/modules)
 
-# Makes libshampoo_<name>.so, whose own functions and static libraries are called by none but itself.
-function(shampoo_module name)
-  set(module shampoo_${name})
-  add_library(${module} MODULE ${ARGN})
-  target_compile_features(${module} PRIVATE cxx_std_20)
-  target_include_directories(${module} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_options(${module} PRIVATE LINKER:-Bsymbolic)
-  set_target_properties(${module} PROPERTIES
+# Makes `folder`/libshampoo_<name>.so, which calls its own functions and static libraries whatever
+# the program has of the same names.
+function(shampoo_add_module target name folder)
+  add_library(${target} MODULE ${ARGN})
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_compile_definitions(${target} PRIVATE SHAMPOO_VERSION="${PROJECT_VERSION}")
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_options(${target} PRIVATE LINKER:-Bsymbolic)
+  set_target_properties(${target} PROPERTIES
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
     INSTALL_RPATH_USE_LINK_PATH ON
-    LIBRARY_OUTPUT_DIRECTORY ${module_build_folder})
-  add_dependencies(shampoo ${module})
-  install(TARGETS ${module} LIBRARY DESTINATION ${SHAMPOO_MODULE_FOLDER})
+    OUTPUT_NAME shampoo_${name}
+    LIBRARY_OUTPUT_DIRECTORY ${folder})
+endfunction()
+
+# A module of the library.
+function(shampoo_module name)
+  shampoo_add_module(shampoo_${name} ${name} ${module_build_folder} ${ARGN})
+  add_dependencies(shampoo shampoo_${name})
+  install(TARGETS shampoo_${name} LIBRARY DESTINATION ${SHAMPOO_MODULE_FOLDER})
 endfunction()
 
 # Who opens them: the shared library, which looks beside itself too, or what a static one is in.

@@ -9,7 +9,7 @@
 
 namespace shampoo {
 
-/// True if this build includes Gloo.
+/// True if the library's module for Gloo is there.
 bool has_gloo();
 
 struct GlooOptions {
@@ -32,7 +32,7 @@ struct GlooOptions {
 /// to min(deadline, clamp(deadline / 4, 1 s, 10 s)) for the others to respond, then throws; silent
 /// ranks are reported as missing.
 ///
-/// Throws std::invalid_argument for invalid options and if this build has no Gloo, and
+/// Throws std::invalid_argument for invalid options and where has_gloo() is false, and
 /// CommunicationError, naming the ranks, if some do not connect before the deadline.
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
                                                 const GlooOptions& options = {});

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/transports/gloo/gloo_transport.h"
 
-#include <gloo/allgatherv.h>
-#include <gloo/alltoallv.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
-#include <gloo/config.h>
-#include <gloo/rendezvous/context.h>
-
 #include <algorithm>
 #include <cstring>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "distributor/rendezvous/failure_registry.h"
 #include "distributor/system/sigpipe_guard.h"
-#include "distributor/transports/gloo/gloo_store.h"
 #include "distributor/transports/transport.h"
 #include "grouping/hash.h"
 
@@ -25,11 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Gloo requires an address even for empty buffers.
-char empty_buffer = 0;
-
-char* address(void* data) { return data ? static_cast<char*>(data) : &empty_buffer; }
-
 /// Gloo pairs messages by kind of collective and tag, and terminates the process if a message is
 /// larger than its receiver. The lower half of the tag tells collectives apart, the upper half
 /// their sizes, so that ranks with different sizes miss the deadline instead.
@@ -38,64 +25,32 @@ std::uint32_t tag(std::uint64_t ticket, std::span<const std::int64_t> sizes = {}
                                     (ticket & 0xffff));
 }
 
-void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooStore> store,
-             std::shared_ptr<gloo::transport::Device> device) {
-  const SigpipeGuard no_sigpipe;
-#ifdef GLOO_SHARED_STORE
-  context.connectFullMesh(std::move(store), device);
-#else
-  context.connectFullMesh(*store, device);
-#endif
-}
-
-/// Ends pending operations on all connections of the context, on both sides. Closing them would
-/// leave this rank's own operations waiting, whereas a failed wait closes them and wakes waiters.
-void abort_connections(gloo::Context& context) noexcept {
-  const SigpipeGuard no_sigpipe;
-  try {
-    context.createUnboundBuffer(&empty_buffer, 1)->waitRecv(milliseconds(1));
-  } catch (...) {  // the timeout is intended
-  }
-}
-
 /// Gloo's collectives, which block: each has completed on this rank when start_*() returns. Gloo
-/// applies the deadline to each message of a collective. Repeating an all_gather with the same
-/// arguments does not allocate here; other collectives build their options on every call.
+/// applies the deadline to each message of a collective.
 class GlooTransport final : public CollectiveTransport {
  public:
   GlooTransport(const RankInfo& info, GlooSettings settings, FailureRegistry registry,
-                std::shared_ptr<gloo::Context> context)
+                std::unique_ptr<GlooMesh> mesh)
       : CollectiveTransport(info),
         settings_(std::move(settings)),
         registry_(std::move(registry)),
-        context_(std::move(context)) {}
+        mesh_(std::move(mesh)) {}
 
   std::string description() const override {
-    return "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
-           "." + std::to_string(GLOO_VERSION_PATCH) + ", TCP, " + settings_.host;
+    return std::string("Gloo ") + gloo_module().gloo_version + ", TCP, " + settings_.host;
   }
 
   void set_deadline(milliseconds deadline) override {
     CollectiveTransport::set_deadline(deadline);
     settings_.deadline = deadline;
-    context_->setTimeout(deadline);
-    gather_.reset();  // its options hold the previous deadline
+    mesh_->set_deadline(deadline);
     settings_.store->set_deadline(deadline);
   }
 
   void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
                         const BufferLease&) override {
     if (size() == 1) return;
-    run([&] {
-      if (!gather_ || gather_->data != data || !std::ranges::equal(gather_->counts, counts)) {
-        gather_ = Gather{data, std::vector<std::int64_t>(counts.begin(), counts.end()),
-                         gloo::AllgathervOptions(context_)};
-        gather_->options.setOutput(address(data),
-                                   std::vector<std::size_t>(counts.begin(), counts.end()));
-      }
-      gather_->options.setTag(tag(ticket, counts));
-      gloo::allgatherv(gather_->options);
-    });
+    run([&] { mesh_->all_gather(data, counts, tag(ticket, counts)); });
   }
 
   void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts, void* receive,
@@ -104,36 +59,18 @@ class GlooTransport final : public CollectiveTransport {
       if (send_counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(send_counts[0]));
       return;
     }
-    run([&] {
-      gloo::AlltoallvOptions options(context_);
-      options.setTag(tag(ticket));
-      options.setInput(address(const_cast<void*>(send)),
-                       std::vector<std::int64_t>(send_counts.begin(), send_counts.end()));
-      options.setOutput(address(receive),
-                        std::vector<std::int64_t>(receive_counts.begin(), receive_counts.end()));
-      gloo::alltoallv(options);
-    });
+    run([&] { mesh_->all_to_all(send, send_counts, receive, receive_counts, tag(ticket)); });
   }
 
   void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
                        const BufferLease&) override {
     if (size() == 1) return;
-    run([&] {
-      gloo::BroadcastOptions options(context_);
-      options.setTag(tag(ticket, {{bytes, root}}));
-      options.setRoot(root);
-      options.setOutput(address(data), static_cast<std::size_t>(bytes));
-      gloo::broadcast(options);
-    });
+    run([&] { mesh_->broadcast(data, bytes, root, tag(ticket, {{bytes, root}})); });
   }
 
   void start_barrier(std::uint64_t ticket, const BufferLease&) override {
     if (size() == 1) return;
-    run([&] {
-      gloo::BarrierOptions options(context_);
-      options.setTag(tag(ticket));
-      gloo::barrier(options);
-    });
+    run([&] { mesh_->barrier(tag(ticket)); });
   }
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
@@ -169,20 +106,13 @@ class GlooTransport final : public CollectiveTransport {
   }
 
   void close() noexcept {
-    if (size() > 1) abort_connections(*context_);
+    const SigpipeGuard no_sigpipe;
+    if (size() > 1) mesh_->close();
   }
-
-  /// The previous all_gather: the exchange of every step repeats its arguments.
-  struct Gather {
-    void* data;
-    std::vector<std::int64_t> counts;
-    gloo::AllgathervOptions options;
-  };
 
   GlooSettings settings_;
   FailureRegistry registry_;
-  std::shared_ptr<gloo::Context> context_;
-  std::optional<Gather> gather_;
+  std::unique_ptr<GlooMesh> mesh_;
 };
 
 }  // namespace
@@ -197,22 +127,26 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings)
     const auto self = settings.hosts.begin() + info.rank;
     info.local_rank = static_cast<int>(std::count(settings.hosts.begin(), self, *self));
   }
-  auto context = std::make_shared<gloo::rendezvous::Context>(info.rank, info.size);
-  context->setTimeout(settings.deadline);
-  const auto store =
-      std::make_shared<GlooStore>(settings.store, settings.prefix + "/address/", end);
-  if (info.size > 1) try {
-      connect(*context, store, settings.device);
-    } catch (const std::exception& error) {
-      throw registry.diagnose(error.what(), settings.deadline);
-    }
+  std::unique_ptr<GlooMesh> mesh;
+  try {
+    const SigpipeGuard no_sigpipe;
+    mesh = settings.listener->connect({.rank = info.rank,
+                                       .size = info.size,
+                                       .store = settings.store,
+                                       .prefix = settings.prefix + "/address/",
+                                       .deadline = settings.deadline,
+                                       .end = end});
+  } catch (const std::exception& error) {
+    throw registry.diagnose(error.what(), settings.deadline);
+  }
+  GlooMesh& connected = *mesh;
   auto transport =
-      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(context));
+      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(mesh));
   transport->set_deadline(settings.deadline);
   // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
   // once: by then it has read what its peers sent, and they can read what it sent.
   transport->start_barrier(0, {});
-  store->remove_keys();
+  connected.remove_keys();
   return std::make_unique<Communicator>(std::move(transport));
 }
 
