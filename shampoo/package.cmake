@@ -21,9 +21,6 @@ install(FILES
 # The names to link with, without folders, so that the package can be moved.
 set(SHAMPOO_PC_NEEDS "")
 set(libraries "")
-if(SHAMPOO_HAS_MPI)
-  list(APPEND libraries ${MPI_CXX_LIBRARIES})
-endif()
 if(SHAMPOO_HAS_CUDA)
   # Not part of the package, so its folder may be named; linkers do not look there by themselves.
   list(APPEND libraries -L${CUDAToolkit_LIBRARY_DIR} -lcublasLt -lcublas -lcusolver -lcudart -lnccl)

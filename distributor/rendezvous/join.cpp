@@ -10,7 +10,7 @@
 #include "distributor/rendezvous/rendezvous.h"
 #include "distributor/transports/gloo/gloo_listener.h"
 #include "distributor/transports/mpi/mpi.h"
-#include "distributor/transports/mpi/mpi_session.h"
+#include "distributor/transports/mpi/mpi_module.h"
 #include "distributor/transports/nccl/nccl.h"
 #include "distributor/transports/nccl/nccl_device.h"
 

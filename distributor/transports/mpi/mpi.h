@@ -8,7 +8,7 @@
 
 namespace shampoo {
 
-/// True if this build includes MPI.
+/// True if the library's module for MPI is there.
 bool has_mpi();
 
 /// All ranks of MPI_COMM_WORLD, in host memory, on a duplicate of that communicator. Collective;
@@ -21,7 +21,7 @@ bool has_mpi();
 /// 10 s)) for the others to respond, then throws; silent ranks are reported as missing. abort()
 /// writes its reason to standard error and calls MPI_Abort, which ends the processes of the job.
 ///
-/// Throws std::invalid_argument if this build has no MPI, and CommunicationError if MPI fails or
+/// Throws std::invalid_argument where has_mpi() is false, and CommunicationError if MPI fails or
 /// ranks do not arrive before the deadline.
 std::unique_ptr<Communicator> mpi_communicator(
     std::chrono::milliseconds deadline = std::chrono::minutes(10));

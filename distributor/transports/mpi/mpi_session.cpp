@@ -56,10 +56,4 @@ bool mpi_is_usable() {
   return initialized && !finalized;
 }
 
-int mpi_world_size() {
-  int size = 0;
-  if (mpi_is_usable()) MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
-
 }  // namespace shampoo

@@ -14,7 +14,4 @@ void abandon_mpi() noexcept;
 /// True between initialization and finalization.
 bool mpi_is_usable();
 
-/// Size of MPI_COMM_WORLD; 0 if MPI is not usable now or not part of this build.
-int mpi_world_size();
-
 }  // namespace shampoo

@@ -71,10 +71,12 @@ constexpr std::chrono::milliseconds least_wait{1000};
 /// which none arrives within the failure timeout are missing.
 class MpiTransport final : public CollectiveTransport {
  public:
-  MpiTransport(MPI_Comm duplicate, std::chrono::milliseconds deadline, std::int64_t max_count)
+  MpiTransport(MPI_Comm duplicate, std::chrono::milliseconds deadline, MakeCommunicator make,
+               std::int64_t max_count)
       : CollectiveTransport(rank_info_of(duplicate)),
         collectives_(duplicate),
         heartbeats_(duplicate_comm(duplicate, deadline)),
+        make_(make),
         max_count_(max_count) {}
 
   ~MpiTransport() override {
@@ -143,7 +145,7 @@ class MpiTransport final : public CollectiveTransport {
     check_mpi(MPI_Comm_split(collectives_.get(), color, subset.rank, &comm), "MPI_Comm_split");
     if (comm == MPI_COMM_NULL) return nullptr;
     check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    return make_mpi_communicator(comm, deadline(), max_count_);
+    return make_mpi_communicator(comm, deadline(), make_, max_count_);
   }
 
   /// Calls MPI_Abort, as nothing else ends the pending operations of other processes.
@@ -227,6 +229,7 @@ class MpiTransport final : public CollectiveTransport {
   }
 
   MpiHandle collectives_, heartbeats_;
+  MakeCommunicator make_;
   std::int64_t max_count_;
   std::vector<std::unique_ptr<MpiOperation>> operations_;
 };
@@ -253,9 +256,8 @@ MPI_Comm duplicate_comm(MPI_Comm original, std::chrono::milliseconds deadline) {
 
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm duplicate,
                                                     std::chrono::milliseconds deadline,
-                                                    std::int64_t max_count) {
-  return std::make_unique<Communicator>(
-      std::make_unique<MpiTransport>(duplicate, deadline, max_count));
+                                                    MakeCommunicator make, std::int64_t max_count) {
+  return make(std::make_unique<MpiTransport>(duplicate, deadline, make, max_count));
 }
 
 }  // namespace shampoo

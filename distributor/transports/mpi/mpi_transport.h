@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "distributor/communicator.h"
+#include "distributor/transports/mpi/mpi_module.h"
 
 namespace shampoo {
 
@@ -20,6 +21,7 @@ MPI_Comm duplicate_comm(MPI_Comm original, std::chrono::milliseconds deadline);
 /// for `max_count`.
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm duplicate,
                                                     std::chrono::milliseconds deadline,
+                                                    MakeCommunicator make,
                                                     std::int64_t max_count = INT_MAX);
 
 }  // namespace shampoo
