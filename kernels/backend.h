@@ -58,8 +58,14 @@ class Backend {
   Backend() = default;
 };
 
+/// Threads of a CPU backend that is not told how many: OMP_NUM_THREADS where it is set, as by
+/// shampoorun and torchrun for several ranks; otherwise the processors that this process may run on,
+/// divided among the ranks of this host where torchrun, shampoorun or mpirun says how many there
+/// are, unless the launcher bound this rank to processors of its own. From 1 to 1024.
+int default_threads();
+
 struct CpuOptions {
-  /// Workers, the calling thread included; 0: one for each processor of the affinity mask.
+  /// Workers, the calling thread included; 0: default_threads().
   int threads = 0;
   /// Sets up OpenBLAS, once per process: one thread per call, and kernels that fit the processor
   /// where it, or OPENBLAS_CORETYPE, chose older ones. description() reports what was done, and

@@ -125,15 +125,12 @@ class Listener final : public GlooListener {
   std::shared_ptr<gloo::transport::Device> device_;
 };
 
-#define SHAMPOO_TEXT_OF(number) #number
-#define SHAMPOO_TEXT(number) SHAMPOO_TEXT_OF(number)
-
-constexpr GlooModule module{.shampoo_version = SHAMPOO_VERSION,
-                            .gloo_version = SHAMPOO_TEXT(GLOO_VERSION_MAJOR) "." SHAMPOO_TEXT(
-                                GLOO_VERSION_MINOR) "." SHAMPOO_TEXT(GLOO_VERSION_PATCH),
-                            .listen = [](const std::string& host) -> std::shared_ptr<GlooListener> {
-                              return std::make_shared<Listener>(host);
-                            }};
+constexpr GlooModule module{
+    .shampoo_version = SHAMPOO_VERSION,
+    .gloo_version = {GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH},
+    .listen = [](const std::string& host) -> std::shared_ptr<GlooListener> {
+      return std::make_shared<Listener>(host);
+    }};
 
 }  // namespace
 

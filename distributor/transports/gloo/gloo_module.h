@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -50,7 +51,7 @@ class GlooListener {
 /// What libshampoo_gloo.so has for the library.
 struct GlooModule {
   const char* shampoo_version;  ///< of both, which must be equal
-  const char* gloo_version;
+  std::array<int, 3> gloo_version;
   /// Throws a std::exception if `host` is no address or name of this host.
   std::shared_ptr<GlooListener> (*listen)(const std::string& host);
 };

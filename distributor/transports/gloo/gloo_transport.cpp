@@ -37,7 +37,9 @@ class GlooTransport final : public CollectiveTransport {
         mesh_(std::move(mesh)) {}
 
   std::string description() const override {
-    return std::string("Gloo ") + gloo_module().gloo_version + ", TCP, " + settings_.host;
+    const auto [major, minor, patch] = gloo_module().gloo_version;
+    return "Gloo " + std::to_string(major) + "." + std::to_string(minor) + "." +
+           std::to_string(patch) + ", TCP, " + settings_.host;
   }
 
   void set_deadline(milliseconds deadline) override {
