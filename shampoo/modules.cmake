@@ -11,7 +11,7 @@ function(shampoo_add_module target name folder)
   add_library(${target} MODULE ${ARGN})
   target_compile_features(${target} PRIVATE cxx_std_20)
   target_compile_definitions(${target} PRIVATE SHAMPOO_VERSION="${PROJECT_VERSION}")
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${SHAMPOO_INCLUDE})
   target_link_options(${target} PRIVATE LINKER:-Bsymbolic)
   set_target_properties(${target} PROPERTIES
     CXX_VISIBILITY_PRESET hidden
@@ -28,12 +28,13 @@ function(shampoo_module name)
   install(TARGETS shampoo_${name} LIBRARY DESTINATION ${SHAMPOO_MODULE_FOLDER})
 endfunction()
 
-# Who opens them: the shared library, which looks beside itself too, or what a static one is in.
+# Who opens them: the shared library, which looks beside itself too, or what a static one is in,
+# but for programs with the property SHAMPOO_WITHOUT_MODULES.
 get_target_property(type shampoo TYPE)
 if(type STREQUAL "SHARED_LIBRARY")
   set_target_properties(shampoo PROPERTIES BUILD_RPATH ${module_build_folder})
 else()
   target_link_options(shampoo INTERFACE
-    $<BUILD_INTERFACE:-Wl,-rpath,${module_build_folder}>
+    $<BUILD_INTERFACE:$<$<NOT:$<BOOL:$<TARGET_PROPERTY:SHAMPOO_WITHOUT_MODULES>>>:-Wl,-rpath,${module_build_folder}>>
     $<INSTALL_INTERFACE:-Wl,-rpath,$<INSTALL_PREFIX>/${SHAMPOO_MODULE_FOLDER}>)
 endif()
