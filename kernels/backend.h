@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/types.h"
+#include "shampoo/kernels/types.h"
 
 namespace shampoo {
 
@@ -59,9 +59,9 @@ class Backend {
 };
 
 /// Threads of a CPU backend that is not told how many: OMP_NUM_THREADS where it is set, as by
-/// shampoorun and torchrun for several ranks; otherwise the processors that this process may run on,
-/// divided among the ranks of this host where torchrun, shampoorun or mpirun says how many there
-/// are, unless the launcher bound this rank to processors of its own. From 1 to 1024.
+/// shampoorun and torchrun for several ranks; otherwise the processors that this process may run
+/// on, divided among the ranks of this host where torchrun, shampoorun or mpirun says how many
+/// there are, unless the launcher bound this rank to processors of its own. From 1 to 1024.
 int default_threads();
 
 struct CpuOptions {

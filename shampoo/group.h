@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "grouping/box.h"
-#include "kernels/types.h"
+#include "shampoo/grouping/box.h"
+#include "shampoo/kernels/types.h"
 #include "shampoo/rates.h"
 #include "shampoo/recipe.h"
 

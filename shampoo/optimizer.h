@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/communicator.h"
-#include "kernels/backend.h"
+#include "shampoo/distributor/communicator.h"
 #include "shampoo/group.h"
+#include "shampoo/kernels/backend.h"
 #include "shampoo/state_dict.h"
 #include "shampoo/step_result.h"
 

@@ -7,11 +7,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "distributor/rendezvous/join.h"
 #include "examples/fashion/chart.h"
 #include "examples/fashion/options.h"
 #include "examples/fashion/sweep.h"
 #include "examples/fashion/table.h"
+#include "shampoo/distributor/rendezvous/join.h"
 #include "shampoo/shampoo.h"
 
 namespace {

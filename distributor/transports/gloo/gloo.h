@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "distributor/communicator.h"
-#include "distributor/store/store.h"
+#include "shampoo/distributor/communicator.h"
+#include "shampoo/distributor/store/store.h"
 
 namespace shampoo {
 

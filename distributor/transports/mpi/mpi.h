@@ -4,7 +4,7 @@
 #include <chrono>
 #include <memory>
 
-#include "distributor/communicator.h"
+#include "shampoo/distributor/communicator.h"
 
 namespace shampoo {
 
