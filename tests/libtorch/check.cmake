@@ -60,6 +60,8 @@ function(expect_equal what one other)
   endif()
 endfunction()
 
+# A shared library's programs do not know the prefix.
+set(ENV{LD_LIBRARY_PATH} "${prefix}/lib:$ENV{LD_LIBRARY_PATH}")
 # Torch is to have threads.
 set(ENV{OMP_NUM_THREADS} 2)
 set(gloo "${prefix}/bin/shampoorun" --nproc-per-node 2)
