@@ -81,6 +81,12 @@ void Exchange::write(const SegmentHeader* header, const kernels::ScanResult* sca
   if (scan_bytes > 0) backend_.copy(own + offsetof(SegmentHeader, scan), scan, scan_bytes);
 }
 
+void Exchange::write_direction(const std::int32_t* non_finite_direction) {
+  backend_.copy(segment(static_cast<std::size_t>(communicator_.rank())) +
+                    offsetof(SegmentHeader, non_finite_direction),
+                non_finite_direction, sizeof(std::int32_t));
+}
+
 void Exchange::run() {
   if (counts_.size() > 1)
     communicator_

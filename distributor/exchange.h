@@ -36,6 +36,8 @@ class Exchange {
   void write(const SegmentHeader& header);
   /// The same from [backend] memory; the first `scan_bytes` of its scan come from `scan`. Queued.
   void write(const SegmentHeader* header, const kernels::ScanResult* scan, std::size_t scan_bytes);
+  /// SegmentHeader::non_finite_direction from [backend] memory. Queued.
+  void write_direction(const std::int32_t* non_finite_direction);
   /// Collective if there are several ranks. Throws CommunicationError.
   void run();
   /// Headers of all ranks, valid until the next call. Blocks. Throws CommunicationError if the

@@ -128,6 +128,10 @@ StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
   const auto skipping =
       std::ranges::find(headers, 0, [](const SegmentHeader& h) { return h.scan.proceed; });
   if (skipping != headers.end()) decision.scan = skipping->scan;
+  for (const SegmentHeader& header : headers)
+    if (const int row = header.non_finite_direction;
+        row >= 0 && (decision.non_finite_direction < 0 || row < decision.non_finite_direction))
+      decision.non_finite_direction = row;
   if (any(RankStatus::deferred_error)) {
     decision.error = gather_errors(own);
     decision.after_apply = true;

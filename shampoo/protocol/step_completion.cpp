@@ -87,7 +87,9 @@ void StepProtocol::complete(StepOutcome& outcome) {
     deferred_error_ = std::move(now);
     return count_skipped(bad);
   }
+  outcome.non_finite_direction = engine_->name(decision.non_finite_direction);
   ++statistics_.applied_steps;
+  statistics_.non_finite_directions += report_.seen_directions().blocks;
   ++taken_;
   skipped_in_a_row_ = 0;
   collect_refresh();
@@ -107,7 +109,8 @@ void StepProtocol::collect_refresh() {
 StepDecision StepProtocol::decide() {
   const kernels::ScanResult& seen = report_.seen_scan();
   if (consensus_.alone()) {
-    StepDecision decision{.scan = seen};
+    StepDecision decision{.scan = seen,
+                          .non_finite_direction = report_.seen_directions().first_tensor};
     if (seen.first_bad == kernels::needs_refresh)
       decision.error = {TransferableError::Kind::logic, missing_refresh_text};
     return decision;

@@ -16,6 +16,7 @@ struct StepOutcome {
   bool known = false;
   bool applied = false;
   std::string_view non_finite_gradient = {};
+  std::string_view non_finite_direction = {};
   double gradient_norm = 0;
   std::exception_ptr error = nullptr;  ///< thrown by read()
 

@@ -110,11 +110,11 @@ void StepProtocol::write_header(Engine& engine, std::int64_t step) {
                         .generation = captured_ ? generation_ : 0};
   if (consensus_.alone()) return;
   SegmentHeader& header = engine.header()[0];
-  header = {.step = step,
+  header = {.taken = static_cast<std::int32_t>(taken_),
+            .step = step,
             .plan = plan_hash_,
             .rates = rates_hash(engine.groups()),
-            .presence = presence_hash(engine.parameters()),
-            .taken = static_cast<std::int32_t>(taken_)};
+            .presence = presence_hash(engine.parameters())};
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (!step_error_ && deferred_error_) set_status(engine, RankStatus::deferred_error);
 }
@@ -180,12 +180,13 @@ StepResult StepProtocol::capture(Engine& engine) {
 void StepProtocol::queue(Engine& engine, bool captures) {
   kernels::ScanResult* const scan = report_.scan();
   const StepInputs inputs{.gradient_scale = static_cast<const double*>(gradient_scale_.data()),
-                          .proceed = &scan->proceed};
+                          .proceed = &scan->proceed,
+                          .non_finite_directions = report_.directions()};
   const std::int32_t offers =
       captures ? needs_of(engine) : queued_refresh | refresh_with_host_steps;
   capture_error([&] {
     engine.scan(inputs, options_.non_finite != NonFinite::ignore, scan);
-    backend_.admit(engine.permit().data(), offers, report_.runs(), scan);
+    backend_.admit(engine.permit().data(), offers, report_.runs(), scan, report_.directions());
   });
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (vote_ && !passes_vote(engine)) return;
@@ -252,6 +253,7 @@ void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
   const std::size_t common =
       vote_ ? sizeof(kernels::ScanResult::proceed) : sizeof(kernels::ScanResult);
   exchange.write(engine.header().data(), report_.scan(), step_error_ ? 0 : common);
+  exchange.write_direction(&report_.directions()->first_tensor);
   exchange.run();
   exchange.gate(true, report_.headers(Round::exchange), &report_.scan()->proceed);
   try {
