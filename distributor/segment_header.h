@@ -32,7 +32,7 @@ struct SegmentHeader {
   std::int64_t step = adding_groups;
   std::uint64_t plan = 0;      ///< hash of the plan
   std::uint64_t rates = 0;     ///< hash of all rates
-  std::uint64_t presence = 0;  ///< hash of which gradients are present
+  std::uint64_t presence = 0;  ///< hash of which gradients are present, and of values
   RankStatus status = RankStatus::none;
   /// NonFiniteDirections::first_tensor of the blocks that the rank owns.
   std::int32_t non_finite_direction = -1;

@@ -35,6 +35,8 @@ class StepResult {
   /// none. Such a block keeps its values and averages, and its statistics take the gradient in; all
   /// else takes the step. Valid as long as the optimizer.
   std::string_view non_finite_direction() const;
+  /// Number of parameters with elements that had no gradient.
+  std::int64_t absent_gradients() const;
   /// Euclidean norm of all gradients together.
   double gradient_norm() const;
 
