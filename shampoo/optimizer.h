@@ -113,6 +113,12 @@ class Optimizer {
   /// which leaves the evaluation values in place.
   Evaluation evaluate();
 
+  /// To be called on all ranks after the caller has overwritten values, as by broadcasting them:
+  /// the float32 masters of 16-bit values, which the next step would otherwise bring back, and
+  /// averaged iterates start again from the values. Queued. Throws the error that disabled the
+  /// optimizer.
+  void read_values();
+
   /// Adds a group; existing groups keep their state and owners. Collective, and throws like the
   /// constructor, with nothing changed.
   void add_group(ParameterGroup group);
