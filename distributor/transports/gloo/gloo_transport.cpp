@@ -2,19 +2,20 @@
 #include "distributor/transports/gloo/gloo_transport.h"
 
 #include <gloo/allgatherv.h>
-#include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/config.h>
 #include <gloo/rendezvous/context.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <vector>
 
 #include "distributor/rendezvous/failure_registry.h"
 #include "distributor/system/sigpipe_guard.h"
+#include "distributor/transports/collective_monitor.h"
 #include "distributor/transports/gloo/gloo_store.h"
 #include "distributor/transports/transport.h"
 #include "grouping/hash.h"
@@ -25,18 +26,23 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// What Gloo waits longer than the deadline, which the monitor keeps.
+constexpr milliseconds margin{1000};
+
 /// Gloo requires an address even for empty buffers.
 char empty_buffer = 0;
 
 char* address(void* data) { return data ? static_cast<char*>(data) : &empty_buffer; }
 
 /// Gloo pairs messages by kind of collective and tag, and terminates the process if a message is
-/// larger than its receiver. The lower half of the tag tells collectives apart, the upper half
-/// their sizes, so that ranks with different sizes miss the deadline instead.
-std::uint32_t tag(std::uint64_t ticket, std::span<const std::int64_t> sizes = {}) {
-  return static_cast<std::uint32_t>((grouping::hash(std::as_bytes(sizes)) << 16) |
-                                    (ticket & 0xffff));
+/// larger than its receiver. Ranks in different calls have different tags, so that their messages
+/// never meet.
+std::uint64_t wide_tag(const CollectiveCall& call, std::int64_t bytes = 0) {
+  const std::array words{call.ticket, call.signature, static_cast<std::uint64_t>(bytes)};
+  return grouping::hash(std::as_bytes(std::span(words)));
 }
+
+std::uint32_t tag(const CollectiveCall& call) { return static_cast<std::uint32_t>(wide_tag(call)); }
 
 void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooStore> store,
              std::shared_ptr<gloo::transport::Device> device) {
@@ -59,8 +65,9 @@ void abort_connections(gloo::Context& context) noexcept {
 }
 
 /// Gloo's collectives, which block: each has completed on this rank when start_*() returns. Gloo
-/// applies the deadline to each message of a collective. Repeating an all_gather with the same
-/// arguments does not allocate here; other collectives build their options on every call.
+/// itself applies the deadline to each message; the monitor applies it to the collective. Repeating
+/// an all_gather with the same arguments does not allocate here; other collectives build their
+/// options on every call.
 class GlooTransport final : public CollectiveTransport {
  public:
   GlooTransport(const RankInfo& info, GlooSettings settings, FailureRegistry registry,
@@ -68,7 +75,9 @@ class GlooTransport final : public CollectiveTransport {
       : CollectiveTransport(info),
         settings_(std::move(settings)),
         registry_(std::move(registry)),
-        context_(std::move(context)) {}
+        context_(std::move(context)) {
+    if (info.size > 1) monitor_.emplace(registry_, [this] { close(); });
+  }
 
   std::string description() const override {
     return "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
@@ -78,60 +87,55 @@ class GlooTransport final : public CollectiveTransport {
   void set_deadline(milliseconds deadline) override {
     CollectiveTransport::set_deadline(deadline);
     settings_.deadline = deadline;
-    context_->setTimeout(deadline);
+    context_->setTimeout(deadline + margin);
     gather_.reset();  // its options hold the previous deadline
     settings_.store->set_deadline(deadline);
   }
 
-  void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
+  void start_all_gather(const CollectiveCall& call, void* data, Counts counts,
                         const BufferLease&) override {
     if (size() == 1) return;
-    run([&] {
+    run(call, [&] {
       if (!gather_ || gather_->data != data || !std::ranges::equal(gather_->counts, counts)) {
         gather_ = Gather{data, std::vector<std::int64_t>(counts.begin(), counts.end()),
                          gloo::AllgathervOptions(context_)};
         gather_->options.setOutput(address(data),
                                    std::vector<std::size_t>(counts.begin(), counts.end()));
       }
-      gather_->options.setTag(tag(ticket, counts));
+      gather_->options.setTag(tag(call));
       gloo::allgatherv(gather_->options);
     });
   }
 
-  void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease&) override {
+  void start_all_to_all(const CollectiveCall& call, const void* send, Counts send_counts,
+                        void* receive, Counts receive_counts, const BufferLease&) override {
     if (size() == 1) {
       if (send_counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(send_counts[0]));
       return;
     }
-    run([&] {
-      gloo::AlltoallvOptions options(context_);
-      options.setTag(tag(ticket));
-      options.setInput(address(const_cast<void*>(send)),
-                       std::vector<std::int64_t>(send_counts.begin(), send_counts.end()));
-      options.setOutput(address(receive),
-                        std::vector<std::int64_t>(receive_counts.begin(), receive_counts.end()));
-      gloo::alltoallv(options);
+    run(call, [&] {
+      exchange(call, static_cast<const char*>(send), send_counts, static_cast<char*>(receive),
+               receive_counts);
     });
   }
 
-  void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
+  void start_broadcast(const CollectiveCall& call, void* data, std::int64_t bytes, int root,
                        const BufferLease&) override {
     if (size() == 1) return;
-    run([&] {
+    run(call, [&] {
       gloo::BroadcastOptions options(context_);
-      options.setTag(tag(ticket, {{bytes, root}}));
+      options.setTag(tag(call));
       options.setRoot(root);
       options.setOutput(address(data), static_cast<std::size_t>(bytes));
       gloo::broadcast(options);
     });
   }
 
-  void start_barrier(std::uint64_t ticket, const BufferLease&) override {
+  void start_barrier(const CollectiveCall& call, const BufferLease&) override {
     if (size() == 1) return;
-    run([&] {
+    run(call, [&] {
       gloo::BarrierOptions options(context_);
-      options.setTag(tag(ticket));
+      options.setTag(tag(call));
       gloo::barrier(options);
     });
   }
@@ -157,15 +161,56 @@ class GlooTransport final : public CollectiveTransport {
  private:
   /// Runs one blocking collective. After an error the connections are in an unknown state.
   template <typename Body>
-  void run(const Body& body) {
+  void run(const CollectiveCall& call, const Body& body) {
     const SigpipeGuard no_sigpipe;
+    monitor_->begin(call, deadline());
     try {
       body();
+      monitor_->end();
     } catch (const std::exception& error) {
-      const std::string message = error.what();
+      monitor_->end();
+      const std::string reason = monitor_->reason();
+      const std::string message = reason.empty() ? error.what() : reason;
       close();
-      throw registry_.diagnose(message, deadline());
+      throw registry_.diagnose(message, deadline(), call);
     }
+  }
+
+  /// As gloo::alltoallv(), but the number of bytes is part of each message's slot.
+  void exchange(const CollectiveCall& call, const char* send, Counts send_counts, char* receive,
+                Counts receive_counts) {
+    const std::vector<std::size_t> from_begin = begins(send_counts),
+                                   to_begin = begins(receive_counts);
+    const auto in =
+        context_->createUnboundBuffer(address(const_cast<char*>(send)), from_begin.back());
+    const auto out = context_->createUnboundBuffer(address(receive), to_begin.back());
+    if (const std::int64_t own = send_counts[rank()]; own > 0)
+      std::memcpy(receive + to_begin[rank()], send + from_begin[rank()],
+                  static_cast<std::size_t>(own));
+    for (int i = 1; i < size(); ++i) {
+      const int to = (rank() + i) % size(), from = (rank() + size() - i) % size();
+      out->recv(from, slot(call, receive_counts[from]), to_begin[from],
+                static_cast<std::size_t>(receive_counts[from]));
+      in->send(to, slot(call, send_counts[to]), from_begin[to],
+               static_cast<std::size_t>(send_counts[to]));
+    }
+    for (int i = 1; i < size(); ++i) {
+      in->waitSend(context_->getTimeout());
+      out->waitRecv(context_->getTimeout());
+    }
+  }
+
+  /// Where the part of each rank begins, then the sum.
+  static std::vector<std::size_t> begins(Counts counts) {
+    std::vector<std::size_t> all{0};
+    for (const std::int64_t count : counts)
+      all.push_back(all.back() + static_cast<std::size_t>(count));
+    return all;
+  }
+
+  /// Gloo's own collectives have smaller slots.
+  static std::uint64_t slot(const CollectiveCall& call, std::int64_t bytes) {
+    return wide_tag(call, bytes) | std::uint64_t{1} << 63;
   }
 
   void close() noexcept {
@@ -183,6 +228,7 @@ class GlooTransport final : public CollectiveTransport {
   FailureRegistry registry_;
   std::shared_ptr<gloo::Context> context_;
   std::optional<Gather> gather_;
+  std::optional<CollectiveMonitor> monitor_;  ///< of several ranks; destroyed first
 };
 
 }  // namespace
@@ -211,7 +257,7 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings)
   transport->set_deadline(settings.deadline);
   // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
   // once: by then it has read what its peers sent, and they can read what it sent.
-  transport->start_barrier(0, {});
+  transport->start_barrier({.operation = "connect"}, {});
   store->remove_keys();
   return std::make_unique<Communicator>(std::move(transport));
 }

@@ -12,6 +12,9 @@ void joins_initialised();
 /// come a little later.
 void late_wait();
 
+/// Rank 1 is in another call than the others, in every way of mismatch.h.
+void mismatches_found();
+
 /// MPI refuses to begin.
 void failed_start();
 
