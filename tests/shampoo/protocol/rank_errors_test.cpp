@@ -155,6 +155,7 @@ TEST(AnExceptionOfOneRank, InAConstructorReachesTheOthers) {
         FaultyTrainer trainer(communicator, {}, fails ? call : 0);
         if (fails) struck = trainer.backend.countdown == 0;
         trainer.backend.countdown = 0;
+        communicator.barrier().wait();  // at the latest
       });
       if (fails) struck = struck || !messages[1].empty();
       ended.arrive_and_wait();
