@@ -8,12 +8,31 @@
 
 #include "distributor/caller_name.h"
 #include "distributor/reduction.h"
+#include "distributor/system/failure_timeout.h"
 #include "distributor/transports/transport.h"
 #include "grouping/hash.h"
 
 namespace shampoo {
 
 namespace {
+
+using std::chrono::milliseconds;
+
+/// Sets the deadline of a transport for the time of a scope.
+class ShorterDeadline {
+ public:
+  ShorterDeadline(CollectiveTransport& transport, milliseconds deadline)
+      : transport_(transport), before_(transport.deadline()) {
+    transport.set_deadline(deadline);
+  }
+  ~ShorterDeadline() { transport_.set_deadline(before_); }
+  ShorterDeadline(const ShorterDeadline&) = delete;
+  ShorterDeadline& operator=(const ShorterDeadline&) = delete;
+
+ private:
+  CollectiveTransport& transport_;
+  milliseconds before_;
+};
 
 std::int64_t sum(Communicator::Counts counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
@@ -155,12 +174,17 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   const auto all = std::make_shared<std::vector<Choice>>(static_cast<std::size_t>(size()));
   std::vector<Choice>& choices = *all;
   choices[rank()] = {color, key, local_rank()};
-  if (size() > 1 && memory() == MemoryKind::host)
-    all_gather(choices.data(), std::vector<std::int64_t>(choices.size(), sizeof(Choice)),
-               {.keep_alive = all})
-        .wait();
-  else if (size() > 1)
-    transport_->gather_on_host(choices.data(), sizeof(Choice));
+  const milliseconds whole = deadline();
+  const auto end = std::chrono::steady_clock::now() + whole;
+  if (size() > 1) {
+    const ShorterDeadline shorter(*transport_, before_failure_detection(whole));
+    if (memory() == MemoryKind::host)
+      all_gather(choices.data(), std::vector<std::int64_t>(choices.size(), sizeof(Choice)),
+                 {.keep_alive = all})
+          .wait();
+    else
+      transport_->gather_on_host(choices.data(), sizeof(Choice));
+  }
 
   std::vector<CollectiveTransport::Member> members;
   for (int r = 0; r < size(); ++r)
@@ -171,8 +195,9 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
     auto subset = transport_->split({.members = members,
                                      .color = color,
                                      .rank = static_cast<int>(self - members.begin()),
-                                     .index = splits_++});
-    if (subset) subset->set_deadline(deadline());
+                                     .index = splits_++,
+                                     .end = end});
+    if (subset) subset->set_deadline(whole);
     return subset;
   } catch (const CommunicationError& error) {
     fail({.ticket = tickets_, .operation = "split"}, error);

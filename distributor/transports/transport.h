@@ -58,8 +58,9 @@ class CollectiveTransport {
   struct Subset {
     std::span<const Member> members;  ///< ranks in their new order; empty if this rank has no color
     int color;
-    int rank;             ///< new rank of this process
-    std::uint64_t index;  ///< number of earlier splits of the parent
+    int rank;                                   ///< new rank of this process
+    std::uint64_t index;                        ///< number of earlier splits of the parent
+    std::chrono::steady_clock::time_point end;  ///< when splitting must be over, failed or not
   };
 
   explicit CollectiveTransport(const RankInfo& info)

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "distributor/rendezvous/failure_registry.h"
+#include "distributor/system/failure_timeout.h"
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/transports/collective_monitor.h"
 #include "distributor/transports/gloo/gloo_store.h"
@@ -150,7 +151,7 @@ class GlooTransport final : public CollectiveTransport {
       settings.hosts.push_back(settings_.hosts[member.rank]);
     return connect_gloo(
         {.rank = subset.rank, .size = static_cast<int>(subset.members.size()), .local_rank = -1},
-        std::move(settings));
+        std::move(settings), subset.end);
   }
 
   void abort(std::string_view reason) noexcept override {
@@ -233,8 +234,12 @@ class GlooTransport final : public CollectiveTransport {
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings) {
-  const auto end = std::chrono::steady_clock::now() + settings.deadline;
+std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
+                                           std::chrono::steady_clock::time_point end) {
+  const auto left = [&] {
+    const auto time = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+    return std::max(time, milliseconds(1));
+  };
   settings.store->set_deadline(settings.deadline);
   FailureRegistry registry(settings.store, settings.prefix, settings.store_server, info.rank,
                            info.size);
@@ -243,21 +248,24 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings)
     const auto self = settings.hosts.begin() + info.rank;
     info.local_rank = static_cast<int>(std::count(settings.hosts.begin(), self, *self));
   }
+  const milliseconds longest = before_failure_detection(left());
   auto context = std::make_shared<gloo::rendezvous::Context>(info.rank, info.size);
-  context->setTimeout(settings.deadline);
-  const auto store =
-      std::make_shared<GlooStore>(settings.store, settings.prefix + "/address/", end);
+  context->setTimeout(
+      std::max(longest / 5, milliseconds(1)));  // Gloo waits for a peer 5 times that
+  const auto store = std::make_shared<GlooStore>(settings.store, settings.prefix + "/address/",
+                                                 std::chrono::steady_clock::now() + longest);
   if (info.size > 1) try {
       connect(*context, store, settings.device);
     } catch (const std::exception& error) {
-      throw registry.diagnose(error.what(), settings.deadline);
+      throw registry.diagnose(error.what(), longest);
     }
   auto transport =
       std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(context));
-  transport->set_deadline(settings.deadline);
   // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
   // once: by then it has read what its peers sent, and they can read what it sent.
+  transport->set_deadline(before_failure_detection(left()));
   transport->start_barrier({.operation = "connect"}, {});
+  transport->set_deadline(settings.deadline);
   store->remove_keys();
   return std::make_unique<Communicator>(std::move(transport));
 }

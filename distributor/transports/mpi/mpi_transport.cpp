@@ -98,11 +98,10 @@ class MpiTransport final : public CollectiveTransport {
   }
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
-    const Clock::time_point end = Clock::now() + deadline();
     const int color = subset.members.empty() ? MPI_UNDEFINED : subset.color;
-    MpiHandle comm = split_comm(base_.get(), color, subset.rank, end);
+    MpiHandle comm = split_comm(base_.get(), color, subset.rank, subset.end);
     if (subset.members.empty()) return nullptr;
-    return make_mpi_communicator(std::move(comm), end, deadline(), max_count_);
+    return make_mpi_communicator(std::move(comm), subset.end, deadline(), max_count_);
   }
 
   /// Ranks that wait receive the reason. This rank itself stops waiting in complete().

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "distributor/system/failure_timeout.h"
 #include "distributor/transports/nccl/device_reducer.h"
 #include "distributor/transports/nccl/watchdog.h"
 #include "distributor/transports/transport.h"
@@ -154,13 +155,15 @@ class NcclTransport final : public CollectiveTransport {
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
     std::unique_ptr<Communicator> result;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(subset.end - Clock::now());
+    const Clock::time_point end = Clock::now() + before_failure_detection(left);
     guard({.operation = "split"}, [&] {
       // Leaked on failure, as NCCL may still write to it.
       auto made = std::make_unique<Comm>(nullptr);
       const int color = subset.members.empty() ? -1 : subset.color;
       try {
         resources_.handle->with([&](Comm comm) { api_.split(comm, color, subset.rank, *made); });
-        resources_.handle->wait_until_ready(end(), "split");
+        resources_.handle->wait_until_ready(end, "split");
       } catch (...) {
         static_cast<void>(made.release());
         throw;
@@ -169,7 +172,7 @@ class NcclTransport final : public CollectiveTransport {
       if (!*made) throw CommunicationError("ncclCommSplit returned no communicator");
       auto handle = std::make_unique<NcclHandle>(resources_.api, *made);
       try {
-        handle->wait_until_ready(end(), "split");
+        handle->wait_until_ready(end, "split");
       } catch (const CommunicationError& error) {
         handle->shut_down(error.what());
         throw;

@@ -152,6 +152,7 @@ const std::map<std::string, std::function<void()>> scenarios{
     {"mismatches", mismatches_found},
     {"latency", latency},
     {"killed", [] { suffer([](Communicator&) { raise(SIGKILL); }); }},
+    {"stopped_in_split", stopped_in_split},
     {"stopped", [] { suffer([](Communicator&) { raise(SIGSTOP); }); }},
     {"exits", [] { suffer([](Communicator&) { _exit(3); }); }},
     {"aborts", [] { suffer([](Communicator& ranks) { ranks.abort("enough of it"); }); }},

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -24,7 +25,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool types_fail = false;  ///< whether MPI refuses to make datatypes
+bool types_fail = false;      ///< whether MPI refuses to make datatypes
+bool stops_in_split = false;  ///< whether this process is stopped when it splits
 
 void check_joined(const char* what) {
   const auto backend = cpu_backend();
@@ -104,6 +106,23 @@ void mismatches_found() {
   MPI_Finalize();
 }
 
+void stopped_in_split() {
+  constexpr auto deadline = 4s;
+  const auto ranks = mpi_communicator(deadline);
+  stops_in_split = ranks->rank() == 1;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    ranks->split(0, ranks->rank());
+  } catch (const CommunicationError& error) {
+    const bool in_time = std::chrono::steady_clock::now() - start < deadline + 2s;
+    std::printf("rank %d: split ended %s: %s\n", ranks->rank(), in_time ? "in time" : "late",
+                error.what());
+    std::fflush(stdout);
+    std::this_thread::sleep_for(1500ms);  // for the others to tell theirs
+    throw;
+  }
+}
+
 void failed_start() {
   const auto world = mpi_communicator();
   {
@@ -132,6 +151,11 @@ void failed_start() {
 }
 
 }  // namespace shampoo::test
+
+extern "C" int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
+  if (shampoo::test::stops_in_split) raise(SIGSTOP);
+  return PMPI_Comm_split(comm, color, key, made);
+}
 
 extern "C" int MPI_Type_create_struct(int count, const int* lengths, const MPI_Aint* begins,
                                       const MPI_Datatype* types, MPI_Datatype* made) {

@@ -15,6 +15,9 @@ void late_wait();
 /// Rank 1 is in another call than the others, in every way of mismatch.h.
 void mismatches_found();
 
+/// Rank 1 is stopped inside MPI_Comm_split.
+void stopped_in_split();
+
 /// MPI refuses to begin.
 void failed_start();
 
