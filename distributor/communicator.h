@@ -152,14 +152,16 @@ class Communicator {
   void all_reduce(void* data, std::int64_t count, Type type, StreamRef stream = {});
 
   /// tensors <- mean over ranks: summed as by all_reduce(), then divided by size(). Counts and
-  /// types must be equal on all ranks. Blocks in host memory. Keeps its scratch memory.
+  /// types must be equal on all ranks, in the same order; see the class for ranks that differ.
+  /// Blocks in host memory. Keeps its scratch memory, twice max(64 MiB, 256 KiB * size()) at most.
   void average(std::span<const TensorSpan> tensors, StreamRef stream = {});
   void average(std::initializer_list<TensorSpan> tensors, StreamRef stream = {}) {
     average({tensors.begin(), tensors.size()}, stream);
   }
 
   /// Ranks with the same color >= 0 form a new communicator, ordered by `key`, then by rank; a
-  /// negative color returns null. Independent of this communicator's lifetime. Collective; blocks.
+  /// negative color returns null. Independent of this communicator's lifetime. Collective; blocks,
+  /// and ends within the deadline, failed or not.
   std::unique_ptr<Communicator> split(int color, int key);
 
   /// Fails pending and later calls on this rank and, as far as the transport can reach them, on
