@@ -68,14 +68,17 @@ std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::share
                                                 const GlooOptions& options,
                                                 std::vector<std::string> hosts) {
   validate(info, store, options);
+  const auto end = std::chrono::steady_clock::now() + options.deadline;
   auto locked = std::make_shared<SynchronizedStore>(std::move(store), options.deadline);
-  return connect_gloo(info, {.store = std::move(locked),
-                             .store_server = options.store_server,
-                             .listener = std::move(listener),
-                             .host = options.host + " of " + host_name(),
-                             .prefix = options.prefix,
-                             .deadline = options.deadline,
-                             .hosts = std::move(hosts)});
+  return connect_gloo(info,
+                      {.store = std::move(locked),
+                       .store_server = options.store_server,
+                       .listener = std::move(listener),
+                       .host = options.host + " of " + host_name(),
+                       .prefix = options.prefix,
+                       .deadline = options.deadline,
+                       .hosts = std::move(hosts)},
+                      end);
 }
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,

@@ -3,7 +3,6 @@
 #include "distributor/transports/gloo/gloo_module.h"
 
 #include <gloo/allgatherv.h>
-#include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/config.h>
@@ -11,6 +10,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -35,9 +35,9 @@ class Mesh final : public GlooMesh {
   Mesh(std::shared_ptr<gloo::Context> context, std::shared_ptr<GlooStore> store)
       : context_(std::move(context)), store_(std::move(store)) {}
 
-  void set_deadline(milliseconds deadline) override {
-    context_->setTimeout(deadline);
-    gather_.reset();  // its options hold the previous deadline
+  void set_timeout(milliseconds timeout) override {
+    context_->setTimeout(timeout);
+    gather_.reset();  // its options hold the previous one
   }
 
   void all_gather(void* data, Counts counts, std::uint32_t tag) override {
@@ -51,15 +51,28 @@ class Mesh final : public GlooMesh {
     gloo::allgatherv(gather_->options);
   }
 
-  void all_to_all(const void* send, Counts send_counts, void* receive, Counts receive_counts,
-                  std::uint32_t tag) override {
-    gloo::AlltoallvOptions options(context_);
-    options.setTag(tag);
-    options.setInput(address(const_cast<void*>(send)),
-                     std::vector<std::int64_t>(send_counts.begin(), send_counts.end()));
-    options.setOutput(address(receive),
-                      std::vector<std::int64_t>(receive_counts.begin(), receive_counts.end()));
-    gloo::alltoallv(options);
+  /// As gloo::alltoallv(), but with slots of the caller's.
+  void all_to_all(const void* send, Counts send_counts, Slots send_slots, void* receive,
+                  Counts receive_counts, Slots receive_slots) override {
+    const std::vector<std::size_t> from_begin = begins(send_counts),
+                                   to_begin = begins(receive_counts);
+    const auto in =
+        context_->createUnboundBuffer(address(const_cast<void*>(send)), from_begin.back());
+    const auto out = context_->createUnboundBuffer(address(receive), to_begin.back());
+    const int rank = context_->rank, size = context_->size;
+    if (const std::int64_t own = send_counts[rank]; own > 0)
+      std::memcpy(static_cast<char*>(receive) + to_begin[rank],
+                  static_cast<const char*>(send) + from_begin[rank], static_cast<std::size_t>(own));
+    for (int i = 1; i < size; ++i) {
+      const int to = (rank + i) % size, from = (rank + size - i) % size;
+      out->recv(from, receive_slots[from], to_begin[from],
+                static_cast<std::size_t>(receive_counts[from]));
+      in->send(to, send_slots[to], from_begin[to], static_cast<std::size_t>(send_counts[to]));
+    }
+    for (int i = 1; i < size; ++i) {
+      in->waitSend(context_->getTimeout());
+      out->waitRecv(context_->getTimeout());
+    }
   }
 
   void broadcast(void* data, std::int64_t bytes, int root, std::uint32_t tag) override {
@@ -88,6 +101,14 @@ class Mesh final : public GlooMesh {
   void remove_keys() noexcept override { store_->remove_keys(); }
 
  private:
+  /// Where the part of each rank begins, then the sum.
+  static std::vector<std::size_t> begins(Counts counts) {
+    std::vector<std::size_t> all{0};
+    for (const std::int64_t count : counts)
+      all.push_back(all.back() + static_cast<std::size_t>(count));
+    return all;
+  }
+
   /// The previous all_gather: the exchange of every step repeats its arguments.
   struct Gather {
     void* data;
@@ -107,7 +128,7 @@ class Listener final : public GlooListener {
 
   std::unique_ptr<GlooMesh> connect(const Rendezvous& to) override {
     auto context = std::make_shared<gloo::rendezvous::Context>(to.rank, to.size);
-    context->setTimeout(to.deadline);
+    context->setTimeout(to.timeout);
     auto store = std::make_shared<GlooStore>(to.store, to.prefix, to.end);
     if (to.size > 1) connect(*context, store);
     return std::make_unique<Mesh>(std::move(context), std::move(store));

@@ -14,16 +14,18 @@ namespace shampoo {
 
 /// Connections of this rank to all others of a communicator, inside the module. Calls block, and
 /// throw a std::exception where Gloo fails; then the connections are in an unknown state. The
-/// deadline is that of each message. `tag`: see GlooTransport.
+/// timeout is that of each message. `tag` and slots: see GlooTransport.
 class GlooMesh {
  public:
   using Counts = std::span<const std::int64_t>;
+  using Slots = std::span<const std::uint64_t>;
 
   virtual ~GlooMesh() = default;
-  virtual void set_deadline(std::chrono::milliseconds deadline) = 0;
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
   virtual void all_gather(void* data, Counts counts, std::uint32_t tag) = 0;
-  virtual void all_to_all(const void* send, Counts send_counts, void* receive,
-                          Counts receive_counts, std::uint32_t tag) = 0;
+  /// The slots are those of the messages to and from each rank, all different from Gloo's own.
+  virtual void all_to_all(const void* send, Counts send_counts, Slots send_slots, void* receive,
+                          Counts receive_counts, Slots receive_slots) = 0;
   virtual void broadcast(void* data, std::int64_t bytes, int root, std::uint32_t tag) = 0;
   virtual void barrier(std::uint32_t tag) = 0;
   /// Ends pending calls, on both sides of each connection. Callable from any thread.
@@ -39,7 +41,7 @@ class GlooListener {
     int rank, size;
     std::shared_ptr<SynchronizedStore> store;
     std::string prefix;  ///< of the keys of this mesh
-    std::chrono::milliseconds deadline;
+    std::chrono::milliseconds timeout;  ///< Gloo waits five times that for a rank to connect
     std::chrono::steady_clock::time_point end;
   };
 

@@ -2,12 +2,16 @@
 #include "distributor/transports/gloo/gloo_transport.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "distributor/rendezvous/failure_registry.h"
+#include "distributor/system/failure_timeout.h"
 #include "distributor/system/sigpipe_guard.h"
+#include "distributor/transports/collective_monitor.h"
 #include "distributor/transports/transport.h"
 #include "grouping/hash.h"
 
@@ -17,16 +21,21 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// What Gloo waits longer than the deadline, which the monitor keeps.
+constexpr milliseconds margin{1000};
+
 /// Gloo pairs messages by kind of collective and tag, and terminates the process if a message is
-/// larger than its receiver. The lower half of the tag tells collectives apart, the upper half
-/// their sizes, so that ranks with different sizes miss the deadline instead.
-std::uint32_t tag(std::uint64_t ticket, std::span<const std::int64_t> sizes = {}) {
-  return static_cast<std::uint32_t>((grouping::hash(std::as_bytes(sizes)) << 16) |
-                                    (ticket & 0xffff));
+/// larger than its receiver. Ranks in different calls have different tags, so that their messages
+/// never meet.
+std::uint64_t wide_tag(const CollectiveCall& call, std::int64_t bytes = 0) {
+  const std::array words{call.ticket, call.signature, static_cast<std::uint64_t>(bytes)};
+  return grouping::hash(std::as_bytes(std::span(words)));
 }
 
+std::uint32_t tag(const CollectiveCall& call) { return static_cast<std::uint32_t>(wide_tag(call)); }
+
 /// Gloo's collectives, which block: each has completed on this rank when start_*() returns. Gloo
-/// applies the deadline to each message of a collective.
+/// itself applies the deadline to each message; the monitor applies it to the collective.
 class GlooTransport final : public CollectiveTransport {
  public:
   GlooTransport(const RankInfo& info, GlooSettings settings, FailureRegistry registry,
@@ -34,7 +43,9 @@ class GlooTransport final : public CollectiveTransport {
       : CollectiveTransport(info),
         settings_(std::move(settings)),
         registry_(std::move(registry)),
-        mesh_(std::move(mesh)) {}
+        mesh_(std::move(mesh)) {
+    if (info.size > 1) monitor_.emplace(registry_, [this] { close(); });
+  }
 
   std::string description() const override {
     const auto [major, minor, patch] = gloo_module().gloo_version;
@@ -45,34 +56,37 @@ class GlooTransport final : public CollectiveTransport {
   void set_deadline(milliseconds deadline) override {
     CollectiveTransport::set_deadline(deadline);
     settings_.deadline = deadline;
-    mesh_->set_deadline(deadline);
+    mesh_->set_timeout(deadline + margin);
     settings_.store->set_deadline(deadline);
   }
 
-  void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
+  void start_all_gather(const CollectiveCall& call, void* data, Counts counts,
                         const BufferLease&) override {
     if (size() == 1) return;
-    run([&] { mesh_->all_gather(data, counts, tag(ticket, counts)); });
+    run(call, [&] { mesh_->all_gather(data, counts, tag(call)); });
   }
 
-  void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease&) override {
+  void start_all_to_all(const CollectiveCall& call, const void* send, Counts send_counts,
+                        void* receive, Counts receive_counts, const BufferLease&) override {
     if (size() == 1) {
       if (send_counts[0] > 0) std::memcpy(receive, send, static_cast<std::size_t>(send_counts[0]));
       return;
     }
-    run([&] { mesh_->all_to_all(send, send_counts, receive, receive_counts, tag(ticket)); });
+    run(call, [&] {
+      mesh_->all_to_all(send, send_counts, slots(call, send_counts), receive, receive_counts,
+                        slots(call, receive_counts));
+    });
   }
 
-  void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
+  void start_broadcast(const CollectiveCall& call, void* data, std::int64_t bytes, int root,
                        const BufferLease&) override {
     if (size() == 1) return;
-    run([&] { mesh_->broadcast(data, bytes, root, tag(ticket, {{bytes, root}})); });
+    run(call, [&] { mesh_->broadcast(data, bytes, root, tag(call)); });
   }
 
-  void start_barrier(std::uint64_t ticket, const BufferLease&) override {
+  void start_barrier(const CollectiveCall& call, const BufferLease&) override {
     if (size() == 1) return;
-    run([&] { mesh_->barrier(tag(ticket)); });
+    run(call, [&] { mesh_->barrier(tag(call)); });
   }
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
@@ -85,7 +99,7 @@ class GlooTransport final : public CollectiveTransport {
       settings.hosts.push_back(settings_.hosts[member.rank]);
     return connect_gloo(
         {.rank = subset.rank, .size = static_cast<int>(subset.members.size()), .local_rank = -1},
-        std::move(settings));
+        std::move(settings), subset.end);
   }
 
   void abort(std::string_view reason) noexcept override {
@@ -96,15 +110,27 @@ class GlooTransport final : public CollectiveTransport {
  private:
   /// Runs one blocking collective. After an error the connections are in an unknown state.
   template <typename Body>
-  void run(const Body& body) {
+  void run(const CollectiveCall& call, const Body& body) {
     const SigpipeGuard no_sigpipe;
+    monitor_->begin(call, deadline());
     try {
       body();
+      monitor_->end();
     } catch (const std::exception& error) {
-      const std::string message = error.what();
+      monitor_->end();
+      const std::string reason = monitor_->reason();
+      const std::string message = reason.empty() ? error.what() : reason;
       close();
-      throw registry_.diagnose(message, deadline());
+      throw registry_.diagnose(message, deadline(), call);
     }
+  }
+
+  /// The number of bytes is part of each message's slot. Gloo's own collectives have smaller slots.
+  static std::vector<std::uint64_t> slots(const CollectiveCall& call, Counts counts) {
+    std::vector<std::uint64_t> all;
+    for (const std::int64_t bytes : counts)
+      all.push_back(wide_tag(call, bytes) | std::uint64_t{1} << 63);
+    return all;
   }
 
   void close() noexcept {
@@ -115,12 +141,17 @@ class GlooTransport final : public CollectiveTransport {
   GlooSettings settings_;
   FailureRegistry registry_;
   std::unique_ptr<GlooMesh> mesh_;
+  std::optional<CollectiveMonitor> monitor_;  ///< of several ranks; destroyed first
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings) {
-  const auto end = std::chrono::steady_clock::now() + settings.deadline;
+std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
+                                           std::chrono::steady_clock::time_point end) {
+  const auto left = [&] {
+    const auto time = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+    return std::max(time, milliseconds(1));
+  };
   settings.store->set_deadline(settings.deadline);
   FailureRegistry registry(settings.store, settings.prefix, settings.store_server, info.rank,
                            info.size);
@@ -129,6 +160,7 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings)
     const auto self = settings.hosts.begin() + info.rank;
     info.local_rank = static_cast<int>(std::count(settings.hosts.begin(), self, *self));
   }
+  const milliseconds longest = before_failure_detection(left());
   std::unique_ptr<GlooMesh> mesh;
   try {
     const SigpipeGuard no_sigpipe;
@@ -136,18 +168,19 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings)
                                        .size = info.size,
                                        .store = settings.store,
                                        .prefix = settings.prefix + "/address/",
-                                       .deadline = settings.deadline,
-                                       .end = end});
+                                       .timeout = std::max(longest / 5, milliseconds(1)),
+                                       .end = std::chrono::steady_clock::now() + longest});
   } catch (const std::exception& error) {
-    throw registry.diagnose(error.what(), settings.deadline);
+    throw registry.diagnose(error.what(), longest);
   }
   GlooMesh& connected = *mesh;
   auto transport =
       std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(mesh));
-  transport->set_deadline(settings.deadline);
   // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
   // once: by then it has read what its peers sent, and they can read what it sent.
-  transport->start_barrier(0, {});
+  transport->set_deadline(before_failure_detection(left()));
+  transport->start_barrier({.operation = "connect"}, {});
+  transport->set_deadline(settings.deadline);
   connected.remove_keys();
   return std::make_unique<Communicator>(std::move(transport));
 }

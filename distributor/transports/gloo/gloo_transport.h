@@ -17,12 +17,13 @@ struct GlooSettings {
   std::shared_ptr<GlooListener> listener;
   std::string host;    ///< equal for ranks of the same host
   std::string prefix;  ///< prefix of the keys of this communicator in the store
-  std::chrono::milliseconds deadline = {};
-  std::vector<std::string> hosts = {};  ///< hosts by rank; empty: exchanged first
+  std::chrono::milliseconds deadline = {};  ///< of collectives
+  std::vector<std::string> hosts = {};      ///< hosts by rank; empty: exchanged first
 };
 
 /// Connects to the other ranks. A negative `local_rank` is replaced by the number of lower ranks
-/// on the same host. Collective.
-std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings);
+/// on the same host. Collective; throws CommunicationError by `end`.
+std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
+                                           std::chrono::steady_clock::time_point end);
 
 }  // namespace shampoo

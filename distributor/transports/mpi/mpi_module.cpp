@@ -19,7 +19,8 @@ namespace {
 std::unique_ptr<Communicator> connect(MPI_Comm original, std::chrono::milliseconds deadline,
                                       MakeCommunicator make) {
   validate_deadline(deadline);
-  return make_mpi_communicator(duplicate_comm(original, deadline), deadline, make);
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  return make_mpi_communicator(duplicate_comm(original, end), end, deadline, make);
 }
 
 std::unique_ptr<Communicator> world(std::chrono::milliseconds deadline, MakeCommunicator make) {

@@ -56,4 +56,10 @@ bool mpi_is_usable() {
   return initialized && !finalized;
 }
 
+int mpi_thread_level() {
+  int level = MPI_THREAD_SINGLE;
+  if (mpi_is_usable()) MPI_Query_thread(&level);
+  return level;
+}
+
 }  // namespace shampoo

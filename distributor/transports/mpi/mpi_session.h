@@ -14,4 +14,8 @@ void abandon_mpi() noexcept;
 /// True between initialization and finalization.
 bool mpi_is_usable();
 
+/// What MPI allows to threads: MPI_THREAD_MULTIPLE unless the program initialized MPI otherwise, or
+/// MPI cannot.
+int mpi_thread_level();
+
 }  // namespace shampoo
