@@ -95,11 +95,8 @@ std::string store_server(const Detected& detected) {
 std::string own_address(const Detected& detected, const JoinOptions& options) {
   if (!options.own_address.empty()) return options.own_address;
   if (detected.size == 1) return "127.0.0.1";
-  // All ranks are on this host if the store is at a loopback address.
-  const bool loopback =
-      detected.host == "localhost" || detected.host == "::1" || detected.host.starts_with("127.");
-  const bool several_hosts = !loopback && detected.local_size != detected.size;
-  return rendezvous::own_address_towards(detected.host, detected.port, several_hosts);
+  return rendezvous::own_address_towards(detected.host, detected.port,
+                                         may_have_several_hosts(detected));
 }
 
 /// Gloo has a connection to every rank, and a store served by this process another one.

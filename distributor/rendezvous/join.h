@@ -57,6 +57,11 @@ struct JoinOptions {
   /// store.
   std::string own_address = {};
 
+  /// Secret of the job, at least 16 bytes, equal on all ranks: the store serves only those who
+  /// prove that they know it, and a rank uses only a store that does. Default: SHAMPOO_JOB_SECRET,
+  /// or the text of the file SHAMPOO_JOB_SECRET_FILE; without either there is none.
+  std::string secret = {};
+
   std::string job = {};    ///< name that tells apart jobs that use one store; equal on all ranks
   std::string build = {};  ///< free text; must be equal on all ranks
 

@@ -36,22 +36,30 @@ milliseconds until(Clock::time_point end) {
 }
 
 /// Null if the port is in use.
-std::unique_ptr<StoreServer> serve(std::uint16_t port) {
+std::unique_ptr<StoreServer> serve(const Detected& detected) {
+  // Each rank has a connection or two, and torch's clients may come as well.
+  constexpr std::size_t per_rank = 4, others = 64;
   try {
-    return std::make_unique<StoreServer>(StoreServerOptions{.port = port});
+    return std::make_unique<StoreServer>(StoreServerOptions{
+        .port = detected.port,
+        .host = detected.host,
+        .several_hosts = may_have_several_hosts(detected),
+        .secret = detected.secret,
+        .most_connections = per_rank * static_cast<std::size_t>(detected.size) + others});
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::address_in_use) return nullptr;
-    throw CommunicationError("join: cannot serve the store at port " + std::to_string(port) + ": " +
-                             error.what());
+    throw CommunicationError("join: cannot serve the store at port " +
+                             std::to_string(detected.port) + ": " + error.what());
   }
 }
 
 std::shared_ptr<JobStore> open_store(const Detected& detected, Clock::time_point end) {
   auto store = std::make_shared<JobStore>();
-  if (detected.rank == 0 && !detected.agent_hosts_store) store->server = serve(detected.port);
-  store->client = store->server ? connect_store("localhost", store->server->port(), until(end),
-                                                StoreProtocol::torch_2)
-                                : connect_store(detected.host, detected.port, until(end));
+  if (detected.rank == 0 && !detected.agent_hosts_store) store->server = serve(detected);
+  store->client = store->server ? connect_store(store->server->own_address(), store->server->port(),
+                                                until(end), StoreProtocol::torch_2, detected.secret)
+                                : connect_store(detected.host, detected.port, until(end),
+                                                StoreProtocol::automatic, detected.secret);
   return store;
 }
 

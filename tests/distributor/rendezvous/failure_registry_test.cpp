@@ -146,17 +146,20 @@ class DeadStore final : public Store {
 };
 
 TEST(FailureRegistry, LeavesTheDeadlineOfAStoreThatFailsAsItWas) {
+  const auto ask = [](Store& asked) { return asked.get("x"); };
   const auto dead = std::make_shared<DeadStore>();
   const auto store = std::make_shared<SynchronizedStore>(dead, 77s);
 
   registry(store, 0).publish_abort("enough", 20s);
   EXPECT_EQ(dead->when_asked, 5s);
-  EXPECT_EQ(dead->now, 77s);
+  EXPECT_THROW(store->with(ask), CommunicationError);
+  EXPECT_EQ(dead->when_asked, 77s);
 
   registry(store, 0).diagnose("a fault", 20s);
   EXPECT_GT(dead->when_asked, 0s);
   EXPECT_LE(dead->when_asked, 5s);
-  EXPECT_EQ(dead->now, 77s);
+  EXPECT_THROW(store->with(ask), CommunicationError);
+  EXPECT_EQ(dead->when_asked, 77s);
 }
 
 TEST(FailureRegistry, NamesTheServerOfAStoreThatIsGone) {
