@@ -3,12 +3,13 @@
 
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include "distributor/rendezvous/detection.h"
 #include "distributor/rendezvous/own_address.h"
 #include "distributor/rendezvous/rendezvous.h"
-#include "distributor/transports/gloo/gloo_listener.h"
+#include "distributor/transports/gloo/gloo.h"
 #include "distributor/transports/mpi/mpi.h"
 #include "distributor/transports/mpi/mpi_session.h"
 #include "distributor/transports/nccl/nccl.h"
@@ -92,11 +93,13 @@ std::string store_server(const Detected& detected) {
   return detected.agent_hosts_store ? "" : "rank 0 of the job";
 }
 
-std::string own_address(const Detected& detected, const JoinOptions& options) {
-  if (!options.own_address.empty()) return options.own_address;
-  if (detected.size == 1) return "127.0.0.1";
-  return rendezvous::own_address_towards(detected.host, detected.port,
-                                         may_have_several_hosts(detected));
+/// Addresses at which the other ranks may reach this one.
+std::vector<std::string> own_addresses(const Detected& detected, const JoinOptions& options) {
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (!options.own_address.empty()) return {rendezvous::chosen_address(options.own_address)};
+  if (interface && *interface) return {rendezvous::chosen_address(interface)};
+  if (detected.size == 1) return {"127.0.0.1"};
+  return rendezvous::addresses_towards(detected.host, detected.port);
 }
 
 /// Gloo has a connection to every rank, and a store served by this process another one.
@@ -115,23 +118,16 @@ void check_descriptor_limit(const Detected& detected) {
 std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOptions& options) {
   check_store_address(detected, "Gloo");
   if (!has_gloo()) return gloo_communicator({}, nullptr);  // throws, naming the package
-  std::shared_ptr<gloo::transport::Device> device;
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "Gloo", [&] {
     check_descriptor_limit(detected);
-    const std::string address = own_address(detected, options);
-    device = listen_gloo(address);
-    return address;
+    return own_addresses(detected, options);
   });
-  std::vector<std::string> hosts;
-  for (const rendezvous::ProcessInfo& process : job.processes)
-    hosts.push_back(process.address + " of " + process.host);
   return gloo_communicator(
       {.rank = detected.rank, .size = detected.size, .local_rank = detected.local_rank}, job.store,
-      device,
       {.prefix = job.prefix + "/gloo",
+       .host = job.address,
        .deadline = job.left,
-       .store_server = store_server(detected)},
-      hosts);
+       .store_server = store_server(detected)});
 }
 
 std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOptions& options,
@@ -149,7 +145,7 @@ std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOpti
   int device = -1;
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "NCCL", [&] {
     device = cuda_device_of(stream);
-    return std::string();
+    return std::vector<std::string>();
   });
   return nccl_communicator(detected.rank, detected.size, job.store,
                            {.device = device,

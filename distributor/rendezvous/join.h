@@ -53,8 +53,9 @@ struct JoinOptions {
   std::string host = {};
   std::uint16_t port = 0;  ///< port of the store; 0: the launcher's
 
-  /// Address of this host that the other ranks can reach. Default: the one on the route to the
-  /// store.
+  /// Address, name or network interface of this host by which the other ranks reach it over Gloo.
+  /// Default: the interface GLOO_SOCKET_IFNAME, otherwise the address on the route to the store, on
+  /// the store's own host that on the route to a rank of another one. IPv4 unless a rank has none.
   std::string own_address = {};
 
   /// Secret of the job, at least 16 bytes, equal on all ranks: the store serves only those who

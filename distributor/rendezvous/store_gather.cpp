@@ -16,8 +16,10 @@ std::string StoreGather::claim(int rank, const std::string& record) {
 
 void StoreGather::arrive() {
   if (store_.add(key("arrived"), 1) < size_) return;
-  const GatherResult result = collect();
-  if (result.ready()) publish(result);
+  GatherResult result = collect();
+  if (!result.ready()) return;
+  if (digest_) digest_(result);
+  publish(result);
 }
 
 void StoreGather::publish(const GatherResult& result) {
@@ -36,6 +38,11 @@ GatherResult StoreGather::wait(Clock::time_point end) {
   const auto result = store_.get(keys.front());
   if (!result) throw CommunicationError("the store has lost the key " + keys.front());
   return deserialize<GatherResult>(*result);
+}
+
+std::string StoreGather::record(int rank) {
+  if (auto record = store_.get(rank_key(rank))) return *std::move(record);
+  throw CommunicationError("the store has lost the key " + rank_key(rank));
 }
 
 GatherResult StoreGather::collect() {

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "distributor/store/key_table.h"
 #include "distributor/store/request_reader.h"
-#include "distributor/store/table.h"
 #include "distributor/store/waiters.h"
 
 namespace shampoo::store {
@@ -34,7 +34,7 @@ class RequestHandler {
   /// Clients whose WAIT has ended since the last call; each is to be sent a byte 0.
   std::vector<ClientId> take_woken();
   void disconnected(ClientId client) { waiters_.remove(client); }
-  const Table& table() const { return values_; }
+  const KeyTable& table() const { return values_; }
   void remove_keys_except(std::string_view prefix) { values_.remove_all_except(prefix); }
 
  private:
@@ -62,7 +62,7 @@ class RequestHandler {
   void remove(const Call& call);
 
   std::string instance_;  ///< name of this server
-  Table values_;
+  KeyTable values_;
   Waiters waiters_;
   std::vector<ClientId> woken_;
   std::unordered_map<std::string, std::int64_t> sums_;  ///< of add_once(), by name

@@ -50,8 +50,7 @@ std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host) {
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
                                                 std::shared_ptr<gloo::transport::Device> device,
-                                                const GlooOptions& options,
-                                                std::vector<std::string> hosts) {
+                                                const GlooOptions& options) {
   validate(info, store, options);
   auto locked = std::make_shared<SynchronizedStore>(std::move(store), options.deadline);
   return connect_gloo(info, {.store = std::move(locked),
@@ -59,8 +58,7 @@ std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::share
                              .device = std::move(device),
                              .host = options.host + " of " + host_name(),
                              .prefix = options.prefix,
-                             .deadline = options.deadline,
-                             .hosts = std::move(hosts)});
+                             .deadline = options.deadline});
 }
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,

@@ -21,7 +21,7 @@ std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string&) { refus
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo&, std::shared_ptr<Store>,
                                                 std::shared_ptr<gloo::transport::Device>,
-                                                const GlooOptions&, std::vector<std::string>) {
+                                                const GlooOptions&) {
   refuse_gloo();
 }
 

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "distributor/transports/gloo/gloo.h"
 
@@ -18,11 +17,9 @@ namespace shampoo {
 /// host, or if this build has no Gloo.
 std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host);
 
-/// As the public overload, with a device from listen_gloo(). `hosts`: name of each rank's host, if
-/// known; empty: exchanged first.
+/// As the public overload, with a device from listen_gloo().
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
                                                 std::shared_ptr<gloo::transport::Device> device,
-                                                const GlooOptions& options,
-                                                std::vector<std::string> hosts = {});
+                                                const GlooOptions& options);
 
 }  // namespace shampoo

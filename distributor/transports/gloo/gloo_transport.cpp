@@ -6,16 +6,17 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/config.h>
-#include <gloo/rendezvous/context.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <vector>
 
+#include "distributor/rank_list.h"
 #include "distributor/rendezvous/failure_registry.h"
+#include "distributor/rendezvous/store_gather.h"
 #include "distributor/system/sigpipe_guard.h"
-#include "distributor/transports/gloo/gloo_store.h"
+#include "distributor/transports/gloo/gloo_mesh.h"
 #include "distributor/transports/transport.h"
 #include "grouping/hash.h"
 
@@ -38,33 +39,13 @@ std::uint32_t tag(std::uint64_t ticket, std::span<const std::int64_t> sizes = {}
                                     (ticket & 0xffff));
 }
 
-void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooStore> store,
-             std::shared_ptr<gloo::transport::Device> device) {
-  const SigpipeGuard no_sigpipe;
-#ifdef GLOO_SHARED_STORE
-  context.connectFullMesh(std::move(store), device);
-#else
-  context.connectFullMesh(*store, device);
-#endif
-}
-
-/// Ends pending operations on all connections of the context, on both sides. Closing them would
-/// leave this rank's own operations waiting, whereas a failed wait closes them and wakes waiters.
-void abort_connections(gloo::Context& context) noexcept {
-  const SigpipeGuard no_sigpipe;
-  try {
-    context.createUnboundBuffer(&empty_buffer, 1)->waitRecv(milliseconds(1));
-  } catch (...) {  // the timeout is intended
-  }
-}
-
 /// Gloo's collectives, which block: each has completed on this rank when start_*() returns. Gloo
 /// applies the deadline to each message of a collective. Repeating an all_gather with the same
 /// arguments does not allocate here; other collectives build their options on every call.
 class GlooTransport final : public CollectiveTransport {
  public:
   GlooTransport(const RankInfo& info, GlooSettings settings, FailureRegistry registry,
-                std::shared_ptr<gloo::Context> context)
+                std::shared_ptr<GlooMesh> context)
       : CollectiveTransport(info),
         settings_(std::move(settings)),
         registry_(std::move(registry)),
@@ -105,6 +86,7 @@ class GlooTransport final : public CollectiveTransport {
       return;
     }
     run([&] {
+      context_->connect_all(deadline());
       gloo::AlltoallvOptions options(context_);
       options.setTag(tag(ticket));
       options.setInput(address(const_cast<void*>(send)),
@@ -141,9 +123,6 @@ class GlooTransport final : public CollectiveTransport {
     GlooSettings settings = settings_;
     settings.prefix +=
         "/split/" + std::to_string(subset.index) + "/" + std::to_string(subset.color);
-    settings.hosts.clear();
-    for (const auto& member : subset.members)
-      settings.hosts.push_back(settings_.hosts[member.rank]);
     return connect_gloo(
         {.rank = subset.rank, .size = static_cast<int>(subset.members.size()), .local_rank = -1},
         std::move(settings));
@@ -169,7 +148,8 @@ class GlooTransport final : public CollectiveTransport {
   }
 
   void close() noexcept {
-    if (size() > 1) abort_connections(*context_);
+    const SigpipeGuard no_sigpipe;
+    if (size() > 1) context_->close();
   }
 
   /// The previous all_gather: the exchange of every step repeats its arguments.
@@ -181,38 +161,76 @@ class GlooTransport final : public CollectiveTransport {
 
   GlooSettings settings_;
   FailureRegistry registry_;
-  std::shared_ptr<gloo::Context> context_;
+  std::shared_ptr<GlooMesh> context_;
   std::optional<Gather> gather_;
 };
 
 }  // namespace
 
+namespace {
+
+/// Each rank enters its addresses, and reads those of 2 log2(n) others.
+void connect(GlooMesh& mesh, const GlooSettings& settings, StoreGather& gather,
+             BoundedStore::Clock::time_point end) {
+  gather.claim(mesh.rank, mesh.addresses());
+  gather.arrive();
+  GatherResult result = gather.wait(end);
+  if (!result.error.empty()) throw CommunicationError(result.error);
+  if (!result.ready()) {
+    const std::string ranks = rank_list(result.missing_ranks);
+    throw CommunicationError(ranks + " did not come within " + seconds_text(settings.deadline),
+                             std::move(result.missing_ranks));
+  }
+  std::map<int, std::string> addresses;
+  for (const int peer : GlooMesh::near_ranks(mesh.rank, mesh.size))
+    addresses[peer] = gather.record(peer);
+  mesh.connect(addresses);
+}
+
+/// The number of lower ranks on the same host. Collective.
+int count_lower_ranks(const std::shared_ptr<GlooMesh>& mesh, const std::string& host) {
+  std::vector<std::uint64_t> hosts(static_cast<std::size_t>(mesh->size));
+  const auto self = hosts.begin() + mesh->rank;
+  *self = grouping::hash(std::as_bytes(std::span(host)));
+  if (mesh->size > 1) {
+    gloo::AllgathervOptions options(mesh);
+    options.setOutput(hosts.data(), std::vector<std::size_t>(hosts.size(), 1));
+    gloo::allgatherv(options);
+  }
+  return static_cast<int>(std::count(hosts.begin(), self, *self));
+}
+
+}  // namespace
+
 std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings) {
-  const auto end = std::chrono::steady_clock::now() + settings.deadline;
+  const auto end = BoundedStore::Clock::now() + settings.deadline;
   settings.store->set_deadline(settings.deadline);
   FailureRegistry registry(settings.store, settings.prefix, settings.store_server, info.rank,
                            info.size);
-  if (settings.hosts.empty()) settings.hosts = registry.barrier(settings.host, settings.deadline);
-  if (info.local_rank < 0) {
-    const auto self = settings.hosts.begin() + info.rank;
-    info.local_rank = static_cast<int>(std::count(settings.hosts.begin(), self, *self));
+  BoundedStore store(settings.store, end);
+  StoreGather gather(store, settings.prefix + "/address", info.size, StoreGather::none);
+  std::shared_ptr<GlooMesh> mesh;
+  try {
+    const SigpipeGuard no_sigpipe;
+    mesh = std::make_shared<GlooMesh>(info.rank, info.size, settings.device, settings.deadline);
+    if (info.size > 1) connect(*mesh, settings, gather, end);
+    if (info.local_rank < 0) info.local_rank = count_lower_ranks(mesh, settings.host);
+  } catch (const CommunicationError&) {
+    throw;  // of the store, or about ranks that did not come
+  } catch (const std::exception& error) {
+    throw registry.diagnose(error.what(), settings.deadline);
   }
-  auto context = std::make_shared<gloo::rendezvous::Context>(info.rank, info.size);
-  context->setTimeout(settings.deadline);
-  const auto store =
-      std::make_shared<GlooStore>(settings.store, settings.prefix + "/address/", end);
-  if (info.size > 1) try {
-      connect(*context, store, settings.device);
-    } catch (const std::exception& error) {
-      throw registry.diagnose(error.what(), settings.deadline);
-    }
   auto transport =
-      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(context));
+      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(mesh));
   transport->set_deadline(settings.deadline);
   // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
   // once: by then it has read what its peers sent, and they can read what it sent.
   transport->start_barrier(0, {});
-  store->remove_keys();
+  try {
+    if (info.size > 1) gather.remove_keys();
+  } catch (const CommunicationError&) {
+    // What remains does no harm, and the rank that serves the store may be gone.
+  }
   return std::make_unique<Communicator>(std::move(transport));
 }
 

@@ -19,7 +19,6 @@ struct GlooSettings {
   std::string host;    ///< equal for ranks of the same host
   std::string prefix;  ///< prefix of the keys of this communicator in the store
   std::chrono::milliseconds deadline = {};
-  std::vector<std::string> hosts = {};  ///< hosts by rank; empty: exchanged first
 };
 
 /// Connects to the other ranks. A negative `local_rank` is replaced by the number of lower ranks

@@ -4,7 +4,9 @@
 
 #include <deque>
 
+#include "distributor/rendezvous/own_address.h"
 #include "distributor/rendezvous/registration.h"
+#include "distributor/serialization.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "distributor/system/library_version.h"
@@ -208,7 +210,8 @@ TEST_F(JoinProcesses, AddressOfAnotherHostIsAnErrorOfAll) {
                            torchrun(rank, 3, port, false));
   }
 
-  const std::string reason = "must be an address or name of this host, got \"192.0.2.1\"";
+  const std::string reason =
+      "must be an address, a name or a network interface of this host, got \"192.0.2.1\"";
   for (Process& process : processes) expect_error(process, reason);
   for (const int rank : {0, 2}) expect_error(processes[rank], "rank 1 (host ");
 }
@@ -247,10 +250,15 @@ TEST_F(JoinProcesses, ConnectingEndsWithTheConnectDeadline) {
        .transport = "Gloo",
        .process = {.host = "here", .process = getpid()}},
       {.prefix = first_attempt,
+       .summarize =
+           [](const std::vector<rendezvous::ProcessInfo>& processes) {
+             rendezvous::Network network = rendezvous::choose_network(processes);
+             return serialize(network);
+           },
        .end = std::chrono::steady_clock::now() + std::chrono::seconds(20)});
   EXPECT_EQ(result.error, "");
 
-  expect_error(rank_0, "rank 1 did not answer");
+  expect_error(rank_0, "rank 1 did not come within 4 s");
 }
 
 TEST_F(JoinProcesses, StoreOfADyingRankZeroIsNotTheLastWord) {

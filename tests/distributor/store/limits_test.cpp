@@ -9,7 +9,7 @@
 #include "distributor/communicator.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/table.h"
+#include "distributor/store/key_table.h"
 #include "distributor/system/network_address.h"
 #include "tests/distributor/store/raw_client.h"
 
@@ -92,7 +92,7 @@ TEST(StoreLimits, OneHostFillsHalfOfTheTable) {
 }
 
 TEST(StoreLimits, TableCountsWhatIsReplacedAndRemoved) {
-  store::Table table(4096);
+  store::KeyTable table(4096);
   const store::Account host{"10.0.0.1"}, other{"10.0.0.2"};
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(table.set("k", std::string(1500, 'v'), host));
   EXPECT_FALSE(table.set("l", std::string(1500, 'v'), host));

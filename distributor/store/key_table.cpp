@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributor/store/table.h"
+#include "distributor/store/key_table.h"
 
 #include <utility>
 
@@ -15,12 +15,12 @@ std::size_t cost(std::string_view key, std::string_view value) {
 
 }  // namespace
 
-const std::string* Table::find(std::string_view key) const {
+const std::string* KeyTable::find(std::string_view key) const {
   const auto found = values_.find(key);
   return found == values_.end() ? nullptr : &found->second.value;
 }
 
-bool Table::set(std::string_view key, std::string value, const Account& account) {
+bool KeyTable::set(std::string_view key, std::string value, const Account& account) {
   const auto found = values_.find(key);
   const std::size_t added = cost(key, value);
   const std::size_t removed = found == values_.end() ? 0 : cost(key, found->second.value);
@@ -40,7 +40,7 @@ bool Table::set(std::string_view key, std::string value, const Account& account)
   return true;
 }
 
-bool Table::remove(std::string_view key) {
+bool KeyTable::remove(std::string_view key) {
   const auto found = values_.find(key);
   if (found == values_.end()) return false;
   forget(*found);
@@ -48,7 +48,7 @@ bool Table::remove(std::string_view key) {
   return true;
 }
 
-void Table::remove_all_except(std::string_view prefix) {
+void KeyTable::remove_all_except(std::string_view prefix) {
   std::erase_if(values_, [&](const Entries::value_type& entry) {
     if (entry.first.starts_with(prefix)) return false;
     forget(entry);
@@ -56,7 +56,7 @@ void Table::remove_all_except(std::string_view prefix) {
   });
 }
 
-void Table::forget(const Entries::value_type& entry) {
+void KeyTable::forget(const Entries::value_type& entry) {
   const std::size_t removed = cost(entry.first, entry.second.value);
   bytes_ -= removed;
   const auto share = bytes_of_.find(entry.second.account);

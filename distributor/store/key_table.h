@@ -21,9 +21,9 @@ struct Account {
 
 /// Keys and values, of bounded size: `most_bytes` in all, at most half of that from one account
 /// that is not ours.
-class Table {
+class KeyTable {
  public:
-  explicit Table(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit KeyTable(std::size_t most_bytes) : most_bytes_(most_bytes) {}
 
   /// Null if there is no such key.
   const std::string* find(std::string_view key) const;
