@@ -11,11 +11,11 @@ namespace shampoo {
 
 using std::chrono::milliseconds;
 
-std::vector<std::string> FailureRegistry::barrier(const std::string& host, milliseconds deadline) {
+void FailureRegistry::barrier(milliseconds deadline) {
   const auto end = BoundedStore::Clock::now() + deadline;
   BoundedStore store(store_, end);
-  StoreGather gather(store, prefix_ + "/hosts", size_);
-  gather.claim(rank_, host);
+  StoreGather gather(store, prefix_ + "/barrier", size_, StoreGather::none);
+  gather.claim(rank_, "here");
   gather.arrive();
   GatherResult result = gather.wait(end);
   if (!result.ready()) {
@@ -24,7 +24,6 @@ std::vector<std::string> FailureRegistry::barrier(const std::string& host, milli
                              std::move(result.missing_ranks));
   }
   gather.remove_keys();
-  return std::move(result.records);
 }
 
 std::string FailureRegistry::remote_abort_reason() noexcept {

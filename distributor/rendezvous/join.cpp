@@ -102,13 +102,15 @@ std::vector<std::string> own_addresses(const Detected& detected, const JoinOptio
   return rendezvous::addresses_towards(detected.host, detected.port);
 }
 
-/// Gloo has a connection to every rank, and a store served by this process another one.
-void check_descriptor_limit(const Detected& detected) {
+/// A store that this process serves may use half of the descriptors for a connection to every rank;
+/// Gloo connects with every rank once an all_to_all() needs it.
+void check_descriptor_limit(const Detected& detected, bool connects_ranks) {
   constexpr rlim_t others = 16;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const bool serves = detected.rank == 0 && !detected.agent_hosts_store;
-  const rlim_t needed = static_cast<rlim_t>(detected.size) * (serves ? 2 : 1) + others;
+  const rlim_t per_rank = serves ? 2 : connects_ranks ? 1 : 0;
+  const rlim_t needed = static_cast<rlim_t>(detected.size) * per_rank + others;
   if (limit.rlim_cur >= needed) return;
   throw std::invalid_argument("join: this process may open " + std::to_string(limit.rlim_cur) +
                               " files (ulimit -n), but " + std::to_string(detected.size) +
@@ -119,7 +121,7 @@ std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOpti
   check_store_address(detected, "Gloo");
   if (!has_gloo()) return gloo_communicator({}, nullptr);  // throws, naming the package
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "Gloo", [&] {
-    check_descriptor_limit(detected);
+    check_descriptor_limit(detected, true);
     return own_addresses(detected, options);
   });
   return gloo_communicator(
@@ -144,6 +146,7 @@ std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOpti
   check_store_address(detected, "NCCL");
   int device = -1;
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "NCCL", [&] {
+    check_descriptor_limit(detected, false);
     device = cuda_device_of(stream);
     return std::vector<std::string>();
   });

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "distributor/communicator.h"
+#include "distributor/store/key_table.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/store/key_table.h"
 #include "distributor/system/network_address.h"
 #include "tests/distributor/store/raw_client.h"
 
