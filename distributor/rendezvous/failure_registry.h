@@ -29,8 +29,8 @@ class FailureRegistry {
         rank_(rank),
         size_(size) {}
 
-  /// Waits for all ranks. Collective, once. Throws CommunicationError, naming the ranks that did not
-  /// arrive.
+  /// Waits for all ranks. Collective, once. Throws CommunicationError, naming the ranks that did
+  /// not arrive.
   void barrier(std::chrono::milliseconds deadline);
 
   /// The registry of a subset of these ranks, in which this rank has another number.

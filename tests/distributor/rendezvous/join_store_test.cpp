@@ -63,8 +63,7 @@ TEST_F(JoinProcesses, JoiningEndsInTimeWhereTheProcessOfTheStoreIsStopped) {
   server.stop();
 
   for (Process& process : processes) expect_error(process, "store 127.0.0.1:");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5))
-      << "3 s at most";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "3 s at most";
 }
 
 TEST_F(JoinProcesses, RanksMeetWithTheSecretOfTheirJob) {
