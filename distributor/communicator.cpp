@@ -2,44 +2,94 @@
 #include "distributor/communicator.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <stdexcept>
 
+#include "distributor/caller_name.h"
 #include "distributor/reduction.h"
+#include "distributor/system/failure_timeout.h"
 #include "distributor/transports/transport.h"
+#include "grouping/hash.h"
 
 namespace shampoo {
 
-void CollectiveHandle::wait() { communicator_->wait(ticket_, operation_); }
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Sets the deadline of a transport for the time of a scope.
+class ShorterDeadline {
+ public:
+  ShorterDeadline(CollectiveTransport& transport, milliseconds deadline)
+      : transport_(transport), before_(transport.deadline()) {
+    transport.set_deadline(deadline);
+  }
+  ~ShorterDeadline() { transport_.set_deadline(before_); }
+  ShorterDeadline(const ShorterDeadline&) = delete;
+  ShorterDeadline& operator=(const ShorterDeadline&) = delete;
+
+ private:
+  CollectiveTransport& transport_;
+  milliseconds before_;
+};
+
+std::int64_t sum(Communicator::Counts counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+std::string CollectiveCall::text() const {
+  std::string text(operation);
+  if (bytes > 0) text += " of " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+  text += " (collective " + std::to_string(ticket);
+  if (!caller.empty()) text += ", " + std::string(caller);
+  if (caller_number > 0) text += " " + std::to_string(caller_number);
+  return text + ")";
+}
+
+void CollectiveHandle::wait() { communicator_->wait(call_); }
 
 Communicator::Communicator(std::unique_ptr<CollectiveTransport> transport)
     : transport_(std::move(transport)), info_(transport_->info()) {}
 
 Communicator::~Communicator() = default;
 
+/// `sizes` are those that must be equal on all ranks.
 template <typename Body>
-CollectiveHandle Communicator::start(std::string_view operation, const Body& body) {
+CollectiveHandle Communicator::start(std::string_view operation, Counts sizes, std::int64_t bytes,
+                                     const Body& body) {
   check();
-  const std::uint64_t ticket = ++tickets_;
+  grouping::Hash signature;
+  signature.add(operation);
+  signature.add(reduction_);
+  signature.add(std::as_bytes(sizes));
+  const CollectiveCall call{.ticket = ++tickets_,
+                            .operation = operation,
+                            .caller = caller_,
+                            .caller_number = caller_number_,
+                            .bytes = bytes,
+                            .signature = signature.value()};
   try {
-    body(ticket);
+    body(call);
   } catch (const CommunicationError& error) {
-    fail(ticket, operation, error);
+    fail(call, error);
   }
-  return {*this, ticket, operation};
+  return {*this, call};
 }
 
-void Communicator::wait(std::uint64_t ticket, std::string_view operation) {
+void Communicator::wait(const CollectiveCall& call) {
   check();
   try {
-    transport_->finish(ticket);
+    transport_->finish(call.ticket);
   } catch (const CommunicationError& error) {
-    fail(ticket, operation, error);
+    fail(call, error);
   }
 }
 
-void Communicator::fail(std::uint64_t ticket, std::string_view operation,
-                        const CommunicationError& cause) {
-  transport_->failure().report(ticket, operation, cause);
+void Communicator::fail(const CollectiveCall& call, const CommunicationError& cause) {
+  transport_->failure().report(call, cause);
   check();
   throw cause;
 }
@@ -80,8 +130,8 @@ void Communicator::check_counts(std::string_view operation, Counts counts) const
 
 CollectiveHandle Communicator::all_gather(void* data, Counts counts, const BufferLease& lease) {
   check_counts("all_gather", counts);
-  return start("all_gather", [&](std::uint64_t ticket) {
-    transport_->start_all_gather(ticket, data, counts, lease);
+  return start("all_gather", counts, sum(counts), [&](const CollectiveCall& call) {
+    transport_->start_all_gather(call, data, counts, lease);
   });
 }
 
@@ -92,8 +142,8 @@ CollectiveHandle Communicator::all_to_all(const void* send, Counts send_counts, 
   if (send_counts[rank()] != receive_counts[rank()])
     throw std::invalid_argument(
         "all_to_all: send_counts and receive_counts must agree for the calling rank itself");
-  return start("all_to_all", [&](std::uint64_t ticket) {
-    transport_->start_all_to_all(ticket, send, send_counts, receive, receive_counts, lease);
+  return start("all_to_all", {}, sum(send_counts), [&](const CollectiveCall& call) {
+    transport_->start_all_to_all(call, send, send_counts, receive, receive_counts, lease);
   });
 }
 
@@ -105,28 +155,36 @@ CollectiveHandle Communicator::broadcast(void* data, std::int64_t bytes, int roo
   if (bytes < 0)
     throw std::invalid_argument("broadcast: bytes must be at least 0, got " +
                                 std::to_string(bytes));
-  return start("broadcast", [&](std::uint64_t ticket) {
-    transport_->start_broadcast(ticket, data, bytes, root, lease);
-  });
+  return start("broadcast", std::array{bytes, std::int64_t{root}}, bytes,
+               [&](const CollectiveCall& call) {
+                 transport_->start_broadcast(call, data, bytes, root, lease);
+               });
 }
 
 CollectiveHandle Communicator::barrier(const BufferLease& lease) {
-  return start("barrier", [&](std::uint64_t ticket) { transport_->start_barrier(ticket, lease); });
+  return start("barrier", {}, 0,
+               [&](const CollectiveCall& call) { transport_->start_barrier(call, lease); });
 }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
+  const CallerName name(*this, "split");
   struct Choice {
     int color, key, local_rank;
   };
   const auto all = std::make_shared<std::vector<Choice>>(static_cast<std::size_t>(size()));
   std::vector<Choice>& choices = *all;
   choices[rank()] = {color, key, local_rank()};
-  if (size() > 1 && memory() == MemoryKind::host)
-    all_gather(choices.data(), std::vector<std::int64_t>(choices.size(), sizeof(Choice)),
-               {.keep_alive = all})
-        .wait();
-  else if (size() > 1)
-    transport_->gather_on_host(choices.data(), sizeof(Choice));
+  const milliseconds whole = deadline();
+  const auto end = std::chrono::steady_clock::now() + whole;
+  if (size() > 1) {
+    const ShorterDeadline shorter(*transport_, before_failure_detection(whole));
+    if (memory() == MemoryKind::host)
+      all_gather(choices.data(), std::vector<std::int64_t>(choices.size(), sizeof(Choice)),
+                 {.keep_alive = all})
+          .wait();
+    else
+      transport_->gather_on_host(choices.data(), sizeof(Choice));
+  }
 
   std::vector<CollectiveTransport::Member> members;
   for (int r = 0; r < size(); ++r)
@@ -137,11 +195,12 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
     auto subset = transport_->split({.members = members,
                                      .color = color,
                                      .rank = static_cast<int>(self - members.begin()),
-                                     .index = splits_++});
-    if (subset) subset->set_deadline(deadline());
+                                     .index = splits_++,
+                                     .end = end});
+    if (subset) subset->set_deadline(whole);
     return subset;
   } catch (const CommunicationError& error) {
-    fail(tickets_, "split", error);
+    fail({.ticket = tickets_, .operation = "split"}, error);
   }
 }
 

@@ -63,6 +63,21 @@ struct RankInfo {
   MemoryKind memory = MemoryKind::host;  ///< memory space of all buffers
 };
 
+/// A collective as one rank calls it.
+struct CollectiveCall {
+  std::uint64_t ticket = 0;         ///< number of the collective on its communicator, from 1
+  std::string_view operation = {};  ///< "all_gather"; of static lifetime
+  std::string_view caller = {};     ///< "step", "average"; of static lifetime, may be empty
+  std::int64_t caller_number = 0;   ///< which step; 0: none
+  std::int64_t bytes = 0;           ///< sent and received, all ranks together, as this rank sees it
+  /// Equal on ranks whose calls match: a hash of operation and sizes, and in reductions of the
+  /// list of tensors. The counts of all_to_all() differ between ranks and are left out.
+  std::uint64_t signature = 0;
+
+  /// "all_gather of 96 bytes (collective 19, step 6)".
+  std::string text() const;
+};
+
 /// A started collective. The communicator must outlive it.
 class CollectiveHandle {
  public:
@@ -73,19 +88,20 @@ class CollectiveHandle {
 
  private:
   friend class Communicator;
-  CollectiveHandle(Communicator& communicator, std::uint64_t ticket, std::string_view operation)
-      : communicator_(&communicator), ticket_(ticket), operation_(operation) {}
+  CollectiveHandle(Communicator& communicator, const CollectiveCall& call)
+      : communicator_(&communicator), call_(call) {}
 
   Communicator* communicator_;
-  std::uint64_t ticket_;
-  std::string_view operation_;  ///< of static lifetime, for messages
+  CollectiveCall call_;
 };
 
 /// Byte-based collectives between the ranks of a job.
 ///
-/// All ranks start the same collectives in the same order with matching arguments. Buffers are
-/// borrowed until the collective has completed. Each collective has a deadline. The first failure,
-/// local or remote, is permanent: every later call throws the same CommunicationError at once.
+/// All ranks start the same collectives in the same order with matching arguments. Ranks that do
+/// not are told so by a CommunicationError that names both calls; distributor/README.md says how
+/// soon for each transport. Buffers are borrowed until the collective has completed. Each
+/// collective has a deadline. The first failure, local or remote, is permanent: every later call
+/// throws the same CommunicationError at once.
 /// Not thread-safe, except for abort(), failure() and check(). Invalid arguments throw
 /// std::invalid_argument on the calling rank only, before anything is sent.
 ///
@@ -136,14 +152,16 @@ class Communicator {
   void all_reduce(void* data, std::int64_t count, Type type, StreamRef stream = {});
 
   /// tensors <- mean over ranks: summed as by all_reduce(), then divided by size(). Counts and
-  /// types must be equal on all ranks. Blocks in host memory. Keeps its scratch memory.
+  /// types must be equal on all ranks, in the same order; see the class for ranks that differ.
+  /// Blocks in host memory. Keeps its scratch memory, twice max(64 MiB, 256 KiB * size()) at most.
   void average(std::span<const TensorSpan> tensors, StreamRef stream = {});
   void average(std::initializer_list<TensorSpan> tensors, StreamRef stream = {}) {
     average({tensors.begin(), tensors.size()}, stream);
   }
 
   /// Ranks with the same color >= 0 form a new communicator, ordered by `key`, then by rank; a
-  /// negative color returns null. Independent of this communicator's lifetime. Collective; blocks.
+  /// negative color returns null. Independent of this communicator's lifetime. Collective; blocks,
+  /// and ends within the deadline, failed or not.
   std::unique_ptr<Communicator> split(int color, int key);
 
   /// Fails pending and later calls on this rank and, as far as the transport can reach them, on
@@ -169,12 +187,13 @@ class Communicator {
 
  private:
   friend class CollectiveHandle;
+  friend class CallerName;
 
   template <typename Body>
-  CollectiveHandle start(std::string_view operation, const Body& body);
-  void wait(std::uint64_t ticket, std::string_view operation);
-  [[noreturn]] void fail(std::uint64_t ticket, std::string_view operation,
-                         const CommunicationError& cause);
+  CollectiveHandle start(std::string_view operation, Counts sizes, std::int64_t bytes,
+                         const Body& body);
+  void wait(const CollectiveCall& call);
+  [[noreturn]] void fail(const CollectiveCall& call, const CommunicationError& cause);
   void check_counts(std::string_view operation, Counts counts) const;
   void reduce(std::span<const TensorSpan> tensors, std::string_view operation, double divisor,
               StreamRef stream);
@@ -185,6 +204,9 @@ class Communicator {
   std::unique_ptr<CollectiveTransport> transport_;
   RankInfo info_;
   std::uint64_t tickets_ = 0, splits_ = 0;
+  std::string_view caller_ = {};  ///< see CallerName
+  std::int64_t caller_number_ = 0;
+  std::uint64_t reduction_ = 0;  ///< hash of the running reduction's arguments; 0: none
 };
 
 /// A communicator of one rank; every collective has completed when its call returns. `memory` is
@@ -202,6 +224,9 @@ void run_ranks(int n, const std::function<void(Communicator&)>& body);
 struct CallContext {
   StreamRef stream = {};
   std::chrono::milliseconds deadline = {};  ///< the callback should throw after this duration
+  /// A callback that sends `call.signature` along with its data, and throws where that of a peer
+  /// differs, finds ranks that are in different calls. Other callbacks may ignore it.
+  CollectiveCall call = {};
 };
 
 /// User-provided collectives. Each has completed, or is ordered with the stream, when it returns,

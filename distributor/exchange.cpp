@@ -64,6 +64,11 @@ void Exchange::upload_begins() {
   backend_.upload(device_begins_.data(), begins_.data(), device_begins_.bytes());
 }
 
+/// Of all ranks.
+std::size_t Exchange::segment_bytes() const {
+  return static_cast<std::size_t>(begins_.back() + counts_.back());
+}
+
 char* Exchange::segment(std::size_t rank) const {
   return static_cast<char*>(buffer_->data()) + begins_[rank];
 }
@@ -90,8 +95,11 @@ void Exchange::run() {
 }
 
 std::span<const SegmentHeader> Exchange::headers() {
-  for (std::size_t rank = 0; rank < counts_.size(); ++rank)
-    backend_.download(&headers_[rank], segment(rank), sizeof(SegmentHeader));
+  if (const auto all = headers_.size() * sizeof(SegmentHeader); segment_bytes() == all)
+    backend_.download(headers_.data(), buffer_->data(), all);
+  else
+    for (std::size_t rank = 0; rank < counts_.size(); ++rank)
+      backend_.download(&headers_[rank], segment(rank), sizeof(SegmentHeader));
   backend_.synchronize();
   communicator_.check();
   return headers_;

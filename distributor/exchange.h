@@ -51,6 +51,7 @@ class Exchange {
  private:
   std::int64_t lay_out();
   void upload_begins();
+  std::size_t segment_bytes() const;
   char* segment(std::size_t rank) const;
 
   kernels::Backend& backend_;

@@ -8,7 +8,9 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "distributor/caller_name.h"
 #include "distributor/transports/transport.h"
+#include "grouping/hash.h"
 #include "kernels/rules/stored.h"
 
 namespace shampoo {
@@ -18,8 +20,24 @@ namespace {
 /// Elements summed at a time: the partial sums stay in the L1 cache.
 constexpr std::int64_t chunk = 1024;
 
-/// Bytes that average() and all_reduce() send per round.
-constexpr std::int64_t round_bytes = std::int64_t{64} << 20;
+/// Bytes that average() and all_reduce() send per round: their scratch memory is twice that. Each
+/// pair of ranks exchanges at least 256 KiB, so that bandwidth counts and not latency.
+std::int64_t round_bytes(int ranks) {
+  return std::max(std::int64_t{64} << 20, ranks * (std::int64_t{256} << 10));
+}
+
+/// Replaces a value for the time of a scope.
+class Replaced {
+ public:
+  Replaced(std::uint64_t& value, std::uint64_t now) : value_(value), before_(value) { value = now; }
+  ~Replaced() { value_ = before_; }
+  Replaced(const Replaced&) = delete;
+  Replaced& operator=(const Replaced&) = delete;
+
+ private:
+  std::uint64_t& value_;
+  std::uint64_t before_;
+};
 
 template <typename Stored>
 void ordered_sum_typed(const Stored* parts, int n, std::int64_t count, double divisor,
@@ -108,6 +126,12 @@ const std::shared_ptr<Reducer>& Communicator::reducer() {
 void Communicator::reduce_scatter(const void* all, void* own, Counts counts, Type type,
                                   StreamRef stream) {
   check_counts("reduce_scatter", counts);
+  const CallerName name(*this, "reduce_scatter");
+  grouping::Hash arguments;
+  arguments.add("reduce_scatter");
+  arguments.add(static_cast<std::uint64_t>(type));
+  arguments.add(std::as_bytes(counts));
+  const Replaced reduction(reduction_, arguments.value());
   const std::shared_ptr<Reducer>& reducer = this->reducer();
   const auto bytes = static_cast<std::int64_t>(size_of(type));
   std::vector<std::int64_t> send(counts.begin(), counts.end());
@@ -138,12 +162,21 @@ void Communicator::reduce(std::span<const TensorSpan> tensors, std::string_view 
                                   "0, data; got count " +
                                   std::to_string(tensor.count));
   if (size() == 1) return;
+  const CallerName name(*this, operation);
+  grouping::Hash arguments;
+  arguments.add(operation);
+  for (const TensorSpan& tensor : tensors) {
+    if (tensor.count == 0) continue;
+    arguments.add(static_cast<std::uint64_t>(tensor.type));
+    arguments.add(static_cast<std::uint64_t>(tensor.count));
+  }
+  const Replaced reduction(reduction_, arguments.value());
   const std::shared_ptr<Reducer>& reducer = this->reducer();
   for (const Type type : {Type::float64, Type::float32, Type::bfloat16, Type::float16}) {
     std::int64_t left = 0;
     for (const TensorSpan& tensor : tensors) left += tensor.type == type ? bytes_of(tensor) : 0;
     for (Cursor at; left > 0;) {
-      const std::int64_t bytes = std::min(left, round_bytes);
+      const std::int64_t bytes = std::min(left, round_bytes(size()));
       char* const packed = reducer->packed(bytes);
       for_each_run(tensors, type, at, bytes, [&](std::int64_t offset, char* tensor, auto run) {
         reducer->copy(packed + offset, tensor, run, stream);

@@ -120,7 +120,14 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
 
 Optimizer::Optimizer(Backend& backend, Communicator& communicator,
                      std::vector<ParameterGroup> groups, const OptimizerOptions& options) {
-  parts_ = std::make_unique<Parts>(kernels::kernels_of(backend), communicator, options);
+  try {
+    parts_ = std::make_unique<Parts>(kernels::kernels_of(backend), communicator, options);
+  } catch (const std::logic_error&) {
+    throw;
+  } catch (const std::exception& error) {  // the other ranks wait in add()
+    communicator.abort("it could not construct an optimizer: " + std::string(error.what()));
+    throw;
+  }
   parts_->add(std::move(groups));
 }
 

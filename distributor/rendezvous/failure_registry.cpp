@@ -2,14 +2,40 @@
 #include "distributor/rendezvous/failure_registry.h"
 
 #include <algorithm>
+#include <array>
 
+#include "distributor/call_record.h"
 #include "distributor/rank_list.h"
 #include "distributor/rendezvous/store_gather.h"
+#include "distributor/serialization.h"
 #include "distributor/system/failure_timeout.h"
 
 namespace shampoo {
 
 using std::chrono::milliseconds;
+
+namespace {
+
+/// What a rank publishes about its failure.
+struct Failure {
+  std::string message, call;  ///< `call`: CallRecord::bytes()
+};
+
+template <typename Visitor>
+void for_each_field(Visitor&& visit, Failure& failure) {
+  visit("message", failure.message);
+  visit("call", failure.call);
+}
+
+/// Empty if all ranks failed in the same collective.
+std::string mismatch_of(const std::vector<std::string>& records) {
+  std::vector<CallRecord> calls;
+  for (const std::string& record : records)
+    if (const auto call = CallRecord::of(deserialize<Failure>(record).call)) calls.push_back(*call);
+  return describe_mismatch(calls);
+}
+
+}  // namespace
 
 void FailureRegistry::barrier(milliseconds deadline) {
   const auto end = BoundedStore::Clock::now() + deadline;
@@ -45,11 +71,37 @@ void FailureRegistry::publish_abort(std::string_view reason, milliseconds deadli
   }
 }
 
-CommunicationError FailureRegistry::diagnose(const std::string& failure,
-                                             milliseconds deadline) noexcept {
+std::string FailureRegistry::enter_call(const CollectiveCall& call) noexcept {
+  constexpr std::chrono::seconds longest(1);
+  try {
+    const CallRecord own(rank_, call);
+    const std::string bytes = own.bytes();
+    const std::string first = BoundedStore(store_, BoundedStore::Clock::now() + longest)
+                                  .set_if_absent(call_key(call.ticket), bytes);
+    if (first == bytes) {
+      entered_ = call.ticket;
+      return {};
+    }
+    const std::optional<CallRecord> other = CallRecord::of(first);
+    return other ? describe_mismatch(std::array{*other, own}) : std::string();
+  } catch (...) {  // found at the deadline
+    return {};
+  }
+}
+
+void FailureRegistry::leave_call() noexcept {
+  try {
+    if (entered_ > 0) BoundedStore(store_, BoundedStore::Clock::now()).remove(call_key(entered_));
+  } catch (...) {  // what remains does no harm
+  }
+  entered_ = 0;
+}
+
+CommunicationError FailureRegistry::diagnose(const std::string& failure, milliseconds deadline,
+                                             const CollectiveCall& call) noexcept {
   try {
     const auto end = BoundedStore::Clock::now() + failure_detection_timeout(deadline);
-    return find_missing(failure, end);
+    return find_missing(failure, call, end);
   } catch (const std::exception& error) {
     return CommunicationError(failure + "; nor does the store respond, whose process" +
                               (server_.empty() ? "" : ", " + server_ + ",") +
@@ -58,16 +110,22 @@ CommunicationError FailureRegistry::diagnose(const std::string& failure,
 }
 
 CommunicationError FailureRegistry::find_missing(const std::string& failure,
+                                                 const CollectiveCall& call,
                                                  BoundedStore::Clock::time_point end) {
   BoundedStore store(store_, end);
-  StoreGather gather(store, failures_prefix(), size_);
-  gather.claim(rank_, failure.empty() ? "unknown" : failure);
+  StoreGather gather(store, failures_prefix(), size_,
+                     [](GatherResult& all) { all.records = {mismatch_of(all.records)}; });
+  store.set_if_absent(abort_key(), "rank " + std::to_string(rank_) + " failed: " + failure);
+  gather.claim(rank_, serialize(Failure{failure, CallRecord(rank_, call).bytes()}));
   gather.arrive();
   GatherResult result = gather.wait(end);
   if (!result.error.empty()) return CommunicationError(result.error);
   // A rank that fails later than the others' timeout responds all the same.
   std::erase(result.missing_ranks, rank_);
-  if (result.missing_ranks.empty()) return CommunicationError(failure + "; all ranks answer");
+  if (result.missing_ranks.empty()) {
+    const std::string mismatch = result.records.empty() ? "" : result.records.front();
+    return CommunicationError(mismatch.empty() ? failure + "; all ranks answer" : mismatch);
+  }
   const std::string ranks = rank_list(result.missing_ranks);
   return CommunicationError(ranks + " did not answer; this rank failed with: " + failure,
                             std::move(result.missing_ranks));

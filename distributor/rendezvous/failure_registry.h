@@ -12,12 +12,14 @@
 
 namespace shampoo {
 
-/// Failure detection through the key-value store: which ranks of a communicator failed, aborted or
-/// stopped responding. Requests per rank do not depend on the number of ranks.
+/// Failure detection through the key-value store: which ranks of a communicator failed, aborted,
+/// stopped responding or are in another call. Requests per rank do not depend on the number of
+/// ranks.
 ///
-///     <prefix>/barrier/...   StoreGather of barrier(); removed when all ranks have read it
-///     <prefix>/failures/...  StoreGather of diagnose(): what each rank failed with
-///     <prefix>/abort         why a rank called abort()
+///     <prefix>/barrier/...    StoreGather of barrier(); removed when all ranks have read it
+///     <prefix>/failures/...   StoreGather of diagnose(): what each rank failed with, and where
+///     <prefix>/abort          why a rank called abort(), or what the first rank failed with
+///     <prefix>/call/<ticket>  CallRecord of the first rank that waits long in this collective
 class FailureRegistry {
  public:
   /// `server` names the process that serves the store in messages, and may be empty.
@@ -38,23 +40,36 @@ class FailureRegistry {
     return {store_, prefix_ + suffix, server_, rank, size};
   }
 
-  /// Why a rank aborted; empty if none has, or if the store does not reply within 250 ms.
+  /// Why a rank aborted or failed; empty if none has, or if the store does not reply within 250 ms.
   std::string remote_abort_reason() noexcept;
   /// Tells all ranks. `deadline` is that of collectives, see failure_detection_timeout().
   void publish_abort(std::string_view reason, std::chrono::milliseconds deadline) noexcept;
   /// Publishes what this rank failed with, and waits for the others to do so. Ranks that have not
-  /// within failure_detection_timeout(deadline) are missing in the returned error.
-  CommunicationError diagnose(const std::string& failure,
-                              std::chrono::milliseconds deadline) noexcept;
+  /// within failure_detection_timeout(deadline) are missing in the returned error. If all have, and
+  /// not all in the collective `call`, the error says who was where.
+  CommunicationError diagnose(const std::string& failure, std::chrono::milliseconds deadline,
+                              const CollectiveCall& call = {}) noexcept;
+
+  /// Publishes that this rank waits in `call`, unless another rank has said so for the collective
+  /// of this number. Returns describe_mismatch() of the two: empty if they match, or if the store
+  /// does not reply within a second.
+  std::string enter_call(const CollectiveCall& call) noexcept;
+  /// Removes what the last enter_call() published, when the collective is over.
+  void leave_call() noexcept;
 
  private:
   std::string abort_key() const { return prefix_ + "/abort"; }
   std::string failures_prefix() const { return prefix_ + "/failures"; }
-  CommunicationError find_missing(const std::string& failure, BoundedStore::Clock::time_point end);
+  std::string call_key(std::uint64_t ticket) const {
+    return prefix_ + "/call/" + std::to_string(ticket);
+  }
+  CommunicationError find_missing(const std::string& failure, const CollectiveCall& call,
+                                  BoundedStore::Clock::time_point end);
 
   std::shared_ptr<SynchronizedStore> store_;
   std::string prefix_, server_;
   int rank_, size_;
+  std::uint64_t entered_ = 0;  ///< ticket of the call that this rank has published; 0: none
 };
 
 }  // namespace shampoo

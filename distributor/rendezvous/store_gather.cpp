@@ -16,10 +16,8 @@ std::string StoreGather::claim(int rank, const std::string& record) {
 
 void StoreGather::arrive() {
   if (store_.add(key("arrived"), 1) < size_) return;
-  GatherResult result = collect();
-  if (!result.ready()) return;
-  if (digest_) digest_(result);
-  publish(result);
+  const GatherResult result = collect();
+  if (result.missing_ranks.empty()) publish(result);
 }
 
 void StoreGather::publish(const GatherResult& result) {
@@ -52,7 +50,10 @@ GatherResult StoreGather::collect() {
     if (!record) result.missing_ranks.push_back(rank);
     result.records.push_back(std::move(record).value_or(""));
   }
-  if (!result.ready()) result.records.clear();
+  if (!result.ready())
+    result.records.clear();
+  else if (digest_)
+    digest_(result);
   return result;
 }
 

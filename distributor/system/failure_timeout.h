@@ -14,4 +14,12 @@ constexpr std::chrono::milliseconds failure_detection_timeout(std::chrono::milli
   return std::min(deadline, std::clamp(deadline / 4, milliseconds(1'000), milliseconds(10'000)));
 }
 
+/// The longest wait after which there is still time to look for silent ranks within `deadline`:
+/// largest t with t + failure_detection_timeout(t) <= deadline.
+constexpr std::chrono::milliseconds before_failure_detection(std::chrono::milliseconds deadline) {
+  using std::chrono::milliseconds;
+  return std::max({deadline / 2, std::min(deadline * 4 / 5, deadline - milliseconds(1'000)),
+                   deadline - milliseconds(10'000)});
+}
+
 }  // namespace shampoo

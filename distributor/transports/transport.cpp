@@ -31,12 +31,12 @@ std::string FailureState::prefix() const {
   return "rank " + std::to_string(rank_) + " of " + std::to_string(size_);
 }
 
-void FailureState::report(std::uint64_t ticket, std::string_view operation,
-                          const CommunicationError& cause) {
+void FailureState::report(const CollectiveCall& call, const CommunicationError& cause) {
   const std::lock_guard lock(mutex_);
   if (!message_.empty()) return;
-  message_ = prefix() + ": " + std::string(operation) + " (collective " + std::to_string(ticket) +
-             "): " + cause.what();
+  CollectiveCall named = call;
+  named.bytes = 0;
+  message_ = prefix() + ": " + named.text() + ": " + cause.what();
   missing_ = cause.missing_ranks();
 }
 

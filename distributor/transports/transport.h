@@ -26,7 +26,7 @@ class FailureState {
   FailureState(int rank, int size) : rank_(rank), size_(size) {}
 
   /// Records `cause` unless there is a failure already.
-  void report(std::uint64_t ticket, std::string_view operation, const CommunicationError& cause);
+  void report(const CollectiveCall& call, const CommunicationError& cause);
   /// The same for abort() on this rank. Returns false if there is a failure already.
   bool report_abort(std::string_view reason);
   /// Empty without a failure.
@@ -58,8 +58,9 @@ class CollectiveTransport {
   struct Subset {
     std::span<const Member> members;  ///< ranks in their new order; empty if this rank has no color
     int color;
-    int rank;             ///< new rank of this process
-    std::uint64_t index;  ///< number of earlier splits of the parent
+    int rank;                                   ///< new rank of this process
+    std::uint64_t index;                        ///< number of earlier splits of the parent
+    std::chrono::steady_clock::time_point end;  ///< when splitting must be over, failed or not
   };
 
   explicit CollectiveTransport(const RankInfo& info)
@@ -79,13 +80,13 @@ class CollectiveTransport {
   virtual std::string description() const = 0;
 
   // Start a collective; it may have completed when the call returns. Throw CommunicationError.
-  virtual void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
+  virtual void start_all_gather(const CollectiveCall& call, void* data, Counts counts,
                                 const BufferLease& lease) = 0;
-  virtual void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts,
+  virtual void start_all_to_all(const CollectiveCall& call, const void* send, Counts send_counts,
                                 void* receive, Counts receive_counts, const BufferLease& lease) = 0;
-  virtual void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
+  virtual void start_broadcast(const CollectiveCall& call, void* data, std::int64_t bytes, int root,
                                const BufferLease& lease) = 0;
-  virtual void start_barrier(std::uint64_t ticket, const BufferLease& lease) = 0;
+  virtual void start_barrier(const CollectiveCall& call, const BufferLease& lease) = 0;
   /// Waits for a started collective, in any order of tickets. A ticket that was waited for before
   /// is ignored. Not needed where start_*() blocks.
   virtual void finish(std::uint64_t /*ticket*/) {}

@@ -56,8 +56,9 @@ class LoadTask {
       if (communicator_.rank() == 0) folder = resolve(path).string();
       return "checkpoint: " + path.string() + "\n";
     });
-    protocol_.in_collective(
-        [&] { folder = gather_texts(backend_, communicator_, folder).front(); });
+    protocol_.in_collective(opening_checkpoint, [&] {
+      folder = gather_texts(backend_, communicator_, folder).front();
+    });
     return folder;
   }
 

@@ -19,7 +19,7 @@ namespace {
 
 std::vector<std::string> gather(const Optimizer& optimizer, const std::string& own) {
   std::vector<std::string> texts;
-  OptimizerAccess::protocol(optimizer).in_collective([&] {
+  OptimizerAccess::protocol(optimizer).in_collective(saving_checkpoint, [&] {
     texts = gather_texts(OptimizerAccess::backend(optimizer),
                          OptimizerAccess::communicator(optimizer), own);
   });

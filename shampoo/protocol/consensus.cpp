@@ -5,7 +5,6 @@
 #include <bit>
 #include <map>
 
-#include "distributor/exchange.h"
 #include "distributor/rank_list.h"
 #include "distributor/serialization.h"
 #include "distributor/text_consensus.h"
@@ -34,8 +33,18 @@ bool differ(std::span<const SegmentHeader> headers, const Value& value) {
       headers, [&](const SegmentHeader& h) { return value(h) != value(headers.front()); });
 }
 
-std::string call_name(std::int64_t step) {
-  switch (step) {
+bool lacks_refresh(const SegmentHeader& header) {
+  return header.scan.first_bad == kernels::needs_refresh;
+}
+
+TransferableError disagreement(const std::string& message) {
+  return {TransferableError::Kind::communication, message};
+}
+
+}  // namespace
+
+std::string_view call_name(std::int64_t call) {
+  switch (call) {
     case adding_groups:
       return "adding groups";
     case loading_state:
@@ -53,43 +62,40 @@ std::string call_name(std::int64_t step) {
     case ending_evaluation:
       return "ending an evaluation";
     default:
-      return "step " + std::to_string(step);
+      return "step";
   }
 }
 
-bool lacks_refresh(const SegmentHeader& header) {
-  return header.scan.first_bad == kernels::needs_refresh;
+std::string call_text(std::int64_t call) {
+  const std::string name(call_name(call));
+  return call > 0 ? name + " " + std::to_string(call) : name;
 }
 
-TransferableError disagreement(const std::string& message) {
-  return {TransferableError::Kind::communication, message};
+Consensus::Consensus(kernels::Backend& backend, Communicator& communicator)
+    : backend_(backend), communicator_(communicator) {
+  if (alone()) return;
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  headers_.emplace(backend, communicator,
+                   std::vector<std::int64_t>(ranks, std::int64_t{sizeof(SegmentHeader)}));
 }
-
-}  // namespace
 
 std::uint64_t Consensus::hash_of(const std::string& text) { return grouping::hash(text); }
 
 StepDecision Consensus::decide_call(std::int64_t call, std::string_view subject,
                                     const std::string& text,
                                     const std::optional<TransferableError>& own) {
-  Exchange vote(backend_, communicator_,
-                std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
-                                          std::int64_t{sizeof(SegmentHeader)}));
-  vote.write({.step = call,
-              .plan = hash_of(text),
-              .status = own ? RankStatus::skipped : RankStatus::none});
-  vote.run();
-  return decide(vote.headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);
+  headers_->write({.step = call,
+                   .plan = hash_of(text),
+                   .status = own ? RankStatus::skipped : RankStatus::none});
+  headers_->run();
+  return decide(headers_->headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);
 }
 
 bool Consensus::all_ranks(std::int64_t call, bool holds) {
   if (alone()) return holds;
-  Exchange vote(backend_, communicator_,
-                std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
-                                          std::int64_t{sizeof(SegmentHeader)}));
-  vote.write({.step = call, .presence = holds ? 1u : 0u});
-  vote.run();
-  const std::span<const SegmentHeader> headers = vote.headers();
+  headers_->write({.step = call, .presence = holds ? 1u : 0u});
+  headers_->run();
+  const std::span<const SegmentHeader> headers = headers_->headers();
   if (const std::optional<TransferableError> desynchronized = find_desynchronization(headers))
     rethrow(*desynchronized);
   return std::ranges::all_of(headers, [](const SegmentHeader& h) { return h.presence == 1; });
@@ -173,7 +179,7 @@ std::optional<TransferableError> Consensus::find_desynchronization(
   if (differ(headers, [](const SegmentHeader& h) { return h.step; }))
     return disagreement(
         "the ranks are not at the same call: " +
-        list_values(headers, [](const SegmentHeader& h) { return call_name(h.step); }));
+        list_values(headers, [](const SegmentHeader& h) { return call_text(h.step); }));
   if (differ(headers, [](const SegmentHeader& h) { return h.taken; }))
     return disagreement(
         "the ranks have not taken the same number of steps: " +

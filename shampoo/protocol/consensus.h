@@ -8,10 +8,16 @@
 #include <string_view>
 
 #include "distributor/communicator.h"
+#include "distributor/exchange.h"
 #include "distributor/segment_header.h"
 #include "shampoo/protocol/transferable_error.h"
 
 namespace shampoo {
+
+/// A value of SegmentHeader::step as text: "step 6", "saving a checkpoint".
+std::string call_text(std::int64_t call);
+/// The same without the number of a step; of static lifetime.
+std::string_view call_name(std::int64_t call);
 
 /// Lazily built text used to explain a header mismatch.
 struct Diagnostics {
@@ -37,10 +43,12 @@ inline constexpr const char* missing_refresh_text =
 class Consensus {
  public:
   /// `backend` and `communicator` must outlive this object.
-  Consensus(kernels::Backend& backend, Communicator& communicator)
-      : backend_(backend), communicator_(communicator) {}
+  Consensus(kernels::Backend& backend, Communicator& communicator);
 
   bool alone() const { return communicator_.size() == 1; }
+  /// An exchange of headers alone; null on one rank. Each run overwrites what the last one left.
+  Exchange* headers() { return headers_ ? &*headers_ : nullptr; }
+  std::int64_t workspace_bytes() const { return headers_ ? headers_->bytes() : 0; }
 
   static std::uint64_t hash_of(const std::string& text);
 
@@ -71,6 +79,7 @@ class Consensus {
 
   kernels::Backend& backend_;
   Communicator& communicator_;
+  std::optional<Exchange> headers_;
 };
 
 }  // namespace shampoo

@@ -62,8 +62,9 @@ void StepProtocol::exchange_values(Engine& engine, std::int64_t call,
   step_error_.reset();
   capture_error(fill);
   const std::optional<TransferableError> own = std::exchange(step_error_, std::nullopt);
+  StepDecision decision;
   if (!consensus_.alone())
-    in_collective([&] {
+    in_collective(call, [&] {
       Exchange& exchange = *engine.value_exchange();
       // Rates enter on the way to the evaluation values only.
       exchange.write({.step = call,
@@ -72,8 +73,9 @@ void StepProtocol::exchange_values(Engine& engine, std::int64_t call,
                       .taken = static_cast<std::int32_t>(taken_),
                       .status = own ? RankStatus::skipped : RankStatus::none});
       exchange.run();
-      throw_if_failed(consensus_.decide(exchange.headers(), own, diagnostics(), true), "");
+      decision = consensus_.decide(exchange.headers(), own, diagnostics(), true);
     });
+  throw_if_failed(decision, "");
   try {
     evaluation_->assign();
     backend_.synchronize();

@@ -11,10 +11,9 @@ namespace shampoo {
 
 void StepProtocol::wait_for_previous() {
   if (backend_.is_capturing() || (!pending_ && !await_replay())) return;
-  report_.wait();
   const std::shared_ptr<StepOutcome> outcome = std::exchange(pending_, nullptr);
   try {
-    in_collective([&] { complete(*outcome); });
+    complete(*outcome);
   } catch (...) {
     unreported_error_ = outcome->error = std::current_exception();
   }
@@ -50,7 +49,24 @@ void StepProtocol::throw_error() {
   if (unreported_error_) std::rethrow_exception(std::exchange(unreported_error_, nullptr));
 }
 
+/// The exception being handled escaped the collectives of a call.
+void StepProtocol::fail_collective(std::int64_t call) {
+  try {
+    throw;
+  } catch (const CommunicationError& error) {
+    if (!communicator_.failure().empty()) disable(error);
+    throw;
+  } catch (...) {
+    if (consensus_.alone()) throw;
+    communicator_.abort("it could not take part in " + call_text(call) + ": " +
+                        current_error().message);
+    if (unusable_) throw;
+    disable(CommunicationError(communicator_.failure()));
+  }
+}
+
 void StepProtocol::disable(const CommunicationError& cause) {
+  if (unusable_ && std::string_view(cause.what()) == unusable_->what()) throw *unusable_;
   unusable_.emplace((attempts_ > 0 ? "step " + std::to_string(attempts_) + ": " : "") +
                         cause.what() + "; the optimizer can no longer be used",
                     cause.missing_ranks());
@@ -70,11 +86,14 @@ void StepProtocol::check_replays() {
 }
 
 void StepProtocol::complete(StepOutcome& outcome) {
-  // Errors of collectives on a stream are known only now.
-  if (!backend_.is_immediate() && !communicator_.failure().empty())
-    throw CommunicationError(communicator_.failure());
-  check_replays();
-  StepDecision decision = decide();
+  StepDecision decision;
+  in_collective(attempts_, [&] {
+    report_.wait();
+    // Errors of collectives on a stream are known only now.
+    if (!backend_.is_immediate()) communicator_.check();
+    check_replays();
+    decision = decide();
+  });
   if (!decision.after_apply) throw_if_failed(decision, "step " + std::to_string(attempts_) + ": ");
   std::optional<TransferableError> now = std::exchange(deferred_error_, std::nullopt);
   if (!consensus_.alone()) now = std::move(decision.error);
@@ -90,7 +109,7 @@ void StepProtocol::complete(StepOutcome& outcome) {
   ++statistics_.applied_steps;
   ++taken_;
   skipped_in_a_row_ = 0;
-  collect_refresh();
+  in_collective(attempts_, [&] { collect_refresh(); });
   engine_->count_step();
   if (!now && consensus_.alone()) now = std::exchange(deferred_error_, std::nullopt);
   if (now) rethrow(*now);

@@ -32,16 +32,13 @@ StepProtocol::StepProtocol(kernels::Backend& backend, Communicator& communicator
   const double one = 1;
   backend.upload(gradient_scale_.data(), &one, sizeof(one));
   backend.synchronize();
-  if (options.agree_before_commit && !consensus_.alone())
-    vote_.emplace(backend, communicator,
-                  std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size()),
-                                            std::int64_t{sizeof(SegmentHeader)}));
+  if (options.agree_before_commit) vote_ = consensus_.headers();
 }
 
 bool StepProtocol::all_ranks(std::int64_t call, bool holds) {
   check_usable();
   bool result = false;
-  in_collective([&] { result = consensus_.all_ranks(call, holds); });
+  in_collective(call, [&] { result = consensus_.all_ranks(call, holds); });
   return result;
 }
 
@@ -91,7 +88,13 @@ void StepProtocol::begin_prepare() {
 void StepProtocol::finish_prepare(Engine& engine) {
   engine_ = &engine;
   write_header(engine, attempts_ + 1);
-  engine.upload();
+  try {
+    engine.upload();
+  } catch (...) {
+    if (consensus_.alone()) throw;
+    if (!step_error_) step_error_ = current_error();
+    set_status(engine, RankStatus::skipped);
+  }
   prepared_ = true;
 }
 
@@ -143,7 +146,7 @@ StepResult StepProtocol::take(Engine& engine) {
   pending_ = latest_ = outcomes_.begin(*this);
   const StepResult result(pending_);
   try {
-    in_collective([&] { queue(engine, false); });
+    in_collective(attempts_, [&] { queue(engine, false); });
   } catch (...) {
     pending_.reset();
     throw;
@@ -254,17 +257,12 @@ void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
   exchange.write(engine.header().data(), report_.scan(), step_error_ ? 0 : common);
   exchange.run();
   exchange.gate(true, report_.headers(Round::exchange), &report_.scan()->proceed);
-  try {
-    engine.apply(inputs);
-  } catch (...) {  // the others apply the step
-    communicator_.abort("it could not apply a step: " + current_error().message);
-    disable(CommunicationError(communicator_.failure()));
-  }
+  engine.apply(inputs);
 }
 
 std::int64_t StepProtocol::workspace_bytes() const {
   return static_cast<std::int64_t>(gradient_scale_.bytes()) + report_.bytes() +
-         (vote_ ? vote_->bytes() : 0) + (evaluation_ ? evaluation_->bytes() : 0);
+         consensus_.workspace_bytes() + (evaluation_ ? evaluation_->bytes() : 0);
 }
 
 }  // namespace shampoo

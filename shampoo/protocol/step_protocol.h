@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "distributor/caller_name.h"
 #include "distributor/exchange.h"
 #include "shampoo/group.h"
 #include "shampoo/protocol/consensus.h"
@@ -37,9 +38,11 @@ class StepProtocol {
   template <typename Body>
   std::string vote(std::int64_t call, std::string_view subject, const Body& body);
 
-  /// Calls body(), a collective. If the communicator fails in it, disables the optimizer.
+  /// Calls body(), collectives of `call` (see SegmentHeader::step). If the communicator fails in
+  /// it, disables the optimizer; an exception of this rank alone ends the communicator, so that the
+  /// other ranks do not wait for this one but throw its message.
   template <typename Body>
-  void in_collective(const Body& body);
+  void in_collective(std::int64_t call, const Body& body);
 
   /// Returns true if `holds` is true on every rank. Collective. `call`: see SegmentHeader::step.
   bool all_ranks(std::int64_t call, bool holds);
@@ -124,6 +127,7 @@ class StepProtocol {
   const StepDecision& vote_decision();
   static bool passes(const StepDecision& decision);
   void throw_if_failed(const StepDecision& decision, const std::string& call);
+  [[noreturn]] void fail_collective(std::int64_t call);
   [[noreturn]] void disable(const CommunicationError& cause);
   void count_skipped(std::string_view name);
   Diagnostics diagnostics() const;
@@ -134,7 +138,7 @@ class StepProtocol {
   Consensus consensus_;
   kernels::Buffer gradient_scale_;
   StepReport report_;
-  std::optional<Exchange> vote_;
+  Exchange* vote_ = nullptr;  ///< before every step; null without agree_before_commit
   Statistics statistics_;
   std::uint64_t plan_hash_ = 0;
   std::int64_t attempts_ = 0;  ///< steps, skipped ones included
@@ -172,12 +176,12 @@ void StepProtocol::capture_error(const Body& body) {
 }
 
 template <typename Body>
-void StepProtocol::in_collective(const Body& body) {
+void StepProtocol::in_collective(std::int64_t call, const Body& body) {
+  const CallerName name(communicator_, call_name(call), call);
   try {
     body();
-  } catch (const CommunicationError& error) {
-    if (!communicator_.failure().empty()) disable(error);
-    throw;
+  } catch (...) {
+    fail_collective(call);
   }
 }
 
@@ -197,8 +201,10 @@ std::string StepProtocol::vote(std::int64_t call, std::string_view subject, cons
   const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
   capture_error([&] { text = body(); });
   const std::optional<TransferableError> own = std::exchange(step_error_, prepared);
-  if (!consensus_.alone())
-    in_collective([&] { throw_if_failed(consensus_.decide_call(call, subject, text, own), ""); });
+  if (consensus_.alone()) return text;
+  StepDecision decision;
+  in_collective(call, [&] { decision = consensus_.decide_call(call, subject, text, own); });
+  throw_if_failed(decision, "");
   return text;
 }
 

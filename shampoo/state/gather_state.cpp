@@ -164,23 +164,15 @@ StateDict gather_state(kernels::Backend& backend, Communicator& communicator,
     return own;
   }
   std::vector<std::string> records;
-  protocol.in_collective(
-      [&] { records = gather_texts(backend, communicator, serialize_description(own)); });
+  protocol.in_collective(collecting_state, [&] {
+    records = gather_texts(backend, communicator, serialize_description(own));
+  });
   GatherBuffer buffer(backend, communicator, std::move(own), gather, bytes_of_rank);
   protocol.vote(collecting_state, "request", [&] {
     buffer.expect(records, options.contents);
     return std::string();
   });
-  protocol.in_collective([&] {
-    try {
-      buffer.receive();
-    } catch (const CommunicationError&) {
-      throw;
-    } catch (...) {  // the other ranks are waiting
-      communicator.abort("it could not send its state: " + current_error().message);
-      throw CommunicationError(communicator.failure());
-    }
-  });
+  protocol.in_collective(collecting_state, [&] { buffer.receive(); });
   return buffer.finish();
 }
 

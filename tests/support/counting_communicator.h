@@ -34,7 +34,7 @@ class CountingTransport final : public CollectiveTransport {
     communicator_.set_deadline(deadline);
   }
 
-  void start_all_gather(std::uint64_t, void* data, Counts counts,
+  void start_all_gather(const CollectiveCall&, void* data, Counts counts,
                         const BufferLease& lease) override {
     ++counts_.collectives;
     counts_.gathered_bytes += std::reduce(counts.begin(), counts.end()) - counts[rank()];
@@ -43,17 +43,17 @@ class CountingTransport final : public CollectiveTransport {
     counts_.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
-  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
+  void start_all_to_all(const CollectiveCall&, const void* send, Counts send_counts, void* receive,
                         Counts receive_counts, const BufferLease& lease) override {
     ++counts_.collectives;
     communicator_.all_to_all(send, send_counts, receive, receive_counts, lease).wait();
   }
-  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
+  void start_broadcast(const CollectiveCall&, void* data, std::int64_t bytes, int root,
                        const BufferLease& lease) override {
     ++counts_.collectives;
     communicator_.broadcast(data, bytes, root, lease).wait();
   }
-  void start_barrier(std::uint64_t, const BufferLease& lease) override {
+  void start_barrier(const CollectiveCall&, const BufferLease& lease) override {
     ++counts_.collectives;
     communicator_.barrier(lease).wait();
   }

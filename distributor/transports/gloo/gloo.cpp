@@ -52,13 +52,16 @@ std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::share
                                                 std::shared_ptr<gloo::transport::Device> device,
                                                 const GlooOptions& options) {
   validate(info, store, options);
+  const auto end = std::chrono::steady_clock::now() + options.deadline;
   auto locked = std::make_shared<SynchronizedStore>(std::move(store), options.deadline);
-  return connect_gloo(info, {.store = std::move(locked),
-                             .store_server = options.store_server,
-                             .device = std::move(device),
-                             .host = options.host + " of " + host_name(),
-                             .prefix = options.prefix,
-                             .deadline = options.deadline});
+  return connect_gloo(info,
+                      {.store = std::move(locked),
+                       .store_server = options.store_server,
+                       .device = std::move(device),
+                       .host = options.host + " of " + host_name(),
+                       .prefix = options.prefix,
+                       .deadline = options.deadline},
+                      end);
 }
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,

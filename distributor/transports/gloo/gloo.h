@@ -27,10 +27,11 @@ struct GlooOptions {
 /// Collective. The communicator keeps using the store, for splits and failure detection, so the
 /// caller must not use this Store object or change its deadline afterwards.
 ///
-/// Collectives complete before their call returns. Gloo applies the deadline to each message, so a
-/// collective with several slow messages may take a multiple of it. After a failure a rank waits up
-/// to min(deadline, clamp(deadline / 4, 1 s, 10 s)) for the others to respond, then throws; silent
-/// ranks are reported as missing.
+/// Collectives complete before their call returns; a thread of the communicator watches their
+/// deadline, and compares the calls of ranks that wait for more than min(1 s, deadline / 4). After
+/// a failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s, 10 s)) for the others to
+/// respond, then throws; silent ranks are reported as missing. Connecting and splitting include
+/// that time in the deadline.
 ///
 /// Throws std::invalid_argument for invalid options and if this build has no Gloo, and
 /// CommunicationError, naming the ranks, if some do not connect before the deadline.

@@ -7,6 +7,7 @@
 #include <gloo/transport/unbound_buffer.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -82,12 +83,13 @@ GlooMesh::GlooMesh(int rank_, int size_, std::shared_ptr<gloo::transport::Device
   setTimeout(deadline);
   device_ = std::move(device);
   transportContext_ = device_->createContext(rank, size);
-  transportContext_->setTimeout(deadline);
-  make_pairs(near_ranks(rank, size));
+  make_pairs(near_ranks(rank, size), deadline);
 }
 
-void GlooMesh::make_pairs(const std::vector<int>& ranks) {
+/// Gloo waits for a peer 5 times as long as it is told to.
+void GlooMesh::make_pairs(const std::vector<int>& ranks, std::chrono::milliseconds deadline) {
   const std::lock_guard lock(mutex_);
+  transportContext_->setTimeout(std::max(deadline / 5, std::chrono::milliseconds(1)));
   if (closed_) throw std::runtime_error("the connections are closed");
   for (const int peer : ranks) transportContext_->createPair(peer);
 }
@@ -106,11 +108,10 @@ void GlooMesh::connect(const std::map<int, std::string>& addresses) {
 
 void GlooMesh::connect_all(std::chrono::milliseconds deadline) {
   if (std::exchange(complete_, true)) return;
-  transportContext_->setTimeout(deadline);
   std::vector<int> others;
   for (int peer = 0; peer < size; ++peer)
     if (peer != rank && !getPair(peer)) others.push_back(peer);
-  make_pairs(others);
+  make_pairs(others, deadline);
   std::vector<std::string> blocks(static_cast<std::size_t>(size), std::string(entry_bytes, '\0'));
   for (const int peer : others)
     blocks[static_cast<std::size_t>((peer - rank + size) % size)] =

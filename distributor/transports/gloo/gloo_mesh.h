@@ -37,7 +37,7 @@ class GlooMesh final : public gloo::Context {
   void close() noexcept;
 
  private:
-  void make_pairs(const std::vector<int>& ranks);
+  void make_pairs(const std::vector<int>& ranks, std::chrono::milliseconds deadline);
   std::vector<std::string> exchange(std::vector<std::string> blocks,
                                     std::chrono::milliseconds deadline);
 

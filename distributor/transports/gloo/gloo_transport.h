@@ -18,11 +18,21 @@ struct GlooSettings {
   std::shared_ptr<gloo::transport::Device> device;
   std::string host;    ///< equal for ranks of the same host
   std::string prefix;  ///< prefix of the keys of this communicator in the store
-  std::chrono::milliseconds deadline = {};
+  std::chrono::milliseconds deadline = {};  ///< of collectives
 };
 
+class FailureRegistry;
+class GlooMesh;
+
+/// Collectives over connected ranks.
+std::unique_ptr<CollectiveTransport> make_gloo_transport(const RankInfo& info,
+                                                         GlooSettings settings,
+                                                         FailureRegistry registry,
+                                                         std::shared_ptr<GlooMesh> mesh);
+
 /// Connects to the other ranks. A negative `local_rank` is replaced by the number of lower ranks
-/// on the same host. Collective.
-std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings);
+/// on the same host. Collective; throws CommunicationError by `end`.
+std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
+                                           std::chrono::steady_clock::time_point end);
 
 }  // namespace shampoo

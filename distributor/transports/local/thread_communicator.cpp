@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "distributor/call_record.h"
 #include "distributor/communicator.h"
 #include "distributor/rank_list.h"
 #include "distributor/transports/transport.h"
@@ -19,16 +20,9 @@ namespace {
 
 /// One rank's arguments of a collective. Borrowed until all ranks have copied.
 struct Post {
-  enum class Kind : std::uint8_t { all_gather, all_to_all, broadcast, barrier } kind;
+  CollectiveCall call = {};
   const void* data = nullptr;
-  std::span<const std::int64_t> counts = {};
-  int root = 0;
-
-  /// True if two ranks called the same collective with matching arguments.
-  bool matches(const Post& other) const {
-    return kind == other.kind && root == other.root &&
-           (kind == Kind::all_to_all || std::ranges::equal(counts, other.counts));
-  }
+  std::span<const std::int64_t> sent = {}, received = {};  ///< bytes by rank, of all_to_all
 };
 
 /// Shared by the ranks of one communicator.
@@ -37,16 +31,13 @@ class Hub {
   explicit Hub(int size) : posts_(size), arrived_(size), left_(size) {}
 
   /// Posts, waits for the posts of all ranks, calls copy(posts), and waits until all have copied.
+  /// Throws on all ranks, before any has copied, if two are in different calls.
   template <typename Copy>
   void rendezvous(int rank, const Post& post, std::chrono::milliseconds deadline,
                   const Copy& copy) {
     gather(rank, post, deadline);
-    const bool match =
-        std::ranges::all_of(posts_, [&](const Post& other) { return other.matches(posts_[rank]); });
-    if (match) copy(std::as_const(posts_));
+    copy(std::as_const(posts_));
     release();
-    if (!match)
-      throw CommunicationError("ranks called different collectives, or with different sizes");
   }
 
   /// Fails pending and later collectives of all ranks.
@@ -80,6 +71,10 @@ class Hub {
     posts_[rank] = post;
     arrived_[rank] = true;
     if (++waiting_ == static_cast<int>(posts_.size())) {
+      if (const std::string mismatch = find_mismatch(); !mismatch.empty()) {
+        fail_locked(mismatch, {});
+        throw CommunicationError(failure_, missing_);
+      }
       ++round_;
       waiting_ = 0;
       copying_ = static_cast<int>(posts_.size());
@@ -92,10 +87,31 @@ class Hub {
     if (!changed_.wait_for(lock, deadline, over)) {
       std::vector<bool> absent = arrived_;
       absent.flip();
-      fail_locked(rank_list(list(absent)) + " did not take part within " + seconds_text(deadline),
+      const std::string mismatch = find_mismatch();
+      fail_locked(rank_list(list(absent)) + " did not take part within " + seconds_text(deadline) +
+                      (mismatch.empty() ? "" : "; " + mismatch),
                   list(absent));
     }
     if (round_ == round) throw CommunicationError(failure_, missing_);
+  }
+
+  /// Compares the calls of the ranks that have arrived.
+  std::string find_mismatch() const {
+    std::vector<CallRecord> calls;
+    const auto differs = [&](const Post& post) {
+      return post.call.signature != posts_.front().call.signature;
+    };
+    if (std::ranges::find(arrived_, false) != arrived_.end() ||
+        std::ranges::any_of(posts_, differs))
+      for (std::size_t r = 0; r < posts_.size(); ++r)
+        if (arrived_[r]) calls.emplace_back(static_cast<int>(r), posts_[r].call);
+    if (!calls.empty()) return describe_mismatch(calls);
+    for (std::size_t from = 0; from < posts_.size(); ++from)
+      for (std::size_t to = 0; to < posts_[from].sent.size(); ++to)
+        if (const auto sent = posts_[from].sent[to], expected = posts_[to].received[from];
+            sent != expected)
+          return describe_counts(static_cast<int>(from), sent, static_cast<int>(to), expected);
+    return {};
   }
 
   /// Buffers must stay alive until every rank has copied from them, even after a failure.
@@ -146,46 +162,36 @@ class ThreadTransport final : public CollectiveTransport {
 
   std::string description() const override { return "threads of one process"; }
 
-  void start_all_gather(std::uint64_t, void* data, Counts counts, const BufferLease&) override {
-    meet({Kind::all_gather, data, counts}, [&](const std::vector<Post>& posts) {
+  void start_all_gather(const CollectiveCall& call, void* data, Counts counts,
+                        const BufferLease&) override {
+    meet({call, data}, [&](const std::vector<Post>& posts) {
       std::int64_t begin = 0;
       for (int r = 0; r < size(); begin += counts[r++])
         if (r != rank()) copy(data, begin, posts[r].data, begin, counts[r]);
     });
   }
 
-  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease&) override {
-    std::int64_t wrong = -1;
-    meet({Kind::all_to_all, send, send_counts}, [&](const std::vector<Post>& posts) {
+  void start_all_to_all(const CollectiveCall& call, const void* send, Counts send_counts,
+                        void* receive, Counts receive_counts, const BufferLease&) override {
+    meet({call, send, send_counts, receive_counts}, [&](const std::vector<Post>& posts) {
       std::int64_t to = 0;
       for (int r = 0; r < size(); to += receive_counts[r++]) {
-        const Counts sent = posts[r].counts;
-        if (sent[rank()] != receive_counts[r]) {
-          wrong = r;
-          continue;
-        }
+        const Counts sent = posts[r].sent;
         const auto from = std::accumulate(sent.begin(), sent.begin() + rank(), std::int64_t{0});
         copy(receive, to, posts[r].data, from, receive_counts[r]);
       }
     });
-    if (wrong < 0) return;
-    const std::string fault = "rank " + std::to_string(wrong) + " sent rank " +
-                              std::to_string(rank()) +
-                              " a number of bytes that differs from its receive_counts";
-    hub_->fail(fault);
-    throw CommunicationError(fault);
   }
 
-  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
+  void start_broadcast(const CollectiveCall& call, void* data, std::int64_t bytes, int root,
                        const BufferLease&) override {
-    meet({Kind::broadcast, data, {&bytes, 1}, root}, [&](const std::vector<Post>& posts) {
+    meet({call, data}, [&](const std::vector<Post>& posts) {
       if (rank() != root) copy(data, 0, posts[root].data, 0, bytes);
     });
   }
 
-  void start_barrier(std::uint64_t, const BufferLease&) override {
-    meet({Kind::barrier}, [](const std::vector<Post>&) {});
+  void start_barrier(const CollectiveCall& call, const BufferLease&) override {
+    meet({call}, [](const std::vector<Post>&) {});
   }
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
@@ -201,8 +207,6 @@ class ThreadTransport final : public CollectiveTransport {
   }
 
  private:
-  using Kind = Post::Kind;
-
   template <typename Copy>
   void meet(const Post& post, const Copy& body) {
     hub_->rendezvous(rank(), post, deadline(), body);

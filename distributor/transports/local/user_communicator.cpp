@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "distributor/call_record.h"
 #include "distributor/communicator.h"
 #include "distributor/transports/transport.h"
 
@@ -19,38 +20,39 @@ class UserTransport final : public CollectiveTransport {
 
   std::string description() const override { return collectives_.description; }
 
-  void start_all_gather(std::uint64_t, void* data, Counts counts,
+  void start_all_gather(const CollectiveCall& call, void* data, Counts counts,
                         const BufferLease& lease) override {
-    guard([&] { collectives_.all_gather(data, counts, context(lease)); });
+    guard([&] { collectives_.all_gather(data, counts, context(call, lease)); });
   }
 
-  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease& lease) override {
+  void start_all_to_all(const CollectiveCall& call, const void* send, Counts send_counts,
+                        void* receive, Counts receive_counts, const BufferLease& lease) override {
     guard([&] {
       if (collectives_.all_to_all)
-        collectives_.all_to_all(send, send_counts, receive, receive_counts, context(lease));
+        collectives_.all_to_all(send, send_counts, receive, receive_counts, context(call, lease));
       else
-        gather_all_to_all(static_cast<const char*>(send), send_counts, static_cast<char*>(receive),
-                          receive_counts, lease);
+        gather_all_to_all(call, static_cast<const char*>(send), send_counts,
+                          static_cast<char*>(receive), receive_counts, lease);
     });
   }
 
-  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
+  void start_broadcast(const CollectiveCall& call, void* data, std::int64_t bytes, int root,
                        const BufferLease& lease) override {
     guard([&] {
-      if (collectives_.broadcast) return collectives_.broadcast(data, bytes, root, context(lease));
+      if (collectives_.broadcast)
+        return collectives_.broadcast(data, bytes, root, context(call, lease));
       std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), 0);
       counts[root] = bytes;
-      collectives_.all_gather(data, counts, context(lease));
+      collectives_.all_gather(data, counts, context(call, lease));
     });
   }
 
-  void start_barrier(std::uint64_t, const BufferLease& lease) override {
+  void start_barrier(const CollectiveCall& call, const BufferLease& lease) override {
     guard([&] {
-      if (collectives_.barrier) return collectives_.barrier(context(lease));
+      if (collectives_.barrier) return collectives_.barrier(context(call, lease));
       std::vector<char> data(static_cast<std::size_t>(size()));
       const std::vector<std::int64_t> counts(data.size(), 1);
-      collectives_.all_gather(data.data(), counts, context(lease));
+      collectives_.all_gather(data.data(), counts, context(call, lease));
     });
   }
 
@@ -73,10 +75,10 @@ class UserTransport final : public CollectiveTransport {
 
  private:
   /// Gathers all messages on every rank, which then picks its own.
-  void gather_all_to_all(const char* send, Counts send_counts, char* receive, Counts receive_counts,
-                         const BufferLease& lease) {
+  void gather_all_to_all(const CollectiveCall& call, const char* send, Counts send_counts,
+                         char* receive, Counts receive_counts, const BufferLease& lease) {
     const auto ranks = static_cast<std::size_t>(size());
-    const std::vector<std::int64_t> table = gather_counts(send_counts, receive_counts, lease);
+    const std::vector<std::int64_t> table = gather_counts(call, send_counts, receive_counts, lease);
     std::vector<std::int64_t> totals, own_begins;
     std::int64_t all = 0;
     for (std::size_t from = 0; from < ranks; ++from) {
@@ -89,35 +91,36 @@ class UserTransport final : public CollectiveTransport {
     const std::int64_t own =
         std::accumulate(totals.begin(), totals.begin() + rank(), std::int64_t{0});
     std::copy_n(send, totals[rank()], gathered.begin() + own);
-    collectives_.all_gather(gathered.data(), totals, context(lease));
+    collectives_.all_gather(gathered.data(), totals, context(call, lease));
     for (std::size_t from = 0; from < ranks; receive += receive_counts[from++])
       std::copy_n(gathered.begin() + own_begins[from], receive_counts[from], receive);
   }
 
   /// For every rank its send counts, then its receive counts. Throws on all ranks if two ranks
   /// disagree, before any data is sent.
-  std::vector<std::int64_t> gather_counts(Counts send_counts, Counts receive_counts,
-                                          const BufferLease& lease) {
+  std::vector<std::int64_t> gather_counts(const CollectiveCall& call, Counts send_counts,
+                                          Counts receive_counts, const BufferLease& lease) {
     const auto ranks = static_cast<std::size_t>(size());
     std::vector<std::int64_t> table(2 * ranks * ranks);
     const auto own = table.begin() + 2 * rank() * static_cast<std::ptrdiff_t>(ranks);
     std::ranges::copy(receive_counts, std::ranges::copy(send_counts, own).out);
     const std::vector<std::int64_t> rows(
         ranks, static_cast<std::int64_t>(2 * ranks * sizeof(std::int64_t)));
-    collectives_.all_gather(table.data(), rows, context(lease));
+    collectives_.all_gather(table.data(), rows, context(call, lease));
     for (std::size_t from = 0; from < ranks; ++from)
       for (std::size_t to = 0; to < ranks; ++to) {
         const std::int64_t sent = table[2 * from * ranks + to];
         const std::int64_t expected = table[(2 * to + 1) * ranks + from];
         if (sent != expected)
-          throw std::runtime_error("rank " + std::to_string(from) + " sends " +
-                                   std::to_string(sent) + " bytes to rank " + std::to_string(to) +
-                                   ", which expects " + std::to_string(expected));
+          throw std::runtime_error(
+              describe_counts(static_cast<int>(from), sent, static_cast<int>(to), expected));
       }
     return table;
   }
 
-  CallContext context(const BufferLease& lease) const { return {lease.stream, deadline()}; }
+  CallContext context(const CollectiveCall& call, const BufferLease& lease) const {
+    return {lease.stream, deadline(), call};
+  }
 
   /// Converts exceptions of a callback.
   template <typename Call>

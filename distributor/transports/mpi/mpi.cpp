@@ -20,7 +20,8 @@ namespace {
 
 std::unique_ptr<Communicator> connect(MPI_Comm original, std::chrono::milliseconds deadline) {
   validate_deadline(deadline);
-  return make_mpi_communicator(duplicate_comm(original, deadline), deadline);
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  return make_mpi_communicator(duplicate_comm(original, end), end, deadline);
 }
 
 }  // namespace

@@ -17,10 +17,8 @@ void check_mpi(int code, const char* call) {
   throw CommunicationError(std::string(call) + ": " + text.data());
 }
 
-MpiOperation::MpiOperation(MPI_Comm comm, std::int64_t max_count)
-    : comm_(comm), max_count_(max_count) {
-  check_mpi(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
-  check_mpi(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
+MpiOperation::MpiOperation(int rank, int size, std::int64_t max_count)
+    : max_count_(max_count), rank_(rank), size_(size) {
   const auto ranks = static_cast<std::size_t>(size_);
   for (Side* side : {&send_, &receive_}) {
     side->counts.resize(ranks);

@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
+
+#include "distributor/communicator.h"
 
 namespace shampoo {
 
@@ -26,12 +29,19 @@ class MpiOperation {
 
   /// Data that ends beyond `max_count` bytes is sent by datatype; 1 <= max_count <= INT_MAX, equal
   /// on all ranks.
-  MpiOperation(MPI_Comm comm, std::int64_t max_count);
+  MpiOperation(int rank, int size, std::int64_t max_count);
   /// Must not be pending.
   ~MpiOperation() { free_types(); }
   MpiOperation(const MpiOperation&) = delete;
   MpiOperation& operator=(const MpiOperation&) = delete;
 
+  /// Takes the operation for a collective on `comm`, which it begins next.
+  void acquire(MPI_Comm comm, const CollectiveCall& next, std::shared_ptr<const void> lease) {
+    comm_ = comm;
+    call = next;
+    start = std::chrono::steady_clock::now();
+    keep_alive = std::move(lease);
+  }
   void all_gather(void* data, Counts counts);
   void all_to_all(const void* send, Counts send_counts, void* receive, Counts receive_counts);
   void broadcast(void* data, std::int64_t bytes, int root);
@@ -42,11 +52,11 @@ class MpiOperation {
   bool pending() const { return request_ != MPI_REQUEST_NULL; }
   /// Ends the lease and makes the operation available for another collective.
   void release() {
-    ticket = 0;
+    call.ticket = 0;
     keep_alive.reset();
   }
 
-  std::uint64_t ticket = 0;                     ///< 0: available
+  CollectiveCall call;                          ///< ticket 0: available
   std::chrono::steady_clock::time_point start;  ///< when the collective was started
   std::shared_ptr<const void> keep_alive;       ///< see BufferLease
 
@@ -63,9 +73,9 @@ class MpiOperation {
   void exchange(const void* send, void* receive);
   void free_types() noexcept;
 
-  MPI_Comm comm_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
   std::int64_t max_count_;
-  int rank_ = 0, size_ = 0;
+  int rank_, size_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   Side send_, receive_;
   std::vector<MPI_Datatype> datatypes_;

@@ -56,6 +56,12 @@ bool mpi_is_usable() {
   return initialized && !finalized;
 }
 
+int mpi_thread_level() {
+  int level = MPI_THREAD_SINGLE;
+  if (mpi_is_usable()) MPI_Query_thread(&level);
+  return level;
+}
+
 int mpi_world_size() {
   int size = 0;
   if (mpi_is_usable()) MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -14,6 +14,10 @@ void abandon_mpi() noexcept;
 /// True between initialization and finalization.
 bool mpi_is_usable();
 
+/// What MPI allows to threads: MPI_THREAD_MULTIPLE unless the program initialized MPI otherwise, or
+/// MPI cannot.
+int mpi_thread_level();
+
 /// Size of MPI_COMM_WORLD; 0 if MPI is not usable now or not part of this build.
 int mpi_world_size();
 

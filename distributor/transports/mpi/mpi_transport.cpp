@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <list>
 #include <vector>
 
 #include "distributor/rank_list.h"
-#include "distributor/system/backoff.h"
 #include "distributor/system/failure_timeout.h"
+#include "distributor/transports/mpi/mpi_handle.h"
 #include "distributor/transports/mpi/mpi_operation.h"
+#include "distributor/transports/mpi/mpi_peers.h"
 #include "distributor/transports/mpi/mpi_session.h"
 #include "distributor/transports/transport.h"
 
@@ -18,64 +20,28 @@ namespace shampoo {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
-/// Owns an MPI communicator.
-class MpiHandle {
- public:
-  explicit MpiHandle(MPI_Comm comm) : comm_(comm) {}
-  ~MpiHandle() {
-    if (comm_ != MPI_COMM_NULL && mpi_is_usable()) MPI_Comm_free(&comm_);
-  }
-  MpiHandle(const MpiHandle&) = delete;
-  MpiHandle& operator=(const MpiHandle&) = delete;
-
-  MPI_Comm get() const { return comm_; }
-  /// Leaks the communicator, as operations on it are pending.
-  void leak() { comm_ = MPI_COMM_NULL; }
-
- private:
-  MPI_Comm comm_;
-};
-
-/// Written by MPI until the duplicate exists.
-struct Duplication {
-  MPI_Comm copy = MPI_COMM_NULL;
-  MPI_Request request = MPI_REQUEST_NULL;
-};
-
-RankInfo rank_info_of(MPI_Comm comm) {
-  RankInfo info;
-  check_mpi(MPI_Comm_rank(comm, &info.rank), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(comm, &info.size), "MPI_Comm_size");
-  MPI_Comm host = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, info.rank, MPI_INFO_NULL, &host),
-            "MPI_Comm_split_type");
-  const MpiHandle owned(host);
-  check_mpi(MPI_Comm_rank(host, &info.local_rank), "MPI_Comm_rank");
-  return info;
-}
-
-/// A heartbeat being sent.
-struct Heartbeat {
-  std::uint64_t ticket = 0;
-  std::vector<MPI_Request> requests;
-};
-
-constexpr int heartbeat_tag = 1;
-constexpr std::chrono::milliseconds least_wait{1000};
+constexpr milliseconds least_wait{1000};
+/// Communicators that are kept for calls to come.
+constexpr std::size_t most_comms = 16;
 
 /// MPI's nonblocking collectives, polled until the deadline.
 ///
-/// MPI does not report that a peer has died or stopped. A rank that gives up therefore probes its
-/// peers: it sends a heartbeat to all others, on which they give up and send theirs. Those from
-/// which none arrives within the failure timeout are missing.
+/// What MPI does when ranks call different collectives, or with different sizes, is undefined. So
+/// each signature (see CollectiveCall) has an MPI communicator of its own, made when it is first
+/// used, together with a comparison of the signatures; ranks in different calls then wait, and
+/// MpiPeers finds out.
 class MpiTransport final : public CollectiveTransport {
  public:
-  MpiTransport(MPI_Comm duplicate, std::chrono::milliseconds deadline, std::int64_t max_count)
-      : CollectiveTransport(rank_info_of(duplicate)),
-        collectives_(duplicate),
-        heartbeats_(duplicate_comm(duplicate, deadline)),
-        max_count_(max_count) {}
+  MpiTransport(const RankInfo& info, MpiHandle duplicate, MpiHandle peers, milliseconds deadline,
+               std::int64_t max_count)
+      : CollectiveTransport(info),
+        base_(std::move(duplicate)),
+        peers_(std::move(peers), info.rank, info.size),
+        max_count_(max_count) {
+    CollectiveTransport::set_deadline(deadline);
+  }
 
   ~MpiTransport() override {
     bool pending = !failure().message().empty();
@@ -87,8 +53,9 @@ class MpiTransport final : public CollectiveTransport {
       }
     if (!pending) return;
     abandon_mpi();
-    collectives_.leak();
-    heartbeats_.leak();
+    base_.leak();
+    peers_.leak();
+    for (Signed& comm : comms_) comm.handle.leak();
   }
 
   std::string description() const override {
@@ -101,70 +68,69 @@ class MpiTransport final : public CollectiveTransport {
     return "MPI: " + name;
   }
 
-  void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
+  void start_all_gather(const CollectiveCall& call, void* data, Counts counts,
                         const BufferLease& lease) override {
-    begin(ticket, lease, [&](MpiOperation& o) { o.all_gather(data, counts); });
+    begin(call, lease, [&](MpiOperation& o) { o.all_gather(data, counts); });
   }
 
-  void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease& lease) override {
-    begin(ticket, lease,
+  void start_all_to_all(const CollectiveCall& call, const void* send, Counts send_counts,
+                        void* receive, Counts receive_counts, const BufferLease& lease) override {
+    begin(call, lease,
           [&](MpiOperation& o) { o.all_to_all(send, send_counts, receive, receive_counts); });
   }
 
-  void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
+  void start_broadcast(const CollectiveCall& call, void* data, std::int64_t bytes, int root,
                        const BufferLease& lease) override {
-    begin(ticket, lease, [&](MpiOperation& o) { o.broadcast(data, bytes, root); });
+    begin(call, lease, [&](MpiOperation& o) { o.broadcast(data, bytes, root); });
   }
 
-  void start_barrier(std::uint64_t ticket, const BufferLease& lease) override {
-    begin(ticket, lease, [](MpiOperation& o) { o.barrier(); });
+  void start_barrier(const CollectiveCall& call, const BufferLease& lease) override {
+    begin(call, lease, [](MpiOperation& o) { o.barrier(); });
   }
 
   void finish(std::uint64_t ticket) override {
-    const auto found = std::ranges::find(operations_, ticket,
-                                         [](const auto& operation) { return operation->ticket; });
+    const auto found = std::ranges::find(
+        operations_, ticket, [](const auto& operation) { return operation->call.ticket; });
     if (found == operations_.end()) return;  // was waited for before
     MpiOperation& operation = **found;
-    // MPI makes progress only while it is polled, which may begin only now.
-    const Clock::time_point end =
-        std::max(operation.start + deadline(), Clock::now() + std::min(deadline(), least_wait));
-    for (Backoff backoff; !operation.test();) {
-      if (!backoff.pause()) continue;
-      if (Clock::now() > end) give_up(operation, "not complete within " + seconds_text(deadline()));
-      if (heartbeat_arrived()) give_up(operation, "another rank reported a failure");
-    }
+    complete(operation.call, operation.start, [&] { return operation.test(); });
     operation.release();
   }
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
-    MPI_Comm comm = MPI_COMM_NULL;
     const int color = subset.members.empty() ? MPI_UNDEFINED : subset.color;
-    check_mpi(MPI_Comm_split(collectives_.get(), color, subset.rank, &comm), "MPI_Comm_split");
-    if (comm == MPI_COMM_NULL) return nullptr;
-    check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    return make_mpi_communicator(comm, deadline(), max_count_);
+    MpiHandle comm = split_comm(base_.get(), color, subset.rank, subset.end);
+    if (subset.members.empty()) return nullptr;
+    return make_mpi_communicator(std::move(comm), subset.end, deadline(), max_count_);
   }
 
-  /// Calls MPI_Abort, as nothing else ends the pending operations of other processes.
+  /// Ranks that wait receive the reason. This rank itself stops waiting in complete().
   void abort(std::string_view reason) noexcept override {
-    std::fprintf(stderr, "shampoo: rank %d of %d aborted: %.*s\n", rank(), size(),
-                 static_cast<int>(reason.size()), reason.data());
-    MPI_Abort(collectives_.get(), 1);
+    int is_main = 0;
+    if (!mpi_is_usable() || size() == 1) return;
+    MPI_Is_thread_main(&is_main);
+    try {
+      if (is_main || mpi_thread_level() == MPI_THREAD_MULTIPLE) peers_.abort(reason);
+    } catch (...) {  // the others miss their deadline
+    }
   }
 
  private:
+  /// An MPI communicator for the calls of one signature.
+  struct Signed {
+    std::uint64_t signature;
+    MpiHandle handle;
+  };
+
   template <typename Start>
-  void begin(std::uint64_t ticket, const BufferLease& lease, const Start& start) {
+  void begin(const CollectiveCall& call, const BufferLease& lease, const Start& start) {
+    const MPI_Comm comm = comm_for(call);
     auto free = std::ranges::find(operations_, std::uint64_t{0},
-                                  [](const auto& operation) { return operation->ticket; });
+                                  [](const auto& operation) { return operation->call.ticket; });
     if (free == operations_.end())
-      free =
-          operations_.insert(free, std::make_unique<MpiOperation>(collectives_.get(), max_count_));
+      free = operations_.insert(free, std::make_unique<MpiOperation>(rank(), size(), max_count_));
     MpiOperation& operation = **free;
-    operation.ticket = ticket;
-    operation.start = Clock::now();
-    operation.keep_alive = lease.keep_alive;
+    operation.acquire(comm, call, lease.keep_alive);
     try {
       start(operation);
     } catch (...) {
@@ -174,88 +140,86 @@ class MpiTransport final : public CollectiveTransport {
     }
   }
 
-  [[noreturn]] void give_up(const MpiOperation& operation, const std::string& reason) {
-    std::vector<int> missing = probe_peers(operation.ticket);
-    if (missing.empty()) throw CommunicationError(reason + "; all ranks answer");
-    const std::string text = reason + "; " + rank_list(missing) + " did not answer";
-    throw CommunicationError(text, std::move(missing));
-  }
-
-  bool heartbeat_arrived() const {
-    int arrived = 0;
-    check_mpi(
-        MPI_Iprobe(MPI_ANY_SOURCE, heartbeat_tag, heartbeats_.get(), &arrived, MPI_STATUS_IGNORE),
-        "MPI_Iprobe");
-    return arrived;
-  }
-
-  /// Returns the ranks that do not respond.
-  std::vector<int> probe_peers(std::uint64_t ticket) {
-    auto sent = std::make_unique<Heartbeat>(Heartbeat{ticket, {}});
-    for (int r = 0; r < size(); ++r) {
-      if (r == rank()) continue;
-      MPI_Request& request = sent->requests.emplace_back(MPI_REQUEST_NULL);
-      check_mpi(
-          MPI_Isend(&sent->ticket, 1, MPI_UINT64_T, r, heartbeat_tag, heartbeats_.get(), &request),
-          "MPI_Isend");
+  /// Blocks if the signature is new.
+  MPI_Comm comm_for(const CollectiveCall& call) {
+    const auto known = std::ranges::find(comms_, call.signature, &Signed::signature);
+    if (known != comms_.end()) {
+      comms_.splice(comms_.begin(), comms_, known);
+      return known->handle.get();
     }
-    std::vector<bool> responded(static_cast<std::size_t>(size()), false);
-    responded[rank()] = true;
-    const Clock::time_point end = Clock::now() + failure_detection_timeout(deadline());
-    for (Backoff backoff;
-         Clock::now() < end && std::ranges::find(responded, false) != responded.end();) {
-      if (!heartbeat_arrived()) {
-        backoff.pause();
-        continue;
-      }
-      std::uint64_t theirs = 0;
-      MPI_Status status;
-      check_mpi(MPI_Recv(&theirs, 1, MPI_UINT64_T, MPI_ANY_SOURCE, heartbeat_tag, heartbeats_.get(),
-                         &status),
-                "MPI_Recv");
-      responded[status.MPI_SOURCE] = true;
+    const Clock::time_point start = Clock::now();
+    auto duplicate = start_duplicate(base_.get());
+    complete(call, start, [&] { return duplicate.test(); });
+    MpiHandle made = own_comm(duplicate.result());
+    using Extremes = std::array<std::uint64_t, 2>;  // of the signatures; the least one is inverted
+    MpiCall<Extremes> comparison([&](Extremes& extremes, MPI_Request* request) {
+      extremes = {call.signature, ~call.signature};
+      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, extremes.data(), 2, MPI_UINT64_T, MPI_MAX, made.get(),
+                               request),
+                "MPI_Iallreduce");
+    });
+    complete(call, start, [&] { return comparison.test(); });
+    if (comparison.result()[0] != ~comparison.result()[1]) {
+      made.leak();
+      give_up(call, "another rank is in another call");
     }
-    int complete = 0;
-    check_mpi(MPI_Testall(static_cast<int>(sent->requests.size()), sent->requests.data(), &complete,
-                          MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-    if (!complete) static_cast<void>(sent.release());  // MPI may read it later
-    std::vector<int> missing;
-    for (int r = 0; r < size(); ++r)
-      if (!responded[r]) missing.push_back(r);
-    return missing;
+    if (comms_.size() == most_comms) comms_.pop_back();
+    comms_.push_front({call.signature, std::move(made)});
+    return comms_.front().handle.get();
   }
 
-  MpiHandle collectives_, heartbeats_;
+  /// Polls until test() holds, which is what lets MPI make progress.
+  template <typename Test>
+  void complete(const CollectiveCall& call, Clock::time_point start, const Test& test) {
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point end =
+        std::max(start + deadline(), now + std::min(deadline(), least_wait));
+    const Clock::time_point patience = now + std::min(deadline() / 4, least_wait);
+    bool announced = false;
+    for (Backoff backoff; !test_or_give_up(call, test);) {
+      if (!backoff.pause()) continue;
+      failure().check();  // another thread may have called abort()
+      const std::string fault = peers_.receive(call);
+      if (!fault.empty()) give_up(call, fault);
+      if (Clock::now() > end) give_up(call, "not complete within " + seconds_text(deadline()));
+      if (announced || Clock::now() < patience) continue;
+      peers_.announce(call);
+      announced = true;
+    }
+    // Messages about earlier waits must not pile up.
+    if (call.ticket % 256 == 0) static_cast<void>(peers_.receive(call));
+  }
+
+  template <typename Test>
+  bool test_or_give_up(const CollectiveCall& call, const Test& test) {
+    std::string error;
+    try {
+      return test();
+    } catch (const CommunicationError& thrown) {
+      error = thrown.what();
+    }
+    give_up(call, error);
+  }
+
+  [[noreturn]] void give_up(const CollectiveCall& call, const std::string& reason) {
+    throw peers_.give_up(call, reason, failure_detection_timeout(deadline()));
+  }
+
+  MpiHandle base_;
+  MpiPeers peers_;
   std::int64_t max_count_;
+  std::list<Signed> comms_;  ///< the last used first
   std::vector<std::unique_ptr<MpiOperation>> operations_;
 };
 
 }  // namespace
 
-MPI_Comm duplicate_comm(MPI_Comm original, std::chrono::milliseconds deadline) {
-  auto duplication = std::make_unique<Duplication>();
-  check_mpi(MPI_Comm_idup(original, &duplication->copy, &duplication->request), "MPI_Comm_idup");
-  const Clock::time_point end = Clock::now() + deadline;
-  for (Backoff backoff;;) {
-    int completed = 0;
-    check_mpi(MPI_Test(&duplication->request, &completed, MPI_STATUS_IGNORE), "MPI_Test");
-    if (completed) break;
-    if (!backoff.pause() || Clock::now() < end) continue;
-    static_cast<void>(duplication.release());
-    abandon_mpi();
-    throw CommunicationError("not all MPI ranks arrived within " + seconds_text(deadline));
-  }
-  check_mpi(MPI_Comm_set_errhandler(duplication->copy, MPI_ERRORS_RETURN),
-            "MPI_Comm_set_errhandler");
-  return duplication->copy;
-}
-
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm duplicate,
-                                                    std::chrono::milliseconds deadline,
-                                                    std::int64_t max_count) {
-  return std::make_unique<Communicator>(
-      std::make_unique<MpiTransport>(duplicate, deadline, max_count));
+std::unique_ptr<Communicator> make_mpi_communicator(MpiHandle duplicate, Clock::time_point end,
+                                                    milliseconds deadline, std::int64_t max_count) {
+  MpiHandle peers = duplicate_comm(duplicate.get(), end);
+  const RankInfo info = gather_rank_info(duplicate.get(), end);
+  return std::make_unique<Communicator>(std::make_unique<MpiTransport>(
+      info, std::move(duplicate), std::move(peers), deadline, max_count));
 }
 
 }  // namespace shampoo

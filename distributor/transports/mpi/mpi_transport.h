@@ -9,16 +9,14 @@
 #include <memory>
 
 #include "distributor/communicator.h"
+#include "distributor/transports/mpi/mpi_handle.h"
 
 namespace shampoo {
 
-/// A duplicate that returns errors. Collective. Throws CommunicationError if some rank does not
-/// call it before the deadline.
-MPI_Comm duplicate_comm(MPI_Comm original, std::chrono::milliseconds deadline);
-
-/// Takes ownership of a duplicate; `deadline` limits this call only. Collective. See MpiOperation
-/// for `max_count`.
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm duplicate,
+/// A communicator on a duplicate, whose collectives have this deadline. Collective; blocks until
+/// `end` at most. See MpiOperation for `max_count`.
+std::unique_ptr<Communicator> make_mpi_communicator(MpiHandle duplicate,
+                                                    std::chrono::steady_clock::time_point end,
                                                     std::chrono::milliseconds deadline,
                                                     std::int64_t max_count = INT_MAX);
 

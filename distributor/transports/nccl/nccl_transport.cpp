@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "distributor/system/failure_timeout.h"
 #include "distributor/transports/nccl/device_reducer.h"
 #include "distributor/transports/nccl/watchdog.h"
 #include "distributor/transports/transport.h"
@@ -34,12 +35,13 @@ class NcclTransport final : public CollectiveTransport {
     watchdog_.emplace(
         *resources_.handle,
         Watchdog::Callbacks{
-            .on_failure = [this](std::uint64_t ticket, std::string_view name,
-                                 const std::string& error) { on_failure(ticket, name, error); },
+            .on_failure = [this](const CollectiveCall& call,
+                                 const std::string& error) { on_failure(call, error); },
             .poll_remote_abort =
                 [this] {
                   return resources_.registry ? resources_.registry->remote_abort_reason() : "";
-                }},
+                },
+            .compare_slow_call = [this](const CollectiveCall* call) { return compare(call); }},
         deadline());
   }
 
@@ -60,10 +62,10 @@ class NcclTransport final : public CollectiveTransport {
     watchdog_->set_deadline(deadline);
   }
 
-  void start_all_gather(std::uint64_t ticket, void* data, Counts counts,
+  void start_all_gather(const CollectiveCall& call, void* data, Counts counts,
                         const BufferLease& lease) override {
     char* const parts = static_cast<char*>(data);
-    begin(ticket, "all_gather", lease, [&](Comm comm) {
+    begin(call, lease, [&](Comm comm) {
       if (std::ranges::count(counts, counts[0]) == size()) {
         if (counts[0] > 0)
           api_.all_gather(parts + rank() * counts[0], parts, counts[0], comm, stream_);
@@ -75,9 +77,9 @@ class NcclTransport final : public CollectiveTransport {
     });
   }
 
-  void start_all_to_all(std::uint64_t ticket, const void* send, Counts send_counts, void* receive,
-                        Counts receive_counts, const BufferLease& lease) override {
-    begin(ticket, "all_to_all", lease, [&](Comm comm) {
+  void start_all_to_all(const CollectiveCall& call, const void* send, Counts send_counts,
+                        void* receive, Counts receive_counts, const BufferLease& lease) override {
+    begin(call, lease, [&](Comm comm) {
       const char* from = static_cast<const char*>(send);
       char* to = static_cast<char*>(receive);
       for (int r = 0; r < size(); from += send_counts[r], to += receive_counts[r], ++r) {
@@ -87,28 +89,29 @@ class NcclTransport final : public CollectiveTransport {
     });
   }
 
-  void start_broadcast(std::uint64_t ticket, void* data, std::int64_t bytes, int root,
+  void start_broadcast(const CollectiveCall& call, void* data, std::int64_t bytes, int root,
                        const BufferLease& lease) override {
-    begin(ticket, "broadcast", lease, [&](Comm comm) {
+    begin(call, lease, [&](Comm comm) {
       if (bytes > 0) api_.broadcast(data, bytes, root, comm, stream_);
     });
   }
 
-  void start_barrier(std::uint64_t ticket, const BufferLease& lease) override {
-    begin(ticket, "barrier", lease, [&](Comm comm) { api_.barrier(barrier_byte_, comm, stream_); });
+  void start_barrier(const CollectiveCall& call, const BufferLease& lease) override {
+    begin(call, lease, [&](Comm comm) { api_.barrier(barrier_byte_, comm, stream_); });
   }
 
   void finish(std::uint64_t ticket) override {
     NcclOperation* const operation = watchdog_->find(ticket);
     if (!operation) return;
-    guard(ticket, operation->name, [&] { api_.wait(operation->stream, operation->end); });
+    guard(operation->call, [&] { api_.wait(operation->stream, operation->end); });
     watchdog_->mark_waited_for(*operation);
   }
 
   void watch(StreamRef stream) override {
     failure().check();
-    guard(0, "replay", [&] {
-      NcclOperation& operation = watchdog_->acquire(0, "replay", {.stream = stream}, false);
+    const CollectiveCall replay{.operation = "replay"};
+    guard(replay, [&] {
+      NcclOperation& operation = watchdog_->acquire(replay, {.stream = stream}, false);
       api_.record(operation.begin, stream.handle);
       api_.record(operation.end, stream.handle);
       operation.reached = Clock::now();
@@ -134,7 +137,7 @@ class NcclTransport final : public CollectiveTransport {
 
   void gather_on_host(void* data, std::int64_t bytes) override {
     failure().check();
-    guard(0, "split", [&] {
+    guard({.operation = "split"}, [&] {
       gather_through_device(*resources_.handle, stream_, {rank(), size()}, data, bytes, end());
     });
   }
@@ -151,13 +154,15 @@ class NcclTransport final : public CollectiveTransport {
       gather_on_host(hosts.data(), sizeof hosts.front());
       hosts_ = std::move(hosts);
     }
-    guard(0, "split", [&] {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(subset.end - Clock::now());
+    const Clock::time_point end = Clock::now() + before_failure_detection(left);
+    guard({.operation = "split"}, [&] {
       // Leaked on failure, as NCCL may still write to it.
       auto made = std::make_unique<Comm>(nullptr);
       const int color = subset.members.empty() ? -1 : subset.color;
       try {
         resources_.handle->with([&](Comm comm) { api_.split(comm, color, subset.rank, *made); });
-        resources_.handle->wait_until_ready(end(), "split");
+        resources_.handle->wait_until_ready(end, "split");
       } catch (...) {
         static_cast<void>(made.release());
         throw;
@@ -166,7 +171,7 @@ class NcclTransport final : public CollectiveTransport {
       if (!*made) throw CommunicationError("ncclCommSplit returned no communicator");
       auto handle = std::make_unique<NcclHandle>(resources_.api, *made);
       try {
-        handle->wait_until_ready(end(), "split");
+        handle->wait_until_ready(end, "split");
       } catch (const CommunicationError& error) {
         handle->shut_down(error.what());
         throw;
@@ -207,33 +212,40 @@ class NcclTransport final : public CollectiveTransport {
 
   /// After a failure the state of NCCL is unknown.
   template <typename Body>
-  void guard(std::uint64_t ticket, std::string_view name, const Body& body) {
+  void guard(const CollectiveCall& call, const Body& body) {
     try {
       body();
     } catch (const CommunicationError& error) {
-      on_failure(ticket, name, error.what());
+      on_failure(call, error.what());
       failure().check();
       throw;
     }
   }
 
+  /// On the watchdog's thread.
+  std::string compare(const CollectiveCall* call) {
+    if (!resources_.registry) return {};
+    if (call) return resources_.registry->enter_call(*call);
+    resources_.registry->leave_call();
+    return {};
+  }
+
   /// A second failure meanwhile waits for the diagnosis of the first. The streams are released
   /// last, so that a thread that has waited for them sees the failure.
-  void on_failure(std::uint64_t ticket, std::string_view name, const std::string& error) noexcept {
+  void on_failure(const CollectiveCall& call, const std::string& error) noexcept {
     const std::lock_guard lock(failing_);
     if (failure().message().empty())
-      failure().report(ticket, name,
-                       resources_.registry ? resources_.registry->diagnose(error, deadline())
-                                           : CommunicationError(error));
+      failure().report(call, resources_.registry
+                                 ? resources_.registry->diagnose(error, deadline(), call)
+                                 : CommunicationError(error));
     resources_.handle->shut_down(error);
   }
 
   template <typename Enqueue>
-  void begin(std::uint64_t ticket, std::string_view name, const BufferLease& lease,
-             const Enqueue& enqueue) {
-    guard(ticket, name, [&] {
+  void begin(const CollectiveCall& call, const BufferLease& lease, const Enqueue& enqueue) {
+    guard(call, [&] {
       const bool capturing = api_.is_capturing(lease.stream.handle);
-      NcclOperation& operation = watchdog_->acquire(ticket, name, lease, capturing);
+      NcclOperation& operation = watchdog_->acquire(call, lease, capturing);
       api_.record(operation.begin, lease.stream.handle);
       api_.wait(stream_, operation.begin);
       resources_.handle->with([&](Comm comm) {
@@ -241,7 +253,7 @@ class NcclTransport final : public CollectiveTransport {
         enqueue(comm);
         group.end();
       });
-      resources_.handle->wait_until_ready(end(), name);
+      resources_.handle->wait_until_ready(end(), call.operation);
       api_.record(operation.end, stream_);
       watchdog_->supervise(operation, capturing);
     });

@@ -70,8 +70,8 @@ void Watchdog::drain() {
   }
 }
 
-NcclOperation& Watchdog::acquire(std::uint64_t ticket, std::string_view name,
-                                 const BufferLease& lease, bool capturing) {
+NcclOperation& Watchdog::acquire(const CollectiveCall& call, const BufferLease& lease,
+                                 bool capturing) {
   const std::lock_guard lock(mutex_);
   if (!capturing) {
     // Ending a lease may free memory, which would invalidate a capture.
@@ -89,8 +89,7 @@ NcclOperation& Watchdog::acquire(std::uint64_t ticket, std::string_view name,
   }
   NcclOperation& operation = **found;
   operation.state = State::recording;
-  operation.ticket = ticket;
-  operation.name = name;
+  operation.call = call;
   operation.stream = lease.stream.handle;
   operation.keep_alive = lease.keep_alive;
   return operation;
@@ -108,7 +107,7 @@ void Watchdog::supervise(NcclOperation& operation, bool capturing) {
 NcclOperation* Watchdog::find(std::uint64_t ticket) {
   const std::lock_guard lock(mutex_);
   for (const auto& operation : operations_)
-    if (operation->ticket == ticket && !operation->is_waited_for) return operation.get();
+    if (operation->call.ticket == ticket && !operation->is_waited_for) return operation.get();
   return nullptr;
 }
 
@@ -126,7 +125,8 @@ void Watchdog::release(NcclOperation& operation) {
 const NcclOperation* Watchdog::oldest_pending() const {
   const NcclOperation* first = nullptr;
   for (const auto& operation : operations_)
-    if (operation->state == State::pending && (!first || operation->ticket < first->ticket))
+    if (operation->state == State::pending &&
+        (!first || operation->call.ticket < first->call.ticket))
       first = operation.get();
   return first;
 }
@@ -152,16 +152,26 @@ const NcclOperation* Watchdog::update() {
 }
 
 void Watchdog::check(Clock::time_point& next_poll) {
+  bool is_slow = false;
   {
     const std::lock_guard lock(mutex_);
     const NcclOperation* const overdue = update();
-    if (const NcclOperation* const named = overdue ? overdue : oldest_pending()) {
-      ticket_ = named->ticket;
-      name_ = named->name;
-    }
+    const NcclOperation* const oldest = oldest_pending();
+    if (const NcclOperation* const named = overdue ? overdue : oldest) named_ = named->call;
     if (overdue) throw CommunicationError("not complete within " + seconds_text(deadline_));
+    const milliseconds patience = std::min(deadline_.load() / 4, milliseconds(1000));
+    is_slow = oldest && oldest->reached && Clock::now() > *oldest->reached + patience;
   }
   handle_.check_async_error();
+  if (compared_ > 0 && (!is_slow || compared_ != named_.ticket)) {
+    compared_ = 0;
+    callbacks_.compare_slow_call(nullptr);
+  }
+  if (is_slow && compared_ == 0 && named_.ticket > 0) {
+    compared_ = named_.ticket;
+    const std::string mismatch = callbacks_.compare_slow_call(&named_);
+    if (!mismatch.empty()) throw CommunicationError(mismatch);
+  }
   if (Clock::now() < next_poll) return;
   next_poll = Clock::now() + std::clamp(deadline_.load() / 8, milliseconds(50), milliseconds(1000));
   const std::string reason = callbacks_.poll_remote_abort();
@@ -182,7 +192,7 @@ void Watchdog::run() noexcept {
     handle_.api().enter_thread();
     while (sleep()) check(next_poll);
   } catch (const std::exception& error) {
-    callbacks_.on_failure(ticket_, name_, error.what());
+    callbacks_.on_failure(named_, error.what());
   }
 }
 

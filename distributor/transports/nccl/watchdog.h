@@ -30,8 +30,7 @@ struct NcclOperation {
   };
   State state = State::available;
   bool is_waited_for = false;  ///< wait() was called
-  std::uint64_t ticket = 0;
-  std::string_view name = {};
+  CollectiveCall call = {};
   NcclApi::Stream stream = nullptr;  ///< stream of the lease
   NcclApi::Event begin = nullptr;    ///< event on the stream of the lease
   /// Event on the stream of collectives.
@@ -46,11 +45,14 @@ class Watchdog {
  public:
   struct Callbacks {
     /// Called once, on the watchdog's thread.
-    std::function<void(std::uint64_t ticket, std::string_view name, const std::string& error)>
-        on_failure;
+    std::function<void(const CollectiveCall& call, const std::string& error)> on_failure;
     /// Returns the reason if another rank has aborted, otherwise an empty string. Called
     /// periodically while a collective is pending.
     std::function<std::string()> poll_remote_abort;
+    /// Called once for a collective that is pending for longer than min(1 s, deadline / 4), and
+    /// with null when it is over. Returns how another rank's call differs, otherwise an empty
+    /// string.
+    std::function<std::string(const CollectiveCall* call)> compare_slow_call;
   };
 
   Watchdog(NcclHandle& handle, Callbacks callbacks, std::chrono::milliseconds deadline);
@@ -67,8 +69,7 @@ class Watchdog {
   // For the thread that starts collectives.
   /// Returns an operation to record. Ends the leases of completed collectives, unless a stream is
   /// being captured.
-  NcclOperation& acquire(std::uint64_t ticket, std::string_view name, const BufferLease& lease,
-                         bool capturing);
+  NcclOperation& acquire(const CollectiveCall& call, const BufferLease& lease, bool capturing);
   /// Supervises an operation whose events are recorded.
   void supervise(NcclOperation& operation, bool capturing);
   /// Returns null if the operation was waited for before.
@@ -101,8 +102,8 @@ class Watchdog {
   bool has_replays_ = false, is_stopping_ = false;
   bool has_leaked_ = false;
   /// The collective that on_failure() names; used by the watchdog's thread only.
-  std::uint64_t ticket_ = 0;
-  std::string_view name_ = "replay";
+  CollectiveCall named_{.operation = "replay"};
+  std::uint64_t compared_ = 0;  ///< ticket passed to compare_slow_call(); 0: none
   std::thread thread_;
 };
 

@@ -42,7 +42,7 @@ TEST(Gloo, MakesOneCollectiveOfOne) {
   const StoreProcess server;
   const auto endings = run_processes(2, [&](int rank) -> std::string {
     const auto ranks = gloo_rank(rank, 2, server);
-    std::vector<char> data(2), received(2);
+    std::vector<char> data(2);
     const Counts ones(2, 1);
     std::int64_t before = gloo_collectives();
     const auto once = [&](CollectiveHandle completion, const char* what) {
@@ -50,7 +50,6 @@ TEST(Gloo, MakesOneCollectiveOfOne) {
       require(gloo_collectives() == ++before, what);
     };
     once(ranks->all_gather(data.data(), ones), "all_gather");
-    once(ranks->all_to_all(data.data(), ones, received.data(), ones), "all_to_all");
     once(ranks->broadcast(data.data(), 1, 0), "broadcast");
     once(ranks->barrier(), "barrier");
     return "counted";

@@ -36,8 +36,9 @@ void conformance() {
 /// MPI's counts end at 7 bytes, so that nearly all takes the way of large counts.
 void large_counts() {
   const auto outer = mpi_communicator();
-  constexpr std::chrono::minutes deadline(1);
-  const auto made = make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, deadline), deadline, 7);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto made =
+      make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, end), end, std::chrono::minutes(1), 7);
   Communicator& ranks = *made;
   require(conform(ranks) == checksum_of_threads(ranks.rank(), ranks.size()),
           "sums differ from those of threads");
@@ -148,8 +149,10 @@ const std::map<std::string, std::function<void()>> scenarios{
     {"joins_initialised", joins_initialised},
     {"late_wait", late_wait},
     {"failed_start", failed_start},
+    {"mismatches", mismatches_found},
     {"latency", latency},
     {"killed", [] { suffer([](Communicator&) { raise(SIGKILL); }); }},
+    {"stopped_in_split", stopped_in_split},
     {"stopped", [] { suffer([](Communicator&) { raise(SIGSTOP); }); }},
     {"exits", [] { suffer([](Communicator&) { _exit(3); }); }},
     {"aborts", [] { suffer([](Communicator& ranks) { ranks.abort("enough of it"); }); }},

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -17,13 +18,15 @@
 #include "distributor/transports/mpi/mpi_transport.h"
 #include "kernels/backend.h"
 #include "tests/distributor/transports/conformance.h"
+#include "tests/distributor/transports/mismatch.h"
 
 namespace shampoo::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-bool types_fail = false;  ///< whether MPI refuses to make datatypes
+bool types_fail = false;      ///< whether MPI refuses to make datatypes
+bool stops_in_split = false;  ///< whether this process is stopped when it splits
 
 void check_joined(const char* what) {
   const auto backend = cpu_backend();
@@ -64,7 +67,7 @@ void late_wait() {
   ranks->set_deadline(1s);
   const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks->size()), 32 << 20);
   std::vector<char> data(counts.size() * (32 << 20));
-  ranks->barrier().wait();
+  ranks->all_gather(data.data(), counts).wait();  // not the first of its kind
   if (ranks->rank() != 0) std::this_thread::sleep_for(1700ms);
   CollectiveHandle gather = ranks->all_gather(data.data(), counts);
   if (ranks->rank() == 0) std::this_thread::sleep_for(1500ms);
@@ -72,11 +75,61 @@ void late_wait() {
   std::printf("rank %d waited late\n", ranks->rank());
 }
 
+void mismatches_found() {
+  for (const Mismatch& mismatch : mismatches()) {
+    const auto ranks = mpi_communicator();
+    const std::string wrong = check_mismatch(*ranks, mismatch, 10s);
+    require(wrong.empty(), mismatch.name + ": " + wrong);
+  }
+  // Calls that are not the first of their kind compare nothing when they begin.
+  const auto ranks = mpi_communicator();
+  std::vector<float> data(300);
+  const std::vector<std::int64_t> counts(3, 64);
+  const auto gather = [&] { ranks->all_gather(data.data(), counts).wait(); };
+  const auto average = [&] { ranks->average({{data.data(), 48}}); };
+  std::string text;
+  try {
+    for (int i = 0; i < 3; ++i) {
+      gather();
+      average();
+    }
+    if (ranks->rank() == 1)
+      average();
+    else
+      gather();
+  } catch (const CommunicationError& error) {
+    text = error.what();
+  }
+  for (const char* part : {"rank 1 is in all_to_all of 192 bytes (collective 10, average)",
+                           "ranks 0 and 2 are in all_gather of 192 bytes (collective 10)"})
+    require(text.find(part) != std::string::npos, "known calls: " + text);
+  MPI_Finalize();
+}
+
+void stopped_in_split() {
+  constexpr auto deadline = 4s;
+  const auto ranks = mpi_communicator(deadline);
+  stops_in_split = ranks->rank() == 1;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    ranks->split(0, ranks->rank());
+  } catch (const CommunicationError& error) {
+    const bool in_time = std::chrono::steady_clock::now() - start < deadline + 2s;
+    std::printf("rank %d: split ended %s: %s\n", ranks->rank(), in_time ? "in time" : "late",
+                error.what());
+    std::fflush(stdout);
+    std::this_thread::sleep_for(1500ms);  // for the others to tell theirs
+    throw;
+  }
+}
+
 void failed_start() {
   const auto world = mpi_communicator();
   {
+    const auto end = std::chrono::steady_clock::now() + 1min;
     // Its counts end at 7 bytes, so that starting makes datatypes.
-    const auto made = make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, 1min), 1min, 7);
+    const auto made =
+        make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, end), end, std::chrono::minutes(1), 7);
     Communicator& ranks = *made;
     const auto keep_alive = std::make_shared<const int>(0);
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks.size()), 8);
@@ -98,6 +151,11 @@ void failed_start() {
 }
 
 }  // namespace shampoo::test
+
+extern "C" int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
+  if (shampoo::test::stops_in_split) raise(SIGSTOP);
+  return PMPI_Comm_split(comm, color, key, made);
+}
 
 extern "C" int MPI_Type_create_struct(int count, const int* lengths, const MPI_Aint* begins,
                                       const MPI_Datatype* types, MPI_Datatype* made) {

@@ -12,6 +12,12 @@ void joins_initialised();
 /// come a little later.
 void late_wait();
 
+/// Rank 1 is in another call than the others, in every way of mismatch.h.
+void mismatches_found();
+
+/// Rank 1 is stopped inside MPI_Comm_split.
+void stopped_in_split();
+
 /// MPI refuses to begin.
 void failed_start();
 

@@ -16,18 +16,13 @@ bool NcclClique::is_connected() {
   return std::ranges::count(arrived_, true) == size();
 }
 
-std::string NcclClique::fault() {
-  const std::lock_guard lock(mutex_);
-  return fault_;
-}
-
 void NcclClique::launch(int rank, std::vector<NcclWork> work) {
   std::unique_lock lock(mutex_);
   if (aborted_[rank]) return;
   const std::uint64_t number = launches_[rank]++;
   Launch& launch = launch_[number];
   launch.of[rank] = std::move(work);
-  if (static_cast<int>(launch.of.size()) == size()) {
+  if (static_cast<int>(launch.of.size()) == size() && fits(launch)) {
     perform(launch);
     launch.done = true;
     changed_.notify_all();
@@ -48,6 +43,35 @@ void NcclClique::perform(Launch& launch) {
     for (std::size_t at = 0; at < work.size(); ++at) move(launch, rank, at);
 }
 
+/// Whether all ranks launched what fits. NCCL would hang otherwise, or worse.
+bool NcclClique::fits(Launch& launch) {
+  const auto is_message = [](const NcclWork& work) {
+    return work.kind == NcclWork::Kind::send || work.kind == NcclWork::Kind::receive;
+  };
+  for (const auto& [rank, work] : launch.of)
+    for (std::size_t at = 0; at < work.size(); ++at)
+      for (const auto& [other, theirs] : launch.of) {
+        const NcclWork& own = work[at];
+        const bool fit = is_message(own)
+                             ? other != own.peer || find_other_end(theirs, own, rank) != nullptr
+                             : at < theirs.size() && theirs[at].kind == own.kind &&
+                                   theirs[at].bytes == own.bytes && theirs[at].peer == own.peer;
+        if (!fit) return false;
+      }
+  return true;
+}
+
+/// The receive of a send of `rank`, or the send of a receive.
+const NcclWork* NcclClique::find_other_end(const std::vector<NcclWork>& theirs, const NcclWork& own,
+                                           int rank) {
+  const auto kind =
+      own.kind == NcclWork::Kind::send ? NcclWork::Kind::receive : NcclWork::Kind::send;
+  const auto found = std::ranges::find_if(theirs, [&](const NcclWork& other) {
+    return other.kind == kind && other.peer == rank && other.bytes == own.bytes;
+  });
+  return found == theirs.end() ? nullptr : &*found;
+}
+
 /// What `rank` receives by its work number `at`.
 void NcclClique::move(Launch& launch, int rank, std::size_t at) {
   using Kind = NcclWork::Kind;
@@ -56,28 +80,11 @@ void NcclClique::move(Launch& launch, int rank, std::size_t at) {
   const auto copy = [&](char* to, const char* from) {
     if (to != from && bytes > 0) std::memcpy(to, from, bytes);
   };
-  const auto same = [&](int other) -> const NcclWork* {
-    const auto& theirs = launch.of[other];
-    const bool fits = at < theirs.size() && theirs[at].kind == work.kind &&
-                      theirs[at].bytes == work.bytes && theirs[at].peer == work.peer;
-    if (!fits) fault_ = "ranks launched what does not fit";
-    return fits ? &theirs[at] : nullptr;
-  };
   if (work.kind == Kind::all_gather)
-    for (int r = 0; r < size(); ++r) {
-      if (const NcclWork* const theirs = same(r)) copy(work.receive + r * work.bytes, theirs->send);
-    }
-  if (work.kind == Kind::broadcast)
-    if (const NcclWork* const theirs = same(work.peer)) copy(work.receive, theirs->send);
-  if (work.kind != Kind::receive) return;
-  const auto& theirs = launch.of[work.peer];
-  const auto found = std::ranges::find_if(theirs, [&](const NcclWork& other) {
-    return other.kind == Kind::send && other.peer == rank && other.bytes == work.bytes;
-  });
-  if (found == theirs.end())
-    fault_ = "a message that nobody sends";
-  else
-    copy(work.receive, found->send);
+    for (int r = 0; r < size(); ++r) copy(work.receive + r * work.bytes, launch.of[r][at].send);
+  if (work.kind == Kind::broadcast) copy(work.receive, launch.of[work.peer][at].send);
+  if (work.kind == Kind::receive)
+    copy(work.receive, find_other_end(launch.of[work.peer], work, rank)->send);
 }
 
 std::shared_ptr<NcclClique> NcclClique::child(std::uint64_t split, int rank, int color, int key,

@@ -66,8 +66,6 @@ bool NcclDouble::is_ready(Comm comm) {
     const std::lock_guard lock(fault_mutex_);
     if (!fault_.empty()) throw CommunicationError("NCCL: " + fault_);
   }
-  const std::string fault = polled.clique->fault();
-  if (!fault.empty()) throw CommunicationError("NCCL: " + fault);
   if (!polled.clique->is_connected() || (polled.polls > 0 && --polled.polls > 0)) return false;
   for (const auto& held : polled.held) held();
   polled.held.clear();

@@ -34,13 +34,12 @@ class NcclClique {
   int size() const { return static_cast<int>(arrived_.size()); }
   void arrive(int rank);
   bool is_connected();
-  /// Runs on a stream until all ranks have come to the launch, or this one was aborted.
+  /// Runs on a stream until all ranks have come to the launch, or this one was aborted. For ever if
+  /// the ranks launch what does not fit.
   void launch(int rank, std::vector<NcclWork> work);
   void abort(int rank);
   /// Where ranks with one color of one split meet.
   std::shared_ptr<NcclClique> child(std::uint64_t split, int rank, int color, int key, int& place);
-  /// Empty unless ranks have launched what does not fit.
-  std::string fault();
 
  private:
   struct Launch {
@@ -52,6 +51,9 @@ class NcclClique {
     std::map<int, std::shared_ptr<NcclClique>> cliques;
   };
 
+  static bool fits(Launch& launch);
+  static const NcclWork* find_other_end(const std::vector<NcclWork>& theirs, const NcclWork& own,
+                                        int rank);
   void perform(Launch& launch);
   void move(Launch& launch, int rank, std::size_t at);
 
@@ -61,7 +63,6 @@ class NcclClique {
   std::vector<std::uint64_t> launches_ = std::vector<std::uint64_t>(arrived_.size());
   std::map<std::uint64_t, Launch> launch_;
   std::map<std::uint64_t, Split> splits_;
-  std::string fault_;
 };
 
 /// What the ranks of a job share.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/distributor/transports/conformance.h"
+#include "tests/distributor/transports/mismatch.h"
 #include "tests/distributor/transports/nccl_ranks.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/thrown.h"
@@ -142,6 +143,37 @@ TEST(NcclFaults, RanksHearOfAnAbortByTheStoreAndWhoIsMissing) {
     });
   }
 }
+
+class NcclMismatch : public testing::TestWithParam<Mismatch> {};
+
+TEST_P(NcclMismatch, IsAnErrorOnAllRanksLongBeforeTheDeadline) {
+  const auto store = std::make_shared<MemoryStore>();
+  NcclJob job;
+  run_ranks(3, [&](Communicator& host) {
+    const auto nccl = std::make_shared<NcclDouble>(job, std::to_string(host.rank()));
+    {
+      const auto ranks = connect_nccl_by_store(
+          store,
+          {.position = {host.rank(), 3}, .make_api = [&] { return nccl; }, .deadline = 10min},
+          "job", "rank 0");
+      EXPECT_EQ(check_mismatch(*ranks, GetParam(), 30s, [&] { nccl->stream().synchronize(); }), "");
+    }
+    host.barrier().wait();
+  });
+}
+
+/// Without those in which all ranks launch the same: nobody sees them over NCCL.
+std::vector<Mismatch> visible_mismatches() {
+  std::vector<Mismatch> visible;
+  std::ranges::copy_if(mismatches(), std::back_inserter(visible), [](const Mismatch& mismatch) {
+    return mismatch.name != "other_order_to_average" &&
+           mismatch.name != "all_reduce_against_average";
+  });
+  return visible;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NcclMismatch, testing::ValuesIn(visible_mismatches()),
+                         [](const auto& mismatch) { return mismatch.param.name; });
 
 /// Error text of connecting on every rank.
 std::vector<std::string> refusals(

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -29,6 +30,8 @@ class StoreProcess {
   StoreProcess& operator=(StoreProcess&&) = delete;
 
   std::uint16_t port() const { return port_; }
+  /// Callable in the processes that are forked afterwards, too.
+  void stop() const { kill(pid_, SIGSTOP); }
 
  private:
   pid_t pid_ = 0;

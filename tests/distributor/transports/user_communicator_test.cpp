@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "distributor/call_record.h"
 #include "distributor/communicator.h"
+#include "tests/distributor/transports/mismatch.h"
 
 namespace shampoo::test {
 namespace {
@@ -118,6 +120,36 @@ TEST(ACallback, ForAbortingMayThrow) {
 
   EXPECT_NE(ranks->failure().find("enough of it"), std::string::npos) << ranks->failure();
 }
+
+/// Collectives over threads that send along what each rank calls.
+Collectives careful(Communicator& host) {
+  const auto compare = [&host](const CallContext& context) {
+    std::vector<CallRecord> records(static_cast<std::size_t>(host.size()));
+    records[host.rank()] = CallRecord(host.rank(), context.call);
+    host.all_gather(records.data(), Counts(records.size(), sizeof(CallRecord))).wait();
+    const std::string mismatch = describe_mismatch(records);
+    if (!mismatch.empty()) throw std::runtime_error(mismatch);
+  };
+  return {.rank_info = {.rank = host.rank(), .size = host.size(), .local_rank = host.rank()},
+          .all_gather = [&, compare](void* data, Communicator::Counts counts,
+                                     const CallContext& context) {
+            compare(context);
+            host.all_gather(data, counts).wait();
+          }};
+}
+
+class UserMismatch : public testing::TestWithParam<Mismatch> {};
+
+TEST_P(UserMismatch, IsFoundByCallbacksThatCompareSignatures) {
+  run_ranks(3, [&](Communicator& host) {
+    const auto ranks = user_communicator(careful(host));
+    EXPECT_EQ(check_mismatch(*ranks, GetParam(), std::chrono::seconds(30)), "");
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UserMismatch,
+                         testing::ValuesIn(mismatches().begin(), mismatches().end()),
+                         [](const auto& mismatch) { return mismatch.param.name; });
 
 TEST(UserCollectives, AreRefusedWithTheNameOfTheField) {
   const auto expect = [](Collectives calls, const std::string& begin) {

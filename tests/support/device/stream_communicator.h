@@ -26,21 +26,21 @@ class StreamTransport final : public CollectiveTransport {
 
   std::string description() const override { return "threads with emulated devices"; }
 
-  void start_all_gather(std::uint64_t, void* data, Counts counts,
+  void start_all_gather(const CollectiveCall&, void* data, Counts counts,
                         const BufferLease& lease) override {
     queue(lease, [this, data, counts = copy(counts)] { ranks_.all_gather(data, counts).wait(); });
   }
-  void start_all_to_all(std::uint64_t, const void* send, Counts send_counts, void* receive,
+  void start_all_to_all(const CollectiveCall&, const void* send, Counts send_counts, void* receive,
                         Counts receive_counts, const BufferLease& lease) override {
     queue(lease, [this, send, receive, sent = copy(send_counts), received = copy(receive_counts)] {
       ranks_.all_to_all(send, sent, receive, received).wait();
     });
   }
-  void start_broadcast(std::uint64_t, void* data, std::int64_t bytes, int root,
+  void start_broadcast(const CollectiveCall&, void* data, std::int64_t bytes, int root,
                        const BufferLease& lease) override {
     queue(lease, [=, this] { ranks_.broadcast(data, bytes, root).wait(); });
   }
-  void start_barrier(std::uint64_t, const BufferLease&) override {
+  void start_barrier(const CollectiveCall&, const BufferLease&) override {
     queue_now([this] { ranks_.barrier().wait(); });
   }
   std::unique_ptr<Communicator> split(const Subset&) override { return nullptr; }

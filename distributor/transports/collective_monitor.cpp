@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/transports/collective_monitor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "distributor/rank_list.h"
+#include "distributor/system/thread_without_signals.h"
+
+namespace shampoo {
+
+CollectiveMonitor::CollectiveMonitor(FailureRegistry registry, std::function<void()> interrupt)
+    : registry_(std::move(registry)),
+      interrupt_(std::move(interrupt)),
+      thread_(thread_without_signals([this] { run(); })) {}
+
+CollectiveMonitor::~CollectiveMonitor() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+/// Wakes the thread only from an idle time: in training it looks at the clock about once per
+/// second, and finds another collective each time.
+void CollectiveMonitor::begin(const CollectiveCall& call, std::chrono::milliseconds deadline) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    call_ = call;
+    start_ = Clock::now();
+    wake = sleeps_ || deadline < deadline_;
+    deadline_ = deadline;
+  }
+  if (wake) changed_.notify_all();
+}
+
+void CollectiveMonitor::end() {
+  const std::lock_guard lock(mutex_);
+  call_.ticket = 0;
+}
+
+std::string CollectiveMonitor::reason() {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+void CollectiveMonitor::run() noexcept {
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    sleeps_ = true;
+    changed_.wait(lock, [&] { return is_stopping_ || (call_.ticket > 0 && reason_.empty()); });
+    sleeps_ = false;
+    while (!is_stopping_ && call_.ticket > 0 && reason_.empty()) watch(lock);
+  }
+}
+
+void CollectiveMonitor::watch(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds longest_patience(1000);
+  const CollectiveCall call = call_;
+  const std::chrono::milliseconds deadline = deadline_;
+  const Clock::time_point start = start_;
+  const auto is_over = [&] { return is_stopping_ || call_.ticket != call.ticket; };
+  changed_.wait_until(lock, start + std::min(longest_patience, deadline / 4),
+                      [&] { return is_stopping_ || deadline_ < deadline; });
+  if (is_over() || deadline_ != deadline) return;
+
+  lock.unlock();
+  const std::string mismatch = registry_.enter_call(call);
+  lock.lock();
+  if (!mismatch.empty() && !is_over()) interrupt(mismatch);
+  // The end of a collective notifies nobody: look out for it now and then.
+  while (!is_over() && reason_.empty()) {
+    const Clock::time_point end = start + deadline;
+    if (Clock::now() >= end) interrupt("not complete within " + seconds_text(deadline));
+    changed_.wait_until(lock, std::min(end, Clock::now() + std::chrono::milliseconds(100)));
+  }
+  lock.unlock();
+  registry_.leave_call();
+  lock.lock();
+}
+
+/// With the lock held, so that the collective is not over.
+void CollectiveMonitor::interrupt(const std::string& reason) {
+  reason_ = reason;
+  interrupt_();
+}
+
+}  // namespace shampoo
