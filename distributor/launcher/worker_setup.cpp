@@ -59,6 +59,7 @@ Environment worker_environment(const LaunchOptions& options, const WorkerStart& 
   set("TORCHELASTIC_RESTART_COUNT", start.attempt);
   set("TORCHELASTIC_MAX_RESTARTS", options.max_restarts);
   environment["TORCHELASTIC_RUN_ID"] = options.run_id;
+  if (options.secret_is_new) environment["SHAMPOO_JOB_SECRET"] = options.secret;
   environment["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   environment["TORCHELASTIC_ERROR_FILE"] = start.error_file;
   environment["TORCHELASTIC_SIGNALS_TO_HANDLE"] = options.signal_names;

@@ -7,6 +7,7 @@
 
 #include "distributor/rendezvous/host_list.h"
 #include "distributor/rendezvous/launcher_environment.h"
+#include "distributor/store/proof.h"
 
 namespace shampoo::rendezvous {
 namespace {
@@ -198,6 +199,12 @@ std::string_view name_of(Start start) {
   return names.at(static_cast<std::size_t>(start));
 }
 
+bool may_have_several_hosts(const Detected& detected) {
+  const bool loopback =
+      detected.host == "localhost" || detected.host == "::1" || detected.host.starts_with("127.");
+  return !loopback && detected.size > 1 && detected.local_size != detected.size;
+}
+
 Detected detect(const Variables& variables, const JoinOptions& options) {
   Detected found = detect_launcher(variables, options);
   const bool moved = (!options.host.empty() && options.host != found.host) ||
@@ -207,6 +214,8 @@ Detected detect(const Variables& variables, const JoinOptions& options) {
   // The launcher promises a store at its own address only.
   if (moved) found.agent_hosts_store = false;
   if (!options.job.empty()) found.job = options.job;
+  store::check_secret(options.secret);
+  found.secret = options.secret.empty() ? store::job_secret(variables) : options.secret;
   return found;
 }
 

@@ -25,8 +25,12 @@ struct Detected {
   std::uint16_t port = 0;              ///< port of the store; 0: unknown
   bool agent_hosts_store = false;      ///< true if the launcher serves the store, not rank 0
   std::string job = {};                ///< name that tells apart jobs that use one store
+  std::string secret = {};             ///< of the job; empty: none
   int restarts = 0;                    ///< number of restarts of the job by its launcher
 };
+
+/// True if ranks may be on other hosts than the store, as far as is known.
+bool may_have_several_hosts(const Detected& detected);
 
 /// Applies the order that join() documents. Pure.
 /// Throws std::invalid_argument for options out of range, and one for variables that are incomplete

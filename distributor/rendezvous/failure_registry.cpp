@@ -37,11 +37,11 @@ std::string mismatch_of(const std::vector<std::string>& records) {
 
 }  // namespace
 
-std::vector<std::string> FailureRegistry::barrier(const std::string& host, milliseconds deadline) {
+void FailureRegistry::barrier(milliseconds deadline) {
   const auto end = BoundedStore::Clock::now() + deadline;
   BoundedStore store(store_, end);
-  StoreGather gather(store, prefix_ + "/hosts", size_);
-  gather.claim(rank_, host);
+  StoreGather gather(store, prefix_ + "/barrier", size_, StoreGather::none);
+  gather.claim(rank_, "here");
   gather.arrive();
   GatherResult result = gather.wait(end);
   if (!result.ready()) {
@@ -50,7 +50,6 @@ std::vector<std::string> FailureRegistry::barrier(const std::string& host, milli
                              std::move(result.missing_ranks));
   }
   gather.remove_keys();
-  return std::move(result.records);
 }
 
 std::string FailureRegistry::remote_abort_reason() noexcept {
@@ -114,7 +113,8 @@ CommunicationError FailureRegistry::find_missing(const std::string& failure,
                                                  const CollectiveCall& call,
                                                  BoundedStore::Clock::time_point end) {
   BoundedStore store(store_, end);
-  StoreGather gather(store, failures_prefix(), size_);
+  StoreGather gather(store, failures_prefix(), size_,
+                     [](GatherResult& all) { all.records = {mismatch_of(all.records)}; });
   store.set_if_absent(abort_key(), "rank " + std::to_string(rank_) + " failed: " + failure);
   gather.claim(rank_, serialize(Failure{failure, CallRecord(rank_, call).bytes()}));
   gather.arrive();
@@ -123,7 +123,7 @@ CommunicationError FailureRegistry::find_missing(const std::string& failure,
   // A rank that fails later than the others' timeout responds all the same.
   std::erase(result.missing_ranks, rank_);
   if (result.missing_ranks.empty()) {
-    const std::string mismatch = mismatch_of(result.records);
+    const std::string mismatch = result.records.empty() ? "" : result.records.front();
     return CommunicationError(mismatch.empty() ? failure + "; all ranks answer" : mismatch);
   }
   const std::string ranks = rank_list(result.missing_ranks);

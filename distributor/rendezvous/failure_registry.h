@@ -16,7 +16,7 @@ namespace shampoo {
 /// stopped responding or are in another call. Requests per rank do not depend on the number of
 /// ranks.
 ///
-///     <prefix>/hosts/...      StoreGather of barrier(); removed when all ranks have read it
+///     <prefix>/barrier/...    StoreGather of barrier(); removed when all ranks have read it
 ///     <prefix>/failures/...   StoreGather of diagnose(): what each rank failed with, and where
 ///     <prefix>/abort          why a rank called abort(), or what the first rank failed with
 ///     <prefix>/call/<ticket>  CallRecord of the first rank that waits long in this collective
@@ -31,9 +31,9 @@ class FailureRegistry {
         rank_(rank),
         size_(size) {}
 
-  /// Waits for all ranks; returns the host of each. Collective, once. Throws CommunicationError,
-  /// naming the ranks that did not arrive.
-  std::vector<std::string> barrier(const std::string& host, std::chrono::milliseconds deadline);
+  /// Waits for all ranks. Collective, once. Throws CommunicationError, naming the ranks that did
+  /// not arrive.
+  void barrier(std::chrono::milliseconds deadline);
 
   /// The registry of a subset of these ranks, in which this rank has another number.
   FailureRegistry part(const std::string& suffix, int rank, int size) const {

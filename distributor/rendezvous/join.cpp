@@ -3,12 +3,13 @@
 
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include "distributor/rendezvous/detection.h"
 #include "distributor/rendezvous/own_address.h"
 #include "distributor/rendezvous/rendezvous.h"
-#include "distributor/transports/gloo/gloo_listener.h"
+#include "distributor/transports/gloo/gloo.h"
 #include "distributor/transports/mpi/mpi.h"
 #include "distributor/transports/mpi/mpi_module.h"
 #include "distributor/transports/nccl/nccl.h"
@@ -92,23 +93,24 @@ std::string store_server(const Detected& detected) {
   return detected.agent_hosts_store ? "" : "rank 0 of the job";
 }
 
-std::string own_address(const Detected& detected, const JoinOptions& options) {
-  if (!options.own_address.empty()) return options.own_address;
-  if (detected.size == 1) return "127.0.0.1";
-  // All ranks are on this host if the store is at a loopback address.
-  const bool loopback =
-      detected.host == "localhost" || detected.host == "::1" || detected.host.starts_with("127.");
-  const bool several_hosts = !loopback && detected.local_size != detected.size;
-  return rendezvous::own_address_towards(detected.host, detected.port, several_hosts);
+/// Addresses at which the other ranks may reach this one.
+std::vector<std::string> own_addresses(const Detected& detected, const JoinOptions& options) {
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (!options.own_address.empty()) return {rendezvous::chosen_address(options.own_address)};
+  if (interface && *interface) return {rendezvous::chosen_address(interface)};
+  if (detected.size == 1) return {"127.0.0.1"};
+  return rendezvous::addresses_towards(detected.host, detected.port);
 }
 
-/// Gloo has a connection to every rank, and a store served by this process another one.
-void check_descriptor_limit(const Detected& detected) {
+/// A store that this process serves may use half of the descriptors for a connection to every rank;
+/// Gloo connects with every rank once an all_to_all() needs it.
+void check_descriptor_limit(const Detected& detected, bool connects_ranks) {
   constexpr rlim_t others = 16;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const bool serves = detected.rank == 0 && !detected.agent_hosts_store;
-  const rlim_t needed = static_cast<rlim_t>(detected.size) * (serves ? 2 : 1) + others;
+  const rlim_t per_rank = serves ? 2 : connects_ranks ? 1 : 0;
+  const rlim_t needed = static_cast<rlim_t>(detected.size) * per_rank + others;
   if (limit.rlim_cur >= needed) return;
   throw std::invalid_argument("join: this process may open " + std::to_string(limit.rlim_cur) +
                               " files (ulimit -n), but " + std::to_string(detected.size) +
@@ -118,23 +120,16 @@ void check_descriptor_limit(const Detected& detected) {
 std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOptions& options) {
   check_store_address(detected, "Gloo");
   if (!has_gloo()) return gloo_communicator({}, nullptr);  // throws, naming the package
-  std::shared_ptr<GlooListener> listener;
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "Gloo", [&] {
-    check_descriptor_limit(detected);
-    const std::string address = own_address(detected, options);
-    listener = listen_gloo(address);
-    return address;
+    check_descriptor_limit(detected, true);
+    return own_addresses(detected, options);
   });
-  std::vector<std::string> hosts;
-  for (const rendezvous::ProcessInfo& process : job.processes)
-    hosts.push_back(process.address + " of " + process.host);
   return gloo_communicator(
       {.rank = detected.rank, .size = detected.size, .local_rank = detected.local_rank}, job.store,
-      listener,
       {.prefix = job.prefix + "/gloo",
+       .host = job.address,
        .deadline = job.left,
-       .store_server = store_server(detected)},
-      hosts);
+       .store_server = store_server(detected)});
 }
 
 std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOptions& options,
@@ -151,8 +146,9 @@ std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOpti
   check_store_address(detected, "NCCL");
   int device = -1;
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "NCCL", [&] {
+    check_descriptor_limit(detected, false);
     device = cuda_device_of(stream);
-    return std::string();
+    return std::vector<std::string>();
   });
   return nccl_communicator(detected.rank, detected.size, job.store,
                            {.device = device,

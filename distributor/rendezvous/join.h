@@ -53,9 +53,15 @@ struct JoinOptions {
   std::string host = {};
   std::uint16_t port = 0;  ///< port of the store; 0: the launcher's
 
-  /// Address of this host that the other ranks can reach. Default: the one on the route to the
-  /// store.
+  /// Address, name or network interface of this host by which the other ranks reach it over Gloo.
+  /// Default: the interface GLOO_SOCKET_IFNAME, otherwise the address on the route to the store, on
+  /// the store's own host that on the route to a rank of another one. IPv4 unless a rank has none.
   std::string own_address = {};
+
+  /// Secret of the job, at least 16 bytes, equal on all ranks: the store serves only those who
+  /// prove that they know it, and a rank uses only a store that does. Default: SHAMPOO_JOB_SECRET,
+  /// or the text of the file SHAMPOO_JOB_SECRET_FILE; without either there is none.
+  std::string secret = {};
 
   std::string job = {};    ///< name that tells apart jobs that use one store; equal on all ranks
   std::string build = {};  ///< free text; must be equal on all ranks

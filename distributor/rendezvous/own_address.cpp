@@ -1,104 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/rendezvous/own_address.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <array>
-#include <memory>
-#include <optional>
+#include <algorithm>
+#include <stdexcept>
 
 #include "distributor/communicator.h"
+#include "distributor/store/socket.h"
+#include "distributor/system/network_address.h"
 
 namespace shampoo::rendezvous {
 namespace {
 
-using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-using Interfaces = std::unique_ptr<ifaddrs, decltype(&freeifaddrs)>;
+/// Of a numeric address.
+NetworkAddress parsed(const std::string& text) { return store::resolve(text, 1).front(); }
 
-std::string numeric(const sockaddr* address, socklen_t size) {
-  std::array<char, NI_MAXHOST> text{};
-  const int error =
-      getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return error == 0 ? text.data() : "";
+bool is_ipv6(const std::string& text) { return text.find(':') != std::string::npos; }
+
+/// The first of the family that is a loopback address or not; empty: there is none.
+std::string find(const std::vector<std::string>& addresses, bool ipv6, bool loopback) {
+  const auto found = std::ranges::find_if(addresses, [&](const std::string& address) {
+    return is_ipv6(address) == ipv6 && is_loopback(parsed(address)) == loopback;
+  });
+  return found == addresses.end() ? std::string() : *found;
 }
 
-bool is_loopback(const sockaddr* address) {
-  if (address->sa_family == AF_INET) {
-    const auto* four = reinterpret_cast<const sockaddr_in*>(address);
-    return ntohl(four->sin_addr.s_addr) >> 24 == 127;
-  }
-  const auto* six = reinterpret_cast<const sockaddr_in6*>(address);
-  return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
-}
-
-/// 169.254.0.0/16 and fe80::/10, as a baseboard controller's, which do not leave a link.
-bool is_link_local(const sockaddr* address) {
-  if (address->sa_family == AF_INET) {
-    const auto* four = reinterpret_cast<const sockaddr_in*>(address);
-    return ntohl(four->sin_addr.s_addr) >> 16 == 0xA9FE;
-  }
-  const auto* six = reinterpret_cast<const sockaddr_in6*>(address);
-  return address->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
-}
-
-/// Connecting a datagram socket only asks the routing table.
-std::optional<sockaddr_storage> source_towards(const addrinfo& target) {
-  const int fd = socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return std::nullopt;
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  const bool known = connect(fd, target.ai_addr, target.ai_addrlen) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0;
-  close(fd);
-  return known ? std::optional(own) : std::nullopt;
-}
-
-/// The address of the first interface that is up, has a carrier and leads out of this host; empty:
-/// there is none.
-std::string outward_address() {
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) return {};
-  const Interfaces interfaces(first, &freeifaddrs);
-  for (const int family : {AF_INET, AF_INET6}) {
-    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    for (const ifaddrs* next = first; next != nullptr; next = next->ifa_next) {
-      if (next->ifa_addr == nullptr || next->ifa_addr->sa_family != family) continue;
-      constexpr unsigned usable = IFF_UP | IFF_RUNNING;
-      if ((next->ifa_flags & usable) != usable) continue;
-      if (is_loopback(next->ifa_addr) || is_link_local(next->ifa_addr)) continue;
-      return numeric(next->ifa_addr, size);
-    }
-  }
-  return {};
+bool leads_out(const ProcessInfo& process) {
+  return std::ranges::any_of(
+      process.addresses, [](const std::string& address) { return !is_loopback(parsed(address)); });
 }
 
 }  // namespace
 
-std::string own_address_towards(const std::string& host, std::uint16_t port, bool several_hosts) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* first = nullptr;
-  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &first);
-  if (error != 0) throw CommunicationError("join: host " + host + ": " + gai_strerror(error));
-  const Found found(first, &freeaddrinfo);
-  for (const addrinfo* next = first; next != nullptr; next = next->ai_next) {
-    const auto own = source_towards(*next);
-    if (!own) continue;
-    const auto* address = reinterpret_cast<const sockaddr*>(&*own);
-    std::string text = numeric(address, next->ai_addrlen);
-    if (several_hosts && is_loopback(address)) {
-      const std::string outward = outward_address();
-      if (!outward.empty()) text = outward;
-    }
-    if (!text.empty()) return text;
+std::vector<std::string> addresses_towards(const std::string& host, std::uint16_t port) {
+  std::vector<NetworkAddress> targets;
+  try {
+    targets = store::resolve(host, port);
+  } catch (const CommunicationError& error) {
+    throw CommunicationError("join: host " + host + ": " + error.what());
   }
-  throw CommunicationError("join: host " + host + " cannot be reached from here");
+  std::vector<std::string> addresses;
+  for (const NetworkAddress& target : targets) {
+    const std::string own = numeric_text(source_towards(target));
+    const auto same_family = [&](const std::string& other) {
+      return is_ipv6(other) == is_ipv6(own);
+    };
+    if (!own.empty() && std::ranges::none_of(addresses, same_family)) addresses.push_back(own);
+  }
+  if (addresses.empty())
+    throw CommunicationError("join: host " + host + " cannot be reached from here");
+  return addresses;
+}
+
+std::string chosen_address(const std::string& text) {
+  const NetworkAddress of_interface = address_of_interface(text);
+  if (of_interface.size > 0) return numeric_text(of_interface);
+  const std::vector<NetworkAddress> own = store::own_addresses(text, false);
+  if (!own.empty()) return numeric_text(own.front());
+  throw std::invalid_argument(
+      "host: must be an address, a name or a network interface of this host, got \"" + text + "\"");
+}
+
+Network choose_network(const std::vector<ProcessInfo>& processes) {
+  const bool several_hosts = std::ranges::any_of(processes, leads_out);
+  std::string without_ipv4, without_ipv6;
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    const ProcessInfo& process = processes[rank];
+    if (process.addresses.empty() || (several_hosts && !leads_out(process))) continue;
+    for (const bool ipv6 : {false, true})
+      if (find(process.addresses, ipv6, !several_hosts).empty())
+        (ipv6 ? without_ipv6 : without_ipv4) =
+            "rank " + std::to_string(rank) + " on " + process.host;
+  }
+  if (!without_ipv4.empty() && !without_ipv6.empty())
+    throw CommunicationError(without_ipv4 + " reaches the store by IPv6 only, " + without_ipv6 +
+                             " by IPv4 only: choose addresses by JoinOptions::own_address");
+  Network network{.is_ipv6 = !without_ipv4.empty()};
+  for (const ProcessInfo& process : processes) {
+    network.landmark = find(process.addresses, network.is_ipv6, false);
+    if (!network.landmark.empty()) break;
+  }
+  return network;
+}
+
+std::string own_address(const std::vector<std::string>& addresses, const Network& network) {
+  std::string own = find(addresses, network.is_ipv6, network.landmark.empty());
+  if (own.empty() && !network.landmark.empty())
+    own = numeric_text(source_towards(parsed(network.landmark)));
+  if (own.empty())
+    throw CommunicationError("join: this host has no address on the route to " +
+                             (network.landmark.empty() ? "the store" : network.landmark));
+  return own;
 }
 
 }  // namespace shampoo::rendezvous

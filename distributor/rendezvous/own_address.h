@@ -3,13 +3,40 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "distributor/rendezvous/registration.h"
 
 namespace shampoo::rendezvous {
 
-/// The numeric address of this host on the route to another one; sends nothing. If that is a
-/// loopback address and the job spans `several_hosts`, this host's first other address, if it has
-/// one: hosts tend to resolve their own name to 127.0.1.1. Throws CommunicationError, naming the
-/// host, if it cannot be resolved or reached.
-std::string own_address_towards(const std::string& host, std::uint16_t port, bool several_hosts);
+/// The numeric addresses of this host on the routes to another one, at most one of each family;
+/// sends nothing. Throws CommunicationError, naming the host, if it cannot be resolved or reached.
+std::vector<std::string> addresses_towards(const std::string& host, std::uint16_t port);
+
+/// The numeric address that a user means by an address, a name or a network interface of this host.
+/// Throws std::invalid_argument if it is none of them.
+std::string chosen_address(const std::string& text);
+
+/// What ranks need to know to choose addresses at which all reach each other.
+struct Network {
+  bool is_ipv6 = false;
+  /// Address of a rank that reaches the store from another host; empty if all are on its host.
+  std::string landmark = {};
+};
+
+template <typename Visitor>
+void for_each_field(Visitor&& visit, Network& network) {
+  visit("is_ipv6", network.is_ipv6);
+  visit("landmark", network.landmark);
+}
+
+/// IPv4 unless a rank has no such address. Throws CommunicationError, naming ranks, if there is no
+/// family that all have.
+Network choose_network(const std::vector<ProcessInfo>& processes);
+
+/// The one of this rank's addresses_towards() the store that the others can reach. On the store's
+/// own host, whose name tends to be that of a loopback address, that on the route to the landmark.
+/// Throws CommunicationError if there is none.
+std::string own_address(const std::vector<std::string>& addresses, const Network& network);
 
 }  // namespace shampoo::rendezvous

@@ -61,9 +61,22 @@ RegistrationResult finish(const std::string& prefix, const std::string& problem,
   RegistrationResult result{.prefix = prefix,
                             .error = gathered.error.empty() ? problem : gathered.error,
                             .missing_ranks = std::move(gathered.missing_ranks)};
-  for (const std::string& record : gathered.records)
-    result.processes.push_back(deserialize<ProcessInfo>(record));
+  if (!gathered.records.empty()) result.summary = std::move(gathered.records.front());
   return result;
+}
+
+/// The records of all processes would be bytes that grow with the square of their number.
+StoreGather::Digest digest_of(const RegistrationOptions& options) {
+  return [&options](GatherResult& result) {
+    std::vector<ProcessInfo> processes;
+    try {
+      for (const std::string& record : result.records)
+        processes.push_back(deserialize<ProcessInfo>(record));
+      result.records = {options.summarize ? options.summarize(processes) : ""};
+    } catch (const std::exception& error) {
+      result = {.error = error.what()};
+    }
+  };
 }
 
 }  // namespace
@@ -73,7 +86,7 @@ RegistrationResult register_rank(Store& store, const Registration& self,
   constexpr std::chrono::milliseconds reading_time{3'000};
   for (int n = 0;; ++n) {
     const std::string prefix = options.prefix + "/" + std::to_string(n);
-    StoreGather gather(store, prefix, self.size);
+    StoreGather gather(store, prefix, self.size, digest_of(options));
     const std::string own = serialize(self.process), holder = gather.claim(self.rank, own);
     std::string problem;
     if (holder == own) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,9 @@ namespace shampoo::rendezvous {
 /// A process of the job; the record that it registers under its rank.
 struct ProcessInfo {
   std::string host = {};
-  std::string address = {};  ///< address at which the other ranks reach it; may be empty
-  std::int64_t process = 0;  ///< process id on its host
-  std::uint64_t call = 0;    ///< random number that tells its calls of join() apart
+  std::vector<std::string> addresses = {};  ///< at which other ranks may reach it
+  std::int64_t process = 0;                 ///< process id on its host
+  std::uint64_t call = 0;                   ///< random number that tells its calls of join() apart
 };
 
 /// Record of one process about the job. All ranks must agree on size, library, transport and build.
@@ -31,7 +32,7 @@ struct Registration {
 template <typename Visitor>
 void for_each_field(Visitor&& visit, ProcessInfo& info) {
   visit("host", info.host);
-  visit("address", info.address);
+  visit("addresses", info.addresses);
   visit("process", info.process);
   visit("call", info.call);
 }
@@ -49,6 +50,9 @@ void for_each_field(Visitor&& visit, Registration& registration) {
 struct RegistrationOptions {
   std::string prefix = {};   ///< prefix of all keys: that of the job and its attempt
   std::string failure = {};  ///< reason why this process cannot take part; empty: it can
+  /// Makes of the processes by rank what all ranks need of them. Called on one rank; if it throws a
+  /// std::exception, there is no job.
+  std::function<std::string(const std::vector<ProcessInfo>&)> summarize = {};
   StoreGather::Clock::time_point end = {};
   /// True if this process must not end before the others have read an error.
   bool serves_store = false;
@@ -59,7 +63,7 @@ struct RegistrationResult {
   std::string error = {};   ///< reason why there is no job; empty: there is one
   /// Ranks that did not register in time; empty if there is a job.
   std::vector<int> missing_ranks = {};
-  std::vector<ProcessInfo> processes = {};  ///< processes of the job by rank
+  std::string summary = {};  ///< what RegistrationOptions::summarize returned
 };
 
 /// Registers this process as its rank and waits for all ranks. Collective.

@@ -12,6 +12,8 @@
 
 #include "distributor/communicator.h"
 #include "distributor/rank_list.h"
+#include "distributor/rendezvous/own_address.h"
+#include "distributor/serialization.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/synchronized_store.h"
@@ -36,22 +38,30 @@ milliseconds until(Clock::time_point end) {
 }
 
 /// Null if the port is in use.
-std::unique_ptr<StoreServer> serve(std::uint16_t port) {
+std::unique_ptr<StoreServer> serve(const Detected& detected) {
+  // Each rank has a connection or two, and torch's clients may come as well.
+  constexpr std::size_t per_rank = 4, others = 64;
   try {
-    return std::make_unique<StoreServer>(StoreServerOptions{.port = port});
+    return std::make_unique<StoreServer>(StoreServerOptions{
+        .port = detected.port,
+        .host = detected.host,
+        .several_hosts = may_have_several_hosts(detected),
+        .secret = detected.secret,
+        .most_connections = per_rank * static_cast<std::size_t>(detected.size) + others});
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::address_in_use) return nullptr;
-    throw CommunicationError("join: cannot serve the store at port " + std::to_string(port) + ": " +
-                             error.what());
+    throw CommunicationError("join: cannot serve the store at port " +
+                             std::to_string(detected.port) + ": " + error.what());
   }
 }
 
 std::shared_ptr<JobStore> open_store(const Detected& detected, Clock::time_point end) {
   auto store = std::make_shared<JobStore>();
-  if (detected.rank == 0 && !detected.agent_hosts_store) store->server = serve(detected.port);
-  store->client = store->server ? connect_store("localhost", store->server->port(), until(end),
-                                                StoreProtocol::torch_2)
-                                : connect_store(detected.host, detected.port, until(end));
+  if (detected.rank == 0 && !detected.agent_hosts_store) store->server = serve(detected);
+  store->client = store->server ? connect_store(store->server->own_address(), store->server->port(),
+                                                until(end), StoreProtocol::torch_2, detected.secret)
+                                : connect_store(detected.host, detected.port, until(end),
+                                                StoreProtocol::automatic, detected.secret);
   return store;
 }
 
@@ -87,6 +97,11 @@ class Attempt {
               .process = {.host = host_name(), .process = getpid()}},
         options_{
             .prefix = "/shampoo/join/" + detected.job + "/" + std::to_string(detected.restarts),
+            .summarize =
+                [](const std::vector<ProcessInfo>& processes) {
+                  Network network = choose_network(processes);
+                  return serialize(network);
+                },
             .end = Clock::now() + options.connect_deadline} {
     std::random_device random;
     self_.process.call = (std::uint64_t{random()} << 32) + random();
@@ -94,9 +109,9 @@ class Attempt {
 
   Clock::time_point end() const { return options_.end; }
 
-  void prepare(const std::function<std::string()>& prepare) {
+  void prepare(const std::function<std::vector<std::string>()>& prepare) {
     try {
-      self_.process.address = prepare();
+      self_.process.addresses = prepare();
     } catch (const std::exception& error) {
       exception_ = std::current_exception();
       options_.failure = error.what();
@@ -108,6 +123,12 @@ class Attempt {
     const std::shared_ptr<Store> client(store, store->client.get());
     BoundedStore bounded(std::make_shared<SynchronizedStore>(client, until(end())), end());
     return register_rank(bounded, self_, options_);
+  }
+
+  /// Where the others reach this rank, after run().
+  std::string address(const RegistrationResult& result) const {
+    const std::vector<std::string>& addresses = self_.process.addresses;
+    return addresses.empty() ? "" : own_address(addresses, deserialize<Network>(result.summary));
   }
 
   /// What prepare() threw.
@@ -127,7 +148,7 @@ class Attempt {
 /// rank 0 has ended: looks for another one.
 Rendezvous run_rendezvous(const Detected& detected, const JoinOptions& options,
                           const std::string& transport,
-                          const std::function<std::string()>& prepare) {
+                          const std::function<std::vector<std::string>()>& prepare) {
   constexpr milliseconds pause = 100ms;
   Attempt attempt(detected, options, transport);
   for (bool prepared = false;; std::this_thread::sleep_for(pause)) {
@@ -148,7 +169,7 @@ Rendezvous run_rendezvous(const Detected& detected, const JoinOptions& options,
     const milliseconds least = std::clamp(options.connect_deadline / 4, 1ms, 5'000ms);
     return {.store = {store, store->client.get()},
             .prefix = result.prefix,
-            .processes = std::move(result.processes),
+            .address = attempt.address(result),
             .left = std::max(until(attempt.end()), least)};
   }
 }

@@ -16,20 +16,20 @@ namespace shampoo::rendezvous {
 /// The ranks of a job, which all have registered.
 struct Rendezvous {
   std::shared_ptr<Store> store;
-  std::string prefix;                  ///< prefix of keys, not used before, equal on all ranks
-  std::vector<ProcessInfo> processes;  ///< processes of the job by rank
-  std::chrono::milliseconds left;      ///< time left for connecting, of options.connect_deadline
+  std::string prefix;              ///< prefix of keys, not used before, equal on all ranks
+  std::string address;             ///< of this rank, at which the others reach it; may be empty
+  std::chrono::milliseconds left;  ///< time left for connecting, of options.connect_deadline
 };
 
 /// Registers this rank at the store at detected.host and port and waits for the others, within
 /// options.connect_deadline. Rank 0 serves the store unless the launcher does, or the port is in
 /// use: then what listens there must be a store. Collective.
 ///
-/// `prepare` is called when the store has been reached; it returns the address of this rank. If it
-/// throws, this rank rethrows and the others throw a CommunicationError with the message. Throws as
-/// join() does.
+/// `prepare` is called when the store has been reached; it returns the addresses at which others
+/// may reach this rank. If it throws, this rank rethrows and the others throw a CommunicationError
+/// with the message. Throws as join() does.
 Rendezvous run_rendezvous(const Detected& detected, const JoinOptions& options,
                           const std::string& transport,
-                          const std::function<std::string()>& prepare);
+                          const std::function<std::vector<std::string>()>& prepare);
 
 }  // namespace shampoo::rendezvous

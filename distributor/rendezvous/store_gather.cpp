@@ -17,7 +17,7 @@ std::string StoreGather::claim(int rank, const std::string& record) {
 void StoreGather::arrive() {
   if (store_.add(key("arrived"), 1) < size_) return;
   const GatherResult result = collect();
-  if (result.ready()) publish(result);
+  if (result.missing_ranks.empty()) publish(result);
 }
 
 void StoreGather::publish(const GatherResult& result) {
@@ -38,6 +38,11 @@ GatherResult StoreGather::wait(Clock::time_point end) {
   return deserialize<GatherResult>(*result);
 }
 
+std::string StoreGather::record(int rank) {
+  if (auto record = store_.get(rank_key(rank))) return *std::move(record);
+  throw CommunicationError("the store has lost the key " + rank_key(rank));
+}
+
 GatherResult StoreGather::collect() {
   GatherResult result;
   for (int rank = 0; rank < size_; ++rank) {
@@ -45,7 +50,10 @@ GatherResult StoreGather::collect() {
     if (!record) result.missing_ranks.push_back(rank);
     result.records.push_back(std::move(record).value_or(""));
   }
-  if (!result.ready()) result.records.clear();
+  if (!result.ready())
+    result.records.clear();
+  else if (digest_)
+    digest_(result);
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace shampoo {
 struct GatherResult {
   std::string error = {};                 ///< error of the rank that ended the gather; empty: none
   std::vector<int> missing_ranks = {};    ///< ranks that had not arrived at the deadline
-  std::vector<std::string> records = {};  ///< records by rank
+  std::vector<std::string> records = {};  ///< by rank, or what StoreGather::Digest made of them
 
   bool ready() const { return error.empty() && missing_ranks.empty(); }
 };
@@ -35,13 +36,19 @@ void for_each_field(Visitor&& visit, GatherResult& result) {
 ///
 /// The last rank to arrive publishes the records; the first one to reach the deadline publishes
 /// which ranks are missing. So a rank sends a number of requests that does not depend on the number
-/// of ranks, but for one rank, which sends two more per rank.
+/// of ranks, but for one rank, which sends two more per rank. The bytes of all ranks together grow
+/// with the square of their number, unless there is a digest.
 class StoreGather {
  public:
   using Clock = std::chrono::steady_clock;
+  /// Makes of the records what all ranks need of them, or an error. Called on one rank.
+  using Digest = std::function<void(GatherResult&)>;
 
-  StoreGather(Store& store, std::string prefix, int size)
-      : store_(store), prefix_(std::move(prefix)), size_(size) {}
+  StoreGather(Store& store, std::string prefix, int size, Digest digest = {})
+      : store_(store), prefix_(std::move(prefix)), size_(size), digest_(std::move(digest)) {}
+
+  /// A digest that gives no rank any record: they read those that they need.
+  static void none(GatherResult& result) { result.records.clear(); }
 
   /// Enters a rank's record, not empty. Returns the record of the first process that did.
   std::string claim(int rank, const std::string& record);
@@ -51,6 +58,9 @@ class StoreGather {
   void publish(const GatherResult& result);
   /// Waits for the result, at most until `end` and a moment.
   GatherResult wait(Clock::time_point end);
+  /// After wait(), before any remove_keys(): the record of a rank. Throws CommunicationError if
+  /// there is none.
+  std::string record(int rank);
 
   /// After wait(): the last rank to call it removes all keys, and others that it names.
   void remove_keys(const std::vector<std::string>& others = {});
@@ -66,6 +76,7 @@ class StoreGather {
   Store& store_;
   std::string prefix_;
   int size_;
+  Digest digest_;
 };
 
 }  // namespace shampoo

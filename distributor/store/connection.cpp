@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "distributor/store/proof.h"
+#include "distributor/system/hmac.h"
+
 namespace shampoo::store {
 
 namespace {
@@ -14,6 +17,22 @@ namespace {
 constexpr std::size_t most_unsent_bytes = std::size_t{1} << 20;
 /// Largest buffer of an idle connection.
 constexpr std::size_t kept_bytes = std::size_t{4} << 10;
+
+bool changes_or_waits(Request request) {
+  switch (request) {
+    case Request::validate:
+    case Request::get:
+    case Request::check:
+    case Request::count_keys:
+    case Request::multi_get:
+    case Request::cancel_wait:
+    case Request::ping:
+    case Request::find:
+      return false;
+    default:
+      return true;
+  }
+}
 
 void empty(std::string& buffer, std::size_t& begin) {
   begin = 0;
@@ -30,6 +49,7 @@ Connection::Step Connection::answer_one(RequestHandler& handler) {
     const Step decided = decide_protocol();
     if (decided != Step::answered) return decided;
   }
+  if (const auto step = check_secret()) return *step;
   switch (reader_.read(unread(), *protocol_)) {
     case RequestReader::State::incomplete:
       return Step::idle;
@@ -38,7 +58,13 @@ Connection::Step Connection::answer_one(RequestHandler& handler) {
     case RequestReader::State::complete:
       break;
   }
-  if (!handler.handle(id_, reader_, unread(), *protocol_, output_)) return Step::refused;
+  const std::size_t answered = output_.size();
+  if (!handler.handle(client_, reader_, unread(), *protocol_, output_)) {
+    output_.resize(answered);
+    return Step::refused;
+  }
+  ++traffic_.requests;
+  takes_part_ = takes_part_ || changes_or_waits(reader_.request());
   consume(reader_.end());
   reader_.restart();
   return Step::answered;
@@ -49,6 +75,7 @@ bool Connection::receive(char* scratch, std::size_t size) {
   if (received < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
   if (received == 0) return false;
   input_.append(scratch, static_cast<std::size_t>(received));
+  traffic_.received += static_cast<std::uint64_t>(received);
   return true;
 }
 
@@ -59,6 +86,7 @@ bool Connection::flush() {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     sent_ += static_cast<std::size_t>(sent);
+    traffic_.sent += static_cast<std::uint64_t>(sent);
   }
   empty(output_, sent_);
   return true;
@@ -79,6 +107,39 @@ Connection::Step Connection::decide_protocol() {
     consume(validation.size());
   }
   return protocol_ ? Step::answered : Step::idle;
+}
+
+std::optional<Connection::Step> Connection::check_secret() {
+  if (secret_.empty()) return admitted_ ? std::nullopt : std::optional(Step::refused);
+  if (unread().empty()) return Step::idle;
+  const auto number = static_cast<std::uint8_t>(unread().front());
+  const bool is_ours =
+      protocol_ == StoreProtocol::torch_2 && (number == challenge_number || number == proof_number);
+  if (!is_ours) return admitted_ ? std::nullopt : std::optional(Step::refused);
+  if (unread().size() < 1 + challenge_bytes) return Step::idle;
+  const bool accepted = number == challenge_number ? receive_challenge() : receive_proof();
+  consume(1 + challenge_bytes);
+  return accepted ? Step::answered : Step::refused;
+}
+
+bool Connection::receive_challenge() {
+  const std::string own = random_bytes(challenge_bytes);
+  const std::string both = std::string(unread().substr(1, challenge_bytes)) + own;
+  expected_proof_ = client_proof(secret_, both);
+  output_ += own + server_proof(secret_, both);
+  return true;
+}
+
+/// Each challenge takes one proof.
+bool Connection::receive_proof() {
+  static_assert(challenge_bytes == proof_bytes);
+  const std::string expected = std::exchange(expected_proof_, {});
+  if (expected.empty() || !equal_in_constant_time(expected, unread().substr(1, proof_bytes)))
+    return false;
+  admitted_ = true;
+  client_.account = Account::ours();
+  output_.push_back(0);
+  return true;
 }
 
 void Connection::consume(std::size_t bytes) {

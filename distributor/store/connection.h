@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,13 +14,40 @@
 
 namespace shampoo::store {
 
+/// What went over a connection.
+struct Traffic {
+  std::uint64_t requests = 0, received = 0, sent = 0;  ///< answered requests; bytes
+
+  Traffic& operator+=(const Traffic& other) {
+    requests += other.requests, received += other.received, sent += other.sent;
+    return *this;
+  }
+};
+
+/// Where a connection comes from, and what it has to prove.
+struct ClientOrigin {
+  Account account = Account::ours();  ///< until the secret is proved
+  std::string secret = {};            ///< empty: the server has none
+  bool trusted = true;                ///< served without a proof
+};
+
 /// One client of the server: buffers for requests not yet answered and for replies not yet sent,
 /// each bounded by about twice the largest message.
 class Connection {
  public:
-  Connection(ClientId id, Socket socket) : id_(id), socket_(std::move(socket)) {}
+  Connection(ClientId id, Socket socket, ClientOrigin origin = {})
+      : client_{id, std::move(origin.account)},
+        socket_(std::move(socket)),
+        secret_(std::move(origin.secret)),
+        admitted_(origin.trusted) {}
 
   int fd() const { return socket_.get(); }
+  const Account& account() const { return client_.account; }
+  /// True once a request was answered that is more than a greeting: the client is no stranger.
+  bool established() const { return traffic_.requests > 0; }
+  /// True if it has changed keys, or waits for one.
+  bool takes_part() const { return takes_part_; }
+  const Traffic& traffic() const { return traffic_; }
 
   enum class Step : std::uint8_t {
     answered,  ///< answered one request; there may be more
@@ -40,16 +68,26 @@ class Connection {
   /// Bytes of the buffers.
   std::size_t memory() const { return input_.capacity() + output_.capacity() + reader_.memory(); }
 
-  std::uint32_t events = 0;  ///< epoll events the server has asked for
+  std::uint32_t events = 0;                             ///< epoll events the server has asked for
+  std::chrono::steady_clock::time_point last_active{};  ///< for the server
+  std::size_t counted_memory = 0;                       ///< for the server
 
  private:
   std::string_view unread() const { return std::string_view(input_).substr(begin_); }
   bool is_congested() const;
   Step decide_protocol();
+  /// Handles requests about the job's secret. Empty: the next request is another one, and allowed.
+  std::optional<Step> check_secret();
+  bool receive_challenge();
+  bool receive_proof();
   void consume(std::size_t bytes);
 
-  ClientId id_;
+  RequestHandler::Client client_;
   Socket socket_;
+  std::string secret_;
+  std::string expected_proof_;
+  bool admitted_, takes_part_ = false;
+  Traffic traffic_;
   std::optional<StoreProtocol> protocol_;
   RequestReader reader_;
   std::string input_, output_;

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "distributor/communicator.h"
+#include "distributor/store/proof.h"
 #include "distributor/store/wire.h"
+#include "distributor/system/hmac.h"
 
 namespace shampoo::store {
 
@@ -30,31 +32,73 @@ Socket shake_old_hands(const Address& address, Deadline deadline) {
   std::array<char, 8> keys;
   const Message message(Request::count_keys, StoreProtocol::torch_1);
   if (exchange(socket, message.bytes(), keys, deadline) != Transfer::done)
-    throw CommunicationError("the first request was not answered");
+    throw CommunicationError(
+        "the first request was not answered; a server with a secret (SHAMPOO_JOB_SECRET) serves "
+        "only those who have it");
   return socket;
 }
 
-/// Empty if the server closes the connection. A server of torch 1 does so: it takes these 9 bytes
-/// for a SET with a key of 2^58 bytes; hence four times the same question.
-std::optional<Socket> shake_new_hands(const Address& address, Deadline deadline) {
-  Socket socket = connect_to(address, deadline);
+/// Both sides prove the secret. Throws CommunicationError.
+void prove(const Socket& socket, const std::string& secret, Deadline deadline) {
+  const std::string own = random_bytes(challenge_bytes);
+  std::array<char, challenge_bytes + proof_bytes> reply;
+  const std::string question = Message().byte(challenge_number).raw(own).bytes();
+  const Transfer transfer = exchange(socket, question, reply, deadline);
+  if (transfer == Transfer::late) throw CommunicationError("the first request was not answered");
+  const std::string_view answer(reply.data(), reply.size());
+  const std::string both = own + std::string(answer.substr(0, challenge_bytes));
+  if (transfer == Transfer::closed ||
+      !equal_in_constant_time(answer.substr(challenge_bytes), server_proof(secret, both)))
+    throw CommunicationError(
+        "the server does not prove the job's secret (SHAMPOO_JOB_SECRET): it is that of another "
+        "job, or was started without it");
+  std::array<char, 1> end;
+  const std::string proof = Message().byte(proof_number).raw(client_proof(secret, both)).bytes();
+  if (exchange(socket, proof, end, deadline) != Transfer::done)
+    throw CommunicationError("the server did not accept the proof of the job's secret");
+}
+
+/// The name of the server's instance. Throws CommunicationError.
+std::string read_instance(const Socket& socket, Deadline deadline) {
+  constexpr std::size_t size = 16;
+  std::array<char, 1 + 8 + size> reply;
+  const Message message = Message(Request::find, StoreProtocol::torch_2).text(extension_key);
+  if (exchange(socket, message.bytes(), reply, deadline) != Transfer::done || reply[0] != 1 ||
+      read_number({&reply[1], 8}) != size)
+    throw CommunicationError("the server did not name its instance");
+  return {&reply[9], size};
+}
+
+/// Empty if the server closes the connection. A server of torch 1 does so: it takes the first 9
+/// bytes for a SET with a key of 2^58 bytes; hence four times the same question.
+std::optional<Peer> shake_new_hands(const Address& address, const std::string& secret,
+                                    Deadline deadline) {
+  Peer peer{address, connect_to(address, deadline), StoreProtocol::torch_2};
   Message message(Request::validate, StoreProtocol::torch_2);
   message.word(validation_word);
+  if (!secret.empty()) {
+    if (send_all(peer.socket, message.bytes(), deadline) != Transfer::done) return std::nullopt;
+    prove(peer.socket, secret, deadline);
+    message = {};
+  }
   for (int i = 0; i < 4; ++i) message.byte(static_cast<std::uint8_t>(Request::count_keys));
-  std::array<char, 32> keys;
-  const Transfer transfer = exchange(socket, message.bytes(), keys, deadline);
+  message.append(Message(Request::check, StoreProtocol::torch_2)
+                     .texts(std::array{std::string(extension_key)}));
+  std::array<char, 33> reply;
+  const Transfer transfer = exchange(peer.socket, message.bytes(), reply, deadline);
   if (transfer == Transfer::closed) return std::nullopt;
   if (transfer == Transfer::late) throw CommunicationError("the first request was not answered");
-  return socket;
+  if (reply.back() == 0) peer.instance = read_instance(peer.socket, deadline);
+  return peer;
 }
 
 }  // namespace
 
-Peer shake_hands(const Address& address, StoreProtocol protocol, Deadline deadline) {
-  if (protocol != StoreProtocol::torch_1) {
-    if (auto socket = shake_new_hands(address, deadline))
-      return {address, std::move(*socket), StoreProtocol::torch_2};
-    if (protocol == StoreProtocol::torch_2)
+Peer shake_hands(const Address& address, StoreProtocol protocol, const std::string& secret,
+                 Deadline deadline) {
+  if (protocol != StoreProtocol::torch_1 || !secret.empty()) {
+    if (auto peer = shake_new_hands(address, secret, deadline)) return std::move(*peer);
+    if (protocol == StoreProtocol::torch_2 || !secret.empty())
       throw CommunicationError("the server closed the connection at the first request");
   }
   return {address, shake_old_hands(address, deadline), StoreProtocol::torch_1};

@@ -5,7 +5,7 @@ namespace shampoo::store {
 
 namespace {
 
-/// Kinds of fields: k: key, v: value, 4 and 8: number of that many bytes.
+/// Kinds of fields: k: key, v: value, 4 and 8: number of that many bytes, n: name of a request.
 struct Layout {
   bool counted = false;  ///< starts with the number of repetitions
   std::string_view kinds;
@@ -23,9 +23,12 @@ Layout layout_of(Request request) {
       return {false, "kvv"};
     case Request::get:
     case Request::remove:
+    case Request::find:
       return {false, "k"};
     case Request::add:
       return {false, "k8"};
+    case Request::add_once:
+      return {false, "k8n"};
     case Request::check:
     case Request::wait:
     case Request::multi_get:
@@ -100,6 +103,7 @@ RequestReader::State RequestReader::read_count(std::string_view bytes) {
 
 RequestReader::State RequestReader::read_field(std::string_view bytes, char kind) {
   Field field{end_, kind == '4' ? std::size_t{4} : std::size_t{8}};
+  if (kind == 'n') field.size = request_name_bytes;
   if (kind == 'k' || kind == 'v') {
     if (bytes.size() < end_ + 8) return State::incomplete;
     const std::uint64_t size = read_number(bytes.substr(end_));

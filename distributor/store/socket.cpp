@@ -12,8 +12,6 @@
 #include <memory>
 #include <system_error>
 
-#include "distributor/communicator.h"
-
 namespace shampoo::store {
 
 namespace {
@@ -21,6 +19,11 @@ namespace {
 constexpr int stream = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 std::string reason(int error) { return std::generic_category().message(error); }
+
+[[noreturn]] void throw_connect_error(int error) {
+  if (error == ECONNREFUSED) throw ConnectionRefused("connect: " + reason(error));
+  throw CommunicationError("connect: " + reason(error));
+}
 
 /// True if the socket is ready for `events`, or broken, before the deadline.
 bool ready(const Socket& socket, short events, Deadline deadline) {
@@ -39,17 +42,34 @@ void set_option(const Socket& socket, int level, int option, int value) {
   ::setsockopt(socket.get(), level, option, &value, sizeof value);
 }
 
-const sockaddr* generic(const sockaddr_storage& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
+void set_port(Address& address, std::uint16_t port) {
+  if (address.family() == AF_INET6)
+    reinterpret_cast<sockaddr_in6&>(address.bytes).sin6_port = htons(port);
+  else
+    reinterpret_cast<sockaddr_in&>(address.bytes).sin_port = htons(port);
 }
 
-/// 0, or the error of the first step that failed.
-int listen_as(const Socket& socket, const sockaddr_storage& address, socklen_t size) {
-  if (socket.get() < 0) return errno;
+Address any_address(int family) {
+  Address any;
+  any.bytes.ss_family = static_cast<sa_family_t>(family);
+  any.size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  return any;
+}
+
+/// Without a descriptor if a step fails, whose errno is then in `error`.
+Socket listen_at(const Address& address, bool both_families, int& error) {
+  Socket socket(::socket(address.family(), stream, 0));
+  const auto done = [&](bool succeeded) {
+    error = succeeded ? 0 : errno;
+    return succeeded;
+  };
+  if (!done(static_cast<bool>(socket))) return {};
   set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (address.ss_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  if (::bind(socket.get(), generic(address), size) != 0) return errno;
-  return ::listen(socket.get(), 4096) == 0 ? 0 : errno;
+  if (address.family() == AF_INET6)
+    set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? 0 : 1);
+  if (!done(::bind(socket.get(), address.generic(), address.size) == 0)) return {};
+  if (!done(::listen(socket.get(), 4096) == 0)) return {};
+  return socket;
 }
 
 }  // namespace
@@ -78,17 +98,17 @@ std::vector<Address> resolve(const std::string& host, std::uint16_t port) {
 }
 
 Socket connect_to(const Address& address, Deadline deadline) {
-  Socket socket(::socket(address.bytes.ss_family, stream, 0));
+  Socket socket(::socket(address.family(), stream, 0));
   if (socket.get() < 0) throw CommunicationError("socket: " + reason(errno));
   make_prompt(socket);
-  if (::connect(socket.get(), generic(address.bytes), address.size) == 0) return socket;
-  if (errno != EINPROGRESS && errno != EINTR) throw CommunicationError("connect: " + reason(errno));
+  if (::connect(socket.get(), address.generic(), address.size) == 0) return socket;
+  if (errno != EINPROGRESS && errno != EINTR) throw_connect_error(errno);
   if (!ready(socket, POLLOUT, deadline)) throw CommunicationError("connect: no answer");
 
   int error = 0;
   socklen_t size = sizeof error;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  if (error != 0) throw CommunicationError("connect: " + reason(error));
+  if (error != 0) throw_connect_error(error);
   return socket;
 }
 
@@ -121,34 +141,45 @@ Transfer receive_all(const Socket& socket, char* bytes, std::size_t size, Deadli
   return Transfer::done;
 }
 
-Socket listen_on(std::uint16_t port) {
-  sockaddr_storage any{};
-  auto& six = reinterpret_cast<sockaddr_in6&>(any);
-  six.sin6_family = AF_INET6;
-  six.sin6_port = htons(port);
-  Socket socket(::socket(AF_INET6, stream, 0));
-  int error = listen_as(socket, any, sizeof six);
-  if (error == EAFNOSUPPORT || error == EADDRNOTAVAIL) {
-    any = {};
-    auto& four = reinterpret_cast<sockaddr_in&>(any);
-    four.sin_family = AF_INET;
-    four.sin_port = htons(port);
-    socket = Socket(::socket(AF_INET, stream, 0));
-    error = listen_as(socket, any, sizeof four);
+std::vector<Address> own_addresses(const std::string& host, bool several_hosts) {
+  std::vector<Address> addresses;
+  try {
+    addresses = resolve(host, 0);
+  } catch (const CommunicationError&) {
+    return {};
   }
-  if (error != 0)
-    throw std::system_error(error, std::generic_category(),
-                            "store: port " + std::to_string(port) + " on all addresses");
-  return socket;
+  std::erase_if(addresses, [&](const Address& address) {
+    return !is_own(address) || (several_hosts && is_loopback(address));
+  });
+  return addresses;
+}
+
+std::vector<Socket> listen_on(std::uint16_t port, const std::vector<Address>& addresses) {
+  std::vector<Socket> sockets;
+  int error = EADDRNOTAVAIL;
+  const auto add = [&](Address address, bool both_families) {
+    set_port(address, sockets.empty() ? port : port_of(sockets.front()));
+    Socket socket = listen_at(address, both_families, error);
+    if (socket) sockets.push_back(std::move(socket));
+    return error == 0 || error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
+  };
+  bool possible = true;
+  if (addresses.empty()) {
+    possible = add(any_address(AF_INET6), true);
+    if (possible && sockets.empty()) possible = add(any_address(AF_INET), false);
+  }
+  for (const Address& address : addresses) possible = possible && add(address, false);
+  if (possible && !sockets.empty()) return sockets;
+  const std::string where = addresses.empty() ? "all addresses" : numeric_text(addresses.front());
+  throw std::system_error(error, std::generic_category(),
+                          "store: port " + std::to_string(port) + " on " + where);
 }
 
 std::uint16_t port_of(const Socket& socket) {
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0)
-    throw std::system_error(errno, std::generic_category(), "store: own port");
-  return ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port
-                                         : reinterpret_cast<const sockaddr_in&>(own).sin_port);
+  const Address own = local_address(socket.get());
+  if (own.size == 0) throw std::system_error(errno, std::generic_category(), "store: own port");
+  return ntohs(own.family() == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own.bytes).sin6_port
+                                        : reinterpret_cast<const sockaddr_in&>(own.bytes).sin_port);
 }
 
 void make_prompt(const Socket& socket) {

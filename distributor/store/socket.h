@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/socket.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "distributor/communicator.h"
+#include "distributor/system/network_address.h"
 #include "distributor/system/unique_fd.h"
 
 namespace shampoo::store {
@@ -22,14 +22,16 @@ Deadline after(std::chrono::milliseconds duration);
 
 using Socket = UniqueFd;
 
-struct Address {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-};
+using Address = NetworkAddress;
 
 /// IPv6 and IPv4 addresses, in the system's order. May wait for name servers, without a deadline.
 /// Throws CommunicationError with the reason.
 std::vector<Address> resolve(const std::string& host, std::uint16_t port);
+
+/// Nothing listens at an address: the server is gone, or not there yet.
+struct ConnectionRefused : CommunicationError {
+  using CommunicationError::CommunicationError;
+};
 
 /// Throws CommunicationError with the reason. The socket does not block.
 Socket connect_to(const Address& address, Deadline deadline);
@@ -38,9 +40,13 @@ enum class Transfer : std::uint8_t { done, closed, late };
 Transfer send_all(const Socket& socket, std::string_view bytes, Deadline deadline);
 Transfer receive_all(const Socket& socket, char* bytes, std::size_t size, Deadline deadline);
 
-/// Listens on all addresses, IPv6 and IPv4; on IPv4 only if the system has no IPv6. `port` 0: any.
-/// The socket does not block. Throws std::system_error that names the port.
-Socket listen_on(std::uint16_t port);
+/// The addresses of `host` that this host has, without loopback ones if `several_hosts`. Empty if
+/// there are none, or the name is unknown.
+std::vector<Address> own_addresses(const std::string& host, bool several_hosts);
+/// Listens at each of the addresses, or if there are none, at all of this host, IPv6 and IPv4.
+/// `port` 0: any, the same for all. The sockets do not block. Throws std::system_error that names
+/// the port.
+std::vector<Socket> listen_on(std::uint16_t port, const std::vector<Address>& addresses = {});
 std::uint16_t port_of(const Socket& socket);
 /// Disables Nagle's algorithm, and detects a peer that is unreachable for about two minutes.
 void make_prompt(const Socket& socket);

@@ -28,7 +28,7 @@ class Store {
   virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;
   /// Sets the key to `desired` if it is absent. Returns the value it has afterwards. Atomic.
   virtual std::string set_if_absent(std::string_view key, std::string_view desired) = 0;
-  /// Returns whether there was such a key.
+  /// Returns whether there was such a key, or may have been if the connection broke meanwhile.
   virtual bool remove(std::string_view key) = 0;
   /// Waits until all keys exist, for at most `longest`; returns whether they do. 0: does not wait.
   virtual bool wait(std::span<const std::string> keys, std::chrono::milliseconds longest) = 0;
@@ -47,10 +47,16 @@ enum class StoreProtocol : std::uint8_t {
 };
 
 /// Connects to the store of rank 0, of shampoorun or of torch (TCPStore); retries until the
-/// deadline, as the server may start later. Throws CommunicationError, naming the address and the
-/// error of the last attempt.
+/// deadline, as the server may start later. `secret`: that of the job, which client and server
+/// prove to each other, see JoinOptions::secret; torch's servers have none. Throws
+/// CommunicationError, naming the address and the error of the last attempt.
+///
+/// If the connection breaks, a request connects again within its deadline and is repeated, each
+/// add() counting once. The store then fails for good only if nothing listens at the address any
+/// more, or another server does. A connection to a server of torch's cannot be renewed.
 std::unique_ptr<Store> connect_store(const std::string& host, std::uint16_t port,
                                      std::chrono::milliseconds deadline,
-                                     StoreProtocol protocol = StoreProtocol::automatic);
+                                     StoreProtocol protocol = StoreProtocol::automatic,
+                                     const std::string& secret = {});
 
 }  // namespace shampoo

@@ -1,26 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace shampoo {
 
+namespace store {
+class ServerLoop;
+}
+
 struct StoreServerOptions {
   std::uint16_t port = 0;  ///< 0: any free one
+  /// Name or address by which the ranks find the server, which listens at those of its addresses
+  /// that this host has. Without any, or empty: at all addresses of this host.
+  std::string host = {};
+  bool several_hosts = true;  ///< loopback addresses of `host` do not count
+
+  /// The job's secret, at least 16 bytes, which clients have to prove before anything else, see
+  /// store/proof.h. Empty: whoever reaches the port is served, as by torch.
+  std::string secret = {};
+  /// Serves processes of this one's user on this host without a proof, and without a secret nobody
+  /// else. Needs addresses of one family, such as those of "localhost".
+  bool trusts_same_user = false;
+
+  /// Limit of connections, at most half of the descriptors that this process may have; 0: that
+  /// half.
+  std::size_t most_connections = 0;
+  std::size_t most_bytes = std::size_t{256} << 20;  ///< limit of all keys and values
+  /// Time for the first request of a connection, and for its proof.
+  std::chrono::milliseconds greeting_time = std::chrono::seconds(20);
+};
+
+/// What a server has done since its start.
+struct StoreStatistics {
+  std::uint64_t requests = 0;                         ///< answered
+  std::uint64_t bytes_received = 0, bytes_sent = 0;   ///< without headers of TCP
+  std::uint64_t accepted = 0;                         ///< connections
+  std::size_t connections = 0, most_connections = 0;  ///< now, and at the same time
+  std::size_t keys = 0, bytes = 0, most_bytes = 0;    ///< of the table, now and at most
 };
 
 /// Serves a job's store on its own thread. Compatible with torch's TCPStore of releases up to 2.1
-/// and from 2.2 on, distinguished by a connection's first bytes. No authentication, as in torch.
+/// and from 2.2 on, distinguished by a connection's first bytes; torch's clients cannot prove a
+/// secret.
 ///
 /// Malformed and oversized requests (a key of more than 8 KiB, a value of more than 8 MiB, 64 MiB
 /// in all) close their connection only. Requests of later releases (queues, BARRIER, LIST_KEYS) are
-/// not served and close it too.
+/// not served and close it too. Clients of one host that have proved nothing get at most half of
+/// the table, and where there is a secret half of the connections. Where all connections are in
+/// use, a new one replaces the longest idle one that has neither changed a key nor waited for one.
 class StoreServer {
  public:
-  /// Listens on all addresses, IPv6 and IPv4. Throws std::system_error, naming the port, if it is
-  /// in use.
+  /// Throws std::system_error, naming the port, if it is in use, and std::invalid_argument for a
+  /// secret that is too short.
   explicit StoreServer(const StoreServerOptions& options = {});
   /// Closes all connections.
   ~StoreServer();
@@ -28,13 +65,17 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   std::uint16_t port() const;
+  /// Address at which processes of this host reach it.
+  std::string own_address() const;
+  /// Limit of connections.
+  std::size_t most_connections() const;
   /// Removes all keys that do not start with `prefix`, those of an earlier attempt. Waits until it
   /// is done.
   void remove_keys_except(std::string_view prefix);
+  StoreStatistics statistics() const;
 
  private:
-  class Loop;
-  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<store::ServerLoop> loop_;
 };
 
 }  // namespace shampoo

@@ -58,34 +58,29 @@ class SynchronizedStore {
  public:
   SynchronizedStore(std::shared_ptr<Store> store, std::chrono::milliseconds deadline)
       : store_(std::move(store)), usual_(deadline) {
-    store_->set_deadline(deadline);
+    apply(deadline);
   }
 
   /// Calls use(store) with the store locked.
   template <typename Use>
   auto with(const Use& use) {
     const std::lock_guard lock(mutex_);
+    apply(usual_);
     return use(*store_);
   }
 
   /// Sets the usual deadline of a request.
   void set_deadline(std::chrono::milliseconds deadline) {
     const std::lock_guard lock(mutex_);
-    store_->set_deadline(deadline);
+    apply(deadline);
     usual_ = deadline;
   }
 
   /// As with(), with another deadline for the requests of this call.
   template <typename Use>
   auto within(std::chrono::milliseconds deadline, const Use& use) {
-    struct Restored {
-      Store& store;
-      std::chrono::milliseconds usual;
-      ~Restored() { store.set_deadline(usual); }
-    };
     const std::lock_guard lock(mutex_);
-    const Restored restored{*store_, usual_};
-    store_->set_deadline(deadline);
+    apply(deadline);
     return use(*store_);
   }
 
@@ -97,9 +92,15 @@ class SynchronizedStore {
   }
 
  private:
+  void apply(std::chrono::milliseconds deadline) {
+    if (deadline == applied_) return;
+    store_->set_deadline(deadline);
+    applied_ = deadline;
+  }
+
   FairMutex mutex_;
   std::shared_ptr<Store> store_;
-  std::chrono::milliseconds usual_;
+  std::chrono::milliseconds usual_, applied_{};
 };
 
 /// One thread's view of a synchronized store. The deadline of each request is `end`, but not less

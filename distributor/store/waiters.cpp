@@ -5,9 +5,21 @@
 
 namespace shampoo::store {
 
+namespace {
+
+constexpr std::size_t most_bytes_of_client = std::size_t{1} << 20;
+constexpr std::size_t most_bytes_of_all = std::size_t{512} << 20;
+
+}  // namespace
+
 bool Waiters::add(ClientId client, const std::vector<std::string_view>& missing) {
   Wait& wait = waits_[client];
+  std::size_t added = 0;
+  for (const std::string_view key : missing) added += key.size();
   if (wait.keys.size() + missing.size() > most_keys) return false;
+  if (wait.bytes + added > most_bytes_of_client || bytes_ + added > most_bytes_of_all) return false;
+  wait.bytes += added;
+  bytes_ += added;
   for (const std::string_view key : missing) {
     wait.keys.emplace_back(key);
     clients_.emplace(key, client);
@@ -38,6 +50,7 @@ void Waiters::remove(ClientId client) {
     for (auto entry = begin; entry != end;)
       entry = entry->second == client ? clients_.erase(entry) : std::next(entry);
   }
+  bytes_ -= found->second.bytes;
   waits_.erase(found);
 }
 

@@ -17,7 +17,8 @@ using ClientId = std::uint64_t;
 /// replaces the number of keys to be set, and keys of the first still count.
 class Waiters {
  public:
-  /// The wait ends when each of the keys has been set. False: too many keys.
+  /// The wait ends when each of the keys has been set. False: too many keys, or too long ones, of
+  /// this client or of all.
   bool add(ClientId client, const std::vector<std::string_view>& missing);
   /// Counts the key as set; returns the clients whose waits end.
   std::vector<ClientId> wake(std::string_view key);
@@ -25,9 +26,10 @@ class Waiters {
 
  private:
   struct Wait {
-    std::size_t left = 0;
+    std::size_t left = 0, bytes = 0;
     std::vector<std::string> keys;
   };
+  std::size_t bytes_ = 0;  ///< of the keys of all waits
   std::unordered_map<ClientId, Wait> waits_;
   std::multimap<std::string, ClientId, std::less<>> clients_;
 };

@@ -37,8 +37,10 @@ std::uint8_t number_of(Request request, StoreProtocol protocol) {
 
 std::optional<Request> request_of(std::uint8_t number, StoreProtocol protocol) {
   if (protocol == StoreProtocol::torch_2) {
-    if (number > static_cast<std::uint8_t>(Request::ping)) return std::nullopt;
-    return static_cast<Request>(number);
+    const auto request = static_cast<Request>(number);
+    const bool is_known =
+        request <= Request::ping || request == Request::find || request == Request::add_once;
+    return is_known ? std::optional(request) : std::nullopt;
   }
   if (number >= torch_1_requests.size()) return std::nullopt;
   return torch_1_requests[number];
@@ -69,6 +71,11 @@ Message& Message::text(std::string_view value) {
 Message& Message::texts(std::span<const std::string> values) {
   number(static_cast<std::int64_t>(values.size()));
   for (const std::string& value : values) text(value);
+  return *this;
+}
+
+Message& Message::raw(std::string_view bytes) {
+  bytes_.append(bytes);
   return *this;
 }
 

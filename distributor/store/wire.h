@@ -12,7 +12,8 @@
 
 namespace shampoo::store {
 
-/// Requests of torch's TCPStore; the values are the numbers of releases from 2.2 on.
+/// Requests of torch's TCPStore; the values are the numbers of releases from 2.2 on. The last two
+/// are served by StoreServer only, as its answer to a CHECK of `extension_key` tells.
 enum class Request : std::uint8_t {
   validate,
   set,
@@ -27,8 +28,14 @@ enum class Request : std::uint8_t {
   multi_get,
   multi_set,
   cancel_wait,
-  ping
+  ping,
+  find = 0x82,     ///< key; 1 and the value, or 0
+  add_once = 0x83  ///< key, amount, 16 bytes that name this request; as ADD, but repeating is safe
 };
+
+/// Exists on every StoreServer, and on no other; FIND tells the 16 bytes that name its instance.
+inline constexpr std::string_view extension_key = "/shampoo/store/find and add_once";
+inline constexpr std::size_t request_name_bytes = 16;
 
 inline constexpr std::uint32_t validation_word = 0x3C85F7CE;
 inline constexpr std::size_t most_key_bytes = 8192;
@@ -54,6 +61,8 @@ class Message {
   Message& text(std::string_view value);
   /// Their count, then each.
   Message& texts(std::span<const std::string> values);
+  /// Without a length.
+  Message& raw(std::string_view bytes);
   Message& append(const Message& other);
 
   const std::string& bytes() const { return bytes_; }

@@ -8,6 +8,7 @@
 
 #include "distributor/launcher/command_line/flags.h"
 #include "distributor/launcher/command_line/parse_values.h"
+#include "distributor/store/proof.h"
 
 namespace shampoo::launcher {
 namespace {
@@ -55,6 +56,7 @@ class CommandLine {
     options_.worker_exit_code = exit_code_ == "worker";
     choose_runner();
     choose_rendezvous();
+    choose_secret();
     read_other_variables();
     return options_;
   }
@@ -71,6 +73,7 @@ class CommandLine {
   void use_one_node();
   void use_static();
   void use_c10d();
+  void choose_secret();
   void warn_without_effect(std::initializer_list<const char*> names, Text where);
   void read_other_variables();
 
@@ -266,6 +269,16 @@ void CommandLine::use_c10d() {
   if (options_.endpoint_port == 0 && options_.nodes == 1) return;  // the same as one node
   options_.rendezvous = Rendezvous::dynamic;
   if (!endpoint_.host.empty()) options_.endpoint_host = endpoint_.host;
+}
+
+void CommandLine::choose_secret() {
+  try {
+    options_.secret = store::job_secret(environment_);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+  options_.secret_is_new = options_.secret.empty() && options_.rendezvous == Rendezvous::one_node;
+  if (options_.secret_is_new) options_.secret = store::new_job_secret();
 }
 
 void CommandLine::warn_without_effect(std::initializer_list<const char*> names, Text where) {

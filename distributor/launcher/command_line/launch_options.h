@@ -71,8 +71,10 @@ struct LaunchOptions {
   std::string endpoint_host = "localhost";  ///< host of the store
   std::uint16_t endpoint_port = 0;          ///< port of the store; 0: any free one, one node only
   std::string run_id = "none";
-  int node_rank = 0;          ///< `fixed` only
-  std::string local_address;  ///< the name of this node in messages; empty: its host name
+  std::string secret;          ///< the job's, see store/proof.h; empty: none
+  bool secret_is_new = false;  ///< made for this job: workers get it as a variable
+  int node_rank = 0;           ///< `fixed` only
+  std::string local_address;   ///< the name of this node in messages; empty: its host name
   RendezvousTimes times;
   std::optional<bool> is_host;  ///< `dynamic`: whether to serve the store; empty: detected
 

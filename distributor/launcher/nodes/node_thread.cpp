@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/launcher/nodes/node_thread.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,11 +14,11 @@
 #include "distributor/communicator.h"
 #include "distributor/launcher/event.h"
 #include "distributor/launcher/nodes/node_group.h"
+#include "distributor/store/socket.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
-#include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
 
@@ -37,25 +35,23 @@ struct JobStore {
   bool is_host() const { return server != nullptr; }
 };
 
-/// True for this machine's name, and for an address that one can bind to.
+/// True for this machine's name, and for an address of its interfaces.
 bool is_here(const std::string& host) {
-  if (host == host_name()) return true;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* first = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) return false;
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(first, &freeaddrinfo);
-  for (const addrinfo* address = first; address; address = address->ai_next) {
-    const UniqueFd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket && bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0) return true;
-  }
-  return false;
+  return host == host_name() || !store::own_addresses(host, false).empty();
+}
+
+StoreServerOptions server_options(const LaunchOptions& options) {
+  const bool one_node = options.rendezvous == Rendezvous::one_node;
+  return {.port = options.endpoint_port,
+          .host = one_node ? "localhost" : options.endpoint_host,
+          .several_hosts = options.nodes > 1,
+          .secret = options.secret,
+          .trusts_same_user = one_node};
 }
 
 /// Null where another node serves.
 std::unique_ptr<StoreServer> serve(const LaunchOptions& options) {
-  StoreServerOptions server;
-  server.port = options.endpoint_port;
+  const StoreServerOptions server = server_options(options);
   if (options.rendezvous != Rendezvous::dynamic)
     return options.node_rank == 0 ? std::make_unique<StoreServer>(server) : nullptr;
   if (!options.is_host.value_or(is_here(options.endpoint_host))) return nullptr;
@@ -68,19 +64,37 @@ std::unique_ptr<StoreServer> serve(const LaunchOptions& options) {
   }
 }
 
+std::unique_ptr<Store> connect(const LaunchOptions& options, const StoreServer* server) {
+  constexpr milliseconds one_attempt{1000}, local{10'000};
+  if (server)
+    return connect_store(server->own_address(), server->port(), local, StoreProtocol::torch_2,
+                         options.secret);
+  return connect_store(options.endpoint_host, options.endpoint_port,
+                       std::min(one_attempt, options.times.join), StoreProtocol::automatic,
+                       options.secret);
+}
+
+/// Each worker is a connection, and torch opens several for each.
+void check_connections(const LaunchOptions& options, const StoreServer& server) {
+  const auto needed = static_cast<std::size_t>(options.nodes) * (options.workers + 1);
+  if (needed <= server.most_connections()) return;
+  throw Refused("the store takes " + std::to_string(server.most_connections()) +
+                " connections, half of the open files that this process may have (ulimit -Hn), but "
+                "the job needs " +
+                std::to_string(needed));
+}
+
 /// Serves the store or connects to it. Waits for it, at most options.times.join. Tries to serve
 /// before each attempt to connect: names become known late, and ports free. Throws Refused where
 /// nothing answers, std::system_error where the host's port is taken.
 JobStore open_job_store(const LaunchOptions& options) {
-  constexpr milliseconds one_attempt{1000}, local{10'000};
   const auto end = Clock::now() + options.times.join;
   JobStore result;
   while (!result.store) {
     result.server = serve(options);
     try {
-      result.store = result.is_host() ? connect_store("localhost", result.server->port(), local)
-                                      : connect_store(options.endpoint_host, options.endpoint_port,
-                                                      std::min(one_attempt, options.times.join));
+      if (result.is_host()) check_connections(options, *result.server);
+      result.store = connect(options, result.server.get());
     } catch (const CommunicationError& error) {
       if (result.is_host()) throw;
       if (Clock::now() >= end)

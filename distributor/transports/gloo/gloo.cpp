@@ -7,7 +7,6 @@
 
 #include "distributor/system/host_name.h"
 #include "distributor/system/sigpipe_guard.h"
-#include "distributor/transports/gloo/gloo_listener.h"
 #include "distributor/transports/gloo/gloo_module.h"
 #include "distributor/transports/gloo/gloo_transport.h"
 #include "distributor/transports/module_entry.h"
@@ -39,6 +38,18 @@ const ModuleEntry<GlooModule>& loaded() {
   return entry;
 }
 
+std::shared_ptr<GlooListener> listen(const std::string& host) {
+  const GlooModule& gloo = gloo_module();
+  const SigpipeGuard no_sigpipe;  // inherited by the listener's thread
+  try {
+    check_name(host);
+    return gloo.listen(host);
+  } catch (const std::exception& error) {
+    throw std::invalid_argument("host: must be an address or name of this host, got \"" + host +
+                                "\": " + error.what());
+  }
+}
+
 }  // namespace
 
 const GlooModule& gloo_module() {
@@ -51,24 +62,12 @@ const GlooModule& gloo_module() {
 
 bool has_gloo() { return loaded().entry != nullptr; }
 
-std::shared_ptr<GlooListener> listen_gloo(const std::string& host) {
-  const GlooModule& gloo = gloo_module();
-  const SigpipeGuard no_sigpipe;  // inherited by the listener's thread
-  try {
-    check_name(host);
-    return gloo.listen(host);
-  } catch (const std::exception& error) {
-    throw std::invalid_argument("host: must be an address or name of this host, got \"" + host +
-                                "\": " + error.what());
-  }
-}
-
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
-                                                std::shared_ptr<GlooListener> listener,
-                                                const GlooOptions& options,
-                                                std::vector<std::string> hosts) {
+                                                const GlooOptions& options) {
+  gloo_module();
   validate(info, store, options);
   const auto end = std::chrono::steady_clock::now() + options.deadline;
+  auto listener = listen(options.host);
   auto locked = std::make_shared<SynchronizedStore>(std::move(store), options.deadline);
   return connect_gloo(info,
                       {.store = std::move(locked),
@@ -76,16 +75,8 @@ std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::share
                        .listener = std::move(listener),
                        .host = options.host + " of " + host_name(),
                        .prefix = options.prefix,
-                       .deadline = options.deadline,
-                       .hosts = std::move(hosts)},
+                       .deadline = options.deadline},
                       end);
-}
-
-std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
-                                                const GlooOptions& options) {
-  gloo_module();
-  validate(info, store, options);
-  return gloo_communicator(info, std::move(store), listen_gloo(options.host), options);
 }
 
 }  // namespace shampoo

@@ -28,8 +28,8 @@ struct GlooOptions {
 /// caller must not use this Store object or change its deadline afterwards.
 ///
 /// Collectives complete before their call returns; a thread of the communicator watches their
-/// deadline, and compares the calls of ranks that wait for more than min(1 s, deadline / 4). After a
-/// failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s, 10 s)) for the others to
+/// deadline, and compares the calls of ranks that wait for more than min(1 s, deadline / 4). After
+/// a failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s, 10 s)) for the others to
 /// respond, then throws; silent ranks are reported as missing. Connecting and splitting include
 /// that time in the deadline.
 ///

@@ -6,7 +6,6 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/config.h>
-#include <gloo/rendezvous/context.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/transports/gloo/gloo_store.h"
+#include "distributor/transports/gloo/gloo_context.h"
 
 namespace shampoo {
 
@@ -32,8 +31,15 @@ char* address(void* data) { return data ? static_cast<char*>(data) : &empty_buff
 /// their options on every call.
 class Mesh final : public GlooMesh {
  public:
-  Mesh(std::shared_ptr<gloo::Context> context, std::shared_ptr<GlooStore> store)
-      : context_(std::move(context)), store_(std::move(store)) {}
+  explicit Mesh(std::shared_ptr<GlooContext> context) : context_(std::move(context)) {}
+
+  std::vector<int> near_ranks() const override {
+    return GlooContext::near_ranks(context_->rank, context_->size);
+  }
+  std::string addresses() const override { return context_->addresses(); }
+  void connect(const std::map<int, std::string>& addresses) override {
+    context_->connect(addresses);
+  }
 
   void set_timeout(milliseconds timeout) override {
     context_->setTimeout(timeout);
@@ -54,6 +60,7 @@ class Mesh final : public GlooMesh {
   /// As gloo::alltoallv(), but with slots of the caller's.
   void all_to_all(const void* send, Counts send_counts, Slots send_slots, void* receive,
                   Counts receive_counts, Slots receive_slots) override {
+    context_->connect_all(context_->getTimeout());
     const std::vector<std::size_t> from_begin = begins(send_counts),
                                    to_begin = begins(receive_counts);
     const auto in =
@@ -89,16 +96,7 @@ class Mesh final : public GlooMesh {
     gloo::barrier(options);
   }
 
-  /// Closing the connections would leave this rank's own operations waiting, whereas a failed wait
-  /// closes them and wakes waiters.
-  void close() noexcept override {
-    try {
-      context_->createUnboundBuffer(&empty_buffer, 1)->waitRecv(milliseconds(1));
-    } catch (...) {  // the timeout is intended
-    }
-  }
-
-  void remove_keys() noexcept override { store_->remove_keys(); }
+  void close() noexcept override { context_->close(); }
 
  private:
   /// Where the part of each rank begins, then the sum.
@@ -116,8 +114,7 @@ class Mesh final : public GlooMesh {
     gloo::AllgathervOptions options;
   };
 
-  std::shared_ptr<gloo::Context> context_;
-  std::shared_ptr<GlooStore> store_;
+  std::shared_ptr<GlooContext> context_;
   std::optional<Gather> gather_;
 };
 
@@ -126,23 +123,11 @@ class Listener final : public GlooListener {
   explicit Listener(const std::string& host)
       : device_(gloo::transport::tcp::CreateDevice(host.c_str())) {}
 
-  std::unique_ptr<GlooMesh> connect(const Rendezvous& to) override {
-    auto context = std::make_shared<gloo::rendezvous::Context>(to.rank, to.size);
-    context->setTimeout(to.timeout);
-    auto store = std::make_shared<GlooStore>(to.store, to.prefix, to.end);
-    if (to.size > 1) connect(*context, store);
-    return std::make_unique<Mesh>(std::move(context), std::move(store));
+  std::unique_ptr<GlooMesh> make_mesh(int rank, int size, milliseconds timeout) override {
+    return std::make_unique<Mesh>(std::make_shared<GlooContext>(rank, size, device_, timeout));
   }
 
  private:
-  void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooStore> store) {
-#ifdef GLOO_SHARED_STORE
-    context.connectFullMesh(std::move(store), device_);
-#else
-    context.connectFullMesh(*store, device_);
-#endif
-  }
-
   std::shared_ptr<gloo::transport::Device> device_;
 };
 

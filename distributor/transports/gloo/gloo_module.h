@@ -4,23 +4,29 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
-
-#include "distributor/store/synchronized_store.h"
+#include <vector>
 
 namespace shampoo {
 
-/// Connections of this rank to all others of a communicator, inside the module. Calls block, and
-/// throw a std::exception where Gloo fails; then the connections are in an unknown state. The
-/// timeout is that of each message. `tag` and slots: see GlooTransport.
+/// Connections of one rank of a communicator to others, inside the module. Calls block, and throw a
+/// std::exception where Gloo fails; then the connections are in an unknown state. The timeout is
+/// that of each message. `tag` and slots: see GlooTransport.
 class GlooMesh {
  public:
   using Counts = std::span<const std::int64_t>;
   using Slots = std::span<const std::uint64_t>;
 
   virtual ~GlooMesh() = default;
+  /// The ranks that connect() connects with.
+  virtual std::vector<int> near_ranks() const = 0;
+  /// What each of near_ranks() needs to connect with this rank.
+  virtual std::string addresses() const = 0;
+  /// `addresses`: those of each of near_ranks(). Waits for them.
+  virtual void connect(const std::map<int, std::string>& addresses) = 0;
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
   virtual void all_gather(void* data, Counts counts, std::uint32_t tag) = 0;
   /// The slots are those of the messages to and from each rank, all different from Gloo's own.
@@ -30,24 +36,15 @@ class GlooMesh {
   virtual void barrier(std::uint32_t tag) = 0;
   /// Ends pending calls, on both sides of each connection. Callable from any thread.
   virtual void close() noexcept = 0;
-  /// Removes the keys that connecting has set on this rank, once all ranks are connected.
-  virtual void remove_keys() noexcept = 0;
 };
 
 /// An address of this host at which the other ranks reach this one, inside the module.
 class GlooListener {
  public:
-  struct Rendezvous {
-    int rank, size;
-    std::shared_ptr<SynchronizedStore> store;
-    std::string prefix;  ///< of the keys of this mesh
-    std::chrono::milliseconds timeout;  ///< Gloo waits five times that for a rank to connect
-    std::chrono::steady_clock::time_point end;
-  };
-
   virtual ~GlooListener() = default;
-  /// Collective. Throws a std::exception.
-  virtual std::unique_ptr<GlooMesh> connect(const Rendezvous& rendezvous) = 0;
+  /// `timeout`: that of connecting, too. Throws a std::exception.
+  virtual std::unique_ptr<GlooMesh> make_mesh(int rank, int size,
+                                              std::chrono::milliseconds timeout) = 0;
 };
 
 /// What libshampoo_gloo.so has for the library.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "distributor/rendezvous/failure_registry.h"
-#include "distributor/system/failure_timeout.h"
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/transports/collective_monitor.h"
 #include "distributor/transports/transport.h"
@@ -94,9 +93,6 @@ class GlooTransport final : public CollectiveTransport {
     GlooSettings settings = settings_;
     settings.prefix +=
         "/split/" + std::to_string(subset.index) + "/" + std::to_string(subset.color);
-    settings.hosts.clear();
-    for (const auto& member : subset.members)
-      settings.hosts.push_back(settings_.hosts[member.rank]);
     return connect_gloo(
         {.rank = subset.rank, .size = static_cast<int>(subset.members.size()), .local_rank = -1},
         std::move(settings), subset.end);
@@ -146,43 +142,12 @@ class GlooTransport final : public CollectiveTransport {
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
-                                           std::chrono::steady_clock::time_point end) {
-  const auto left = [&] {
-    const auto time = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
-    return std::max(time, milliseconds(1));
-  };
-  settings.store->set_deadline(settings.deadline);
-  FailureRegistry registry(settings.store, settings.prefix, settings.store_server, info.rank,
-                           info.size);
-  if (settings.hosts.empty()) settings.hosts = registry.barrier(settings.host, settings.deadline);
-  if (info.local_rank < 0) {
-    const auto self = settings.hosts.begin() + info.rank;
-    info.local_rank = static_cast<int>(std::count(settings.hosts.begin(), self, *self));
-  }
-  const milliseconds longest = before_failure_detection(left());
-  std::unique_ptr<GlooMesh> mesh;
-  try {
-    const SigpipeGuard no_sigpipe;
-    mesh = settings.listener->connect({.rank = info.rank,
-                                       .size = info.size,
-                                       .store = settings.store,
-                                       .prefix = settings.prefix + "/address/",
-                                       .timeout = std::max(longest / 5, milliseconds(1)),
-                                       .end = std::chrono::steady_clock::now() + longest});
-  } catch (const std::exception& error) {
-    throw registry.diagnose(error.what(), longest);
-  }
-  GlooMesh& connected = *mesh;
-  auto transport =
-      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(mesh));
-  // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
-  // once: by then it has read what its peers sent, and they can read what it sent.
-  transport->set_deadline(before_failure_detection(left()));
-  transport->start_barrier({.operation = "connect"}, {});
-  transport->set_deadline(settings.deadline);
-  connected.remove_keys();
-  return std::make_unique<Communicator>(std::move(transport));
+std::unique_ptr<CollectiveTransport> make_gloo_transport(const RankInfo& info,
+                                                         GlooSettings settings,
+                                                         FailureRegistry registry,
+                                                         std::unique_ptr<GlooMesh> mesh) {
+  return std::make_unique<GlooTransport>(info, std::move(settings), std::move(registry),
+                                         std::move(mesh));
 }
 
 }  // namespace shampoo

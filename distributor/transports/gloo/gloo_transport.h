@@ -18,8 +18,15 @@ struct GlooSettings {
   std::string host;    ///< equal for ranks of the same host
   std::string prefix;  ///< prefix of the keys of this communicator in the store
   std::chrono::milliseconds deadline = {};  ///< of collectives
-  std::vector<std::string> hosts = {};      ///< hosts by rank; empty: exchanged first
 };
+
+class FailureRegistry;
+
+/// Collectives over connected ranks.
+std::unique_ptr<CollectiveTransport> make_gloo_transport(const RankInfo& info,
+                                                         GlooSettings settings,
+                                                         FailureRegistry registry,
+                                                         std::unique_ptr<GlooMesh> mesh);
 
 /// Connects to the other ranks. A negative `local_rank` is replaced by the number of lower ranks
 /// on the same host. Collective; throws CommunicationError by `end`.

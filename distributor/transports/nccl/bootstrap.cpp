@@ -2,9 +2,10 @@
 #include "distributor/transports/nccl/bootstrap.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <exception>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "distributor/rank_list.h"
@@ -12,12 +13,24 @@
 #include "distributor/system/host_name.h"
 #include "distributor/text_consensus.h"
 #include "distributor/transports/nccl/nccl_transport.h"
+#include "grouping/hash.h"
 
 namespace shampoo {
 
 namespace {
 
 using Clock = NcclHandle::Clock;
+
+std::uint64_t host_id(const std::string& name) {
+  return grouping::hash(std::as_bytes(std::span(name)));
+}
+
+RankInfo nccl_rank_info(const NcclApi::Position& position, int local_rank) {
+  return {.rank = position.rank,
+          .size = position.size,
+          .local_rank = local_rank,
+          .memory = MemoryKind::cuda};
+}
 
 struct PeerInfo {
   std::string host = {}, device = {};
@@ -33,29 +46,54 @@ void for_each_field(Visitor&& visit, PeerInfo& info) {
   visit("unique_id", info.unique_id);
 }
 
-void check_errors(const std::vector<PeerInfo>& peers) {
-  for (std::size_t r = 0; r < peers.size(); ++r)
-    if (!peers[r].error.empty())
-      throw CommunicationError("rank " + std::to_string(r) + " on " + peers[r].host +
-                               " cannot participate: " + peers[r].error);
+/// What a rank is told about the others.
+struct Reply {
+  std::string error = {};  ///< why there is no job
+  std::string unique_id = {};
+  int local_rank = 0;
+};
+
+template <typename Visitor>
+void for_each_field(Visitor&& visit, Reply& reply) {
+  visit("error", reply.error);
+  visit("unique_id", reply.unique_id);
+  visit("local_rank", reply.local_rank);
 }
 
-void check_devices(const std::vector<PeerInfo>& peers) {
+/// Why these ranks cannot be connected; empty if they can.
+std::string find_error(const std::vector<PeerInfo>& peers) {
   std::map<std::pair<std::string, std::string>, std::vector<int>> users;
-  for (std::size_t r = 0; r < peers.size(); ++r)
+  for (std::size_t r = 0; r < peers.size(); ++r) {
     users[{peers[r].host, peers[r].device}].push_back(static_cast<int>(r));
+    if (!peers[r].error.empty())
+      return "rank " + std::to_string(r) + " on " + peers[r].host +
+             " cannot participate: " + peers[r].error;
+  }
   for (const auto& [device, ranks] : users)
     if (ranks.size() > 1)
-      throw CommunicationError(rank_list(ranks) + " on " + device.first +
-                               " use the same CUDA device, " + device.second +
-                               "; each needs its own, for example that of its local rank");
+      return rank_list(ranks) + " on " + device.first + " use the same CUDA device, " +
+             device.second + "; each needs its own, for example that of its local rank";
+  return {};
 }
 
-std::string get(SynchronizedStore& store, const std::string& key, int rank, Clock::time_point end) {
+std::vector<std::string> replies_to(const std::vector<std::string>& texts) {
+  std::vector<PeerInfo> peers;
+  for (const std::string& text : texts) peers.push_back(deserialize<PeerInfo>(text));
+  const std::string error = find_error(peers);
+  std::map<std::string, int> ranks_of_host;
+  std::vector<std::string> replies;
+  for (const PeerInfo& peer : peers) {
+    Reply reply{error, peers.front().unique_id, ranks_of_host[peer.host]++};
+    replies.push_back(serialize(reply));
+  }
+  return replies;
+}
+
+std::string get(Store& store, const std::string& key, int rank, Clock::time_point end) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
   if (!store.wait(std::vector<std::string>{key}, std::max(left, std::chrono::milliseconds(0))))
     throw CommunicationError("rank " + std::to_string(rank) + " did not arrive in time", {rank});
-  const auto value = store.with([&](Store& inner) { return inner.get(key); });
+  const auto value = store.get(key);
   if (!value) throw CommunicationError("the store lost the key " + key);
   return *value;
 }
@@ -63,34 +101,39 @@ std::string get(SynchronizedStore& store, const std::string& key, int rank, Cloc
 }  // namespace
 
 Bootstrap make_bootstrap(Communicator& ranks) {
-  return [&ranks](const std::string& own) { return gather_texts(ranks, own); };
+  return [&ranks](const std::string& own, const BootstrapReplies& replies) {
+    return replies(gather_texts(ranks, own)).at(static_cast<std::size_t>(ranks.rank()));
+  };
 }
 
-/// Rank 0 collects, so that the number of requests is linear in the number of ranks.
 Bootstrap make_bootstrap(std::shared_ptr<SynchronizedStore> store, std::string prefix,
                          const NcclApi::Position& position, Clock::time_point end) {
-  return [=](const std::string& own) {
-    const auto set = [&](const std::string& key, const std::string& value) {
-      store->with([&](Store& inner) { inner.set(key, value); });
+  return [=](const std::string& own, const BootstrapReplies& replies) {
+    BoundedStore bounded(store, end);
+    const auto key = [&](const char* kind, int rank) {
+      return prefix + "/" + kind + "/" + std::to_string(rank);
     };
     if (position.rank > 0) {
-      set(prefix + "/" + std::to_string(position.rank), own);
-      return deserialize<std::vector<std::string>>(get(*store, prefix + "/all", 0, end));
+      bounded.set(key("rank", position.rank), own);
+      return get(bounded, key("reply", position.rank), 0, end);
     }
     std::vector<std::string> all{own};
+    for (int r = 1; r < position.size; ++r) all.push_back(get(bounded, key("rank", r), r, end));
+    const std::vector<std::string> said = replies(all);
     for (int r = 1; r < position.size; ++r)
-      all.push_back(get(*store, prefix + "/" + std::to_string(r), r, end));
-    set(prefix + "/all", serialize(all));
-    return all;
+      bounded.set(key("reply", r), said[static_cast<std::size_t>(r)]);
+    return said.front();
   };
 }
 
 std::unique_ptr<Communicator> connect_nccl(const Bootstrap& bootstrap, NcclConnectOptions options) {
   const auto end = Clock::now() + options.deadline;
-  NcclResources resources{
-      .registry = options.registry, .host = options.host, .deadline = options.deadline};
   std::exception_ptr error;
   PeerInfo own{.host = host_name()};
+  NcclResources resources{.registry = options.registry,
+                          .host = options.host,
+                          .deadline = options.deadline,
+                          .host_id = host_id(own.host)};
   try {
     resources.api = options.make_api();
     own.device = resources.api->device_name();
@@ -99,16 +142,13 @@ std::unique_ptr<Communicator> connect_nccl(const Bootstrap& bootstrap, NcclConne
     error = std::current_exception();
     own.error = caught.what();
   }
-  std::vector<PeerInfo> peers;
-  for (const std::string& record : bootstrap(serialize(own)))
-    peers.push_back(deserialize<PeerInfo>(record));
+  const auto reply = deserialize<Reply>(bootstrap(serialize(own), replies_to));
   if (error) std::rethrow_exception(error);
-  check_errors(peers);
-  check_devices(peers);
-  for (const PeerInfo& peer : peers) resources.hosts.push_back(peer.host);
+  if (!reply.error.empty()) throw CommunicationError(reply.error);
+  resources.info = nccl_rank_info(options.position, reply.local_rank);
 
   resources.handle = std::make_unique<NcclHandle>(
-      resources.api, resources.api->connect(options.position, peers.front().unique_id));
+      resources.api, resources.api->connect(options.position, reply.unique_id));
   try {
     resources.handle->wait_until_ready(end, "connecting");
   } catch (const CommunicationError& caught) {
@@ -116,7 +156,7 @@ std::unique_ptr<Communicator> connect_nccl(const Bootstrap& bootstrap, NcclConne
     if (resources.registry) throw resources.registry->diagnose(caught.what(), options.deadline);
     throw;
   }
-  return make_nccl_communicator(options.position.rank, std::move(resources));
+  return make_nccl_communicator(std::move(resources));
 }
 
 std::unique_ptr<Communicator> connect_nccl_by_store(std::shared_ptr<Store> store,
@@ -126,7 +166,7 @@ std::unique_ptr<Communicator> connect_nccl_by_store(std::shared_ptr<Store> store
   const auto end = Clock::now() + options.deadline;
   const auto locked = std::make_shared<SynchronizedStore>(std::move(store), options.deadline);
   options.registry.emplace(locked, prefix, server, options.position.rank, options.position.size);
-  options.registry->barrier(host_name(), options.deadline);
+  options.registry->barrier(options.deadline);
   const Bootstrap bootstrap = make_bootstrap(locked, prefix + "/nccl", options.position, end);
   return connect_nccl(bootstrap, std::move(options));
 }
@@ -134,25 +174,27 @@ std::unique_ptr<Communicator> connect_nccl_by_store(std::shared_ptr<Store> store
 std::unique_ptr<Communicator> borrow_nccl(NcclApi::Comm comm, std::shared_ptr<NcclApi> api,
                                           NcclHandle::ShutDown shut_down,
                                           std::chrono::milliseconds deadline) {
-  using Name = std::array<char, 64>;
   const auto end = Clock::now() + deadline;
   const NcclApi::Position position = api->position(comm);
   NcclResources resources{.api = api,
                           .handle = std::make_unique<NcclHandle>(api, comm, std::move(shut_down)),
-                          .deadline = deadline};
-  std::vector<Name> names(static_cast<std::size_t>(position.size), Name{});
-  host_name().copy(names[position.rank].data(), sizeof(Name) - 1);
+                          .deadline = deadline,
+                          .host_id = host_id(host_name())};
+  std::vector<std::uint64_t> hosts(static_cast<std::size_t>(position.size));
+  const auto self = hosts.begin() + position.rank;
+  *self = resources.host_id;
   const auto destroy = [&](void* stream) { api->destroy_stream(stream); };
   const std::unique_ptr<void, decltype(destroy)> stream(api->make_stream(), destroy);
   try {
-    gather_through_device(*resources.handle, stream.get(), position, names.data(), sizeof(Name),
-                          end);
+    gather_through_device(*resources.handle, stream.get(), position, hosts.data(),
+                          sizeof hosts.front(), end);
   } catch (const CommunicationError& error) {
     resources.handle->shut_down(error.what());
     throw;
   }
-  for (const Name& name : names) resources.hosts.emplace_back(name.data());
-  return make_nccl_communicator(position.rank, std::move(resources));
+  resources.info =
+      nccl_rank_info(position, static_cast<int>(std::count(hosts.begin(), self, *self)));
+  return make_nccl_communicator(std::move(resources));
 }
 
 }  // namespace shampoo

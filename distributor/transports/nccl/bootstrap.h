@@ -16,13 +16,17 @@
 
 namespace shampoo {
 
-/// Gathers one text of every rank, in rank order, before NCCL connects them. Called once.
-/// Collective; throws CommunicationError.
-using Bootstrap = std::function<std::vector<std::string>(const std::string& own)>;
+/// Gathers one text of every rank before NCCL connects them, and gives each rank its reply: that of
+/// replies(texts by rank) for it. Called once. Collective; throws CommunicationError.
+using BootstrapReplies =
+    std::function<std::vector<std::string>(const std::vector<std::string>& texts)>;
+using Bootstrap =
+    std::function<std::string(const std::string& own, const BootstrapReplies& replies)>;
 
 /// Over ranks in host memory, which must outlive it.
 Bootstrap make_bootstrap(Communicator& ranks);
-/// Over a store, below an unused prefix. Throws CommunicationError, naming the rank, after `end`.
+/// Over a store, below an unused prefix. Rank 0 collects, so that requests and bytes are linear in
+/// the number of ranks. Throws CommunicationError, naming the rank, after `end`.
 Bootstrap make_bootstrap(std::shared_ptr<SynchronizedStore> store, std::string prefix,
                          const NcclApi::Position& position, NcclHandle::Clock::time_point end);
 

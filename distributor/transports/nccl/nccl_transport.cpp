@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "distributor/system/failure_timeout.h"
 #include "distributor/transports/nccl/device_reducer.h"
@@ -15,14 +16,6 @@ namespace shampoo {
 
 namespace {
 
-RankInfo rank_info(std::span<const std::string> hosts, int rank) {
-  const auto local_rank = std::count(hosts.begin(), hosts.begin() + rank, hosts[rank]);
-  return {.rank = rank,
-          .size = static_cast<int>(hosts.size()),
-          .local_rank = static_cast<int>(local_rank),
-          .memory = MemoryKind::cuda};
-}
-
 /// NCCL's collectives, one launch each, on an internal stream that events order before and after
 /// the stream of the lease.
 ///
@@ -32,8 +25,8 @@ RankInfo rank_info(std::span<const std::string> hosts, int rank) {
 /// whereas a broadcast crosses it once per host.
 class NcclTransport final : public CollectiveTransport {
  public:
-  NcclTransport(int rank, NcclResources resources)
-      : CollectiveTransport(rank_info(resources.hosts, rank)),
+  explicit NcclTransport(NcclResources resources)
+      : CollectiveTransport(resources.info),
         resources_(std::move(resources)),
         api_(*resources_.api) {
     CollectiveTransport::set_deadline(resources_.deadline);
@@ -155,6 +148,12 @@ class NcclTransport final : public CollectiveTransport {
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
     std::unique_ptr<Communicator> result;
+    if (hosts_.empty()) {
+      std::vector<std::uint64_t> hosts(static_cast<std::size_t>(size()));
+      hosts[static_cast<std::size_t>(rank())] = resources_.host_id;
+      gather_on_host(hosts.data(), sizeof hosts.front());
+      hosts_ = std::move(hosts);
+    }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(subset.end - Clock::now());
     const Clock::time_point end = Clock::now() + before_failure_detection(left);
     guard({.operation = "split"}, [&] {
@@ -180,14 +179,21 @@ class NcclTransport final : public CollectiveTransport {
       NcclResources resources{.api = resources_.api,
                               .handle = std::move(handle),
                               .host = resources_.host,
-                              .deadline = deadline()};
-      for (const Member& member : subset.members)
-        resources.hosts.push_back(resources_.hosts[member.rank]);
+                              .deadline = deadline(),
+                              .host_id = resources_.host_id,
+                              .info = info()};
+      resources.info.rank = subset.rank;
+      resources.info.size = static_cast<int>(subset.members.size());
+      const auto lower = subset.members.first(static_cast<std::size_t>(subset.rank));
+      resources.info.local_rank =
+          static_cast<int>(std::ranges::count_if(lower, [&](const Member& member) {
+            return hosts_[static_cast<std::size_t>(member.rank)] == resources_.host_id;
+          }));
       if (resources_.registry)
         resources.registry = resources_.registry->part(
             "/split/" + std::to_string(subset.index) + "/" + std::to_string(subset.color),
             subset.rank, static_cast<int>(subset.members.size()));
-      result = make_nccl_communicator(subset.rank, std::move(resources));
+      result = make_nccl_communicator(std::move(resources));
     });
     return result;
   }
@@ -257,15 +263,15 @@ class NcclTransport final : public CollectiveTransport {
   NcclApi& api_;
   NcclApi::Stream stream_ = nullptr;
   void* barrier_byte_ = nullptr;
+  std::vector<std::uint64_t> hosts_;  ///< host_id of each rank; gathered by the first split
   std::mutex failing_;
   std::optional<Watchdog> watchdog_;  ///< destroyed first
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(int rank, NcclResources resources) {
-  return std::make_unique<Communicator>(
-      std::make_unique<NcclTransport>(rank, std::move(resources)));
+std::unique_ptr<Communicator> make_nccl_communicator(NcclResources resources) {
+  return std::make_unique<Communicator>(std::make_unique<NcclTransport>(std::move(resources)));
 }
 
 }  // namespace shampoo

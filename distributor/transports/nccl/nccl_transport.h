@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "distributor/communicator.h"
 #include "distributor/rendezvous/failure_registry.h"
@@ -17,13 +17,14 @@ namespace shampoo {
 struct NcclResources {
   std::shared_ptr<NcclApi> api = {};
   std::unique_ptr<NcclHandle> handle = {};
-  std::vector<std::string> hosts = {};  ///< hosts by rank
   std::optional<FailureRegistry> registry = {};
   std::shared_ptr<Communicator> host = {};  ///< aborted with this communicator; may be null
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
+  std::uint64_t host_id = 0;  ///< equal for ranks of one host
+  RankInfo info = {};
 };
 
 /// A communicator over a connected NCCL communicator. Does not block.
-std::unique_ptr<Communicator> make_nccl_communicator(int rank, NcclResources resources);
+std::unique_ptr<Communicator> make_nccl_communicator(NcclResources resources);
 
 }  // namespace shampoo

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "launched_job.h"
@@ -21,6 +23,37 @@ TEST(LaunchNodes, FixedNodesRestartTogetherWithTheSameAttempt) {
   EXPECT_EQ(first.count("rank 1/4 local 1/2 group 0/2 attempt 1"), 1) << first.output();
   EXPECT_EQ(second.count("rank 3/4 local 1/2 group 1/2 attempt 1"), 1) << second.output();
   EXPECT_EQ(first.count("counter 5") + second.count("counter 5"), 0) << "an old key";
+}
+
+/// A variable of all launchers that are started while it lives.
+class JobSecret {
+ public:
+  explicit JobSecret(const char* secret) { setenv("SHAMPOO_JOB_SECRET", secret, 1); }
+  ~JobSecret() { unsetenv("SHAMPOO_JOB_SECRET"); }
+  JobSecret(const JobSecret&) = delete;
+  JobSecret& operator=(const JobSecret&) = delete;
+};
+
+TEST(LaunchNodes, MeetWithTheSecretOfTheirJobOnly) {
+  const std::string port = free_port();
+  std::optional<JobSecret> ours("the secret of this job");
+  LaunchedJob first(fixed_node("0", port), {"store"});
+  ours.reset();
+  const Words hasty{"--rdzv-conf", "join_timeout=1"};
+  LaunchedJob without(fixed_node("1", port) + hasty, {});
+  EXPECT_EQ(without.wait(), 1);
+  EXPECT_EQ(without.count("SHAMPOO_JOB_SECRET"), 1) << without.output();
+  {
+    const JobSecret other("the secret of another job");
+    LaunchedJob wrong(fixed_node("1", port) + hasty, {});
+    EXPECT_EQ(wrong.wait(), 1);
+    EXPECT_EQ(wrong.count("does not prove the job's secret"), 1) << wrong.output();
+  }
+  ours.emplace("the secret of this job");
+  LaunchedJob second(fixed_node("1", port), {"store"});
+  EXPECT_EQ(first.wait(), 0) << first.output();
+  EXPECT_EQ(second.wait(), 0) << second.output();
+  EXPECT_EQ(first.count("counter 4") + second.count("counter 4"), 1);
 }
 
 TEST(LaunchNodes, RefusesASecondNodeOfTheSameRankAndOtherFlags) {

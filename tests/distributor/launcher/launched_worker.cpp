@@ -56,7 +56,8 @@ void write_environment(const std::string& folder) {
 void count_in_store() {
   const auto port = static_cast<std::uint16_t>(std::stoi(variable("MASTER_PORT")));
   const auto store =
-      shampoo::connect_store(variable("MASTER_ADDR"), port, std::chrono::seconds(20));
+      shampoo::connect_store(variable("MASTER_ADDR"), port, std::chrono::seconds(20),
+                             shampoo::StoreProtocol::automatic, variable("SHAMPOO_JOB_SECRET"));
   say("counter " + std::to_string(store->add("counter", 1)));
 }
 

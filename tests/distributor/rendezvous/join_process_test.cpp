@@ -4,71 +4,17 @@
 
 #include <deque>
 
+#include "distributor/rendezvous/own_address.h"
 #include "distributor/rendezvous/registration.h"
+#include "distributor/serialization.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "distributor/system/library_version.h"
 #include "distributor/transports/gloo/gloo.h"
-#include "processes.h"
+#include "join_workers.h"
 
 namespace shampoo {
 namespace {
-
-using Variables = std::map<std::string, std::string>;
-using Words = std::vector<std::string>;
-
-Words worker(const Words& orders = {}) {
-  Words words = {JOIN_WORKER};
-  words.insert(words.end(), orders.begin(), orders.end());
-  return words;
-}
-
-Variables torchrun(int rank, int size, int port, bool agent_serves) {
-  return {{"RANK", std::to_string(rank)},
-          {"WORLD_SIZE", std::to_string(size)},
-          {"LOCAL_RANK", std::to_string(rank)},
-          {"LOCAL_WORLD_SIZE", std::to_string(size)},
-          {"MASTER_ADDR", "127.0.0.1"},
-          {"MASTER_PORT", std::to_string(port)},
-          {"TORCHELASTIC_USE_AGENT_STORE", agent_serves ? "True" : "False"}};
-}
-
-Variables restarted(Variables variables, int restarts) {
-  variables["TORCHELASTIC_RESTART_COUNT"] = std::to_string(restarts);
-  return variables;
-}
-
-Variables slurm(int rank, int size, int port) {
-  return {{"SLURM_JOB_ID", "77"},
-          {"SLURM_STEP_ID", "3"},
-          {"SLURM_PROCID", std::to_string(rank)},
-          {"SLURM_STEP_NUM_TASKS", std::to_string(size)},
-          {"SLURM_LOCALID", std::to_string(rank)},
-          {"SLURM_STEP_NUM_NODES", "1"},
-          {"SLURM_STEP_NODELIST", "localhost"},
-          {"MASTER_PORT", std::to_string(port)}};
-}
-
-void expect_line(Process& process, int rank, int size, const std::string& launcher) {
-  EXPECT_EQ(process.wait(), 0) << process.output();
-  const std::string line = "rank=" + std::to_string(rank) + " size=" + std::to_string(size) +
-                           " local_rank=" + std::to_string(rank) + " launcher=" + launcher;
-  EXPECT_NE(process.output().find(line), std::string::npos) << line << "\n" << process.output();
-  const std::string sum = "sum=" + std::to_string(size * (size - 1) / 2);
-  EXPECT_NE(process.output().find(sum), std::string::npos) << process.output();
-}
-
-void expect_error(Process& process, const std::string& text) {
-  EXPECT_EQ(process.wait(), 3) << process.output();
-  EXPECT_NE(process.output().find(text), std::string::npos) << text << "\n" << process.output();
-}
-
-class JoinProcesses : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!has_gloo()) GTEST_SKIP() << "this build has no Gloo";
-  }
-};
 
 TEST(JoinProcess, ProcessWithoutLauncherIsOneRank) {
   Process process(worker(), {});
@@ -208,7 +154,8 @@ TEST_F(JoinProcesses, AddressOfAnotherHostIsAnErrorOfAll) {
                            torchrun(rank, 3, port, false));
   }
 
-  const std::string reason = "must be an address or name of this host, got \"192.0.2.1\"";
+  const std::string reason =
+      "must be an address, a name or a network interface of this host, got \"192.0.2.1\"";
   for (Process& process : processes) expect_error(process, reason);
   for (const int rank : {0, 2}) expect_error(processes[rank], "rank 1 (host ");
 }
@@ -247,10 +194,15 @@ TEST_F(JoinProcesses, ConnectingEndsWithTheConnectDeadline) {
        .transport = "Gloo",
        .process = {.host = "here", .process = getpid()}},
       {.prefix = first_attempt,
+       .summarize =
+           [](const std::vector<rendezvous::ProcessInfo>& processes) {
+             rendezvous::Network network = rendezvous::choose_network(processes);
+             return serialize(network);
+           },
        .end = std::chrono::steady_clock::now() + std::chrono::seconds(20)});
   EXPECT_EQ(result.error, "");
 
-  expect_error(rank_0, "rank 1 did not answer");
+  expect_error(rank_0, "rank 1 did not come within 4 s");
 }
 
 TEST_F(JoinProcesses, StoreOfADyingRankZeroIsNotTheLastWord) {

@@ -21,7 +21,7 @@ bool has_input(const store::Socket& socket) {
 
 ScriptedServer::ScriptedServer(std::vector<Script> scripts)
     : scripts_(std::move(scripts)),
-      listener_(store::listen_on(0)),
+      listener_(std::move(store::listen_on(0).front())),
       port_(store::port_of(listener_)),
       thread_([this] { run(); }) {}
 

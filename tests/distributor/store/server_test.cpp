@@ -6,8 +6,10 @@
 #include <system_error>
 #include <thread>
 
+#include "distributor/store/socket.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
+#include "distributor/system/network_address.h"
 #include "tests/distributor/store/raw_client.h"
 
 namespace shampoo::test {
@@ -25,6 +27,36 @@ TEST(StoreServer, ListensOnBothKindsOfAddresses) {
   EXPECT_NE(connect_store("127.0.0.1", server.port(), 20s), nullptr);
   if (!std::filesystem::exists("/proc/net/if_inet6")) GTEST_SKIP() << "no IPv6 here";
   EXPECT_NE(connect_store("::1", server.port(), 20s), nullptr);
+}
+
+bool is_refused(const std::string& host, std::uint16_t port) {
+  try {
+    store::connect_to(store::resolve(host, port).front(), store::after(20s));
+  } catch (const store::ConnectionRefused&) {
+    return true;
+  }
+  return false;
+}
+
+TEST(StoreServer, ListensWhereTheRanksLookForItOnly) {
+  const std::string outward = numeric_text(outward_address(AF_INET));
+  if (outward.empty()) GTEST_SKIP() << "no address but the loopback's here";
+  const StoreServer local({.host = "localhost", .several_hosts = false});
+  EXPECT_TRUE(is_refused(outward, local.port()));
+  EXPECT_NE(connect_store("localhost", local.port(), 20s), nullptr);
+
+  const StoreServer chosen({.host = outward});
+  EXPECT_TRUE(is_refused("127.0.0.1", chosen.port()));
+  EXPECT_EQ(chosen.own_address(), outward);
+  EXPECT_NE(connect_store(chosen.own_address(), chosen.port(), 20s), nullptr);
+}
+
+TEST(StoreServer, ListensEverywhereWhereItsNameLeadsToTheLoopbackOrNowhere) {
+  for (const char* host : {"127.0.1.1", "192.0.2.77", "no.such.host.invalid"}) {
+    const StoreServer server({.host = host});
+    EXPECT_NE(connect_store("127.0.0.1", server.port(), 20s), nullptr) << host;
+    EXPECT_NE(connect_store(server.own_address(), server.port(), 20s), nullptr) << host;
+  }
 }
 
 TEST(StoreServer, NamesAPortThatIsTaken) {

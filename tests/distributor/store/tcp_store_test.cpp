@@ -6,6 +6,7 @@
 #include "distributor/communicator.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
+#include "distributor/store/wire.h"
 #include "tests/distributor/store/raw_client.h"
 #include "tests/distributor/store/scripted_server.h"
 
@@ -15,9 +16,10 @@ namespace {
 using namespace std::chrono_literals;
 
 const std::string old_question = bytes("06");
-const std::string new_question = bytes("00 CE F7 85 3C 07 07 07 07");
+const std::string new_question = bytes("00 CE F7 85 3C 07 07 07 07 05 L(1)") +
+                                 store::Message().text(store::extension_key).bytes();
 const Script::Line old_hands{old_question, bytes("L(0)")};
-const Script::Line new_hands{new_question, bytes("L(0) L(0) L(0) L(0)")};
+const Script::Line new_hands{new_question, bytes("L(0) L(0) L(0) L(0) 01")};
 
 const Script closes{.closes = true};
 

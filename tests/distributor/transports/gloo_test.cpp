@@ -61,7 +61,7 @@ TEST(Gloo, MakesOneCollectiveOfOne) {
 class HoldingStore final : public MemoryStore {
  public:
   std::optional<std::string> get(std::string_view key) override {
-    if (key == "test/address/1")
+    if (key == "test/address/rank/1")
       closed_before = closed.wait_for(std::chrono::milliseconds(300)) == std::future_status::ready;
     return MemoryStore::get(key);
   }

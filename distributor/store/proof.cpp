@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/store/proof.h"
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "distributor/system/hmac.h"
+
+namespace shampoo::store {
+
+namespace {
+
+constexpr const char* variable = "SHAMPOO_JOB_SECRET";
+constexpr const char* file_variable = "SHAMPOO_JOB_SECRET_FILE";
+
+std::string read_secret(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw std::invalid_argument(std::string(file_variable) + ": cannot read " + path);
+  constexpr const char* blanks = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string::npos)
+    throw std::invalid_argument(std::string(file_variable) + ": " + path + " is empty");
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+}  // namespace
+
+std::string server_proof(std::string_view secret, std::string_view challenges) {
+  return hmac_sha256(secret, std::string("server").append(challenges));
+}
+
+std::string client_proof(std::string_view secret, std::string_view challenges) {
+  return hmac_sha256(secret, std::string("client").append(challenges));
+}
+
+void check_secret(std::string_view secret) {
+  constexpr std::size_t least = 16;
+  if (!secret.empty() && secret.size() < least)
+    throw std::invalid_argument("the job's secret must have at least " + std::to_string(least) +
+                                " bytes, got " + std::to_string(secret.size()));
+}
+
+std::string job_secret(const std::map<std::string, std::string, std::less<>>& environment) {
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  std::string secret = value(variable);
+  const std::string path = value(file_variable);
+  if (!secret.empty() && !path.empty())
+    throw std::invalid_argument(std::string(variable) + " and " + file_variable +
+                                " exclude each other");
+  if (!path.empty()) secret = read_secret(path);
+  check_secret(secret);
+  return secret;
+}
+
+std::string new_job_secret() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : random_bytes(32)) {
+    text.push_back(digits[static_cast<unsigned char>(byte) >> 4]);
+    text.push_back(digits[static_cast<unsigned char>(byte) & 15]);
+  }
+  return text;
+}
+
+}  // namespace shampoo::store

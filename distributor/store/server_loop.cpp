@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributor/store/server_loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "distributor/system/thread_without_signals.h"
+
+namespace shampoo::store {
+
+namespace {
+
+constexpr ClientId wake_id = 0, first_listener_id = 1;
+
+Socket checked(int fd, const char* what) {
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+  return Socket(fd);
+}
+
+}  // namespace
+
+ServerLoop::ServerLoop(const StoreServerOptions& options)
+    : listeners_(listen_on(options.port, options.host.empty()
+                                             ? std::vector<Address>{}
+                                             : own_addresses(options.host, options.several_hosts))),
+      epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "store: epoll")),
+      wake_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "store: eventfd")),
+      port_(port_of(listeners_.front())),
+      handler_(options.most_bytes),
+      clients_(options),
+      next_id_(first_listener_id + listeners_.size()) {
+  const std::string bound = numeric_text(local_address(listeners_.front().get()));
+  own_address_ = bound == "::" || bound == "0.0.0.0" ? "localhost" : bound;
+  bool watched = watch(EPOLL_CTL_ADD, wake_.get(), wake_id, EPOLLIN);
+  for (std::size_t i = 0; i < listeners_.size(); ++i)
+    watched = watched && watch(EPOLL_CTL_ADD, listeners_[i].get(), first_listener_id + i, EPOLLIN);
+  if (!watched) throw std::system_error(errno, std::generic_category(), "store: epoll_ctl");
+  thread_ = thread_without_signals([this] { run(); });
+}
+
+ServerLoop::~ServerLoop() {
+  execute([this] { stopping_ = true; });
+  thread_.join();
+}
+
+void ServerLoop::execute(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  task_ = std::packaged_task<void()>(std::move(task));
+  std::future<void> done = task_.get_future();
+  const std::uint64_t one = 1;
+  while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  done.get();
+}
+
+void ServerLoop::run_task() {
+  std::uint64_t count = 0;
+  while (::read(wake_.get(), &count, sizeof count) < 0 && errno == EINTR) {
+  }
+  task_();
+}
+
+void ServerLoop::run() {
+  std::array<epoll_event, 64> events;
+  while (!stopping_) {
+    const int count =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), pause_ms());
+    for (int i = 0; i < count; ++i) react(events[i].data.u64, events[i].events);
+    if (!listening_) listen(true);
+    drop_late();
+  }
+}
+
+int ServerLoop::pause_ms() const {
+  constexpr int without_descriptors = 50;  // for a new client
+  if (!listening_) return without_descriptors;
+  const auto late = clients_.next_late();
+  if (!late) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*late - Clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+}
+
+void ServerLoop::drop_late() {
+  for (const ClientId id : clients_.take_late(Clock::now())) drop(id);
+}
+
+/// An exception means that a client needs more memory than there is.
+void ServerLoop::react(ClientId id, std::uint32_t events) {
+  try {
+    if (id == wake_id)
+      run_task();
+    else if (id < first_listener_id + listeners_.size())
+      accept_all(listeners_[id - first_listener_id]);
+    else
+      serve(id, events);
+  } catch (const std::exception&) {
+    drop(id);
+  }
+}
+
+void ServerLoop::listen(bool wanted) {
+  listening_ = wanted;
+  const std::uint32_t events = wanted ? std::uint32_t{EPOLLIN} : 0U;
+  for (std::size_t i = 0; i < listeners_.size(); ++i)
+    if (!watch(EPOLL_CTL_MOD, listeners_[i].get(), first_listener_id + i, events))
+      listening_ = false;
+}
+
+void ServerLoop::accept_all(const Socket& listener) {
+  constexpr int most_at_once = 64;
+  for (int i = 0; i < most_at_once; ++i) {
+    Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+      accept_one(std::move(socket));
+      continue;
+    }
+    const bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    // epoll would report the waiting client again and again.
+    if (full) listen(false);
+    return;
+  }
+}
+
+void ServerLoop::accept_one(Socket socket) {
+  if (const auto gone = clients_.one_too_many()) drop(*gone);
+  const ClientId id = next_id_++;
+  make_prompt(socket);
+  Connection* connection = clients_.add(id, std::move(socket));
+  if (!connection) return;
+  connection->events = EPOLLIN;
+  if (!watch(EPOLL_CTL_ADD, connection->fd(), id, EPOLLIN)) return drop(id);
+  ++accepted_;
+  most_connections_ = std::max(most_connections_, clients_.size());
+}
+
+void ServerLoop::serve(ClientId id, std::uint32_t events) {
+  Connection* connection = clients_.find(id);
+  if (!connection) return;
+  const bool open = answer(*connection, events);
+  const bool fits = clients_.note(*connection);
+  end_waits();
+  most_table_bytes_ = std::max(most_table_bytes_, handler_.table().bytes());
+  if (open && fits)
+    update_events(id);
+  else
+    drop(id);
+}
+
+/// False: to be closed.
+bool ServerLoop::answer(Connection& connection, std::uint32_t events) {
+  bool open = true;
+  if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+    if (!connection.wants_input() && (events & (EPOLLHUP | EPOLLERR))) return false;
+    if (connection.wants_input()) open = connection.receive(scratch_.data(), scratch_.size());
+  }
+  while (true) {
+    const Connection::Step step = connection.answer_one(handler_);
+    if (step == Connection::Step::refused) {
+      connection.flush();  // the replies to earlier requests
+      return false;
+    }
+    if (step == Connection::Step::idle) return connection.flush() && open;
+    end_waits();
+  }
+}
+
+StoreStatistics ServerLoop::statistics() {
+  StoreStatistics result;
+  execute([&] {
+    const Traffic traffic = clients_.traffic();
+    result = {.requests = traffic.requests,
+              .bytes_received = traffic.received,
+              .bytes_sent = traffic.sent,
+              .accepted = accepted_,
+              .connections = clients_.size(),
+              .most_connections = most_connections_,
+              .keys = handler_.table().size(),
+              .bytes = handler_.table().bytes(),
+              .most_bytes = most_table_bytes_};
+  });
+  return result;
+}
+
+void ServerLoop::end_waits() {
+  for (const ClientId id : handler_.take_woken()) {
+    Connection* connection = clients_.find(id);
+    if (!connection) continue;
+    connection->end_wait();
+    connection->flush();  // epoll reports failures
+    update_events(id);
+  }
+}
+
+void ServerLoop::update_events(ClientId id) {
+  Connection& connection = *clients_.find(id);
+  const std::uint32_t events = (connection.wants_input() ? std::uint32_t{EPOLLIN} : 0U) |
+                               (connection.wants_output() ? std::uint32_t{EPOLLOUT} : 0U);
+  if (events == connection.events) return;
+  if (watch(EPOLL_CTL_MOD, connection.fd(), id, events)) connection.events = events;
+}
+
+void ServerLoop::drop(ClientId id) {
+  handler_.disconnected(id);
+  clients_.remove(id);
+}
+
+bool ServerLoop::watch(int operation, int fd, ClientId id, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
+}
+
+}  // namespace shampoo::store

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "distributor/rank_list.h"
+#include "distributor/rendezvous/failure_registry.h"
+#include "distributor/rendezvous/store_gather.h"
+#include "distributor/system/failure_timeout.h"
+#include "distributor/system/sigpipe_guard.h"
+#include "distributor/system/thread_without_signals.h"
+#include "distributor/transports/gloo/gloo_transport.h"
+#include "distributor/transports/transport.h"
+#include "grouping/hash.h"
+
+namespace shampoo {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Closes a mesh at a given time, so that connecting ends then.
+class TimeLimit {
+ public:
+  TimeLimit(GlooMesh& mesh, BoundedStore::Clock::time_point end)
+      : thread_(thread_without_signals([this, &mesh, end] {
+          const SigpipeGuard no_sigpipe;
+          std::unique_lock lock(mutex_);
+          if (!changed_.wait_until(lock, end, [this] { return done_; })) mesh.close();
+        })) {}
+  ~TimeLimit() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+/// Each rank enters its addresses, and reads those of 2 log2(n) others.
+void connect(GlooMesh& mesh, int rank, const GlooSettings& settings, StoreGather& gather,
+             BoundedStore::Clock::time_point end) {
+  gather.claim(rank, mesh.addresses());
+  gather.arrive();
+  GatherResult result = gather.wait(end);
+  if (!result.error.empty()) throw CommunicationError(result.error);
+  if (!result.ready()) {
+    const std::string ranks = rank_list(result.missing_ranks);
+    throw CommunicationError(ranks + " did not come within " + seconds_text(settings.deadline),
+                             std::move(result.missing_ranks));
+  }
+  std::map<int, std::string> addresses;
+  for (const int peer : mesh.near_ranks()) addresses[peer] = gather.record(peer);
+  const TimeLimit limit(mesh, end);
+  mesh.connect(addresses);
+}
+
+/// The number of lower ranks on the same host. Collective.
+int count_lower_ranks(GlooMesh& mesh, const RankInfo& info, const std::string& host) {
+  std::vector<std::uint64_t> hosts(static_cast<std::size_t>(info.size));
+  const auto self = hosts.begin() + info.rank;
+  *self = grouping::hash(std::as_bytes(std::span(host)));
+  if (info.size > 1)
+    mesh.all_gather(hosts.data(), std::vector<std::int64_t>(hosts.size(), sizeof hosts.front()), 0);
+  return static_cast<int>(std::count(hosts.begin(), self, *self));
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
+                                           std::chrono::steady_clock::time_point end) {
+  const auto left = [&] {
+    const auto time = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+    return std::max(time, milliseconds(1));
+  };
+  settings.store->set_deadline(settings.deadline);
+  FailureRegistry registry(settings.store, settings.prefix, settings.store_server, info.rank,
+                           info.size);
+  BoundedStore store(settings.store, end);
+  StoreGather gather(store, settings.prefix + "/address", info.size, StoreGather::none);
+  const milliseconds longest = before_failure_detection(left());
+  const auto end_of_connecting = BoundedStore::Clock::now() + longest;
+  std::unique_ptr<GlooMesh> mesh;
+  try {
+    const SigpipeGuard no_sigpipe;
+    mesh = settings.listener->make_mesh(info.rank, info.size, longest);
+    if (info.size > 1) connect(*mesh, info.rank, settings, gather, end_of_connecting);
+    if (info.local_rank < 0) info.local_rank = count_lower_ranks(*mesh, info, settings.host);
+  } catch (const CommunicationError&) {
+    throw;  // of the store, or about ranks that did not come
+  } catch (const std::exception& error) {
+    throw registry.diagnose(error.what(), longest);
+  }
+  auto transport = make_gloo_transport(info, settings, std::move(registry), std::move(mesh));
+  // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
+  // once: by then it has read what its peers sent, and they can read what it sent.
+  transport->set_deadline(before_failure_detection(left()));
+  transport->start_barrier({.operation = "connect"}, {});
+  transport->set_deadline(settings.deadline);
+  try {
+    if (info.size > 1) gather.remove_keys();
+  } catch (const CommunicationError&) {
+    // What remains does no harm, and the rank that serves the store may be gone.
+  }
+  return std::make_unique<Communicator>(std::move(transport));
+}
+
+}  // namespace shampoo
