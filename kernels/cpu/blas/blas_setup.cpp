@@ -142,8 +142,9 @@ void set_up_blas() {
 void warm_up_blas(int threads) {
   const OpenBlas library = open_blas();
   if (!library.take_memory || !library.give_memory) return;
-  // The library's own threads take memory too, whenever they come to start.
-  const int own = library.processors ? library.processors() : 0;
+  // OpenBLAS's own threads take memory too, whenever they come to start.
+  const bool has_threads = !is_own() || !library.threads || library.threads() > 1;
+  const int own = has_threads && library.processors ? library.processors() : 0;
   std::vector<void*> taken(static_cast<std::size_t>(threads + own));
   for (void*& memory : taken) memory = library.take_memory(0);
   for (void* memory : taken)
