@@ -18,7 +18,8 @@ namespace shampoo::launcher {
 
 /// One node's part in a job, from rendezvous to exit code: executes the orders of the job's host,
 /// reports the state of its workers, and acts on signals. Runs on the calling thread, which waits
-/// in poll(), and for the console where that takes no more.
+/// in poll(), for the console where that takes no more, and for log folders and programs to be
+/// opened: a file system that hangs holds it up.
 class Agent {
  public:
   /// All is borrowed.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is served where the job has a secret.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -139,6 +140,25 @@ TEST(Secret, IsNotNeededByProcessesOfTheSameUser) {
   const auto proved =
       connect_store(server.own_address(), server.port(), 20s, StoreProtocol::automatic, secret);
   EXPECT_EQ(proved->get("/x"), "1");
+}
+
+TEST(Secret, IsNeededByProcessesOfOtherUsers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const StoreServer server(
+      {.host = "localhost", .several_hosts = false, .secret = secret, .trusts_same_user = true});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t nobody = 65'534;
+    if (::setuid(nobody) != 0) ::_exit(2);
+    RawClient client(server.port());
+    client.send(validate() + bytes("01 L(1) 'k' L(1) 'x' 07"));
+    ::_exit(client.is_closed() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const auto ours = connect_store(server.own_address(), server.port(), 20s);
+  EXPECT_EQ(ours->get("k"), std::nullopt);
 }
 
 TEST(Secret, IsNeededWhereTheKernelKnowsNoOpenSocketOfTheClient) {
