@@ -9,6 +9,7 @@
 
 #include "distributor/rank_list.h"
 #include "distributor/serialization.h"
+#include "distributor/system/failure_timeout.h"
 #include "distributor/system/host_name.h"
 #include "distributor/text_consensus.h"
 #include "distributor/transports/nccl/nccl_transport.h"
@@ -51,11 +52,10 @@ void check_devices(const std::vector<PeerInfo>& peers) {
                                "; each needs its own, for example that of its local rank");
 }
 
-std::string get(SynchronizedStore& store, const std::string& key, int rank, Clock::time_point end) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-  if (!store.wait(std::vector<std::string>{key}, std::max(left, std::chrono::milliseconds(0))))
+std::string get(BoundedStore& store, const std::string& key, int rank) {
+  if (!store.wait(std::vector<std::string>{key}, store.left()))
     throw CommunicationError("rank " + std::to_string(rank) + " did not arrive in time", {rank});
-  const auto value = store.with([&](Store& inner) { return inner.get(key); });
+  const auto value = store.get(key);
   if (!value) throw CommunicationError("the store lost the key " + key);
   return *value;
 }
@@ -70,23 +70,21 @@ Bootstrap make_bootstrap(Communicator& ranks) {
 Bootstrap make_bootstrap(std::shared_ptr<SynchronizedStore> store, std::string prefix,
                          const NcclApi::Position& position, Clock::time_point end) {
   return [=](const std::string& own) {
-    const auto set = [&](const std::string& key, const std::string& value) {
-      store->with([&](Store& inner) { inner.set(key, value); });
-    };
+    BoundedStore bounded(store, end);
     if (position.rank > 0) {
-      set(prefix + "/" + std::to_string(position.rank), own);
-      return deserialize<std::vector<std::string>>(get(*store, prefix + "/all", 0, end));
+      bounded.set(prefix + "/" + std::to_string(position.rank), own);
+      return deserialize<std::vector<std::string>>(get(bounded, prefix + "/all", 0));
     }
     std::vector<std::string> all{own};
     for (int r = 1; r < position.size; ++r)
-      all.push_back(get(*store, prefix + "/" + std::to_string(r), r, end));
-    set(prefix + "/all", serialize(all));
+      all.push_back(get(bounded, prefix + "/" + std::to_string(r), r));
+    bounded.set(prefix + "/all", serialize(all));
     return all;
   };
 }
 
 std::unique_ptr<Communicator> connect_nccl(const Bootstrap& bootstrap, NcclConnectOptions options) {
-  const auto end = Clock::now() + options.deadline;
+  const auto end = options.end.value_or(Clock::now() + options.deadline);
   NcclResources resources{
       .registry = options.registry, .host = options.host, .deadline = options.deadline};
   std::exception_ptr error;
@@ -109,11 +107,14 @@ std::unique_ptr<Communicator> connect_nccl(const Bootstrap& bootstrap, NcclConne
 
   resources.handle = std::make_unique<NcclHandle>(
       resources.api, resources.api->connect(options.position, peers.front().unique_id));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+  const auto before = before_failure_detection(std::max(left, std::chrono::milliseconds(1)));
   try {
-    resources.handle->wait_until_ready(end, "connecting");
+    resources.handle->wait_until_ready(resources.registry ? Clock::now() + before : end,
+                                       "connecting");
   } catch (const CommunicationError& caught) {
     resources.handle->shut_down(caught.what());
-    if (resources.registry) throw resources.registry->diagnose(caught.what(), options.deadline);
+    if (resources.registry) throw resources.registry->diagnose(caught.what(), before);
     throw;
   }
   return make_nccl_communicator(options.position.rank, std::move(resources));
@@ -128,6 +129,7 @@ std::unique_ptr<Communicator> connect_nccl_by_store(std::shared_ptr<Store> store
   options.registry.emplace(locked, prefix, server, options.position.rank, options.position.size);
   options.registry->barrier(host_name(), options.deadline);
   const Bootstrap bootstrap = make_bootstrap(locked, prefix + "/nccl", options.position, end);
+  options.end = end;
   return connect_nccl(bootstrap, std::move(options));
 }
 
