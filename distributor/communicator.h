@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/types.h"
+#include "shampoo/kernels/types.h"
 
 namespace shampoo {
 

@@ -79,11 +79,16 @@ void Exchange::write(const SegmentHeader& header) {
                   sizeof(SegmentHeader));
 }
 
-void Exchange::write(const SegmentHeader* header, const kernels::ScanResult* scan,
-                     std::size_t scan_bytes) {
+void Exchange::write(const SegmentHeader* header, const kernels::ScanResult* scan) {
   char* const own = segment(static_cast<std::size_t>(communicator_.rank()));
   backend_.copy(own, header, sizeof(SegmentHeader));
-  if (scan_bytes > 0) backend_.copy(own + offsetof(SegmentHeader, scan), scan, scan_bytes);
+  if (scan != nullptr) backend_.copy(own + offsetof(SegmentHeader, scan), scan, sizeof(*scan));
+}
+
+void Exchange::write_direction(const std::int32_t* non_finite_direction) {
+  backend_.copy(segment(static_cast<std::size_t>(communicator_.rank())) +
+                    offsetof(SegmentHeader, non_finite_direction),
+                non_finite_direction, sizeof(std::int32_t));
 }
 
 void Exchange::run() {
@@ -105,16 +110,15 @@ std::span<const SegmentHeader> Exchange::headers() {
   return headers_;
 }
 
-void Exchange::gate(bool compares_scans, SegmentHeader* gathered, std::int32_t* proceed) {
-  backend_.compare(
-      {.array = buffer_->data(),
-       .begins = static_cast<const std::int64_t*>(device_begins_.data()),
-       .count = static_cast<std::int64_t>(counts_.size()),
-       .bytes = sizeof(SegmentHeader),
-       .first_equal = compares_scans ? 0 : std::int64_t{offsetof(SegmentHeader, magic)},
-       .last_equal = offsetof(SegmentHeader, status),
-       .flag = offsetof(SegmentHeader, scan) + offsetof(kernels::ScanResult, proceed)},
-      gathered, proceed);
+void Exchange::gate(SegmentHeader* gathered, std::int32_t* proceed) {
+  backend_.compare({.array = buffer_->data(),
+                    .begins = static_cast<const std::int64_t*>(device_begins_.data()),
+                    .count = static_cast<std::int64_t>(counts_.size()),
+                    .bytes = sizeof(SegmentHeader),
+                    .first_equal = 0,
+                    .last_equal = offsetof(SegmentHeader, status),
+                    .flag = offsetof(SegmentHeader, scan) + offsetof(kernels::ScanResult, proceed)},
+                   gathered, proceed);
 }
 
 }  // namespace shampoo

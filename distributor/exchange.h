@@ -34,16 +34,18 @@ class Exchange {
 
   /// Writes the header of this rank's segment. Queued.
   void write(const SegmentHeader& header);
-  /// The same from [backend] memory; the first `scan_bytes` of its scan come from `scan`. Queued.
-  void write(const SegmentHeader* header, const kernels::ScanResult* scan, std::size_t scan_bytes);
+  /// The same from [backend] memory; its scan comes from `scan` unless that is null. Queued.
+  void write(const SegmentHeader* header, const kernels::ScanResult* scan);
+  /// SegmentHeader::non_finite_direction from [backend] memory. Queued.
+  void write_direction(const std::int32_t* non_finite_direction);
   /// Collective if there are several ranks. Throws CommunicationError.
   void run();
   /// Headers of all ranks, valid until the next call. Blocks. Throws CommunicationError if the
   /// exchange failed.
   std::span<const SegmentHeader> headers();
   /// gathered <- headers of all ranks; *proceed <- 0 unless all ranks proceed and their headers
-  /// agree, scans included if `compares_scans`. Queued; all [backend].
-  void gate(bool compares_scans, SegmentHeader* gathered, std::int32_t* proceed);
+  /// agree. Queued; all [backend].
+  void gate(SegmentHeader* gathered, std::int32_t* proceed);
 
   void* data() const { return buffer_->data(); }
   std::int64_t bytes() const { return static_cast<std::int64_t>(buffer_->bytes()); }

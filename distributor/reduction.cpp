@@ -120,6 +120,9 @@ std::shared_ptr<Reducer> make_host_reducer() { return std::make_shared<HostReduc
 
 const std::shared_ptr<Reducer>& Communicator::reducer() {
   if (!reducer_) reducer_ = transport_->make_reducer();
+  if (!reducer_ && memory() != MemoryKind::host)
+    throw std::invalid_argument("reductions: this communicator supports them in host memory only");
+  if (!reducer_) reducer_ = make_host_reducer();
   return reducer_;
 }
 

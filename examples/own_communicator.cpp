@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/communicator.h"
 #include "examples/checksum.h"
+#include "shampoo/distributor/communicator.h"
 #include "shampoo/shampoo.h"
 
 namespace {

@@ -68,6 +68,13 @@ std::string bytes_text(std::uint64_t bytes) {
   return quotient(bytes, size, 1) + units[unit];
 }
 
+std::string shape_text(std::span<const std::int64_t> shape) {
+  std::string text = "(";
+  for (const std::int64_t side : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(side);
+  return text + ")";
+}
+
 std::string ratio_text(std::int64_t a, std::int64_t b) {
   return b == 0 ? "-" : quotient(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b), 3);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,9 @@ std::string counted(std::int64_t count, std::string_view noun);
 
 /// Bytes with one decimal and a binary unit: 1.5 MiB.
 std::string bytes_text(std::uint64_t bytes);
+
+/// "(3, 4)"
+std::string shape_text(std::span<const std::int64_t> shape);
 
 /// a / b with three decimals, rounded to the nearest; "-" where b is 0.
 std::string ratio_text(std::int64_t a, std::int64_t b);

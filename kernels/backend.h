@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/types.h"
+#include "shampoo/kernels/types.h"
 
 namespace shampoo {
 
@@ -58,17 +58,24 @@ class Backend {
   Backend() = default;
 };
 
+/// Threads of a CPU backend that is not told how many: OMP_NUM_THREADS where it is set, as by
+/// shampoorun and torchrun for several ranks; otherwise the processors that this process may run
+/// on, divided among the ranks of this host where torchrun, shampoorun or mpirun says how many
+/// there are, unless the launcher bound this rank to processors of its own. From 1 to 1024.
+int default_threads();
+
 struct CpuOptions {
-  /// Workers, the calling thread included; 0: one for each processor of the affinity mask.
+  /// Workers, the calling thread included; 0: default_threads().
   int threads = 0;
-  /// Sets BLAS up once for the whole process: one thread per call, and kernels that fit the
-  /// processor where the library, or OPENBLAS_CORETYPE, chose older ones. description() reports
-  /// what was done.
+  /// Sets up OpenBLAS, once per process: one thread per call, and kernels that fit the processor
+  /// where it, or OPENBLAS_CORETYPE, chose older ones. description() reports what was done, and
+  /// whether this is a copy of the library's own or one that the program shares.
   bool set_up_blas = true;
 };
 
 /// The host. Calls return when their work is done.
-/// Throws std::invalid_argument unless 0 <= threads <= 1024.
+/// Throws std::invalid_argument unless 0 <= threads <= 1024, and std::runtime_error, naming the
+/// folders that were searched, where the library's module with BLAS cannot be loaded.
 std::unique_ptr<Backend> cpu_backend(const CpuOptions& options = {});
 
 /// True if this build includes CUDA.

@@ -47,11 +47,14 @@ enum class AveragingRule : std::uint8_t {
 /// The end of the step of a virtual group.
 struct UpdatePass {
   AveragingRule averaging = AveragingRule::none;
-  void* averaging_state = nullptr;          ///< [backend] B or Z; null without averaging
-  const void* direction = nullptr;          ///< [backend] P; not read by filter_and_update()
-  const double* grafting_norms = nullptr;   ///< [backend] squared; null: no grafting
-  const double* direction_norms = nullptr;  ///< [backend] squared; null without grafting
-  void* masters = nullptr;                  ///< [backend] float32
+  void* averaging_state = nullptr;         ///< [backend] B or Z; null without averaging
+  const void* direction = nullptr;         ///< [backend] P; not read by filter_and_update()
+  const double* grafting_norms = nullptr;  ///< [backend] squared; null: no grafting
+  /// [backend] squared. A block whose norm, or factor to the grafting's norm, is not finite keeps
+  /// values, masters and averaging state. Null: no block has a norm.
+  const double* direction_norms = nullptr;
+  NonFiniteDirections* non_finite = nullptr;  ///< [backend] in and out: counts such blocks
+  void* masters = nullptr;                    ///< [backend] float32
   /// [backend] out; null: the values change instead, as apply() would change them.
   void* segment = nullptr;
 };

@@ -14,6 +14,12 @@ struct ScanResult {
   double squared_norm = 0;
 };
 
+/// Blocks that did not take a step, because their direction was not finite.
+struct NonFiniteDirections {
+  std::int32_t blocks = 0;
+  std::int32_t first_tensor = -1;  ///< the first tensor that has one, or -1
+};
+
 /// ScanResult::first_bad of a step that lacks something it needs, such as queued refreshes; see
 /// StepGuard::admit().
 inline constexpr std::int32_t needs_refresh = -2;

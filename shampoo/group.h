@@ -6,11 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "grouping/box.h"
-#include "kernels/types.h"
+#include "shampoo/grouping/box.h"
+#include "shampoo/kernels/types.h"
 #include "shampoo/rates.h"
 #include "shampoo/recipe.h"
 
@@ -33,6 +34,7 @@ struct Tensor {
 
 /// One tensor of the caller's model. Borrowed: value and gradient must outlive the optimizer.
 /// step() writes the value and never the gradient. Group::set_gradient() changes where it lies.
+/// Values are equal on all ranks, see OptimizerOptions::compare_values_every.
 struct Parameter {
   std::string name = {};  ///< unique among all parameters of the optimizer, not empty
   std::vector<std::int64_t> shape = {};  ///< global shape; empty: a scalar
@@ -63,6 +65,11 @@ class Group {
   /// Type and strides stay. Throws std::out_of_range for j, and std::invalid_argument where the
   /// memory is not aligned to its elements or overlaps a value.
   void set_gradient(std::size_t j, void* data);
+  /// The same, where type and strides are known: throws std::invalid_argument, too, if they are not
+  /// those that the parameter was registered with.
+  void set_gradient(std::size_t j, const Tensor& gradient);
+  /// The same for the parameter of this name. Throws std::out_of_range where the group has none.
+  void set_gradient(std::string_view name, const Tensor& gradient);
 
  private:
   friend class Optimizer;
@@ -85,9 +92,12 @@ struct OptimizerOptions {
   NonFinite non_finite = NonFinite::skip;
   int skipped_in_a_row = 20;  ///< consecutive skipped steps after which step() throws; >= 1
   bool merge_groups = true;   ///< off: one virtual group per group; results are the same bits
-  /// Adds one small collective before a step writes: an error on any rank then changes nothing on
-  /// any rank. For gradients that may differ between ranks, as when they are sharded.
+  /// Adds one small collective before a step writes: an error on any rank, or a difference between
+  /// ranks, then changes nothing on any rank.
   bool agree_before_commit = false;
+  /// The values of all ranks are compared in the first step after construction, add_group() and a
+  /// load, and in every so many steps; 0: in those alone. Such a step waits for one pass over them.
+  int compare_values_every = 0;
 };
 
 }  // namespace shampoo

@@ -34,8 +34,22 @@ Group::Group(ParameterGroup group, int index, const ValueMemory& values)
   if (reads_peak && !rates.peak_learning_rate) rates.peak_learning_rate = rates.learning_rate;
 }
 
+namespace {
+
+/// "there is no parameter 7 (it has 3, counted from 0)"
+[[noreturn]] void fail_index(const std::string& subject, const char* entry,
+                             const std::string& index, std::size_t count) {
+  throw std::out_of_range(subject + ": there is no " + entry + " " + index + " (it has " +
+                          std::to_string(count) + ", counted from 0)");
+}
+
+}  // namespace
+
 void Group::set_gradient(std::size_t j, void* data) {
-  Parameter& parameter = parameters_.at(j);
+  if (j >= parameters_.size())
+    fail_index("group " + std::to_string(index_), "parameter", std::to_string(j),
+               parameters_.size());
+  Parameter& parameter = parameters_[j];
   void* const before = std::exchange(parameter.gradient.data, data);
   if (data == before) return;
   try {
@@ -44,6 +58,20 @@ void Group::set_gradient(std::size_t j, void* data) {
     parameter.gradient.data = before;
     throw;
   }
+}
+
+void Group::set_gradient(std::size_t j, const Tensor& gradient) {
+  if (j < parameters_.size() && gradient.data)
+    validate_same_layout(parameters_[j], index_, gradient);
+  set_gradient(j, gradient.data);
+}
+
+void Group::set_gradient(std::string_view name, const Tensor& gradient) {
+  const auto found = std::ranges::find(parameters_, name, &Parameter::name);
+  if (found == parameters_.end())
+    throw std::out_of_range("group " + std::to_string(index_) + ": there is no parameter '" +
+                            std::string(name) + "'");
+  set_gradient(static_cast<std::size_t>(found - parameters_.begin()), gradient);
 }
 
 /// Implementation of Optimizer.
@@ -144,7 +172,15 @@ void Optimizer::prepare_step() {
   parts_->protocol.prepare(*parts_->engine, [this] {
     parts_->check_rates();
     parts_->engine->prepare();
+    parts_->engine->require_gradients();
   });
+}
+
+void Optimizer::read_values() {
+  parts_->protocol.wait_for_previous();
+  parts_->protocol.check_usable();
+  parts_->protocol.require_training("read_values");
+  parts_->engine->read_values();
 }
 
 StepResult Optimizer::enqueue_step() { return parts_->protocol.take(*parts_->engine); }
@@ -222,7 +258,11 @@ std::string Optimizer::failure() const {
 }
 
 int Optimizer::group_count() const { return static_cast<int>(parts_->groups.size()); }
-Group& Optimizer::group(int index) { return *parts_->groups.at(static_cast<std::size_t>(index)); }
+Group& Optimizer::group(int index) {
+  if (index < 0 || index >= group_count())
+    fail_index("optimizer", "group", std::to_string(index), parts_->groups.size());
+  return *parts_->groups[static_cast<std::size_t>(index)];
+}
 Statistics Optimizer::statistics() const {
   parts_->protocol.wait_for_previous();
   return parts_->protocol.statistics();

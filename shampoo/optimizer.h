@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/communicator.h"
-#include "kernels/backend.h"
+#include "shampoo/distributor/communicator.h"
 #include "shampoo/group.h"
+#include "shampoo/kernels/backend.h"
 #include "shampoo/state_dict.h"
 #include "shampoo/step_result.h"
 
@@ -112,6 +112,12 @@ class Optimizer {
   /// same on all ranks, with nothing changed. End the guard before the optimizer is destroyed,
   /// which leaves the evaluation values in place.
   Evaluation evaluate();
+
+  /// To be called on all ranks after the caller has overwritten values, as by broadcasting them:
+  /// the float32 masters of 16-bit values, which the next step would otherwise bring back, and
+  /// averaged iterates start again from the values. Queued. Throws the error that disabled the
+  /// optimizer.
+  void read_values();
 
   /// Adds a group; existing groups keep their state and owners. Collective, and throws like the
   /// constructor, with nothing changed.

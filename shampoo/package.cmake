@@ -20,13 +20,7 @@ install(FILES
 
 # The names to link with, without folders, so that the package can be moved.
 set(SHAMPOO_PC_NEEDS "")
-set(libraries ${LAPACK_LIBRARIES})
-if(SHAMPOO_HAS_MPI)
-  list(APPEND libraries ${MPI_CXX_LIBRARIES})
-endif()
-if(SHAMPOO_HAS_GLOO)
-  list(APPEND libraries -lgloo)
-endif()
+set(libraries "")
 if(SHAMPOO_HAS_CUDA)
   # Not part of the package, so its folder may be named; linkers do not look there by themselves.
   list(APPEND libraries -L${CUDAToolkit_LIBRARY_DIR} -lcublasLt -lcublas -lcusolver -lcudart -lnccl)
@@ -47,7 +41,8 @@ if(SHAMPOO_IS_SHARED)
   set(SHAMPOO_PC_LIBS "")
   set(SHAMPOO_PC_PRIVATE_LIBS "${SHAMPOO_PC_NEEDS}")
 else()
-  set(SHAMPOO_PC_LIBS "${SHAMPOO_PC_NEEDS}")
+  # Modules are looked for in the run path of the program that a static library is in.
+  set(SHAMPOO_PC_LIBS "${SHAMPOO_PC_NEEDS} -Wl,-rpath,\${libdir}/shampoo")
   set(SHAMPOO_PC_PRIVATE_LIBS "")
 endif()
 set(pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -17,7 +17,7 @@ struct Rates {
   /// Decay of the preconditioner's statistics (betas[1] of torch for Adam), in [0, 1], where 1 sums
   /// as AdaGrad does; in [0, 1) for RmsProp and Adam unless drop_weighting.
   double beta2 = 0.999;
-  /// Damping, > 0: added to factors by kinds with some, to sqrt(V) by diagonal kinds and
+  /// Damping, >= 2^-126: added to factors by kinds with some, to sqrt(V) by diagonal kinds and
   /// EigenvalueCorrected. 0 with a PseudoInverse.
   double epsilon = 1e-8;
   double weight_decay = 0;  ///< >= 0; see Recipe::weight_decay
@@ -27,7 +27,7 @@ struct Rates {
   /// > 0, for corrected and independent decay; the learning rate at construction unless set.
   std::optional<double> peak_learning_rate = std::nullopt;
   double grafting_beta2 = 0.999;   ///< beta2 of the grafting, same ranges
-  double grafting_epsilon = 1e-8;  ///< epsilon of the grafting, > 0
+  double grafting_epsilon = 1e-8;  ///< epsilon of the grafting, >= 2^-126
   /// Decay of the momentum buffer, in [0, 1); needs the averaging Momentum.
   double momentum = 0;
   /// The direction enters the momentum buffer with weight 1 - dampening, in [0, 1); needs the

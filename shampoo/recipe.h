@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "grouping/box.h"
-#include "kernels/types.h"
+#include "shampoo/grouping/box.h"
+#include "shampoo/kernels/types.h"
 #include "shampoo/preconditioners.h"
 
 /// Every struct of options has a `name` and calls visit(name, field) for its fields in

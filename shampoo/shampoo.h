@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "distributor/communicator.h"
-#include "distributor/rendezvous/join.h"
-#include "kernels/backend.h"
 #include "shampoo/checkpoint.h"
+#include "shampoo/distributor/communicator.h"
+#include "shampoo/distributor/rendezvous/join.h"
+#include "shampoo/kernels/backend.h"
 #include "shampoo/optimizer.h"
 #include "shampoo/recipes.h"

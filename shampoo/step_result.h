@@ -31,6 +31,12 @@ class StepResult {
   /// Name of the first parameter with a non-finite gradient; empty: none. Valid as long as the
   /// optimizer.
   std::string_view non_finite_gradient() const;
+  /// Name of the first parameter with a block whose direction was not finite, on any rank; empty:
+  /// none. Such a block keeps its values and averages, and its statistics take the gradient in; all
+  /// else takes the step. Valid as long as the optimizer.
+  std::string_view non_finite_direction() const;
+  /// Number of parameters with elements that had no gradient.
+  std::int64_t absent_gradients() const;
   /// Euclidean norm of all gradients together.
   double gradient_norm() const;
 
@@ -45,7 +51,9 @@ class StepResult {
 struct Statistics {
   std::int64_t applied_steps = 0;
   std::int64_t skipped_steps = 0;  ///< steps skipped because of a non-finite gradient
-  std::int64_t refreshes = 0;      ///< number of roots computed, including the next four counters
+  /// Steps that blocks of this rank did not take; see StepResult::non_finite_direction().
+  std::int64_t non_finite_directions = 0;
+  std::int64_t refreshes = 0;  ///< number of roots computed, including the next four counters
   /// Roots computed by an eigendecomposition, after an iteration diverged.
   std::int64_t by_eigenvalues = 0;
   std::int64_t jittered = 0;    ///< roots computed with a jittered diagonal

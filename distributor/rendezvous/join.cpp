@@ -10,7 +10,7 @@
 #include "distributor/rendezvous/rendezvous.h"
 #include "distributor/transports/gloo/gloo_listener.h"
 #include "distributor/transports/mpi/mpi.h"
-#include "distributor/transports/mpi/mpi_session.h"
+#include "distributor/transports/mpi/mpi_module.h"
 #include "distributor/transports/nccl/nccl.h"
 #include "distributor/transports/nccl/nccl_device.h"
 
@@ -118,11 +118,11 @@ void check_descriptor_limit(const Detected& detected) {
 std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOptions& options) {
   check_store_address(detected, "Gloo");
   if (!has_gloo()) return gloo_communicator({}, nullptr);  // throws, naming the package
-  std::shared_ptr<gloo::transport::Device> device;
+  std::shared_ptr<GlooListener> listener;
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "Gloo", [&] {
     check_descriptor_limit(detected);
     const std::string address = own_address(detected, options);
-    device = listen_gloo(address);
+    listener = listen_gloo(address);
     return address;
   });
   std::vector<std::string> hosts;
@@ -130,7 +130,7 @@ std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOpti
     hosts.push_back(process.address + " of " + process.host);
   return gloo_communicator(
       {.rank = detected.rank, .size = detected.size, .local_rank = detected.local_rank}, job.store,
-      device,
+      listener,
       {.prefix = job.prefix + "/gloo",
        .deadline = job.left,
        .store_server = store_server(detected)},

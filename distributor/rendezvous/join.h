@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "distributor/communicator.h"
-#include "kernels/backend.h"
+#include "shampoo/distributor/communicator.h"
+#include "shampoo/kernels/backend.h"
 
 namespace shampoo {
 

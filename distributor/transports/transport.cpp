@@ -3,8 +3,6 @@
 
 #include <stdexcept>
 
-#include "distributor/reduction.h"
-
 namespace shampoo {
 
 void validate_deadline(std::chrono::milliseconds deadline) {
@@ -59,12 +57,6 @@ void FailureState::check() const {
 
 void CollectiveTransport::gather_on_host(void*, std::int64_t) {
   throw std::invalid_argument("split: this communicator supports it in host memory only");
-}
-
-std::shared_ptr<Reducer> CollectiveTransport::make_reducer() {
-  if (info_.memory != MemoryKind::host)
-    throw std::invalid_argument("reductions: this communicator supports them in host memory only");
-  return make_host_reducer();
 }
 
 }  // namespace shampoo

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "distributor/communicator.h"
 #include "examples/fashion/network/network.h"
+#include "shampoo/distributor/communicator.h"
 
 namespace fashion {
 

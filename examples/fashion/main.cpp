@@ -1,38 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cinttypes>
-#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "distributor/rendezvous/join.h"
 #include "examples/fashion/chart.h"
 #include "examples/fashion/options.h"
 #include "examples/fashion/sweep.h"
 #include "examples/fashion/table.h"
+#include "shampoo/distributor/rendezvous/join.h"
 #include "shampoo/shampoo.h"
 
 namespace {
 
 using namespace fashion;
-
-/// The processors of this host, divided among its ranks, of which all hosts have about as many.
-/// Collective.
-int own_processors(shampoo::Communicator& ranks) {
-  std::vector<int> local_ranks(static_cast<std::size_t>(ranks.size()));
-  local_ranks[ranks.rank()] = ranks.local_rank();
-  const std::vector<std::int64_t> counts(local_ranks.size(), sizeof(int));
-  ranks.all_gather(local_ranks.data(), counts).wait();
-  const int hosts = std::max(1, static_cast<int>(std::ranges::count(local_ranks, 0)));
-  const int on_host = (ranks.size() + hosts - 1) / hosts;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / on_host);
-}
 
 void write_results(const Comparison& comparison, const std::filesystem::path& output) {
   const std::string table = results_table(comparison.results);
@@ -55,7 +39,7 @@ void run(const Options& options, shampoo::Communicator& ranks) {
 
   const Dataset dataset = read_dataset(options.data);
   const Normalisation normalisation(dataset.train);
-  const int threads = options.threads.value_or(own_processors(ranks));
+  const int threads = options.threads.value_or(shampoo::default_threads());
   const Task task{dataset,       normalisation, options.epochs,
                   options.steps, threads,       options.checkpoints};
   Progress progress(first ? stdout : nullptr);

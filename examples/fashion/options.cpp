@@ -78,8 +78,8 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--threads", options.threads,
-                 "Threads of each rank; the results do not depend on them [the processors, divided "
-                 "among the ranks of the host]")
+                 "Threads of each rank; the results do not depend on them [OMP_NUM_THREADS, or the "
+                 "processors, divided among the ranks of the host]")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.add_option("--output", options.output, "Where to put the chart, a PNG; the table joins it")

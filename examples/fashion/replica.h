@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "distributor/communicator.h"
 #include "examples/fashion/network/batches.h"
 #include "examples/fashion/network/network.h"
 #include "examples/fashion/network/share.h"
+#include "shampoo/distributor/communicator.h"
 
 namespace fashion {
 

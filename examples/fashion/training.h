@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "distributor/communicator.h"
 #include "examples/fashion/checkpoints.h"
 #include "examples/fashion/method.h"
 #include "examples/fashion/network/dataset.h"
 #include "examples/fashion/progress.h"
+#include "shampoo/distributor/communicator.h"
 
 namespace fashion {
 

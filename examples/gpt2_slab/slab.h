@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "shampoo/kernels/backend.h"
 
 namespace gpt2_slab {
 

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/host_backend.h"
 #include "kernels/rules/arithmetic.h"
+#include "kernels/rules/grafting.h"
 #include "kernels/rules/step_guard_rule.h"
 #include "kernels/rules/update_rule.h"
 
@@ -98,8 +99,8 @@ void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, 
 }
 
 void CpuBackend::admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
-                       ScanResult* result) {
-  admit_step(*permit, offers, *counter, *result);
+                       ScanResult* result, NonFiniteDirections* directions) {
+  admit_step(*permit, offers, *counter, *result, *directions);
 }
 
 void CpuBackend::compare(const RecordArray& records, void* gathered, std::int32_t* proceed) {
@@ -142,6 +143,9 @@ void CpuBackend::update(const PassContext& context, const UpdatePass& pass) {
   for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
     in_double ? level_.in_double.update(work, pass) : level_.in_float.update(work, pass);
   });
+  if (pass.non_finite == nullptr) return;
+  for (std::int64_t b = 0; b < context.elements.block_count; ++b)
+    count_direction(context, pass, static_cast<std::int32_t>(b), *pass.non_finite);
 }
 
 void CpuBackend::filter_and_update(const PassContext& context, const GradientPass& gradients,

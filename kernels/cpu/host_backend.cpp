@@ -18,7 +18,7 @@ namespace shampoo {
 namespace kernels {
 
 CpuBackend::CpuBackend(int threads, bool sets_up_blas)
-    : level_(best_level()), workers_(threads == 0 ? available_processors() : threads) {
+    : level_(best_level()), workers_(threads == 0 ? default_threads() : threads) {
   if (sets_up_blas) set_up_blas();
   warm_up_blas(workers_.pool.size());
 }

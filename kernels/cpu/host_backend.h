@@ -33,7 +33,7 @@ class CpuBackend final : public Backend {
   void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
             ScanResult* result) override;
   void admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
-             ScanResult* result) override;
+             ScanResult* result, NonFiniteDirections* directions) override;
   void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const TileTable& elements, void* masters, void* slot) override;
   void filter(const PassContext& context, const GradientPass& pass) override;

@@ -22,8 +22,8 @@ void DeviceBackend::scan(const TileTable& gradients, const double* gradient_scal
 }
 
 void DeviceBackend::admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
-                          ScanResult* result) {
-  device_->launch(1, Admit{permit, offers, counter, result});
+                          ScanResult* result, NonFiniteDirections* directions) {
+  device_->launch(1, Admit{permit, offers, counter, result, directions});
 }
 
 void DeviceBackend::compare(const RecordArray& records, void* gathered, std::int32_t* proceed) {
@@ -48,6 +48,8 @@ void DeviceBackend::filter(const PassContext& context, const GradientPass& pass)
 void DeviceBackend::update(const PassContext& context, const UpdatePass& pass) {
   device_->launch(context.elements.tile_count,
                   in_arithmetic<UpdateTile>(context.elements.arithmetic, context, pass));
+  if (pass.direction_norms != nullptr && pass.non_finite != nullptr)
+    device_->launch(1, CountDirections{context, pass});
 }
 
 void DeviceBackend::filter_and_update(const PassContext& context, const GradientPass& gradients,

@@ -13,4 +13,31 @@ SHAMPOO_RULE double norm_ratio(const UpdatePass& pass, Mode mode, std::int32_t b
   return root(pass.grafting_norms[block]) / (root(pass.direction_norms[block]) + 1e-16);
 }
 
+/// Whether a block takes its step: not if its direction, or the factor to the grafting's norm, is
+/// not finite.
+template <typename Real>
+SHAMPOO_RULE bool takes_step(const UpdatePass& pass, Mode mode, std::int32_t block) {
+  if (mode != Mode::preconditioned || pass.direction_norms == nullptr) return true;
+  return is_finite(pass.direction_norms[block]) &&
+         is_finite(static_cast<Real>(norm_ratio(pass, mode, block)));
+}
+
+/// Counts a block that does not take its step.
+SHAMPOO_RULE void count_direction(const PassContext& context, const UpdatePass& pass,
+                                  std::int32_t block, NonFiniteDirections& count) {
+  const bool takes = context.elements.arithmetic == Type::float64
+                         ? takes_step<double>(pass, context.modes[block], block)
+                         : takes_step<float>(pass, context.modes[block], block);
+  if (takes) return;
+  ++count.blocks;
+  const std::int32_t tensor = context.elements.blocks[block].tensor;
+  if (count.first_tensor < 0 || tensor < count.first_tensor) count.first_tensor = tensor;
+}
+
+/// What a block that takes no step sends in place of an update: W + U is W, its sign too.
+template <typename Real>
+SHAMPOO_RULE Real no_update() {
+  return -Real(0);
+}
+
 }  // namespace shampoo::kernels

@@ -10,7 +10,8 @@ namespace shampoo::kernels {
 
 /// StepGuard::admit()
 SHAMPOO_RULE void admit_step(const StepPermit& permit, std::int32_t offers, ReplayCounter& counter,
-                             ScanResult& result) {
+                             ScanResult& result, NonFiniteDirections& directions) {
+  directions = {};
   const bool repeated = permit.generation != 0 && permit.generation == counter.last_generation;
   ++(repeated ? counter.repeated : counter.count);
   counter.last_generation = permit.generation;

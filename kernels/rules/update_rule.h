@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <math.h>
+
 #include "kernels/elementwise.h"
 #include "kernels/rules/arithmetic.h"
 
@@ -70,10 +72,21 @@ SHAMPOO_RULE bool moves_in_double(Type segment, Type values) {
   return segment == Type::float64 || values == Type::float64;
 }
 
-/// W + U
+/// Least magnitude that is rounded to infinity in one of two types.
 template <typename Real>
-SHAMPOO_RULE Real added(Real w, Real u) {
-  return w + u;
+SHAMPOO_RULE Real overflow_threshold(Type a, Type b) {
+  if (a == Type::float16 || b == Type::float16) return Real(0x1.ffep15);
+  if (a == Type::bfloat16 || b == Type::bfloat16) return Real(0x1.ffp127);
+  if constexpr (sizeof(Real) == sizeof(double))
+    if (a == Type::float32 || b == Type::float32) return Real(0x1.ffffffp127);
+  return static_cast<Real>(INFINITY);
+}
+
+/// W + U, or W where that is not finite in types with this overflow threshold.
+template <typename Real>
+SHAMPOO_RULE Real added(Real w, Real u, Real threshold) {
+  const Real sum = w + u;
+  return sum < threshold && -sum < threshold ? sum : w;
 }
 
 }  // namespace shampoo::kernels

@@ -85,14 +85,14 @@ void check(const Adam& kind, const Recipe&, const Checks& checks) {
 
 std::span<const RateUse> diagonal_rates(const DiagonalOptions& options, Role role) {
   using enum RateRange;
-  static constexpr std::array<RateUse, 2> weighing{{{"epsilon", positive}, {"beta2", unit_open}}};
-  static constexpr std::array<RateUse, 2> summing{{{"epsilon", positive}, {"beta2", unit_closed}}};
+  static constexpr std::array<RateUse, 2> weighing{{{"epsilon", normal}, {"beta2", unit_open}}};
+  static constexpr std::array<RateUse, 2> summing{{{"epsilon", normal}, {"beta2", unit_closed}}};
   static constexpr std::array<RateUse, 2> decaying{
-      {{"epsilon", positive}, {"learning_rate_decay", at_least_zero}}};
+      {{"epsilon", normal}, {"learning_rate_decay", at_least_zero}}};
   static constexpr std::array<RateUse, 2> grafted_weighing{
-      {{"grafting_epsilon", positive}, {"grafting_beta2", unit_open}}};
+      {{"grafting_epsilon", normal}, {"grafting_beta2", unit_open}}};
   static constexpr std::array<RateUse, 2> grafted_summing{
-      {{"grafting_epsilon", positive}, {"grafting_beta2", unit_closed}}};
+      {{"grafting_epsilon", normal}, {"grafting_beta2", unit_closed}}};
   if (!options.has_moment) return {};
   const bool grafts = role == Role::grafting;
   if (options.decays_learning_rate && !grafts) return decaying;

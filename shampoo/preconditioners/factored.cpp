@@ -48,7 +48,7 @@ void check_factor_options(const std::optional<double>& trace_scaling, int tolera
 
 std::span<const RateUse> factor_rates(bool has_pseudo_inverse) {
   using enum RateRange;
-  static constexpr std::array<RateUse, 2> usual{{{"beta2", unit_closed}, {"epsilon", positive}}};
+  static constexpr std::array<RateUse, 2> usual{{{"beta2", unit_closed}, {"epsilon", normal}}};
   static constexpr std::array<RateUse, 2> cutting{{{"beta2", unit_closed}, {"epsilon", zero_only}}};
   return has_pseudo_inverse ? cutting : usual;
 }

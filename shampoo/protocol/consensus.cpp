@@ -127,13 +127,13 @@ StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
     return decision;
   }
   decision.error = find_difference(headers, diagnostics);
-  if (!decision.error && !vote) decision.error = compare_gradients(headers, diagnostics);
+  if (!decision.error) decision.error = compare_gradients(headers, diagnostics);
   decision.diverged = decision.error && !vote;
   if (decision.error) return decision;
-  // The first rank that skips determines the reported gradient.
-  const auto skipping =
-      std::ranges::find(headers, 0, [](const SegmentHeader& h) { return h.scan.proceed; });
-  if (skipping != headers.end()) decision.scan = skipping->scan;
+  for (const SegmentHeader& header : headers)
+    if (const int row = header.non_finite_direction;
+        row >= 0 && (decision.non_finite_direction < 0 || row < decision.non_finite_direction))
+      decision.non_finite_direction = row;
   if (any(RankStatus::deferred_error)) {
     decision.error = gather_errors(own);
     decision.after_apply = true;
@@ -198,7 +198,7 @@ std::optional<TransferableError> Consensus::find_difference(std::span<const Segm
   if (differ(headers, [](const SegmentHeader& h) { return h.rates; }))
     return disagreement("the ranks do not have the same rates: " + lines(diagnostics.rates()));
   if (differ(headers, [](const SegmentHeader& h) { return h.presence; }))
-    return disagreement("the ranks do not have the same gradients: " +
+    return disagreement("the ranks do not have the same gradients or values: " +
                         lines(diagnostics.presence()));
   return std::nullopt;
 }

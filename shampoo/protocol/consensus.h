@@ -32,6 +32,7 @@ struct StepDecision {
   std::optional<TransferableError> error = {};  ///< thrown on every rank
   bool after_apply = false;                     ///< `error` is thrown after the update is applied
   bool diverged = false;                        ///< the state of the ranks is no longer consistent
+  int non_finite_direction = -1;                ///< first row of a parameter that has one, or -1
 };
 
 /// Error message of a replayed step that was captured without a refresh that is now due.

@@ -2,6 +2,7 @@
 #include "shampoo/protocol/diagnostics.h"
 
 #include <array>
+#include <bit>
 #include <map>
 #include <optional>
 #include <utility>
@@ -26,7 +27,8 @@ std::string options_text(const OptimizerOptions& options) {
          policies[static_cast<std::size_t>(options.non_finite)] + ", skipped_in_a_row " +
          std::to_string(options.skipped_in_a_row) + ", merge_groups " +
          (options.merge_groups ? "true" : "false") + ", agree_before_commit " +
-         (options.agree_before_commit ? "true\n" : "false\n");
+         (options.agree_before_commit ? "true" : "false") + ", compare_values_every " +
+         std::to_string(options.compare_values_every) + "\n";
 }
 
 std::string subject_of(const RegisteredParameter& registered) {
@@ -36,19 +38,13 @@ std::string subject_of(const RegisteredParameter& registered) {
 
 }  // namespace
 
-std::string shape_text(std::span<const std::int64_t> shape) {
-  std::string text = "(";
-  for (const std::int64_t side : shape)
-    text += (text.size() > 1 ? ", " : "") + std::to_string(side);
-  return text + ")";
-}
-
 std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& options,
                       const Engine& engine) {
   const std::span<const Group* const> groups = engine.groups();
   const grouping::Plan& plan = engine.plan();
   std::string text = "library: shampoo " + std::string(library_version()) +
                      "\narithmetic: " + backend.arithmetic() + "\n" + options_text(options);
+  text += std::to_string(groups.size()) + " groups\n";
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::string group = "group " + std::to_string(g) + ": ";
     for (const RecipeField& field : fields_of(groups[g]->recipe()))
@@ -88,11 +84,15 @@ std::string rates_text(int group, const Rates& rates) {
   return text;
 }
 
-std::string presence_text(std::span<const RegisteredParameter> parameters) {
+std::string tensors_text(std::span<const RegisteredParameter> parameters,
+                         std::span<const double> value_norms) {
   std::string text;
   for (const RegisteredParameter& registered : parameters)
     text += subject_of(registered) + ": its gradient is " +
             (registered.present ? "present\n" : "absent\n");
+  for (std::size_t p = 0; p < value_norms.size(); ++p)
+    text += subject_of(parameters[p]) + ": its value has the squared norm " +
+            exact(value_norms[p]) + "\n";
   return text;
 }
 
@@ -103,7 +103,8 @@ std::uint64_t rates_hash(std::span<const Group* const> groups) {
   return all.value();
 }
 
-std::uint64_t presence_hash(std::span<const RegisteredParameter> parameters) {
+std::uint64_t tensors_hash(std::span<const RegisteredParameter> parameters,
+                           std::span<const double> value_norms) {
   grouping::Hash all;
   std::uint64_t word = 0;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -111,6 +112,7 @@ std::uint64_t presence_hash(std::span<const RegisteredParameter> parameters) {
     if (p % 64 == 63) all.add(std::exchange(word, 0));
   }
   all.add(word);
+  for (const double norm : value_norms) all.add(std::bit_cast<std::uint64_t>(norm));
   return all.value();
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "grouping/number_text.h"
 #include "kernels/facets.h"
 #include "shampoo/group.h"
 #include "shampoo/update/engine.h"
@@ -18,13 +19,15 @@ std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& o
                       const Engine& engine);
 std::string rates_text(std::span<const Group* const> groups);
 std::string rates_text(int group, const Rates& rates);
-std::string presence_text(std::span<const RegisteredParameter> parameters);
+/// Which gradients are present; and the squared norms of values, unless the list is empty.
+std::string tensors_text(std::span<const RegisteredParameter> parameters,
+                         std::span<const double> value_norms);
 
 // Hashes of the same, which every step compares.
 std::uint64_t rates_hash(std::span<const Group* const> groups);
-std::uint64_t presence_hash(std::span<const RegisteredParameter> parameters);
+std::uint64_t tensors_hash(std::span<const RegisteredParameter> parameters,
+                           std::span<const double> value_norms);
 
-/// Formats a shape: "(3, 4)".
-std::string shape_text(std::span<const std::int64_t> shape);
+using grouping::shape_text;
 
 }  // namespace shampoo

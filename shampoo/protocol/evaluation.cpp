@@ -67,10 +67,10 @@ void StepProtocol::exchange_values(Engine& engine, std::int64_t call,
     in_collective(call, [&] {
       Exchange& exchange = *engine.value_exchange();
       // Rates enter on the way to the evaluation values only.
-      exchange.write({.step = call,
+      exchange.write({.taken = static_cast<std::int32_t>(taken_),
+                      .step = call,
                       .plan = plan_hash_,
                       .rates = call == evaluating ? rates_hash(engine.groups()) : 0,
-                      .taken = static_cast<std::int32_t>(taken_),
                       .status = own ? RankStatus::skipped : RankStatus::none});
       exchange.run();
       decision = consensus_.decide(exchange.headers(), own, diagnostics(), true);

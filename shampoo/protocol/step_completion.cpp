@@ -101,14 +101,18 @@ void StepProtocol::complete(StepOutcome& outcome) {
   const std::string_view bad = engine_->name(decision.scan.first_bad);
   outcome.applied = decision.scan.proceed != 0;
   outcome.non_finite_gradient = bad;
+  outcome.absent_gradients = engine_->absent_gradients();
   outcome.gradient_norm = std::sqrt(decision.scan.squared_norm);
   if (!outcome.applied) {
     deferred_error_ = std::move(now);
     return count_skipped(bad);
   }
+  outcome.non_finite_direction = engine_->name(decision.non_finite_direction);
   ++statistics_.applied_steps;
+  statistics_.non_finite_directions += report_.seen_directions().blocks;
   ++taken_;
   skipped_in_a_row_ = 0;
+  values_compared_ = true;
   in_collective(attempts_, [&] { collect_refresh(); });
   engine_->count_step();
   if (!now && consensus_.alone()) now = std::exchange(deferred_error_, std::nullopt);
@@ -126,7 +130,8 @@ void StepProtocol::collect_refresh() {
 StepDecision StepProtocol::decide() {
   const kernels::ScanResult& seen = report_.seen_scan();
   if (consensus_.alone()) {
-    StepDecision decision{.scan = seen};
+    StepDecision decision{.scan = seen,
+                          .non_finite_direction = report_.seen_directions().first_tensor};
     if (seen.first_bad == kernels::needs_refresh)
       decision.error = {TransferableError::Kind::logic, missing_refresh_text};
     return decision;
@@ -135,7 +140,6 @@ StepDecision StepProtocol::decide() {
   StepDecision decision =
       consensus_.decide(report_.seen_headers(Round::exchange),
                         step_error_ ? step_error_ : deferred_error_, diagnostics(), false);
-  if (vote_ && !decision.error) decision.scan = seen;
   // The headers may differ in bytes that Consensus::decide() does not compare.
   if (passes(decision) && seen.proceed == 0) {
     decision.error = {TransferableError::Kind::communication,
@@ -173,7 +177,7 @@ void StepProtocol::throw_if_failed(const StepDecision& decision, const std::stri
 Diagnostics StepProtocol::diagnostics() const {
   return {.plan = [this] { return plan_text(backend_, options_, *engine_); },
           .rates = [this] { return rates_text(engine_->groups()); },
-          .presence = [this] { return presence_text(engine_->parameters()); },
+          .presence = [this] { return tensors_text(engine_->parameters(), value_norms_); },
           .name = [this](int row) { return engine_->name(row); }};
 }
 

@@ -49,6 +49,10 @@ bool StepResult::applied() const { return outcome_->read().applied; }
 std::string_view StepResult::non_finite_gradient() const {
   return outcome_->read().non_finite_gradient;
 }
+std::string_view StepResult::non_finite_direction() const {
+  return outcome_->read().non_finite_direction;
+}
+std::int64_t StepResult::absent_gradients() const { return outcome_->read().absent_gradients; }
 double StepResult::gradient_norm() const { return outcome_->read().gradient_norm; }
 
 }  // namespace shampoo

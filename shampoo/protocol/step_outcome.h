@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string_view>
@@ -16,6 +17,8 @@ struct StepOutcome {
   bool known = false;
   bool applied = false;
   std::string_view non_finite_gradient = {};
+  std::string_view non_finite_direction = {};
+  std::int64_t absent_gradients = 0;
   double gradient_norm = 0;
   std::exception_ptr error = nullptr;  ///< thrown by read()
 

@@ -65,7 +65,7 @@ void StepProtocol::finish_load(const Progress& progress) {
   attempts_ = progress.attempts;
   taken_ = progress.taken;
   skipped_in_a_row_ = progress.skipped_in_a_row;
-  prepared_ = false;
+  prepared_ = values_compared_ = false;
   step_error_.reset();
   deferred_error_.reset();
   unreported_error_ = nullptr;
@@ -87,6 +87,7 @@ void StepProtocol::begin_prepare() {
 
 void StepProtocol::finish_prepare(Engine& engine) {
   engine_ = &engine;
+  compare_values(engine);
   write_header(engine, attempts_ + 1);
   try {
     engine.upload();
@@ -96,6 +97,14 @@ void StepProtocol::finish_prepare(Engine& engine) {
     set_status(engine, RankStatus::skipped);
   }
   prepared_ = true;
+}
+
+/// Makes the header say what the values are, where this step compares them.
+void StepProtocol::compare_values(Engine& engine) {
+  const std::int64_t every = options_.compare_values_every;
+  value_norms_.clear();
+  if (consensus_.alone() || (values_compared_ && (every == 0 || attempts_ % every != 0))) return;
+  capture_error([&] { value_norms_ = engine.value_norms(); });
 }
 
 /// Replays must not change anything after a failed preparation.
@@ -113,11 +122,11 @@ void StepProtocol::write_header(Engine& engine, std::int64_t step) {
                         .generation = captured_ ? generation_ : 0};
   if (consensus_.alone()) return;
   SegmentHeader& header = engine.header()[0];
-  header = {.step = step,
+  header = {.taken = static_cast<std::int32_t>(taken_),
+            .step = step,
             .plan = plan_hash_,
             .rates = rates_hash(engine.groups()),
-            .presence = presence_hash(engine.parameters()),
-            .taken = static_cast<std::int32_t>(taken_)};
+            .presence = tensors_hash(engine.parameters(), value_norms_)};
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (!step_error_ && deferred_error_) set_status(engine, RankStatus::deferred_error);
 }
@@ -183,12 +192,13 @@ StepResult StepProtocol::capture(Engine& engine) {
 void StepProtocol::queue(Engine& engine, bool captures) {
   kernels::ScanResult* const scan = report_.scan();
   const StepInputs inputs{.gradient_scale = static_cast<const double*>(gradient_scale_.data()),
-                          .proceed = &scan->proceed};
+                          .proceed = &scan->proceed,
+                          .non_finite_directions = report_.directions()};
   const std::int32_t offers =
       captures ? needs_of(engine) : queued_refresh | refresh_with_host_steps;
   capture_error([&] {
     engine.scan(inputs, options_.non_finite != NonFinite::ignore, scan);
-    backend_.admit(engine.permit().data(), offers, report_.runs(), scan);
+    backend_.admit(engine.permit().data(), offers, report_.runs(), scan, report_.directions());
   });
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (vote_ && !passes_vote(engine)) return;
@@ -209,10 +219,9 @@ void StepProtocol::queue(Engine& engine, bool captures) {
 /// Returns false if the host knows that the step is skipped.
 bool StepProtocol::passes_vote(Engine& engine) {
   engine.upload();
-  vote_->write(engine.header().data(), report_.scan(),
-               step_error_ ? 0 : sizeof(kernels::ScanResult));
+  vote_->write(engine.header().data(), step_error_ ? nullptr : report_.scan());
   vote_->run();
-  vote_->gate(false, report_.headers(Round::vote), &report_.scan()->proceed);
+  vote_->gate(report_.headers(Round::vote), &report_.scan()->proceed);
   if (!backend_.is_immediate()) return true;
   report_.send();
   report_.wait();
@@ -251,12 +260,10 @@ void StepProtocol::finish_compute(Engine& engine, bool captures) {
 void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
   engine.upload();  // the status may have changed since prepare()
   Exchange& exchange = engine.exchange();
-  // With a vote, the gradients of the ranks may differ.
-  const std::size_t common =
-      vote_ ? sizeof(kernels::ScanResult::proceed) : sizeof(kernels::ScanResult);
-  exchange.write(engine.header().data(), report_.scan(), step_error_ ? 0 : common);
+  exchange.write(engine.header().data(), step_error_ ? nullptr : report_.scan());
+  exchange.write_direction(&report_.directions()->first_tensor);
   exchange.run();
-  exchange.gate(true, report_.headers(Round::exchange), &report_.scan()->proceed);
+  exchange.gate(report_.headers(Round::exchange), &report_.scan()->proceed);
   engine.apply(inputs);
 }
 

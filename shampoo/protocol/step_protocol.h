@@ -104,6 +104,7 @@ class StepProtocol {
   // Queueing: step_protocol.cpp
   void begin_prepare();
   void finish_prepare(Engine& engine);
+  void compare_values(Engine& engine);
   void disable_replay(Engine& engine);
   void write_header(Engine& engine, std::int64_t step);
   static void set_status(Engine& engine, RankStatus status);
@@ -145,11 +146,13 @@ class StepProtocol {
   std::int64_t taken_ = 0;     ///< steps that were not skipped
   int skipped_in_a_row_ = 0;
 
-  Engine* engine_ = nullptr;        ///< of the prepared or pending step
-  bool prepared_ = false;           ///< a step is prepared, and neither queued nor replayed
-  bool captured_ = false;           ///< a step of engine_ was captured
-  kernels::ReplayCounter replays_;  ///< completed replays, as last reported
-  bool evaluating_ = false;         ///< evaluation values are in place
+  Engine* engine_ = nullptr;         ///< of the prepared or pending step
+  bool prepared_ = false;            ///< a step is prepared, and neither queued nor replayed
+  bool captured_ = false;            ///< a step of engine_ was captured
+  kernels::ReplayCounter replays_;   ///< completed replays, as last reported
+  bool values_compared_ = false;     ///< by a step since the last call that may have replaced them
+  std::vector<double> value_norms_;  ///< of the prepared step; empty: it does not compare values
+  bool evaluating_ = false;          ///< evaluation values are in place
   std::optional<EvaluationValues> evaluation_;  ///< while they are, if a group averages an iterate
   std::int64_t generation_ = 0;                 ///< last generation of a prepared step, for replays
   std::optional<TransferableError> step_error_;      ///< prevents this rank from taking the step
@@ -191,7 +194,7 @@ void StepProtocol::agree(const Body& body) {
   check_usable();
   require_training("add_group");
   plan_hash_ = Consensus::hash_of(vote(adding_groups, "plan", body));
-  prepared_ = captured_ = false;
+  prepared_ = captured_ = values_compared_ = false;
 }
 
 template <typename Body>

@@ -22,6 +22,7 @@ class StepReport {
   // [backend]
   kernels::ScanResult* scan() const { return &on_device()->scan; }
   kernels::ReplayCounter* runs() const { return &on_device()->runs; }
+  kernels::NonFiniteDirections* directions() const { return &on_device()->directions; }
   SegmentHeader* headers(Round round) const;
 
   /// Queues the copy to the host.
@@ -34,6 +35,7 @@ class StepReport {
   // [host] copies of the last report
   const kernels::ScanResult& seen_scan() const { return on_host()->scan; }
   const kernels::ReplayCounter& seen_runs() const { return on_host()->runs; }
+  const kernels::NonFiniteDirections& seen_directions() const { return on_host()->directions; }
   std::span<const SegmentHeader> seen_headers(Round round) const;
   /// Number of runs up to the last captured step whose report was copied. Does not wait.
   std::int64_t completed_runs() const;
@@ -44,6 +46,7 @@ class StepReport {
   struct alignas(64) Start {
     kernels::ScanResult scan;
     kernels::ReplayCounter runs;
+    kernels::NonFiniteDirections directions;
   };
 
   Start* on_device() const { return static_cast<Start*>(device_.data()); }

@@ -80,6 +80,23 @@ void ElementTable::append_whole(const RegisteredParameter& parameter, int row) {
     append(whole, box, block, 0);
 }
 
+void ElementTable::read_values_as_gradients() {
+  for (kernels::Tile& tile : tiles_) {
+    tile.gradient = tile.value;
+    tile.gradient_row = tile.value_row;
+    tile.gradient_column = tile.value_column;
+  }
+}
+
+std::vector<double> ElementTable::sums(kernels::Backend& backend, std::size_t tensors) const {
+  std::vector<double> partials(tiles_.size()), sums(tensors, 0);
+  backend.download(partials.data(), partials_.data(), partials.size() * sizeof(double));
+  backend.synchronize();
+  for (std::size_t t = 0; t < tiles_.size(); ++t)
+    sums[static_cast<std::size_t>(tiles_[t].tensor)] += partials[t];
+  return sums;
+}
+
 void ElementTable::upload(kernels::Backend& backend) {
   send(backend, tiles_, sent_tiles_);
   send(backend, blocks_, sent_blocks_);

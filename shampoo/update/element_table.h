@@ -42,10 +42,16 @@ class ElementTable {
   /// Appends a whole parameter as one block.
   void append_whole(const RegisteredParameter& parameter, int row);
 
+  /// Makes the kernels that read gradients read values in their place: with Tensors whose gradients
+  /// are the values.
+  void read_values_as_gradients();
+
   /// Sends the table; nothing is appended afterwards.
   void upload(kernels::Backend& backend);
 
   kernels::TileTable elements(Type arithmetic, const kernels::Tensors& tensors) const;
+  /// First of the two numbers per tile that reductions leave, summed for each of `tensors`. Waits.
+  std::vector<double> sums(kernels::Backend& backend, std::size_t tensors) const;
   std::int64_t block_count() const { return static_cast<std::int64_t>(blocks_.size()); }
   std::span<const kernels::Block> blocks() const { return blocks_; }
   std::int64_t bytes() const;

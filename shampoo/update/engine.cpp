@@ -144,12 +144,9 @@ void Engine::build_virtual_groups(const Engine* before) {
   columns_.allocate();
   tensors_.set_values(parameters_);
   columns_.upload();
-  const kernels::Tensors tensors = tensors_.tensors();
-  for (std::size_t v = 0; v < virtual_groups_.size(); ++v) {
-    virtual_groups_[v]->read_values(tensors);
-    if (before && v < before->virtual_groups_.size())
-      virtual_groups_[v]->adopt(*before->virtual_groups_[v]);
-  }
+  read_values();
+  for (std::size_t v = 0; before && v < before->virtual_groups_.size(); ++v)
+    virtual_groups_[v]->adopt(*before->virtual_groups_[v]);
   backend_.synchronize();
 }
 
@@ -166,6 +163,44 @@ void Engine::prepare() {
   for (std::size_t b = 0; b < blocks.size(); ++b)
     apply_modes_[b] = parameters_[blocks[b].tensor].present ? Mode::preconditioned : Mode::absent;
   for (const auto& group : virtual_groups_) group->prepare(parameters_);
+}
+
+std::int64_t Engine::absent_gradients() const {
+  return std::ranges::count_if(parameters_, [](const RegisteredParameter& registered) {
+    return !registered.present && !registered.boxes.empty();
+  });
+}
+
+void Engine::require_gradients() const {
+  const auto has_or_had = [](const RegisteredParameter& registered) {
+    return registered.present || registered.steps > 0;
+  };
+  if (absent_gradients() > 0 && std::ranges::none_of(parameters_, has_or_had))
+    throw std::invalid_argument(
+        "no parameter has a gradient: set Parameter::gradient, or call Group::set_gradient() "
+        "before the step");
+}
+
+std::vector<double> Engine::value_norms() {
+  ElementTable table;
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    table.append_whole(parameters_[p], static_cast<int>(p));
+  table.read_values_as_gradients();
+  table.upload(backend_);
+  kernels::Tensors tensors = tensors_.tensors();
+  tensors.gradients = tensors.values;
+  tensors.gradient_types = tensors.value_types;
+  const kernels::Buffer scale(backend_, sizeof(double)),
+      result(backend_, sizeof(kernels::ScanResult));
+  const double one = 1;
+  backend_.upload(scale.data(), &one, sizeof(one));
+  backend_.scan(table.elements(Type::float64, tensors), static_cast<const double*>(scale.data()),
+                false, static_cast<kernels::ScanResult*>(result.data()));
+  return table.sums(backend_, parameters_.size());
+}
+
+void Engine::read_values() {
+  for (const auto& group : virtual_groups_) group->read_values(tensors_.tensors());
 }
 
 bool Engine::refreshes() const {

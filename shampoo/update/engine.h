@@ -24,6 +24,14 @@ class Engine {
 
   /// Host work of the next step. The caller then writes header() and permit().
   void prepare();
+  /// Number of parameters with elements, but without a gradient in the prepared step.
+  std::int64_t absent_gradients() const;
+  /// Throws std::invalid_argument if no parameter has, or ever had, a gradient.
+  void require_gradients() const;
+  /// Squared norm of each parameter's value: equal bits for equal values. Waits.
+  std::vector<double> value_norms();
+  /// Masters and averaged iterates <- values. Queued.
+  void read_values();
   bool refreshes() const;
   /// Name of a solver with host steps in the prepared refresh; empty: none.
   std::string_view waiting_solver() const;

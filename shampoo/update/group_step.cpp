@@ -41,10 +41,7 @@ void GroupStep::filter_gradient(StepContext& step) {
   backend_.filter(step.pass, step.gradients);
 }
 
-void GroupStep::graft_norm(StepContext& step) {
-  step.update.grafting_norms = step.grafting_norms;
-  step.update.direction_norms = step.direction_norms;
-}
+void GroupStep::graft_norm(StepContext& step) { step.update.grafting_norms = step.grafting_norms; }
 
 void GroupStep::decay_and_average(StepContext& step) {
   const kernels::Range range(backend_, "update");
@@ -58,19 +55,24 @@ void GroupStep::decay_and_average(StepContext& step) {
 StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
                                Statistics& statistics) const {
   void* const masters = state_->flat(master_slot);
-  return {
-      .pass = {table_.elements(arithmetic_, inputs.tensors), modes_.data(), coefficients_.data(),
-               inputs.gradient_scale, inputs.proceed},
-      .present = present_,
-      .preconditioned = preconditioned_,
-      .refreshing = refreshing,
-      .statistics = statistics,
-      .grafting_norms = static_cast<double*>(grafting_norms_.data()),
-      .direction_norms = grafting_ ? static_cast<double*>(direction_norms_.data()) : nullptr,
-      .gradients = {.masters = masters,
-                    .first_moment = state_->flat(first_moment_slot),
-                    .direction = direction_.data()},
-      .update = {.direction = direction_.data(), .masters = masters, .segment = inputs.exchange}};
+  double* const direction_norms =
+      one_pass_ ? nullptr : static_cast<double*>(direction_norms_.data());
+  return {.pass = {table_.elements(arithmetic_, inputs.tensors), modes_.data(),
+                   coefficients_.data(), inputs.gradient_scale, inputs.proceed},
+          .present = present_,
+          .preconditioned = preconditioned_,
+          .refreshing = refreshing,
+          .statistics = statistics,
+          .grafting_norms = static_cast<double*>(grafting_norms_.data()),
+          .direction_norms = direction_norms,
+          .gradients = {.masters = masters,
+                        .first_moment = state_->flat(first_moment_slot),
+                        .direction = direction_.data()},
+          .update = {.direction = direction_.data(),
+                     .direction_norms = direction_norms,
+                     .non_finite = inputs.non_finite_directions,
+                     .masters = masters,
+                     .segment = inputs.exchange}};
 }
 
 GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,

@@ -21,6 +21,7 @@ struct StepInputs {
   kernels::Tensors tensors = {};
   const double* gradient_scale = nullptr;
   const std::int32_t* proceed = nullptr;
+  kernels::NonFiniteDirections* non_finite_directions = nullptr;
   void* exchange = nullptr;  ///< null: the values are updated, and nothing is sent
 };
 

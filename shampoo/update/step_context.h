@@ -34,7 +34,7 @@ struct StepContext {
   Refreshing refreshing;
   Statistics& statistics;
   double* grafting_norms;   ///< [backend] per block: |graft(F)|^2
-  double* direction_norms;  ///< [backend] per block: |P|^2; null without grafting
+  double* direction_norms;  ///< [backend] per block: |P|^2; null where P is not stored
 
   kernels::GradientPass gradients;  ///< G in, F or P out
   kernels::UpdatePass update;       ///< P in, the rank's segment out

@@ -17,6 +17,7 @@ enum class RateRange : std::uint8_t {
   unread,         ///< must stay at its default
   at_least_zero,  ///< [0, inf)
   positive,       ///< (0, inf)
+  normal,         ///< [2^-126, inf): positive in float32, too
   unit_open,      ///< [0, 1)
   unit_closed,    ///< [0, 1]
   unit_positive,  ///< (0, 1]
@@ -46,6 +47,9 @@ class Checks {
   }
   void positive(std::string_view field, double value) const {
     require(value > 0 && std::isfinite(value), field, "in (0, inf)", value);
+  }
+  void normal(std::string_view field, double value) const {
+    require(value >= 0x1p-126 && std::isfinite(value), field, "in [2^-126, inf)", value);
   }
   void unit_open(std::string_view field, double value) const {
     require(value >= 0 && value < 1, field, "in [0, 1)", value);

@@ -67,6 +67,8 @@ void check_range(RateRange range, std::string_view rate, double value, const Che
       return checks.at_least_zero(rate, value);
     case RateRange::positive:
       return checks.positive(rate, value);
+    case RateRange::normal:
+      return checks.normal(rate, value);
     case RateRange::unit_open:
       return checks.unit_open(rate, value);
     case RateRange::unit_closed:

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "grouping/number_text.h"
 #include "shampoo/update/strided_tiles.h"
 
 namespace shampoo {
@@ -117,6 +118,9 @@ ValueMemory::ValueMemory(std::span<const ParameterGroup> groups) {
     int group = 0, other_group = 0;
     const Parameter& other = parameter_at(groups, runs_[r - 1].parameter, other_group);
     const Parameter& parameter = parameter_at(groups, runs_[r].parameter, group);
+    if (&other == &parameter)
+      fail(group, parameter,
+           "value.strides: elements of the tensor share memory; each must have its own");
     fail(group, parameter,
          "value: overlaps the value of '" + other.name + "'; values must not share memory");
   }
@@ -130,6 +134,28 @@ int ValueMemory::overlapping(const Tensor& tensor, std::span<const std::int64_t>
       return std::prev(after)->parameter;
   }
   return -1;
+}
+
+void validate_same_layout(const Parameter& parameter, int group, const Tensor& gradient) {
+  // That of a side of 1 has no meaning.
+  const auto strides = [&](const Tensor& tensor) {
+    std::vector<std::int64_t> all =
+        tensor.strides.empty() ? row_major_strides(parameter.shape) : tensor.strides;
+    for (std::size_t k = 0; k < all.size() && k < parameter.shape.size(); ++k)
+      if (parameter.shape[k] <= 1) all[k] = 1;
+    return all;
+  };
+  const Tensor& registered = parameter.gradient;
+  if (gradient.type != registered.type)
+    fail(group, parameter,
+         "gradient.type: must be that of the registration, " +
+             std::string(name_of(registered.type)) + ", got " +
+             std::string(name_of(gradient.type)));
+  if (strides(gradient) != strides(registered))
+    fail(group, parameter,
+         "gradient.strides: must be those of the registration, " +
+             grouping::shape_text(strides(registered)) + ", got " +
+             grouping::shape_text(strides(gradient)));
 }
 
 void validate_gradient(const Parameter& parameter, int group, const ValueMemory& values) {

@@ -36,6 +36,9 @@ class ValueMemory {
 /// Gradients may overlap each other: they are only read.
 ValueMemory validate_parameters(std::span<const ParameterGroup> groups);
 
+/// Throws std::invalid_argument where type or strides are not those of the parameter's gradient.
+void validate_same_layout(const Parameter& parameter, int group, const Tensor& gradient);
+
 /// The check of one gradient pointer that was changed since.
 void validate_gradient(const Parameter& parameter, int group, const ValueMemory& values);
 

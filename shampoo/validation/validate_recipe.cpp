@@ -30,6 +30,9 @@ void validate_options(const OptimizerOptions& options) {
   if (options.skipped_in_a_row < 1)
     throw std::invalid_argument("options: skipped_in_a_row must be >= 1, got " +
                                 std::to_string(options.skipped_in_a_row));
+  if (options.compare_values_every < 0)
+    throw std::invalid_argument("options: compare_values_every must be >= 0, got " +
+                                std::to_string(options.compare_values_every));
 }
 
 }  // namespace shampoo

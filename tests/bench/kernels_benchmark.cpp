@@ -242,15 +242,6 @@ void householder(benchmark::State& state) {
 BENCHMARK(householder<float>)->ArgName("side")->Arg(256)->Arg(1024);
 BENCHMARK(householder<double>)->ArgName("side")->Arg(256)->Arg(1024);
 
-extern "C" {
-void sgeqrf_(const int*, const int*, float*, const int*, float*, float*, const int*, int*);
-void dgeqrf_(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
-void sorgqr_(const int*, const int*, const int*, float*, const int*, const float*, float*,
-             const int*, int*);
-void dorgqr_(const int*, const int*, const int*, double*, const int*, const double*, double*,
-             const int*, int*);
-}
-
 /// The same by LAPACK.
 template <typename Real>
 void lapack_qr(benchmark::State& state) {
@@ -258,16 +249,19 @@ void lapack_qr(benchmark::State& state) {
   const int n = static_cast<int>(state.range(0)), count = 64 * n;
   const std::vector<Real> x = Numbers(1).some<Real>(n * n);
   std::vector<Real> q, taus(static_cast<std::size_t>(n)), work(static_cast<std::size_t>(count));
+  const std::string letter = std::is_same_v<Real, float> ? "s" : "d";
+  const kernels::Module& lapack = kernels::blas::library();
+  const auto geqrf =
+      lapack.find<void(const int*, const int*, Real*, const int*, Real*, Real*, const int*, int*)>(
+          (letter + "geqrf_").c_str());
+  const auto orgqr =
+      lapack.find<void(const int*, const int*, const int*, Real*, const int*, const Real*, Real*,
+                       const int*, int*)>((letter + "orgqr_").c_str());
   int info = 0;
   for (auto _ : state) {
     q = x;
-    if constexpr (std::is_same_v<Real, float>) {
-      sgeqrf_(&n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
-      sorgqr_(&n, &n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
-    } else {
-      dgeqrf_(&n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
-      dorgqr_(&n, &n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
-    }
+    geqrf(&n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
+    orgqr(&n, &n, &n, q.data(), &n, taus.data(), work.data(), &count, &info);
   }
   rate(state, 8.0 / 3 * n * n * n);
 }

@@ -10,10 +10,7 @@
 #include <vector>
 
 #include "grouping/blocks.h"
-
-extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
-                       const int* k, const float* alpha, const float* a, const int* lda,
-                       const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
+#include "kernels/cpu/blas/blas.h"
 
 namespace shampoo::test {
 namespace {
@@ -52,9 +49,8 @@ double fastest(int threads, const std::function<std::function<void()>()>& prepar
 std::function<void()> product() {
   std::vector<float> a(std::size_t{product_side} * product_side, 0.5f), c = a;
   return [a = std::move(a), c = std::move(c)]() mutable {
-    const float one = 1, zero = 0;
-    sgemm_("N", "N", &product_side, &product_side, &product_side, &one, a.data(), &product_side,
-           a.data(), &product_side, &zero, c.data(), &product_side);
+    constexpr int n = product_side;
+    kernels::blas::gemm('N', 'N', n, n, n, 1.0f, a.data(), n, a.data(), n, 0.0f, c.data(), n);
   };
 }
 

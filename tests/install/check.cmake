@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the library, moves it elsewhere, then builds and runs a stranger's program twice: by
-# find_package and by pkg-config.
+# find_package and by pkg-config. The stranger has headers of the same names, is linked with nothing
+# that the modules are for, and is told where they are looked for when they are gone.
 #   cmake -DBUILD=folder -DSCRATCH=folder -DCOMPILER=c++ -DFLAGS=... -P check.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -17,9 +18,14 @@ run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${stage}")
 file(RENAME "${stage}" "${moved}")
 set(ENV{LD_LIBRARY_PATH} "${moved}/lib:$ENV{LD_LIBRARY_PATH}")
 
+set(own "${SCRATCH}/own")
+foreach(header kernels/types.h kernels/backend.h distributor/communicator.h grouping/box.h)
+  file(WRITE "${own}/${header}" "#error the library includes the header of another project\n")
+endforeach()
+
 run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}" -B "${SCRATCH}/found"
   "-DCMAKE_PREFIX_PATH=${moved}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
-  -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -DCMAKE_INSTALL_LIBDIR=lib)
+  -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -DCMAKE_INSTALL_LIBDIR=lib "-DOWN_HEADERS=${own}")
 run(${CMAKE_COMMAND} --build "${SCRATCH}/found")
 run("${SCRATCH}/found/stranger")
 
@@ -35,6 +41,19 @@ execute_process(COMMAND pkg-config --cflags --libs shampoo
 string(REGEX REPLACE "(^| )-L([^ ]+)" "\\1-L\\2 -Wl,-rpath,\\2" options "${options}")
 separate_arguments(options UNIX_COMMAND "${options}")
 separate_arguments(compiler_flags UNIX_COMMAND "${FLAGS}")
-run(${COMPILER} ${compiler_flags} "${CMAKE_CURRENT_LIST_DIR}/main.cpp" ${options}
+run(${COMPILER} ${compiler_flags} "-I${own}" "${CMAKE_CURRENT_LIST_DIR}/main.cpp" ${options}
   -o "${SCRATCH}/by_pkg_config")
 run("${SCRATCH}/by_pkg_config")
+
+file(GLOB_RECURSE libraries "${moved}/*/libshampoo.so")
+foreach(file "${SCRATCH}/found/stranger" "${SCRATCH}/by_pkg_config" ${libraries})
+  execute_process(COMMAND readelf -d "${file}" OUTPUT_VARIABLE needs COMMAND_ERROR_IS_FATAL ANY)
+  if(needs MATCHES "NEEDED[^\n]*(gloo|mpi|blas|lapack)")
+    message(FATAL_ERROR "${file} is linked with a library that a module is for:\n${needs}")
+  endif()
+endforeach()
+
+file(GLOB_RECURSE modules "${moved}/*/libshampoo_*.so")
+file(REMOVE ${modules})
+run("${SCRATCH}/found/stranger" without-modules)
+run("${SCRATCH}/by_pkg_config" without-modules)

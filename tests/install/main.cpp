@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <shampoo/distributor/transports/gloo/gloo.h>
+#include <shampoo/distributor/transports/mpi/mpi.h>
 #include <shampoo/shampoo.h>
 
 #include <cstdio>
+#include <exception>
+#include <string>
 #include <vector>
 
 /// Minimises the squared distance of a matrix from ones; fails unless it comes much closer.
-int main() {
+int train() {
   std::vector<float> value(12 * 7, 0.0f), gradient(12 * 7);
   shampoo::ParameterGroup group{.rates = {.learning_rate = 0.05}};
   group.parameters.push_back(
@@ -27,3 +31,31 @@ int main() {
   std::printf("squared distance %g, then %g\n", first, last);
   return last < 0.1 * first ? 0 : 1;
 }
+
+/// True if the call throws, naming the module, the folder where it was, and what to do.
+template <typename Call>
+bool names_module(const std::string& module, const std::string& advice, const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    const std::string said = error.what();
+    std::puts(said.c_str());
+    return said.find(module + ": not found in ") != std::string::npos &&
+           said.find("/shampoo") != std::string::npos && said.find(advice) != std::string::npos;
+  }
+  return false;
+}
+
+int train_without_modules() {
+  const bool said =
+      !shampoo::has_gloo() && !shampoo::has_mpi() &&
+      names_module("libshampoo_blas.so", "", [] { shampoo::cpu_backend(); }) &&
+      names_module("libshampoo_gloo.so", "libgloo-dev and -DSHAMPOO_GLOO=ON",
+                   [] { shampoo::gloo_communicator({}, nullptr); }) &&
+      names_module("libshampoo_mpi.so", "libopenmpi-dev or libmpich-dev and -DSHAMPOO_MPI=ON",
+                   [] { shampoo::mpi_communicator(); }) &&
+      names_module("libshampoo_mpi.so", "", [] { shampoo::mpi_communicator_of(nullptr); });
+  return said ? 0 : 1;
+}
+
+int main(int argc, char**) { return argc > 1 ? train_without_modules() : train(); }

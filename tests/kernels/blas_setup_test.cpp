@@ -4,10 +4,14 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/blas/blas.h"
 
 namespace shampoo::test {
 namespace {
@@ -16,10 +20,30 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+/// A function of the BLAS that the library uses.
 template <typename Function>
 Function* symbol(const char* name) {
+  return kernels::blas::library().find<Function>(name);
+}
+
+/// A function of the BLAS that this program is linked with.
+template <typename Function>
+Function* symbol_of_program(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
+
+bool is_own() {
+  return kernels::file_of(reinterpret_cast<const void*>(symbol<void()>("sgemm_")))
+             .find("libshampoo_blas") != std::string::npos;
+}
+
+std::int64_t threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+/// Before the library loads its BLAS.
+const std::int64_t threads_at_start = threads_of_process();
 
 class BlasSetUp : public ::testing::Test {
  protected:
@@ -41,6 +65,23 @@ TEST_F(BlasSetUp, IsReported) {
   EXPECT_TRUE(has(text, "2 threads")) << text;
   EXPECT_TRUE(has(text, "OpenBLAS " + core())) << text;
   EXPECT_TRUE(has(text, "1 thread per call")) << text;
+}
+
+TEST_F(BlasSetUp, LeavesTheProgramsOwnAlone) {
+  if (!is_own()) GTEST_SKIP() << "BLAS is shared with the program";
+  const auto threads = symbol_of_program<int()>("openblas_get_num_threads");
+  const auto core = symbol_of_program<char*()>("openblas_get_corename");
+  ASSERT_TRUE(threads && core) << "this program is not linked with OpenBLAS";
+  symbol_of_program<void(int)>("openblas_set_num_threads")(2);
+  const std::string before = core();
+
+  const auto backend = cpu_backend({.threads = 1});
+
+  EXPECT_EQ(threads(), 2);
+  EXPECT_EQ(core(), before);
+  EXPECT_EQ(threads_of_process(), threads_at_start) << "threads of ours that do nothing";
+  EXPECT_TRUE(has(backend->description(), "a copy of the library's own"));
+  EXPECT_NE(symbol<void()>("sgemm_"), symbol_of_program<void()>("sgemm_"));
 }
 
 TEST_F(BlasSetUp, IsLeftOutIfSwitchedOff) {

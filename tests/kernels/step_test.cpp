@@ -37,7 +37,10 @@ TEST_P(StepAt, IsCountedAndSkippedUnlessItIsPermittedAndAbleToDoWhatItMust) {
   kernels::ReplayCounter counter{.count = 40};
   for (const Case& c : cases) {
     kernels::ScanResult result{.proceed = 1, .first_bad = 3, .squared_norm = 2.5};
-    backend->admit(&c.permit, c.offers, &counter, &result);
+    kernels::NonFiniteDirections directions{.blocks = 3, .first_tensor = 1};
+    backend->admit(&c.permit, c.offers, &counter, &result, &directions);
+    EXPECT_EQ(directions.blocks, 0);
+    EXPECT_EQ(directions.first_tensor, -1);
     EXPECT_EQ(result.proceed, c.proceed);
     EXPECT_EQ(result.first_bad, c.first_bad);
     EXPECT_EQ(result.squared_norm, 2.5);
@@ -46,7 +49,8 @@ TEST_P(StepAt, IsCountedAndSkippedUnlessItIsPermittedAndAbleToDoWhatItMust) {
 
   kernels::ScanResult skipped{.proceed = 0};
   const kernels::StepPermit any;
-  backend->admit(&any, 0, &counter, &skipped);
+  kernels::NonFiniteDirections directions;
+  backend->admit(&any, 0, &counter, &skipped, &directions);
   EXPECT_EQ(skipped.proceed, 0);
 }
 
@@ -55,7 +59,8 @@ TEST_P(StepAt, RunsAGenerationOnce) {
   const auto proceeds = [&](std::int64_t generation) {
     const kernels::StepPermit permit{.generation = generation};
     kernels::ScanResult result;
-    backend->admit(&permit, 0, &counter, &result);
+    kernels::NonFiniteDirections directions;
+    backend->admit(&permit, 0, &counter, &result, &directions);
     return result.proceed;
   };
   EXPECT_EQ(proceeds(0), 1);

@@ -71,6 +71,8 @@ STATE_WORDS = {"factor", "root", "triangle", "pair"}
 PACKED_TRIANGLE = ("shampoo/state/packed_triangle.h", "shampoo/state/packed_triangle.cpp")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+# As public headers and examples name the headers of the layers: "shampoo/kernels/types.h".
+BELOW_FACE = re.compile(r"^shampoo/((?:grouping|kernels|distributor)/)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 VARIANT = re.compile(
     r"using\s+(?:Preconditioner|Diagonal|Averaging)\s*=\s*std::variant<([^;]*)>\s*;")
@@ -91,7 +93,9 @@ class Tree:
                 if path.suffix in (".h", ".cpp", ".cu"):
                     text = path.read_text(encoding="utf-8")
                     self.lines[path.relative_to(root).as_posix()] = text.splitlines()
-        self.public = {path.relative_to(root).as_posix() for path in public_headers}
+        # The build has links to them.
+        self.public = {path.resolve().relative_to(root.resolve()).as_posix()
+                       for path in public_headers}
 
     def report(self, rule, name, line, message):
         self.findings.append((rule, name, line, message))
@@ -100,7 +104,7 @@ class Tree:
         """(number of the line, what stands in quotes or None, what stands in brackets or None)"""
         for number, line in enumerate(self.lines.get(name, ()), 1):
             if match := INCLUDE.match(line):
-                yield number, match[1], match[2]
+                yield number, match[1] and BELOW_FACE.sub(r"\1", match[1]), match[2]
 
     def library(self):
         return (name for name in self.lines if name.split("/")[0] in LAYERS)
@@ -136,6 +140,10 @@ def public_headers(tree):
         for number, ours, theirs in tree.includes(name):
             if ours and ours not in tree.public:
                 tree.report("public headers", name, number, f"{ours} is not public")
+            line = tree.lines[name][number - 1]
+            if ours and '"shampoo/' not in line:
+                tree.report("public headers", name, number,
+                            f"{ours} has to be included as shampoo/{ours}")
             if theirs and VENDORS.search(theirs) and not (
                     name in VENDOR_HEADERS and re.fullmatch(VENDOR_HEADERS[name], theirs)):
                 tree.report("public headers", name, number, f"<{theirs}> is a vendor's header")

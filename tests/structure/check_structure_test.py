@@ -53,10 +53,12 @@ class Planted(unittest.TestCase):
                 ("kernels/a.h", "#include <vector>"),
                 ("kernels/a.h", '#include "kernels/b.h"'),
                 ("distributor/a.h", '#include "grouping/blocks.h"'),
-                ("shampoo/a.cu", '#include "distributor/communicator.h"')):
+                ("shampoo/a.cu", '#include "distributor/communicator.h"'),
+                ("shampoo/a.cu", '#include "shampoo/distributor/communicator.h"')):
             self.assert_include(None, name, include)
         for name, include in (
                 ("grouping/a.h", '#include "kernels/types.h"'),
+                ("grouping/a.h", '#include "shampoo/kernels/types.h"'),
                 ("kernels/a.cu", '#include "grouping/blocks.h"'),
                 ("distributor/a.cpp", '  #  include "shampoo/recipe.h"'),
                 ("shampoo/a.h", '#include "tests/support/near.h"'),
@@ -77,10 +79,11 @@ class Planted(unittest.TestCase):
             self.assert_include("inner arrows", name, include)
 
     def test_public_headers(self):
-        for include in ('#include "kernels/not_public.h"', "#include <cblas.h>", "#include <mpi.h>",
+        for include in ('#include "shampoo/kernels/not_public.h"', "#include <cblas.h>", "#include <mpi.h>",
                         "#include <gloo/context.h>", "#include <cuda_runtime.h>",
                         "#include <nlohmann/json.hpp>",
-                        '#include "distributor/transports/mpi/mpi_interop.h"'):
+                        '#include "shampoo/distributor/transports/mpi/mpi_interop.h"',
+                        '#include "distributor/transports/mpi/mpi.h"'):
             self.assert_include("public headers", "shampoo/recipe.h", include)
         for name, include in (("mpi/mpi_interop.h", "#include <gloo/context.h>"),
                               ("nccl/nccl_interop.h", "#include <mpi.h>"),
@@ -93,7 +96,7 @@ class Planted(unittest.TestCase):
     def test_header_count(self):
         names = [f"kernels/header_{i}.h" for i in range(18)]
         files = {name: [] for name in names}
-        files["shampoo/recipe.h"] = HEALTHY["shampoo/recipe.h"] + [f'#include "{name}"' for name in names]
+        files["shampoo/recipe.h"] = HEALTHY["shampoo/recipe.h"] + [f'#include "shampoo/{name}"' for name in names]
         # With the user's five.
         self.assert_allowed({**files, "shampoo/recipe.h": files["shampoo/recipe.h"][:-1]}, names[:-1])
         self.assert_found("header count", "shampoo/shampoo.h", 1, files, names)

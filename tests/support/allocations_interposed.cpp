@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/blas/blas.h"
 #include "tests/support/allocations.h"
 
 // The dynamic linker looks into the program first, so these definitions serve every library in the
@@ -37,8 +38,8 @@ std::atomic<std::uintptr_t> blas_begin{0}, blas_end{0};
 
 void find_blas() {
   Dl_info found;
-  void* const symbol = dlsym(RTLD_DEFAULT, "openblas_get_corename");
-  if (symbol == nullptr || dladdr(symbol, &found) == 0) return;
+  const auto symbol = kernels::blas::library().find<char*()>("openblas_get_corename");
+  if (symbol == nullptr || dladdr(reinterpret_cast<const void*>(symbol), &found) == 0) return;
   blas_begin = reinterpret_cast<std::uintptr_t>(found.dli_fbase);
   dl_iterate_phdr(
       [](dl_phdr_info* library, std::size_t, void*) {

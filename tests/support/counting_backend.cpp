@@ -21,8 +21,9 @@ void CountingBackend::scan(const kernels::TileTable& gradients, const double* gr
 }
 
 void CountingBackend::admit(const kernels::StepPermit* permit, std::int32_t offers,
-                            kernels::ReplayCounter* counter, kernels::ScanResult* result) {
-  launch().admit(permit, offers, counter, result);
+                            kernels::ReplayCounter* counter, kernels::ScanResult* result,
+                            kernels::NonFiniteDirections* directions) {
+  launch().admit(permit, offers, counter, result, directions);
 }
 
 void CountingBackend::compare(const kernels::RecordArray& records, void* gathered,

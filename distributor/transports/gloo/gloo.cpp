@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/transports/gloo/gloo.h"
 
-#include <gloo/transport/tcp/device.h>
 #include <netdb.h>
 
 #include <stdexcept>
@@ -9,7 +8,9 @@
 #include "distributor/system/host_name.h"
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/transports/gloo/gloo_listener.h"
+#include "distributor/transports/gloo/gloo_module.h"
 #include "distributor/transports/gloo/gloo_transport.h"
+#include "distributor/transports/module_entry.h"
 #include "distributor/transports/transport.h"
 
 namespace shampoo {
@@ -33,15 +34,29 @@ void check_name(const std::string& host) {
   freeaddrinfo(found);
 }
 
+const ModuleEntry<GlooModule>& loaded() {
+  static const auto entry = load_entry<GlooModule>("gloo", kernels::Binding::own);
+  return entry;
+}
+
 }  // namespace
 
-bool has_gloo() { return true; }
+const GlooModule& gloo_module() {
+  if (!has_gloo())
+    throw std::invalid_argument("Gloo: " + loaded().problem +
+                                "; a build with the package libgloo-dev and -DSHAMPOO_GLOO=ON "
+                                "makes and installs it");
+  return *loaded().entry;
+}
 
-std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host) {
-  const SigpipeGuard no_sigpipe;  // inherited by the device's thread
+bool has_gloo() { return loaded().entry != nullptr; }
+
+std::shared_ptr<GlooListener> listen_gloo(const std::string& host) {
+  const GlooModule& gloo = gloo_module();
+  const SigpipeGuard no_sigpipe;  // inherited by the listener's thread
   try {
     check_name(host);
-    return gloo::transport::tcp::CreateDevice(host.c_str());
+    return gloo.listen(host);
   } catch (const std::exception& error) {
     throw std::invalid_argument("host: must be an address or name of this host, got \"" + host +
                                 "\": " + error.what());
@@ -49,7 +64,7 @@ std::shared_ptr<gloo::transport::Device> listen_gloo(const std::string& host) {
 }
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
-                                                std::shared_ptr<gloo::transport::Device> device,
+                                                std::shared_ptr<GlooListener> listener,
                                                 const GlooOptions& options,
                                                 std::vector<std::string> hosts) {
   validate(info, store, options);
@@ -58,7 +73,7 @@ std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::share
   return connect_gloo(info,
                       {.store = std::move(locked),
                        .store_server = options.store_server,
-                       .device = std::move(device),
+                       .listener = std::move(listener),
                        .host = options.host + " of " + host_name(),
                        .prefix = options.prefix,
                        .deadline = options.deadline,
@@ -68,6 +83,7 @@ std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::share
 
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
                                                 const GlooOptions& options) {
+  gloo_module();
   validate(info, store, options);
   return gloo_communicator(info, std::move(store), listen_gloo(options.host), options);
 }

@@ -4,12 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "distributor/communicator.h"
-#include "distributor/store/store.h"
+#include "shampoo/distributor/communicator.h"
+#include "shampoo/distributor/store/store.h"
 
 namespace shampoo {
 
-/// True if this build includes Gloo.
+/// True if the library's module for Gloo is there.
 bool has_gloo();
 
 struct GlooOptions {
@@ -28,12 +28,12 @@ struct GlooOptions {
 /// caller must not use this Store object or change its deadline afterwards.
 ///
 /// Collectives complete before their call returns; a thread of the communicator watches their
-/// deadline, and compares the calls of ranks that wait for more than min(1 s, deadline / 4). After a
-/// failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s, 10 s)) for the others to
+/// deadline, and compares the calls of ranks that wait for more than min(1 s, deadline / 4). After
+/// a failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s, 10 s)) for the others to
 /// respond, then throws; silent ranks are reported as missing. Connecting and splitting include
 /// that time in the deadline.
 ///
-/// Throws std::invalid_argument for invalid options and if this build has no Gloo, and
+/// Throws std::invalid_argument for invalid options and where has_gloo() is false, and
 /// CommunicationError, naming the ranks, if some do not connect before the deadline.
 std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::shared_ptr<Store> store,
                                                 const GlooOptions& options = {});

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/transports/gloo/gloo_transport.h"
 
-#include <gloo/allgatherv.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
-#include <gloo/config.h>
-#include <gloo/rendezvous/context.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "distributor/rendezvous/failure_registry.h"
 #include "distributor/system/failure_timeout.h"
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/transports/collective_monitor.h"
-#include "distributor/transports/gloo/gloo_store.h"
 #include "distributor/transports/transport.h"
 #include "grouping/hash.h"
 
@@ -30,11 +24,6 @@ using std::chrono::milliseconds;
 /// What Gloo waits longer than the deadline, which the monitor keeps.
 constexpr milliseconds margin{1000};
 
-/// Gloo requires an address even for empty buffers.
-char empty_buffer = 0;
-
-char* address(void* data) { return data ? static_cast<char*>(data) : &empty_buffer; }
-
 /// Gloo pairs messages by kind of collective and tag, and terminates the process if a message is
 /// larger than its receiver. Ranks in different calls have different tags, so that their messages
 /// never meet.
@@ -45,67 +34,36 @@ std::uint64_t wide_tag(const CollectiveCall& call, std::int64_t bytes = 0) {
 
 std::uint32_t tag(const CollectiveCall& call) { return static_cast<std::uint32_t>(wide_tag(call)); }
 
-void connect(gloo::rendezvous::Context& context, std::shared_ptr<GlooStore> store,
-             std::shared_ptr<gloo::transport::Device> device) {
-  const SigpipeGuard no_sigpipe;
-#ifdef GLOO_SHARED_STORE
-  context.connectFullMesh(std::move(store), device);
-#else
-  context.connectFullMesh(*store, device);
-#endif
-}
-
-/// Ends pending operations on all connections of the context, on both sides. Closing them would
-/// leave this rank's own operations waiting, whereas a failed wait closes them and wakes waiters.
-void abort_connections(gloo::Context& context) noexcept {
-  const SigpipeGuard no_sigpipe;
-  try {
-    context.createUnboundBuffer(&empty_buffer, 1)->waitRecv(milliseconds(1));
-  } catch (...) {  // the timeout is intended
-  }
-}
-
 /// Gloo's collectives, which block: each has completed on this rank when start_*() returns. Gloo
-/// itself applies the deadline to each message; the monitor applies it to the collective. Repeating
-/// an all_gather with the same arguments does not allocate here; other collectives build their
-/// options on every call.
+/// itself applies the deadline to each message; the monitor applies it to the collective.
 class GlooTransport final : public CollectiveTransport {
  public:
   GlooTransport(const RankInfo& info, GlooSettings settings, FailureRegistry registry,
-                std::shared_ptr<gloo::Context> context)
+                std::unique_ptr<GlooMesh> mesh)
       : CollectiveTransport(info),
         settings_(std::move(settings)),
         registry_(std::move(registry)),
-        context_(std::move(context)) {
+        mesh_(std::move(mesh)) {
     if (info.size > 1) monitor_.emplace(registry_, [this] { close(); });
   }
 
   std::string description() const override {
-    return "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
-           "." + std::to_string(GLOO_VERSION_PATCH) + ", TCP, " + settings_.host;
+    const auto [major, minor, patch] = gloo_module().gloo_version;
+    return "Gloo " + std::to_string(major) + "." + std::to_string(minor) + "." +
+           std::to_string(patch) + ", TCP, " + settings_.host;
   }
 
   void set_deadline(milliseconds deadline) override {
     CollectiveTransport::set_deadline(deadline);
     settings_.deadline = deadline;
-    context_->setTimeout(deadline + margin);
-    gather_.reset();  // its options hold the previous deadline
+    mesh_->set_deadline(deadline + margin);
     settings_.store->set_deadline(deadline);
   }
 
   void start_all_gather(const CollectiveCall& call, void* data, Counts counts,
                         const BufferLease&) override {
     if (size() == 1) return;
-    run(call, [&] {
-      if (!gather_ || gather_->data != data || !std::ranges::equal(gather_->counts, counts)) {
-        gather_ = Gather{data, std::vector<std::int64_t>(counts.begin(), counts.end()),
-                         gloo::AllgathervOptions(context_)};
-        gather_->options.setOutput(address(data),
-                                   std::vector<std::size_t>(counts.begin(), counts.end()));
-      }
-      gather_->options.setTag(tag(call));
-      gloo::allgatherv(gather_->options);
-    });
+    run(call, [&] { mesh_->all_gather(data, counts, tag(call)); });
   }
 
   void start_all_to_all(const CollectiveCall& call, const void* send, Counts send_counts,
@@ -115,30 +73,20 @@ class GlooTransport final : public CollectiveTransport {
       return;
     }
     run(call, [&] {
-      exchange(call, static_cast<const char*>(send), send_counts, static_cast<char*>(receive),
-               receive_counts);
+      mesh_->all_to_all(send, send_counts, slots(call, send_counts), receive, receive_counts,
+                        slots(call, receive_counts));
     });
   }
 
   void start_broadcast(const CollectiveCall& call, void* data, std::int64_t bytes, int root,
                        const BufferLease&) override {
     if (size() == 1) return;
-    run(call, [&] {
-      gloo::BroadcastOptions options(context_);
-      options.setTag(tag(call));
-      options.setRoot(root);
-      options.setOutput(address(data), static_cast<std::size_t>(bytes));
-      gloo::broadcast(options);
-    });
+    run(call, [&] { mesh_->broadcast(data, bytes, root, tag(call)); });
   }
 
   void start_barrier(const CollectiveCall& call, const BufferLease&) override {
     if (size() == 1) return;
-    run(call, [&] {
-      gloo::BarrierOptions options(context_);
-      options.setTag(tag(call));
-      gloo::barrier(options);
-    });
+    run(call, [&] { mesh_->barrier(tag(call)); });
   }
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
@@ -177,58 +125,22 @@ class GlooTransport final : public CollectiveTransport {
     }
   }
 
-  /// As gloo::alltoallv(), but the number of bytes is part of each message's slot.
-  void exchange(const CollectiveCall& call, const char* send, Counts send_counts, char* receive,
-                Counts receive_counts) {
-    const std::vector<std::size_t> from_begin = begins(send_counts),
-                                   to_begin = begins(receive_counts);
-    const auto in =
-        context_->createUnboundBuffer(address(const_cast<char*>(send)), from_begin.back());
-    const auto out = context_->createUnboundBuffer(address(receive), to_begin.back());
-    if (const std::int64_t own = send_counts[rank()]; own > 0)
-      std::memcpy(receive + to_begin[rank()], send + from_begin[rank()],
-                  static_cast<std::size_t>(own));
-    for (int i = 1; i < size(); ++i) {
-      const int to = (rank() + i) % size(), from = (rank() + size() - i) % size();
-      out->recv(from, slot(call, receive_counts[from]), to_begin[from],
-                static_cast<std::size_t>(receive_counts[from]));
-      in->send(to, slot(call, send_counts[to]), from_begin[to],
-               static_cast<std::size_t>(send_counts[to]));
-    }
-    for (int i = 1; i < size(); ++i) {
-      in->waitSend(context_->getTimeout());
-      out->waitRecv(context_->getTimeout());
-    }
-  }
-
-  /// Where the part of each rank begins, then the sum.
-  static std::vector<std::size_t> begins(Counts counts) {
-    std::vector<std::size_t> all{0};
-    for (const std::int64_t count : counts)
-      all.push_back(all.back() + static_cast<std::size_t>(count));
+  /// Gloo's own collectives have smaller slots.
+  static std::vector<std::uint64_t> slots(const CollectiveCall& call, Counts counts) {
+    std::vector<std::uint64_t> all;
+    for (const std::int64_t bytes : counts)
+      all.push_back(wide_tag(call, bytes) | std::uint64_t{1} << 63);
     return all;
   }
 
-  /// Gloo's own collectives have smaller slots.
-  static std::uint64_t slot(const CollectiveCall& call, std::int64_t bytes) {
-    return wide_tag(call, bytes) | std::uint64_t{1} << 63;
-  }
-
   void close() noexcept {
-    if (size() > 1) abort_connections(*context_);
+    const SigpipeGuard no_sigpipe;
+    if (size() > 1) mesh_->close();
   }
-
-  /// The previous all_gather: the exchange of every step repeats its arguments.
-  struct Gather {
-    void* data;
-    std::vector<std::int64_t> counts;
-    gloo::AllgathervOptions options;
-  };
 
   GlooSettings settings_;
   FailureRegistry registry_;
-  std::shared_ptr<gloo::Context> context_;
-  std::optional<Gather> gather_;
+  std::unique_ptr<GlooMesh> mesh_;
   std::optional<CollectiveMonitor> monitor_;  ///< of several ranks; destroyed first
 };
 
@@ -249,24 +161,27 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
     info.local_rank = static_cast<int>(std::count(settings.hosts.begin(), self, *self));
   }
   const milliseconds longest = before_failure_detection(left());
-  auto context = std::make_shared<gloo::rendezvous::Context>(info.rank, info.size);
-  context->setTimeout(
-      std::max(longest / 5, milliseconds(1)));  // Gloo waits for a peer 5 times that
-  const auto store = std::make_shared<GlooStore>(settings.store, settings.prefix + "/address/",
-                                                 std::chrono::steady_clock::now() + longest);
-  if (info.size > 1) try {
-      connect(*context, store, settings.device);
-    } catch (const std::exception& error) {
-      throw registry.diagnose(error.what(), longest);
-    }
+  std::unique_ptr<GlooMesh> mesh;
+  try {
+    const SigpipeGuard no_sigpipe;
+    mesh = settings.listener->connect({.rank = info.rank,
+                                       .size = info.size,
+                                       .store = settings.store,
+                                       .prefix = settings.prefix + "/address/",
+                                       .deadline = longest,
+                                       .end = std::chrono::steady_clock::now() + longest});
+  } catch (const std::exception& error) {
+    throw registry.diagnose(error.what(), longest);
+  }
+  GlooMesh& connected = *mesh;
   auto transport =
-      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(context));
+      std::make_unique<GlooTransport>(info, settings, std::move(registry), std::move(mesh));
   // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
   // once: by then it has read what its peers sent, and they can read what it sent.
   transport->set_deadline(before_failure_detection(left()));
   transport->start_barrier({.operation = "connect"}, {});
   transport->set_deadline(settings.deadline);
-  store->remove_keys();
+  connected.remove_keys();
   return std::make_unique<Communicator>(std::move(transport));
 }
 

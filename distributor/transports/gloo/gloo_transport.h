@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gloo/transport/device.h>
-
 #include <memory>
 #include <string>
 
 #include "distributor/communicator.h"
 #include "distributor/store/synchronized_store.h"
+#include "distributor/transports/gloo/gloo_module.h"
 
 namespace shampoo {
 
@@ -15,7 +14,7 @@ namespace shampoo {
 struct GlooSettings {
   std::shared_ptr<SynchronizedStore> store;
   std::string store_server;  ///< see GlooOptions
-  std::shared_ptr<gloo::transport::Device> device;
+  std::shared_ptr<GlooListener> listener;
   std::string host;    ///< equal for ranks of the same host
   std::string prefix;  ///< prefix of the keys of this communicator in the store
   std::chrono::milliseconds deadline = {};  ///< of collectives

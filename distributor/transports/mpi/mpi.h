@@ -4,11 +4,11 @@
 #include <chrono>
 #include <memory>
 
-#include "distributor/communicator.h"
+#include "shampoo/distributor/communicator.h"
 
 namespace shampoo {
 
-/// True if this build includes MPI.
+/// True if the library's module for MPI is there.
 bool has_mpi();
 
 /// All ranks of MPI_COMM_WORLD, in host memory, on a duplicate of that communicator. Collective;
@@ -19,14 +19,14 @@ bool has_mpi();
 /// MPI makes progress only while a rank waits: a wait that begins late still polls for
 /// min(deadline, 1 s). After a failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s,
 /// 10 s)) for the others to respond, then throws; silent ranks are reported as missing. abort()
-/// tells the ranks that wait; below MPI_THREAD_MULTIPLE only on the thread that initialized MPI, and
-/// on others the ranks miss their deadline.
+/// tells the ranks that wait; below MPI_THREAD_MULTIPLE only on the thread that initialized MPI,
+/// and on others the ranks miss their deadline.
 ///
 /// Calls of a new kind or size make an MPI communicator first, so they block until all ranks come;
 /// the last 16 kinds and sizes are kept. split() makes its blocking MPI call on a thread, if MPI
 /// provides MPI_THREAD_MULTIPLE, and otherwise without a deadline.
 ///
-/// Throws std::invalid_argument if this build has no MPI, and CommunicationError if MPI fails or
+/// Throws std::invalid_argument where has_mpi() is false, and CommunicationError if MPI fails or
 /// ranks do not arrive before the deadline.
 std::unique_ptr<Communicator> mpi_communicator(
     std::chrono::milliseconds deadline = std::chrono::minutes(10));

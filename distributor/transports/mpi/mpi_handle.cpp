@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
-#include "grouping/hash.h"
 
 namespace shampoo {
 
@@ -53,7 +53,7 @@ RankInfo gather_rank_info(MPI_Comm comm, Clock::time_point end) {
   using Hosts = std::vector<std::uint64_t>;  // a hash of each rank's
   MpiCall<Hosts> gather([&](Hosts& hosts, MPI_Request* request) {
     hosts.resize(static_cast<std::size_t>(info.size));
-    hosts[info.rank] = grouping::hash(host_name());
+    hosts[info.rank] = std::hash<std::string>()(host_name());
     check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, hosts.data(), 1, MPI_UINT64_T,
                              comm, request),
               "MPI_Iallgather");

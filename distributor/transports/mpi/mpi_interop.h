@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "distributor/transports/mpi/mpi.h"
+#include "shampoo/distributor/transports/mpi/mpi.h"
 
 namespace shampoo {
 

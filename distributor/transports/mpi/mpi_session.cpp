@@ -62,10 +62,4 @@ int mpi_thread_level() {
   return level;
 }
 
-int mpi_world_size() {
-  int size = 0;
-  if (mpi_is_usable()) MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
-
 }  // namespace shampoo

@@ -18,7 +18,4 @@ bool mpi_is_usable();
 /// MPI cannot.
 int mpi_thread_level();
 
-/// Size of MPI_COMM_WORLD; 0 if MPI is not usable now or not part of this build.
-int mpi_world_size();
-
 }  // namespace shampoo

@@ -35,10 +35,11 @@ constexpr std::size_t most_comms = 16;
 class MpiTransport final : public CollectiveTransport {
  public:
   MpiTransport(const RankInfo& info, MpiHandle duplicate, MpiHandle peers, milliseconds deadline,
-               std::int64_t max_count)
+               MakeCommunicator make, std::int64_t max_count)
       : CollectiveTransport(info),
         base_(std::move(duplicate)),
         peers_(std::move(peers), info.rank, info.size),
+        make_(make),
         max_count_(max_count) {
     CollectiveTransport::set_deadline(deadline);
   }
@@ -101,7 +102,7 @@ class MpiTransport final : public CollectiveTransport {
     const int color = subset.members.empty() ? MPI_UNDEFINED : subset.color;
     MpiHandle comm = split_comm(base_.get(), color, subset.rank, subset.end);
     if (subset.members.empty()) return nullptr;
-    return make_mpi_communicator(std::move(comm), subset.end, deadline(), max_count_);
+    return make_mpi_communicator(std::move(comm), subset.end, deadline(), make_, max_count_);
   }
 
   /// Ranks that wait receive the reason. This rank itself stops waiting in complete().
@@ -207,6 +208,7 @@ class MpiTransport final : public CollectiveTransport {
 
   MpiHandle base_;
   MpiPeers peers_;
+  MakeCommunicator make_;
   std::int64_t max_count_;
   std::list<Signed> comms_;  ///< the last used first
   std::vector<std::unique_ptr<MpiOperation>> operations_;
@@ -215,11 +217,12 @@ class MpiTransport final : public CollectiveTransport {
 }  // namespace
 
 std::unique_ptr<Communicator> make_mpi_communicator(MpiHandle duplicate, Clock::time_point end,
-                                                    milliseconds deadline, std::int64_t max_count) {
+                                                    milliseconds deadline, MakeCommunicator make,
+                                                    std::int64_t max_count) {
   MpiHandle peers = duplicate_comm(duplicate.get(), end);
   const RankInfo info = gather_rank_info(duplicate.get(), end);
-  return std::make_unique<Communicator>(std::make_unique<MpiTransport>(
-      info, std::move(duplicate), std::move(peers), deadline, max_count));
+  return make(std::make_unique<MpiTransport>(info, std::move(duplicate), std::move(peers), deadline,
+                                             make, max_count));
 }
 
 }  // namespace shampoo

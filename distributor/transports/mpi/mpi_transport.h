@@ -10,6 +10,7 @@
 
 #include "distributor/communicator.h"
 #include "distributor/transports/mpi/mpi_handle.h"
+#include "distributor/transports/mpi/mpi_module.h"
 
 namespace shampoo {
 
@@ -18,6 +19,7 @@ namespace shampoo {
 std::unique_ptr<Communicator> make_mpi_communicator(MpiHandle duplicate,
                                                     std::chrono::steady_clock::time_point end,
                                                     std::chrono::milliseconds deadline,
+                                                    MakeCommunicator make,
                                                     std::int64_t max_count = INT_MAX);
 
 }  // namespace shampoo

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "distributor/communicator.h"
-#include "distributor/store/store.h"
+#include "shampoo/distributor/communicator.h"
+#include "shampoo/distributor/store/store.h"
 
 namespace shampoo {
 

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "distributor/transports/nccl/nccl.h"
+#include "shampoo/distributor/transports/nccl/nccl.h"
 
 namespace shampoo {
 

@@ -4,11 +4,16 @@
 #include <stdexcept>
 #include <string>
 
+/// Null unless the BLAS that this program is linked with is OpenBLAS.
+extern "C" void openblas_set_num_threads(int threads) __attribute__((weak));
+
 namespace fashion {
 
 Workers::Workers(int threads) {
   if (threads < 1 || threads > 1024)
     throw std::invalid_argument("threads: must be from 1 to 1024, got " + std::to_string(threads));
+  // Every product runs on the worker that calls it.
+  if (openblas_set_num_threads) openblas_set_num_threads(1);
   for (int thread = 1; thread < threads; ++thread)
     team_.emplace_back([this, thread] { serve(thread); });
 }

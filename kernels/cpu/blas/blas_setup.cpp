@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "kernels/cpu/blas/blas.h"
-#include "kernels/cpu/blas/blas_symbols.h"
 
 namespace shampoo::kernels {
 
@@ -27,11 +27,12 @@ struct OpenBlas {
   void (*quit)();
   void* (*take_memory)(int);
   void (*give_memory)(void*);
+  void (*end_threads)();
 };
 
 template <typename Function>
 void find(Function*& function, const char* name) {
-  function = blas_symbol<Function*>(name);
+  function = blas::library().find<Function>(name);
 }
 
 OpenBlas open_blas() {
@@ -44,8 +45,25 @@ OpenBlas open_blas() {
   find(found.quit, "gotoblas_dynamic_quit");
   find(found.take_memory, "blas_memory_alloc");
   find(found.give_memory, "blas_memory_free");
+  find(found.end_threads, "blas_thread_shutdown_");
   return found;
 }
+
+template <typename Function>
+std::string file_of(Function* function) {
+  return std::filesystem::path(kernels::file_of(reinterpret_cast<const void*>(function)))
+      .filename();
+}
+
+/// Where the functions lie that are called: "libopenblas.so.0", "libblas.so.3 and liblapack.so.3".
+std::string files_in_use() {
+  const blas::Routines<float>& called = blas::routines<float>();
+  const std::string blas = file_of(called.gemm), lapack = file_of(called.syevd);
+  return blas == lapack ? blas : blas + " and " + lapack;
+}
+
+/// True if the module contains BLAS, so that nothing else in the process uses this copy.
+bool is_own() { return files_in_use().starts_with("libshampoo_blas."); }
 
 enum class Vectors { sse, avx, avx2, avx512 };
 
@@ -117,6 +135,7 @@ void set_up_blas() {
     const OpenBlas library = open_blas();
     repair_core(library);
     if (library.set_threads) library.set_threads(1);
+    if (library.end_threads && is_own()) library.end_threads();
   });
 }
 
@@ -133,8 +152,9 @@ void warm_up_blas(int threads) {
 
 std::string blas_core() {
   const OpenBlas library = open_blas();
-  return library.core_name ? std::string("OpenBLAS ") + library.core_name()
-                           : "BLAS of unknown make";
+  if (library.core_name && file_of(library.core_name) == files_in_use())
+    return std::string("OpenBLAS ") + library.core_name();
+  return "BLAS in " + files_in_use();
 }
 
 std::string describe_blas() {
@@ -145,6 +165,7 @@ std::string describe_blas() {
     const int threads = library.threads();
     text += ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") + " per call";
   }
+  text += is_own() ? ", a copy of the library's own" : ", shared with the program";
   if (!change().from.empty()) text += ", kernels changed from " + change().from;
   return text;
 }

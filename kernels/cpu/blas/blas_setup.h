@@ -7,7 +7,8 @@ namespace shampoo::kernels {
 
 /// Configures OpenBLAS, once per process: one thread per call, because callers run one matrix per
 /// thread, and kernels that fit the processor, because a library older than the processor falls
-/// back to ones that are several times slower. Does nothing with another BLAS.
+/// back to ones that are several times slower. A copy of this library's own ends its threads. Does
+/// nothing with another BLAS.
 void set_up_blas();
 
 /// Makes OpenBLAS allocate its buffers for calls from this many threads at once, so that those
@@ -15,11 +16,12 @@ void set_up_blas();
 /// multiply_square().
 void warm_up_blas(int threads);
 
-/// Name of the library and of its kernels in use; part of what bits depend on.
+/// Name of the library and of its kernels in use, part of what bits depend on, found by where the
+/// functions lie that are called: "OpenBLAS SkylakeX", otherwise "BLAS in libblas.so.3".
 std::string blas_core();
 
-/// Human-readable: library, kernels in use, threads per call, and whether set_up_blas() changed the
-/// kernels.
+/// Human-readable: library, kernels in use, threads per call, whether the program shares it, and
+/// whether set_up_blas() changed the kernels.
 std::string describe_blas();
 
 }  // namespace shampoo::kernels

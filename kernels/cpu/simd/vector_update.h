@@ -45,17 +45,18 @@ void average_iterate(const Work& work, std::int64_t first, std::int64_t count, R
   const Real* const w = fetch_values(work, first, count, copied);
   for (std::int64_t i = 0; i < count; ++i) {
     const Real decayed = rule.decayed(z[i]);
-    z[i] = added(decayed, p[i]);
+    z[i] = added(decayed, p[i], static_cast<Real>(INFINITY));
     p[i] = rule.update(p[i], decayed, w[i]);
   }
 }
 
-/// P <- W + P
+/// P <- W + P where that is finite, else W
 template <typename Real>
-void add_values(const Work& work, std::int64_t first, std::int64_t count, Real* __restrict p) {
+void add_values(const Work& work, Real threshold, std::int64_t first, std::int64_t count,
+                Real* __restrict p) {
   alignas(64) Real copied[chunk];
   const Real* const w = fetch_values(work, first, count, copied);
-  for (std::int64_t i = 0; i < count; ++i) p[i] = added(w[i], p[i]);
+  for (std::int64_t i = 0; i < count; ++i) p[i] = added(w[i], p[i], threshold);
 }
 
 /// update() of one tile, a chunk at a time.
@@ -66,6 +67,9 @@ class TileUpdate {
       : work_(work),
         block_(work.block),
         rule_(work.coefficients, norm_ratio(pass, work.mode, work.tile.block), pass.averaging),
+        takes_step_(takes_step<Real>(pass, work.mode, work.tile.block)),
+        threshold_(
+            overflow_threshold<Real>(block_.wire_type, work.tensors.value_types[work.tile.tensor])),
         average_(static_cast<Real*>(pass.averaging_state)),
         master_(static_cast<float*>(pass.masters)) {
     const std::int64_t at = offset_in_block(work);
@@ -77,6 +81,7 @@ class TileUpdate {
 
   /// `direction` is P of elements [first, first + count).
   void operator()(std::int64_t first, std::int64_t count, const Real* direction) const {
+    if (!takes_step_) return keep(first, count);
     if (segment_ != nullptr)
       return send(first, count, direction,
                   consecutive(segment_ + first * bytes(), block_.wire_type));
@@ -92,6 +97,18 @@ class TileUpdate {
   }
 
  private:
+  /// Masters and averaging state stay, and so does the value where the segment is applied.
+  void keep(std::int64_t first, std::int64_t count) const {
+    if (segment_ == nullptr) return;
+    alignas(64) Real buffer[chunk];
+    const Real* sent = buffer;
+    if (block_.is_value)
+      sent = fetch_values(work_, first, count, buffer);
+    else
+      for (std::int64_t i = 0; i < count; ++i) buffer[i] = no_update<Real>();
+    write(consecutive(segment_ + first * bytes(), block_.wire_type), 0, count, sent);
+  }
+
   std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(block_.wire_type)); }
 
   /// segment <- U, or the new value
@@ -107,19 +124,21 @@ class TileUpdate {
     for (std::int64_t i = 0; i < count; ++i) p[i] = rule_.stepped(p[i]);
     if (rule_.iterates) average_iterate(work_, first, count, average_ + first, p);
     if (block_.master < 0) {
-      if (block_.is_value) add_values(work_, first, count, p);
+      if (block_.is_value) add_values(work_, threshold_, first, count, p);
       if (sent == nullptr) write(segment, 0, count, p);
       return;
     }
     float* const master = master_ + first;
     for (std::int64_t i = 0; i < count; ++i)
-      master[i] = stored<float>(added(real<Real>(master[i]), p[i]));
+      master[i] = stored<float>(added(real<Real>(master[i]), p[i], threshold_));
     write(segment, 0, count, master);
   }
 
   const Work& work_;
   const Block& block_;
   UpdateRule<Real> rule_;
+  bool takes_step_;
+  Real threshold_;
   Real* average_;
   float* master_;
   char* segment_ = nullptr;  ///< of the tile; null: the values change

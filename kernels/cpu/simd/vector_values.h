@@ -12,10 +12,10 @@
 namespace shampoo::kernels {
 namespace {
 
-/// W <- W + U
+/// W <- W + U where that is finite
 template <typename Real>
-void add_to(Real* __restrict w, const Real* __restrict u, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) w[i] = added(w[i], u[i]);
+void add_to(Real* __restrict w, const Real* __restrict u, Real threshold, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) w[i] = added(w[i], u[i], threshold);
 }
 
 /// Values [first, first + count) of a tile <- U, or W + U, with U in `segment`
@@ -26,10 +26,11 @@ void apply_chunk(const Work& work, const Strided<const void*>& segment, std::int
   const Strided<void*> value = value_of(work.tensors, work.tile);
   const Real* const u = fetch(segment, 0, count, received);
   if (work.block.is_value) return write(value, first, count, u);
-  if (Real* const w = in_place<Real>(value, first, count)) return add_to(w, u, count);
+  const Real threshold = overflow_threshold<Real>(value.type, value.type);
+  if (Real* const w = in_place<Real>(value, first, count)) return add_to(w, u, threshold, count);
   read<Real>({value.base, value.type, value.columns, value.row, value.column}, first, count,
              copied);
-  add_to(copied, u, count);
+  add_to(copied, u, threshold, count);
   write(value, first, count, copied);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/threads/pool.h"
 
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -125,13 +124,6 @@ void Pool::serve(int worker) {
     if (((state_.fetch_sub(1, std::memory_order_acq_rel) - 1) & (inside | open)) == 0)
       state_.notify_all();
   }
-}
-
-int available_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
 }
 
 }  // namespace shampoo::kernels

@@ -65,7 +65,4 @@ class Pool {
   std::vector<std::jthread> threads_;
 };
 
-/// Processors that the calling thread may run on, at least 1.
-int available_processors();
-
 }  // namespace shampoo::kernels

@@ -51,14 +51,15 @@ SHAMPOO_BOTH void copy_group(const StridedSpan& from, const StridedSpan& to, std
   write(to, i, count, x);
 }
 
-/// W <- U, or W + U in `Real`
+/// W <- U, or W + U in `Real` where that is finite
 template <typename Real>
 SHAMPOO_BOTH void apply_group(Real (&u)[group_size], const StridedSpan& values, bool is_value,
                               std::int32_t i, std::int32_t count) {
   if (!is_value) {
     Real w[group_size];
     read(values, i, count, w);
-    for (int k = 0; k < group_size; ++k) u[k] = added(w[k], u[k]);
+    const Real threshold = overflow_threshold<Real>(values.type, values.type);
+    for (int k = 0; k < group_size; ++k) u[k] = added(w[k], u[k], threshold);
   }
   write(values, i, count, u);
 }

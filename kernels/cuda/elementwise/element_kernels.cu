@@ -20,6 +20,7 @@ template int start(std::int64_t, const FilterTile<double>&, void*);
 template int start(std::int64_t, const SumTiles&, void*);
 template int start(std::int64_t, const UpdateTile<float>&, void*);
 template int start(std::int64_t, const UpdateTile<double>&, void*);
+template int start(std::int64_t, const CountDirections&, void*);
 template int start(std::int64_t, const FilterAndUpdateTile<float>&, void*);
 template int start(std::int64_t, const FilterAndUpdateTile<double>&, void*);
 template int start(std::int64_t, const ApplyTile&, void*);

@@ -17,11 +17,12 @@ struct Admit {
   std::int32_t offers = 0;
   ReplayCounter* counter = nullptr;
   ScanResult* result = nullptr;
+  NonFiniteDirections* directions = nullptr;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared&) const {
     block.each([&](int thread) {
-      if (thread == 0) admit_step(*permit, offers, *counter, *result);
+      if (thread == 0) admit_step(*permit, offers, *counter, *result, *directions);
     });
   }
 };

@@ -24,6 +24,20 @@ struct UpdateTile {
   SHAMPOO_BOTH void operator()(Threads& block, Shared&) const;
 };
 
+/// UpdatePass::non_finite. One block of threads.
+struct CountDirections {
+  static constexpr int threads = 256;
+  struct Shared {
+    std::int32_t blocks[threads], tensors[threads];
+  };
+
+  PassContext context;
+  UpdatePass pass;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
 /// Elementwise::filter_and_update(). One block of threads per tile.
 template <typename Real>
 struct FilterAndUpdateTile {
@@ -52,6 +66,7 @@ struct UpdateWork {
                           const Block& b)
       : rule(context.coefficients[tile.block],
              norm_ratio(pass, context.modes[tile.block], tile.block), pass.averaging),
+        takes_step(kernels::takes_step<Real>(pass, context.modes[tile.block], tile.block)),
         coefficients(&context.coefficients[tile.block]),
         has_master(b.master >= 0),
         is_value(b.is_value),
@@ -62,6 +77,7 @@ struct UpdateWork {
         segment(segment_span(tile, b, pass.segment)) {}
 
   UpdateRule<Real> rule;
+  bool takes_step;
   const Coefficients* coefficients;
   bool has_master, is_value;
   bool sends;  ///< otherwise the values change
@@ -79,7 +95,7 @@ SHAMPOO_BOTH void average_iterate(const UpdateWork<Real>& work, std::int32_t i, 
   read(work.averaging_state, i, count, z);
   for (int k = 0; k < group_size; ++k) {
     const Real decayed = rule.decayed(z[k]);
-    z[k] = added(decayed, p[k]);
+    z[k] = added(decayed, p[k], static_cast<Real>(INFINITY));
     p[k] = rule.update(p[k], decayed, w[k]);
   }
   write(work.averaging_state, i, count, z);
@@ -112,13 +128,26 @@ SHAMPOO_BOTH void send_or_apply(const Work& work, std::int32_t i, std::int32_t c
 template <typename Real>
 SHAMPOO_BOTH void send(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
                        const Real (&w)[group_size], Real (&p)[group_size]) {
+  const Real threshold = overflow_threshold<Real>(work.segment.type, work.values.type);
   for (int k = 0; k < group_size; ++k)
-    if (work.adds_weights()) p[k] = added(w[k], p[k]);
+    if (work.adds_weights()) p[k] = added(w[k], p[k], threshold);
   if (!work.has_master) return send_or_apply(work, i, count, p);
   float master[group_size];
   for (int k = 0; k < group_size; ++k) master[k] = stored<float>(p[k]);
   write(work.weights, i, count, master);
   send_or_apply(work, i, count, master);
+}
+
+/// Masters and averaging state stay, and so does the value where the segment is applied.
+template <typename Real>
+SHAMPOO_BOTH void keep_group(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count) {
+  if (!work.sends) return;
+  Real w[group_size];
+  if (work.is_value)
+    read(work.weights, i, count, w);
+  else
+    for (int k = 0; k < group_size; ++k) w[k] = no_update<Real>();
+  write(work.segment, i, count, w);
 }
 
 /// The update of the direction p
@@ -155,6 +184,7 @@ SHAMPOO_BOTH void UpdateTile<Real>::operator()(Threads& block, Shared&) const {
   const StridedSpan direction = slot_span<Real>(pass.direction, tile);
   block.each([&](int thread) {
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
+      if (!work.takes_step) return keep_group(work, i, count);
       Real p[group_size];
       read(direction, i, count, p);
       update_group(work, i, count, p);
@@ -177,6 +207,30 @@ SHAMPOO_BOTH void FilterAndUpdateTile<Real>::operator()(Threads& block, Shared&)
       filter_group(filter, i, count, p, unused, unused);
       update_group(update, i, count, p);
     });
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void CountDirections::operator()(Threads& block, Shared& shared) const {
+  if (*context.proceed == 0) return;
+  constexpr std::int32_t none = 0x7fffffff;
+  const auto tensor_of = [](const NonFiniteDirections& count) {
+    return count.first_tensor < 0 ? none : count.first_tensor;
+  };
+  block.each([&](int thread) {
+    NonFiniteDirections count;
+    for (std::int64_t b = thread; b < context.elements.block_count; b += threads)
+      count_direction(context, pass, static_cast<std::int32_t>(b), count);
+    shared.blocks[thread] = count.blocks;
+    shared.tensors[thread] = tensor_of(count);
+  });
+  reduce(block, shared.blocks, [](std::int32_t a, std::int32_t b) { return a + b; });
+  reduce(block, shared.tensors, [](std::int32_t a, std::int32_t b) { return a < b ? a : b; });
+  block.each([&](int thread) {
+    if (thread != 0 || shared.blocks[0] == 0) return;
+    pass.non_finite->blocks += shared.blocks[0];
+    const std::int32_t before = tensor_of(*pass.non_finite);
+    pass.non_finite->first_tensor = before < shared.tensors[0] ? before : shared.tensors[0];
   });
 }
 

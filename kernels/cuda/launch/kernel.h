@@ -28,14 +28,14 @@ namespace shampoo::kernels::cuda {
 using Kernel = std::variant<
     // one round per operation
     ScanTile<float>, ScanTile<double>, ReduceScan, Admit, Compare, ReadValues, FilterTile<float>,
-    FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, FilterAndUpdateTile<float>,
-    FilterAndUpdateTile<double>, ApplyTile, PackTile, EvaluateTile<float>, EvaluateTile<double>,
-    GatherGradients<float>, GatherGradients<double>, DirectionNorms<float>, DirectionNorms<double>,
-    SumDirectionNorms, UnpackFactors, PackRoots, Combine, MeasureParts, MeasureMatrices,
-    GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize, FindShifts, Damp,
-    CheckIdentity, LinearCombination, SplitFloat16, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>,
-    Embed, WeighSingularVectors, UseMoments<float>, UseMoments<double>, MoveBases,
-    OrthonormalizeRows, SortBasis,
+    FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, CountDirections,
+    FilterAndUpdateTile<float>, FilterAndUpdateTile<double>, ApplyTile, PackTile,
+    EvaluateTile<float>, EvaluateTile<double>, GatherGradients<float>, GatherGradients<double>,
+    DirectionNorms<float>, DirectionNorms<double>, SumDirectionNorms, UnpackFactors, PackRoots,
+    Combine, MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum,
+    ScaleVectors, Rescale, Normalize, FindShifts, Damp, CheckIdentity, LinearCombination,
+    SplitFloat16, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors,
+    UseMoments<float>, UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
     // fused multiply-adds
     HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float, 64>,
     ModeProduct<float, 128>, ModeProduct<double, 64>, SquareProduct<float, 64>,

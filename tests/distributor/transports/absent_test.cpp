@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked with what a build without MPI, Gloo and NCCL has in their place.
+// Linked with what a build without NCCL has in their place.
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <stdexcept>
 
-#include "distributor/transports/gloo/gloo.h"
-#include "distributor/transports/mpi/mpi.h"
 #include "distributor/transports/nccl/nccl.h"
 
 namespace shampoo::test {
@@ -19,22 +17,6 @@ std::string refusal(const std::function<void()>& call) {
     return error.what();
   }
   return "none";
-}
-
-TEST(ABuildWithoutMpi, NamesThePackageAndTheOption) {
-  EXPECT_FALSE(has_mpi());
-  for (const std::string& text :
-       {refusal([] { mpi_communicator(); }), refusal([] { mpi_communicator_of(nullptr); })}) {
-    EXPECT_NE(text.find("libopenmpi-dev"), std::string::npos) << text;
-    EXPECT_NE(text.find("-DSHAMPOO_MPI=ON"), std::string::npos) << text;
-  }
-}
-
-TEST(ABuildWithoutGloo, NamesThePackageAndTheOption) {
-  EXPECT_FALSE(has_gloo());
-  const std::string text = refusal([] { gloo_communicator({}, nullptr); });
-  EXPECT_NE(text.find("libgloo-dev"), std::string::npos) << text;
-  EXPECT_NE(text.find("-DSHAMPOO_GLOO=ON"), std::string::npos) << text;
 }
 
 TEST(ABuildWithoutNccl, NamesTheScriptAndTheOption) {

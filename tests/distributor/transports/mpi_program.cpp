@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "distributor/transports/mpi/mpi_interop.h"
-#include "distributor/transports/mpi/mpi_transport.h"
 #include "tests/distributor/transports/conformance.h"
 #include "tests/distributor/transports/mpi_scenarios.h"
 #include "tests/support/mpi_counter.h"
@@ -36,9 +35,8 @@ void conformance() {
 /// MPI's counts end at 7 bytes, so that nearly all takes the way of large counts.
 void large_counts() {
   const auto outer = mpi_communicator();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  const auto made =
-      make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, end), end, std::chrono::minutes(1), 7);
+  constexpr std::chrono::minutes deadline(1);
+  const auto made = small_counts(deadline);
   Communicator& ranks = *made;
   require(conform(ranks) == checksum_of_threads(ranks.rank(), ranks.size()),
           "sums differ from those of threads");

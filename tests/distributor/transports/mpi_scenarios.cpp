@@ -52,6 +52,16 @@ void forget_launcher() {
 
 }  // namespace
 
+std::unique_ptr<Communicator> small_counts(std::chrono::milliseconds deadline) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  return make_mpi_communicator(
+      duplicate_comm(MPI_COMM_WORLD, end), end, deadline,
+      [](std::unique_ptr<CollectiveTransport> transport) {
+        return std::make_unique<Communicator>(std::move(transport));
+      },
+      7);
+}
+
 void joins_initialised() {
   MPI_Init(nullptr, nullptr);
   check_joined("under mpirun: not the ranks of MPI");
@@ -126,10 +136,8 @@ void stopped_in_split() {
 void failed_start() {
   const auto world = mpi_communicator();
   {
-    const auto end = std::chrono::steady_clock::now() + 1min;
     // Its counts end at 7 bytes, so that starting makes datatypes.
-    const auto made =
-        make_mpi_communicator(duplicate_comm(MPI_COMM_WORLD, end), end, std::chrono::minutes(1), 7);
+    const auto made = small_counts(1min);
     Communicator& ranks = *made;
     const auto keep_alive = std::make_shared<const int>(0);
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks.size()), 8);

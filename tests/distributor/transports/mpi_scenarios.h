@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <memory>
+
+#include "distributor/communicator.h"
+
 namespace shampoo::test {
+
+/// All ranks, over a transport of the program's own whose counts end at 7 bytes.
+std::unique_ptr<Communicator> small_counts(std::chrono::milliseconds deadline);
 
 /// Further scenarios of mpi_program; each throws on a failed check.
 

@@ -88,27 +88,51 @@ TEST(ANonFiniteGradientOnOneRank, IsAnErrorEverywhere) {
   expect_all_say(messages, {"tensor1", "not finite on rank 2", "all are finite on ranks 0 and 1"});
 }
 
-TEST(ANonFiniteGradientOnOneRank, SkipsTheStepEverywhereWhereTheyVote) {
-  run_ranks(ranks, [](Communicator& communicator) {
-    Trainer trainer(communicator, {.agree_before_commit = true});
-    trainer.optimizer.step();
-    const auto before = trainer.model.values();
-    const auto state = state_of(trainer.optimizer, trainer.model);
-    const float kept = trainer.model.tensors[1].gradient[3];
-    // Each rank has another one; all report that of the first rank.
-    if (trainer.rank() == 1) trainer.model.tensors[1].gradient[3] = std::nanf("");
-    if (trainer.rank() == 2) trainer.model.tensors[2].gradient[0] = std::nanf("");
-    const float other = 0.5F;
+TEST(ANonFiniteGradientOnOneRank, ChangesNothingWhereTheyVote) {
+  const Messages messages = messages_after<CommunicationError>(
+      [](Trainer& trainer) {
+        if (trainer.rank() == 2) trainer.model.tensors[1].gradient[3] = std::nanf("");
+      },
+      true, {.agree_before_commit = true});
+  expect_all_say(messages, {"tensor1", "not finite on rank 2", "all are finite on ranks 0 and 1"});
+}
 
-    const StepResult result = trainer.optimizer.step();
+TEST(GradientsThatWereNotAveraged, AreFoundBeforeAnythingChangesWhereTheyVote) {
+  const Messages messages = messages_after<CommunicationError>(
+      [](Trainer& trainer) {
+        trainer.model.tensors[1].gradient[3] += static_cast<float>(trainer.rank());
+      },
+      true, {.agree_before_commit = true});
+  expect_all_say(messages, {"do not have the same gradients", "on rank 0", "on rank 2"});
+}
 
-    EXPECT_FALSE(result.applied());
-    EXPECT_EQ(result.non_finite_gradient(), "tensor1");
-    EXPECT_EQ(trainer.model.values(), before);
-    EXPECT_EQ(state_of(trainer.optimizer, trainer.model), state);
-    trainer.model.tensors[2].gradient[0] = other;
-    trainer.model.tensors[1].gradient[3] = kept;
-    EXPECT_TRUE(trainer.optimizer.step().applied());
+TEST(ValuesThatDiffer, AreNamedByTheFirstStep) {
+  for (const bool votes : {false, true}) {
+    Messages messages;
+    run_ranks(ranks, [&](Communicator& communicator) {
+      Trainer trainer(communicator, {.agree_before_commit = votes});
+      if (trainer.rank() == 1) trainer.model.tensors[2].value[1] += 1e-6F;
+      messages[communicator.rank()] =
+          error_of<CommunicationError>([&] { trainer.optimizer.step(); });
+      EXPECT_EQ(trainer.optimizer.failure().empty(), votes);
+    });
+    expect_all_say(messages, {"rank 1 has", "ranks 0 and 2 have", "parameter 'tensor2'",
+                              "its value has the squared norm"});
+  }
+}
+
+TEST(ValuesThatDiffer, AreFoundInEverySoManyStepsAndAfterALoad) {
+  run_ranks(ranks, [&](Communicator& communicator) {
+    Trainer often(communicator, {.compare_values_every = 2}), once(communicator);
+    for (Trainer* const trainer : {&often, &once}) {
+      trainer->optimizer.step();
+      if (trainer->rank() == 0) trainer->model.tensors[0].value[0] += 1;
+      EXPECT_TRUE(trainer->optimizer.step().applied());
+    }
+    EXPECT_NE(error_of<CommunicationError>([&] { often.optimizer.step(); }), "");
+    EXPECT_TRUE(once.optimizer.step().applied());
+    once.optimizer.load_state_dict(once.optimizer.full_state_dict());
+    EXPECT_NE(error_of<CommunicationError>([&] { once.optimizer.step(); }), "");
   });
 }
 

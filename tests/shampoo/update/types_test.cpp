@@ -53,6 +53,21 @@ TEST_F(Types, ABfloat16ValueIsTheRoundedFloat32Run) {
       EXPECT_EQ(narrow[t][i], to_bfloat16(wide.tensors[t].value[i])) << t << ' ' << i;
 }
 
+TEST_F(Types, MastersFollowValuesThatWereOverwrittenOnceTheyAreReadAgain) {
+  for (const bool reads : {false, true}) {
+    ToyModel<float> gradients(std::vector<std::vector<std::int64_t>>{{13}});
+    std::vector<std::uint16_t> values(13, to_bfloat16(1));
+    ParameterGroup group = gradients.group(quick_recipe(), {.learning_rate = 1e-4});
+    group.parameters[0].value = Tensor(values.data(), Type::bfloat16);
+    Optimizer optimizer(*backend, *ranks, {group});
+    optimizer.step();
+    for (std::uint16_t& x : values) x = to_bfloat16(5);
+    if (reads) optimizer.read_values();
+    optimizer.step();
+    for (const std::uint16_t x : values) EXPECT_NEAR(from_bfloat16(x), reads ? 5 : 1, 0.05);
+  }
+}
+
 TEST_F(Types, GradientsOfAnyTypeWithTheSameNumbersGiveTheSameBits) {
   ToyModel<float> single({{9, 8}, {13}, {3, 4, 5}}), wide_run({{9, 8}, {13}, {3, 4, 5}});
   std::vector<std::vector<double>> gradients;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/shampoo/validation/bad_input.h"
+#include "tests/support/thrown.h"
 
 namespace shampoo::test {
 namespace {
@@ -86,9 +87,10 @@ TEST_F(BadInput, ParametersAreNamed) {
 }
 
 TEST_F(BadInput, ASideTooLongForAFactorIsNamed) {
-  std::vector<float> value(40'000);
+  std::vector<float> value(40'000), gradient(40'000);
   ParameterGroup group;
-  group.parameters.push_back({.name = "bias", .shape = {40'000}, .value = value.data()});
+  group.parameters.push_back(
+      {.name = "bias", .shape = {40'000}, .value = value.data(), .gradient = gradient.data()});
   group.recipe.blocking.size = grouping::never_cut;
   try {
     const Optimizer optimizer(*backend, *ranks, {group});
@@ -107,7 +109,8 @@ TEST_F(BadInput, OverlappingMemoryIsNamed) {
                  {"tensor1", "tensor2", "overlap"});
   expect_refused([](Group& g) { g.parameters[1].gradient = g.parameters[0].value; },
                  {"tensor2", "gradient", "overlap"});
-  expect_refused([](Group& g) { g.parameters[1].value.strides = {0}; }, {"tensor2", "overlap"});
+  expect_refused([](Group& g) { g.parameters[1].value.strides = {0}; },
+                 {"tensor2", "value.strides", "share memory"});
   expect_refused(
       [](Group& g) {
         g.parameters[0].value.data = static_cast<char*>(g.parameters[0].value.data) + 1;
@@ -139,6 +142,71 @@ TEST_F(BadInput, AChangedGradientIsCheckedWhenItIsChanged) {
 
   EXPECT_EQ(optimizer.group(0).parameters()[0].gradient.data, model.tensors[0].gradient.data());
   EXPECT_TRUE(optimizer.step().applied());
+}
+
+TEST_F(BadInput, AGradientOfAnotherTypeOrInOtherStridesIsRefused) {
+  ToyModel<float> model({{4, 3}, {1, 5}});
+  Optimizer optimizer(*backend, *ranks, {model.group()});
+  Group& group = optimizer.group(0);
+  std::vector<float> other(12, 1);
+  const auto error = [&](std::string_view name, const Tensor& gradient) {
+    return error_of<std::invalid_argument>([&] { group.set_gradient(name, gradient); });
+  };
+
+  const std::string strides = error("tensor0", Tensor(other.data(), Type::float32, {1, 4}));
+  EXPECT_NE(
+      strides.find("parameter 'tensor0': gradient.strides: must be those of the registration, "
+                   "(3, 1), got (1, 4)"),
+      std::string::npos)
+      << strides;
+  const std::string type = error("tensor0", Tensor(other.data(), Type::bfloat16));
+  EXPECT_NE(type.find("must be that of the registration, float32, got bfloat16"), std::string::npos)
+      << type;
+  EXPECT_EQ(group.parameters()[0].gradient.data, model.tensors[0].gradient.data());
+
+  group.set_gradient("tensor0", other.data());
+  group.set_gradient(1, Tensor(other.data(), Type::float32, {77, 1}));  // a side of 1
+  EXPECT_TRUE(optimizer.step().applied());
+  EXPECT_EQ(group.parameters()[0].gradient.data, other.data());
+}
+
+TEST_F(BadInput, AnIndexOrANameThatIsNotThereIsNamed) {
+  ToyModel<float> model({{4, 3}, {5}});
+  Optimizer optimizer(*backend, *ranks, {model.group()});
+  const auto error = [](const auto& body) { return error_of<std::out_of_range>(body); };
+  EXPECT_EQ(error([&] { optimizer.group(3); }),
+            "optimizer: there is no group 3 (it has 1, counted from 0)");
+  EXPECT_EQ(error([&] { optimizer.group(-1); }),
+            "optimizer: there is no group -1 (it has 1, counted from 0)");
+  EXPECT_EQ(error([&] { optimizer.group(0).set_gradient(99, nullptr); }),
+            "group 0: there is no parameter 99 (it has 2, counted from 0)");
+  EXPECT_EQ(error([&] { optimizer.group(0).set_gradient("w", Tensor()); }),
+            "group 0: there is no parameter 'w'");
+}
+
+TEST_F(BadInput, ATensorWhoseElementsShareMemoryIsNotSaidToOverlapAnother) {
+  ToyModel<float> model({{4, 3}});
+  ParameterGroup group = model.group();
+  group.parameters[0].value.strides = {1, 1};
+  const std::string error =
+      error_of<std::invalid_argument>([&] { Optimizer optimizer(*backend, *ranks, {group}); });
+  EXPECT_NE(error.find("'tensor0': value.strides: elements of the tensor share memory"),
+            std::string::npos)
+      << error;
+}
+
+TEST_F(BadInput, AStepWithoutAnyGradientIsAnErrorUntilThereWasOne) {
+  ToyModel<float> model({{4, 3}, {5}, {0, 2}});
+  ParameterGroup group = model.group();
+  for (Parameter& parameter : group.parameters) parameter.gradient.data = nullptr;
+  Optimizer optimizer(*backend, *ranks, {group});
+  const std::string error = error_of<std::invalid_argument>([&] { optimizer.step(); });
+  EXPECT_NE(error.find("no parameter has a gradient"), std::string::npos) << error;
+
+  optimizer.group(0).set_gradient(1, model.tensors[1].gradient.data());
+  EXPECT_EQ(optimizer.step().absent_gradients(), 1);
+  optimizer.group(0).set_gradient(1, nullptr);
+  EXPECT_EQ(optimizer.step().absent_gradients(), 2);
 }
 
 TEST_F(BadInput, AGroupThatCannotBeAddedChangesNothing) {

@@ -164,6 +164,7 @@ void note(Staging& staging, const TileTable& elements, const kernels::UpdatePass
   for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
     staging.note_array(norms, elements.block_count);
   note_segments(staging, elements, pass.segment);
+  staging.note_array(pass.non_finite, 1);
 }
 
 kernels::UpdatePass staged(Staging& staging, const kernels::UpdatePass& pass) {
@@ -174,6 +175,7 @@ kernels::UpdatePass staged(Staging& staging, const kernels::UpdatePass& pass) {
   copy.direction_norms = staging.at(pass.direction_norms);
   copy.masters = staging.at(pass.masters);
   copy.segment = staging.at(pass.segment);
+  copy.non_finite = staging.at(pass.non_finite);
   return copy;
 }
 

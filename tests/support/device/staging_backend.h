@@ -38,7 +38,8 @@ class StagingBackend final : public kernels::Backend {
   void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool skips,
             kernels::ScanResult* result) override;
   void admit(const kernels::StepPermit* permit, std::int32_t offers,
-             kernels::ReplayCounter* counter, kernels::ScanResult* result) override;
+             kernels::ReplayCounter* counter, kernels::ScanResult* result,
+             kernels::NonFiniteDirections* directions) override;
   void compare(const kernels::RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const kernels::TileTable& elements, void* masters, void* slot) override;
   void filter(const kernels::PassContext& context, const kernels::GradientPass& pass) override;

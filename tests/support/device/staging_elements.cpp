@@ -24,13 +24,16 @@ void StagingBackend::scan(const TileTable& gradients, const double* gradient_sca
 }
 
 void StagingBackend::admit(const kernels::StepPermit* permit, std::int32_t offers,
-                           kernels::ReplayCounter* counter, kernels::ScanResult* result) {
+                           kernels::ReplayCounter* counter, kernels::ScanResult* result,
+                           kernels::NonFiniteDirections* directions) {
   Staging staging(*backend_);
   staging.note_array(permit, 1);
   staging.note_array(counter, 1);
   staging.note_array(result, 1);
+  staging.note_array(directions, 1);
   staging.begin();
-  backend_->admit(staging.at(permit), offers, staging.at(counter), staging.at(result));
+  backend_->admit(staging.at(permit), offers, staging.at(counter), staging.at(result),
+                  staging.at(directions));
   staging.finish();
 }
 

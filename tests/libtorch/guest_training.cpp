@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <shampoo/shampoo.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "guest.h"
+
+namespace guest {
+namespace {
+
+constexpr std::int64_t side = 256;
+constexpr int matrices = 6, steps = 24, refresh_every = 4;
+
+std::uint64_t hash_of(const std::vector<float>& values) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const float value : values) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    hash = (hash ^ bits) * 1099511628211u;
+  }
+  return hash;
+}
+
+}  // namespace
+
+void train() {
+  const auto backend = shampoo::cpu_backend({.threads = 1});
+  const auto ranks = shampoo::join(*backend);
+  std::vector<float> values(side * side * matrices, 0.0f), gradients(values.size());
+  shampoo::ParameterGroup group{.rates = {.learning_rate = 1e-2}};
+  group.recipe.refresh = {.every = refresh_every, .first = 1};
+  group.recipe.blocking.size = side;
+  for (int i = 0; i < matrices; ++i)
+    group.parameters.push_back({.name = "matrix" + std::to_string(i),
+                                .shape = {side, side},
+                                .value = values.data() + i * side * side,
+                                .gradient = gradients.data() + i * side * side});
+  shampoo::Optimizer optimizer(*backend, *ranks, {group});
+
+  std::uint32_t random = static_cast<std::uint32_t>(1 + ranks->rank());
+  double fastest_refresh = 1e9;
+  CpuTime time;
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      random = random * 1664525u + 1013904223u;
+      gradients[i] = values[i] - 1.0f + static_cast<float>(random >> 8) * 0x1p-24f;
+    }
+    ranks->average({{gradients.data(), static_cast<std::int64_t>(gradients.size())}});
+    const bool refreshes = step % refresh_every == 0;
+    if (refreshes) time.start();
+    const auto begin = std::chrono::steady_clock::now();
+    optimizer.step();
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    if (!refreshes) continue;
+    fastest_refresh = std::min(fastest_refresh, took.count());
+    time.stop();
+  }
+  std::printf("rank %d backend %s\n", ranks->rank(), backend->description().c_str());
+  std::printf("rank %d ranks %s\n", ranks->rank(), ranks->description().c_str());
+  std::printf("rank %d bits %016" PRIx64 "\n", ranks->rank(), hash_of(values));
+  std::printf("rank %d refreshes on %s, in %.2f ms\n", ranks->rank(),
+              time.is_of_one_thread() ? "one thread" : "several threads", fastest_refresh);
+}
+
+}  // namespace guest
