@@ -10,6 +10,15 @@
 
 namespace shampoo {
 
+std::string CollectiveCall::text() const {
+  std::string text(operation);
+  if (bytes > 0) text += " of " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+  text += " (collective " + std::to_string(ticket);
+  if (!caller.empty()) text += ", " + std::string(caller);
+  if (caller_number > 0) text += " " + std::to_string(caller_number);
+  return text + ")";
+}
+
 CallRecord::CallRecord(int from_rank, const CollectiveCall& call)
     : ticket(call.ticket), signature(call.signature), rank(from_rank) {
   const std::string full = call.text();

@@ -40,15 +40,6 @@ std::int64_t sum(Communicator::Counts counts) {
 
 }  // namespace
 
-std::string CollectiveCall::text() const {
-  std::string text(operation);
-  if (bytes > 0) text += " of " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-  text += " (collective " + std::to_string(ticket);
-  if (!caller.empty()) text += ", " + std::string(caller);
-  if (caller_number > 0) text += " " + std::to_string(caller_number);
-  return text + ")";
-}
-
 void CollectiveHandle::wait() { communicator_->wait(call_); }
 
 Communicator::Communicator(std::unique_ptr<CollectiveTransport> transport)

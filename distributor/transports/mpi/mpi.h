@@ -19,8 +19,8 @@ bool has_mpi();
 /// MPI makes progress only while a rank waits: a wait that begins late still polls for
 /// min(deadline, 1 s). After a failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s,
 /// 10 s)) for the others to respond, then throws; silent ranks are reported as missing. abort()
-/// tells the ranks that wait; below MPI_THREAD_MULTIPLE only on the thread that initialized MPI, and
-/// on others the ranks miss their deadline.
+/// tells the ranks that wait; below MPI_THREAD_MULTIPLE only on the thread that initialized MPI,
+/// and on others the ranks miss their deadline.
 ///
 /// Calls of a new kind or size make an MPI communicator first, so they block until all ranks come;
 /// the last 16 kinds and sizes are kept. split() makes its blocking MPI call on a thread, if MPI

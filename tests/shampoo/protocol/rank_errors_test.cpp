@@ -41,11 +41,6 @@ class FaultyBackend final : public CountingBackend {
     count();
     CountingBackend::scan(gradients, gradient_scale, skips, result);
   }
-  void admit(const kernels::StepPermit* permit, std::int32_t offers,
-             kernels::ReplayCounter* counter, kernels::ScanResult* result) override {
-    count();
-    CountingBackend::admit(permit, offers, counter, result);
-  }
   void compare(const kernels::RecordArray& records, void* gathered,
                std::int32_t* proceed) override {
     count();
