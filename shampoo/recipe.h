@@ -70,15 +70,21 @@ struct ScheduleFree {
 using Averaging = std::variant<NoAveraging, Momentum, PrimalAveraging, ScheduleFree>;
 
 /// When roots are recomputed, in steps of the parameter. Read by preconditioners that have some;
-/// until the first refresh the direction is that of the grafting. Without grafting it is F, or, for
-/// kinds with eigenbases, what they give with the identity as basis: EigenvalueCorrected is Adam.
+/// until the first refresh of a block its direction is that of the grafting. Without grafting it is
+/// F, or, for kinds with eigenbases, what they give with the identity as basis: EigenvalueCorrected
+/// is Adam.
 struct Refresh {
   static constexpr std::string_view name = "refresh";
-  std::int64_t every = 10;                 ///< >= 1
-  std::optional<std::int64_t> first = 10;  ///< >= 1; empty: never, and no factor is kept
-  /// After the first refresh, refreshes blocks at different steps of the interval, balanced by
-  /// cost, so that no step refreshes all of them.
-  bool staggered = false;
+  std::int64_t every = 10;  ///< >= 1
+  /// The step from which blocks are refreshed, >= 1; empty: never, and no factor is kept.
+  std::optional<std::int64_t> first = 10;
+  /// Spreads the blocks over the steps of an interval, so that steps take equally long: a block is
+  /// refreshed at the steps t >= first with (t + phase) mod every = 0. Its phase in [0, every)
+  /// follows from the blocks of the optimizer in the order of their parameters, and is the same on
+  /// any number of ranks, however groups are merged. Off: all blocks at `first` and at the
+  /// multiples of `every` after it, which takes less time in all where ranks have fewer than
+  /// `every` blocks each, and lets steps without a refresh be captured in a graph.
+  bool staggered = true;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("every", self.every);

@@ -155,8 +155,7 @@ void GroupStep::adopt(const GroupStep& before) {
     const auto found = places.find({blocks_[b].parameter, blocks_[b].index});
     if (found == places.end()) continue;
     state_->copy_block(static_cast<int>(b), before.state(), found->second);
-    restore(b, before.failures(static_cast<std::size_t>(found->second)),
-            before.blocks_[found->second].phase);
+    set_failures(b, before.failures(static_cast<std::size_t>(found->second)));
   }
 }
 
@@ -174,7 +173,8 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     const Rates& rates = parameter.group->rates;
     block_steps_[b] = {
         .step = step, .rates = &rates, .due = is_due(recipe_, step, blocks_[b].phase)};
-    modes_[b] = is_preconditioned(recipe_, step) ? Mode::preconditioned : Mode::unpreconditioned;
+    modes_[b] = is_preconditioned(recipe_, step, blocks_[b].phase) ? Mode::preconditioned
+                                                                   : Mode::unpreconditioned;
     select(blocks_[b], b);
     if (b > 0 && blocks_[b].parameter == blocks_[b - 1].parameter) {
       coefficients_[b] = coefficients_[b - 1];
@@ -213,11 +213,6 @@ void GroupStep::recompute(std::span<const std::size_t> blocks,
     steps[b] = {.step = parameter.steps, .rates = &parameter.group->rates, .due = true};
   }
   preconditioner_->recompute(steps, statistics);
-}
-
-void GroupStep::restore(std::size_t block, int failures, std::int64_t phase) {
-  preconditioner_->set_failures(block, failures);
-  blocks_[block].phase = phase;
 }
 
 std::string GroupStep::exhausted_block(std::span<const RegisteredParameter> parameters) const {

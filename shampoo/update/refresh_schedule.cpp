@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/update/refresh_schedule.h"
 
-#include <algorithm>
-
 #include "shampoo/preconditioners/preconditioner.h"
 
 namespace shampoo {
 
-bool is_preconditioned(const Recipe& recipe, std::int64_t step) {
-  return acts_before_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
+namespace {
+
+/// Steps from refresh.first to the first refresh of a block: the least number >= 0 that makes
+/// first + number + phase a multiple of the interval.
+std::int64_t wait_of(const Refresh& refresh, std::int64_t phase) {
+  if (!refresh.staggered) return 0;
+  const std::int64_t left = refresh.every - phase - *refresh.first % refresh.every;
+  return left < 0 ? left + refresh.every : left % refresh.every;
+}
+
+}  // namespace
+
+std::int64_t refresh_interval(const Recipe& recipe) {
+  const Refresh& refresh = recipe.refresh;
+  return refresh.staggered && refresh.first && has_refresh(recipe) ? refresh.every : 1;
 }
 
 bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase) {
   const Refresh& refresh = recipe.refresh;
   if (!has_refresh(recipe) || !refresh.first || step < *refresh.first) return false;
-  return step == *refresh.first || (step + phase) % refresh.every == 0;
+  if (!refresh.staggered && step == *refresh.first) return true;
+  return step % refresh.every == (refresh.every - phase) % refresh.every;
 }
 
-std::vector<std::int64_t> stagger(const Recipe& recipe, std::span<const grouping::Work> works) {
-  std::vector<std::int64_t> phases(works.size(), 0);
-  if (!recipe.refresh.staggered) return phases;
-  const auto steps = std::min(recipe.refresh.every, static_cast<std::int64_t>(works.size()));
-  std::vector<std::int64_t> load(static_cast<std::size_t>(steps), 0);
-  for (std::size_t b = 0; b < works.size(); ++b) {
-    const auto idlest = std::min_element(load.begin(), load.end());
-    *idlest += works[b].cost;
-    phases[b] = idlest - load.begin();
-  }
-  return phases;
+bool is_preconditioned(const Recipe& recipe, std::int64_t step, std::int64_t phase) {
+  if (acts_before_refresh(recipe)) return true;
+  const Refresh& refresh = recipe.refresh;
+  return refresh.first && step >= *refresh.first &&
+         step - *refresh.first >= wait_of(refresh, phase);
 }
 
 }  // namespace shampoo
