@@ -13,20 +13,21 @@
 namespace shampoo::test {
 namespace {
 
-TEST(RefreshSchedule, RefreshesEveryBlockOnceInAnIntervalFromTheFirstStepOn) {
+TEST(RefreshSchedule, RefreshesEveryBlockOnceInTheIntervalThatEndsAtTheFirstStepAndInEachAfterIt) {
   for (const std::int64_t every : {1, 2, 3, 10})
     for (const std::int64_t first : {1, 2, 3, 4, 10, 25})
       for (std::int64_t phase = 0; phase < every; ++phase) {
         Recipe recipe;
         recipe.refresh = {.every = every, .first = first};
+        const std::int64_t start = std::max<std::int64_t>(1, first - every + 1);
         std::int64_t earliest = 0;
         for (std::int64_t step = 1; step <= first + 3 * every; ++step) {
-          const bool due = step >= first && (step + phase) % every == 0;
+          const bool due = step >= start && (step + phase) % every == 0;
           if (due && earliest == 0) earliest = step;
           EXPECT_EQ(is_due(recipe, step, phase), due);
-          EXPECT_EQ(is_preconditioned(recipe, step, phase), earliest > 0);
+          EXPECT_EQ(is_preconditioned(recipe, step, phase), step >= first && earliest > 0);
         }
-        EXPECT_LT(earliest, first + every);
+        EXPECT_LE(earliest, std::max(first, every));
       }
 }
 
@@ -44,8 +45,9 @@ TEST(RefreshSchedule, HoldsForTheLargestNumbers) {
   Recipe recipe;
   recipe.refresh = {.every = largest, .first = largest};
   EXPECT_TRUE(is_due(recipe, largest, 0));
+  EXPECT_TRUE(is_due(recipe, 1, largest - 1));
   EXPECT_TRUE(is_preconditioned(recipe, largest, 0));
-  EXPECT_FALSE(is_preconditioned(recipe, largest, 1));
+  EXPECT_FALSE(is_preconditioned(recipe, largest - 1, 0));
   recipe.refresh.first = 1;
   EXPECT_TRUE(is_due(recipe, 1, largest - 1));
   EXPECT_TRUE(is_preconditioned(recipe, 1, largest - 1));
@@ -189,7 +191,7 @@ TEST(StaggeredRefresh, OfAnAddedGroupLeavesTheOthersAsTheyWere) {
 TEST(StaggeredRefresh, TakesTurnsFromTheFirstRefreshOn) {
   ToyModel<float> model({{32, 32}});  // 16 blocks of 8 x 8, 32 roots
   Recipe recipe = quick_recipe();
-  recipe.refresh = {.every = 4, .first = 2};
+  recipe.refresh = {.every = 4, .first = 6};
   const auto backend = cpu_backend({.threads = 1});
   const auto ranks = single_rank_communicator();
   Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
@@ -198,12 +200,12 @@ TEST(StaggeredRefresh, TakesTurnsFromTheFirstRefreshOn) {
   for (int step = 1; step <= 10; ++step) {
     const std::int64_t before = optimizer.statistics().refreshes;
     optimizer.prepare_step();
-    EXPECT_EQ(optimizer.refresh_is_due(), step > 1);
+    EXPECT_EQ(optimizer.refresh_is_due(), step > 2);
     optimizer.enqueue_step();
     refreshes.push_back(optimizer.statistics().refreshes - before);
   }
 
-  EXPECT_EQ(refreshes, (std::vector<std::int64_t>{0, 8, 8, 8, 8, 8, 8, 8, 8, 8}));
+  EXPECT_EQ(refreshes, (std::vector<std::int64_t>{0, 0, 8, 8, 8, 8, 8, 8, 8, 8}));
 }
 
 /// Steps of a model whose only refresh is far away; then another schedule takes over.
