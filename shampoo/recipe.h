@@ -78,13 +78,12 @@ struct Refresh {
   std::int64_t every = 10;                 ///< >= 1
   std::optional<std::int64_t> first = 10;  ///< >= 1; empty: never, and no factor is kept
   /// Spreads the blocks over the steps of an interval, so that steps take equally long: a block is
-  /// refreshed whenever step + phase is a multiple of `every`, from step max(1, first - every + 1)
-  /// on, so that all have been by `first` unless that is less than `every`; they then wait for it.
-  /// Phases, in [0, every), level the work of the steps on any number of ranks; they follow from
-  /// the costs, names and blocks of the optimizer's parameters, not from ranks, groups or their
-  /// order. Off: all blocks at `first` and at the multiples of `every` after it, which takes less
-  /// time in all where ranks have fewer than `every` blocks each, and lets steps without a refresh
-  /// be captured in a graph.
+  /// refreshed whenever step + phase is a multiple of `every`, from step first - every + 1 on; what
+  /// has had no turn by `first` is refreshed then. Phases, in [0, every), level the work of the
+  /// steps on any number of ranks; they follow from the costs, names and blocks of the optimizer's
+  /// parameters, not from ranks, groups or their order. Off: all blocks at `first` and at the
+  /// multiples of `every` after it, which takes less time in all where ranks have fewer than
+  /// `every` blocks each, and lets steps without a refresh be captured in a graph.
   bool staggered = true;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {

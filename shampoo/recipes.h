@@ -58,12 +58,12 @@ Recipe gpa_adamw();
 /// 0.9967, with the learning rate of torch.optim.AdamW, 1e-3, in place of its 1.
 Rates gpa_adamw_rates();
 
-/// SOAP without grafting: Adam in the eigenbases of the factors, refreshed every 10 steps, some
-/// blocks in each step from the first on [Vyas 2024, section 6: frequency 10] by two QR iterations,
-/// which train as well as eigendecompositions (Eigh) in less time: tests/bench/README.md, Training.
-/// Vectors have no factor and take Adam's update, as in Vyas 2024's implementation (precondition_1d
-/// = False); so do matrices that Blocking::target_order merges into vectors. For rates see
-/// soap_rates().
+/// SOAP without grafting: Adam in the eigenbases of the factors, refreshed at the first step and
+/// then every 10, some blocks in each step [Vyas 2024, section 6: frequency 10] by two QR
+/// iterations, which train as well as eigendecompositions (Eigh) in less time:
+/// tests/bench/README.md, Training. Vectors have no factor and take Adam's update, as in Vyas
+/// 2024's implementation (precondition_1d = False); so do matrices that Blocking::target_order
+/// merges into vectors. For rates see soap_rates().
 Recipe soap();
 /// SOAP as the reference implementation has it (DefaultSOAPConfig): bases by one QR iteration per
 /// refresh, all at step 10 and every 10 after it, of vectors too.

@@ -145,7 +145,7 @@ struct LoadReport {
   std::vector<std::string> unexpected = {};
   std::vector<std::string> restarted = {};  ///< names whose state starts from its initial value
   /// Slots that a refresh computes, which the state dict lacks, or has in their initial state
-  /// although the block's first refresh is due no later than its steps here.
+  /// although the recipe's first refresh lies within the parameter's steps.
   std::vector<std::string> recomputed = {};
   /// The state dict's, where it differs from the backend's: results then agree within tolerance,
   /// not bit for bit. Empty: they are the same.

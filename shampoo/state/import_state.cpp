@@ -133,8 +133,7 @@ void StateImport::add_block(const Place& place) {
 
 bool StateImport::is_refreshed(const Place& place) {
   const Recipe& recipe = place.registered.group->recipe();
-  const std::int64_t phase = place.group.blocks()[place.block].phase;
-  return !acts_before_refresh(recipe) && is_preconditioned(recipe, place.saved.steps, phase);
+  return !acts_before_refresh(recipe) && is_preconditioned(recipe, place.saved.steps);
 }
 
 bool StateImport::lacks_refresh(const Place& place, std::span<const Slot> slots) {

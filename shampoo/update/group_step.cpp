@@ -173,8 +173,7 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     const Rates& rates = parameter.group->rates;
     block_steps_[b] = {
         .step = step, .rates = &rates, .due = is_due(recipe_, step, blocks_[b].phase)};
-    modes_[b] = is_preconditioned(recipe_, step, blocks_[b].phase) ? Mode::preconditioned
-                                                                   : Mode::unpreconditioned;
+    modes_[b] = is_preconditioned(recipe_, step) ? Mode::preconditioned : Mode::unpreconditioned;
     select(blocks_[b], b);
     if (b > 0 && blocks_[b].parameter == blocks_[b - 1].parameter) {
       coefficients_[b] = coefficients_[b - 1];

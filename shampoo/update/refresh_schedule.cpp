@@ -7,26 +7,6 @@
 
 namespace shampoo {
 
-namespace {
-
-/// The first step that may refresh a block: the interval that ends at refresh.first is enough to
-/// refresh all of them.
-std::int64_t start_of(const Refresh& refresh) {
-  if (!refresh.staggered) return *refresh.first;
-  return std::max<std::int64_t>(1, *refresh.first - refresh.every + 1);
-}
-
-/// Steps from there to the first refresh of a block: the least number >= 0 that makes start +
-/// number
-/// + phase a multiple of the interval.
-std::int64_t wait_of(const Refresh& refresh, std::int64_t phase) {
-  if (!refresh.staggered) return 0;
-  const std::int64_t left = refresh.every - phase - start_of(refresh) % refresh.every;
-  return left < 0 ? left + refresh.every : left % refresh.every;
-}
-
-}  // namespace
-
 std::int64_t refresh_interval(const Recipe& recipe) {
   const Refresh& refresh = recipe.refresh;
   return refresh.staggered && refresh.first && has_refresh(recipe) ? refresh.every : 1;
@@ -34,16 +14,21 @@ std::int64_t refresh_interval(const Recipe& recipe) {
 
 bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase) {
   const Refresh& refresh = recipe.refresh;
-  if (!has_refresh(recipe) || !refresh.first || step < start_of(refresh)) return false;
-  if (!refresh.staggered && step == *refresh.first) return true;
-  return step % refresh.every == (refresh.every - phase) % refresh.every;
+  if (!has_refresh(recipe) || !refresh.first) return false;
+  const std::int64_t first = *refresh.first, every = refresh.every;
+  const std::int64_t turn = (every - phase) % every;  // step + phase is then a multiple
+  if (step != first) {
+    const std::int64_t start =
+        refresh.staggered ? std::max<std::int64_t>(1, first - every + 1) : first;
+    return step >= start && step % every == turn;
+  }
+  // Now, at the latest: the interval that ends here may have begun before step 1.
+  const bool had_turn = first >= every || (turn > 0 && turn < first);
+  return !refresh.staggered || step % every == turn || !had_turn;
 }
 
-bool is_preconditioned(const Recipe& recipe, std::int64_t step, std::int64_t phase) {
-  if (acts_before_refresh(recipe)) return true;
-  const Refresh& refresh = recipe.refresh;
-  return refresh.first && step >= *refresh.first &&
-         step - start_of(refresh) >= wait_of(refresh, phase);
+bool is_preconditioned(const Recipe& recipe, std::int64_t step) {
+  return acts_before_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
 }
 
 }  // namespace shampoo

@@ -12,12 +12,13 @@ namespace shampoo {
 std::int64_t refresh_interval(const Recipe& recipe);
 
 /// True if a block's derived slots are recomputed at its parameter's `step`-th step, counted
-/// from 1. Staggered: from step max(1, first - every + 1) on, whenever step + phase is a multiple
-/// of `every`. Otherwise at `first`, and whenever step is a multiple after it.
+/// from 1. Staggered: whenever step + phase is a multiple of `every`, from step first - every + 1
+/// on, and at `first` if that was never before. Otherwise at `first`, and whenever step is a
+/// multiple after it.
 bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase);
 
-/// True if a block is preconditioned at its parameter's `step`-th step: from refresh.first on, once
-/// it was refreshed, or always for a preconditioner that acts without a refresh.
-bool is_preconditioned(const Recipe& recipe, std::int64_t step, std::int64_t phase);
+/// True if a block is preconditioned at its parameter's `step`-th step: from refresh.first on, or
+/// always for a preconditioner that acts without a refresh.
+bool is_preconditioned(const Recipe& recipe, std::int64_t step);
 
 }  // namespace shampoo

@@ -15,19 +15,20 @@ namespace {
 
 TEST(RefreshSchedule, RefreshesEveryBlockOnceInTheIntervalThatEndsAtTheFirstStepAndInEachAfterIt) {
   for (const std::int64_t every : {1, 2, 3, 10})
-    for (const std::int64_t first : {1, 2, 3, 4, 10, 25})
+    for (const std::int64_t first : {1, 2, 3, 4, 9, 10, 25})
       for (std::int64_t phase = 0; phase < every; ++phase) {
         Recipe recipe;
         recipe.refresh = {.every = every, .first = first};
-        const std::int64_t start = std::max<std::int64_t>(1, first - every + 1);
-        std::int64_t earliest = 0;
+        int by_first = 0;
         for (std::int64_t step = 1; step <= first + 3 * every; ++step) {
-          const bool due = step >= start && (step + phase) % every == 0;
-          if (due && earliest == 0) earliest = step;
-          EXPECT_EQ(is_due(recipe, step, phase), due);
-          EXPECT_EQ(is_preconditioned(recipe, step, phase), step >= first && earliest > 0);
+          const bool turn = step > first - every && (step + phase) % every == 0;
+          const bool latest = step == first && by_first == 0;
+          EXPECT_EQ(is_due(recipe, step, phase), turn || latest)
+              << every << " " << first << " " << phase << " " << step;
+          EXPECT_EQ(is_preconditioned(recipe, step), step >= first);
+          by_first += step <= first && (turn || latest);
         }
-        EXPECT_LE(earliest, std::max(first, every));
+        EXPECT_EQ(by_first, 1);
       }
 }
 
@@ -36,7 +37,7 @@ TEST(RefreshSchedule, RefreshesAllBlocksAtOnceUnlessStaggered) {
   recipe.refresh = {.every = 4, .first = 6, .staggered = false};
   for (std::int64_t step = 1; step <= 20; ++step) {
     EXPECT_EQ(is_due(recipe, step, 0), step == 6 || (step > 6 && step % 4 == 0)) << step;
-    EXPECT_EQ(is_preconditioned(recipe, step, 0), step >= 6) << step;
+    EXPECT_EQ(is_preconditioned(recipe, step), step >= 6) << step;
   }
 }
 
@@ -45,16 +46,17 @@ TEST(RefreshSchedule, HoldsForTheLargestNumbers) {
   Recipe recipe;
   recipe.refresh = {.every = largest, .first = largest};
   EXPECT_TRUE(is_due(recipe, largest, 0));
+  EXPECT_FALSE(is_due(recipe, largest, 1));
   EXPECT_TRUE(is_due(recipe, 1, largest - 1));
-  EXPECT_TRUE(is_preconditioned(recipe, largest, 0));
-  EXPECT_FALSE(is_preconditioned(recipe, largest - 1, 0));
+  EXPECT_TRUE(is_preconditioned(recipe, largest));
+  EXPECT_FALSE(is_preconditioned(recipe, largest - 1));
   recipe.refresh.first = 1;
   EXPECT_TRUE(is_due(recipe, 1, largest - 1));
-  EXPECT_TRUE(is_preconditioned(recipe, 1, largest - 1));
-  EXPECT_FALSE(is_preconditioned(recipe, 1, largest - 2));
+  EXPECT_TRUE(is_due(recipe, 1, 0)) << "has no turn before";
+  EXPECT_FALSE(is_due(recipe, 2, 0));
   recipe.refresh.first = std::nullopt;
   EXPECT_FALSE(is_due(recipe, largest, 0));
-  EXPECT_FALSE(is_preconditioned(recipe, largest, 0));
+  EXPECT_FALSE(is_preconditioned(recipe, largest));
 }
 
 Recipe with_interval(std::int64_t every, const Preconditioner& kind = RootInverse{}) {
