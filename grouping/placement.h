@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "grouping/stagger.h"
+
 namespace shampoo::grouping {
 
 /// Cost of a block for the rank that owns it: time per step in any unit, bytes that the rank sends
@@ -28,6 +30,10 @@ constexpr Work operator+(const Work& a, const Work& b) {
 /// holds j + 1.
 std::int64_t lower_bound(std::vector<std::int64_t> sizes, int ranks);
 
+/// The same for the work of refreshes of one interval in one step of one rank: of `ranks` *
+/// `interval` bins.
+std::int64_t refresh_bound(std::vector<std::int64_t> works, int ranks, std::int64_t interval);
+
 /// The lower bounds of cost, of bytes and of state.
 Work lower_bounds(std::span<const Work> blocks, int ranks);
 
@@ -35,15 +41,17 @@ Work lower_bounds(std::span<const Work> blocks, int ranks);
 std::vector<Work> loads(std::span<const Work> blocks, std::span<const int> owners, int ranks);
 
 /// Chooses an owner in [0, ranks) for every block, so that the largest cost, bytes and state of a
-/// rank are all close to their lower bounds: longest processing time first [Graham 1969], for three
-/// sizes at once. A pure function of its arguments, in integers.
+/// rank and its largest work of refreshes in a step are all close to their lower bounds: longest
+/// processing time first [Graham 1969], for four sizes at once. A pure function of its arguments,
+/// in integers. `refreshes` are those of the blocks, or empty: none.
 ///
 /// `owners` are the owners of the first owners.size() blocks, and are kept. Where parts of an
 /// exchange must be equally long, the largest rank's bytes are what all of them send; so a rank
 /// takes more than 1 + padding_percent / 100 times the lower bound of the bytes only where no
 /// rank could take the block without. Throws std::invalid_argument for ranks < 1, a negative
-/// work or percentage, sums beyond 2^63 - 1, or an owner that is no rank.
+/// work or percentage, sums beyond 2^63 - 1, an owner that is no rank, or another number of
+/// refreshes.
 std::vector<int> place(std::span<const Work> blocks, int ranks, std::span<const int> owners = {},
-                       int padding_percent = 4);
+                       int padding_percent = 4, std::span<const BlockRefresh> refreshes = {});
 
 }  // namespace shampoo::grouping

@@ -106,6 +106,19 @@ Rows balance_rows(const Plan& plan) {
   return rows;
 }
 
+/// Refreshes by interval: work in one step of one rank.
+Rows refresh_rows(const std::vector<RefreshBalance>& balances, int ranks) {
+  Rows rows{{"refreshes in", "all", "mean", "largest", "on rank", "/ mean", "/ bound", "in turn"}};
+  for (const RefreshBalance& balance : balances) {
+    const std::int64_t mean = balance.all / ranks / balance.interval;
+    rows.push_back({counted(balance.interval, "step"), count_text(balance.all), count_text(mean),
+                    count_text(balance.largest), std::to_string(balance.rank),
+                    ratio_text(balance.largest, mean), ratio_text(balance.largest, balance.bound),
+                    ratio_text(balance.in_turn, balance.at_once)});
+  }
+  return rows;
+}
+
 std::string memory_lines(const DescriptionContext& context) {
   std::string text = "  workspace of " + bytes_text(context.workspace_bytes) + " on this rank\n";
   text += "  its backend has scratch memory of " + bytes_text(context.scratch_bytes);
@@ -137,6 +150,8 @@ std::string describe(const Plan& plan, const DescriptionContext& context) {
     text += table(stack_rows(plan, v));
   }
   text += "\n" + table(balance_rows(plan));
+  if (const std::vector<RefreshBalance> balances = refresh_balances(plan); !balances.empty())
+    text += "\n" + table(refresh_rows(balances, plan.ranks));
   text += "\n" + memory_lines(context);
   return text + exchange_line(plan, context.header_bytes);
 }

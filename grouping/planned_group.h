@@ -14,6 +14,7 @@ namespace shampoo::grouping {
 struct BlockWork {
   Box box;
   Work work;
+  std::int64_t refresh = 0;  ///< see BlockRefresh::work
 
   bool operator==(const BlockWork&) const = default;
 };
@@ -33,6 +34,7 @@ struct PlannedParameter {
 struct PlannedGroup {
   std::string recipe;
   std::vector<PlannedParameter> parameters;
+  std::int64_t interval = 1;  ///< steps over which refreshes are spread, at least 1
 
   bool operator==(const PlannedGroup&) const = default;
 };

@@ -88,10 +88,10 @@ class Optimizer {
   /// were. A step with a refresh can be captured if its solver has no host steps (std::logic_error
   /// names it otherwise) and then serves all steps. One captured without serves the steps for which
   /// refresh_is_due() is false; replayed for another one it changes nothing, and the next
-  /// prepare_step() throws std::logic_error. Each prepare_step() must be followed by exactly one
-  /// enqueue_step() or replay. With none, the next prepare_step() throws std::logic_error; with
-  /// more than one, the optimizer is disabled until a state is loaded. add_group() invalidates
-  /// graphs.
+  /// prepare_step() throws std::logic_error; with Refresh::staggered there are few such steps. Each
+  /// prepare_step() must be followed by exactly one enqueue_step() or replay. With none, the next
+  /// prepare_step() throws std::logic_error; with more than one, the optimizer is disabled until a
+  /// state is loaded. add_group() invalidates graphs.
   StepResult enqueue_step();
   /// True if the prepared step refreshes a block that this rank owns.
   bool refresh_is_due() const;

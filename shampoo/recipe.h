@@ -70,15 +70,21 @@ struct ScheduleFree {
 using Averaging = std::variant<NoAveraging, Momentum, PrimalAveraging, ScheduleFree>;
 
 /// When roots are recomputed, in steps of the parameter. Read by preconditioners that have some;
-/// until the first refresh the direction is that of the grafting. Without grafting it is F, or, for
-/// kinds with eigenbases, what they give with the identity as basis: EigenvalueCorrected is Adam.
+/// before `first` the direction is that of the grafting. Without grafting it is F, or, for kinds
+/// with eigenbases, what they give with the bases that they have, at first the identity:
+/// EigenvalueCorrected is then Adam.
 struct Refresh {
   static constexpr std::string_view name = "refresh";
   std::int64_t every = 10;                 ///< >= 1
   std::optional<std::int64_t> first = 10;  ///< >= 1; empty: never, and no factor is kept
-  /// After the first refresh, refreshes blocks at different steps of the interval, balanced by
-  /// cost, so that no step refreshes all of them.
-  bool staggered = false;
+  /// Spreads the blocks over the steps of an interval, so that steps take equally long: a block is
+  /// refreshed whenever step + phase is a multiple of `every`, from step first - every + 1 on; what
+  /// has had no turn by `first` is refreshed then. Phases, in [0, every), level the work of the
+  /// steps on any number of ranks; they follow from the costs, names and blocks of the optimizer's
+  /// parameters, not from ranks, groups or their order. Off: all blocks at `first` and at the
+  /// multiples of `every` after it, which takes less time in all where ranks have fewer than
+  /// `every` blocks each, and lets steps without a refresh be captured in a graph.
+  bool staggered = true;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("every", self.every);

@@ -89,7 +89,7 @@ Recipe soap() {
 Recipe soap_reference() {
   Recipe recipe = soap();
   recipe.preconditioner = EigenvalueCorrected{.solver = Qr{}};
-  recipe.refresh.first = 10;
+  recipe.refresh = {.every = 10, .first = 10, .staggered = false};
   return recipe;
 }
 
@@ -123,7 +123,7 @@ Recipe reference() {
   Recipe recipe;
   recipe.preconditioner = RootInverse{.solver = Eigen{}};
   recipe.grafting = std::nullopt;
-  recipe.refresh = {.every = 1, .first = 1};
+  recipe.refresh = {.every = 1, .first = 1, .staggered = false};
   recipe.blocking = {.size = 1024, .target_order = 1};
   return recipe;
 }

@@ -59,13 +59,14 @@ Recipe gpa_adamw();
 Rates gpa_adamw_rates();
 
 /// SOAP without grafting: Adam in the eigenbases of the factors, refreshed at the first step and
-/// every 10 [Vyas 2024, section 6: frequency 10] by two QR iterations, which train as well as
-/// eigendecompositions (Eigh) in less time: tests/bench/README.md, Training. Vectors have no
-/// factor and take Adam's update, as in Vyas 2024's implementation (precondition_1d = False); so do
-/// matrices that Blocking::target_order merges into vectors. For rates see soap_rates().
+/// then every 10, some blocks in each step [Vyas 2024, section 6: frequency 10] by two QR
+/// iterations, which train as well as eigendecompositions (Eigh) in less time:
+/// tests/bench/README.md, Training. Vectors have no factor and take Adam's update, as in Vyas
+/// 2024's implementation (precondition_1d = False); so do matrices that Blocking::target_order
+/// merges into vectors. For rates see soap_rates().
 Recipe soap();
 /// SOAP as the reference implementation has it (DefaultSOAPConfig): bases by one QR iteration per
-/// refresh, from step 10 on, of vectors too.
+/// refresh, all at step 10 and every 10 after it, of vectors too.
 Recipe soap_reference();
 /// Rates of Vyas 2024's implementation (nikhilvyas/SOAP): learning rate 3e-3, beta1 = beta2 = 0.95,
 /// weight decay 0.01.

@@ -51,9 +51,8 @@ struct StateTensor {
 
 /// Counters of one block.
 struct BlockState {
-  Box box = {};            ///< box in the parameter's merged shape
-  int failures = 0;        ///< consecutive refreshes that failed for at least one root
-  std::int64_t phase = 0;  ///< offset of the staggered refresh schedule, in steps
+  Box box = {};      ///< box in the parameter's merged shape
+  int failures = 0;  ///< consecutive refreshes that failed for at least one root
   bool operator==(const BlockState&) const = default;
 };
 
@@ -144,8 +143,10 @@ struct LoadReport {
   std::vector<std::string> missing = {};
   /// Names found only in the state dict, which were ignored.
   std::vector<std::string> unexpected = {};
-  std::vector<std::string> restarted = {};   ///< names whose state starts from its initial value
-  std::vector<std::string> recomputed = {};  ///< derived slots that the state dict lacks
+  std::vector<std::string> restarted = {};  ///< names whose state starts from its initial value
+  /// Slots that a refresh computes, which the state dict lacks, or has in their initial state
+  /// although the recipe's first refresh lies within the parameter's steps.
+  std::vector<std::string> recomputed = {};
   /// The state dict's, where it differs from the backend's: results then agree within tolerance,
   /// not bit for bit. Empty: they are the same.
   std::string other_arithmetic = {};

@@ -33,7 +33,7 @@ Averaging averaging_of(Fields fields) {
 }
 
 Refresh refresh_of(Fields& fields) {
-  Refresh refresh{.every = fields.integer_or("precondition_frequency", 1)};
+  Refresh refresh{.every = fields.integer_or("precondition_frequency", 1), .staggered = false};
   refresh.first = refresh.every;
   const std::string start = "start_preconditioning_step";
   if (!fields.has(start)) return refresh;

@@ -54,6 +54,7 @@ shampoo::ParameterGroup group(const Settings& settings, const Preconditioning& p
   if (recipe.blocking.size == shampoo::grouping::never_cut) return group;
   recipe.blocking = {.size = preconditioning.block, .target_order = 1};
   recipe.refresh.every = preconditioning.refresh;
+  recipe.refresh.staggered = !preconditioning.at_once;
   if (recipe.refresh.first != 1) recipe.refresh.first = preconditioning.refresh;
   return group;
 }

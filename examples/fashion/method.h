@@ -32,10 +32,11 @@ std::span<const Method> methods();
 /// Throws std::invalid_argument for an unknown key.
 const Method& method(const std::string& key);
 
-/// Block size and refresh interval of the methods that have one.
+/// Block size and refreshes of the methods that have them.
 struct Preconditioning {
   std::int64_t block;
-  std::int64_t refresh;
+  std::int64_t refresh;  ///< interval, in steps
+  bool at_once = false;  ///< all blocks in one step
 };
 
 /// The network's parameters in groups that differ in their rates and, for Muon, in the recipe:

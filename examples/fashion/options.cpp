@@ -77,6 +77,8 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->check(CLI::Range(1, most))
       ->type_name("N")
       ->capture_default_str();
+  app.add_flag("--refresh-at-once", options.preconditioning.at_once,
+               "Refresh all blocks in the same step instead of some in every step");
   app.add_option("--threads", options.threads,
                  "Threads of each rank; the results do not depend on them [OMP_NUM_THREADS, or the "
                  "processors, divided among the ranks of the host]")

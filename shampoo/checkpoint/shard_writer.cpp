@@ -32,7 +32,6 @@ void for_each_field(Visitor&& visit, SavedBlock& block) {
   visit("offset", block.state.box.offset);
   visit("extent", block.state.box.extent);
   visit("failures", block.state.failures);
-  visit("phase", block.state.phase);
   visit("checksums", block.checksums);
 }
 

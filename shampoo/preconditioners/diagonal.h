@@ -68,8 +68,8 @@ std::vector<Slot> slots(const DiagonalKind auto& kind, const Recipe& recipe,
                         std::span<const std::int64_t>, Role role) {
   return diagonal_slots(diagonal_options(kind), role, arithmetic_type(recipe));
 }
-std::int64_t work(const DiagonalKind auto&, const Recipe&, std::span<const std::int64_t>) {
-  return 0;
+PreconditionerWork work(const DiagonalKind auto&, const Recipe&, std::span<const std::int64_t>) {
+  return {};
 }
 std::unique_ptr<GroupPreconditioner> make(const DiagonalKind auto& kind,
                                           const PreconditionerContext& context, Role role) {

@@ -173,15 +173,14 @@ std::vector<Slot> slots(const Eigendecomposed& kind, const Recipe& recipe,
   return slots;
 }
 
-std::int64_t work(const Eigendecomposed& kind, const Recipe& recipe,
-                  std::span<const std::int64_t> extent) {
+PreconditionerWork work(const Eigendecomposed& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent) {
   const std::int64_t elements = grouping::numel(extent);
-  std::int64_t cost = 0;
-  if (!recipe.refresh.first) return 0;
+  PreconditionerWork cost;
+  if (!recipe.refresh.first) return cost;
   for_each_dimension(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
-    // F into the basis, P out of it
-    cost += factor_work(basis_refresh(kind.solver), recipe, elements, extent[k]) +
-            2 * product_work(elements, extent[k]);
+    cost += factor_work(basis_refresh(kind.solver), elements, extent[k]);
+    cost.step += 2 * product_work(elements, extent[k]);  // F into the basis, P out of it
   });
   return cost;
 }

@@ -18,8 +18,8 @@ std::span<const RateUse> rates(const Eigendecomposed& kind, const Recipe& recipe
 /// "factor/k", "basis/k" and "eigenvalues/k" of every dimension k that is preconditioned.
 std::vector<Slot> slots(const Eigendecomposed& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);
-std::int64_t work(const Eigendecomposed& kind, const Recipe& recipe,
-                  std::span<const std::int64_t> extent);
+PreconditionerWork work(const Eigendecomposed& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent);
 std::unique_ptr<GroupPreconditioner> make(const Eigendecomposed& kind,
                                           const PreconditionerContext& context, Role role);
 /// With other statistics.

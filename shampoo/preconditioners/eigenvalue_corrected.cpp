@@ -153,15 +153,15 @@ std::vector<Slot> slots(const EigenvalueCorrected& kind, const Recipe& recipe,
   return slots;
 }
 
-std::int64_t work(const EigenvalueCorrected& kind, const Recipe& recipe,
-                  std::span<const std::int64_t> extent) {
+PreconditionerWork work(const EigenvalueCorrected& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent) {
   const std::int64_t elements = grouping::numel(extent);
   // G into the basis, and F unless it is computed there; P out of it
   const std::int64_t products = filters_gradient(kind, recipe) ? 2 : 3;
-  std::int64_t cost = 0;
+  PreconditionerWork cost;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
-    cost += factor_work(basis_refresh(kind.solver), recipe, elements, extent[k]) +
-            products * product_work(elements, extent[k]);
+    cost += factor_work(basis_refresh(kind.solver), elements, extent[k]);
+    cost.step += products * product_work(elements, extent[k]);
   });
   return cost;
 }

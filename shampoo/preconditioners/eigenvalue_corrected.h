@@ -20,8 +20,8 @@ std::span<const RateUse> rates(const EigenvalueCorrected& kind, const Recipe& re
 /// where it filters, "rotated_filtered_gradient": M in the eigenbases.
 std::vector<Slot> slots(const EigenvalueCorrected& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);
-std::int64_t work(const EigenvalueCorrected& kind, const Recipe& recipe,
-                  std::span<const std::int64_t> extent);
+PreconditionerWork work(const EigenvalueCorrected& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent);
 std::unique_ptr<GroupPreconditioner> make(const EigenvalueCorrected& kind,
                                           const PreconditionerContext& context, Role role);
 

@@ -59,12 +59,12 @@ RefreshWork basis_refresh(const BasisMethod& method) {
   return {.cubic = 10, .quadratic = 6000};
 }
 
-std::int64_t factor_work(const RefreshWork& refresh, const Recipe& recipe, std::int64_t elements,
-                         std::int64_t side) {
+PreconditionerWork factor_work(const RefreshWork& refresh, std::int64_t elements,
+                               std::int64_t side) {
   const std::int64_t square = side * side;
-  // passes over factor and root, or basis; G x G, half of it; a refresh every so many steps
-  return factor_passes * square + product_work(elements, side) / 2 +
-         (refresh.cubic * side + refresh.quadratic) * square / recipe.refresh.every;
+  // passes over factor and root, or basis; G x G, half of it
+  return {.step = factor_passes * square + product_work(elements, side) / 2,
+          .refresh = (refresh.cubic * side + refresh.quadratic) * square};
 }
 
 std::int64_t product_work(std::int64_t elements, std::int64_t side) {

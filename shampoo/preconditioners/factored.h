@@ -59,10 +59,9 @@ struct RefreshWork {
 };
 RefreshWork basis_refresh(const BasisMethod& method);
 
-/// Cost of a factor of this side in a step, its refreshes included, and of a product of its block
-/// with one matrix of this side. See preconditioner_work().
-std::int64_t factor_work(const RefreshWork& refresh, const Recipe& recipe, std::int64_t elements,
-                         std::int64_t side);
+/// Cost of a factor of this side, and of a product of its block with one matrix of this side.
+PreconditionerWork factor_work(const RefreshWork& refresh, std::int64_t elements,
+                               std::int64_t side);
 std::int64_t product_work(std::int64_t elements, std::int64_t side);
 std::string_view basis_method_name(const BasisMethod& method);
 

@@ -25,15 +25,15 @@ std::vector<Slot> slots(const KullbackLeibler& kind, const Recipe& recipe,
   return std::visit([&](const auto& form) { return slots(form, recipe, extent, role); }, kind.form);
 }
 
-std::int64_t work(const KullbackLeibler& kind, const Recipe& recipe,
-                  std::span<const std::int64_t> extent) {
-  std::int64_t cost =
+PreconditionerWork work(const KullbackLeibler& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent) {
+  PreconditionerWork cost =
       std::visit([&](const auto& form) { return work(form, recipe, extent); }, kind.form);
   if (!recipe.refresh.first) return cost;
   // G x_j R_j for every pair of dimensions
   const std::int64_t elements = grouping::numel(extent);
   for (const std::int64_t side : extent)
-    cost += product_work(elements, side) * (std::ssize(extent) - 1);
+    cost.step += product_work(elements, side) * (std::ssize(extent) - 1);
   return cost;
 }
 

@@ -17,8 +17,8 @@ std::span<const RateUse> rates(const KullbackLeibler& kind, const Recipe& recipe
 /// Those of its form.
 std::vector<Slot> slots(const KullbackLeibler& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);
-std::int64_t work(const KullbackLeibler& kind, const Recipe& recipe,
-                  std::span<const std::int64_t> extent);
+PreconditionerWork work(const KullbackLeibler& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent);
 std::unique_ptr<GroupPreconditioner> make(const KullbackLeibler& kind,
                                           const PreconditionerContext& context, Role role);
 

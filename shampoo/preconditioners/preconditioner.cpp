@@ -49,7 +49,7 @@ std::vector<Slot> grafting_slots(const Recipe& recipe) {
                     *recipe.grafting);
 }
 
-std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent) {
+PreconditionerWork preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent) {
   return std::visit([&](const auto& kind) { return work(kind, recipe, extent); },
                     recipe.preconditioner);
 }

@@ -91,10 +91,19 @@ std::vector<Slot> grafting_slots(const Recipe& recipe);
 /// at full speed.
 inline constexpr std::int64_t product_overhead = 64;
 
-/// Cost of one step for a block, averaged over the refresh interval, without the passes over its
-/// elements: floating-point operations at the speed of large products, and what else takes time
-/// in that unit, as measured (tests/bench/README.md, "Placement").
-std::int64_t preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent);
+/// Cost of a block: floating-point operations at the speed of large products, and what else takes
+/// time in that unit, as measured (tests/bench/README.md, "Placement").
+struct PreconditionerWork {
+  std::int64_t step = 0;     ///< in every step, without the passes over its elements
+  std::int64_t refresh = 0;  ///< of a refresh
+
+  PreconditionerWork& operator+=(const PreconditionerWork& other) {
+    step += other.step;
+    refresh += other.refresh;
+    return *this;
+  }
+};
+PreconditionerWork preconditioner_work(const Recipe& recipe, std::span<const std::int64_t> extent);
 
 /// Why the preconditioner cannot have a block of this extent; empty: it can. Kinds that take every
 /// block need not have the overload.

@@ -106,13 +106,13 @@ std::vector<Slot> slots(const RootInverse& kind, const Recipe& recipe,
   return slots;
 }
 
-std::int64_t work(const RootInverse& kind, const Recipe& recipe,
-                  std::span<const std::int64_t> extent) {
+PreconditionerWork work(const RootInverse& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent) {
   const std::int64_t elements = grouping::numel(extent);
-  std::int64_t cost = 0;
+  PreconditionerWork cost;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
-    cost += factor_work(root_refresh(kind.solver), recipe, elements, extent[k]) +
-            product_work(elements, extent[k]);
+    cost += factor_work(root_refresh(kind.solver), elements, extent[k]);
+    cost.step += product_work(elements, extent[k]);
   });
   return cost;
 }

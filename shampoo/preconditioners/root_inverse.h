@@ -17,8 +17,8 @@ std::span<const RateUse> rates(const RootInverse& kind, const Recipe& recipe, Ro
 /// "factor/k" and "root/k" of every dimension k that is preconditioned.
 std::vector<Slot> slots(const RootInverse& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);
-std::int64_t work(const RootInverse& kind, const Recipe& recipe,
-                  std::span<const std::int64_t> extent);
+PreconditionerWork work(const RootInverse& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent);
 std::unique_ptr<GroupPreconditioner> make(const RootInverse& kind,
                                           const PreconditionerContext& context, Role role);
 

@@ -28,7 +28,7 @@ std::vector<Slot> slots(const Sign&, const Recipe&, std::span<const std::int64_t
   return {};
 }
 
-std::int64_t work(const Sign&, const Recipe&, std::span<const std::int64_t>) { return 0; }
+PreconditionerWork work(const Sign&, const Recipe&, std::span<const std::int64_t>) { return {}; }
 
 std::unique_ptr<GroupPreconditioner> make(const Sign&, const PreconditionerContext&, Role) {
   return std::make_unique<SignPreconditioner>();

@@ -16,7 +16,8 @@ bool has_refresh(const Sign& kind, const Recipe& recipe);
 std::span<const RateUse> rates(const Sign& kind, const Recipe& recipe, Role role);
 std::vector<Slot> slots(const Sign& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);
-std::int64_t work(const Sign& kind, const Recipe& recipe, std::span<const std::int64_t> extent);
+PreconditionerWork work(const Sign& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent);
 std::unique_ptr<GroupPreconditioner> make(const Sign& kind, const PreconditionerContext& context,
                                           Role role);
 

@@ -118,11 +118,11 @@ std::vector<Slot> slots(const Spectral&, const Recipe&, std::span<const std::int
   return {};
 }
 
-std::int64_t work(const Spectral& kind, const Recipe&, std::span<const std::int64_t> extent) {
+PreconditionerWork work(const Spectral& kind, const Recipe&, std::span<const std::int64_t> extent) {
   const auto side = static_cast<double>(std::min(extent[0], extent[1]));
-  return static_cast<std::int64_t>(
-      kernels::polar_operations(plan_of(kind, extent), extent[0], extent[1]) *
-      (1 + static_cast<double>(product_overhead) / side));
+  return {.step = static_cast<std::int64_t>(
+              kernels::polar_operations(plan_of(kind, extent), extent[0], extent[1]) *
+              (1 + static_cast<double>(product_overhead) / side))};
 }
 
 std::unique_ptr<GroupPreconditioner> make(const Spectral& kind,

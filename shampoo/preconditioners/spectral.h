@@ -19,7 +19,8 @@ bool has_refresh(const Spectral& kind, const Recipe& recipe);
 std::span<const RateUse> rates(const Spectral& kind, const Recipe& recipe, Role role);
 std::vector<Slot> slots(const Spectral& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);
-std::int64_t work(const Spectral& kind, const Recipe& recipe, std::span<const std::int64_t> extent);
+PreconditionerWork work(const Spectral& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent);
 std::unique_ptr<GroupPreconditioner> make(const Spectral& kind,
                                           const PreconditionerContext& context, Role role);
 

@@ -137,7 +137,7 @@ StateDict export_state(kernels::Backend& backend, const Engine& engine,
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
       dict.parameters[owned.parameter].blocks.push_back(
-          {parameters[owned.parameter].boxes[owned.index], group->failures(b), owned.phase});
+          {parameters[owned.parameter].boxes[owned.index], group->failures(b)});
     }
   std::size_t count = 0;
   for_each_slot(engine, options.derived, [&](const OwnedSlot&) { ++count; });

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "grouping/number_text.h"
+#include "shampoo/preconditioners/preconditioner.h"
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/packed_triangle.h"
 #include "shampoo/state/state_names.h"
@@ -118,17 +119,36 @@ bool StateImport::is_cut_differently(const RegisteredParameter& registered,
 
 void StateImport::add_block(const Place& place) {
   const std::vector<Slot> slots = place.group.state().slots(static_cast<int>(place.block));
-  bool recompute = false;
+  const auto found = std::ranges::find(place.saved.blocks, place.box, &BlockState::box);
+  const int failures = found == place.saved.blocks.end() ? 0 : found->failures;
+  bool recompute = failures == 0 && lacks_refresh(place, slots);
   for (std::size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].layout == StateLayout::elements)
       add_elements(place, slots[s]);
     else if (slots[s].shares.empty() && add_array(place, slots, s))
       recompute = true;
   }
-  const auto found = std::ranges::find(place.saved.blocks, place.box, &BlockState::box);
-  const bool known = found != place.saved.blocks.end();
-  blocks_.push_back({&place.group, place.block, known ? found->failures : 0,
-                     known ? found->phase : place.group.blocks()[place.block].phase, recompute});
+  blocks_.push_back({&place.group, place.block, failures, recompute});
+}
+
+bool StateImport::is_refreshed(const Place& place) {
+  const Recipe& recipe = place.registered.group->recipe();
+  return !acts_before_refresh(recipe) && is_preconditioned(recipe, place.saved.steps);
+}
+
+bool StateImport::lacks_refresh(const Place& place, std::span<const Slot> slots) {
+  if (!is_refreshed(place)) return false;
+  std::vector<std::string> initial;
+  for (const Slot& slot : slots) {
+    if (slot.initial != Slot::Initial::identity) continue;
+    const StateTensor* const tensor = find_whole(place, slot);
+    if (!tensor ||
+        !is_identity(storage_of(slot, place.box.extent), bytes_of(*tensor, slot.type).data()))
+      return false;
+    initial.push_back(tensor->name());
+  }
+  report_.recomputed.insert(report_.recomputed.end(), initial.begin(), initial.end());
+  return !initial.empty();
 }
 
 void StateImport::add_elements(const Place& place, const Slot& slot) {
@@ -188,9 +208,7 @@ bool StateImport::add_array(const Place& place, std::span<const Slot> slots, std
     array_.resize(std::max(array_.size(), array_bytes(numbers.storage)));
     upload.slots.push_back(numbers);
     // Before the first refresh derived slots have their initial value.
-    if (tensor || restarts || !slot.derived ||
-        !is_preconditioned(place.registered.group->recipe(), place.saved.steps))
-      continue;
+    if (tensor || restarts || !slot.derived || !is_refreshed(place)) continue;
     recompute = true;
     report_.recomputed.push_back(name(slot));
   }
@@ -278,7 +296,7 @@ void StateImport::replace(Statistics& statistics) {
 
   std::map<GroupStep*, std::vector<std::size_t>> due;
   for (const LoadedBlock& loaded : blocks_) {
-    loaded.group->restore(loaded.block, loaded.failures, loaded.phase);
+    loaded.group->set_failures(loaded.block, loaded.failures);
     if (loaded.recompute) due[loaded.group].push_back(loaded.block);
   }
   for (const auto& [group, blocks] : due)

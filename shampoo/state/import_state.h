@@ -56,7 +56,6 @@ class StateImport {
     GroupStep* group;
     std::size_t block;
     int failures;
-    std::int64_t phase;
     bool recompute;
   };
   /// The block that is being examined.
@@ -72,6 +71,11 @@ class StateImport {
   void examine(const StateTensor& tensor);
   void add_block(const Place& place);
   void add_elements(const Place& place, const Slot& slot);
+  /// True if a block that has its first refresh behind it here had not in the state dict: the next
+  /// one may be an interval away.
+  bool lacks_refresh(const Place& place, std::span<const Slot> slots);
+  /// True if the block has its first refresh behind it, and acts on what that computes.
+  static bool is_refreshed(const Place& place);
   /// Adds the slots that share the array of `slots[first]`. Returns true if a derived slot must be
   /// recomputed.
   bool add_array(const Place& place, std::span<const Slot> slots, std::size_t first);

@@ -79,6 +79,20 @@ void write_ones(const SlotStorage& storage, std::byte* array) {
                 &one, sizeof(Number));
 }
 
+template <typename Number>
+bool has_ones(const SlotStorage& storage, const std::byte* packed) {
+  const bool is_matrix = storage.layout != StateLayout::vector;
+  for (std::int64_t i = 0; i < storage.side; ++i) {
+    const std::int64_t begin = row_begin(storage, i);
+    for (std::int64_t at = begin; at < row_begin(storage, i + 1); ++at) {
+      Number number;
+      std::memcpy(&number, packed + static_cast<std::size_t>(at) * sizeof(Number), sizeof(Number));
+      if (number != (!is_matrix || at - begin == i ? 1 : 0)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::size_t array_bytes(const SlotStorage& storage) {
@@ -107,6 +121,11 @@ void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* arra
     unpack_words<double>(packed, storage, array);
   else
     unpack_words<float>(packed, storage, array);
+}
+
+bool is_identity(const SlotStorage& storage, const std::byte* packed) {
+  return storage.type == Type::float64 ? has_ones<double>(storage, packed)
+                                       : has_ones<float>(storage, packed);
 }
 
 void set_identity(const SlotStorage& storage, std::byte* array) {

@@ -36,6 +36,8 @@ void pack_rows(const std::byte* array, const SlotStorage& storage, std::int64_t 
 void pack(const std::byte* array, const SlotStorage& storage, std::byte* packed);
 /// Inverse of pack(). Does not modify a slot that shares the array.
 void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* array);
+/// True if the packed numbers are those of the identity, or ones of a vector.
+bool is_identity(const SlotStorage& storage, const std::byte* packed);
 /// Writes the identity into a matrix of zeros, or ones into a vector. Not for packed matrices.
 void set_identity(const SlotStorage& storage, std::byte* array);
 

@@ -25,7 +25,6 @@ template <typename Visitor>
 void for_each_field(Visitor&& visit, BlockState& block) {
   visit("box", block.box);
   visit("failures", block.failures);
-  visit("phase", block.phase);
 }
 
 template <typename Visitor>

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shampoo/preconditioners/preconditioner.h"
+#include "shampoo/update/refresh_schedule.h"
 #include "shampoo/update/slots.h"
 
 namespace shampoo {
@@ -41,14 +42,16 @@ void cut(RegisteredParameter& registered) {
           std::to_string(longest_side) + " to have a " + slot.name);
 }
 
-grouping::Work work_of(const Recipe& recipe, const grouping::Box& box, Type value_type) {
+grouping::BlockWork work_of(const Recipe& recipe, const grouping::Box& box, Type value_type) {
   const std::int64_t elements = grouping::numel(box.extent);
+  const PreconditionerWork preconditioner = preconditioner_work(recipe, box.extent);
   grouping::Work work;
-  work.cost = block_handling + element_passes * elements + preconditioner_work(recipe, box.extent);
+  work.cost = block_handling + element_passes * elements + preconditioner.step +
+              preconditioner.refresh / recipe.refresh.every;
   work.bytes = elements * static_cast<std::int64_t>(size_of(wire_type(recipe, value_type)));
   for (const Slot& slot : slots_of(recipe, box.extent, value_type))
     work.state += count_of(slot, box.extent) * static_cast<std::int64_t>(size_of(slot.type));
-  return work;
+  return {box, work, refresh_interval(recipe) > 1 ? preconditioner.refresh : 0};
 }
 
 }  // namespace shampoo

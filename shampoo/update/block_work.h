@@ -16,8 +16,9 @@ namespace shampoo {
 /// block would have a matrix that no solver takes.
 void cut(RegisteredParameter& parameter);
 
-/// Cost of a block for its owner: see preconditioner_work(), with the passes over its elements;
-/// bytes that it sends, bytes of state.
-grouping::Work work_of(const Recipe& recipe, const grouping::Box& box, Type value_type);
+/// Cost of a block for its owner, averaged over the refresh interval: see preconditioner_work(),
+/// with the passes over its elements; bytes that it sends, bytes of state; and the cost of its
+/// refresh, or 0 where refreshes are not spread.
+grouping::BlockWork work_of(const Recipe& recipe, const grouping::Box& box, Type value_type);
 
 }  // namespace shampoo

@@ -43,7 +43,9 @@ void Engine::register_groups(std::span<const Group* const> added) {
     const int index = static_cast<int>(groups_.size());
     groups_.push_back(group);
     first_rows_.push_back(static_cast<int>(parameters_.size()));
-    planned.push_back({canonical_text(group->recipe()), {}});
+    planned.push_back({.recipe = canonical_text(group->recipe()),
+                       .parameters = {},
+                       .interval = refresh_interval(group->recipe())});
     if (group->recipe().arithmetic == Arithmetic::float64) scan_type_ = Type::float64;
     if (!merges_) planned.back().recipe += " of group " + std::to_string(index);
     for (std::size_t i = 0; i < group->parameters().size(); ++i) {
@@ -57,7 +59,7 @@ void Engine::register_groups(std::span<const Group* const> added) {
               static_cast<std::int64_t>(size_of(wire_type(group->recipe(), parameter.value.type))),
           .blocks = {}};
       for (const grouping::Box& box : registered.boxes)
-        entry.blocks.push_back({box, work_of(group->recipe(), box, parameter.value.type)});
+        entry.blocks.push_back(work_of(group->recipe(), box, parameter.value.type));
       planned.back().parameters.push_back(std::move(entry));
       parameters_.push_back(std::move(registered));
     }
@@ -111,11 +113,6 @@ void Engine::build_exchanges() {
 
 std::vector<OwnedBlock> Engine::owned_blocks(int v) const {
   const std::vector<grouping::Block>& blocks = plan_.blocks[v];
-  std::vector<grouping::Work> works;
-  for (const grouping::Block& block : blocks) works.push_back(plan_.block_work(v, block).work);
-  const Recipe& recipe = groups_[plan_.virtual_groups[v].members.front().group]->recipe();
-  const std::vector<std::int64_t> phases = stagger(recipe, works);
-
   std::vector<OwnedBlock> owned;
   const auto stacks = grouping::stacks(plan_, v)[static_cast<std::size_t>(communicator_.rank())];
   for (std::size_t s = 0; s < stacks.size(); ++s)
@@ -128,7 +125,7 @@ std::vector<OwnedBlock> Engine::owned_blocks(int v) const {
                        .flat = stacks[s].offset + static_cast<std::int64_t>(i) *
                                                       grouping::flat_stride(stacks[s].extent),
                        .segment = segments_.blocks[v][b],
-                       .phase = phases[b]});
+                       .phase = blocks[b].phase});
     }
   return owned;
 }

@@ -157,8 +157,7 @@ void GroupStep::adopt(const GroupStep& before) {
     const auto found = places.find({blocks_[b].parameter, blocks_[b].index});
     if (found == places.end()) continue;
     state_->copy_block(static_cast<int>(b), before.state(), found->second);
-    restore(b, before.failures(static_cast<std::size_t>(found->second)),
-            before.blocks_[found->second].phase);
+    set_failures(b, before.failures(static_cast<std::size_t>(found->second)));
   }
 }
 
@@ -215,11 +214,6 @@ void GroupStep::recompute(std::span<const std::size_t> blocks,
     steps[b] = {.step = parameter.steps, .rates = &parameter.group->rates, .due = true};
   }
   preconditioner_->recompute(steps, statistics);
-}
-
-void GroupStep::restore(std::size_t block, int failures, std::int64_t phase) {
-  preconditioner_->set_failures(block, failures);
-  blocks_[block].phase = phase;
 }
 
 std::string GroupStep::exhausted_block(std::span<const RegisteredParameter> parameters) const {

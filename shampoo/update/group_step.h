@@ -61,10 +61,11 @@ class GroupStep {
   /// Recomputes the derived slots of these blocks, ascending, from the others. Waits.
   void recompute(std::span<const std::size_t> blocks,
                  std::span<const RegisteredParameter> parameters, Statistics& statistics);
-  /// Sets the counters of a block to those of a state dict.
-  void restore(std::size_t block, int failures, std::int64_t phase);
   /// Consecutive failed refreshes of a block.
   int failures(std::size_t block) const { return preconditioner_->failures(block); }
+  void set_failures(std::size_t block, int failures) {
+    preconditioner_->set_failures(block, failures);
+  }
 
   std::span<const OwnedBlock> blocks() const { return blocks_; }
   const Recipe& recipe() const { return recipe_; }

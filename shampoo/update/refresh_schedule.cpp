@@ -7,27 +7,28 @@
 
 namespace shampoo {
 
-bool is_preconditioned(const Recipe& recipe, std::int64_t step) {
-  return acts_before_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
+std::int64_t refresh_interval(const Recipe& recipe) {
+  const Refresh& refresh = recipe.refresh;
+  return refresh.staggered && refresh.first && has_refresh(recipe) ? refresh.every : 1;
 }
 
 bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase) {
   const Refresh& refresh = recipe.refresh;
-  if (!has_refresh(recipe) || !refresh.first || step < *refresh.first) return false;
-  return step == *refresh.first || (step + phase) % refresh.every == 0;
+  if (!has_refresh(recipe) || !refresh.first) return false;
+  const std::int64_t first = *refresh.first, every = refresh.every;
+  const std::int64_t turn = (every - phase) % every;  // step + phase is then a multiple
+  if (step != first) {
+    const std::int64_t start =
+        refresh.staggered ? std::max<std::int64_t>(1, first - every + 1) : first;
+    return step >= start && step % every == turn;
+  }
+  // Now, at the latest: the interval that ends here may have begun before step 1.
+  const bool had_turn = first >= every || (turn > 0 && turn < first);
+  return !refresh.staggered || step % every == turn || !had_turn;
 }
 
-std::vector<std::int64_t> stagger(const Recipe& recipe, std::span<const grouping::Work> works) {
-  std::vector<std::int64_t> phases(works.size(), 0);
-  if (!recipe.refresh.staggered) return phases;
-  const auto steps = std::min(recipe.refresh.every, static_cast<std::int64_t>(works.size()));
-  std::vector<std::int64_t> load(static_cast<std::size_t>(steps), 0);
-  for (std::size_t b = 0; b < works.size(); ++b) {
-    const auto idlest = std::min_element(load.begin(), load.end());
-    *idlest += works[b].cost;
-    phases[b] = idlest - load.begin();
-  }
-  return phases;
+bool is_preconditioned(const Recipe& recipe, std::int64_t step) {
+  return acts_before_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
 }
 
 }  // namespace shampoo

@@ -53,10 +53,8 @@ void validate_parameter(const ParameterState& parameter) {
   if (!(parameter.averaging_weight_sum >= 0) || std::isinf(parameter.averaging_weight_sum))
     fail(of + "averaging_weight_sum: must be in [0, inf), got " +
          grouping::exact_text(parameter.averaging_weight_sum));
-  for (const BlockState& block : parameter.blocks) {
+  for (const BlockState& block : parameter.blocks)
     require_count(of, "blocks.failures", block.failures);
-    require_count(of, "blocks.phase", block.phase);
-  }
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ std::vector<Setting> settings() {
   for (const int every : {1, 10, 50})
     add("refresh every " + std::to_string(every),
         [&](Setting& s) { s.recipe.refresh = {.every = every, .first = every}; });
-  add("staggered", [](Setting& s) { s.recipe.refresh.staggered = true; });
+  add("at once", [](Setting& s) { s.recipe.refresh.staggered = false; });
   add("grafting none", [](Setting& s) { s.recipe.grafting.reset(); });
   add("grafting Sgd", [](Setting& s) { s.recipe.grafting = Sgd{}; });
   add("grafting Adam", [](Setting& s) { s.recipe.grafting = Adam{}; });

@@ -100,7 +100,7 @@ std::int64_t cost_of(const shampoo::Recipe& recipe, const Shape& shape) {
   std::int64_t cost = 0;
   for (const grouping::Box& box :
        grouping::cut(grouping::merge_small_dimensions(shape, size, target_order), size))
-    cost += shampoo::work_of(recipe, box, shampoo::Type::float32).cost;
+    cost += shampoo::work_of(recipe, box, shampoo::Type::float32).work.cost;
   return cost;
 }
 
@@ -123,7 +123,8 @@ void step_of_tensor(benchmark::State& state) {
 
   test::Model model;
   for (int t = 0; t < count; ++t) model.tensors.push_back({"tensor" + std::to_string(t), shape});
-  const test::NamedRecipe named = test::named_recipe(name, block_size, refresh_interval);
+  test::NamedRecipe named = test::named_recipe(name, block_size, refresh_interval);
+  named.recipe.refresh.staggered = false;  // so that plain steps are timed, too
   const auto backend = test::cpu_kernels({.threads = 1});
   test::BenchTensors values(*backend, model, shampoo::Type::float32);
   const std::vector<shampoo::ParameterGroup> groups = values.groups(model, 1, named);

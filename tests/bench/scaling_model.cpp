@@ -6,6 +6,7 @@
 
 #include "grouping/segments.h"
 #include "shampoo/update/block_work.h"
+#include "shampoo/update/refresh_schedule.h"
 #include "shampoo/update/slots.h"
 
 namespace shampoo::test {
@@ -61,7 +62,9 @@ void add_exchange(const grouping::Plan& plan, const Link& link, Forecast& result
 
 grouping::PlannedGroup planned_group(const Job& job) {
   const Blocking& blocking = job.recipe.blocking;
-  grouping::PlannedGroup group{canonical_text(job.recipe), {}};
+  grouping::PlannedGroup group{.recipe = canonical_text(job.recipe),
+                               .parameters = {},
+                               .interval = refresh_interval(job.recipe)};
   for (const Model::Tensor& tensor : job.model.tensors) {
     grouping::PlannedParameter parameter{
         .name = tensor.name,
@@ -70,7 +73,7 @@ grouping::PlannedGroup planned_group(const Job& job) {
         .element_bytes = static_cast<std::int64_t>(size_of(job.type)),
         .blocks = {}};
     for (const grouping::Box& box : grouping::cut(parameter.shape, blocking.size))
-      parameter.blocks.push_back({box, work_of(job.recipe, box, job.type)});
+      parameter.blocks.push_back(work_of(job.recipe, box, job.type));
     group.parameters.push_back(std::move(parameter));
   }
   return group;

@@ -34,7 +34,7 @@ struct Options {
 
 Job job_of(const std::string& name, std::int64_t frequency) {
   Job job{.model = load_model(name), .recipe = {}};
-  job.recipe.refresh = {.every = frequency, .first = frequency};
+  job.recipe.refresh = {.every = frequency, .first = frequency, .staggered = false};
   job.recipe.blocking.size = job.model.block_size;
   return job;
 }

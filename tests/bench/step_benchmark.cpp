@@ -39,6 +39,7 @@ struct Options {
   std::string type = "float32";
   std::string recipe = "shampoo";
   std::string solver = "eigen";
+  bool staggered = false;
   bool json = false;
   bool roofline = false;
   bool phases = false;
@@ -47,6 +48,7 @@ struct Options {
 
 NamedRecipe recipe_of(const Options& options) {
   NamedRecipe named = named_recipe(options.recipe, options.block, options.frequency);
+  named.recipe.refresh.staggered = options.staggered;
   auto* const roots = std::get_if<RootInverse>(&named.recipe.preconditioner);
   if (roots && options.solver == "minimax") roots->solver = Minimax{};
   return named;
@@ -74,6 +76,10 @@ double median(std::vector<double> numbers) {
   return (numbers[numbers.size() / 2] + numbers[(numbers.size() - 1) / 2]) / 2;
 }
 
+bool is_plain(const Options& options, int step) {
+  return options.staggered || step % options.frequency != 0;
+}
+
 Times time_steps(const Options& options, BenchTensors& tensors, Optimizer& optimizer,
                  CountingBackend& backend, const CountingCommunicator& ranks) {
   using Clock = std::chrono::steady_clock;
@@ -89,7 +95,7 @@ Times time_steps(const Options& options, BenchTensors& tensors, Optimizer& optim
     const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 
     if (step <= options.frequency) continue;
-    const bool plain = step % options.frequency != 0;
+    const bool plain = is_plain(options, step);
     (plain ? times.plain : times.refresh).push_back(ms);
     times.collectives = std::max(times.collectives, ranks.collectives() - collectives);
     times.bytes = std::max(times.bytes, ranks.gathered_bytes() - bytes);
@@ -110,7 +116,7 @@ nlohmann::ordered_json time_phases(const Options& options, const Model& model,
     tensors.draw_gradients();
     phases.take();
     optimizer.step();
-    if (step <= options.frequency || step % options.frequency == 0) continue;
+    if (step <= options.frequency || !is_plain(options, step)) continue;
     for (const auto& [phase, ms] : phases.take()) times[phase].push_back(ms);
   }
   nlohmann::ordered_json result;
@@ -159,6 +165,7 @@ nlohmann::ordered_json summary(const Options& options, const Model& model, const
   result["communicator"] = ranks.size() == 1 ? "one_rank" : options.communicator;
   result["threads"] = options.threads;
   result["frequency"] = options.frequency;
+  result["staggered"] = options.staggered;
   result["block_size"] = options.block;
   result["plain_ms"] = median(times.plain);
   result["plain_ms_fastest"] =
@@ -236,6 +243,10 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"eigen", "minimax"}));
   app.add_option("--frequency", options.frequency, "steps from refresh to refresh")
       ->check(CLI::Range(1, 1'000'000));
+  app.add_flag(
+      "--staggered", options.staggered,
+      "spreads refreshes, so that all steps are alike; otherwise plain and refreshing steps "
+      "are timed apart");
   app.add_option("--threads", options.threads, "of each rank; 0: processors / ranks")
       ->check(CLI::Range(0, 1024));
   app.add_option("--steps", options.steps, "timed steps; 0: three times the frequency")

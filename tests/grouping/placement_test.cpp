@@ -167,6 +167,34 @@ TEST(Place, WeighsBytesAndStateBesideCost) {
   EXPECT_EQ(place(kept, 2, before, 100), (std::vector<int>{0, 1, 1}));
 }
 
+TEST(Place, LevelsRefreshesOfAStepFirst) {
+  // Two steps with two refreshes each. By cost alone, ranks would take turns.
+  const std::vector<Work> works(4, {10, 10, 10});
+  const std::vector<BlockRefresh> refreshes = {{8, 2, 0}, {8, 2, 1}, {8, 2, 0}, {8, 2, 1}};
+
+  EXPECT_EQ(place(works, 2), (std::vector<int>{0, 1, 0, 1}));
+  EXPECT_EQ(place(works, 2, {}, 4, refreshes), (std::vector<int>{0, 1, 1, 0}));
+}
+
+TEST(Place, CountsRefreshesOfOwnersThatItKeeps) {
+  const std::vector<Work> works = {{9, 9, 9}, {9, 9, 9}, {9, 9, 9}, {9, 9, 9}};
+  const std::vector<BlockRefresh> refreshes = {{8, 2, 0}, {8, 2, 1}, {8, 2, 1}, {8, 2, 0}};
+  const std::vector<int> before = {0, 1};
+
+  EXPECT_EQ(place(works, 2, before, 4, refreshes), (std::vector<int>{0, 1, 0, 1}));
+}
+
+TEST(Place, HoldsForMorePhasesThanItTellsApart) {
+  constexpr std::int64_t interval = std::int64_t{1} << 40;
+  std::vector<BlockRefresh> refreshes;
+  for (std::int64_t b = 0; b < 64; ++b) refreshes.push_back({1, interval, b * (interval / 64)});
+
+  const std::vector<int> owners =
+      place(bytes(std::vector<std::int64_t>(64, 1)), 4, {}, 4, refreshes);
+
+  EXPECT_EQ(largest(loads(bytes(std::vector<std::int64_t>(64, 1)), owners, 4)).cost, 16);
+}
+
 TEST(Place, KeepsOwnersAndFillsTheIdleRanks) {
   const std::vector<Work> works = bytes({10, 10, 10, 6, 4});
   const std::vector<int> before = {0, 0, 0};
@@ -195,6 +223,15 @@ TEST(Place, RefusesWhatItCannotPlace) {
   EXPECT_THROW(place(bytes({1}), 2, std::vector<int>{2}), std::invalid_argument);
   EXPECT_THROW(place(bytes({1}), 2, std::vector<int>{-1}), std::invalid_argument);
   EXPECT_THROW(place(bytes({1}), 2, std::vector<int>{0, 0}), std::invalid_argument);
+  const auto refuses = [](const std::vector<BlockRefresh>& refreshes) {
+    EXPECT_THROW(place(bytes({1, 1}), 2, {}, 4, refreshes), std::invalid_argument);
+  };
+  refuses({{1, 1, 0}});
+  refuses({{-1, 1, 0}, {1, 1, 0}});
+  refuses({{largest_number, 1, 0}, {1, 1, 0}});
+  refuses({{1, 0, 0}, {1, 1, 0}});
+  refuses({{1, 2, 2}, {1, 1, 0}});
+  refuses({{1, 2, -1}, {1, 1, 0}});
 }
 
 }  // namespace

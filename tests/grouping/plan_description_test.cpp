@@ -72,6 +72,18 @@ TEST(Describe, TellsBalanceMemoryAndExchange) {
   expect_contains(text, "1.000 times as much");
 }
 
+TEST(Describe, TellsHowLevelRefreshesAre) {
+  // Six equal blocks for two ranks and two steps: a rank must refresh two of them in one step.
+  const PlannedGroup group{"a", {test::parameter("w", {24, 4}, 4)}, 2};
+
+  const std::string text = describe(plan({group}, 2));
+
+  expect_contains(text,
+                  "refreshes in     all   mean  largest  on rank  / mean  / bound  in turn\n");
+  expect_contains(text,
+                  "2 steps       19,200  4,800    6,400        0   1.333    1.000    1.333\n");
+}
+
 TEST(Describe, TellsWhatTheBackendHas) {
   const std::string text =
       describe(sample_plan(),

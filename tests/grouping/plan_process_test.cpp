@@ -26,7 +26,10 @@ std::string hash_of_all() {
   const auto add = [&](const Plan& plan) {
     all.add(describe(plan));
     for (const std::vector<Block>& blocks : plan.blocks)
-      for (const Block& block : blocks) all.add(static_cast<std::uint64_t>(block.owner));
+      for (const Block& block : blocks) {
+        all.add(static_cast<std::uint64_t>(block.owner));
+        all.add(static_cast<std::uint64_t>(block.phase));
+      }
     for (std::int64_t begin : segments(plan, 64).begins) all.add(static_cast<std::uint64_t>(begin));
   };
   std::mt19937 random(99);

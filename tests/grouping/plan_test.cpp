@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -117,11 +118,61 @@ TEST(Plan, OfOneGroupHasTheOwnersOfTheSameGroupSplit) {
   const PlannedGroup whole = test::groups_of("small", 1)[0];
   std::vector<PlannedGroup> single;
   for (const PlannedParameter& parameter : whole.parameters)
-    single.push_back({whole.recipe, {parameter}});
+    single.push_back({whole.recipe, {parameter}, whole.interval});
 
   const Plan one = plan({whole}, 4), many = plan(single, 4);
 
   EXPECT_EQ(one.blocks, many.blocks);
+}
+
+using BlockName = std::pair<std::string, int>;
+
+std::map<BlockName, std::int64_t> phases_of(const Plan& plan) {
+  std::map<BlockName, std::int64_t> phases;
+  for (int v = 0; v < static_cast<int>(plan.blocks.size()); ++v)
+    for (const Block& block : plan.blocks[v])
+      phases[{plan.parameter(v, block).name, block.index}] = block.phase;
+  return phases;
+}
+
+/// One group for every parameter, with a recipe of its own, in any order.
+std::vector<PlannedGroup> unmerged(const std::vector<PlannedGroup>& groups, std::mt19937& random) {
+  std::vector<PlannedGroup> alone;
+  for (const PlannedGroup& group : groups)
+    for (const PlannedParameter& parameter : group.parameters)
+      alone.push_back({group.recipe + " of " + parameter.name, {parameter}, group.interval});
+  for (std::size_t i = 1; i < alone.size(); ++i) std::swap(alone[i], alone[random() % (i + 1)]);
+  return alone;
+}
+
+TEST(Plan, HasPhasesThatDependOnNeitherRanksNorGroupsNorTheirOrder) {
+  std::mt19937 random(5);
+  std::int64_t largest = 0;
+  for (int trial = 0; trial < 500; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const std::vector<PlannedGroup> early = test::random_groups(random, "early."),
+                                    late = test::random_groups(random, "late.");
+    const auto phases = phases_of(extend(plan(early, 3), late));
+
+    EXPECT_EQ(phases_of(extend(plan(early, 1), late)), phases);
+    EXPECT_EQ(phases_of(extend(plan(unmerged(early, random), 5), unmerged(late, random))), phases);
+    for (const auto& [block, phase] : phases) largest = std::max(largest, phase);
+  }
+  EXPECT_EQ(largest, 3);
+}
+
+TEST(Plan, FillsTheEmptyPhasesWithAddedGroups) {
+  const auto group = [](const std::string& name, const Shape& shape) {
+    return PlannedGroup{"a", {test::parameter(name, shape, 8)}, 4};
+  };
+  const Plan before = plan({group("first", {24})}, 2);  // three vectors of 8
+
+  const Plan after = extend(before, {group("second", {16, 8})});
+
+  expect_prefix(before, after);
+  std::vector<std::int64_t> phases;
+  for (const Block& block : after.blocks[0]) phases.push_back(block.phase);
+  EXPECT_EQ(phases, (std::vector<std::int64_t>{0, 1, 2, 3, 0}));
 }
 
 TEST(Plan, PlacesAddedGroupsAroundTheOldOnes) {
@@ -166,6 +217,7 @@ TEST(Plan, NamesTheParameterThatIsWrong) {
   refuse([](PlannedParameter& p) { p.blocks[0].work.cost = -1; }, "cost");
   refuse([](PlannedParameter& p) { p.blocks[0].work.bytes = largest_integer; }, "bytes");
   refuse([](PlannedParameter& p) { p.blocks[1].work.state = largest_integer; }, "state");
+  refuse([](PlannedParameter& p) { p.blocks[1].refresh = -1; }, "refresh");
   refuse([](PlannedParameter& p) { p.blocks.pop_back(); }, "12 elements");
   refuse([](PlannedParameter& p) { p.blocks.push_back(p.blocks[0]); }, "27 elements");
   refuse([](PlannedParameter& p) { p.blocks[1].box.offset = {5, 0}; }, "inside");

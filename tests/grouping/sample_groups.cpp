@@ -29,18 +29,24 @@ Work root_inverse_work(const Shape& extent, std::int64_t interval) {
   return work;
 }
 
+std::int64_t root_work(const Shape& extent) {
+  std::int64_t work = 0;
+  for (std::int64_t d : extent) work += 25 * d * d * d;
+  return work;
+}
+
 PlannedParameter parameter(const std::string& name, const Shape& shape, std::int64_t block_size,
                            int target_order) {
   PlannedParameter made{
       name, grouping::merge_small_dimensions(shape, block_size, target_order), 4, {}};
   for (const Box& box : grouping::cut(made.shape, block_size))
-    made.blocks.push_back({box, root_inverse_work(box.extent)});
+    made.blocks.push_back({box, root_inverse_work(box.extent), root_work(box.extent)});
   return made;
 }
 
 std::vector<PlannedGroup> groups_of(const std::string& model, int groups) {
   const Model read = load_model(model);
-  std::vector<PlannedGroup> made(groups, {"root inverse", {}});
+  std::vector<PlannedGroup> made(groups, {"root inverse", {}, 10});
   for (std::size_t i = 0; i < read.tensors.size(); ++i)
     made[i % groups].parameters.push_back(
         parameter(read.tensors[i].name, read.tensors[i].shape, read.block_size));
@@ -54,7 +60,9 @@ std::vector<PlannedGroup> random_groups(std::mt19937& random, const std::string&
   constexpr std::array sides = {0, 1, 1, 2, 3, 4, 5, 6, 7, 9, 2, 3, 4, 5};
   std::vector<PlannedGroup> groups(1 + below(5, random));
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    groups[g].recipe = std::string(1, static_cast<char>('a' + below(3, random)));
+    const int recipe = below(3, random);
+    groups[g].recipe = std::string(1, static_cast<char>('a' + recipe));
+    groups[g].interval = std::array{1, 3, 4}[recipe];
     const int parameters = below(6, random);
     for (int p = 0; p < parameters; ++p) {
       Shape shape(below(5, random));

@@ -18,6 +18,7 @@ namespace {
 Job tiny(Type type = Type::float32) {
   Job job{.model = {4, {{"w", {6, 4}}, {"b", {5}}}}, .recipe = {}, .type = type};
   job.recipe.blocking.size = 4;
+  job.recipe.refresh.staggered = false;
   return job;
 }
 
@@ -75,7 +76,8 @@ TEST(ScalingModel, SixteenBitValuesHaveMastersAndAreSentAsNewValues) {
 }
 
 TEST(ScalingModel, ThePlanIsTheOneOfTheOptimizer) {
-  const Job job = tiny();
+  Job job = tiny();
+  job.recipe.refresh.staggered = true;
   std::vector<float> w(24), b(5), gw(24), gb(5);
   const auto backend = cpu_backend({.threads = 1});
   const auto alone = single_rank_communicator();

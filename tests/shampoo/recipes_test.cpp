@@ -83,6 +83,56 @@ TEST_P(NamedRecipes, GoOnFromASavedStateOnAnotherNumberOfRanks) {
   EXPECT_EQ(train_on(train_first<float>(trainee(), on(3)), trainee(), on(2)), undisturbed);
 }
 
+/// Trains with gradients of zero, after one step with others if it `begins` so.
+std::vector<std::vector<float>> train_on_zeros(const Recipe& recipe, const Rates& rates,
+                                               bool begins, int steps) {
+  const bool matrices = std::holds_alternative<Spectral>(recipe.preconditioner);
+  ToyModel<float> model(matrices ? std::vector<std::vector<std::int64_t>>{{6, 5}, {14, 13}}
+                                 : awkward_shapes());
+  const auto backend = cpu_kernels({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  ParameterGroup group = model.group(recipe);
+  group.rates = rates;
+  Optimizer optimizer(*backend, *ranks, {group});
+  if (begins) optimizer.step();
+  for (auto& tensor : model.tensors) std::ranges::fill(tensor.gradient, 0.0F);
+  for (int step = 0; step < steps; ++step) EXPECT_TRUE(optimizer.step().applied());
+  return model.values();
+}
+
+TEST_P(NamedRecipes, LeaveValuesAsTheyAreWithGradientsOfZeroAndNoDecay) {
+  Rates rates = GetParam().rates;
+  rates.weight_decay = 0;
+  EXPECT_EQ(train_on_zeros(GetParam().recipe, rates, false, 7),
+            train_on_zeros(GetParam().recipe, rates, false, 0));
+}
+
+TEST_P(NamedRecipes, DecayWithGradientsOfZero) {
+  Rates rates = GetParam().rates;
+  rates.weight_decay = 0.1;
+  const auto before = train_on_zeros(GetParam().recipe, rates, false, 0);
+  const auto after = train_on_zeros(GetParam().recipe, rates, false, 7);
+  const auto sum = [](const std::vector<std::vector<float>>& values) {
+    double all = 0;
+    for (const auto& tensor : values)
+      for (const float x : tensor) all += std::abs(x);
+    return all;
+  };
+  EXPECT_LT(sum(after), sum(before));
+  for (std::size_t t = 0; t < after.size(); ++t) EXPECT_NE(after[t], before[t]) << t;
+}
+
+TEST_P(NamedRecipes, MoveOnByTheirMomentumWithGradientsOfZero) {
+  Rates rates = GetParam().rates;
+  rates.weight_decay = 0;
+  const Recipe& recipe = GetParam().recipe;
+  const bool remembers =
+      recipe.filter ? rates.beta1 > 0 : std::holds_alternative<Momentum>(recipe.averaging);
+  EXPECT_EQ(train_on_zeros(GetParam().recipe, rates, true, 3) !=
+                train_on_zeros(GetParam().recipe, rates, true, 0),
+            remembers);
+}
+
 std::string name_of_recipe(const testing::TestParamInfo<Named>& info) { return info.param.name; }
 
 TEST(Soap, LeavesVectorsToAdam) {

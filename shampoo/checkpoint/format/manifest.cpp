@@ -123,8 +123,7 @@ void validate_parameter(const SavedParameter& parameter, std::size_t files) {
     require(block.checksums.size() == parameter.slots.size(),
             who + "a block has " + std::to_string(block.checksums.size()) + " hashes for " +
                 std::to_string(parameter.slots.size()) + " slots");
-    require(block.state.failures >= 0 && block.state.phase >= 0,
-            who + "the counters of a block must not be negative");
+    require(block.state.failures >= 0, who + "the failures of a block must not be negative");
   }
 }
 

@@ -61,7 +61,6 @@ SavedBlock block_from(const Json& json, const std::string& where) {
   SavedBlock block;
   block.state.box = {object.sides("offset"), object.sides("extent")};
   block.state.failures = object.small_number("failures");
-  block.state.phase = object.number("phase");
   block.file = static_cast<std::size_t>(object.number("file"));
   block.checksums = object.each("xxh3", hash_from);
   object.finish();

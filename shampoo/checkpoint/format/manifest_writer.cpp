@@ -77,7 +77,6 @@ OrderedJson json_of(const SavedBlock& block) {
   return {{"offset", block.state.box.offset},
           {"extent", block.state.box.extent},
           {"failures", block.state.failures},
-          {"phase", block.state.phase},
           {"file", block.file},
           {"xxh3", std::move(checksums)}};
 }

@@ -55,7 +55,6 @@ TEST_F(Checkpoints, LetTrainingGoOnWithTheSameBitsInFloat64) {
 
 TEST_F(Checkpoints, DoNotDependOnMergingOrTheOrderOfGroupsAndParameters) {
   Trainee trainee = everything();
-  for (Recipe& recipe : trainee.recipes) recipe.refresh.staggered = false;
   expect_to_go_on<float>(trainee, {{.ranks = 2, .groups = 3},
                                    {.ranks = 3, .groups = 2, .merges = false},
                                    {.ranks = 1, .groups = 1, .reversed = true}});

@@ -60,8 +60,7 @@ class Lies {
 
   /// Nothing in the files tells that it is another value, if it is one at all.
   static bool is_free(const std::string& field) {
-    for (const char* free :
-         {"steps", "averaging_weight_sum", "failures", "phase", "recipe", "rates"})
+    for (const char* free : {"steps", "averaging_weight_sum", "failures", "recipe", "rates"})
       if (field == free) return true;
     return false;
   }

@@ -33,7 +33,7 @@ std::vector<std::byte> numbered(std::size_t count, int seed) {
 /// Of one parameter, "w".
 StateDict state_of(int rank) {
   StateDict state;
-  state.parameters = {{.name = "w", .shape = global_shape, .blocks = {{box_of(rank), rank, 7}}}};
+  state.parameters = {{.name = "w", .shape = global_shape, .blocks = {{box_of(rank), rank}}}};
   const auto add = [&](const char* slot, StateLayout layout, int dimension, Type type) {
     StateTensor& tensor = state.tensors.emplace_back(StateTensor{.parameter = "w",
                                                                  .slot = slot,

@@ -239,15 +239,15 @@ TEST_F(Manifests, OfManyBlocksAreReadInSeconds) {
   SavedParameter tall = parameter("tall", {side, side});
   SavedParameter flat = parameter("flat", {1, side * side});
   for (std::int64_t i = 0; i < side * side; ++i) {
-    tall.blocks.push_back({{{{i / side, i % side}, {1, 1}}, 0, 0}, 0, {1}});
-    flat.blocks.push_back({{{{0, i}, {1, 1}}, 0, 0}, 0, {1}});
+    tall.blocks.push_back({{{{i / side, i % side}, {1, 1}}, 0}, 0, {1}});
+    flat.blocks.push_back({{{{0, i}, {1, 1}}, 0}, 0, {1}});
     manifest.user_values[std::to_string(i)] = i;
   }
   manifest.parameters = {tall, flat};
   for (int i = 0; i < 20'000; ++i)
     manifest.parameters.push_back(parameter("s" + std::to_string(i), {}));
   for (SavedParameter& scalar : manifest.parameters)
-    if (scalar.blocks.empty()) scalar.blocks.push_back({{{}, 0, 0}, 0, {1}});
+    if (scalar.blocks.empty()) scalar.blocks.push_back({{{}, 0}, 0, {1}});
   const auto start = std::chrono::steady_clock::now();
 
   EXPECT_EQ(manifest_from_json(to_json(manifest)), manifest);

@@ -56,8 +56,8 @@ Manifest Sample::write(const std::filesystem::path& folder, const std::string& s
   parameter.state.shape = parameter.merged_shape = {2, 3};
   parameter.state.recipe = {{"averaging", "none"}};
   parameter.slots = {{"s", StateLayout::elements, 0, Dtype::f64}};
-  parameter.blocks = {{{{{0, 0}, {1, 3}}, 0, 0}, 0, {one.checksums.at(0)}},
-                      {{{{1, 0}, {1, 3}}, 0, 0}, 1, {two.checksums.at(0)}}};
+  parameter.blocks = {{{{{0, 0}, {1, 3}}, 0}, 0, {one.checksums.at(0)}},
+                      {{{{1, 0}, {1, 3}}, 0}, 1, {two.checksums.at(0)}}};
   manifest.user_tensors = {{"count", Dtype::i64, {}, 0, one.checksums.at(1)}};
   manifest.user_values = {{"best", 0.1}};
   return manifest;

@@ -79,6 +79,7 @@ TEST(ToleratedBases, AreKeptUpToTheTolerance) {
   for (const double tolerance : {0.0, 1.0}) {
     ToyModel<float> model({{6, 5}});
     Recipe recipe = quick_recipe();
+    recipe.refresh = {.every = 3, .first = 2, .staggered = false};
     recipe.preconditioner = EigenvalueCorrected{.solver = Eigh{.tolerance = tolerance}};
     recipe.grafting = std::nullopt;
     const auto backend = cpu_backend({.threads = 1});
@@ -166,7 +167,7 @@ TEST_P(CarriedMoment, IsTheFilteredGradientInEveryNewBasis) {
   recipe.blocking = {};
   recipe.preconditioner = EigenvalueCorrected{.solver = GetParam()};
   recipe.grafting = std::nullopt;
-  recipe.refresh = {.every = 3, .first = 2};
+  recipe.refresh = {.every = 3, .first = 2, .staggered = false};
   const auto backend = cpu_backend({.threads = 2});
   const auto ranks = single_rank_communicator();
   Optimizer optimizer(*backend, *ranks, {model.group(recipe)});

@@ -205,7 +205,7 @@ std::pair<std::int64_t, std::int64_t> launches(const Solver& solver, const Devic
   for (int i = 0; i < layers; ++i) shapes.insert(shapes.end(), layer.begin(), layer.end());
   Recipe recipe = quick_recipe();
   recipe.preconditioner = RootInverse{.solver = solver};
-  recipe.refresh = {.every = 1000000, .first = 2};
+  recipe.refresh = {.every = 1000000, .first = 2, .staggered = false};
   const int tensors = static_cast<int>(shapes.size());
   DeviceJob job(recipe, shapes, {}, {}, (tensors + groups - 1) / groups);
   EXPECT_EQ(job.optimizer->group_count(), groups);

@@ -12,8 +12,10 @@ namespace {
 
 using Graph = std::vector<EmulatedDevice::Work>;
 
+/// With steps that refresh nothing, which alone can be captured with such a solver.
 Recipe recipe(const Solver& solver = Eigen{}) {
   Recipe recipe = quick_recipe();
+  recipe.refresh.staggered = false;
   recipe.preconditioner = RootInverse{.solver = solver};
   recipe.averaging = Momentum{};
   return recipe;

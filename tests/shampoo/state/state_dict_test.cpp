@@ -46,9 +46,7 @@ TEST(AStateDict, LetsTrainingGoOnWithTheSameBitsInFloat64) {
 }
 
 TEST(AStateDict, DoesNotDependOnGroupsOrMergingOrTheOrderOfParameters) {
-  // Phases of a staggered refresh follow the order of blocks, so the run that goes on has those of
-  // the state dict, not its own.
-  Trainee trainee = everything();
+  const Trainee trainee = everything();
   const End<float> saved = train_first<float>(trainee, {});
   const End<float> undisturbed = train_first<float>(trainee, {}, steps_before + steps_after);
   for (const Arrangement& after :
@@ -59,11 +57,9 @@ TEST(AStateDict, DoesNotDependOnGroupsOrMergingOrTheOrderOfParameters) {
 }
 
 TEST(AStateDict, LeavesMergedAndUnmergedRunsTheSameWay) {
-  Trainee trainee = everything();
-  for (Recipe& recipe : trainee.recipes) recipe.refresh.staggered = false;
-  expect_to_go_on<float>(trainee, {{.ranks = 2, .groups = 3},
-                                   {.ranks = 3, .groups = 2, .merges = false},
-                                   {.ranks = 1, .groups = 1, .reversed = true}});
+  expect_to_go_on<float>(everything(), {{.ranks = 2, .groups = 3},
+                                        {.ranks = 3, .groups = 2, .merges = false},
+                                        {.ranks = 1, .groups = 1, .reversed = true}});
 }
 
 class AStateDictAt : public ::testing::TestWithParam<Place> {

@@ -34,11 +34,11 @@ struct Trainee {
 inline Trainee everything() {
   Recipe staggered = quick_recipe();
   staggered.averaging = Momentum{};
-  staggered.refresh.staggered = true;
-  Recipe plain = quick_recipe();
-  plain.grafting = Sgd{};
-  plain.averaging = ScheduleFree{};
-  return {.recipes = {staggered, plain}, .narrow = true, .absent_every = 4};
+  Recipe at_once = quick_recipe();
+  at_once.grafting = Sgd{};
+  at_once.averaging = ScheduleFree{};
+  at_once.refresh.staggered = false;
+  return {.recipes = {staggered, at_once}, .narrow = true, .absent_every = 4};
 }
 
 /// Runs a body on several ranks, each with its own backend.

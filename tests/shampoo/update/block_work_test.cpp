@@ -19,7 +19,7 @@ std::vector<grouping::Work> works_of(const Recipe& recipe, const Shape& shape) {
   std::vector<grouping::Work> works;
   for (const grouping::Box& box :
        grouping::cut(grouping::merge_small_dimensions(shape, size, target_order), size))
-    works.push_back(work_of(recipe, box, Type::float32));
+    works.push_back(work_of(recipe, box, Type::float32).work);
   return works;
 }
 

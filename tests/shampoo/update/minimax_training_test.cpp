@@ -13,7 +13,7 @@ namespace {
 
 Recipe with_solver(const Solver& solver) {
   Recipe recipe = quick_recipe();
-  recipe.refresh.staggered = true;
+  recipe.refresh.staggered = false;  // phases follow the cost of refreshes, hence the solver
   recipe.preconditioner = RootInverse{.solver = solver};
   return recipe;
 }

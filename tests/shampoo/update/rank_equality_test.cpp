@@ -33,10 +33,8 @@ TEST_P(ManyRanksAt, GiveTheBitsOfOneWithSeveralRecipesUnmergedAndAbsentGradients
   Recipe other = quick_recipe();
   other.averaging = Momentum{};
   other.grafting = Sgd{};
-  other.refresh.staggered = true;
   Setting setting = here({.recipes = {quick_recipe(), other}, .groups = 5, .absent_every = 4});
   expect_equal_on_all_ranks<float>(setting);
-  setting.recipes[1].refresh.staggered = false;  // phases follow the virtual group
   Setting unmerged = setting;
   unmerged.merges = false;
   EXPECT_EQ(train<float>(3, unmerged).values[2], train<float>(3, setting).values[0]);

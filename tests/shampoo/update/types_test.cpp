@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <bit>
 #include <cmath>
@@ -116,6 +117,58 @@ TEST_F(Types, StridedTensorsGiveTheBitsOfDenseOnes) {
   std::vector<float> expected(rows * columns);
   transpose(dense.tensors[0].value, expected);
   EXPECT_EQ(value, expected);
+}
+
+/// Address space of which only what is touched becomes memory.
+class LazyFloats {
+ public:
+  explicit LazyFloats(std::size_t count)
+      : bytes_(count * sizeof(float)),
+        data_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  ~LazyFloats() {
+    if (is_mapped()) munmap(data_, bytes_);
+  }
+  LazyFloats(const LazyFloats&) = delete;
+  LazyFloats& operator=(const LazyFloats&) = delete;
+
+  bool is_mapped() const { return data_ != MAP_FAILED; }
+  float* data() const { return static_cast<float*>(data_); }
+
+ private:
+  std::size_t bytes_;
+  void* data_;
+};
+
+TEST_F(Types, TensorsThatReachBeyond32BitsOfElementsGiveTheBitsOfDenseOnes) {
+  constexpr std::int64_t rows = 11, columns = 6, row = (std::int64_t{1} << 32) / 10 + 3;
+  const LazyFloats value(rows * row), gradient(rows * row);
+  if (!value.is_mapped() || !gradient.is_mapped())
+    GTEST_SKIP() << "this process may not have 2 x 19 GB of address space";
+  ToyModel<float> dense({{rows, columns}});
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const auto e = static_cast<std::size_t>(r * columns + c);
+      value.data()[r * row + c] = dense.tensors[0].value[e];
+      gradient.data()[r * row + c] = dense.tensors[0].gradient[e];
+    }
+  ParameterGroup group{.recipe = quick_recipe()};
+  group.parameters.push_back({.name = dense.tensors[0].name,
+                              .shape = {rows, columns},
+                              .value = Tensor(value.data(), Type::float32, {row, 1}),
+                              .gradient = Tensor(gradient.data(), Type::float32, {row, 1})});
+  Optimizer a(*backend, *ranks, {dense.group(quick_recipe())});
+  Optimizer b(*backend, *ranks, {group});
+
+  for (int step = 0; step < 5; ++step) {
+    a.step();
+    b.step();
+  }
+
+  const auto& expected = dense.tensors[0].value;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      EXPECT_EQ(value.data()[r * row + c], expected[static_cast<std::size_t>(r * columns + c)]);
 }
 
 TEST_F(Types, EveryMixOfTypesTrains) {
