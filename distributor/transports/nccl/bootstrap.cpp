@@ -10,6 +10,7 @@
 
 #include "distributor/rank_list.h"
 #include "distributor/serialization.h"
+#include "distributor/system/failure_timeout.h"
 #include "distributor/system/host_name.h"
 #include "distributor/text_consensus.h"
 #include "distributor/transports/nccl/nccl_transport.h"
@@ -127,7 +128,7 @@ Bootstrap make_bootstrap(std::shared_ptr<SynchronizedStore> store, std::string p
 }
 
 std::unique_ptr<Communicator> connect_nccl(const Bootstrap& bootstrap, NcclConnectOptions options) {
-  const auto end = Clock::now() + options.deadline;
+  const auto end = options.end.value_or(Clock::now() + options.deadline);
   std::exception_ptr error;
   PeerInfo own{.host = host_name()};
   NcclResources resources{.registry = options.registry,
@@ -149,11 +150,14 @@ std::unique_ptr<Communicator> connect_nccl(const Bootstrap& bootstrap, NcclConne
 
   resources.handle = std::make_unique<NcclHandle>(
       resources.api, resources.api->connect(options.position, reply.unique_id));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+  const auto before = before_failure_detection(std::max(left, std::chrono::milliseconds(1)));
   try {
-    resources.handle->wait_until_ready(end, "connecting");
+    resources.handle->wait_until_ready(resources.registry ? Clock::now() + before : end,
+                                       "connecting");
   } catch (const CommunicationError& caught) {
     resources.handle->shut_down(caught.what());
-    if (resources.registry) throw resources.registry->diagnose(caught.what(), options.deadline);
+    if (resources.registry) throw resources.registry->diagnose(caught.what(), before);
     throw;
   }
   return make_nccl_communicator(std::move(resources));
@@ -168,6 +172,7 @@ std::unique_ptr<Communicator> connect_nccl_by_store(std::shared_ptr<Store> store
   options.registry.emplace(locked, prefix, server, options.position.rank, options.position.size);
   options.registry->barrier(options.deadline);
   const Bootstrap bootstrap = make_bootstrap(locked, prefix + "/nccl", options.position, end);
+  options.end = end;
   return connect_nccl(bootstrap, std::move(options));
 }
 

@@ -36,7 +36,9 @@ struct NcclConnectOptions {
   std::function<std::shared_ptr<NcclApi>()> make_api;
   std::optional<FailureRegistry> registry = {};
   std::shared_ptr<Communicator> host = {};  ///< see NcclResources
+  /// Of collectives, and for connecting unless `end` is set.
   std::chrono::milliseconds deadline = {};
+  std::optional<NcclHandle::Clock::time_point> end = {};  ///< when connecting must be over
 };
 
 /// Exchanges host, device and NCCL's unique id, then connects. Collective. Throws
