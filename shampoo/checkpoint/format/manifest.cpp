@@ -156,6 +156,9 @@ void validate(const Manifest& manifest) {
   require(!manifest.save.empty(), "save must not be empty");
   require(manifest.ranks >= 1, "ranks must be at least 1");
   require(manifest.step >= 0, "step must not be negative");
+  require(manifest.sequence >= 0, "sequence must not be negative");
+  require(manifest.save.size() <= longest_save_id && manifest.parent.size() <= longest_save_id,
+          "save and parent must have at most " + std::to_string(longest_save_id) + " bytes");
   const Progress& progress = manifest.progress;
   require(progress.taken >= 0 && progress.skipped_in_a_row >= 0,
           "progress: counters must not be negative");

@@ -71,7 +71,11 @@ struct SavedUserTensor {
 /// The index of a checkpoint, and everything in it that is not a tensor. Written last: a folder
 /// with a manifest is complete. The README of shampoo/checkpoint/ describes its JSON.
 struct Manifest {
-  std::string save;        ///< unique text of the save: see new_save_id()
+  std::string save;  ///< unique text of the save: see new_save_id()
+  /// Larger than that of every checkpoint that was there when it was saved: the largest is the
+  /// newest, whatever its step.
+  std::int64_t sequence = 0;
+  std::string parent;      ///< `save` of the checkpoint that the run went on from; may be empty
   std::string library;     ///< version of the library that saved
   std::string arithmetic;  ///< arithmetic of the backend: equal texts compute equal bits
   int ranks = 1;           ///< number of ranks that saved
@@ -90,6 +94,9 @@ struct Manifest {
 inline constexpr int manifest_schema = 3;
 
 inline constexpr std::string_view manifest_name = "manifest.json";
+
+/// Longest `save` and `parent`, in bytes.
+inline constexpr std::size_t longest_save_id = 128;
 
 /// Longest manifest, in bytes.
 inline constexpr std::uint64_t most_manifest_bytes = std::uint64_t{1} << 30;

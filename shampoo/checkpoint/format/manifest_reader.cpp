@@ -140,6 +140,8 @@ Manifest manifest_from_json(std::string_view text) {
   object.hash("checksum");
   Manifest manifest;
   manifest.save = object.text("save");
+  manifest.sequence = object.number("sequence");
+  manifest.parent = object.text("parent");
   manifest.library = object.text("library");
   manifest.arithmetic = object.text("arithmetic");
   manifest.ranks = object.small_number("ranks");

@@ -112,19 +112,23 @@ class Writer {
     OrderedJson values = OrderedJson::object();
     for (const auto& [name, value] : manifest.user_values) values[name] = json_of(value);
     const Progress& progress = manifest.progress;
+    // The first line: see read_manifest_head().
     const OrderedJson head = {{"schema", manifest_schema},
                               {"save", manifest.save},
-                              {"library", manifest.library},
+                              {"sequence", manifest.sequence},
+                              {"parent", manifest.parent},
+                              {"step", manifest.step}};
+    const OrderedJson rest = {{"library", manifest.library},
                               {"arithmetic", manifest.arithmetic},
                               {"ranks", manifest.ranks},
-                              {"step", manifest.step},
                               {"plan_hash", hexadecimal(manifest.plan_hash)},
                               {"progress",
                                {{"attempts", progress.attempts},
                                 {"taken", progress.taken},
                                 {"skipped_in_a_row", progress.skipped_in_a_row}}},
                               {"user_values", std::move(values)}};
-    return "{" + members(head) + ",\n\"user_tensors\":" + lines(rows_of(manifest.user_tensors)) +
+    return "{" + members(head) + ",\n" + members(rest) +
+           ",\n\"user_tensors\":" + lines(rows_of(manifest.user_tensors)) +
            ",\n\"files\":" + lines(rows_of(manifest.files)) +
            ",\n\"slots\":" + lines(slots_.rows()) + ",\n\"recipes\":" + lines(recipes_.rows()) +
            ",\n\"rates\":" + lines(rates_.rows()) + ",\n\"parameters\":" + lines(parameters);

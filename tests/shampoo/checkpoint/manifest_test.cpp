@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "shampoo/checkpoint/format/checksum.h"
+#include "shampoo/checkpoint/format/manifest_head.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
@@ -52,7 +53,8 @@ TEST_F(Manifests, SurviveTheirText) {
                                    {"c", StateLayout::vector, 0, Dtype::f16}};
   for (SavedBlock& block : manifest_.parameters[0].blocks) block.checksums = {1, 2, 3, ~0UL};
   manifest_.parameters[0].state.rates.beta3 = 1.0 / 3;
-  manifest_.step = std::numeric_limits<std::int64_t>::max();
+  manifest_.step = manifest_.sequence = std::numeric_limits<std::int64_t>::max();
+  manifest_.parent = new_save_id();
   const std::string text = to_json(manifest_);
 
   EXPECT_EQ(manifest_from_json(text), manifest_);
@@ -61,6 +63,29 @@ TEST_F(Manifests, SurviveTheirText) {
   Manifest bare;
   bare.save = "s";
   EXPECT_EQ(manifest_from_json(to_json(bare)), bare);
+}
+
+TEST_F(Manifests, HaveAHeadThatIsReadWithoutTheRest) {
+  manifest_.sequence = std::numeric_limits<std::int64_t>::max();
+  manifest_.parent = new_save_id();
+  const std::string text = to_json(manifest_);
+  const auto path = folder_.path() / manifest_name;
+  put(path, text.substr(0, text.find('\n') + 1));
+  const ManifestHead head = read_manifest_head(path);
+  EXPECT_EQ(head.save, manifest_.save);
+  EXPECT_EQ(head.sequence, manifest_.sequence);
+  EXPECT_EQ(head.parent, manifest_.parent);
+  EXPECT_EQ(head.step, manifest_.step);
+
+  const auto refusal_of = [&](const std::string& content) {
+    put(path, content);
+    return message_of<CheckpointError>([&] { read_manifest_head(path); });
+  };
+  for (std::size_t length = 0; length < text.find('\n'); ++length)
+    EXPECT_NE(refusal_of(text.substr(0, length)).find(path.string()), std::string::npos) << length;
+  EXPECT_NE(refusal_of(edited(text, R"("schema":3)", R"("schema":9)")).find("schema 9"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(std::string(5000, ' ') + text), "");
 }
 
 TEST_F(Manifests, AreRefusedWhereverTheyAreCutOrChanged) {
@@ -91,6 +116,10 @@ TEST_F(Manifests, AreRefusedByFieldWhereTheyLieConsistently) {
       {R"("step":1)", R"("step":1,"step":1)"},
       {R"("step":1)", R"("step":1,"more":1)"},
       {R"("step":1,)", ""},
+      {R"("sequence":0)", R"("sequence":-1)"},
+      {R"("sequence":0,)", ""},
+      {R"("parent":"")", R"("parent":null)"},
+      {R"("parent":"")", R"("parent":")" + std::string(longest_save_id + 1, 'a') + '"'},
       {R"("ranks":2)", R"("ranks":0)"},
       {R"("ranks":2)", R"("ranks":4294967298)"},
       {"fedcba9876543210", "FEDCBA9876543210"},
