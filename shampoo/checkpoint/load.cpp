@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "distributor/text_consensus.h"
 #include "shampoo/checkpoint.h"
+#include "shampoo/checkpoint/find_checkpoint.h"
 #include "shampoo/checkpoint/read_state.h"
 #include "shampoo/checkpoint/read_user_state.h"
 #include "shampoo/state/export_state.h"
@@ -15,18 +16,11 @@ namespace shampoo {
 
 namespace {
 
+using checkpoint::CheckpointSearch;
 using checkpoint::Checksums;
 
-/// The folder of one checkpoint: the path itself, or the latest complete one of a directory.
-std::filesystem::path resolve(const std::filesystem::path& path) {
-  if (std::filesystem::exists(path / checkpoint::manifest_name)) return path;
-  const CheckpointListing listing = list_checkpoints(path);
-  if (!listing.complete.empty()) return listing.complete.back().path;
-  std::string text = path.string() + ": there is no complete checkpoint";
-  for (const BrokenCheckpoint& broken : listing.broken)
-    text += "; " + broken.path.filename().string() + " is broken: " + broken.fault;
-  throw CheckpointError(text);
-}
+/// For which other ranks wait for a file that rank 0 has seen.
+constexpr std::chrono::seconds patience(30);
 
 /// One load of one rank.
 class LoadTask {
@@ -39,30 +33,23 @@ class LoadTask {
         user_(user),
         options_(options) {}
 
-  LoadedCheckpoint run(const std::filesystem::path& path) {
-    loaded_.folder = agree_on_folder(path);
+  /// Throws CheckpointError where it is broken, with nothing changed.
+  LoadedCheckpoint run(const std::filesystem::path& folder) {
+    loaded_.folder = folder;
     protocol_.load([&] { return examine(); },
                    [&](Statistics& statistics) { return replace(statistics); });
     loaded_.state = std::move(state_->report());
     return std::move(loaded_);
   }
+  const std::string& save() const { return save_; }
 
  private:
-  /// Rank 0 looks for the latest one, as others may not see it yet.
-  std::filesystem::path agree_on_folder(const std::filesystem::path& path) {
-    if (!communicator_.failure().empty()) protocol_.check_usable();
-    std::string folder;
-    protocol_.vote(opening_checkpoint, "call", [&] {
-      if (communicator_.rank() == 0) folder = resolve(path).string();
-      return "checkpoint: " + path.string() + "\n";
-    });
-    protocol_.in_collective(
-        [&] { folder = gather_texts(backend_, communicator_, folder).front(); });
-    return folder;
-  }
-
   std::string examine() {
-    const checkpoint::Reader reader(loaded_.folder);
+    std::optional<checkpoint::Reader> opened;
+    const auto open = [&] { opened.emplace(loaded_.folder); };
+    communicator_.rank() == 0 ? open() : checkpoint::open_patiently(patience, open);
+    const checkpoint::Reader& reader = *opened;
+    save_ = reader.manifest().save;
     const auto checksums = options_.checksums ? Checksums::compare : Checksums::skip;
     loaded_.step = reader.manifest().step;
     const checkpoint::StateReader state(reader, checksums);
@@ -91,21 +78,67 @@ class LoadTask {
   UserState* user_;
   const CheckpointOptions& options_;
   LoadedCheckpoint loaded_;
+  std::string save_;
   StateDict dict_;
   std::optional<StateImport> state_;
   std::optional<checkpoint::UserStateLoad> user_load_;
 };
 
+/// The latest good one of a path, if there is a checkpoint.
+std::optional<LoadedCheckpoint> load_latest(Optimizer& optimizer, const std::filesystem::path& path,
+                                            UserState* user, const CheckpointOptions& options,
+                                            CheckpointSearch::Leftovers leftovers) {
+  CheckpointSearch search(optimizer, path, leftovers);
+  while (const auto folder = search.next()) {
+    LoadTask task(optimizer, user, options);
+    try {
+      LoadedCheckpoint loaded = task.run(*folder);
+      loaded.passed_over = search.passed_over();
+      CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer);
+      lineage.latest = lineage.loaded = task.save();
+      lineage.passed_over.clear();
+      for (const BrokenCheckpoint& broken : loaded.passed_over)
+        lineage.passed_over.insert(broken.path);
+      return loaded;
+    } catch (const CheckpointError& error) {
+      if (search.is_one()) throw;
+      search.pass_over(error.what());
+    }
+  }
+  if (search.passed_over().empty()) return std::nullopt;
+  std::string text = path.string() + ": there is no good checkpoint";
+  for (const BrokenCheckpoint& broken : search.passed_over())
+    text += "; " + broken.path.filename().string() + " is broken: " + broken.fault;
+  throw CheckpointError(text);
+}
+
+LoadedCheckpoint load_existing(Optimizer& optimizer, const std::filesystem::path& path,
+                               UserState* user, const CheckpointOptions& options) {
+  auto loaded = load_latest(optimizer, path, user, options, CheckpointSearch::Leftovers::stay);
+  if (!loaded) throw CheckpointError(path.string() + ": there is no checkpoint");
+  return std::move(*loaded);
+}
+
 }  // namespace
 
 LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path, UserState& user,
                       const CheckpointOptions& options) {
-  return LoadTask(optimizer, &user, options).run(path);
+  return load_existing(optimizer, path, &user, options);
 }
 
 LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path,
                       const CheckpointOptions& options) {
-  return LoadTask(optimizer, nullptr, options).run(path);
+  return load_existing(optimizer, path, nullptr, options);
+}
+
+std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
+                                       UserState& user, const CheckpointOptions& options) {
+  return load_latest(optimizer, directory, &user, options, CheckpointSearch::Leftovers::go);
+}
+
+std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
+                                       const CheckpointOptions& options) {
+  return load_latest(optimizer, directory, nullptr, options, CheckpointSearch::Leftovers::go);
 }
 
 }  // namespace shampoo

@@ -161,7 +161,7 @@ std::map<std::string, std::string> metadata_of(const std::string& save, std::int
 
 ShardReport write_shard(const Snapshot::Data& snapshot, const std::filesystem::path& folder,
                         const std::map<std::string, std::string>& metadata,
-                        std::atomic<std::int64_t>& written) {
+                        const std::function<void(std::int64_t)>& wrote) {
   Shard shard(snapshot);
   std::vector<TensorDescription> descriptions;
   for (const Entry& entry : shard.entries) descriptions.push_back(entry.description);
@@ -171,7 +171,7 @@ ShardReport write_shard(const Snapshot::Data& snapshot, const std::filesystem::p
   SafetensorsWriter writer(folder / file.name, descriptions, metadata);
   const auto write = [&](std::span<const std::byte> part) {
     writer.write(part);
-    written += static_cast<std::int64_t>(part.size());
+    wrote(static_cast<std::int64_t>(part.size()));
   };
   for (const Entry& entry : shard.entries)
     if (entry.state)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -29,11 +29,11 @@ std::string shard_name(int rank, int ranks);
 std::map<std::string, std::string> metadata_of(const std::string& save, std::int64_t step);
 
 /// Writes and syncs the file of this rank, whose tensors lie in the order of their element size,
-/// the largest first, as readers that map files want it. `written` counts its bytes. Throws
-/// std::system_error.
+/// the largest first, as readers that map files want it. Calls wrote(bytes) after every
+/// MiB or so; throws what that throws, and std::system_error.
 ShardReport write_shard(const Snapshot::Data& snapshot, const std::filesystem::path& folder,
                         const std::map<std::string, std::string>& metadata,
-                        std::atomic<std::int64_t>& written);
+                        const std::function<void(std::int64_t)>& wrote);
 
 /// A report as a record for rank 0, which is of the same version.
 std::string serialize_report(const ShardReport& report);

@@ -48,17 +48,50 @@ void require_utf8(const std::string& name, const UserValue& text) {
   }
 }
 
-void take_tensor(kernels::Backend& backend, const UserTensor& tensor, Contents contents,
-                 SnapshotTensor& taken) {
-  const auto bytes = static_cast<std::size_t>(bytes_of(tensor));
-  if (bytes == 0) return;
-  if (contents == Contents::borrowed) {
-    taken.bytes = {static_cast<const std::byte*>(tensor.tensor.data), bytes};
-    return;
+/// Copies of arrays of a backend, one after the other, each array once.
+class Copies {
+ public:
+  /// The offset of the array's copy.
+  std::size_t add(const void* array, std::size_t bytes) {
+    constexpr std::size_t alignment = 64;
+    const auto [known, is_new] = offsets_.emplace(Array{array, bytes}, end_);
+    if (is_new) end_ += (bytes + alignment - 1) / alignment * alignment;
+    return known->second;
   }
-  taken.copy.resize(bytes);
-  taken.bytes = taken.copy;
-  backend.download(taken.copy.data(), tensor.tensor.data, bytes);
+
+  /// Queued.
+  std::byte* copy(kernels::Backend& backend, SnapshotMemory& memory) const {
+    std::byte* const begin = memory.reserve(end_);
+    for (const auto& [array, offset] : offsets_)
+      if (array.second > 0) backend.download(begin + offset, array.first, array.second);
+    return begin;
+  }
+
+ private:
+  using Array = std::pair<const void*, std::size_t>;
+  std::map<Array, std::size_t> offsets_;
+  std::size_t end_ = 0;
+};
+
+std::size_t bytes_at(const StateTensor& tensor, const StateSource& source) {
+  return tensor.layout == StateLayout::elements
+             ? static_cast<std::size_t>(tensor.count()) * size_of(tensor.type)
+             : array_bytes(source.storage);
+}
+
+void copy_contents(kernels::Backend& backend, Snapshot::Data& data) {
+  Copies copies;
+  std::vector<std::size_t> state, user;
+  for (std::size_t t = 0; t < data.sources.size(); ++t)
+    state.push_back(
+        copies.add(data.sources[t].data, bytes_at(data.state.tensors[t], data.sources[t])));
+  for (const SnapshotTensor& tensor : data.user_tensors)
+    user.push_back(copies.add(tensor.bytes.data(), tensor.bytes.size()));
+  const std::byte* const begin = copies.copy(backend, *data.memory);
+  for (std::size_t t = 0; t < state.size(); ++t) data.sources[t].data = begin + state[t];
+  for (std::size_t t = 0; t < user.size(); ++t)
+    data.user_tensors[t].bytes = {begin + user[t], data.user_tensors[t].bytes.size()};
+  backend.synchronize();
 }
 
 }  // namespace
@@ -103,10 +136,24 @@ Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
 std::int64_t Snapshot::step() const { return data_->state.progress.attempts; }
 
 std::int64_t Snapshot::bytes() const {
-  std::int64_t sum = data_->state.bytes();
+  std::int64_t sum = 0;
+  for (const StateTensor& tensor : data_->state.tensors)
+    sum += tensor.count() * static_cast<std::int64_t>(size_of(tensor.type));
   for (const SnapshotTensor& tensor : data_->user_tensors)
     sum += static_cast<std::int64_t>(tensor.bytes.size());
   return sum;
+}
+
+std::unique_ptr<SnapshotMemory> Snapshot::take_memory() { return std::move(data_->memory); }
+
+std::byte* SnapshotMemory::reserve(std::size_t bytes) {
+  if (bytes > capacity_) {
+    memory_ = {};
+    capacity_ = 0;
+    memory_ = kernels::HostBuffer(backend_, bytes);
+    capacity_ = bytes;
+  }
+  return static_cast<std::byte*>(memory_.data());
 }
 
 Snapshot snapshot(const Optimizer& optimizer, const UserState& user, bool derived) {
@@ -114,7 +161,7 @@ Snapshot snapshot(const Optimizer& optimizer, const UserState& user, bool derive
 }
 
 Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
-                       Contents contents) {
+                       Contents contents, std::unique_ptr<SnapshotMemory> memory) {
   validate_user_state(user);
   auto data = std::make_unique<Snapshot::Data>();
   kernels::Backend& backend = OptimizerAccess::backend(optimizer);
@@ -126,18 +173,23 @@ Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool d
   data->derived = derived;
   for (const RegisteredParameter& registered : engine.parameters())
     data->merged_shapes.emplace(registered.parameter().name, registered.merged);
-  const StateDictOptions options{.derived = derived, .contents = contents == Contents::copied};
+  const StateDictOptions options{.derived = derived, .contents = false};
   data->state = optimizer.state_dict(options);
-  if (contents == Contents::borrowed) data->sources = sources_of(engine, options);
+  data->sources = sources_of(engine, options);
 
   const std::vector<int> writers = assign_writers(user.tensors, data->ranks);
   for (std::size_t t = 0; t < user.tensors.size(); ++t) {
     const UserTensor& tensor = user.tensors[t];
     SnapshotTensor& taken = data->user_tensors.emplace_back(
-        SnapshotTensor{tensor.name, tensor.tensor.dtype, tensor.shape, writers[t], {}, {}});
-    if (writers[t] == data->rank) take_tensor(backend, tensor, contents, taken);
+        SnapshotTensor{tensor.name, tensor.tensor.dtype, tensor.shape, writers[t], {}});
+    if (writers[t] == data->rank)
+      taken.bytes = {static_cast<const std::byte*>(tensor.tensor.data),
+                     static_cast<std::size_t>(bytes_of(tensor))};
   }
-  backend.synchronize();
+  if (contents == Contents::copied) {
+    data->memory = memory ? std::move(memory) : std::make_unique<SnapshotMemory>(backend);
+    copy_contents(backend, *data);
+  }
   return Snapshot(std::move(data));
 }
 

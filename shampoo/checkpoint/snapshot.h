@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/buffer.h"
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/format/dtype.h"
 #include "shampoo/state/export_state.h"
@@ -21,15 +22,30 @@ struct SnapshotTensor {
   checkpoint::Dtype dtype = checkpoint::Dtype::f32;
   std::vector<std::int64_t> shape;
   int writer = 0;
-  std::vector<std::byte> copy;  ///< copy on the writer, unless borrowed
-  /// Bytes on the writer: the copy, or the memory of the trainer.
+  /// Bytes on the writer: in the copy, or in the memory of the trainer.
   std::span<const std::byte> bytes;
 };
 
+/// Host memory of one snapshot after the other, which downloads reach without an intermediate copy.
+class SnapshotMemory {
+ public:
+  explicit SnapshotMemory(kernels::Backend& backend) : backend_(backend) {}
+
+  /// At least `bytes`, in the memory of before if that is enough. Throws std::bad_alloc.
+  std::byte* reserve(std::size_t bytes);
+
+ private:
+  kernels::Backend& backend_;
+  kernels::HostBuffer memory_;
+  std::size_t capacity_ = 0;
+};
+
 struct Snapshot::Data {
-  StateDict state;  ///< state of this rank
-  /// Addresses of the bytes of the state's tensors; empty where `state` has copies of them.
+  StateDict state;  ///< state of this rank, without contents
+  /// Arrays of the state's tensors in host memory: copies, as they lie in the backend's memory, or
+  /// the state itself.
   std::vector<StateSource> sources;
+  std::unique_ptr<SnapshotMemory> memory;  ///< of copies
   /// Merged shapes of all parameters.
   std::map<std::string, std::vector<std::int64_t>> merged_shapes;
   std::vector<SnapshotTensor> user_tensors;
@@ -43,9 +59,9 @@ struct Snapshot::Data {
 /// must stay as they are for as long as it is used.
 enum class Contents : std::uint8_t { copied, borrowed };
 
-/// See snapshot().
+/// See snapshot(). Copies go into `memory`, or, if it is null, into new memory.
 Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
-                       Contents contents);
+                       Contents contents, std::unique_ptr<SnapshotMemory> memory = nullptr);
 
 /// Throws std::invalid_argument that names the tensor or the value and the field.
 void validate_user_state(const UserState& user);

@@ -82,19 +82,6 @@ StepDecision Consensus::decide_call(std::int64_t call, std::string_view subject,
   return decide(vote.headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);
 }
 
-bool Consensus::all_ranks(std::int64_t call, bool holds) {
-  if (alone()) return holds;
-  Exchange vote(backend_, communicator_,
-                std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()),
-                                          std::int64_t{sizeof(SegmentHeader)}));
-  vote.write({.step = call, .presence = holds ? 1u : 0u});
-  vote.run();
-  const std::span<const SegmentHeader> headers = vote.headers();
-  if (const std::optional<TransferableError> desynchronized = find_desynchronization(headers))
-    rethrow(*desynchronized);
-  return std::ranges::all_of(headers, [](const SegmentHeader& h) { return h.presence == 1; });
-}
-
 StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
                                const std::optional<TransferableError>& own,
                                const Diagnostics& diagnostics, bool vote) {
@@ -157,15 +144,16 @@ TransferableError Consensus::gather_errors(const std::optional<TransferableError
   for (const auto& [text, members] : ranks) {
     const TransferableError error = deserialize<TransferableError>(text);
     if (members.size() == texts.size()) return error;
-    joined.kind = error.kind;
-    joined.code = error.code;
+    if (joined.message.empty() || error.kind != TransferableError::Kind::checkpoint) {
+      joined.kind = error.kind;
+      joined.code = error.code;
+    }
     joined.message +=
         (joined.message.empty() ? "" : "; ") + rank_list(members) + ": " + error.message;
   }
   return joined;
 }
 
-/// Error if the ranks use different versions or are not at the same call or step.
 std::optional<TransferableError> Consensus::find_desynchronization(
     std::span<const SegmentHeader> headers) {
   if (differ(headers, [](const SegmentHeader& h) { return h.magic; }))

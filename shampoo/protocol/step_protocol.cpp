@@ -38,13 +38,6 @@ StepProtocol::StepProtocol(kernels::Backend& backend, Communicator& communicator
                                             std::int64_t{sizeof(SegmentHeader)}));
 }
 
-bool StepProtocol::all_ranks(std::int64_t call, bool holds) {
-  check_usable();
-  bool result = false;
-  in_collective([&] { result = consensus_.all_ranks(call, holds); });
-  return result;
-}
-
 void StepProtocol::check_usable() const {
   if (unusable_) throw *unusable_;
 }

@@ -82,8 +82,11 @@ class CommandLine {
   void add_list() {
     CLI::App* list = command(
         Task::list, "list", "Show the checkpoints of a directory",
-        "Complete ones by step, then broken ones with what is wrong, then stale directories of\n"
-        "interrupted saves. Reads manifests and the sizes of files; verify reads tensors too.");
+        "Complete ones in the order of writing, the latest last, each with the step of the one "
+        "that\n"
+        "its run went on from, if that is still there; then broken ones with what is wrong, then\n"
+        "stale directories of interrupted saves. Reads manifests and the sizes of files; verify "
+        "reads tensors too.");
     add_path(list, options_.path, "DIRECTORY", "Directory that holds checkpoints");
   }
 
@@ -122,7 +125,7 @@ class CommandLine {
         command(Task::retain, "retain", "Remove all complete checkpoints but the last ones",
                 "Broken ones do not count and stay.");
     add_path(retain, options_.path, "DIRECTORY", "Directory that holds checkpoints");
-    retain->add_option("--last", options_.last, "How many stay, those with the largest steps")
+    retain->add_option("--last", options_.last, "How many stay, those that were written last")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""))
         ->type_name("K")
         ->required();

@@ -2,10 +2,9 @@
 #include "shampoo/checkpoint/format/manifest_head.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
 
-#include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/format/strict_json.h"
 #include "shampoo/checkpoint/storage/file.h"
 #include "shampoo/checkpoint_directory.h"
 
@@ -16,20 +15,23 @@ ManifestHead read_manifest_head(const std::filesystem::path& path) {
   const File file = File::open(path);
   std::string line(std::min(longest, file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span(line)));
+  line.resize(std::min(line.size(), line.find('\n')));
+  const auto fail = [&](const std::string& fault) {
+    throw CheckpointError(path.string() + ": manifest: its first line " + fault);
+  };
+  if (!line.ends_with(',')) fail("is missing or cut off");
+  line.back() = '}';
+  ManifestHead head;
   try {
-    line.resize(std::min(line.size(), line.find('\n')));
-    if (!line.ends_with(',')) refuse("its first line does not end with a comma");
-    line.back() = '}';
-    const Json json = parse_strictly(line);
-    StrictObject object(json, "");
-    if (const int schema = object.small_number("schema"); schema != manifest_schema)
-      refuse("schema " + std::to_string(schema) + "; this version reads " +
-             std::to_string(manifest_schema));
-    return {object.text("save"), object.number("sequence"), object.text("parent"),
-            object.number("step")};
-  } catch (const CheckpointError& error) {
-    throw CheckpointError(path.string() + ": " + error.what());
+    const auto json = nlohmann::json::parse(line);
+    json.at("save").get_to(head.save);
+    json.at("sequence").get_to(head.sequence);
+    json.at("parent").get_to(head.parent);
+    json.at("step").get_to(head.step);
+  } catch (const nlohmann::json::exception& error) {
+    fail(std::string("is no JSON of a checkpoint: ") + error.what());
   }
+  return head;
 }
 
 }  // namespace shampoo::checkpoint

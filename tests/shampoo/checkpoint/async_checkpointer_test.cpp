@@ -103,17 +103,16 @@ TEST_F(AnAsyncCheckpointer, DeliversAnErrorToAllRanksOnce) {
     Job<float> job(communicator, small, {});
     save(*job.optimizer, root_, {}, {.step = 1});
     AsyncCheckpointer checkpointer(*job.optimizer);
-    checkpointer.start(root_, {}, {.step = 1});
     messages[static_cast<std::size_t>(communicator.rank())] =
-        error_of<std::invalid_argument>([&] { checkpointer.wait(); });
+        error_of<std::invalid_argument>([&] { checkpointer.start(root_, {}, {.step = 1}); });
     EXPECT_EQ(checkpointer.wait(), std::nullopt);
     job.train(0, 1);
 
     AsyncCheckpointer queues(*job.optimizer, {.while_saving = WhileSaving::queue});
-    queues.start(root_, {}, {.step = 1});
     queues.start(root_, {}, {.step = 2});
-    EXPECT_THROW(queues.wait(), std::invalid_argument);
-    EXPECT_EQ(queues.wait(), root_ / "step-2") << "the next one goes on";
+    EXPECT_THROW(queues.start(root_, {}, {.step = 2}), std::invalid_argument)
+        << "found at once, while the other is not yet there";
+    EXPECT_EQ(queues.wait(), root_ / "step-2");
     EXPECT_THROW(queues.start(root_, {}, {.step = -1}), std::invalid_argument);
   });
   expect_says(messages[0], {"rank 0", "step-1 exists"});

@@ -78,9 +78,10 @@ TEST_P(Crashes, OfASaveBetweenAnyTwoCallsKeepThePreviousCheckpointAndCanBeCleane
 TEST_P(Crashes, OfPruningLeaveCompleteCheckpointsAndStaleDirectories) {
   int crashes = 0;
   for (std::size_t place = 0; place < most_calls; ++place) {
-    for (const std::int64_t step : {1, 2, 3})
-      if (!std::filesystem::exists(root_.path() / folder_name(step)))
-        Sample{.step = step}.save(root_.path());
+    for (const std::int64_t step : {1, 2, 3}) {
+      std::filesystem::remove_all(root_.path() / folder_name(step));
+      Sample{.step = step}.save(root_.path());
+    }
     const int code = run_until(place, GetParam(), [&] { prune_checkpoints(root_.path(), 1); });
     const CheckpointListing listing = list_checkpoints(root_.path());
     ASSERT_TRUE(listing.broken.empty()) << place << listing.broken[0].fault;
@@ -116,13 +117,14 @@ TEST(CallsOfASave, SyncEveryFileAndFolderBeforeTheNameThatNeedsThem) {
     return last;
   };
 
-  const auto named = place("rename ", "/manifest.json");
-  const auto final = place("rename ", "/step-1");
+  const auto named = place("open ", "/manifest.json");
+  const auto final = place("rename_to_new ", "/step-1");
   EXPECT_LT(place("mkdir ", "/root"), place("fsync ", folder.path().filename()));
   EXPECT_LT(last_place("write ", "r0.safetensors"), place("fsync ", "r0.safetensors"));
   EXPECT_LT(last_place("write ", "r1.safetensors"), place("fsync ", "r1.safetensors"));
-  for (const char* file : {"r0.safetensors", "r1.safetensors", "manifest.json.tmp"})
+  for (const char* file : {"r0.safetensors", "r1.safetensors"})
     EXPECT_LT(place("fsync ", file), named) << file;
+  EXPECT_LT(place("fsync ", "/manifest.json"), final);
   const auto in_temporary = [&](const std::string& call) {
     return call.starts_with("fsync ") && call.find(".tmp-") != std::string::npos &&
            call.find("safetensors") == std::string::npos &&

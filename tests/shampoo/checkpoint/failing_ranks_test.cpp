@@ -92,10 +92,9 @@ TEST_F(FailingRanks, MakeASaveFailOnAllWithTheirErrorAndTrainingGoesOn) {
             message.ends_with(mine + ": " + said + ": " + std::generic_category().message(error)))
             << message;
       }
-    for (const char* file : {"manifest.json", "/step-2"})
-      expect_says(message_of_all(threaded, "rename", file, EIO), {"rank 0: ", file});
-    expect_says(message_of_all(threaded, "write", "manifest.json.tmp", ENOSPC),
-                {"rank 0: ", "manifest.json.tmp: write: No space left"});
+    expect_says(message_of_all(threaded, "rename_to_new", "/step-2", EIO), {"rank 0: ", "/step-2"});
+    expect_says(message_of_all(threaded, "write", "manifest.json", ENOSPC),
+                {"rank 0: ", "manifest.json: write: No space left"});
   }
 }
 

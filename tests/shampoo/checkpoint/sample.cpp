@@ -9,8 +9,8 @@
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/shard_writer.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint/storage/checkpoint_order.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
-#include "shampoo/checkpoint/storage/pending_checkpoint.h"
 
 namespace shampoo::checkpoint::test {
 
@@ -63,13 +63,17 @@ Manifest Sample::write(const std::filesystem::path& folder, const std::string& s
   return manifest;
 }
 
-std::filesystem::path Sample::save(const std::filesystem::path& directory) const {
-  PendingCheckpoint pending(directory, step, new_save_id());
+std::filesystem::path Sample::save(const std::filesystem::path& directory,
+                                   Existing existing) const {
+  PendingCheckpoint pending(directory, step, new_save_id(), existing);
   try {
     pending.create();
-    const Manifest manifest = write(pending.temporary(), pending.save());
+    Manifest manifest = write(pending.temporary(), pending.save());
+    manifest.sequence = NewestFirst(directory).next_sequence();
     sync_folder(pending.temporary());
     pending.commit(manifest);
+    pending.release();
+    pending.remove_replaced();
   } catch (...) {
     pending.discard();
     throw;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/pending_checkpoint.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shampoo::checkpoint::test {
@@ -41,7 +42,8 @@ struct Sample {
   /// Writes the files and gives the manifest.
   Manifest write(const std::filesystem::path& folder, const std::string& save) const;
   /// As one rank.
-  std::filesystem::path save(const std::filesystem::path& directory) const;
+  std::filesystem::path save(const std::filesystem::path& directory,
+                             Existing existing = Existing::refuse) const;
   /// Whether the folder holds exactly this.
   bool equals(const std::filesystem::path& folder) const;
 };
