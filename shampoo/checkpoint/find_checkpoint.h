@@ -10,7 +10,10 @@
 
 #include "shampoo/checkpoint/storage/checkpoint_order.h"
 #include "shampoo/checkpoint_directory.h"
-#include "shampoo/optimizer.h"
+
+namespace shampoo {
+class Optimizer;
+}
 
 namespace shampoo::checkpoint {
 

@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "shampoo/checkpoint.h"
+#include "tests/shampoo/checkpoint/checkpoint_faults/system_calls.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
-#include "tests/shampoo/checkpoint/system_calls.h"
 
 namespace shampoo::test {
 namespace {

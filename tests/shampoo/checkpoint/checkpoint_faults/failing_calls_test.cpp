@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "shampoo/checkpoint_directory.h"
+#include "tests/shampoo/checkpoint/checkpoint_faults/system_calls.h"
 #include "tests/shampoo/checkpoint/sample.h"
-#include "tests/shampoo/checkpoint/system_calls.h"
 
 namespace shampoo::checkpoint::test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/shampoo/checkpoint/system_calls.h"
+#include "tests/shampoo/checkpoint/checkpoint_faults/system_calls.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
