@@ -86,26 +86,9 @@ void SaveTask::begin() {
 
 void SaveTask::run() {
   try {
-    stage(
-        [&] {
-          if (leads()) create();
-        },
-        [&] {
-          if (!leads())
-            pending_.emplace(directory_, step_, save_id_of(ballots_.front().numbers), existing_);
-        });
-    stage([&] { write(); },
-          [&] {
-            std::vector<std::int64_t> lengths;
-            for (const Ballot& ballot : ballots_)
-              lengths.push_back(static_cast<std::int64_t>(ballot.numbers[0]));
-            reports_ = gather_.run(report_, lengths);
-          });
-    stage(
-        [&] {
-          if (leads()) commit();
-        },
-        [&] { over_ = true; });
+    stage([this] { create(); }, [this] { learn_id(); });
+    stage([this] { write(); }, [this] { gather_reports(); });
+    stage([this] { commit(); }, [this] { over_ = true; });
   } catch (...) {
     if (pending_) pending_->discard();
     throw;
@@ -113,9 +96,14 @@ void SaveTask::run() {
 }
 
 void SaveTask::create() {
+  if (!leads()) return;
   numbers_ = random_bits();
   pending_.emplace(directory_, step_, save_id_of(numbers_), existing_);
   pending_->create();
+}
+
+void SaveTask::learn_id() {
+  if (!leads()) pending_.emplace(directory_, step_, save_id_of(ballots_[0].numbers), existing_);
 }
 
 void SaveTask::write() {
@@ -129,6 +117,7 @@ void SaveTask::write() {
 }
 
 void SaveTask::commit() {
+  if (!leads()) return;
   if (gather_.error()) std::rethrow_exception(gather_.error());
   Manifest manifest = manifest_of(snapshot_.data(), std::exchange(reports_, {}));
   manifest.save = pending_->save();
@@ -173,17 +162,31 @@ void SaveTask::stage(const Work& work, const Work& together) {
 void SaveTask::finish_stage(const Work& together) {
   Communicator& ranks = OptimizerAccess::communicator(optimizer_);
   if (ranks.size() == 1 && error_) std::rethrow_exception(error_);
+  if (std::ranges::any_of(ballots_, &Ballot::failed)) {
+    TransferableError joined;
+    OptimizerAccess::protocol(optimizer_).in_collective([&] {
+      joined = Consensus(OptimizerAccess::backend(optimizer_), ranks).gather_errors(own_error());
+    });
+    rethrow(joined);
+  }
+  together();
+}
+
+std::optional<TransferableError> SaveTask::own_error() const {
+  if (!error_) return std::nullopt;
+  try {
+    std::rethrow_exception(error_);
+  } catch (...) {
+    return current_error();
+  }
+}
+
+void SaveTask::gather_reports() {
+  std::vector<std::int64_t> lengths;
+  for (const Ballot& ballot : ballots_)
+    lengths.push_back(static_cast<std::int64_t>(ballot.numbers[0]));
   OptimizerAccess::protocol(optimizer_).in_collective([&] {
-    if (std::ranges::any_of(ballots_, &Ballot::failed)) {
-      std::optional<TransferableError> own;
-      try {
-        if (error_) std::rethrow_exception(error_);
-      } catch (...) {
-        own = current_error();
-      }
-      rethrow(Consensus(OptimizerAccess::backend(optimizer_), ranks).gather_errors(own));
-    }
-    together();
+    reports_ = gather_.run(report_, lengths);
   });
 }
 
@@ -193,32 +196,31 @@ void SaveTask::cast() {
     ballot.failed = error_ != nullptr;
     ballot.numbers = numbers_;
   }
-  vote_.cast(following_save, ballot);
+  OptimizerAccess::protocol(optimizer_).in_collective([&] { vote_.cast(following_save, ballot); });
+}
+
+/// True if all ranks were ready when the vote was cast.
+bool SaveTask::collect() {
+  OptimizerAccess::protocol(optimizer_).in_collective([&] { ballots_ = vote_.collect(); });
+  return std::ranges::all_of(ballots_, &Ballot::ready);
 }
 
 bool SaveTask::advance(bool waits) {
-  StepProtocol& protocol = OptimizerAccess::protocol(optimizer_);
-  protocol.check_usable();
+  OptimizerAccess::protocol(optimizer_).check_usable();
   const bool is_read_later = vote_.lags() && !waits;
-  bool over = false;
-  protocol.in_collective([&] {
-    for (;;) {
-      if (!vote_.is_cast()) {
-        cast();
-        if (is_read_later) return;
-      }
-      ballots_ = vote_.collect();
-      if (!std::ranges::all_of(ballots_, &Ballot::ready)) {
-        if (is_read_later) cast();
-        return;
-      }
-      if (main_thread_.is_closed()) break;
-      main_thread_.run();
-      if (over_) break;
+  for (;;) {
+    if (!vote_.is_cast()) {
+      cast();
+      if (is_read_later) return false;
     }
-    over = true;
-  });
-  return over;
+    if (!collect()) {
+      if (is_read_later) cast();
+      return false;
+    }
+    if (main_thread_.is_closed()) return true;
+    main_thread_.run();
+    if (over_) return true;
+  }
 }
 
 void SaveTask::wait() {

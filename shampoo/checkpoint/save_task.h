@@ -69,6 +69,7 @@ class SaveTask {
   bool leads() const { return snapshot_.data().rank == 0; }
   void run();
   void create();
+  void learn_id();
   void write();
   void commit();
   void prune();
@@ -76,7 +77,10 @@ class SaveTask {
   void count(std::int64_t bytes);
   void touch();
   void cast();
+  bool collect();
   void finish_stage(const Work& together);
+  void gather_reports();
+  std::optional<TransferableError> own_error() const;
 
   Optimizer& optimizer_;
   Snapshot snapshot_;

@@ -61,6 +61,25 @@ TEST_F(AnAsyncCheckpointer, PersistsASnapshotThatWasMadeBefore) {
   EXPECT_EQ(load_on<float>(root_, small, {}), undisturbed);
 }
 
+TEST_F(AnAsyncCheckpointer, RefusesSnapshotsOfDifferentPlans) {
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    std::optional<Snapshot> copy;
+    if (communicator.rank() == 0) copy = snapshot(*job.optimizer);
+    std::vector<float> value(6), gradient(6);
+    job.optimizer->add_group({.parameters = {{.name = "added",
+                                              .shape = {2, 3},
+                                              .value = value.data(),
+                                              .gradient = gradient.data()}}});
+    if (communicator.rank() == 1) copy = snapshot(*job.optimizer);
+    AsyncCheckpointer checkpointer(*job.optimizer);
+    expect_says(
+        error_of<CommunicationError>([&] { checkpointer.start(std::move(*copy), root_); }),
+        {"the ranks do not have the same request", "rank 0 has 'plan: ", "rank 1 has 'plan: "});
+  });
+  EXPECT_TRUE(list_checkpoints(root_).complete.empty());
+}
+
 TEST_F(AnAsyncCheckpointer, LetsSavesQueue) {
   run_ranks(3, [&](Communicator& communicator) {
     Job<float> job(communicator, small, {});
