@@ -139,6 +139,24 @@ TEST_F(FailingRanks, ThatCannotRemoveAnOldCheckpointSayThatTheNewOneIsComplete) 
   EXPECT_EQ(list_checkpoints(root_).complete.size(), 2U);
 }
 
+TEST_F(FailingRanks, LetTheNextSaveOfAQueueGoOn) {
+  const CallWatch watch([](std::size_t, const std::string& call) {
+    const bool of_first = call.starts_with("fsync ") && call.find("/step-2.tmp-") != call.npos &&
+                          call.ends_with("00001-of-00003.safetensors");
+    return of_first ? CallFault{Fate::fails, ENOSPC} : CallFault{};
+  });
+  run_ranks(ranks, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    AsyncCheckpointer queues(*job.optimizer, {.while_saving = WhileSaving::queue});
+    queues.start(root_, {}, {.step = 2});
+    queues.start(root_, {}, {.step = 3});
+    EXPECT_THROW(queues.wait(), std::system_error);
+    EXPECT_EQ(queues.wait(), root_ / "step-3");
+  });
+  EXPECT_EQ(list_checkpoints(root_).complete.size(), 2U);
+  EXPECT_TRUE(list_checkpoints(root_).stale.empty());
+}
+
 TEST_F(FailingRanks, ThatAreStillSavingRefuseASecondSave) {
   std::mutex mutex;
   std::condition_variable changed;

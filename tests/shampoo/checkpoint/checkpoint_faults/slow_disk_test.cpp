@@ -27,8 +27,8 @@ class Gate {
       : operation_(std::move(operation)),
         end_(std::move(end)),
         watch_([this](std::size_t, const std::string& call) {
-          if (call.starts_with(operation_ + " ") && call.ends_with(end_)) hold();
-          return CallFault{};
+          const bool held = call.starts_with(operation_ + " ") && call.ends_with(end_);
+          return held ? CallFault{.wait = [this] { hold(); }} : CallFault{};
         }) {}
 
   void open() {

@@ -42,6 +42,7 @@ std::string path_of(int file) {
 template <typename Work>
 long watched(const std::string& call, const Work& work) {
   const CallFault fault = decide(call);
+  if (fault.wait) fault.wait();
   if (fault.fate == Fate::fails_though_done) work(fault);
   if (fault.fate == Fate::happens || fault.fate == Fate::shortened) return work(fault);
   errno = fault.error;

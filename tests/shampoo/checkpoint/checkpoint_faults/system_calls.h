@@ -19,6 +19,8 @@ enum class Fate {
 struct CallFault {
   Fate fate = Fate::happens;
   int error = 0;  ///< errno of a call that fails
+  /// Called first, beside other calls; may be empty.
+  std::function<void()> wait = nullptr;
 };
 
 /// Decides about each call of open, write, fsync, close, rename, renameat2 and mkdir that changes
