@@ -143,9 +143,16 @@ class AsyncCheckpointer {
   std::deque<std::filesystem::path> folders_;
 };
 
+/// What becomes of user state per rank that another number of ranks saved.
+enum class OtherRanks : std::uint8_t {
+  refuse,
+  keep  ///< it stays as it is, and is reported as missing
+};
+
 struct CheckpointOptions {
   LoadOptions state = {};  ///< options of the state dict; `strict` covers the user state, too
   bool checksums = true;   ///< whether the bytes of tensors are compared with their checksums
+  OtherRanks other_ranks = OtherRanks::refuse;
 };
 
 struct LoadedCheckpoint {
@@ -161,9 +168,12 @@ struct LoadedCheckpoint {
 
 /// Goes on from the latest complete checkpoint of a directory, or from the folder of one, which any
 /// number of ranks may have saved; see Optimizer::load_state_dict(). Writes the tensors of `user`
-/// and replaces its values, which must be of the kind that was saved. A rank reads only what its
-/// own blocks and the user state need, and keeps no more than that in memory, apart from the
-/// manifest and the headers of the files.
+/// and replaces its values, which must be of the kind that was saved. Rank 0 reads the manifest and
+/// sends it to all. A rank opens only the files that have something for it, each once, and reads
+/// what its own blocks and the user state need. Of that it keeps in host memory its blocks and up
+/// to 64 MiB of the user state, beside the manifest and the headers of the files; larger user state
+/// is verified first, and read again when all ranks have agreed to load. A disk that fails then
+/// leaves it partly written, and the optimizer unusable until a load succeeds.
 ///
 /// Collective, with equal arguments. Everything is checked on all ranks before anything changes,
 /// and all throw the same: CheckpointError, with file, tensor and offset, for a checkpoint that is

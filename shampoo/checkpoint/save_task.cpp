@@ -78,9 +78,8 @@ std::filesystem::path SaveTask::run(MainThreadExecutor* main_thread) {
       if (leads()) pending_.create();
     });
     stage([&] {
-      report =
-          serialize_report(write_shard(snapshot_.data(), pending_.temporary(),
-                                       metadata_of(pending_.save(), pending_.step()), written_));
+      report = serialize_report(write_shard(snapshot_.data(), pending_.temporary(), pending_.save(),
+                                            pending_.step(), written_));
       // The entries that a rank made are synced by its own machine.
       sync_folder(pending_.temporary());
     });
