@@ -64,7 +64,8 @@ Snapshot snapshot(const Optimizer& optimizer, const UserState& user = {}, bool d
 ///
 /// Collective, with equal arguments; waits for the disk. A rank that fails makes all of them throw
 /// the same, with its message: std::system_error with its errno for what the system refuses,
-/// std::invalid_argument for bad arguments and a step-N that exists. Checkpoints that were complete
+/// std::invalid_argument for bad arguments and a step-N that exists, CheckpointError for more than
+/// the format allows. Checkpoints that were complete
 /// stay so, the new one exists completely or not at all, and training can go on. If only the
 /// removal of old checkpoints fails, the message says that the new one is complete.
 std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& directory,

@@ -264,6 +264,21 @@ TEST_F(UserStateOfATrainer, SaysAllThatDoesNotFitAtOnce) {
   expect_says(refusal(asked), {"'mean': shape", "'seen': tensor.dtype", "'best': must be"});
 }
 
+TEST_F(UserStateOfATrainer, BeyondTheLimitsOfTheFormatIsRefusedBeforeThereIsACheckpoint) {
+  std::array<std::string, 2> messages;
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    UserState own;
+    own.values["log"] = std::string((std::size_t{16} << 20) + 1, 'x');
+    messages[static_cast<std::size_t>(communicator.rank())] =
+        error_of<CheckpointError>([&] { save(*job.optimizer, root_, own); });
+    job.train(0, 1);
+  });
+  expect_says(messages[0], {"rank 0", "16777217 bytes in user_values \"log\"; at most 16777216"});
+  EXPECT_EQ(messages[0], messages[1]);
+  EXPECT_TRUE(std::filesystem::is_empty(root_));
+}
+
 TEST_F(UserStateOfATrainer, AreSharedOutByTheirBytes) {
   std::vector<float> numbers(8);
   std::vector<UserTensor> tensors;
