@@ -80,9 +80,9 @@ Snapshot snapshot(const Optimizer& optimizer, const UserState& user = {}, bool d
 /// collective of the communicator meanwhile, whose deadline does not count. A rank that fails makes
 /// all of them throw the same, with its message: std::system_error with its errno for what the
 /// system refuses, std::invalid_argument for bad arguments and a complete step-N that is not to be
-/// replaced. Checkpoints that were complete stay so, the new one exists completely or not at all,
-/// and training can go on. If only the removal of old checkpoints fails, the message says that the
-/// new one is complete.
+/// replaced, CheckpointError for more than the format allows. Checkpoints that were complete stay
+/// so, the new one exists completely or not at all, and training can go on. If only the removal of
+/// old checkpoints fails, the message says that the new one is complete.
 std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& directory,
                            const UserState& user = {}, const SaveOptions& options = {});
 
@@ -178,9 +178,16 @@ class AsyncCheckpointer {
   std::vector<std::unique_ptr<SnapshotMemory>> idle_;
 };
 
+/// What becomes of user state per rank that another number of ranks saved.
+enum class OtherRanks : std::uint8_t {
+  refuse,
+  keep  ///< it stays as it is, and is reported as missing
+};
+
 struct CheckpointOptions {
   LoadOptions state = {};  ///< options of the state dict; `strict` covers the user state, too
   bool checksums = true;   ///< whether the bytes of tensors are compared with their checksums
+  OtherRanks other_ranks = OtherRanks::refuse;
 };
 
 struct LoadedCheckpoint {
@@ -212,9 +219,12 @@ std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesyst
 
 /// Loads the folder of a checkpoint, or of a directory the one that resume() would load; any number
 /// of ranks may have saved it; see Optimizer::load_state_dict(). Writes the tensors of `user` and
-/// replaces its values, which must be of the kind that was saved. A rank reads only what its own
-/// blocks and the user state need, and keeps no more than that in memory, apart from the manifest
-/// and the headers of the files. Removes nothing.
+/// replaces its values, which must be of the kind that was saved. Rank 0 reads the manifest and
+/// sends it to all. A rank opens only the files that have something for it, each once, and reads
+/// what its own blocks and the user state need. Of that it keeps in host memory its blocks and up
+/// to 64 MiB of the user state, beside the manifest and the headers of the files; larger user state
+/// is verified first, and read again when all ranks have agreed to load. A disk that fails then
+/// leaves it partly written, and the optimizer unusable until a load succeeds. Removes no files.
 ///
 /// To go back for good to an earlier checkpoint, load its folder: the next save is the latest of
 /// the directory, whatever its step.

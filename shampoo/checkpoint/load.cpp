@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "distributor/text_consensus.h"
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/find_checkpoint.h"
 #include "shampoo/checkpoint/read_state.h"
@@ -18,6 +19,7 @@ namespace {
 
 using checkpoint::CheckpointSearch;
 using checkpoint::Checksums;
+using checkpoint::UserStateLoad;
 
 /// For which other ranks wait for a file that rank 0 has seen.
 constexpr std::chrono::seconds patience(30);
@@ -36,6 +38,7 @@ class LoadTask {
   /// Throws CheckpointError where it is broken, with nothing changed.
   LoadedCheckpoint run(const std::filesystem::path& folder) {
     loaded_.folder = folder;
+    share_manifest();
     protocol_.load([&] { return examine(); },
                    [&](Statistics& statistics) { return replace(statistics); });
     loaded_.state = std::move(state_->report());
@@ -44,30 +47,49 @@ class LoadTask {
   const std::string& save() const { return save_; }
 
  private:
+  /// Rank 0 reads the manifest for all.
+  void share_manifest() {
+    protocol_.vote(opening_checkpoint, "manifest", [&] {
+      if (communicator_.rank() == 0)
+        manifest_ = checkpoint::read_manifest_text(
+            loaded_.folder / std::filesystem::path(checkpoint::manifest_name));
+      return std::string();
+    });
+    protocol_.in_collective(
+        [&] { manifest_ = gather_texts(backend_, communicator_, manifest_).front(); });
+  }
+
   std::string examine() {
-    std::optional<checkpoint::Reader> opened;
-    const auto open = [&] { opened.emplace(loaded_.folder); };
-    communicator_.rank() == 0 ? open() : checkpoint::open_patiently(patience, open);
-    const checkpoint::Reader& reader = *opened;
+    std::string lines;
+    const auto match = [&] { lines = match_files(); };
+    communicator_.rank() == 0 ? match() : checkpoint::open_patiently(patience, match);
+    manifest_.clear();
+    return lines;
+  }
+
+  std::string match_files() {
+    const checkpoint::Reader& reader = reader_.emplace(loaded_.folder, manifest_);
     save_ = reader.manifest().save;
     const auto checksums = options_.checksums ? Checksums::compare : Checksums::skip;
     loaded_.step = reader.manifest().step;
     const checkpoint::StateReader state(reader, checksums);
+    Engine& engine = OptimizerAccess::engine(optimizer_);
+    dict_ = state.read(export_state(backend_, engine, {.contents = false}), options_.state.prefix);
     if (user_) {
-      user_load_.emplace(reader, checksums, *user_, options_.state.strict);
+      user_load_.emplace(reader, *user_, options_,
+                         UserStateLoad::Place{communicator_.rank(), communicator_.size()});
       loaded_.missing_user_state = user_load_->missing();
       loaded_.unexpected_user_state = user_load_->unexpected();
     }
-    Engine& engine = OptimizerAccess::engine(optimizer_);
-    dict_ = state.read(export_state(backend_, engine, {.contents = false}), options_.state.prefix);
     state_.emplace(backend_, engine, dict_, options_.state);
     return "save: " + reader.manifest().save + "\n" + state_->lines();
   }
 
   Progress replace(Statistics& statistics) {
+    // Its files are read once more.
+    if (user_load_) user_load_->replace(backend_, *user_);
     for (const auto& [group, rates] : state_->rates()) optimizer_.group(group).rates = rates;
     state_->replace(statistics);
-    if (user_load_) user_load_->replace(backend_, *user_);
     return dict_.progress;
   }
 
@@ -79,9 +101,11 @@ class LoadTask {
   const CheckpointOptions& options_;
   LoadedCheckpoint loaded_;
   std::string save_;
+  std::string manifest_;
+  std::optional<checkpoint::Reader> reader_;
   StateDict dict_;
   std::optional<StateImport> state_;
-  std::optional<checkpoint::UserStateLoad> user_load_;
+  std::optional<UserStateLoad> user_load_;
 };
 
 /// The latest good one of a path, if there is a checkpoint.

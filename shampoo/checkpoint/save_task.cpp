@@ -108,9 +108,9 @@ void SaveTask::learn_id() {
 
 void SaveTask::write() {
   count(0);
-  report_ = serialize_report(write_shard(snapshot_.data(), pending_->temporary(),
-                                         metadata_of(pending_->save(), pending_->step()),
-                                         [this](std::int64_t bytes) { count(bytes); }));
+  report_ =
+      serialize_report(write_shard(snapshot_.data(), pending_->temporary(), pending_->save(),
+                                   pending_->step(), [this](std::int64_t bytes) { count(bytes); }));
   // The entries that a rank made are synced by its own machine.
   sync_folder(pending_->temporary());
   numbers_ = {report_.size(), 0};

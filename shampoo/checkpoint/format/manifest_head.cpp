@@ -25,8 +25,8 @@ ManifestHead read_manifest_head(const std::filesystem::path& path) {
   try {
     const auto json = nlohmann::json::parse(line);
     json.at("save").get_to(head.save);
-    json.at("sequence").get_to(head.sequence);
-    json.at("parent").get_to(head.parent);
+    if (json.contains("sequence")) json.at("sequence").get_to(head.sequence);
+    if (json.contains("parent")) json.at("parent").get_to(head.parent);
     json.at("step").get_to(head.step);
   } catch (const nlohmann::json::exception& error) {
     fail(std::string("is no JSON of a checkpoint: ") + error.what());

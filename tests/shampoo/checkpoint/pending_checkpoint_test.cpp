@@ -101,7 +101,7 @@ TEST_F(Saves, RefuseManifestsThatDoNotFitTheFiles) {
   EXPECT_NE(refusal([](Manifest& m) { m.step = 2; }), "");
   EXPECT_NE(refusal([](Manifest& m) { ++m.files[1].bytes; }), "");
   EXPECT_NE(refusal([](Manifest& m) { m.files.push_back({"r2.safetensors", 8, 0}); }), "");
-  EXPECT_NE(refusal([](Manifest& m) { m.parameters[0].blocks.pop_back(); }), "");
+  EXPECT_NE(refusal([](Manifest& m) { m.parameters[0].files.pop_back(); }), "");
   EXPECT_EQ(entries(), std::vector<std::string>{});
 }
 

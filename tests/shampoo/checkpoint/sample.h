@@ -33,8 +33,8 @@ std::string message_of(const Action& action) {
   return "";
 }
 
-/// A checkpoint of two files: the slot "s" of the parameter "w" of 2 x 3 in two blocks, one per
-/// file, and the user tensor "count", a scalar, in the first.
+/// A checkpoint of two files: the slot "s" of the parameter "w" of 2 x 3, merged to 6, in two
+/// blocks, one per file, and the user tensor "count", a scalar, in the first.
 struct Sample {
   std::int64_t step = 1;
   double first = 0.5;  ///< first element of "s"; the next are larger by 1 each
