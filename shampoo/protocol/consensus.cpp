@@ -61,6 +61,14 @@ bool lacks_refresh(const SegmentHeader& header) {
   return header.scan.first_bad == kernels::needs_refresh;
 }
 
+/// A rank that finds a checkpoint broken explains why it does not fit another, and a rank that
+/// cannot read it does not know whether it is broken.
+int weight(TransferableError::Kind kind) {
+  using enum TransferableError::Kind;
+  if (kind == checkpoint) return 1;
+  return kind == argument || kind == logic ? 0 : 2;
+}
+
 TransferableError disagreement(const std::string& message) {
   return {TransferableError::Kind::communication, message};
 }
@@ -144,7 +152,7 @@ TransferableError Consensus::gather_errors(const std::optional<TransferableError
   for (const auto& [text, members] : ranks) {
     const TransferableError error = deserialize<TransferableError>(text);
     if (members.size() == texts.size()) return error;
-    if (joined.message.empty() || error.kind != TransferableError::Kind::checkpoint) {
+    if (joined.message.empty() || weight(error.kind) >= weight(joined.kind)) {
       joined.kind = error.kind;
       joined.code = error.code;
     }

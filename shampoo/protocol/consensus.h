@@ -55,8 +55,8 @@ class Consensus {
                       const std::optional<TransferableError>& own, const Diagnostics& diagnostics,
                       bool vote);
 
-  /// Collective. One error that names the ranks that have one. A checkpoint is broken only if no
-  /// rank has an error of another kind.
+  /// Collective. One error that names the ranks that have one. It is a CheckpointError if a rank
+  /// has one and the others at most what does not fit.
   TransferableError gather_errors(const std::optional<TransferableError>& own);
   /// Error if the ranks use different versions or are not at the same call or step.
   static std::optional<TransferableError> find_desynchronization(

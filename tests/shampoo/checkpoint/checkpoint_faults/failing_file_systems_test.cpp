@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <system_error>
 
 #include "shampoo/checkpoint.h"
@@ -96,6 +97,39 @@ TEST_F(FileSystems, ThatRefuseToReadMakeNoCheckpointBroken) {
   EXPECT_EQ(latest(), 1) << "that is not there";
 }
 
+TEST_F(FileSystems, ThatRefuseOneRankToReadLeaveOpenWhatAnotherFindsBroken) {
+  save_alone(1);
+  const auto shard = save_alone(2) / "shard-00000-of-00001.safetensors";
+  const auto last = static_cast<std::streamoff>(std::filesystem::file_size(shard)) - 1;
+  {
+    std::fstream file(shard, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekg(last);
+    const int byte = file.get();
+    file.seekp(last);
+    file.put(static_cast<char>(byte ^ 1));
+  }
+  thread_local int rank = 0;
+  for (const bool refuses : {true, false}) {
+    const auto refused = failing("open", shard.string(), {Fate::fails, EIO});
+    const CallWatch watch([&](std::size_t place, const std::string& call) {
+      return refuses && rank == 1 ? refused(place, call) : CallFault{};
+    });
+    run_ranks(2, [&](Communicator& communicator) {
+      rank = communicator.rank();
+      Job<float> job(communicator, small, {});
+      UserState user = user_state_of(job);
+      if (refuses) {
+        const std::string message =
+            error_of<std::system_error>([&] { (void)resume(*job.optimizer, root_, user); });
+        expect_says(message, {"rank 0: ", "checksum", "rank 1: ", "Input/output error"});
+      } else {
+        EXPECT_EQ(resume(*job.optimizer, root_, user)->step, 1);
+      }
+      rank = 0;
+    });
+  }
+}
+
 TEST_F(FileSystems, WithoutFsyncForFoldersKeepCheckpoints) {
   for (const int error : {EINVAL, ENOTSUP}) {
     const CallWatch watch([&](std::size_t, const std::string& call) {
@@ -147,7 +181,8 @@ TEST_F(FileSystems, ThatShowAFileLateAreWaitedForByOtherRanks) {
   thread_local int rank = 0;
   for (const int error : {ENOENT, ESTALE}) {
     const auto times = std::make_shared<std::atomic<int>>(3);
-    const auto late = failing("open", "step-1/manifest.json", {Fate::fails, error}, times);
+    const auto late =
+        failing("open", "shard-00000-of-00001.safetensors", {Fate::fails, error}, times);
     const CallWatch watch([&](std::size_t place, const std::string& call) {
       return rank == 1 ? late(place, call) : CallFault{};
     });
