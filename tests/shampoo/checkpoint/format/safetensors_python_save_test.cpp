@@ -4,7 +4,7 @@
 #include <fstream>
 #include <map>
 
-#include "tests/shampoo/checkpoint/checkpoint_format/safetensors_python.h"
+#include "tests/shampoo/checkpoint/format/safetensors_python.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {
