@@ -5,7 +5,7 @@
 #include <map>
 
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
-#include "tests/shampoo/checkpoint/safetensors_python.h"
+#include "tests/shampoo/checkpoint/format/safetensors_python.h"
 
 namespace shampoo::test {
 namespace {

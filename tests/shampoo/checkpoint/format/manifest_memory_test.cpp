@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "shampoo/checkpoint/format/manifest.h"
-#include "tests/shampoo/checkpoint/little_memory.h"
+#include "tests/shampoo/checkpoint/format/little_memory.h"
 #include "tests/support/allocations.h"
 
 namespace shampoo::checkpoint::test {

@@ -6,7 +6,7 @@
 
 #include "shampoo/checkpoint/format/safetensors_file.h"
 #include "shampoo/checkpoint_directory.h"
-#include "tests/shampoo/checkpoint/little_memory.h"
+#include "tests/shampoo/checkpoint/format/little_memory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 #include "tests/support/allocations.h"
 
