@@ -65,7 +65,7 @@ struct UserTensorData {
 /// Whose a user tensor is.
 enum class Sharding : std::uint8_t {
   /// The same on all ranks; one of them saves it. A save compares a checksum of it between the
-  /// ranks: of all bytes of up to 4 MiB, of larger tensors of 64 parts of 64 KiB.
+  /// ranks: of all bytes of up to 1 MiB, of larger tensors of 64 parts of 16 KiB.
   shared,
   /// Each rank saves and loads its own, whose shape may differ from that of the others. Loaded by
   /// as many ranks as saved it, see CheckpointOptions::other_ranks.

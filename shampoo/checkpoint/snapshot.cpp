@@ -172,12 +172,12 @@ std::vector<SnapshotBlocks> blocks_of(const Engine& engine, bool derived) {
 }
 
 std::uint64_t sample_checksum(kernels::Backend& backend, const UserTensor& tensor) {
-  constexpr std::size_t whole = std::size_t{4} << 20, part = std::size_t{64} << 10;
+  constexpr std::size_t whole = std::size_t{1} << 20, part = std::size_t{16} << 10;
   const auto bytes = static_cast<std::size_t>(bytes_of(tensor));
   const auto* const data = static_cast<const std::byte*>(tensor.tensor.data);
   const bool in_parts = bytes > whole;
   const std::size_t count = in_parts ? whole / part : 1, size = in_parts ? part : bytes;
-  const auto offset = [&](std::size_t p) { return p == 0 ? 0 : (bytes - size) / (count - 1) * p; };
+  const auto offset = [&](std::size_t p) { return p == 0 ? 0 : (bytes - size) * p / (count - 1); };
   checkpoint::Checksum sum;
   if (backend.memory_kind() == MemoryKind::host) {
     for (std::size_t p = 0; p < count; ++p) sum.add({data + offset(p), size});

@@ -86,8 +86,8 @@ std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int rank
 /// Blocks of all parameters, in the order of their names. `derived` as in StateDictOptions.
 std::vector<SnapshotBlocks> blocks_of(const Engine& engine, bool derived);
 
-/// XXH3 of a shared tensor, to find ranks that have another one: of all bytes of up to 4 MiB, of
-/// larger tensors of 64 parts of 64 KiB, evenly spread. Waits for the backend.
+/// XXH3 of a shared tensor, to find ranks that have another one: of all bytes of up to 1 MiB, of
+/// larger tensors of 64 parts of 16 KiB, evenly spread. Waits for the backend.
 std::uint64_t sample_checksum(kernels::Backend& backend, const UserTensor& tensor);
 
 /// Lines of text that must be equal on all ranks.

@@ -91,12 +91,13 @@ class CommandLine {
   }
 
   void add_verify() {
-    CLI::App* verify =
-        command(Task::verify, "verify", "Check all there is to check in one checkpoint or all",
-                "Manifest, sizes, headers, that blocks cover their parameters, and the checksum of "
-                "every tensor,\nall of which are read. Names file, tensor and offset of a fault, "
-                "and goes on with the rest.\nExit status: 0 sound; 1 a fault, or no checkpoint; 2 "
-                "something else went wrong.");
+    CLI::App* verify = command(
+        Task::verify, "verify", "Check all there is to check in one checkpoint or all",
+        "Manifest, sizes, headers, that both have the same tensors, and the checksum of every "
+        "tensor,\nall of which are read: what a load refuses, too. Names file, tensor and offset "
+        "of a fault, "
+        "and goes on with the rest.\nExit status: 0 sound; 1 a fault, or no checkpoint; 2 "
+        "something else went wrong.");
     add_path(verify, options_.path, "PATH", "A directory, for all in it, or a checkpoint");
   }
 

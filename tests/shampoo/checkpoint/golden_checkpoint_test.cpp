@@ -98,7 +98,7 @@ TEST_P(GoldenCheckpoints, ThatLackARateAndARecipeFieldHaveTheirDefaults) {
 
 TEST_P(GoldenCheckpoints, WithFieldsOfALaterVersionAreLoaded) {
   edit([](Json& json) {
-    json["history"] = {{"parent", "x"}, {"more", {1, 2, 3}}};
+    json["later"] = {{"a", "x"}, {"more", {1, 2, 3}}};
     for (const char* list : {"files", "slots", "rates", "parameters", "user_tensors"})
       for (Json& row : json.at(list)) row["later"] = {{"a", {0.5}}};
     for (Json& recipe : json.at("recipes")) recipe["preconditioner.later"] = "1";

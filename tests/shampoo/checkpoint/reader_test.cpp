@@ -2,12 +2,15 @@
 #include "shampoo/checkpoint/reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <functional>
 #include <set>
 #include <system_error>
 
+#include "shampoo/checkpoint/shard_writer.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
@@ -111,6 +114,30 @@ TEST_F(Readers, RefuseSwappedMissingStaleAndForeignFiles) {
     std::filesystem::rename(folder_ / "aside", folder_ / file);
   }
   EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Readers, KeepFewerFilesOpenThanAProcessMay) {
+  constexpr int files = 700;
+  const std::filesystem::path folder = root_.path() / "many";
+  std::filesystem::create_directory(folder);
+  Manifest manifest;
+  manifest.save = new_save_id();
+  for (std::uint32_t f = 0; f < files; ++f) {
+    ShardWriter writer(folder, "r" + std::to_string(f), {{"user/t" + std::to_string(f), Dtype::u8}},
+                       manifest.save, 0);
+    writer.write(std::vector<std::byte>(1, static_cast<std::byte>(f)));
+    manifest.files.push_back(writer.finish());
+    manifest.user_tensors.push_back({"t" + std::to_string(f), Dtype::u8, {}, f});
+  }
+  put(folder / manifest_name, to_json(manifest));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{600, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+
+  EXPECT_NO_THROW(Reader(folder).verify());
+
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(Readers, FollowLinksToRegularFilesOnly) {

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <map>
 
-#include "tests/shampoo/checkpoint/format/safetensors_python.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
+#include "tests/shampoo/checkpoint/format/safetensors_python.h"
 
 namespace shampoo::test {
 namespace {
