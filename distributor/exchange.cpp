@@ -99,12 +99,16 @@ void Exchange::run() {
         .wait();
 }
 
+void Exchange::download_headers(SegmentHeader* to) {
+  constexpr auto size = std::int64_t{sizeof(SegmentHeader)};
+  if (std::ranges::all_of(counts_, [](std::int64_t count) { return count == size; }))
+    return backend_.download(to, segment(0), counts_.size() * sizeof(SegmentHeader));
+  for (std::size_t rank = 0; rank < counts_.size(); ++rank)
+    backend_.download(&to[rank], segment(rank), sizeof(SegmentHeader));
+}
+
 std::span<const SegmentHeader> Exchange::headers() {
-  if (const auto all = headers_.size() * sizeof(SegmentHeader); segment_bytes() == all)
-    backend_.download(headers_.data(), buffer_->data(), all);
-  else
-    for (std::size_t rank = 0; rank < counts_.size(); ++rank)
-      backend_.download(&headers_[rank], segment(rank), sizeof(SegmentHeader));
+  download_headers(headers_.data());
   backend_.synchronize();
   communicator_.check();
   return headers_;

@@ -43,6 +43,8 @@ class Exchange {
   /// Headers of all ranks, valid until the next call. Blocks. Throws CommunicationError if the
   /// exchange failed.
   std::span<const SegmentHeader> headers();
+  /// to <- headers of all ranks, one after the other. Queued; `to` is host memory.
+  void download_headers(SegmentHeader* to);
   /// gathered <- headers of all ranks; *proceed <- 0 unless all ranks proceed and their headers
   /// agree. Queued; all [backend].
   void gate(SegmentHeader* gathered, std::int32_t* proceed);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,18 +17,29 @@
 
 namespace shampoo {
 
+namespace checkpoint {
+class SaveTask;
+}
+
 struct SaveOptions {
   /// N of the folder step-N, >= 0; the steps attempted so far unless set.
   std::optional<std::int64_t> step = std::nullopt;
-  /// Saves derived state, too; see StateDictOptions.
+  /// Saves derived state, too; see StateDictOptions. Of a Snapshot, what it has.
   bool derived = true;
-  /// Keeps only so many complete checkpoints of the directory, those with the largest steps; the
-  /// others are removed once the new one is complete. 0 keeps all.
+  /// Keeps only so many complete checkpoints of the directory, those that were written last,
+  /// whatever their steps, and that which the optimizer was loaded from; the others are removed
+  /// once the new one is complete. 0 keeps all.
   int keep_last = 0;
+  /// Replaces a complete step-N, as a run does that went back to an earlier checkpoint. The old one
+  /// is removed once the new one has its name. Broken ones, and those that resume() passed over,
+  /// are replaced in any case.
+  bool replace = false;
 };
 
-/// A copy of a rank's state and of its share of the user state in host memory: training goes on
-/// while it is saved.
+class SnapshotMemory;
+
+/// A copy of a rank's state and of its share of the user state in host memory, pinned for a backend
+/// on a device: training goes on while it is saved. The optimizer's backend must outlive it.
 class Snapshot {
  public:
   struct Data;
@@ -43,6 +55,8 @@ class Snapshot {
   std::int64_t bytes() const;
 
   const Data& data() const { return *data_; }
+  /// The memory of the copy, for another one. Null if it was taken before.
+  std::unique_ptr<SnapshotMemory> take_memory();
 
  private:
   std::unique_ptr<Data> data_;
@@ -54,30 +68,36 @@ class Snapshot {
 /// calls throw once it can no longer be used.
 Snapshot snapshot(const Optimizer& optimizer, const UserState& user = {}, bool derived = true);
 
-/// Writes the folder `directory`/step-N and returns it. `directory` is the same for all ranks, and
-/// is made if it is missing. Every rank writes its blocks and its share of the user state into a
-/// file of its own, shard-R-of-N.safetensors; manifest.json comes last.
-/// shampoo/checkpoint/README.md describes the format.
+/// Writes the folder `directory`/step-N and returns its absolute path. `directory` is the same for
+/// all ranks, is made if it is missing, and belongs to one run at a time. Every rank writes its
+/// blocks and its share of the user state into a file of its own, shard-R-of-N.safetensors;
+/// manifest.json comes last. shampoo/checkpoint/README.md describes the format.
 ///
 /// Reads state and user state where they lie, if that is host memory, and makes no copy of them;
 /// from other memory it copies them first, see snapshot(). They must not change before it returns.
 ///
-/// Collective, with equal arguments; waits for the disk. A rank that fails makes all of them throw
-/// the same, with its message: std::system_error with its errno for what the system refuses,
-/// std::invalid_argument for bad arguments and a step-N that exists. Checkpoints that were complete
-/// stay so, the new one exists completely or not at all, and training can go on. If only the
-/// removal of old checkpoints fails, the message says that the new one is complete.
+/// Collective, with equal arguments; waits for the disk, however long that takes: no rank is in a
+/// collective of the communicator meanwhile, whose deadline does not count. A rank that fails makes
+/// all of them throw the same, with its message: std::system_error with its errno for what the
+/// system refuses, std::invalid_argument for bad arguments and a complete step-N that is not to be
+/// replaced, CheckpointError for more than the format allows. Checkpoints that were complete stay
+/// so, the new one exists completely or not at all, and training can go on. If only the removal of
+/// old checkpoints fails, the message says that the new one is complete.
 std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& directory,
                            const UserState& user = {}, const SaveOptions& options = {});
 
 /// A save that starts while another one is under way.
 enum class WhileSaving : std::uint8_t {
   refuse,  ///< throws std::logic_error
+  skip,    ///< does not begin
   queue    ///< waits its turn, with its copy of the state
 };
 
 struct AsyncCheckpointerOptions {
   WhileSaving while_saving = WhileSaving::refuse;
+  /// With WhileSaving::queue, saves that may wait beside the one under way, each with a copy of the
+  /// state, >= 0. A start() that finds as many waits until the first is over.
+  int max_queued = 1;
 };
 
 /// How far the saves of a rank are.
@@ -87,33 +107,41 @@ struct SaveProgress {
   std::int64_t written = 0;
   /// Total bytes of tensors that this rank writes for the first unfinished save.
   std::int64_t bytes = 0;
+  /// Seconds for which the disk of this rank has not answered; 0 while it waits for poll().
+  double stalled = 0;
 };
 
 /// Saves while training goes on. start() copies the state to host memory; a background thread
 /// writes and syncs this rank's file, and on rank 0 the manifest. The collectives of a save run in
-/// start(), poll() and wait(), on the thread that calls them and over the optimizer's own
+/// start(), poll(), wait() and cancel(), on the thread that calls them and over the optimizer's own
 /// communicator: no second communicator is needed, nothing overlaps a step's collective, and
 /// MPI_THREAD_FUNNELED is enough. So a save completes only while one of them is called now and
-/// then. poll() after every step is free while nothing is being saved and one small collective
-/// otherwise; a save takes at least six of them.
+/// then. poll() after every step is free while nothing is being saved and one all-gather of 64
+/// bytes per rank otherwise; a save takes three to which all ranks are ready. On a device, a poll
+/// reads the all-gather of the poll before, and does not wait for the step between them.
+///
+/// Keeps the memory of its copies, as large as the largest state, for the next save.
 ///
 /// Holds a reference to the optimizer, which must outlive it and must not be moved. Not safe for
 /// concurrent calls.
 class AsyncCheckpointer {
  public:
+  /// Throws std::invalid_argument for options out of range.
   explicit AsyncCheckpointer(Optimizer& optimizer, const AsyncCheckpointerOptions& options = {});
-  /// Waits for the thread, not for other ranks: a save that has not completed is cancelled.
+  /// Cancels the saves that have not completed. Waits for the call to the disk that the thread is
+  /// in, not for other ranks.
   ~AsyncCheckpointer();
   AsyncCheckpointer(const AsyncCheckpointer&) = delete;
   AsyncCheckpointer& operator=(const AsyncCheckpointer&) = delete;
 
-  /// Begins what save() does, and returns once the state is copied. Collective, with equal
-  /// arguments; throws on all ranks, before anything changed: what poll() throws, std::logic_error
-  /// while another save is under way, what save() throws for its arguments.
-  void start(const std::filesystem::path& directory, const UserState& user = {},
+  /// Begins what save() does, and returns once the state is copied. Returns false if the save was
+  /// skipped. Collective, with equal arguments; throws on all ranks, before anything changed: what
+  /// poll() throws, std::logic_error while another save is under way, what save() throws for its
+  /// arguments.
+  bool start(const std::filesystem::path& directory, const UserState& user = {},
              const SaveOptions& options = {});
   /// The same for a copy that was made before.
-  void start(Snapshot snapshot, const std::filesystem::path& directory,
+  bool start(Snapshot snapshot, const std::filesystem::path& directory,
              const SaveOptions& options = {});
 
   /// Advances the saves under way without waiting for the disk. Returns the folder of a save that
@@ -125,45 +153,81 @@ class AsyncCheckpointer {
   /// if there is one. Collective; throws as poll() does, and is then to be called again.
   std::optional<std::filesystem::path> wait();
 
+  /// Ends all saves: one that is being written completes if it cannot be stopped any more, the
+  /// others leave nothing behind. Waits for the disk only as the destructor does. Collective;
+  /// throws CommunicationError.
+  void cancel();
+
   /// Not collective.
   SaveProgress progress() const;
 
  private:
-  class BackgroundSave;
-
-  void require_room();
-  void add(Snapshot snapshot, const std::filesystem::path& directory, const SaveOptions& options);
+  bool make_room();
+  void add(const std::function<Snapshot()>& take, const std::filesystem::path& directory,
+           const SaveOptions& options);
   void advance(bool waits);
+  void finish_first();
+  std::unique_ptr<SnapshotMemory> idle_memory();
 
   Optimizer& optimizer_;
   AsyncCheckpointerOptions options_;
   /// Unfinished saves; only the first one advances.
-  std::deque<std::unique_ptr<BackgroundSave>> saves_;
+  std::deque<std::unique_ptr<checkpoint::SaveTask>> saves_;
   /// Folders of complete saves not yet returned.
   std::deque<std::filesystem::path> folders_;
+  std::vector<std::unique_ptr<SnapshotMemory>> idle_;
+};
+
+/// What becomes of user state per rank that another number of ranks saved.
+enum class OtherRanks : std::uint8_t {
+  refuse,
+  keep  ///< it stays as it is, and is reported as missing
 };
 
 struct CheckpointOptions {
   LoadOptions state = {};  ///< options of the state dict; `strict` covers the user state, too
   bool checksums = true;   ///< whether the bytes of tensors are compared with their checksums
+  OtherRanks other_ranks = OtherRanks::refuse;
 };
 
 struct LoadedCheckpoint {
-  std::filesystem::path folder;
-  std::int64_t step = 0;  ///< N of the folder step-N
+  std::filesystem::path folder;  ///< absolute
+  std::int64_t step = 0;         ///< N of the folder step-N
   /// Report of the load of the optimizer on this rank.
   LoadReport state = {};
   /// Names that the checkpoint lacks; their values are unchanged.
   std::vector<std::string> missing_user_state = {};
   /// Names found only in the checkpoint, which were ignored.
   std::vector<std::string> unexpected_user_state = {};
+  /// Broken checkpoints of the directory that were found on the way to this one, and why.
+  std::vector<BrokenCheckpoint> passed_over = {};
 };
 
-/// Goes on from the latest complete checkpoint of a directory, or from the folder of one, which any
-/// number of ranks may have saved; see Optimizer::load_state_dict(). Writes the tensors of `user`
-/// and replaces its values, which must be of the kind that was saved. A rank reads only what its
-/// own blocks and the user state need, and keeps no more than that in memory, apart from the
-/// manifest and the headers of the files.
+/// Goes on from the latest good checkpoint of a directory: of those that are complete the one that
+/// was written last, or, where the bytes of that are wrong, the one before. Returns nothing if the
+/// directory has no checkpoint or does not exist: then the run begins. Removes the temporary
+/// directories of interrupted saves and removals, if it may. Otherwise as load().
+///
+/// All ranks load the same folder, which rank 0 has found; the others wait up to 30 s until their
+/// file systems show it, too. Throws CheckpointError, with all faults, if there are checkpoints but
+/// none is good: a run must not begin anew unnoticed.
+std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
+                                       UserState& user, const CheckpointOptions& options = {});
+/// Leaves all user state out.
+std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
+                                       const CheckpointOptions& options = {});
+
+/// Loads the folder of a checkpoint, or of a directory the one that resume() would load; any number
+/// of ranks may have saved it; see Optimizer::load_state_dict(). Writes the tensors of `user` and
+/// replaces its values, which must be of the kind that was saved. Rank 0 reads the manifest and
+/// sends it to all. A rank opens only the files that have something for it, each once, and reads
+/// what its own blocks and the user state need. Of that it keeps in host memory its blocks and up
+/// to 64 MiB of the user state, beside the manifest and the headers of the files; larger user state
+/// is verified first, and read again when all ranks have agreed to load. A disk that fails then
+/// leaves it partly written, and the optimizer unusable until a load succeeds. Removes no files.
+///
+/// To go back for good to an earlier checkpoint, load its folder: the next save is the latest of
+/// the directory, whatever its step.
 ///
 /// Collective, with equal arguments. Everything is checked on all ranks before anything changes,
 /// and all throw the same: CheckpointError, with file, tensor and offset, for a checkpoint that is

@@ -96,6 +96,7 @@ struct Optimizer::Parts {
   std::vector<RateRanges> ranges;  ///< per group
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
+  CheckpointLineage lineage;
   /// Called at the end of an Evaluation, as long as this object exists.
   std::shared_ptr<const std::function<void(bool)>> end_evaluation =
       std::make_shared<const std::function<void(bool)>>(
@@ -305,5 +306,8 @@ StepProtocol& OptimizerAccess::protocol(const Optimizer& optimizer) {
   return optimizer.parts_->protocol;
 }
 Engine& OptimizerAccess::engine(const Optimizer& optimizer) { return *optimizer.parts_->engine; }
+CheckpointLineage& OptimizerAccess::lineage(const Optimizer& optimizer) {
+  return optimizer.parts_->lineage;
+}
 
 }  // namespace shampoo

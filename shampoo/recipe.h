@@ -170,7 +170,9 @@ struct RecipeField {
   bool operator==(const RecipeField&) const = default;
 };
 
-/// The fields of a recipe as texts. Independent of the locale; floats are exact.
+/// The fields of a recipe as texts, fields of kinds and options behind the name of theirs:
+/// "preconditioner" is "root_inverse", "preconditioner.solver" is "eigen",
+/// "preconditioner.solver.relative_floor" is "0". Independent of the locale; floats are exact.
 std::vector<RecipeField> fields_of(const Recipe& recipe);
 
 /// One text for equal recipes: what grouping compares, describe() prints and hashes cover.

@@ -51,7 +51,7 @@ struct StateTensor {
 
 /// Counters of one block.
 struct BlockState {
-  Box box = {};      ///< box in the parameter's merged shape
+  Box box = {};      ///< box in ParameterState::merged_shape
   int failures = 0;  ///< consecutive refreshes that failed for at least one root
   bool operator==(const BlockState&) const = default;
 };
@@ -60,7 +60,9 @@ struct BlockState {
 struct ParameterState {
   std::string name = {};
   std::vector<std::int64_t> shape = {};  ///< shape given by the caller
-  std::int64_t steps = 0;                ///< number of steps taken
+  /// The same with small dimensions merged, of which blocks are boxes.
+  std::vector<std::int64_t> merged_shape = {};
+  std::int64_t steps = 0;  ///< number of steps taken
   /// Sum of learning_rate^power over these steps with ScheduleFree; otherwise 0.
   double averaging_weight_sum = 0;
   std::vector<RecipeField> recipe = {};  ///< fields of the recipe, see fields_of()
@@ -133,8 +135,12 @@ struct LoadOptions {
   /// equal for the parameters of one group.
   bool keep_rates = false;
   /// Recipes may differ from those of the state dict. Otherwise only `blocking` may, because boxes
-  /// say what fits, and `arithmetic` with convert_types.
+  /// say what fits, and `arithmetic` with convert_types. A field that the state dict lacks counts
+  /// as the default of its declaration.
   bool keep_recipes = false;
+  /// The same for some fields of recipes and all below them, as fields_of() names them:
+  /// {"refresh.every", "preconditioner.solver"}.
+  std::vector<std::string> keep_recipe_fields = {};
 };
 
 /// Result of a load on this rank. Names are those of state tensors or of parameters.

@@ -62,21 +62,35 @@ struct UserTensorData {
       : data(elements), dtype(element_type) {}
 };
 
-/// A tensor of the trainer: a parameter's value, an average of it, the state of a random number
-/// generator, ... The same on all ranks. A load wants the dtype and the shape that were saved, and
-/// converts nothing.
+/// Whose a user tensor is.
+enum class Sharding : std::uint8_t {
+  /// The same on all ranks; one of them saves it. A save compares a checksum of it between the
+  /// ranks: of all bytes of up to 1 MiB, of larger tensors of 64 parts of 16 KiB.
+  shared,
+  /// Each rank saves and loads its own, whose shape may differ from that of the others. Loaded by
+  /// as many ranks as saved it, see CheckpointOptions::other_ranks.
+  per_rank
+};
+
+/// A tensor of the trainer: a parameter's value, an average of it, a buffer of a layer, ...
+/// shared; the state of a random number generator or of a data loader may be per rank. A load wants
+/// the dtype and the shape that were saved, and converts nothing.
 struct UserTensor {
   std::string name = {};                 ///< unique in the user state, UTF-8, not empty
-  std::vector<std::int64_t> shape = {};  ///< empty: a scalar
+  std::vector<std::int64_t> shape = {};  ///< of at most 64 sides; empty: a scalar
   UserTensorData tensor = {};
+  Sharding sharding = Sharding::shared;
 };
 
 using UserValue = std::variant<std::int64_t, double, std::string>;
 
-/// The trainer's own state, saved and loaded together with the optimizer's.
+/// The trainer's own state, saved and loaded together with the optimizer's. Names of tensors and of
+/// values are the same on all ranks; names and strings are UTF-8.
 struct UserState {
   std::vector<UserTensor> tensors = {};
-  std::map<std::string, UserValue> values = {};  ///< values by name; names and strings are UTF-8
+  std::map<std::string, UserValue> values = {};  ///< by name, the same on all ranks
+  /// By name, each rank its own; as Sharding::per_rank. No name that `values` has.
+  std::map<std::string, UserValue> rank_values = {};
 };
 
 }  // namespace shampoo

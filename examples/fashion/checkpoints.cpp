@@ -9,13 +9,6 @@ namespace fashion {
 
 namespace {
 
-/// Clocks differ, and ranks may not yet see the same in a folder that all share.
-template <typename T>
-T decided_by_rank_0(shampoo::Communicator& ranks, T own) {
-  ranks.broadcast(&own, sizeof own, 0).wait();
-  return own;
-}
-
 void require_same(const char* what, bool same) {
   if (!same)
     throw std::invalid_argument(std::string("--resume: the checkpoint is of a run with another ") +
@@ -32,15 +25,7 @@ Checkpoints::Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optim
       plan_(std::move(plan)),
       identity_(std::move(identity)),
       root_(plan_.folder / identity_.method),
-      checkpointer_(optimizer) {
-  const bool first = ranks.rank() == 0;
-  if (first) shampoo::remove_stale_directories(root_);
-  const bool taken = decided_by_rank_0(ranks, first && shampoo::latest_checkpoint(root_));
-  if (taken && !plan_.resume)
-    throw std::invalid_argument("--checkpoint: " + root_.string() +
-                                " has checkpoints; --resume goes on from them");
-  plan_.resume = taken;
-}
+      checkpointer_(optimizer) {}
 
 shampoo::UserState Checkpoints::user_state(RunState& state) {
   shampoo::UserState user;
@@ -57,10 +42,13 @@ shampoo::UserState Checkpoints::user_state(RunState& state) {
   return user;
 }
 
-bool Checkpoints::resume(RunState& state) {
-  if (!plan_.resume) return false;
+std::string Checkpoints::resume(RunState& state) {
   shampoo::UserState found = user_state(state);
-  shampoo::load(optimizer_, root_, found);
+  const auto loaded = shampoo::resume(optimizer_, root_, found);
+  if (!loaded) return "";
+  if (!plan_.resume)
+    throw std::invalid_argument("--checkpoint: " + root_.string() +
+                                " has checkpoints; --resume goes on from them");
   require_same("seed", std::get<std::int64_t>(found.values.at("seed")) ==
                            static_cast<std::int64_t>(identity_.seed));
   require_same("rate", std::get<double>(found.values.at("rate")) == identity_.rate);
@@ -68,12 +56,18 @@ bool Checkpoints::resume(RunState& state) {
   state.seconds = std::get<double>(found.values.at("seconds"));
   state.optimizer_seconds = std::get<double>(found.values.at("optimizer_seconds"));
   saved_ = state.step;
-  return true;
+  std::string text = "goes on after step " + std::to_string(state.step);
+  for (const shampoo::BrokenCheckpoint& broken : loaded->passed_over)
+    text += "; " + broken.path.filename().string() + " is broken: " + broken.fault;
+  return text;
 }
 
 void Checkpoints::start(RunState& state) {
-  state.seconds = decided_by_rank_0(ranks_, state.seconds);
-  state.optimizer_seconds = decided_by_rank_0(ranks_, state.optimizer_seconds);
+  // Clocks differ, and user values are the same on all ranks.
+  double clocks[] = {state.seconds, state.optimizer_seconds};
+  ranks_.broadcast(clocks, sizeof clocks, 0).wait();
+  state.seconds = clocks[0];
+  state.optimizer_seconds = clocks[1];
   checkpointer_.start(root_, user_state(state), {.step = state.step, .keep_last = plan_.keep});
   saved_ = state.step;
 }

@@ -37,13 +37,13 @@ struct RunIdentity {
 /// Saves a run while it trains, and brings it back. Borrows all but the plan.
 class Checkpoints {
  public:
-  /// Collective. Removes what interrupted saves left. Throws std::invalid_argument where there are
-  /// checkpoints already and the plan does not resume.
   Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optimizer, Network<float>& network,
               CheckpointPlan plan, RunIdentity identity);
 
-  /// True if the run that `state` now describes goes on from a checkpoint. Collective.
-  bool resume(RunState& state);
+  /// Goes on from the latest good checkpoint, if there is one: then `state` describes its run, and
+  /// what a person should know is returned. Collective. Throws std::invalid_argument where there is
+  /// one and the plan does not resume.
+  std::string resume(RunState& state);
   /// True if save() saves after this step.
   bool is_due(int step) const { return step != saved_ && step % plan_.every == 0; }
   /// To be called after every step. Begins to save where it is time to, or in any case if `last`,

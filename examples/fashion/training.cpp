@@ -102,9 +102,9 @@ class Run {
     if (!task.checkpoints) return;
     checkpoints_.emplace(ranks, optimizer_, replica_.network(), *task.checkpoints,
                          RunIdentity{attempt.method->name, attempt.seed, attempt.rate});
-    if (checkpoints_->resume(state_)) {
+    if (const std::string found = checkpoints_->resume(state_); !found.empty()) {
       replica_.seek(state_.step);
-      progress.note(attempt.method->name + " goes on after step " + std::to_string(state_.step));
+      progress.note(attempt.method->name + " " + found);
     }
   }
 

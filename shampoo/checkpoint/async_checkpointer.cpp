@@ -1,117 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
-#include "distributor/system/thread_without_signals.h"
 #include "shampoo/checkpoint.h"
-#include "shampoo/checkpoint/main_thread_executor.h"
 #include "shampoo/checkpoint/save_task.h"
 #include "shampoo/state/optimizer_access.h"
 
 namespace shampoo {
 
-using checkpoint::MainThreadExecutor;
 using checkpoint::SaveTask;
 
-/// A save on a thread of its own.
-class AsyncCheckpointer::BackgroundSave {
- public:
-  BackgroundSave(Optimizer& optimizer, Snapshot snapshot, const std::filesystem::path& directory,
-                 const SaveOptions& options)
-      : task(optimizer, std::move(snapshot), directory, options) {}
-
-  ~BackgroundSave() {
-    main_thread.cancel();
-    if (thread_.joinable()) thread_.join();
-  }
-  BackgroundSave(const BackgroundSave&) = delete;
-  BackgroundSave& operator=(const BackgroundSave&) = delete;
-
-  /// The thread comes as far as its first collective, which waits its turn.
-  void begin() {
-    thread_ = thread_without_signals([this] {
-      try {
-        folder_ = task.run(&main_thread);
-      } catch (...) {
-        thrown_ = std::current_exception();
-      }
-      main_thread.close();
-    });
-  }
-
-  /// The folder, once the executor is closed.
-  std::filesystem::path result() {
-    thread_.join();
-    if (thrown_) std::rethrow_exception(thrown_);
-    return folder_;
-  }
-
-  SaveTask task;
-  MainThreadExecutor main_thread;
-
- private:
-  std::filesystem::path folder_;
-  std::exception_ptr thrown_;
-  std::thread thread_;
-};
-
 AsyncCheckpointer::AsyncCheckpointer(Optimizer& optimizer, const AsyncCheckpointerOptions& options)
-    : optimizer_(optimizer), options_(options) {}
+    : optimizer_(optimizer), options_(options) {
+  if (options.max_queued < 0)
+    throw std::invalid_argument("AsyncCheckpointer: max_queued: must be >= 0, got " +
+                                std::to_string(options.max_queued));
+}
+
 AsyncCheckpointer::~AsyncCheckpointer() = default;
 
-void AsyncCheckpointer::start(const std::filesystem::path& directory, const UserState& user,
+bool AsyncCheckpointer::start(const std::filesystem::path& directory, const UserState& user,
                               const SaveOptions& options) {
-  require_room();
-  add(checkpoint::take_snapshot_together(optimizer_, user, options.derived, Contents::copied),
-      directory, options);
+  OptimizerAccess::protocol(optimizer_).require_training("save");
+  if (!make_room()) return false;
+  const auto take = [&] {
+    return take_snapshot(optimizer_, user, options.derived, Contents::copied, idle_memory());
+  };
+  add(take, directory, options);
+  return true;
 }
 
-void AsyncCheckpointer::start(Snapshot snapshot, const std::filesystem::path& directory,
+bool AsyncCheckpointer::start(Snapshot snapshot, const std::filesystem::path& directory,
                               const SaveOptions& options) {
-  require_room();
-  add(std::move(snapshot), directory, options);
+  if (!make_room()) return false;
+  add([&] { return std::move(snapshot); }, directory, options);
+  return true;
 }
 
-/// All ranks have as many saves under way.
-void AsyncCheckpointer::require_room() {
+/// Returns false if the save is skipped. All ranks have as many saves under way.
+bool AsyncCheckpointer::make_room() {
   advance(false);
-  if (!saves_.empty() && options_.while_saving == WhileSaving::refuse)
+  if (saves_.empty()) return true;
+  if (options_.while_saving == WhileSaving::skip) return false;
+  if (options_.while_saving == WhileSaving::refuse)
     throw std::logic_error(
-        "AsyncCheckpointer: another save is under way; wait() for it, or let saves queue");
+        "AsyncCheckpointer: another save is under way; wait() for it, or let saves queue or be "
+        "skipped");
+  while (saves_.size() > static_cast<std::size_t>(options_.max_queued)) {
+    saves_.front()->wait();
+    finish_first();
+  }
+  return true;
 }
 
-void AsyncCheckpointer::add(Snapshot snapshot, const std::filesystem::path& directory,
-                            const SaveOptions& options) {
-  saves_.push_back(
-      std::make_unique<BackgroundSave>(optimizer_, std::move(snapshot), directory, options));
+void AsyncCheckpointer::add(const std::function<Snapshot()>& take,
+                            const std::filesystem::path& directory, const SaveOptions& options) {
+  saves_.push_back(nullptr);
   try {
-    OptimizerAccess::protocol(optimizer_).vote(saving_checkpoint, "start", [&] {
-      saves_.back()->begin();
-      return std::string();
-    });
+    saves_.back() =
+        checkpoint::agree_on_save(optimizer_, take, directory, options, [&](const SaveTask& added) {
+          for (const auto& other : saves_)
+            if (other && other->folder() == added.folder() && !options.replace)
+              throw std::invalid_argument("save: " + added.folder().string() +
+                                          " is being saved; SaveOptions::replace would replace it");
+        });
   } catch (...) {
     saves_.pop_back();
     throw;
   }
+  if (saves_.size() == 1) saves_.front()->begin();
 }
 
-/// Runs the collectives that the threads of all ranks wait for. Each depends only on what the ranks
-/// have agreed on before, so it is the same one on all of them.
 void AsyncCheckpointer::advance(bool waits) {
   while (!saves_.empty()) {
-    MainThreadExecutor& executor = saves_.front()->main_thread;
-    if (waits) executor.wait();
-    StepProtocol& protocol = OptimizerAccess::protocol(optimizer_);
-    if (!protocol.all_ranks(following_save, executor.is_ready())) return;
-    if (!executor.is_closed()) {
-      executor.run();
-      continue;
-    }
-    const std::unique_ptr<BackgroundSave> save = std::move(saves_.front());
-    saves_.pop_front();
-    folders_.push_back(save->result());
+    SaveTask& first = *saves_.front();
+    if (waits)
+      first.wait();
+    else if (!first.advance(false))
+      return;
+    finish_first();
   }
+}
+
+/// Throws what the save has thrown.
+void AsyncCheckpointer::finish_first() {
+  const std::unique_ptr<SaveTask> save = std::move(saves_.front());
+  saves_.pop_front();
+  save->finish();
+  if (!saves_.empty()) saves_.front()->begin();
+  if (auto memory = save->take_memory()) idle_.push_back(std::move(memory));
+  folders_.push_back(save->result());
+}
+
+std::unique_ptr<SnapshotMemory> AsyncCheckpointer::idle_memory() {
+  if (idle_.empty()) return nullptr;
+  auto memory = std::move(idle_.back());
+  idle_.pop_back();
+  return memory;
 }
 
 std::optional<std::filesystem::path> AsyncCheckpointer::poll() {
@@ -130,10 +116,22 @@ std::optional<std::filesystem::path> AsyncCheckpointer::wait() {
   return folder;
 }
 
+void AsyncCheckpointer::cancel() {
+  if (saves_.empty()) return;
+  saves_.resize(1);
+  saves_.front()->cancel();
+  saves_.front()->wait();
+  try {
+    finish_first();
+  } catch (const std::exception&) {  // that it was cancelled, or what it failed with before
+  }
+}
+
 SaveProgress AsyncCheckpointer::progress() const {
   if (saves_.empty()) return {};
-  const SaveTask& task = saves_.front()->task;
-  return {saves_.size(), task.written(), task.bytes()};
+  SaveProgress progress = saves_.front()->progress();
+  progress.unfinished = saves_.size();
+  return progress;
 }
 
 }  // namespace shampoo

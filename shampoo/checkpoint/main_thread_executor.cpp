@@ -32,9 +32,9 @@ bool MainThreadExecutor::is_closed() const {
   return closed_;
 }
 
-void MainThreadExecutor::wait() const {
+void MainThreadExecutor::wait_for(std::chrono::milliseconds longest) const {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return task_ != nullptr || closed_; });
+  changed_.wait_for(lock, longest, [&] { return task_ != nullptr || closed_; });
 }
 
 void MainThreadExecutor::run() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -24,8 +25,8 @@ class MainThreadExecutor {
   /// There is a task, or none will follow.
   bool is_ready() const;
   bool is_closed() const;
-  /// Waits for is_ready().
-  void wait() const;
+  /// Waits for is_ready(), for no longer than this.
+  void wait_for(std::chrono::milliseconds longest) const;
   /// Runs the task, if there is one; submit() throws what it throws.
   void run();
   /// From now on, submit() throws.

@@ -2,61 +2,76 @@
 #include "shampoo/checkpoint/read_state.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
-
-#include "shampoo/checkpoint_directory.h"
-#include "shampoo/recipe.h"
 
 namespace shampoo::checkpoint {
 namespace {
 
-/// In the order of fields_of(), so that equal recipes are equal lists.
-void sort_recipe(ParameterState& parameter) {
-  std::vector<RecipeField> sorted;
-  for (const RecipeField& known : fields_of(Recipe{})) {
-    const auto field = std::ranges::find(parameter.recipe, known.name, &RecipeField::name);
-    if (field == parameter.recipe.end()) continue;
-    sorted.push_back(std::move(*field));
-    parameter.recipe.erase(field);
-  }
-  if (!parameter.recipe.empty())
-    throw CheckpointError("manifest: parameter " + in_quotes(parameter.name) + ": recipe." +
-                          in_quotes(parameter.recipe.front().name) + " is unknown");
-  parameter.recipe = std::move(sorted);
-}
-
 std::int64_t count_of(const std::vector<std::int64_t>& shape) { return grouping::numel(shape); }
+
+std::size_t bytes_of(const StateTensor& tensor) {
+  return static_cast<std::size_t>(tensor.count()) * size_of(tensor.type);
+}
 
 }  // namespace
 
 StateReader::StateReader(const Reader& reader, Checksums checksums)
     : reader_(reader), checksums_(checksums) {
-  const Manifest& manifest = reader.manifest();
-  dict_.library = manifest.library;
-  dict_.arithmetic = manifest.arithmetic;
-  dict_.progress = manifest.progress;
-  for (const SavedParameter& saved : manifest.parameters) {
-    parameters_.emplace(saved.state.name, &saved);
-    ParameterState& parameter = dict_.parameters.emplace_back(saved.state);
-    sort_recipe(parameter);
-    for (const SavedBlock& block : saved.blocks) parameter.blocks.push_back(block.state);
-  }
+  for (const SavedParameter& saved : reader.manifest().parameters)
+    parameters_.emplace(saved.name, &saved);
+}
+
+/// Without blocks.
+ParameterState StateReader::describe(const SavedParameter& saved) const {
+  const Manifest& manifest = reader_.manifest();
+  return {.name = saved.name,
+          .shape = saved.shape,
+          .merged_shape = saved.merged_shape,
+          .steps = saved.steps,
+          .averaging_weight_sum = saved.averaging_weight_sum,
+          .recipe = manifest.recipes[saved.recipe],
+          .rates = manifest.rates[saved.rates]};
 }
 
 StateDict StateReader::read(const StateDict& own, const std::string& prefix) const {
-  StateDict dict = dict_;
-  using BySlot = std::map<std::string_view, std::vector<const StateTensor*>>;
-  std::map<std::string_view, BySlot> elements;
-  for (const StateTensor& tensor : own.tensors) {
-    if (!tensor.parameter.starts_with(prefix)) continue;
-    if (tensor.layout == StateLayout::elements)
-      elements[tensor.parameter][tensor.slot].push_back(&tensor);
-    else
-      add_whole(tensor, dict);
+  const Manifest& manifest = reader_.manifest();
+  StateDict dict{.library = manifest.library,
+                 .arithmetic = manifest.arithmetic,
+                 .progress = manifest.progress};
+  std::map<std::string_view, const ParameterState*> wanted;
+  for (const ParameterState& parameter : own.parameters) wanted.emplace(parameter.name, &parameter);
+  for (const SavedParameter& saved : manifest.parameters) {
+    const auto here = wanted.find(saved.name);
+    if (here == wanted.end()) {
+      // Only its name will be asked for.
+      dict.parameters.push_back({.name = saved.name, .shape = saved.shape});
+      continue;
+    }
+    ParameterState& parameter = dict.parameters.emplace_back(describe(saved));
+    if (saved.merged_shape != here->second->merged_shape) continue;
+    const BlockGrid grid = saved.grid();
+    for (const BlockState& block : here->second->blocks)
+      if (const auto same = grid.find(block.box))
+        parameter.blocks.push_back(saved.block_state(*same));
   }
-  for (const auto& [parameter, slots] : elements)
-    for (const auto& [slot, tensors] : slots) add_elements(tensors, dict);
+
+  using BySlot = std::map<std::string_view, std::vector<const StateTensor*>>;
+  std::map<std::string_view, BySlot> tensors;
+  for (const StateTensor& tensor : own.tensors)
+    if (tensor.parameter.starts_with(prefix))
+      tensors[tensor.parameter][tensor.slot].push_back(&tensor);
+  for (const auto& [parameter, slots] : tensors)
+    for (const auto& [slot, list] : slots) {
+      const Source source = find(*list.front());
+      if (!source.parameter) continue;
+      if (list.front()->layout == StateLayout::elements &&
+          source.slot->layout == StateLayout::elements)
+        add_elements(list, dict);
+      else
+        add_whole(list, dict);
+    }
   add_unknown(own, prefix, dict);
   return dict;
 }
@@ -65,78 +80,110 @@ StateReader::Source StateReader::find(const StateTensor& own) const {
   const auto parameter = parameters_.find(own.parameter);
   if (parameter == parameters_.end()) return {};
   const SavedParameter& saved = *parameter->second;
-  const auto slot = std::ranges::find(saved.slots, own.slot, &SavedSlot::name);
   // Where the parameter has another shape now, that is what will be said.
-  if (slot == saved.slots.end() || count_of(saved.merged_shape) != count_of(own.shape)) return {};
-  return {&saved, static_cast<std::size_t>(slot - saved.slots.begin())};
+  if (count_of(saved.merged_shape) != count_of(own.shape)) return {};
+  for (const std::uint32_t row : saved.slots)
+    if (const SavedSlot& slot = reader_.manifest().slots[row]; slot.name == own.slot)
+      return {&saved, &slot};
+  return {};
+}
+
+/// The blocks that some target may need.
+std::vector<std::int64_t> StateReader::blocks_of(const SavedParameter& saved,
+                                                 std::span<const Target> targets) const {
+  const BlockGrid grid = saved.grid();
+  std::vector<std::int64_t> blocks;
+  if (targets.front().tensor.shape != saved.merged_shape) {
+    blocks.resize(static_cast<std::size_t>(grid.count()));
+    std::iota(blocks.begin(), blocks.end(), 0);
+    return blocks;
+  }
+  for (const Target& target : targets) {
+    const std::vector<std::int64_t> of_target = grid.overlapping(target.tensor.box);
+    blocks.insert(blocks.end(), of_target.begin(), of_target.end());
+  }
+  std::ranges::sort(blocks);
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  return blocks;
 }
 
 void StateReader::add_elements(std::span<const StateTensor* const> own, StateDict& dict) const {
   const Source source = find(*own.front());
-  if (!source.parameter) return;
-  if (source.parameter->slots[source.slot].layout != StateLayout::elements)
-    return add_whole(*own.front(), dict);
-  const Type type = type_of(source.parameter->slots[source.slot].dtype).value();
+  const SavedParameter& saved = *source.parameter;
   std::vector<Target> targets;
   for (const StateTensor* const tensor : own) {
     Target& target = targets.emplace_back(Target{*tensor, {}});
-    target.tensor.type = type;
-    const std::int64_t count = tensor->count();
-    target.tensor.bytes.resize(static_cast<std::size_t>(count) * size_of(type));
-    target.buffer = {target.tensor.bytes.data(), count};
+    target.tensor.type = type_of(source.slot->dtype).value();
+    target.tensor.bytes.resize(bytes_of(target.tensor));
+    target.buffer = {target.tensor.bytes.data(), tensor->count()};
   }
-  for (const SavedBlock& block : source.parameter->blocks) {
+  // Which targets a block has elements of: cells of the same cut are their own.
+  const BlockGrid grid = saved.grid();
+  std::map<std::int64_t, std::vector<Target*>> exact;
+  std::vector<Target*> others;
+  for (Target& target : targets) {
+    const auto same =
+        target.tensor.shape == saved.merged_shape ? grid.find(target.tensor.box) : std::nullopt;
+    if (same)
+      exact[*same].push_back(&target);
+    else
+      others.push_back(&target);
+  }
+  for (const std::int64_t block : blocks_of(saved, targets)) {
     std::vector<Target*> touched;
-    for (Target& target : targets)
-      if (may_overlap({source.parameter->merged_shape, block.state.box},
-                      {target.tensor.shape, target.tensor.box}))
-        touched.push_back(&target);
+    if (const auto known = exact.find(block); known != exact.end()) touched = known->second;
+    const grouping::Box box = grid.box(block);
+    for (Target* const target : others)
+      if (may_overlap({saved.merged_shape, box}, {target->tensor.shape, target->tensor.box}))
+        touched.push_back(target);
     if (!touched.empty()) read_block(source, block, touched);
   }
   for (Target& target : targets) dict.tensors.push_back(std::move(target.tensor));
 }
 
-void StateReader::read_block(const Source& source, const SavedBlock& block,
+void StateReader::read_block(const Source& source, std::int64_t block,
                              std::span<Target* const> targets) const {
-  const TensorShard shard = shard_of(*source.parameter, block, source.slot);
   const auto& shape = source.parameter->merged_shape;
+  const StateTensor tensor =
+      state_tensor(*source.parameter, *source.slot, source.parameter->grid().box(block));
+  const TensorShard shard = shard_of(tensor, source.parameter->files.at(block));
   StateTensor& only = targets.front()->tensor;
-  if (targets.size() == 1 && only.shape == shape && only.box == block.state.box)
+  if (targets.size() == 1 && only.shape == shape && only.box == tensor.box)
     return reader_.read(shard, only.bytes, checksums_);
   const std::size_t size = size_of(only.type);
   const auto take = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
     const ElementRun run{static_cast<std::int64_t>(offset / size),
                          static_cast<std::int64_t>(bytes.size() / size), bytes.data()};
     for (Target* const target : targets)
-      copy_run({shape, block.state.box}, run, {target->tensor.shape, target->tensor.box},
-               target->buffer, size);
+      copy_run({shape, tensor.box}, run, {target->tensor.shape, target->tensor.box}, target->buffer,
+               size);
   };
   reader_.read_parts(shard, take, checksums_);
 }
 
-/// Of the tensor's own block, or else of one that overlaps it.
-void StateReader::add_whole(const StateTensor& own, StateDict& dict) const {
-  const Source source = find(own);
-  if (!source.parameter) return;
-  const auto& shape = source.parameter->merged_shape;
-  const auto& blocks = source.parameter->blocks;
-  const auto box_of = [](const SavedBlock& block) { return block.state.box; };
-  auto block = shape == own.shape ? std::ranges::find(blocks, own.box, box_of) : blocks.end();
-  if (block == blocks.end())
-    block = std::ranges::find_if(blocks, [&](const SavedBlock& other) {
-      return may_overlap({shape, other.state.box}, {own.shape, own.box});
-    });
-  if (block == blocks.end()) return;
-  StateTensor tensor = state_tensor(*source.parameter, *block, source.slot);
-  // Several blocks may overlap the same one.
-  const auto same = [&](const StateTensor& other) {
-    return other.parameter == tensor.parameter && other.slot == tensor.slot &&
-           other.box == tensor.box;
-  };
-  if (tensor.box != own.box && std::ranges::any_of(dict.tensors, same)) return;
-  tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * size_of(tensor.type));
-  reader_.read(shard_of(*source.parameter, *block, source.slot), tensor.bytes, checksums_);
-  dict.tensors.push_back(std::move(tensor));
+void StateReader::add_whole(std::span<const StateTensor* const> own, StateDict& dict) const {
+  const Source source = find(*own.front());
+  const SavedParameter& saved = *source.parameter;
+  const BlockGrid grid = saved.grid();
+  const StateTensor* other = nullptr;
+  for (const StateTensor* const tensor : own) {
+    const auto block = saved.merged_shape == tensor->shape ? grid.find(tensor->box) : std::nullopt;
+    if (!block) {
+      if (grouping::numel(tensor->box.extent) > 0) other = tensor;
+      continue;
+    }
+    StateTensor whole = state_tensor(saved, *source.slot, tensor->box);
+    whole.bytes.resize(bytes_of(whole));
+    reader_.read(shard_of(whole, saved.files.at(*block)), whole.bytes, checksums_);
+    dict.tensors.push_back(std::move(whole));
+  }
+  if (!other) return;
+  // A block of the checkpoint that is none of the optimizer's, as it overlaps one of them.
+  const std::int64_t block =
+      saved.merged_shape == other->shape ? grid.overlapping(other->box).front() : 0;
+  StateTensor foreign = state_tensor(saved, *source.slot, grid.box(block));
+  foreign.bytes.resize(bytes_of(foreign));
+  dict.tensors.push_back(std::move(foreign));
 }
 
 void StateReader::add_unknown(const StateDict& own, const std::string& prefix,
@@ -146,7 +193,8 @@ void StateReader::add_unknown(const StateDict& own, const std::string& prefix,
   for (const auto& [name, parameter] : parameters_) {
     const auto slots = known.find(name);
     if (slots == known.end() || !name.starts_with(prefix)) continue;
-    for (const SavedSlot& slot : parameter->slots) {
+    for (const std::uint32_t row : parameter->slots) {
+      const SavedSlot& slot = reader_.manifest().slots[row];
       if (slots->second.contains(slot.name)) continue;
       const grouping::Shape none(parameter->merged_shape.size(), 0);
       dict.tensors.push_back({.parameter = std::string(name),

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shampoo/checkpoint/reader.h"
@@ -14,13 +15,15 @@ namespace shampoo::checkpoint {
 /// Reads of a checkpoint what one rank needs of the state.
 class StateReader {
  public:
-  /// `reader` must outlive it. Throws CheckpointError for a recipe of another version.
+  /// `reader` must outlive it.
   StateReader(const Reader& reader, Checksums checksums);
 
-  /// A state dict for StateImport of the rank whose tensors are `own`, without contents: what the
-  /// checkpoint has of them, `elements` cut as they are, tensors of other layouts whole, and of all
-  /// parameters what is no tensor. Slots that the checkpoint has and `own` does not appear as
-  /// tensors of no elements. Throws CheckpointError, std::system_error.
+  /// A state dict for StateImport of the rank whose state is `own`, without contents: what the
+  /// checkpoint has of its tensors and blocks, `elements` cut as they are, and of all parameters
+  /// what is no tensor. Matrices and vectors are those of the same block; of a parameter that is
+  /// cut differently, one block's without its contents, which fit nowhere. Slots that the
+  /// checkpoint has and `own` does not appear as tensors of no elements. Throws CheckpointError,
+  /// std::system_error.
   StateDict read(const StateDict& own, const std::string& prefix) const;
 
  private:
@@ -32,19 +35,20 @@ class StateReader {
   /// A slot of a parameter of the checkpoint.
   struct Source {
     const SavedParameter* parameter = nullptr;  ///< null: there is none
-    std::size_t slot = 0;
+    const SavedSlot* slot = nullptr;
   };
 
+  ParameterState describe(const SavedParameter& saved) const;
   Source find(const StateTensor& own) const;
   void add_elements(std::span<const StateTensor* const> own, StateDict& dict) const;
-  void read_block(const Source& source, const SavedBlock& block,
-                  std::span<Target* const> targets) const;
-  void add_whole(const StateTensor& own, StateDict& dict) const;
+  std::vector<std::int64_t> blocks_of(const SavedParameter& saved,
+                                      std::span<const Target> targets) const;
+  void read_block(const Source& source, std::int64_t block, std::span<Target* const> targets) const;
+  void add_whole(std::span<const StateTensor* const> own, StateDict& dict) const;
   void add_unknown(const StateDict& own, const std::string& prefix, StateDict& dict) const;
 
   const Reader& reader_;
   Checksums checksums_;
-  StateDict dict_;  ///< without tensors
   std::map<std::string_view, const SavedParameter*> parameters_;
 };
 

@@ -3,68 +3,70 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
-#include <functional>
+#include <memory>
+#include <mutex>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/format/safetensors_file.h"
-#include "shampoo/checkpoint/tensor_shard.h"
+#include "shampoo/checkpoint/shard.h"
 
 namespace shampoo::checkpoint {
 
-/// The bytes of tensors are compared with their checksums, or not.
-enum class Checksums : std::uint8_t { compare, skip };
-
-/// Takes a part of a tensor, with its offset there in bytes.
-using TakePart = std::function<void(std::uint64_t offset, std::span<const std::byte> part)>;
-
-/// Opens a file of a checkpoint. Throws CheckpointError unless its size, its header, its save and
-/// its step are those of the manifest; std::system_error.
-SafetensorsFile open_shard(const std::filesystem::path& folder, const Manifest& manifest,
-                           const ShardFile& shard);
-
-/// The index of a tensor in its file. Throws CheckpointError if it is missing or has another dtype
-/// or shape than the manifest says.
-std::size_t index_of(const SafetensorsFile& file, const TensorShard& shard);
-
-/// The message for a tensor in a file that the manifest does not have.
-std::string unlisted(const SafetensorsFile& file, std::size_t index);
-
-/// Reads a tensor in parts of at most 1 MiB, one after the other; the checksum is compared after
-/// the last. Throws CheckpointError with file, tensor and offset if it differs; std::system_error.
-void read_parts(const SafetensorsFile& file, const TensorShard& shard, const TakePart& take,
-                Checksums checksums = Checksums::compare);
-
-/// A checkpoint folder for reading. Its name, if it is one of folder_name(), manifest and headers
-/// are known to fit together as soon as there is an object; nothing outside of the folder is
-/// opened.
+/// A checkpoint folder for reading. Its name, if it is one of folder_name(), and its manifest are
+/// known to fit together as soon as there is an object. A file is opened when the first of its
+/// tensors is read, and is then checked against the manifest; it stays open, but for the ones that
+/// were opened first where more than 512 are. Safe from several threads.
 class Reader {
  public:
-  /// Throws CheckpointError, std::system_error.
+  /// Reads the manifest. Throws CheckpointError, std::system_error.
   explicit Reader(const std::filesystem::path& folder);
+  /// With the text of its manifest.
+  Reader(const std::filesystem::path& folder, std::string_view manifest);
 
   const Manifest& manifest() const { return manifest_; }
 
-  /// All bytes of a tensor of manifest(), row-major. Throws std::invalid_argument if `into` has
-  /// another size; otherwise as read_parts() does, with `into` overwritten. Safe from several
-  /// threads.
-  void read(const TensorShard& shard, std::span<std::byte> into,
-            Checksums checksums = Checksums::compare) const;
+  /// A file of the manifest. Throws as Shard's constructor does, and CheckpointError unless its
+  /// tensors are those of the manifest.
+  std::shared_ptr<const Shard> shard(std::size_t file) const;
+
+  /// All bytes of a tensor of manifest(), row-major. Throws as shard() and Shard::read() do, with
+  /// `into` overwritten.
+  void read(const TensorShard& tensor, std::span<std::byte> into,
+            Checksums checksums = Checksums::compare) const {
+    shard(tensor.file)->read(tensor, into, checksums);
+  }
 
   /// The same bytes in parts.
-  void read_parts(const TensorShard& shard, const TakePart& take,
-                  Checksums checksums = Checksums::compare) const;
+  void read_parts(const TensorShard& tensor, const TakePart& take,
+                  Checksums checksums = Checksums::compare) const {
+    shard(tensor.file)->read_parts(tensor, take, checksums);
+  }
 
-  /// Reads every tensor and compares its checksum, with little memory. Throws as read() does.
+  /// Opens every file, reads every tensor and compares its checksum, with little memory. Throws as
+  /// read() does.
   void verify() const;
 
  private:
-  void match_tensors() const;
+  /// Tensors of the manifest: those of a block, or one of the user.
+  struct Entry {
+    std::uint32_t parameter, index;
+  };
+  static constexpr std::uint32_t of_user = ~std::uint32_t{0};
 
+  void index_files();
+  void match_tensors(const Shard& shard, std::size_t file) const;
+
+  std::filesystem::path folder_;
   Manifest manifest_;
-  std::vector<SafetensorsFile> files_;  ///< by their index in the manifest
+  std::vector<Entry> entries_;     ///< sorted by file
+  std::vector<std::size_t> ends_;  ///< by file: where its entries end
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const Shard>> shards_;  ///< by file; null: not open
+  mutable std::deque<std::size_t> opened_;                    ///< in this order
 };
 
 }  // namespace shampoo::checkpoint

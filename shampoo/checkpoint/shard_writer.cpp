@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <stdexcept>
+#include <utility>
 
 #include "distributor/serialization.h"
-#include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "shampoo/checkpoint/tensor_shard.h"
 
 namespace shampoo::checkpoint {
@@ -17,29 +16,7 @@ void for_each_field(Visitor&& visit, ShardFile& file) {
   visit("name", file.name);
   visit("bytes", file.bytes);
   visit("header_checksum", file.header_checksum);
-}
-
-template <typename Visitor>
-void for_each_field(Visitor&& visit, SavedSlot& slot) {
-  visit("name", slot.name);
-  visit("layout", slot.layout);
-  visit("dimension", slot.dimension);
-  visit("dtype", slot.dtype);
-}
-
-template <typename Visitor>
-void for_each_field(Visitor&& visit, SavedBlock& block) {
-  visit("offset", block.state.box.offset);
-  visit("extent", block.state.box.extent);
-  visit("failures", block.state.failures);
-  visit("checksums", block.checksums);
-}
-
-template <typename Visitor>
-void for_each_field(Visitor&& visit, SavedParameter& parameter) {
-  visit("name", parameter.state.name);
-  visit("slots", parameter.slots);
-  visit("blocks", parameter.blocks);
+  visit("checksums_checksum", file.checksums_checksum);
 }
 
 template <typename Visitor>
@@ -47,14 +24,16 @@ void for_each_field(Visitor&& visit, SavedUserTensor& tensor) {
   visit("name", tensor.name);
   visit("dtype", tensor.dtype);
   visit("shape", tensor.shape);
-  visit("checksum", tensor.checksum);
+  visit("file", tensor.file);
+  visit("rank", tensor.rank);
 }
 
 template <typename Visitor>
 void for_each_field(Visitor&& visit, ShardReport& report) {
   visit("file", report.file);
-  visit("parameters", report.parameters);
+  visit("failures", report.failures);
   visit("user_tensors", report.user_tensors);
+  visit("rank_values", report.rank_values);
 }
 
 namespace {
@@ -68,83 +47,117 @@ struct Entry {
   std::span<const std::byte> bytes;    ///< unless `state` is set
   const StateTensor* state = nullptr;  ///< is read from `source`
   StateSource source = {};
-  std::uint64_t* checksum = nullptr;  ///< in the report
 };
 
-/// What this rank reports of a file that it has not yet written, and what it writes.
-class Shard {
- public:
-  explicit Shard(const Snapshot::Data& snapshot) : snapshot_(snapshot) {
-    for (const ParameterState& parameter : snapshot.state.parameters)
-      if (!parameter.blocks.empty()) add_parameter(parameter);
-    for (std::size_t t = 0; t < snapshot.state.tensors.size(); ++t) add_slot(t);
-    for (const SnapshotTensor& tensor : snapshot.user_tensors)
-      if (tensor.writer == snapshot.rank)
-        report.user_tensors.push_back({tensor.name, tensor.dtype, tensor.shape, 0, 0});
-    for (std::size_t t = 0; t < snapshot.state.tensors.size(); ++t) add_entry(t);
-    auto reported = report.user_tensors.begin();
-    for (const SnapshotTensor& tensor : snapshot.user_tensors)
-      if (tensor.writer == snapshot.rank)
-        entries.push_back({{shard_of(*reported).key, tensor.dtype, tensor.shape},
-                           tensor.bytes,
-                           nullptr,
-                           {},
-                           &reported++->checksum});
-    std::ranges::stable_sort(entries, std::greater<>(),
-                             [](const Entry& entry) { return bits_of(entry.description.dtype); });
-  }
+SavedUserTensor saved_of(const SnapshotTensor& tensor) {
+  SavedUserTensor saved{tensor.name, tensor.dtype, tensor.shape,
+                        static_cast<std::uint32_t>(tensor.writer)};
+  if (tensor.sharding == Sharding::per_rank) saved.rank = tensor.writer;
+  return saved;
+}
 
-  ShardReport report;
-  std::vector<Entry> entries;  ///< in their order in the file
-
- private:
-  static SavedSlot slot_of(const StateTensor& tensor) {
-    return {tensor.slot, tensor.layout, tensor.dimension, dtype_of(tensor.type)};
-  }
-
-  void add_parameter(const ParameterState& parameter) {
-    Row& row = rows_[parameter.name];
-    row.index = report.parameters.size();
-    SavedParameter& saved = report.parameters.emplace_back();
-    saved.state.name = parameter.name;
-    for (const BlockState& block : parameter.blocks) {
-      row.blocks.emplace(block.box, saved.blocks.size());
-      saved.blocks.push_back({block, 0, {}});
-    }
-  }
-
-  void add_slot(std::size_t index) {
-    const StateTensor& tensor = snapshot_.state.tensors[index];
-    SavedParameter& saved = report.parameters[rows_.at(tensor.parameter).index];
-    if (std::ranges::find(saved.slots, slot_of(tensor)) != saved.slots.end()) return;
-    saved.slots.push_back(slot_of(tensor));
-    for (SavedBlock& block : saved.blocks) block.checksums.push_back(0);
-  }
-
-  void add_entry(std::size_t index) {
-    const StateTensor& tensor = snapshot_.state.tensors[index];
-    const Row& row = rows_.at(tensor.parameter);
-    SavedParameter& saved = report.parameters[row.index];
-    SavedBlock& block = saved.blocks[row.blocks.at(tensor.box)];
-    const auto slot = std::ranges::find(saved.slots, slot_of(tensor)) - saved.slots.begin();
+/// In their order in the file.
+std::vector<Entry> entries_of(const Snapshot::Data& snapshot) {
+  std::vector<Entry> entries;
+  for (std::size_t t = 0; t < snapshot.state.tensors.size(); ++t) {
+    const StateTensor& tensor = snapshot.state.tensors[t];
     Entry& entry = entries.emplace_back();
     entry.description = {key_of(tensor), dtype_of(tensor.type), shape_of(tensor)};
     entry.bytes = tensor.bytes;
-    entry.checksum = &block.checksums.at(static_cast<std::size_t>(slot));
-    if (snapshot_.sources.empty()) return;
+    if (snapshot.sources.empty()) continue;
     entry.state = &tensor;
-    entry.source = snapshot_.sources[index];
+    entry.source = snapshot.sources[t];
   }
+  for (const SnapshotTensor& tensor : snapshot.user_tensors)
+    if (tensor.writer == snapshot.rank)
+      entries.push_back(
+          {{shard_of(saved_of(tensor)).key, tensor.dtype, tensor.shape}, tensor.bytes});
+  std::ranges::stable_sort(entries, std::greater<>(),
+                           [](const Entry& entry) { return bits_of(entry.description.dtype); });
+  return entries;
+}
 
-  /// A parameter in the report.
-  struct Row {
-    std::size_t index = 0;
-    std::map<grouping::Box, std::size_t> blocks;
-  };
+/// Empty where all are 0.
+template <typename Counter>
+void drop_zeros(std::vector<Counter>& counters) {
+  if (std::ranges::all_of(counters, [](Counter counter) { return counter == 0; })) counters.clear();
+}
 
-  const Snapshot::Data& snapshot_;
-  std::map<std::string_view, Row> rows_;
+ShardReport report_of(const Snapshot::Data& snapshot) {
+  ShardReport report;
+  for (const ParameterState& parameter : snapshot.state.parameters)
+    for (const BlockState& block : parameter.blocks) report.failures.push_back(block.failures);
+  drop_zeros(report.failures);
+  for (const SnapshotTensor& tensor : snapshot.user_tensors)
+    if (tensor.sharding == Sharding::per_rank) report.user_tensors.push_back(saved_of(tensor));
+  if (!snapshot.rank_values.empty()) report.rank_values = to_json(snapshot.rank_values);
+  return report;
+}
+
+std::vector<TensorDescription> with_checksums(std::vector<TensorDescription> tensors) {
+  tensors.push_back({std::string(checksums_name),
+                     Dtype::u8,
+                     {static_cast<std::int64_t>(tensors.size()), std::int64_t{8}}});
+  return tensors;
+}
+
+/// Rows that many refer to by their index, each there once.
+template <typename Row>
+class Table {
+ public:
+  std::uint32_t index_of(const std::string& key, const Row& row) {
+    const auto [known, is_new] = known_.emplace(key, static_cast<std::uint32_t>(rows.size()));
+    if (is_new) rows.push_back(row);
+    return known->second;
+  }
+  std::vector<Row> rows;
+
+ private:
+  std::map<std::string, std::uint32_t> known_;
 };
+
+struct Tables {
+  Table<SavedSlot> slots;
+  Table<SavedRecipe> recipes;
+  Table<Rates> rates;
+};
+
+SavedParameter saved_parameter(const ParameterState& state, const SnapshotBlocks& blocks,
+                               Tables& tables) {
+  SavedParameter saved{.name = state.name,
+                       .shape = state.shape,
+                       .merged_shape = state.merged_shape,
+                       .block_size = blocks.size,
+                       .steps = state.steps,
+                       .averaging_weight_sum = state.averaging_weight_sum,
+                       .files = blocks.owners};
+  SavedRecipe recipe = state.recipe;
+  std::ranges::sort(recipe, {}, &RecipeField::name);
+  std::string key;
+  for (const RecipeField& field : recipe) key += field.name + "=" + field.value + "\n";
+  saved.recipe = tables.recipes.index_of(key, recipe);
+  Rates rates = state.rates;
+  saved.rates = tables.rates.index_of(serialize(rates), rates);
+  for (const SavedSlot& slot : blocks.slots)
+    saved.slots.push_back(tables.slots.index_of(
+        slot.name + "\n" + std::to_string(static_cast<int>(slot.layout)) + " " +
+            std::to_string(slot.dimension) + " " + std::string(name_of(slot.dtype)),
+        slot));
+  return saved;
+}
+
+/// Counters of blocks from the reports of their owners.
+void collect_counters(Manifest& manifest, std::span<const ShardReport> reports) {
+  std::vector<std::size_t> next(reports.size());
+  for (SavedParameter& parameter : manifest.parameters) {
+    for (const std::uint32_t file : parameter.files) {
+      const ShardReport& report = reports[file];
+      const std::size_t block = next[file]++;
+      parameter.failures.push_back(report.failures.empty() ? 0 : report.failures.at(block));
+    }
+    drop_zeros(parameter.failures);
+  }
+}
 
 }  // namespace
 
@@ -154,41 +167,48 @@ std::string shard_name(int rank, int ranks) {
   return name;
 }
 
-std::map<std::string, std::string> metadata_of(const std::string& save, std::int64_t step) {
-  return {{"save", save}, {"step", std::to_string(step)}};
+ShardWriter::ShardWriter(const std::filesystem::path& folder, const std::string& name,
+                         std::vector<TensorDescription> tensors, const std::string& save,
+                         std::int64_t step)
+    : name_(name),
+      tensors_(tensors.size()),
+      writer_(folder / name, with_checksums(std::move(tensors)),
+              {{"save", save}, {"step", std::to_string(step)}}) {}
+
+ShardFile ShardWriter::finish() {
+  std::vector<std::uint64_t> checksums = writer_.checksums();
+  checksums.resize(std::min(checksums.size(), tensors_));
+  writer_.write(std::as_bytes(std::span(checksums)));
+  const WrittenFile written = writer_.finish();
+  return {name_, written.bytes, written.header_checksum, written.checksums.at(tensors_)};
 }
 
 ShardReport write_shard(const Snapshot::Data& snapshot, const std::filesystem::path& folder,
-                        const std::map<std::string, std::string>& metadata,
-                        std::atomic<std::int64_t>& written) {
-  Shard shard(snapshot);
+                        const std::string& save, std::int64_t step,
+                        const std::function<void(std::int64_t)>& wrote) {
+  const std::vector<Entry> entries = entries_of(snapshot);
   std::vector<TensorDescription> descriptions;
-  for (const Entry& entry : shard.entries) descriptions.push_back(entry.description);
-
-  ShardFile& file = shard.report.file;
-  file.name = shard_name(snapshot.rank, snapshot.ranks);
-  SafetensorsWriter writer(folder / file.name, descriptions, metadata);
+  for (const Entry& entry : entries) descriptions.push_back(entry.description);
+  ShardReport report = report_of(snapshot);
+  ShardWriter writer(folder, shard_name(snapshot.rank, snapshot.ranks), std::move(descriptions),
+                     save, step);
   const auto write = [&](std::span<const std::byte> part) {
     writer.write(part);
-    written += static_cast<std::int64_t>(part.size());
+    wrote(static_cast<std::int64_t>(part.size()));
   };
-  for (const Entry& entry : shard.entries)
+  for (const Entry& entry : entries)
     if (entry.state)
       read_source(*entry.state, entry.source, write_bytes, write);
     else
       for (std::size_t done = 0; done < entry.bytes.size(); done += write_bytes)
         write(entry.bytes.subspan(done, std::min(write_bytes, entry.bytes.size() - done)));
-  const WrittenFile result = writer.finish();
-  file.bytes = result.bytes;
-  file.header_checksum = result.header_checksum;
-  for (std::size_t e = 0; e < shard.entries.size(); ++e)
-    *shard.entries[e].checksum = result.checksums[e];
-  return std::move(shard.report);
+  report.file = writer.finish();
+  return report;
 }
 
 std::string serialize_report(const ShardReport& report) { return serialize(report); }
 
-Manifest manifest_of(const Snapshot::Data& snapshot, std::span<const std::string> reports) {
+Manifest manifest_of(const Snapshot::Data& snapshot, std::span<const std::string> records) {
   Manifest manifest;
   manifest.library = snapshot.state.library;
   manifest.arithmetic = snapshot.state.arithmetic;
@@ -196,39 +216,29 @@ Manifest manifest_of(const Snapshot::Data& snapshot, std::span<const std::string
   manifest.plan_hash = snapshot.plan_hash;
   manifest.progress = snapshot.state.progress;
   manifest.user_values = snapshot.user_values;
-  std::map<std::string_view, SavedParameter*> by_name;
-  manifest.parameters.reserve(snapshot.state.parameters.size());
-  for (const ParameterState& parameter : snapshot.state.parameters) {
-    SavedParameter& saved = manifest.parameters.emplace_back();
-    saved.state = parameter;
-    saved.state.blocks.clear();
-    saved.merged_shape = snapshot.merged_shapes.at(parameter.name);
-    std::ranges::sort(saved.state.recipe, {}, &RecipeField::name);
-    by_name.emplace(parameter.name, &saved);
+  Tables tables;
+  for (std::size_t p = 0; p < snapshot.state.parameters.size(); ++p)
+    manifest.parameters.push_back(
+        saved_parameter(snapshot.state.parameters[p], snapshot.blocks.at(p), tables));
+  manifest.slots = std::move(tables.slots.rows);
+  manifest.recipes = std::move(tables.recipes.rows);
+  manifest.rates = std::move(tables.rates.rows);
+
+  for (const SnapshotTensor& tensor : snapshot.user_tensors)
+    if (tensor.sharding == Sharding::shared) manifest.user_tensors.push_back(saved_of(tensor));
+  std::vector<ShardReport> reports;
+  for (const std::string& record : records) {
+    const ShardReport& report = reports.emplace_back(deserialize<ShardReport>(record));
+    manifest.files.push_back(report.file);
+    manifest.user_tensors.insert(manifest.user_tensors.end(), report.user_tensors.begin(),
+                                 report.user_tensors.end());
+    if (!report.rank_values.empty())
+      manifest.rank_values.push_back(user_values_from_json(report.rank_values));
   }
-  for (const std::string& record : reports) {
-    auto report = deserialize<ShardReport>(record);
-    const std::size_t file = manifest.files.size();
-    manifest.files.push_back(std::move(report.file));
-    for (SavedParameter& part : report.parameters) {
-      SavedParameter& whole = *by_name.at(part.state.name);
-      if (whole.blocks.empty()) whole.slots = part.slots;
-      if (whole.slots != part.slots)
-        throw std::logic_error("blocks of parameter '" + part.state.name + "' have other slots");
-      for (SavedBlock& block : part.blocks) {
-        block.file = file;
-        whole.blocks.push_back(std::move(block));
-      }
-    }
-    for (SavedUserTensor& tensor : report.user_tensors) {
-      tensor.file = file;
-      manifest.user_tensors.push_back(std::move(tensor));
-    }
-  }
-  for (SavedParameter& parameter : manifest.parameters)
-    std::ranges::sort(parameter.blocks, {},
-                      [](const SavedBlock& block) { return block.state.box; });
-  std::ranges::sort(manifest.user_tensors, {}, &SavedUserTensor::name);
+  collect_counters(manifest, reports);
+  std::ranges::sort(manifest.user_tensors, {}, [](const SavedUserTensor& tensor) {
+    return std::pair<std::string_view, int>(tensor.name, tensor.rank.value_or(-1));
+  });
   return manifest;
 }
 

@@ -2,6 +2,7 @@
 #include "shampoo/checkpoint/snapshot.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -13,6 +14,7 @@
 #include "shampoo/checkpoint_directory.h"
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/optimizer_access.h"
+#include "shampoo/update/slots.h"
 #include "shampoo/update/strided_tiles.h"
 
 namespace shampoo {
@@ -27,6 +29,9 @@ void validate_tensor(const UserTensor& tensor) {
   if (tensor.name.empty()) fail(tensor.name, "name: must not be empty");
   for (const std::int64_t side : tensor.shape)
     if (side < 0) fail(tensor.name, "shape: must be >= 0, got " + shape_text(tensor.shape));
+  if (tensor.shape.size() > checkpoint::limits::sides)
+    fail(tensor.name, "shape: must have at most " + std::to_string(checkpoint::limits::sides) +
+                          " sides, got " + std::to_string(tensor.shape.size()));
   const auto& strides = tensor.tensor.strides;
   if (!strides.empty() && strides != row_major_strides(tensor.shape))
     fail(tensor.name, "tensor.strides: must be those of a row-major tensor");
@@ -48,17 +53,57 @@ void require_utf8(const std::string& name, const UserValue& text) {
   }
 }
 
-void take_tensor(kernels::Backend& backend, const UserTensor& tensor, Contents contents,
-                 SnapshotTensor& taken) {
-  const auto bytes = static_cast<std::size_t>(bytes_of(tensor));
-  if (bytes == 0) return;
-  if (contents == Contents::borrowed) {
-    taken.bytes = {static_cast<const std::byte*>(tensor.tensor.data), bytes};
-    return;
+void require_values(const std::map<std::string, UserValue>& values) {
+  for (const auto& [name, value] : values) {
+    require_utf8(name, name);
+    require_utf8(name, value);
   }
-  taken.copy.resize(bytes);
-  taken.bytes = taken.copy;
-  backend.download(taken.copy.data(), tensor.tensor.data, bytes);
+}
+
+/// Copies of arrays of a backend, one after the other, each array once.
+class Copies {
+ public:
+  /// The offset of the array's copy.
+  std::size_t add(const void* array, std::size_t bytes) {
+    constexpr std::size_t alignment = 64;
+    const auto [known, is_new] = offsets_.emplace(Array{array, bytes}, end_);
+    if (is_new) end_ += (bytes + alignment - 1) / alignment * alignment;
+    return known->second;
+  }
+
+  /// Queued.
+  std::byte* copy(kernels::Backend& backend, SnapshotMemory& memory) const {
+    std::byte* const begin = memory.reserve(end_);
+    for (const auto& [array, offset] : offsets_)
+      if (array.second > 0) backend.download(begin + offset, array.first, array.second);
+    return begin;
+  }
+
+ private:
+  using Array = std::pair<const void*, std::size_t>;
+  std::map<Array, std::size_t> offsets_;
+  std::size_t end_ = 0;
+};
+
+std::size_t bytes_at(const StateTensor& tensor, const StateSource& source) {
+  return tensor.layout == StateLayout::elements
+             ? static_cast<std::size_t>(tensor.count()) * size_of(tensor.type)
+             : array_bytes(source.storage);
+}
+
+void copy_contents(kernels::Backend& backend, Snapshot::Data& data) {
+  Copies copies;
+  std::vector<std::size_t> state, user;
+  for (std::size_t t = 0; t < data.sources.size(); ++t)
+    state.push_back(
+        copies.add(data.sources[t].data, bytes_at(data.state.tensors[t], data.sources[t])));
+  for (const SnapshotTensor& tensor : data.user_tensors)
+    user.push_back(copies.add(tensor.bytes.data(), tensor.bytes.size()));
+  const std::byte* const begin = copies.copy(backend, *data.memory);
+  for (std::size_t t = 0; t < state.size(); ++t) data.sources[t].data = begin + state[t];
+  for (std::size_t t = 0; t < user.size(); ++t)
+    data.user_tensors[t].bytes = {begin + user[t], data.user_tensors[t].bytes.size()};
+  backend.synchronize();
 }
 
 }  // namespace
@@ -74,10 +119,10 @@ void validate_user_state(const UserState& user) {
     validate_tensor(tensor);
     if (!names.insert(tensor.name).second) fail(tensor.name, "name: must be unique");
   }
-  for (const auto& [name, value] : user.values) {
-    require_utf8(name, name);
-    require_utf8(name, value);
-  }
+  require_values(user.values);
+  require_values(user.rank_values);
+  for (const auto& [name, value] : user.rank_values)
+    if (user.values.contains(name)) fail(name, "must be a value of all ranks or of each, not both");
 }
 
 std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int ranks) {
@@ -88,11 +133,62 @@ std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int rank
   std::vector<std::int64_t> loads(static_cast<std::size_t>(ranks));
   std::vector<int> writers(tensors.size());
   for (const std::size_t t : order) {
+    writers[t] = -1;
+    if (tensors[t].sharding == Sharding::per_rank) continue;
     const auto idlest = std::ranges::min_element(loads);
     *idlest += bytes_of(tensors[t]);
     writers[t] = static_cast<int>(idlest - loads.begin());
   }
   return writers;
+}
+
+std::vector<SnapshotBlocks> blocks_of(const Engine& engine, bool derived) {
+  const std::span<const RegisteredParameter> parameters = engine.parameters();
+  std::map<std::string_view, std::size_t> by_name;
+  for (std::size_t row = 0; row < parameters.size(); ++row)
+    by_name.emplace(parameters[row].parameter().name, row);
+  std::vector<SnapshotBlocks> rows(parameters.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const RegisteredParameter& registered = parameters[row];
+    rows[row].size = registered.group->recipe().blocking.size;
+    rows[row].owners.resize(registered.boxes.size());
+    if (registered.boxes.empty()) continue;
+    for (const Slot& slot : slots_of(registered.group->recipe(), registered.boxes.front().extent,
+                                     registered.parameter().value.type))
+      if (derived || !slot.derived)
+        rows[row].slots.push_back({slot.name, slot.layout,
+                                   slot.layout == StateLayout::elements ? 0 : slot.dimension,
+                                   checkpoint::dtype_of(slot.type)});
+  }
+  const grouping::Plan& plan = engine.plan();
+  for (std::size_t v = 0; v < plan.blocks.size(); ++v)
+    for (const grouping::Block& block : plan.blocks[v]) {
+      const auto row = engine.row(plan.virtual_groups[v].members[block.member]);
+      rows[row].owners[block.index] = static_cast<std::uint32_t>(block.owner);
+    }
+  std::vector<SnapshotBlocks> sorted;
+  for (const auto& [name, row] : by_name) sorted.push_back(std::move(rows[row]));
+  return sorted;
+}
+
+std::uint64_t sample_checksum(kernels::Backend& backend, const UserTensor& tensor) {
+  constexpr std::size_t whole = std::size_t{1} << 20, part = std::size_t{16} << 10;
+  const auto bytes = static_cast<std::size_t>(bytes_of(tensor));
+  const auto* const data = static_cast<const std::byte*>(tensor.tensor.data);
+  const bool in_parts = bytes > whole;
+  const std::size_t count = in_parts ? whole / part : 1, size = in_parts ? part : bytes;
+  const auto offset = [&](std::size_t p) { return p == 0 ? 0 : (bytes - size) * p / (count - 1); };
+  checkpoint::Checksum sum;
+  if (backend.memory_kind() == MemoryKind::host) {
+    for (std::size_t p = 0; p < count; ++p) sum.add({data + offset(p), size});
+    return sum.value();
+  }
+  std::vector<std::byte> copy(count * size);
+  for (std::size_t p = 0; p < count && size > 0; ++p)
+    backend.download(copy.data() + p * size, data + offset(p), size);
+  backend.synchronize();
+  sum.add(copy);
+  return sum.value();
 }
 
 Snapshot::Snapshot(std::unique_ptr<Data> data) : data_(std::move(data)) {}
@@ -103,10 +199,24 @@ Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
 std::int64_t Snapshot::step() const { return data_->state.progress.attempts; }
 
 std::int64_t Snapshot::bytes() const {
-  std::int64_t sum = data_->state.bytes();
+  std::int64_t sum = 0;
+  for (const StateTensor& tensor : data_->state.tensors)
+    sum += tensor.count() * static_cast<std::int64_t>(size_of(tensor.type));
   for (const SnapshotTensor& tensor : data_->user_tensors)
     sum += static_cast<std::int64_t>(tensor.bytes.size());
   return sum;
+}
+
+std::unique_ptr<SnapshotMemory> Snapshot::take_memory() { return std::move(data_->memory); }
+
+std::byte* SnapshotMemory::reserve(std::size_t bytes) {
+  if (bytes > capacity_) {
+    memory_ = {};
+    capacity_ = 0;
+    memory_ = kernels::HostBuffer(backend_, bytes);
+    capacity_ = bytes;
+  }
+  return static_cast<std::byte*>(memory_.data());
 }
 
 Snapshot snapshot(const Optimizer& optimizer, const UserState& user, bool derived) {
@@ -114,7 +224,7 @@ Snapshot snapshot(const Optimizer& optimizer, const UserState& user, bool derive
 }
 
 Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
-                       Contents contents) {
+                       Contents contents, std::unique_ptr<SnapshotMemory> memory) {
   validate_user_state(user);
   auto data = std::make_unique<Snapshot::Data>();
   kernels::Backend& backend = OptimizerAccess::backend(optimizer);
@@ -123,21 +233,32 @@ Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool d
   data->ranks = OptimizerAccess::communicator(optimizer).size();
   data->plan_hash = OptimizerAccess::protocol(optimizer).plan_hash();
   data->user_values = user.values;
+  data->rank_values = user.rank_values;
   data->derived = derived;
-  for (const RegisteredParameter& registered : engine.parameters())
-    data->merged_shapes.emplace(registered.parameter().name, registered.merged);
-  const StateDictOptions options{.derived = derived, .contents = contents == Contents::copied};
+  if (data->rank == 0) data->blocks = blocks_of(engine, derived);
+  const StateDictOptions options{.derived = derived, .contents = false};
   data->state = optimizer.state_dict(options);
-  if (contents == Contents::borrowed) data->sources = sources_of(engine, options);
+  data->sources = sources_of(engine, options);
 
   const std::vector<int> writers = assign_writers(user.tensors, data->ranks);
   for (std::size_t t = 0; t < user.tensors.size(); ++t) {
     const UserTensor& tensor = user.tensors[t];
-    SnapshotTensor& taken = data->user_tensors.emplace_back(
-        SnapshotTensor{tensor.name, tensor.tensor.dtype, tensor.shape, writers[t], {}, {}});
-    if (writers[t] == data->rank) take_tensor(backend, tensor, contents, taken);
+    SnapshotTensor& taken = data->user_tensors.emplace_back();
+    taken.name = tensor.name;
+    taken.dtype = tensor.tensor.dtype;
+    taken.shape = tensor.shape;
+    taken.sharding = tensor.sharding;
+    taken.writer = writers[t] >= 0 ? writers[t] : data->rank;
+    if (tensor.sharding == Sharding::shared && data->ranks > 1)
+      taken.sample = sample_checksum(backend, tensor);
+    if (taken.writer == data->rank)
+      taken.bytes = {static_cast<const std::byte*>(tensor.tensor.data),
+                     static_cast<std::size_t>(bytes_of(tensor))};
   }
-  backend.synchronize();
+  if (contents == Contents::copied) {
+    data->memory = memory ? std::move(memory) : std::make_unique<SnapshotMemory>(backend);
+    copy_contents(backend, *data);
+  }
   return Snapshot(std::move(data));
 }
 
@@ -146,10 +267,16 @@ std::string request_text(const Snapshot::Data& data) {
                      "\nplan: " + checkpoint::hexadecimal(data.plan_hash) +
                      "\nderived: " + (data.derived ? "true" : "false") + "\n";
   for (const SnapshotTensor& tensor : data.user_tensors)
-    text += "user tensor '" + tensor.name + "': " + shape_text(tensor.shape) + ", " +
-            std::string(name_of(tensor.dtype)) + "\n";
+    text += "user tensor '" + tensor.name + "': " + std::string(name_of(tensor.dtype)) +
+            (tensor.sharding == Sharding::per_rank
+                 ? ", per rank"
+                 : ", " + shape_text(tensor.shape) + ", contents with the checksum " +
+                       checkpoint::hexadecimal(tensor.sample)) +
+            "\n";
   for (const auto& [name, value] : data.user_values)
     text += "user value '" + name + "': " + checkpoint::to_json(value) + "\n";
+  for (const auto& [name, value] : data.rank_values)
+    text += "user value '" + name + "': of each rank\n";
   return text;
 }
 

@@ -9,31 +9,57 @@
 #include <string>
 #include <vector>
 
+#include "kernels/buffer.h"
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/format/dtype.h"
+#include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/state/export_state.h"
 
 namespace shampoo {
 
-/// A user tensor, known to all ranks. One of them writes it.
+/// A user tensor. One rank writes it: each its own, if it is per rank.
 struct SnapshotTensor {
   std::string name;
   checkpoint::Dtype dtype = checkpoint::Dtype::f32;
   std::vector<std::int64_t> shape;
+  Sharding sharding = Sharding::shared;
   int writer = 0;
-  std::vector<std::byte> copy;  ///< copy on the writer, unless borrowed
-  /// Bytes on the writer: the copy, or the memory of the trainer.
+  std::uint64_t sample = 0;  ///< see sample_checksum(); of shared tensors
+  /// Bytes on the writer: in the copy, or in the memory of the trainer.
   std::span<const std::byte> bytes;
 };
 
+/// Host memory of one snapshot after the other, which downloads reach without an intermediate copy.
+class SnapshotMemory {
+ public:
+  explicit SnapshotMemory(kernels::Backend& backend) : backend_(backend) {}
+
+  /// At least `bytes`, in the memory of before if that is enough. Throws std::bad_alloc.
+  std::byte* reserve(std::size_t bytes);
+
+ private:
+  kernels::Backend& backend_;
+  kernels::HostBuffer memory_;
+  std::size_t capacity_ = 0;
+};
+
+/// How a parameter is cut.
+struct SnapshotBlocks {
+  std::int64_t size = 1;  ///< longest side of a block
+  std::vector<checkpoint::SavedSlot> slots;
+  std::vector<std::uint32_t> owners;  ///< rank of each block
+};
+
 struct Snapshot::Data {
-  StateDict state;  ///< state of this rank
-  /// Addresses of the bytes of the state's tensors; empty where `state` has copies of them.
+  StateDict state;  ///< state of this rank, without contents
+  /// Arrays of the state's tensors in host memory: copies, as they lie in the backend's memory, or
+  /// the state itself.
   std::vector<StateSource> sources;
-  /// Merged shapes of all parameters.
-  std::map<std::string, std::vector<std::int64_t>> merged_shapes;
+  std::unique_ptr<SnapshotMemory> memory;  ///< of copies
+  /// Of all blocks of the state's parameters; on rank 0, others leave it empty.
+  std::vector<SnapshotBlocks> blocks;
   std::vector<SnapshotTensor> user_tensors;
-  std::map<std::string, UserValue> user_values;
+  std::map<std::string, UserValue> user_values, rank_values;
   bool derived = true;  ///< see StateDictOptions
   std::uint64_t plan_hash = 0;
   int rank = 0, ranks = 1;
@@ -43,9 +69,9 @@ struct Snapshot::Data {
 /// must stay as they are for as long as it is used.
 enum class Contents : std::uint8_t { copied, borrowed };
 
-/// See snapshot().
+/// See snapshot(). Copies go into `memory`, or, if it is null, into new memory.
 Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
-                       Contents contents);
+                       Contents contents, std::unique_ptr<SnapshotMemory> memory = nullptr);
 
 /// Throws std::invalid_argument that names the tensor or the value and the field.
 void validate_user_state(const UserState& user);
@@ -54,8 +80,15 @@ void validate_user_state(const UserState& user);
 std::int64_t bytes_of(const UserTensor& tensor);
 
 /// The rank that writes each of the tensors: each goes to the rank that has the fewest bytes so
-/// far, the largest first.
+/// far, the largest first; -1 for those that are per rank.
 std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int ranks);
+
+/// Blocks of all parameters, in the order of their names. `derived` as in StateDictOptions.
+std::vector<SnapshotBlocks> blocks_of(const Engine& engine, bool derived);
+
+/// XXH3 of a shared tensor, to find ranks that have another one: of all bytes of up to 1 MiB, of
+/// larger tensors of 64 parts of 16 KiB, evenly spread. Waits for the backend.
+std::uint64_t sample_checksum(kernels::Backend& backend, const UserTensor& tensor);
 
 /// Lines of text that must be equal on all ranks.
 std::string request_text(const Snapshot::Data& data);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/checkpoint/tensor_shard.h"
 
+#include <utility>
+
 namespace shampoo::checkpoint {
 
 std::string key_of(const StateTensor& tensor) { return std::string(state_prefix) + tensor.name(); }
@@ -12,27 +14,23 @@ std::vector<std::int64_t> shape_of(const StateTensor& tensor) {
   return {tensor.count()};
 }
 
-StateTensor state_tensor(const SavedParameter& parameter, const SavedBlock& block,
-                         std::size_t slot) {
-  const SavedSlot& saved = parameter.slots.at(slot);
-  return {.parameter = parameter.state.name,
-          .slot = saved.name,
+StateTensor state_tensor(const SavedParameter& parameter, const SavedSlot& slot,
+                         grouping::Box box) {
+  return {.parameter = parameter.name,
+          .slot = slot.name,
           .shape = parameter.merged_shape,
-          .box = block.state.box,
-          .layout = saved.layout,
-          .dimension = saved.dimension,
-          .type = type_of(saved.dtype).value()};
+          .box = std::move(box),
+          .layout = slot.layout,
+          .dimension = slot.dimension,
+          .type = type_of(slot.dtype).value()};
 }
 
-TensorShard shard_of(const SavedParameter& parameter, const SavedBlock& block, std::size_t slot) {
-  const StateTensor tensor = state_tensor(parameter, block, slot);
-  return {key_of(tensor), dtype_of(tensor.type), shape_of(tensor), block.file,
-          block.checksums.at(slot)};
+TensorShard shard_of(const StateTensor& tensor, std::size_t file) {
+  return {key_of(tensor), dtype_of(tensor.type), shape_of(tensor), file};
 }
 
 TensorShard shard_of(const SavedUserTensor& tensor) {
-  return {std::string(user_prefix) + tensor.name, tensor.dtype, tensor.shape, tensor.file,
-          tensor.checksum};
+  return {std::string(user_prefix) + tensor.name, tensor.dtype, tensor.shape, tensor.file};
 }
 
 }  // namespace shampoo::checkpoint

@@ -14,13 +14,16 @@ namespace shampoo::checkpoint {
 /// Prefixes of the names of tensors in files.
 inline constexpr std::string_view state_prefix = "optimizer/", user_prefix = "user/";
 
+/// The last tensor of a file: U8 [n, 8], the XXH3 of each of the n tensors before it, in the order
+/// of their data, the lowest byte first.
+inline constexpr std::string_view checksums_name = "xxh3";
+
 /// A tensor of a file, as the manifest has it.
 struct TensorShard {
   std::string key;  ///< name of the tensor in the file
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape;  ///< shape in the file
   std::size_t file = 0;             ///< index in the manifest's files
-  std::uint64_t checksum = 0;       ///< XXH3 of its bytes
 
   bool operator==(const TensorShard&) const = default;
 };
@@ -29,19 +32,22 @@ struct TensorShard {
 std::string key_of(const StateTensor& tensor);
 std::vector<std::int64_t> shape_of(const StateTensor& tensor);
 
-/// The state tensor of a block, without contents. Of a valid manifest.
-StateTensor state_tensor(const SavedParameter& parameter, const SavedBlock& block,
-                         std::size_t slot);
-TensorShard shard_of(const SavedParameter& parameter, const SavedBlock& block, std::size_t slot);
+/// The state tensor of a box of a parameter, without contents.
+StateTensor state_tensor(const SavedParameter& parameter, const SavedSlot& slot, grouping::Box box);
+TensorShard shard_of(const StateTensor& tensor, std::size_t file);
 TensorShard shard_of(const SavedUserTensor& tensor);
 
 /// Calls visit(shard) for every tensor of a valid manifest.
 template <typename Visit>
 void for_each_shard(const Manifest& manifest, const Visit& visit) {
-  for (const SavedParameter& parameter : manifest.parameters)
-    for (const SavedBlock& block : parameter.blocks)
-      for (std::size_t slot = 0; slot < parameter.slots.size(); ++slot)
-        visit(shard_of(parameter, block, slot));
+  for (const SavedParameter& parameter : manifest.parameters) {
+    const BlockGrid grid = parameter.grid();
+    for (std::size_t block = 0; block < parameter.files.size(); ++block)
+      for (const std::uint32_t slot : parameter.slots)
+        visit(shard_of(state_tensor(parameter, manifest.slots[slot],
+                                    grid.box(static_cast<std::int64_t>(block))),
+                       parameter.files[block]));
+  }
   for (const SavedUserTensor& tensor : manifest.user_tensors) visit(shard_of(tensor));
 }
 

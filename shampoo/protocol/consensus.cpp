@@ -37,6 +37,14 @@ bool lacks_refresh(const SegmentHeader& header) {
   return header.scan.first_bad == kernels::needs_refresh;
 }
 
+/// A rank that finds a checkpoint broken explains why it does not fit another, and a rank that
+/// cannot read it does not know whether it is broken.
+int weight(TransferableError::Kind kind) {
+  using enum TransferableError::Kind;
+  if (kind == checkpoint) return 1;
+  return kind == argument || kind == logic ? 0 : 2;
+}
+
 TransferableError disagreement(const std::string& message) {
   return {TransferableError::Kind::communication, message};
 }
@@ -89,16 +97,6 @@ StepDecision Consensus::decide_call(std::int64_t call, std::string_view subject,
                    .status = own ? RankStatus::skipped : RankStatus::none});
   headers_->run();
   return decide(headers_->headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);
-}
-
-bool Consensus::all_ranks(std::int64_t call, bool holds) {
-  if (alone()) return holds;
-  headers_->write({.step = call, .presence = holds ? 1u : 0u});
-  headers_->run();
-  const std::span<const SegmentHeader> headers = headers_->headers();
-  if (const std::optional<TransferableError> desynchronized = find_desynchronization(headers))
-    rethrow(*desynchronized);
-  return std::ranges::all_of(headers, [](const SegmentHeader& h) { return h.presence == 1; });
 }
 
 StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
@@ -163,15 +161,16 @@ TransferableError Consensus::gather_errors(const std::optional<TransferableError
   for (const auto& [text, members] : ranks) {
     const TransferableError error = deserialize<TransferableError>(text);
     if (members.size() == texts.size()) return error;
-    joined.kind = error.kind;
-    joined.code = error.code;
+    if (joined.message.empty() || weight(error.kind) >= weight(joined.kind)) {
+      joined.kind = error.kind;
+      joined.code = error.code;
+    }
     joined.message +=
         (joined.message.empty() ? "" : "; ") + rank_list(members) + ": " + error.message;
   }
   return joined;
 }
 
-/// Error if the ranks use different versions or are not at the same call or step.
 std::optional<TransferableError> Consensus::find_desynchronization(
     std::span<const SegmentHeader> headers) {
   if (differ(headers, [](const SegmentHeader& h) { return h.magic; }))

@@ -58,19 +58,20 @@ class Consensus {
   StepDecision decide_call(std::int64_t call, std::string_view subject, const std::string& text,
                            const std::optional<TransferableError>& own);
 
-  /// Collective. Returns true if `holds` is true on every rank. `call` as in decide_call().
-  bool all_ranks(std::int64_t call, bool holds);
-
   /// Decides the outcome of a step. Runs further collectives only if the headers differ or report
   /// an error. `own`: the error behind this rank's status. `vote`: nothing was written yet.
   StepDecision decide(std::span<const SegmentHeader> headers,
                       const std::optional<TransferableError>& own, const Diagnostics& diagnostics,
                       bool vote);
 
- private:
+  /// Collective. One error that names the ranks that have one. It is a CheckpointError if a rank
+  /// has one and the others at most what does not fit.
   TransferableError gather_errors(const std::optional<TransferableError>& own);
+  /// Error if the ranks use different versions or are not at the same call or step.
   static std::optional<TransferableError> find_desynchronization(
       std::span<const SegmentHeader> headers);
+
+ private:
   static std::optional<TransferableError> find_missing_refresh(
       std::span<const SegmentHeader> headers);
   std::optional<TransferableError> find_difference(std::span<const SegmentHeader> headers,

@@ -35,13 +35,6 @@ StepProtocol::StepProtocol(kernels::Backend& backend, Communicator& communicator
   if (options.agree_before_commit) vote_ = consensus_.headers();
 }
 
-bool StepProtocol::all_ranks(std::int64_t call, bool holds) {
-  check_usable();
-  bool result = false;
-  in_collective(call, [&] { result = consensus_.all_ranks(call, holds); });
-  return result;
-}
-
 void StepProtocol::check_usable() const {
   if (unusable_) throw *unusable_;
 }

@@ -44,9 +44,6 @@ class StepProtocol {
   template <typename Body>
   void in_collective(std::int64_t call, const Body& body);
 
-  /// Returns true if `holds` is true on every rank. Collective. `call`: see SegmentHeader::step.
-  bool all_ranks(std::int64_t call, bool holds);
-
   /// Loads a state. examine() does everything that can fail and returns lines that must be equal on
   /// all ranks; after it succeeded on all of them, replace(statistics) writes the state and returns
   /// its progress. Collective. Enables a disabled optimizer again, unless its communicator failed.

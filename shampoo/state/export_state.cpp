@@ -16,6 +16,7 @@ namespace {
 ParameterState description_of(const RegisteredParameter& registered) {
   return {.name = registered.parameter().name,
           .shape = registered.parameter().shape,
+          .merged_shape = registered.merged,
           .steps = registered.steps,
           .averaging_weight_sum = registered.averaging_weight_sum,
           .recipe = fields_of(registered.group->recipe()),

@@ -50,7 +50,7 @@ class ByteStream {
   std::size_t tensor_ = 0, at_ = 0;
 };
 
-/// Receives the state of all ranks in rounds of one all-gather each.
+/// Receives the state of all ranks in rounds of one all-gather each, or sends it to rank 0 alone.
 class GatherBuffer {
  public:
   GatherBuffer(kernels::Backend& backend, Communicator& communicator, StateDict own, Gather gather,
@@ -58,7 +58,8 @@ class GatherBuffer {
       : backend_(backend),
         communicator_(communicator),
         bytes_of_rank_(bytes_of_rank),
-        receives_(gather == Gather::everywhere || communicator.rank() == 0),
+        everywhere_(gather == Gather::everywhere),
+        receives_(everywhere_ || communicator.rank() == 0),
         own_(std::move(own)) {}
 
   /// Parses the description of every rank's state and allocates memory for the contents.
@@ -76,9 +77,14 @@ class GatherBuffer {
       sum += std::min(bytes_of_rank_, stream.left());
     }
     rounds_ = contents ? (most + bytes_of_rank_ - 1) / bytes_of_rank_ : 0;
-    const auto bytes = static_cast<std::size_t>(rounds_ > 0 ? sum : 0);
-    host_.resize(bytes);
-    buffer_ = std::make_shared<kernels::Buffer>(backend_, bytes);
+    if (rounds_ == 0) return;
+    const auto own = std::min(bytes_of_rank_, ByteStream(own_.tensors).left());
+    const auto all = static_cast<std::size_t>(receives_ ? sum : 0);
+    const auto sent = static_cast<std::size_t>(own);
+    host_.resize(std::max(all, sent));
+    memory_ = std::make_shared<Memory>();
+    memory_->received = kernels::Buffer(backend_, all);
+    if (!everywhere_) memory_->sent = kernels::Buffer(backend_, sent);
   }
 
   /// Collective.
@@ -116,17 +122,22 @@ class GatherBuffer {
       std::memcpy(to, bytes, count);
       to += count;
     });
-    char* const all = static_cast<char*>(buffer_->data());
+    auto* const received = static_cast<char*>(memory_->received.data());
+    void* const place = everywhere_ ? received + before : memory_->sent.data();
     if (counts[rank] > 0)
-      backend_.upload(all + before, host_.data(), static_cast<std::size_t>(counts[rank]));
-    communicator_.all_gather(all, counts, {.stream = {backend_.stream()}, .keep_alive = buffer_})
-        .wait();
+      backend_.upload(place, host_.data(), static_cast<std::size_t>(counts[rank]));
+    const BufferLease lease{.stream = {backend_.stream()}, .keep_alive = memory_};
+    if (everywhere_) return communicator_.all_gather(received, counts, lease).wait();
+    std::vector<std::int64_t> to_rank_0(counts.size()), from_all(counts.size());
+    to_rank_0[0] = counts[rank];
+    if (receives_) std::ranges::copy(counts, from_all.begin());
+    communicator_.all_to_all(place, to_rank_0, received, from_all, lease).wait();
   }
 
   void take(std::span<const std::int64_t> counts) {
     if (receives_) {
       const std::int64_t all = std::reduce(counts.begin(), counts.end());
-      backend_.download(host_.data(), buffer_->data(), static_cast<std::size_t>(all));
+      backend_.download(host_.data(), memory_->received.data(), static_cast<std::size_t>(all));
     }
     backend_.synchronize();  // completes the copies to and from host_
     communicator_.check();
@@ -144,14 +155,18 @@ class GatherBuffer {
 
   kernels::Backend& backend_;
   Communicator& communicator_;
+  struct Memory {
+    kernels::Buffer sent, received;
+  };
+
   std::int64_t bytes_of_rank_;
-  bool receives_;
+  bool everywhere_, receives_;
   StateDict own_;
   std::vector<StateDict> dicts_;  ///< by rank
   std::vector<ByteStream> streams_;
   std::int64_t rounds_ = 0;
   std::vector<std::byte> host_;
-  std::shared_ptr<kernels::Buffer> buffer_;
+  std::shared_ptr<Memory> memory_;
 };
 
 }  // namespace

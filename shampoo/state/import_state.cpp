@@ -47,8 +47,9 @@ StateImport::StateImport(kernels::Backend& backend, Engine& engine, const StateD
     : backend_(backend), engine_(engine), dict_(dict), options_(options) {
   validate_state_dict(dict);
   if (dict.arithmetic != backend.arithmetic()) report_.other_arithmetic = dict.arithmetic;
-  match_ = match_parameters(std::as_const(engine).parameters(), dict, options, report_);
+  match_ = match_parameters(std::as_const(engine).parameters(), dict, options, report_, faults_);
   index();
+  faults_.throw_if_any();
   for (const auto& group : engine.virtual_groups())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
@@ -66,7 +67,19 @@ void StateImport::index() {
   for (const StateTensor& tensor : dict_.tensors) {
     if (!parameters_.contains(tensor.parameter)) continue;  // already reported
     tensors_[{tensor.parameter, tensor.slot}].push_back(&tensor);
+    by_box_.insert(&tensor);
     examine(tensor);
+  }
+  for (const ParameterState* const saved : match_.rows)
+    if (saved)
+      for (const BlockState& block : saved->blocks)
+        counters_.emplace(std::pair(saved, block.box), &block);
+  for (const auto& [key, list] : tensors_) {
+    const RegisteredParameter& registered = *parameters_.at(key.first);
+    if (std::ranges::none_of(list, [&](const StateTensor* tensor) {
+          return is_cut_differently(registered, *tensor);
+        }))
+      in_blocks_.insert(key);
   }
 }
 
@@ -75,21 +88,23 @@ void StateImport::examine(const StateTensor& tensor) {
   const RegisteredParameter& registered = *parameters_.at(tensor.parameter);
   const Parameter& parameter = registered.parameter();
   if (grouping::numel(tensor.shape) != grouping::numel(registered.merged))
-    fail(tensor, "shape: must have as many elements as " + shape_text(registered.merged) +
-                     ", got " + shape_text(tensor.shape));
+    return add_fault(tensor, "shape: must have as many elements as " +
+                                 shape_text(registered.merged) + ", got " +
+                                 shape_text(tensor.shape));
   if (tensor.layout != StateLayout::elements && is_cut_differently(registered, tensor)) {
     const bool has_grafting = registered.group->recipe().grafting.has_value();
     if (options_.other_blocks == OtherBlocks::restart && has_grafting) {
       cut_differently_.insert(&registered);
       return;
     }
-    fail(tensor, "belongs to the block " + shape_text(tensor.box.extent) + " at " +
-                     shape_text(tensor.box.offset) + " of " + shape_text(tensor.shape) +
-                     ", which is cut differently here (recipe.blocking); statistics of a block "
-                     "cannot be cut again" +
-                     (has_grafting ? ": OtherBlocks::restart starts them anew"
-                                   : ", nor start anew without grafting: directions would be too "
-                                     "long"));
+    return add_fault(
+        tensor, "belongs to the block " + shape_text(tensor.box.extent) + " at " +
+                    shape_text(tensor.box.offset) + " of " + shape_text(tensor.shape) +
+                    ", which is cut differently here (recipe.blocking); statistics of a block "
+                    "cannot be cut again" +
+                    (has_grafting ? ": OtherBlocks::restart starts them anew"
+                                  : ", nor start anew without grafting: directions would be too "
+                                    "long"));
   }
   // All blocks of a parameter have the same slots.
   std::vector<Slot> slots;
@@ -102,25 +117,33 @@ void StateImport::examine(const StateTensor& tensor) {
     return;
   }
   if (known->layout != tensor.layout || known->dimension != tensor.dimension)
-    fail(tensor, "layout or dimension: is not that of the slot");
+    return add_fault(tensor, "layout or dimension: is not that of the slot");
   const bool converts =
       options_.convert_types && !has_master(tensor.type) && !has_master(known->type);
   if (tensor.type != known->type && !converts)
-    fail(tensor, "type: must be " + std::string(name_of(known->type)) + ", got " +
-                     std::string(name_of(tensor.type)) +
-                     (has_master(tensor.type) ? "" : "; LoadOptions::convert_types converts it"));
+    add_fault(tensor,
+              "type: must be " + std::string(name_of(known->type)) + ", got " +
+                  std::string(name_of(tensor.type)) +
+                  (has_master(tensor.type) ? "" : "; LoadOptions::convert_types converts it"));
+}
+
+void StateImport::add_fault(const StateTensor& tensor, const std::string& what) {
+  faults_.add("'" + tensor.name() + "': " + what);
 }
 
 bool StateImport::is_cut_differently(const RegisteredParameter& registered,
                                      const StateTensor& tensor) const {
+  // Boxes are in row-major order.
   return tensor.shape != registered.merged ||
-         std::ranges::find(registered.boxes, tensor.box) == registered.boxes.end();
+         !std::ranges::binary_search(registered.boxes, tensor.box);
 }
 
 void StateImport::add_block(const Place& place) {
   const std::vector<Slot> slots = place.group.state().slots(static_cast<int>(place.block));
-  const auto found = std::ranges::find(place.saved.blocks, place.box, &BlockState::box);
-  const int failures = found == place.saved.blocks.end() ? 0 : found->failures;
+  // The same box of another merged shape is another block.
+  const bool same = place.saved.merged_shape == place.registered.merged;
+  const auto found = same ? counters_.find({&place.saved, place.box}) : counters_.end();
+  const int failures = found == counters_.end() ? 0 : found->second->failures;
   bool recompute = failures == 0 && lacks_refresh(place, slots);
   for (std::size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].layout == StateLayout::elements)
@@ -165,8 +188,12 @@ void StateImport::add_elements(const Place& place, const Slot& slot) {
     return;
   }
   std::vector<const StateTensor*> parts;
-  for (const StateTensor* const part : saved(place, slot))
-    if (may_overlap({part->shape, part->box}, whole)) parts.push_back(part);
+  if (in_blocks_.contains({parameter, slot.name})) {
+    if (const StateTensor* const same = find_whole(place, slot)) parts.push_back(same);
+  } else {
+    for (const StateTensor* const part : saved(place, slot))
+      if (may_overlap({part->shape, part->box}, whole)) parts.push_back(part);
+  }
   if (parts.size() == 1 && parts[0]->shape == whole.shape && parts[0]->box == whole.box) {
     uploads_.push_back({to, bytes_of(*parts[0], slot.type)});
     return;
@@ -223,9 +250,9 @@ std::span<const StateTensor* const> StateImport::saved(const Place& place, const
 }
 
 const StateTensor* StateImport::find_whole(const Place& place, const Slot& slot) const {
-  for (const StateTensor* const tensor : saved(place, slot))
-    if (tensor->shape == place.registered.merged && tensor->box == place.box) return tensor;
-  return nullptr;
+  const auto found = by_box_.find(
+      BoxKey{place.registered.parameter().name, slot.name, place.registered.merged, place.box});
+  return found == by_box_.end() ? nullptr : *found;
 }
 
 std::span<const std::byte> StateImport::bytes_of(const StateTensor& tensor, Type type) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,26 @@ class StateImport {
 
  private:
   using Key = std::pair<std::string_view, std::string_view>;  ///< parameter, slot
+
+  /// A box of a slot.
+  struct BoxKey {
+    BoxKey(std::string_view of_parameter, std::string_view of_slot, const grouping::Shape& of_shape,
+           const grouping::Box& of_box)
+        : parameter(of_parameter), slot(of_slot), shape(of_shape), box(of_box) {}
+    BoxKey(const StateTensor* tensor)
+        : BoxKey(tensor->parameter, tensor->slot, tensor->shape, tensor->box) {}
+    bool operator<(const BoxKey& other) const {
+      return std::tie(parameter, slot, shape, box) <
+             std::tie(other.parameter, other.slot, other.shape, other.box);
+    }
+    std::string_view parameter, slot;
+    const grouping::Shape& shape;
+    const grouping::Box& box;
+  };
+  struct ByBox {
+    using is_transparent = void;
+    bool operator()(const BoxKey& a, const BoxKey& b) const { return a < b; }
+  };
 
   /// New elements of one slot.
   struct Upload {
@@ -69,6 +90,7 @@ class StateImport {
 
   void index();
   void examine(const StateTensor& tensor);
+  void add_fault(const StateTensor& tensor, const std::string& what);
   void add_block(const Place& place);
   void add_elements(const Place& place, const Slot& slot);
   /// True if a block that has its first refresh behind it here had not in the state dict: the next
@@ -92,8 +114,12 @@ class StateImport {
   const StateDict& dict_;
   LoadOptions options_;
   LoadReport report_;
+  LoadFaults faults_;
   Match match_;
   std::map<Key, std::vector<const StateTensor*>> tensors_;
+  std::set<const StateTensor*, ByBox> by_box_;  ///< the same
+  std::set<Key> in_blocks_;                     ///< slots all of whose tensors are blocks
+  std::map<std::pair<const ParameterState*, grouping::Box>, const BlockState*> counters_;
   std::map<std::string_view, const RegisteredParameter*> parameters_;  ///< loaded, by name
   std::set<const RegisteredParameter*> cut_differently_;
   std::map<const StateTensor*, std::vector<std::byte>> converted_;

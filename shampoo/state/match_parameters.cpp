@@ -7,27 +7,43 @@
 
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/validation/rate_ranges.h"
+#include "shampoo/validation/recipe_fields.h"
 
 namespace shampoo {
 
 namespace {
 
-[[noreturn]] void fail(const RegisteredParameter& registered, const std::string& what) {
-  throw std::invalid_argument("state dict: parameter '" + registered.parameter().name +
-                              "': " + what);
+std::string line_of(const RegisteredParameter& registered, const std::string& what) {
+  return "parameter '" + registered.parameter().name + "': " + what;
+}
+
+/// The name is `parent`, or of a field below it.
+bool is_at_or_below(std::string_view name, std::string_view parent) {
+  return name.starts_with(parent) && (name.size() == parent.size() || name[parent.size()] == '.');
+}
+
+bool may_differ(std::string_view field, const LoadOptions& options) {
+  if (options.keep_recipes || is_at_or_below(field, "blocking")) return true;  // boxes are compared
+  if (field == "arithmetic" && options.convert_types) return true;
+  return std::ranges::any_of(options.keep_recipe_fields,
+                             [&](const std::string& kept) { return is_at_or_below(field, kept); });
 }
 
 void compare_recipes(const RegisteredParameter& registered, const ParameterState& saved,
-                     const LoadOptions& options) {
+                     const LoadOptions& options, LoadFaults& faults) {
   if (options.keep_recipes) return;
-  for (const RecipeField& field : fields_of(registered.group->recipe())) {
-    if (field.name == "blocking") continue;  // boxes are compared instead
-    if (field.name == "arithmetic" && options.convert_types) continue;
-    const auto found = std::ranges::find(saved.recipe, field.name, &RecipeField::name);
-    const std::string value = found == saved.recipe.end() ? "nothing" : found->value;
-    if (value != field.value)
-      fail(registered, "recipe." + field.name + ": the state dict has " + value + ", the group " +
-                           field.value + "; LoadOptions::keep_recipes accepts that");
+  std::string other_kind;  // what is below is not compared
+  for (const auto& [name, value, usual] : fields_with_defaults(registered.group->recipe())) {
+    if (!other_kind.empty() && is_at_or_below(name, other_kind)) continue;
+    const auto found = std::ranges::find(saved.recipe, name, &RecipeField::name);
+    const std::string& other = found == saved.recipe.end() ? usual : found->value;
+    if (value == other) continue;
+    other_kind = name;
+    if (may_differ(name, options)) continue;
+    faults.add(line_of(registered, "recipe." + name + ": the state dict has " + other +
+                                       (found == saved.recipe.end() ? " (the default)" : "") +
+                                       ", the group " + value +
+                                       "; LoadOptions::keep_recipes accepts that"));
   }
 }
 
@@ -48,26 +64,41 @@ std::string difference(const Rates& a, const Rates& b) {
 
 void add_rates(const RegisteredParameter& registered, const ParameterState& saved,
                const LoadOptions& options, std::map<int, const ParameterState*>& firsts,
-               Match& match) {
+               Match& match, LoadFaults& faults) {
   if (options.keep_rates) return;
   const auto [first, is_new] = firsts.emplace(registered.group_index, &saved);
   if (is_new) {
     const RateRanges ranges(registered.group->recipe());
     const Rates rates = ranges.read_from(saved.rates, registered.group->rates);
-    ranges.check(rates, registered.group_index);
     match.rates[registered.group_index] = rates;
+    try {
+      ranges.check(rates, registered.group_index);
+    } catch (const std::invalid_argument& error) {
+      faults.add(line_of(registered, error.what()));
+    }
   } else if (saved.rates != first->second->rates) {
-    fail(registered, "is in group " + std::to_string(registered.group_index) + " with '" +
-                         first->second->name + "', but was saved with other rates (" +
-                         difference(saved.rates, first->second->rates) +
-                         "); LoadOptions::keep_rates keeps those of the group");
+    faults.add(line_of(registered, "is in group " + std::to_string(registered.group_index) +
+                                       " with '" + first->second->name +
+                                       "', but was saved with other rates (" +
+                                       difference(saved.rates, first->second->rates) +
+                                       "); LoadOptions::keep_rates keeps those of the group"));
   }
 }
 
 }  // namespace
 
+void LoadFaults::throw_if_any() const {
+  constexpr std::size_t shown = 20;
+  if (faults_.empty()) return;
+  std::string text = "state dict: ";
+  for (std::size_t i = 0; i < std::min(shown, faults_.size()); ++i)
+    text += (i > 0 ? "\n" : "") + faults_[i];
+  if (faults_.size() > shown) text += "\nand " + std::to_string(faults_.size() - shown) + " more";
+  throw std::invalid_argument(text);
+}
+
 Match match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
-                       const LoadOptions& options, LoadReport& report) {
+                       const LoadOptions& options, LoadReport& report, LoadFaults& faults) {
   std::map<std::string_view, const ParameterState*> by_name;
   for (const ParameterState& saved : dict.parameters)
     if (saved.name.starts_with(options.prefix)) by_name.emplace(saved.name, &saved);
@@ -85,11 +116,13 @@ Match match_parameters(std::span<const RegisteredParameter> parameters, const St
     }
     const ParameterState& saved = *found->second;
     by_name.erase(found);
-    if (saved.shape != registered.parameter().shape)
-      fail(registered, "shape: must be " + shape_text(registered.parameter().shape) + ", got " +
-                           shape_text(saved.shape));
-    compare_recipes(registered, saved, options);
-    add_rates(registered, saved, options, firsts, match);
+    if (saved.shape != registered.parameter().shape) {
+      faults.add(line_of(registered, "shape: must be " + shape_text(registered.parameter().shape) +
+                                         ", got " + shape_text(saved.shape)));
+      continue;
+    }
+    compare_recipes(registered, saved, options, faults);
+    add_rates(registered, saved, options, firsts, match, faults);
     match.rows[row] = &saved;
   }
   for (const auto& [name, saved] : by_name) report.unexpected.emplace_back(name);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "shampoo/state/load_faults.h"
 #include "shampoo/state_dict.h"
 #include "shampoo/update/registered_parameter.h"
 
@@ -16,10 +17,9 @@ struct Match {
   std::map<int, Rates> rates;               ///< changed rates by group
 };
 
-/// Matches parameters by name. Throws std::invalid_argument if shapes, recipes or the rates within
-/// a group differ, as far as `options` do not accept that; reports parameters without a
-/// counterpart.
+/// Matches parameters by name. Shapes, recipes and rates within a group that differ, as far as
+/// `options` do not accept that, are faults; parameters without a counterpart are reported.
 Match match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
-                       const LoadOptions& options, LoadReport& report);
+                       const LoadOptions& options, LoadReport& report, LoadFaults& faults);
 
 }  // namespace shampoo

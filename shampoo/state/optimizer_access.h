@@ -2,6 +2,7 @@
 #pragma once
 
 #include "shampoo/protocol/step_protocol.h"
+#include "shampoo/state/checkpoint_lineage.h"
 
 namespace shampoo {
 
@@ -12,6 +13,7 @@ class OptimizerAccess {
   static Communicator& communicator(const Optimizer& optimizer);
   static StepProtocol& protocol(const Optimizer& optimizer);
   static Engine& engine(const Optimizer& optimizer);
+  static CheckpointLineage& lineage(const Optimizer& optimizer);
 };
 
 }  // namespace shampoo

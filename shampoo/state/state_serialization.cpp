@@ -31,6 +31,7 @@ template <typename Visitor>
 void for_each_field(Visitor&& visit, ParameterState& parameter) {
   visit("name", parameter.name);
   visit("shape", parameter.shape);
+  visit("merged_shape", parameter.merged_shape);
   visit("steps", parameter.steps);
   visit("averaging_weight_sum", parameter.averaging_weight_sum);
   visit("recipe", parameter.recipe);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <concepts>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "grouping/number_text.h"
 #include "shampoo/recipe.h"
+#include "shampoo/validation/recipe_fields.h"
 
 namespace shampoo {
 
@@ -78,15 +81,106 @@ std::string text_of(const std::array<double, count>& list) {
   return text_of(std::vector<double>(list.begin(), list.end()));
 }
 
+/// Collects the fields of a recipe with dots between the levels.
+class FieldCollector {
+ public:
+  std::vector<RecipeFieldDefault> fields;
+
+  /// A leaf: a number, a name, a list of numbers.
+  template <typename Value>
+  void add(const std::string& name, const Value& value, const Value& usual) {
+    fields.push_back({name, text_of(value), text_of(usual)});
+  }
+
+  template <typename Options>
+  requires requires { Options::name; }
+  void add(const std::string& name, const Options& options, const Options& usual) {
+    // Fields of both, one after the other.
+    std::vector<std::function<void(const void*)>> visits;
+    Options::for_each_field(
+        [&](std::string_view field, const auto& value) {
+          const std::string below = (name.empty() ? "" : name + ".") + std::string(field);
+          visits.push_back([this, below, &value](const void* other) {
+            add(below, value, *static_cast<decltype(&value)>(other));
+          });
+        },
+        options);
+    std::size_t next = 0;
+    Options::for_each_field([&](std::string_view, const auto& value) { visits[next++](&value); },
+                            usual);
+  }
+
+  template <typename... Kinds>
+  void add(const std::string& name, const std::variant<Kinds...>& kind,
+           const std::variant<Kinds...>& usual) {
+    add_kind(name, kind, kind_name(usual), &usual);
+  }
+
+  template <typename Value>
+  void add(const std::string& name, const std::optional<Value>& value,
+           const std::optional<Value>& usual) {
+    if constexpr (requires { kind_name(*value); }) {
+      const std::string usual_name = usual ? kind_name(*usual) : "none";
+      if (value)
+        add_kind(name, *value, usual_name, usual ? &*usual : nullptr);
+      else
+        fields.push_back({name, "none", usual_name});
+    } else {
+      fields.push_back({name, text_of(value), text_of(usual)});
+    }
+  }
+
+  /// Of options: how many there are, and each under its index.
+  template <typename Element>
+  requires requires { Element::name; }
+  void add(const std::string& name, const std::vector<Element>& list,
+           const std::vector<Element>& usual) {
+    fields.push_back({name, text_of(list.size()), text_of(usual.size())});
+    for (std::size_t i = 0; i < list.size(); ++i)
+      add(name + "." + text_of(i), list[i], i < usual.size() ? usual[i] : Element());
+  }
+
+ private:
+  template <typename... Kinds>
+  static std::string kind_name(const std::variant<Kinds...>& kind) {
+    return std::visit([](const auto& options) { return std::string(options.name); }, kind);
+  }
+  template <typename Options>
+  requires requires { Options::name; }
+  static std::string kind_name(const Options&) { return std::string(Options::name); }
+
+  template <typename... Kinds>
+  void add_kind(const std::string& name, const std::variant<Kinds...>& kind,
+                const std::string& usual_name, const std::variant<Kinds...>* usual) {
+    fields.push_back({name, kind_name(kind), usual_name});
+    std::visit(
+        [&]<typename Options>(const Options& options) {
+          const Options* const same = usual ? std::get_if<Options>(usual) : nullptr;
+          add(name, options, same ? *same : Options());
+        },
+        kind);
+  }
+  template <typename Options>
+  requires requires { Options::name; }
+  void add_kind(const std::string& name, const Options& options, const std::string& usual_name,
+                const Options* usual) {
+    fields.push_back({name, std::string(Options::name), usual_name});
+    add(name, options, usual ? *usual : Options());
+  }
+};
+
 }  // namespace
+
+std::vector<RecipeFieldDefault> fields_with_defaults(const Recipe& recipe) {
+  FieldCollector collector;
+  collector.add("", recipe, Recipe());
+  return std::move(collector.fields);
+}
 
 std::vector<RecipeField> fields_of(const Recipe& recipe) {
   std::vector<RecipeField> fields;
-  Recipe::for_each_field(
-      [&](std::string_view name, const auto& value) {
-        fields.push_back({std::string(name), text_of(value)});
-      },
-      recipe);
+  for (RecipeFieldDefault& field : fields_with_defaults(recipe))
+    fields.push_back({std::move(field.name), std::move(field.value)});
   return fields;
 }
 

@@ -182,7 +182,7 @@ std::unique_ptr<TrainerCheckpoints> checkpoints_of(const Orders& orders, ToyMode
 
 int resume(TrainerCheckpoints& checkpoints, int rank, Watch& watch) {
   watch.enter(Phase::loading);
-  const int step = checkpoints.resume(rank);
+  const int step = checkpoints.resume();
   if (rank == 0 && step > 0)
     std::cout << "goes on after step " + std::to_string(step) + "\n" << std::flush;
   return step;

@@ -66,8 +66,9 @@ std::vector<std::string> orders_of(const JobPlan& plan, const JobFolder& folder)
 
 bool are_good(const std::filesystem::path& root) {
   const CheckpointListing listing = list_checkpoints(root);
-  return listing.broken.empty() && listing.stale.empty() && listing.complete.size() == 2 &&
-         listing.complete.back().step == steps - steps % every;
+  // Two, and the one that the last process went on from.
+  return listing.broken.empty() && listing.stale.empty() && listing.complete.size() >= 2 &&
+         listing.complete.size() <= 3 && listing.complete.back().step == steps - steps % every;
 }
 
 }  // namespace

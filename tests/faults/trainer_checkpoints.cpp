@@ -13,15 +13,13 @@ TrainerCheckpoints::TrainerCheckpoints(Optimizer& optimizer, ToyModel<float>& mo
       options_(std::move(options)),
       checkpointer_(optimizer, {.while_saving = WhileSaving::queue}) {}
 
-int TrainerCheckpoints::resume(int rank) {
-  if (rank == 0) remove_stale_directories(options_.root);
-  // The launcher ended all ranks of before, so all find the same.
-  if (!latest_checkpoint(options_.root)) return 0;
+int TrainerCheckpoints::resume() {
   UserState found = user_state(0);
-  const LoadedCheckpoint loaded = load(optimizer_, options_.root, found);
-  if (std::get<std::int64_t>(found.values.at("step")) != loaded.step)
-    throw std::runtime_error(loaded.folder.string() + " has the user state of another step");
-  return static_cast<int>(loaded.step);
+  const auto loaded = shampoo::resume(optimizer_, options_.root, found);
+  if (!loaded) return 0;
+  if (std::get<std::int64_t>(found.values.at("step")) != loaded->step)
+    throw std::runtime_error(loaded->folder.string() + " has the user state of another step");
+  return static_cast<int>(loaded->step);
 }
 
 void TrainerCheckpoints::after(int step) {

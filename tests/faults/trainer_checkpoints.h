@@ -20,9 +20,8 @@ class TrainerCheckpoints {
   /// Borrows both.
   TrainerCheckpoints(Optimizer& optimizer, ToyModel<float>& model, Options options);
 
-  /// Loads the latest checkpoint, if there is one; the steps that it has behind it. Rank 0 removes
-  /// what saves left behind. Collective.
-  int resume(int rank);
+  /// Loads the latest checkpoint, if there is one; the steps that it has behind it. Collective.
+  int resume();
   /// Saves if it is time, and takes a save under way further. Collective.
   void after(int step);
   /// Waits for the last save. Collective.

@@ -34,9 +34,9 @@ mkdir -p build/fuzz/faults build/fuzz/logs
 fuzz() {
   local target=$1
   mkdir -p "build/fuzz/learnt/$target"
-  # Longer inputs only repeat; what takes a second or a gigabyte is a fault.
+  # Longer inputs only repeat; what takes 5 seconds or 512 MiB is a fault.
   "build/fuzz/tests/fuzz/$target" "build/fuzz/learnt/$target" "tests/fuzz/corpus/$target" \
-    -max_total_time="$seconds" -max_len=4096 -timeout=5 -rss_limit_mb=1024 \
+    -max_total_time="$seconds" -max_len=4096 -timeout=5 -rss_limit_mb=512 \
     -print_final_stats=1 -artifact_prefix="build/fuzz/faults/$target-" \
     > "build/fuzz/logs/$target" 2>&1
 }

@@ -82,18 +82,22 @@ class CommandLine {
   void add_list() {
     CLI::App* list = command(
         Task::list, "list", "Show the checkpoints of a directory",
-        "Complete ones by step, then broken ones with what is wrong, then stale directories of\n"
-        "interrupted saves. Reads manifests and the sizes of files; verify reads tensors too.");
+        "Complete ones in the order of writing, the latest last, each with the step of the one "
+        "that\n"
+        "its run went on from, if that is still there; then broken ones with what is wrong, then\n"
+        "stale directories of interrupted saves. Reads manifests and the sizes of files; verify "
+        "reads tensors too.");
     add_path(list, options_.path, "DIRECTORY", "Directory that holds checkpoints");
   }
 
   void add_verify() {
-    CLI::App* verify =
-        command(Task::verify, "verify", "Check all there is to check in one checkpoint or all",
-                "Manifest, sizes, headers, that blocks cover their parameters, and the checksum of "
-                "every tensor,\nall of which are read. Names file, tensor and offset of a fault, "
-                "and goes on with the rest.\nExit status: 0 sound; 1 a fault, or no checkpoint; 2 "
-                "something else went wrong.");
+    CLI::App* verify = command(
+        Task::verify, "verify", "Check all there is to check in one checkpoint or all",
+        "Manifest, sizes, headers, that both have the same tensors, and the checksum of every "
+        "tensor,\nall of which are read: what a load refuses, too. Names file, tensor and offset "
+        "of a fault, "
+        "and goes on with the rest.\nExit status: 0 sound; 1 a fault, or no checkpoint; 2 "
+        "something else went wrong.");
     add_path(verify, options_.path, "PATH", "A directory, for all in it, or a checkpoint");
   }
 
@@ -122,7 +126,7 @@ class CommandLine {
         command(Task::retain, "retain", "Remove all complete checkpoints but the last ones",
                 "Broken ones do not count and stay.");
     add_path(retain, options_.path, "DIRECTORY", "Directory that holds checkpoints");
-    retain->add_option("--last", options_.last, "How many stay, those with the largest steps")
+    retain->add_option("--last", options_.last, "How many stay, those that were written last")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""))
         ->type_name("K")
         ->required();

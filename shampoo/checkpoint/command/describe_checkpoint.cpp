@@ -18,8 +18,12 @@ std::uint64_t size_of(const TensorShard& shard) {
 /// The manifest without what the options leave out.
 class Description {
  public:
-  Description(const Manifest& manifest, const std::filesystem::path& folder, const Options& options)
-      : manifest_(manifest), folder_(folder), prefix_(options.prefix), values_(options.values) {}
+  Description(const Reader& reader, const std::filesystem::path& folder, const Options& options)
+      : reader_(reader),
+        manifest_(reader.manifest()),
+        folder_(folder),
+        prefix_(options.prefix),
+        values_(options.values) {}
 
   std::string text() const {
     return facts() + "\n" + files() + "\n" + tensors() + (values_ ? "\n" + values() : "");
@@ -30,16 +34,18 @@ class Description {
     Json json = Json::parse(to_json(manifest_));
     for (const char* field : {"checksum", "user_tensors", "slots"}) json.erase(field);
     if (!values_)
-      for (const char* field : {"user_values", "parameters", "recipes", "rates"}) json.erase(field);
+      for (const char* field : {"user_values", "rank_values", "parameters", "recipes", "rates"})
+        json.erase(field);
     json["folder"] = folder_.string();
     json["tensors"] = Json::array();
     for_each_wanted([&](const TensorShard& shard) {
+      const auto file = reader_.shard(shard.file);
       json["tensors"].push_back({{"name", shard.key},
                                  {"dtype", name_of(shard.dtype)},
                                  {"shape", shard.shape},
                                  {"bytes", size_of(shard)},
                                  {"file", manifest_.files[shard.file].name},
-                                 {"xxh3", hexadecimal(shard.checksum)}});
+                                 {"xxh3", hexadecimal(file->checksum(file->index_of(shard)))}});
     });
     return json;
   }
@@ -59,7 +65,7 @@ class Description {
                 {"saved by", counted(static_cast<std::uint64_t>(manifest_.ranks), "rank")},
                 {"arithmetic", printable(manifest_.arithmetic)},
                 {"library",
-                 printable(manifest_.library) + ", schema " + std::to_string(manifest_schema)},
+                 printable(manifest_.library) + ", format " + std::to_string(newest_format)},
                 {"save", printable(manifest_.save)},
                 {"plan", hexadecimal(manifest_.plan_hash)},
                 {"parameters", std::to_string(manifest_.parameters.size())},
@@ -97,12 +103,16 @@ class Description {
     for (const auto& [name, value] : manifest_.user_values)
       rows.push_back({printable(name), printable(to_json(value))});
     std::string text = grouping::table(rows, 1);
+    for (std::size_t rank = 0; rank < manifest_.rank_values.size(); ++rank)
+      for (const auto& [name, value] : manifest_.rank_values[rank])
+        text += "  rank " + std::to_string(rank) + ": " + printable(name) + "  " +
+                printable(to_json(value)) + "\n";
     for (const SavedParameter& parameter : manifest_.parameters)
-      text += "\n" + values_of(parameter.state);
+      text += "\n" + values_of(parameter);
     return text;
   }
 
-  static std::string values_of(const ParameterState& parameter) {
+  std::string values_of(const SavedParameter& parameter) const {
     grouping::Rows rows{
         {"steps", std::to_string(parameter.steps)},
         {"averaging_weight_sum", to_json(UserValue(parameter.averaging_weight_sum))}};
@@ -111,12 +121,13 @@ class Description {
           const std::optional<double> number = rate;
           rows.push_back({name, number ? to_json(UserValue(*number)) : "not set"});
         },
-        parameter.rates);
-    for (const RecipeField& field : parameter.recipe)
+        manifest_.rates[parameter.rates]);
+    for (const RecipeField& field : manifest_.recipes[parameter.recipe])
       rows.push_back({printable(field.name), printable(field.value)});
     return "parameter " + printable(parameter.name) + "\n" + grouping::table(rows, 1);
   }
 
+  const Reader& reader_;
   const Manifest& manifest_;
   const std::filesystem::path& folder_;
   const std::string& prefix_;
@@ -128,7 +139,9 @@ class Description {
 void describe(const Options& options, std::ostream& out) {
   const std::filesystem::path folder = checkpoint_at(options.path);
   const Reader reader(folder);
-  const Description description(reader.manifest(), folder, options);
+  for_each_shard(reader.manifest(),
+                 [&](const TensorShard& shard) { reader.shard(shard.file)->index_of(shard); });
+  const Description description(reader, folder, options);
   out << (options.json ? to_text(description.json()) : description.text());
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <ctime>
+#include <map>
 #include <string>
 
 #include "grouping/table.h"
@@ -31,6 +32,9 @@ Json json_of(const CompleteCheckpoint& checkpoint) {
   std::uint64_t bytes = 0;
   for (const ShardFile& file : manifest.files) bytes += file.bytes;
   return {{"step", checkpoint.step},
+          {"sequence", checkpoint.sequence},
+          {"save", checkpoint.save},
+          {"parent", checkpoint.parent},
           {"ranks", manifest.ranks},
           {"parameters", manifest.parameters.size()},
           {"files", manifest.files.size()},
@@ -49,10 +53,15 @@ Json json_of(const CheckpointListing& listing) {
 }
 
 std::string text_of(const Json& listing, const std::filesystem::path& directory) {
-  grouping::Rows rows{{"step", "ranks", "parameters", "files", "size", "saved", "folder"}};
+  grouping::Rows rows{
+      {"step", "from step", "ranks", "parameters", "files", "size", "saved", "folder"}};
+  std::map<std::string, std::string> steps;
   for (const Json& row : listing.at("complete"))
-    rows.push_back({row.at("step").dump(), row.at("ranks").dump(), row.at("parameters").dump(),
-                    row.at("files").dump(), grouping::bytes_text(row.at("bytes")), row.at("saved"),
+    steps[row.at("save").get<std::string>()] = row.at("step").dump();
+  for (const Json& row : listing.at("complete"))
+    rows.push_back({row.at("step").dump(), steps[row.at("parent").get<std::string>()],
+                    row.at("ranks").dump(), row.at("parameters").dump(), row.at("files").dump(),
+                    grouping::bytes_text(row.at("bytes")), row.at("saved"),
                     printable(row.at("folder").get<std::string>())});
   std::string text = rows.size() > 1 ? grouping::table(rows, 2)
                                      : path_text(directory) + ": no complete checkpoint\n";

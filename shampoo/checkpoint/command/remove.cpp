@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <filesystem>
 #include <vector>
 
 #include "shampoo/checkpoint/command/paths.h"
 #include "shampoo/checkpoint/command/run.h"
 #include "shampoo/checkpoint/command/text.h"
-#include "shampoo/checkpoint_directory.h"
+#include "shampoo/checkpoint/storage/checkpoint_order.h"
 
 namespace shampoo::checkpoint::command {
 namespace {
@@ -27,10 +26,8 @@ void print(const Folders& folders, const Options& options, std::ostream& out) {
 
 Folders beyond_last(const std::filesystem::path& directory, int last) {
   Folders folders;
-  for (const CompleteCheckpoint& checkpoint : list_checkpoints(directory).complete)
+  for (const CompleteCheckpoint& checkpoint : checkpoints_to_prune(directory, last, {}))
     folders.push_back(checkpoint.path);
-  const std::size_t kept = std::min(folders.size(), static_cast<std::size_t>(last));
-  folders.resize(folders.size() - kept);
   return folders;
 }
 

@@ -71,7 +71,7 @@ class FolderCheck {
     result_.files = manifest_.files.size();
     files_.resize(manifest_.files.size());
     for (std::size_t f = 0; f < files_.size(); ++f)
-      attempt([&] { files_[f] = open_shard(result_.path, manifest_, manifest_.files[f]); });
+      attempt([&] { files_[f].emplace(result_.path, manifest_, manifest_.files[f]); });
   }
 
   void check_tensors() {
@@ -81,14 +81,17 @@ class FolderCheck {
       const auto& file = files_[shard.file];
       if (!file) return;
       attempt([&] {
-        found[shard.file].insert(index_of(*file, shard));
-        read_parts(*file, shard, nullptr);
+        const std::size_t index = file->index_of(shard);
+        if (!found[shard.file].insert(index).second)
+          throw CheckpointError(file->file().path().string() + ": tensor " + in_quotes(shard.key) +
+                                " is in the manifest twice");
+        file->read_parts(shard, nullptr, Checksums::compare);
         result_.bytes += bytes_of(shard.dtype, shard.shape).value_or(0);
       });
     });
     for (std::size_t f = 0; f < files_.size(); ++f)
-      for (std::size_t t = 0; files_[f] && t < files_[f]->tensors().size(); ++t)
-        if (!found[f].contains(t)) result_.faults.push_back(unlisted(*files_[f], t));
+      for (std::size_t t = 0; files_[f] && t < files_[f]->tensors(); ++t)
+        if (!found[f].contains(t)) result_.faults.push_back(files_[f]->unlisted(t));
   }
 
   /// Without a manifest headers can be checked all the same.
@@ -116,7 +119,7 @@ class FolderCheck {
 
   VerifiedFolder result_;
   Manifest manifest_;
-  std::vector<std::optional<SafetensorsFile>> files_;  ///< those that could be opened
+  std::vector<std::optional<Shard>> files_;  ///< those that could be opened
 };
 
 struct Verification {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint/storage/file.h"
@@ -13,133 +14,153 @@
 namespace shampoo::checkpoint {
 namespace {
 
-using grouping::Box;
-
 void require(bool holds, const std::string& fault) {
   if (!holds) throw CheckpointError("manifest: " + fault);
 }
 
-bool lies_in(const Box& box, const std::vector<std::int64_t>& shape) {
-  if (box.offset.size() != shape.size() || box.extent.size() != shape.size()) return false;
-  for (std::size_t side = 0; side < shape.size(); ++side)
-    if (box.offset[side] < 0 || box.extent[side] < 0 || box.offset[side] > shape[side] ||
-        box.extent[side] > shape[side] - box.offset[side])
-      return false;
-  return true;
+void require_at_most(std::size_t count, std::size_t most, const std::string& what) {
+  require(count <= most, std::to_string(count) + " " + what + "; at most " + std::to_string(most) +
+                             " are allowed");
 }
 
-bool overlap(const Box& a, const Box& b) {
-  for (std::size_t side = 0; side < a.offset.size(); ++side)
-    if (a.offset[side] >= b.offset[side] + b.extent[side] ||
-        b.offset[side] >= a.offset[side] + a.extent[side])
-      return false;
-  return true;
+void validate_text(const std::string& text, const std::string& what) {
+  require_at_most(text.size(), limits::text_bytes, "bytes in " + what + " " + in_quotes(text));
 }
 
-/// Along it, few boxes have to be compared with each other.
-std::size_t most_cut_side(const std::vector<const Box*>& boxes) {
-  std::size_t best = 0, most = 0;
-  for (std::size_t side = 0; side < boxes.front()->offset.size(); ++side) {
-    std::set<std::int64_t> cuts;
-    for (const Box* box : boxes) cuts.insert(box->offset[side]);
-    if (cuts.size() > most) best = side;
-    most = std::max(most, cuts.size());
-  }
-  return best;
+void validate_counts(const Manifest& manifest) {
+  require_at_most(manifest.files.size(), limits::rows, "files");
+  require_at_most(manifest.slots.size(), limits::recipes, "slots");
+  require_at_most(manifest.recipes.size(), limits::recipes, "recipes");
+  require_at_most(manifest.rates.size(), limits::rows, "rates");
+  require_at_most(manifest.parameters.size(), limits::rows, "parameters");
+  require_at_most(manifest.user_tensors.size(), limits::rows, "user tensors");
+  require_at_most(manifest.rank_values.size(), limits::rows, "rank_values");
 }
 
-void require_disjoint(const std::string& who, std::vector<const Box*> boxes) {
-  if (boxes.size() < 2) return;
-  const std::size_t along = most_cut_side(boxes);
-  std::ranges::sort(boxes, {}, [along](const Box* box) { return box->offset[along]; });
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    const std::int64_t end = boxes[i]->offset[along] + boxes[i]->extent[along];
-    for (std::size_t k = i + 1; k < boxes.size() && boxes[k]->offset[along] < end; ++k)
-      require(!overlap(*boxes[i], *boxes[k]), who + "two blocks overlap");
-  }
-}
-
-// Boxes inside the tensor that do not overlap and have its size together cover it.
-void require_cover(const std::string& who, const SavedParameter& parameter) {
-  const auto elements = bytes_of(Dtype::f64, parameter.merged_shape);
-  require(elements.has_value(), who + "its shape has no size");
-  require(bytes_of(Dtype::f64, parameter.state.shape) == elements,
-          who + "shape and merged_shape have other numbers of elements");
-  std::uint64_t covered = 0;
-  std::vector<const Box*> boxes;
-  for (const SavedBlock& block : parameter.blocks) {
-    const Box& box = block.state.box;
-    require(lies_in(box, parameter.merged_shape), who + "a block leaves the shape");
-    const auto size = bytes_of(Dtype::f64, box.extent);
-    require(size && *size <= *elements - covered,
-            who + "the blocks have more elements than the parameter");
-    covered += *size;
-    if (*size > 0) boxes.push_back(&box);
-  }
-  require(covered == *elements, who + "the blocks have fewer elements than the parameter");
-  require_disjoint(who, std::move(boxes));
-}
-
-void validate_slots(const std::string& who, const SavedParameter& parameter) {
-  std::set<std::string_view> names;
-  const auto sides = static_cast<int>(parameter.merged_shape.size());
-  for (const SavedSlot& slot : parameter.slots) {
-    const std::string what = who + "slot " + in_quotes(slot.name);
-    require(names.insert(slot.name).second, what + " occurs twice");
+void validate_tables(const Manifest& manifest) {
+  for (const SavedSlot& slot : manifest.slots) {
+    const std::string who = "slot " + in_quotes(slot.name);
+    validate_text(slot.name, "slot");
     require(type_of(slot.dtype).has_value(),
-            what + ": no state has the dtype " + std::string(name_of(slot.dtype)));
-    if (slot.layout == StateLayout::elements) {
-      require(slot.dimension == 0, what + ": elements have dimension 0");
-      continue;
+            who + ": no state has the dtype " + std::string(name_of(slot.dtype)));
+    require(slot.dimension >= 0 && slot.dimension < static_cast<int>(limits::sides),
+            who + " has dimension " + std::to_string(slot.dimension));
+    require(slot.layout != StateLayout::elements || slot.dimension == 0,
+            who + ": elements have dimension 0");
+  }
+  for (const SavedRecipe& recipe : manifest.recipes) {
+    require_at_most(recipe.size(), limits::recipe_fields, "fields in a recipe");
+    for (const RecipeField& field : recipe) {
+      validate_text(field.name, "recipe field");
+      validate_text(field.value, "recipe field " + in_quotes(field.name) + ":");
     }
-    require(slot.dimension >= 0 && slot.dimension < sides,
-            what + " has dimension " + std::to_string(slot.dimension) + ", blocks have " +
-                std::to_string(sides));
-    for (const SavedBlock& block : parameter.blocks) {
-      const std::int64_t n = block.state.box.extent[slot.dimension];
-      require(bytes_of(Dtype::f64, std::vector{n, n}).has_value(), what + " has no size");
-    }
+  }
+  for (const Rates& rates : manifest.rates)
+    for_each_field(
+        [&](const char* name, const auto& rate) {
+          const std::optional<double> number = rate;
+          require(!number || std::isfinite(*number),
+                  std::string("rate ") + name + " must be a finite number");
+        },
+        rates);
+}
+
+void validate_slots(const std::string& who, const SavedParameter& parameter,
+                    const Manifest& manifest) {
+  require_at_most(parameter.slots.size(), limits::slots, "slots of " + who);
+  std::set<std::string_view> names;
+  for (const std::uint32_t row : parameter.slots) {
+    require(row < manifest.slots.size(), who + ": there is no slot " + std::to_string(row));
+    const SavedSlot& slot = manifest.slots[row];
+    const std::string what = who + ": slot " + in_quotes(slot.name);
+    require(names.insert(slot.name).second, what + " occurs twice");
+    if (slot.layout == StateLayout::elements) continue;
+    const auto sides = static_cast<int>(parameter.merged_shape.size());
+    require(slot.dimension < sides, what + " has dimension " + std::to_string(slot.dimension) +
+                                        ", blocks have " + std::to_string(sides));
+    const std::int64_t n = std::min(parameter.block_size, parameter.merged_shape[slot.dimension]);
+    require(bytes_of(Dtype::f64, std::array{n, n}).has_value(), what + " has no size");
   }
 }
 
-void validate_parameter(const SavedParameter& parameter, std::size_t files) {
-  const ParameterState& state = parameter.state;
-  const std::string who = "parameter " + in_quotes(state.name) + ": ";
-  require(state.steps >= 0, who + "steps must not be negative");
-  require(state.averaging_weight_sum >= 0 && std::isfinite(state.averaging_weight_sum),
-          who + "averaging_weight_sum must be finite and not negative");
-  for_each_field(
-      [&](const char* name, const auto& rate) {
-        const std::optional<double> number = rate;
-        require(!number || std::isfinite(*number),
-                who + "rate " + name + " must be a finite number");
-      },
-      state.rates);
-  require_cover(who, parameter);
-  validate_slots(who, parameter);
-  for (const SavedBlock& block : parameter.blocks) {
-    require(block.file < files, who + "a block is in file " + std::to_string(block.file) + " of " +
-                                    std::to_string(files));
-    require(block.checksums.size() == parameter.slots.size(),
-            who + "a block has " + std::to_string(block.checksums.size()) + " hashes for " +
-                std::to_string(parameter.slots.size()) + " slots");
-    require(block.state.failures >= 0, who + "the failures of a block must not be negative");
+void validate_blocks(const std::string& who, const SavedParameter& parameter, std::size_t files) {
+  require_at_most(parameter.shape.size(), limits::sides, "sides of " + who);
+  require_at_most(parameter.merged_shape.size(), limits::sides, "merged sides of " + who);
+  const auto bytes = bytes_of(Dtype::f64, parameter.merged_shape);
+  require(bytes.has_value(), who + ": its shape has no size");
+  require(bytes_of(Dtype::f64, parameter.shape) == bytes,
+          who + ": shape and merged_shape have other numbers of elements");
+  require(parameter.block_size >= 1, who + ": block_size must be at least 1");
+  const auto blocks = static_cast<std::size_t>(parameter.grid().count());
+  require_at_most(blocks, limits::blocks, "blocks of " + who);
+  require(parameter.files.size() == blocks, who + " has " + std::to_string(blocks) +
+                                                " blocks, but names the files of " +
+                                                std::to_string(parameter.files.size()));
+  for (const std::uint32_t file : parameter.files)
+    require(file < files,
+            who + ": a block is in file " + std::to_string(file) + " of " + std::to_string(files));
+  require(parameter.failures.empty() ||
+              (parameter.failures.size() == blocks && std::ranges::min(parameter.failures) >= 0),
+          who + ": failures must be one number >= 0 for each block");
+}
+
+void validate_parameters(const Manifest& manifest) {
+  std::set<std::string_view> names;
+  for (const SavedParameter& parameter : manifest.parameters) {
+    const std::string who = "parameter " + in_quotes(parameter.name);
+    validate_text(parameter.name, "parameter");
+    require(names.insert(parameter.name).second, who + " occurs twice");
+    require(parameter.steps >= 0, who + ": steps must not be negative");
+    require(parameter.averaging_weight_sum >= 0 && std::isfinite(parameter.averaging_weight_sum),
+            who + ": averaging_weight_sum must be finite and not negative");
+    require(parameter.recipe < manifest.recipes.size(),
+            who + ": there is no recipe " + std::to_string(parameter.recipe));
+    require(parameter.rates < manifest.rates.size(),
+            who + ": there are no rates " + std::to_string(parameter.rates));
+    validate_blocks(who, parameter, manifest.files.size());
+    validate_slots(who, parameter, manifest);
   }
 }
 
 void validate_user_tensors(const Manifest& manifest) {
-  std::set<std::string_view> names;
+  std::set<std::pair<std::string_view, int>> names;
+  std::map<std::string_view, int> counts;
   for (const SavedUserTensor& tensor : manifest.user_tensors) {
     const std::string who = "user tensor " + in_quotes(tensor.name);
-    require(names.insert(tensor.name).second, who + " occurs twice");
+    validate_text(tensor.name, "user tensor");
+    require_at_most(tensor.shape.size(), limits::sides, "sides of " + who);
+    require(!tensor.rank || (*tensor.rank >= 0 && *tensor.rank < manifest.ranks),
+            who + ": rank must be one of " + std::to_string(manifest.ranks));
+    require(names.emplace(tensor.name, tensor.rank.value_or(-1)).second, who + " occurs twice");
     require(bytes_of(tensor.dtype, tensor.shape).has_value(), who + ": its shape has no size");
     require(tensor.file < manifest.files.size(), who + " is in file " +
                                                      std::to_string(tensor.file) + " of " +
                                                      std::to_string(manifest.files.size()));
+    ++counts[tensor.name];
+  }
+  for (const auto& [name, count] : counts) {
+    const bool shared = names.contains({name, -1});
+    require(shared ? count == 1 : count == manifest.ranks,
+            "user tensor " + in_quotes(name) + ": there must be one, or one of each rank");
+  }
+}
+
+void validate_values(const UserValues& values, const std::string& what) {
+  require_at_most(values.size(), limits::user_values, "values in " + what);
+  for (const auto& [name, value] : values) {
+    validate_text(name, what);
+    if (const auto* const text = std::get_if<std::string>(&value))
+      require_at_most(text->size(), limits::value_bytes,
+                      "bytes in " + what + " " + in_quotes(name));
   }
 }
 
 }  // namespace
+
+BlockState SavedParameter::block_state(std::int64_t block) const {
+  const auto at = static_cast<std::size_t>(block);
+  return {grid().box(block), failures.empty() ? 0 : failures.at(at)};
+}
 
 bool is_plain_name(std::string_view name) {
   constexpr std::size_t longest = 255;
@@ -155,38 +176,55 @@ void validate(const Manifest& manifest) {
   require(!manifest.save.empty(), "save must not be empty");
   require(manifest.ranks >= 1, "ranks must be at least 1");
   require(manifest.step >= 0, "step must not be negative");
+  require(manifest.sequence >= 0, "sequence must not be negative");
+  require(manifest.save.size() <= longest_save_id && manifest.parent.size() <= longest_save_id,
+          "save and parent must have at most " + std::to_string(longest_save_id) + " bytes");
+  for (const std::string* text : {&manifest.save, &manifest.library, &manifest.arithmetic})
+    validate_text(*text, "text");
   const Progress& progress = manifest.progress;
   require(progress.taken >= 0 && progress.skipped_in_a_row >= 0,
           "progress: counters must not be negative");
   require(progress.taken <= progress.attempts,
           "progress: " + std::to_string(progress.taken) + " steps taken of " +
               std::to_string(progress.attempts) + " attempted");
+  validate_counts(manifest);
   std::set<std::string_view> files;
   for (const ShardFile& file : manifest.files) {
     require(is_plain_name(file.name), in_quotes(file.name) + " cannot be a file of a checkpoint");
     require(files.insert(file.name).second, "file " + file.name + " occurs twice");
   }
-  std::set<std::string_view> parameters;
-  for (const SavedParameter& parameter : manifest.parameters) {
-    require(parameters.insert(parameter.state.name).second,
-            "parameter " + in_quotes(parameter.state.name) + " occurs twice");
-    validate_parameter(parameter, manifest.files.size());
-  }
+  validate_tables(manifest);
+  validate_parameters(manifest);
   validate_user_tensors(manifest);
+  validate_values(manifest.user_values, "user_values");
+  const std::size_t values = manifest.rank_values.size();
+  require(values == 0 || values == static_cast<std::size_t>(manifest.ranks),
+          "rank_values: there must be one object for each rank, or none");
+  for (const UserValues& of_rank : manifest.rank_values) validate_values(of_rank, "rank_values");
 }
 
-Manifest read_manifest(const std::filesystem::path& path) {
+std::string read_manifest_text(const std::filesystem::path& path) {
   const File file = File::open(path);
   const std::uint64_t bytes = file.size();
+  if (bytes > limits::manifest_bytes)
+    throw CheckpointError(path.string() + ": manifest: " + std::to_string(bytes) +
+                          " bytes; at most " + std::to_string(limits::manifest_bytes) +
+                          " are allowed");
+  std::string text(bytes, '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+Manifest manifest_from_json(std::string_view text, const std::filesystem::path& path) {
   try {
-    require(bytes <= most_manifest_bytes, std::to_string(bytes) + " bytes; at most " +
-                                              std::to_string(most_manifest_bytes) + " are allowed");
-    std::string text(bytes, '\0');
-    file.read(0, std::as_writable_bytes(std::span(text)));
     return manifest_from_json(text);
   } catch (const CheckpointError& error) {
     throw CheckpointError(path.string() + ": " + error.what());
   }
+}
+
+Manifest read_manifest(const std::filesystem::path& path) {
+  return manifest_from_json(read_manifest_text(path), path);
 }
 
 }  // namespace shampoo::checkpoint

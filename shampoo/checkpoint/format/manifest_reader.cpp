@@ -4,74 +4,62 @@
 #include <type_traits>
 #include <utility>
 
+#include "distributor/system/library_version.h"
 #include "shampoo/checkpoint/format/checksum.h"
+#include "shampoo/checkpoint/format/json_fields.h"
+#include "shampoo/checkpoint/format/json_rows.h"
 #include "shampoo/checkpoint/format/manifest.h"
-#include "shampoo/checkpoint/format/strict_json.h"
 #include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
 namespace {
 
-ShardFile file_from(const Json& json, const std::string& where) {
-  StrictObject object(json, where);
-  ShardFile file{object.text("name"), static_cast<std::uint64_t>(object.number("bytes")),
-                 object.hash("header_xxh3")};
-  object.finish();
-  return file;
+ShardFile file_from(const Json& json) {
+  const JsonFields fields(json, "files");
+  return {fields.text("name"), static_cast<std::uint64_t>(fields.number("bytes")),
+          fields.hash("header_xxh3"), fields.hash("checksums_xxh3")};
 }
 
-SavedSlot slot_from(const Json& json, const std::string& where) {
-  StrictObject object(json, where);
-  const std::string layout = object.text("layout");
+SavedSlot slot_from(const Json& json) {
+  const JsonFields fields(json, "slots");
+  const std::string layout = fields.text("layout");
   const auto known = std::ranges::find(layout_names, layout);
-  if (known == layout_names.end()) refuse(where + ".layout: " + in_quotes(layout) + " is unknown");
-  SavedSlot slot{object.text("name"), static_cast<StateLayout>(known - layout_names.begin()),
-                 object.small_number("dimension"), object.dtype()};
-  object.finish();
-  return slot;
+  if (known == layout_names.end()) refuse("slots.layout: " + in_quotes(layout) + " is unknown");
+  return {fields.text("name"), static_cast<StateLayout>(known - layout_names.begin()),
+          fields.small_number("dimension"), fields.dtype()};
 }
 
-std::vector<RecipeField> recipe_from(const Json& json, const std::string& where) {
-  if (!json.is_object()) refuse(where + ": must be an object");
-  std::vector<RecipeField> recipe;
+SavedRecipe recipe_from(const Json& json) {
+  if (!json.is_object()) refuse("recipes: must be objects");
+  SavedRecipe recipe;
   for (const auto& [name, value] : json.items())
-    recipe.push_back({name, text_from(value, where + "." + name)});
+    recipe.push_back({name, text_from(value, "recipes." + name)});
   return recipe;
 }
 
-Rates rates_from(const Json& json, const std::string& where) {
-  StrictObject object(json, where);
+/// A rate that is not there has its default.
+Rates rates_from(const Json& json) {
+  const JsonFields fields(json, "rates");
   Rates rates;
   for_each_field(
       [&](const char* name, auto& rate) {
-        const Json& number = object.at(name);
+        if (!fields.has(name)) return;
+        const Json& number = fields.at(name);
         constexpr bool may_lack = !std::is_same_v<std::decay_t<decltype(rate)>, double>;
         if constexpr (may_lack) rate.reset();
         if (may_lack && number.is_null()) return;
-        rate = real_from(number, where + "." + name);
+        rate = real_from(number, std::string("rates.") + name);
       },
       rates);
-  object.finish();
   return rates;
 }
 
-SavedBlock block_from(const Json& json, const std::string& where) {
-  StrictObject object(json, where);
-  SavedBlock block;
-  block.state.box = {object.sides("offset"), object.sides("extent")};
-  block.state.failures = object.small_number("failures");
-  block.file = static_cast<std::size_t>(object.number("file"));
-  block.checksums = object.each("xxh3", hash_from);
-  object.finish();
-  return block;
-}
-
-SavedUserTensor user_tensor_from(const Json& json, const std::string& where) {
-  StrictObject object(json, where);
-  SavedUserTensor tensor{object.text("name"), object.dtype(), object.sides("shape"),
-                         static_cast<std::size_t>(object.number("file")), object.hash("xxh3")};
-  object.finish();
+SavedUserTensor user_tensor_from(const Json& json) {
+  const JsonFields fields(json, "user_tensors");
+  SavedUserTensor tensor{fields.text("name"), fields.dtype(), fields.numbers("shape"),
+                         JsonFields::number<std::uint32_t>(fields.at("file"), "file")};
+  if (fields.has("rank")) tensor.rank = fields.small_number("rank");
   return tensor;
 }
 
@@ -86,31 +74,36 @@ UserValue value_from(const Json& json, const std::string& where) {
   refuse(where + ": must be an integer, a number or a string");
 }
 
-/// The rows that parameters refer to.
-struct Tables {
-  std::vector<SavedSlot> slots;
-  std::vector<std::vector<RecipeField>> recipes;
-  std::vector<Rates> rates;
-};
+UserValues values_from(const Json& json, const std::string& where) {
+  if (!json.is_object()) refuse(where + ": must be an object");
+  UserValues values;
+  for (const auto& [name, value] : json.items())
+    values.emplace(name, value_from(value, where + ": " + in_quotes(name)));
+  return values;
+}
 
-SavedParameter parameter_from(const Json& json, const Tables& tables) {
-  StrictObject unnamed(json, "parameters");
-  const std::string name = unnamed.text("name");
-  StrictObject object(json, "parameters: " + in_quotes(name));
+SavedParameter parameter_from(const Json& json) {
+  const std::string name = JsonFields(json, "parameters").text("name");
+  const JsonFields fields(json, "parameters: " + in_quotes(name));
   SavedParameter parameter;
-  parameter.state.name = object.text("name");
-  parameter.state.shape = object.sides("shape");
-  parameter.state.steps = object.number("steps");
-  parameter.state.averaging_weight_sum = object.real("averaging_weight_sum");
-  parameter.state.recipe = object.row("recipe", tables.recipes);
-  parameter.state.rates = object.row("rates", tables.rates);
-  parameter.merged_shape = object.sides("merged_shape");
-  parameter.slots = object.each("slots", [&](const Json& index, const std::string& where) {
-    return StrictObject::row_of(index, where, tables.slots);
-  });
-  parameter.blocks = object.each("blocks", block_from);
-  object.finish();
+  parameter.name = name;
+  parameter.shape = fields.numbers("shape");
+  parameter.merged_shape = fields.numbers("merged_shape");
+  parameter.block_size = fields.number("block_size");
+  parameter.steps = fields.number("steps");
+  parameter.averaging_weight_sum = fields.real("averaging_weight_sum");
+  parameter.recipe = JsonFields::number<std::uint32_t>(fields.at("recipe"), "recipe");
+  parameter.rates = JsonFields::number<std::uint32_t>(fields.at("rates"), "rates");
+  parameter.slots = fields.numbers<std::uint32_t>("slots");
+  parameter.files = fields.numbers<std::uint32_t>("files");
+  if (fields.has("failures")) parameter.failures = fields.numbers<int>("failures");
   return parameter;
+}
+
+Progress progress_from(const Json& json) {
+  const JsonFields fields(json, "progress");
+  return {fields.number("attempts"), fields.number("taken"),
+          fields.small_number("skipped_in_a_row")};
 }
 
 void verify_checksum(std::string_view text) {
@@ -120,45 +113,94 @@ void verify_checksum(std::string_view text) {
   const std::string_view body = text.substr(0, text.size() - length);
   if (text.substr(body.size()) != checksum_member(body))
     throw CheckpointError("manifest: its checksum is wrong: it was changed or cut off");
-  // JSON parsers take it for the end of the text.
-  if (body.find('\0') != std::string_view::npos)
-    throw CheckpointError("manifest: a NUL byte at byte " + std::to_string(body.find('\0')));
+}
+
+using Form = JsonMember::Form;
+
+/// Whatever else a newer format may have, these are in it.
+void require_known_format(std::string_view text) {
+  Json format, library = "an unknown version", features = Json::array();
+  parse_members(text,
+                {{"format", Form::value, 1, few_units, [&](const Json& json) { format = json; }},
+                 {"library", Form::value, 1, few_units, [&](const Json& json) { library = json; }},
+                 {"required_features", Form::rows, limits::recipes, few_units,
+                  [&](const Json& json) { features.push_back(json); }}});
+  const std::string written = "; it was written by version " +
+                              (library.is_string() ? library.get<std::string>() : library.dump()) +
+                              " of the library, this is version " + std::string(library_version());
+  if (format.is_null()) refuse("no format");
+  if (!format.is_number_unsigned() || format != newest_format)
+    refuse("format " + in_quotes(format.dump()) + ", not " + std::to_string(newest_format) +
+           written);
+  for (const Json& feature : features)
+    refuse("the feature " + in_quotes(feature.is_string() ? feature.get<std::string>() : "") +
+           " is required to read it, and is unknown" + written);
+}
+
+std::vector<JsonMember> members_into(Manifest& manifest) {
+  const auto value = [](const char* name, std::size_t most_units, auto take) {
+    return JsonMember{name, Form::value, 1, most_units, std::move(take)};
+  };
+  const auto rows = [](const char* name, std::size_t most, std::size_t most_units, auto take) {
+    return JsonMember{name, Form::rows, most, most_units, std::move(take)};
+  };
+  const auto text = [&](const char* name, std::string& into) {
+    return value(name, few_units, [=, &into](const Json& json) { into = text_from(json, name); });
+  };
+  constexpr std::size_t units_of_values = 1 << 21, units_of_recipes = 1 << 16;
+  return {text("save", manifest.save),
+          text("parent", manifest.parent),
+          value("sequence", few_units,
+                [&](const Json& json) { manifest.sequence = number_from(json, "sequence"); }),
+          text("library", manifest.library),
+          text("arithmetic", manifest.arithmetic),
+          value("ranks", few_units,
+                [&](const Json& json) { manifest.ranks = JsonFields::number<int>(json, "ranks"); }),
+          value("step", few_units,
+                [&](const Json& json) { manifest.step = number_from(json, "step"); }),
+          value("plan_hash", few_units,
+                [&](const Json& json) { manifest.plan_hash = hash_from(json, "plan_hash"); }),
+          value("progress", few_units,
+                [&](const Json& json) { manifest.progress = progress_from(json); }),
+          value("user_values", units_of_values,
+                [&](const Json& json) { manifest.user_values = values_from(json, "user_values"); }),
+          rows("rank_values", limits::rows, units_of_values,
+               [&](const Json& json) {
+                 manifest.rank_values.push_back(values_from(json, "rank_values"));
+               }),
+          rows("user_tensors", limits::rows, few_units,
+               [&](const Json& json) { manifest.user_tensors.push_back(user_tensor_from(json)); }),
+          rows("files", limits::rows, few_units,
+               [&](const Json& json) { manifest.files.push_back(file_from(json)); }),
+          rows("slots", limits::recipes, few_units,
+               [&](const Json& json) { manifest.slots.push_back(slot_from(json)); }),
+          rows("recipes", limits::recipes, units_of_recipes,
+               [&](const Json& json) { manifest.recipes.push_back(recipe_from(json)); }),
+          rows("rates", limits::rows, few_units,
+               [&](const Json& json) { manifest.rates.push_back(rates_from(json)); }),
+          rows("parameters", limits::rows, many_units,
+               [&](const Json& json) { manifest.parameters.push_back(parameter_from(json)); })};
 }
 
 }  // namespace
 
+UserValues user_values_from_json(const std::string& text) {
+  try {
+    return values_from(Json::parse(text), "user_values");
+  } catch (const Json::exception& error) {
+    refuse(std::string("no JSON: ") + error.what());
+  }
+}
+
 Manifest manifest_from_json(std::string_view text) {
   verify_checksum(text);
-  const Json json = parse_strictly(text);
-  if (!json.is_object() || !json.contains("schema")) refuse("no schema");
-  if (json.at("schema") != manifest_schema)
-    refuse("schema " + in_quotes(json.at("schema").dump()) + "; this version reads " +
-           std::to_string(manifest_schema));
-  StrictObject object(json, "");
-  object.small_number("schema");
-  object.hash("checksum");
+  require_known_format(text);
   Manifest manifest;
-  manifest.save = object.text("save");
-  manifest.library = object.text("library");
-  manifest.arithmetic = object.text("arithmetic");
-  manifest.ranks = object.small_number("ranks");
-  manifest.step = object.number("step");
-  manifest.plan_hash = object.hash("plan_hash");
-  StrictObject progress(object.at("progress"), "progress");
-  manifest.progress = {progress.number("attempts"), progress.number("taken"),
-                       progress.small_number("skipped_in_a_row")};
-  progress.finish();
-  if (!object.at("user_values").is_object()) refuse("user_values: must be an object");
-  for (const auto& [name, value] : object.at("user_values").items())
-    manifest.user_values.emplace(name, value_from(value, "user_values: " + in_quotes(name)));
-  manifest.user_tensors = object.each("user_tensors", user_tensor_from);
-  manifest.files = object.each("files", file_from);
-  const Tables tables{object.each("slots", slot_from), object.each("recipes", recipe_from),
-                      object.each("rates", rates_from)};
-  manifest.parameters = object.each("parameters", [&](const Json& parameter, const std::string&) {
-    return parameter_from(parameter, tables);
-  });
-  object.finish();
+  const std::vector<JsonMember> members = members_into(manifest);
+  const std::vector<bool> found = parse_members(text, members);
+  for (std::size_t m = 0; m < members.size(); ++m)
+    if (!found[m] && members[m].name != "sequence" && members[m].name != "parent")
+      refuse(std::string(members[m].name) + " is missing");
   validate(manifest);
   return manifest;
 }

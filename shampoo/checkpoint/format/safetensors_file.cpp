@@ -10,11 +10,14 @@
 
 namespace shampoo::checkpoint {
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
-  const File file = File::open(path);
-  bytes_ = file.size();
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path,
+                                 std::optional<std::uint64_t> bytes)
+    : file_(File::open(path)), bytes_(file_.size()) {
+  if (bytes && bytes_ != *bytes)
+    throw CheckpointError(path.string() + ": " + std::to_string(bytes_) +
+                          " bytes, but the manifest says " + std::to_string(*bytes));
   try {
-    read_header(file);
+    read_header();
     index_names();
   } catch (const CheckpointError& error) {
     const std::string text = error.what();
@@ -23,12 +26,12 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   }
 }
 
-void SafetensorsFile::read_header(const File& file) {
+void SafetensorsFile::read_header() {
   if (bytes_ < header_begin)
     throw CheckpointError("has " + std::to_string(bytes_) + " bytes; the shortest file has " +
                           std::to_string(header_begin));
   std::string text(header_begin, '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
+  file_.read(0, std::as_writable_bytes(std::span(text)));
   std::uint64_t length = 0;
   for (std::size_t i = header_begin; i-- > 0;)
     length = length << 8 | static_cast<unsigned char>(text[i]);
@@ -40,7 +43,7 @@ void SafetensorsFile::read_header(const File& file) {
                           std::to_string(bytes_ - header_begin) + " after byte 8");
   data_begin_ = header_begin + length;
   text.resize(data_begin_);
-  file.read(header_begin, std::as_writable_bytes(std::span(text)).subspan(header_begin));
+  file_.read(header_begin, std::as_writable_bytes(std::span(text)).subspan(header_begin));
   header_checksum_ = checksum(text);
   header_ =
       parse_safetensors_header(std::string_view(text).substr(header_begin), bytes_ - data_begin_);
@@ -79,7 +82,7 @@ void SafetensorsFile::read(const TensorEntry& tensor, std::uint64_t offset,
     throw std::invalid_argument(
         path().string() + ": tensor " + in_quotes(tensor.name) + " has " + std::to_string(bytes) +
         " bytes, not " + std::to_string(into.size()) + " from byte " + std::to_string(offset));
-  open().read(data_begin_ + tensor.begin + offset, into);
+  file_.read(data_begin_ + tensor.begin + offset, into);
 }
 
 }  // namespace shampoo::checkpoint

@@ -20,11 +20,12 @@ namespace shampoo::checkpoint {
 /// occurs twice.
 class SafetensorsFile {
  public:
-  /// Follows no symbolic link in the last part of `path`. Throws CheckpointError or
-  /// std::system_error, both with the path.
-  explicit SafetensorsFile(const std::filesystem::path& path);
+  /// Opens the file, once and for all reads. Throws CheckpointError, also unless it has `bytes`
+  /// bytes, or std::system_error, both with the path.
+  explicit SafetensorsFile(const std::filesystem::path& path,
+                           std::optional<std::uint64_t> bytes = std::nullopt);
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_.path(); }
   /// In the order of their data.
   const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
   /// The index of a tensor.
@@ -38,19 +39,16 @@ class SafetensorsFile {
   /// XXH3 of all bytes before the data.
   std::uint64_t header_checksum() const { return header_checksum_; }
 
-  /// For several reads. Throws as the constructor does.
-  File open() const { return File::open(path_); }
-
   /// Bytes of a tensor, from its byte `offset` on, as many as `into` takes. Throws
   /// std::invalid_argument beyond the tensor; CheckpointError, std::system_error. Safe from several
   /// threads.
   void read(const TensorEntry& tensor, std::uint64_t offset, std::span<std::byte> into) const;
 
  private:
-  void read_header(const File& file);
+  void read_header();
   void index_names();
 
-  std::filesystem::path path_;
+  File file_;
   std::uint64_t bytes_ = 0, data_begin_ = 0, header_checksum_ = 0;
   SafetensorsHeader header_;
   std::vector<std::uint32_t> by_name_;  ///< indices of tensors

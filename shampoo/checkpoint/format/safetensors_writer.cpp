@@ -61,10 +61,14 @@ std::string header_of(std::span<const TensorDescription> tensors,
   if (!metadata.empty()) text += in_json(metadata_key) + ":" + in_json(metadata);
   std::uint64_t begin = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const nlohmann::json entry = {{"dtype", name_of(tensors[i].dtype)},
-                                  {"shape", tensors[i].shape},
-                                  {"data_offsets", {begin, begin + sizes[i]}}};
-    text += (text.size() > 1 ? "," : "") + in_json(tensors[i].name) + ":" + entry.dump();
+    const TensorDescription& tensor = tensors[i];
+    text.append(text.size() > 1 ? "," : "").append(in_json(tensor.name));
+    text.append(":{\"data_offsets\":[").append(std::to_string(begin)).append(",");
+    text.append(std::to_string(begin + sizes[i])).append("],\"dtype\":\"");
+    text.append(name_of(tensor.dtype)).append("\",\"shape\":[");
+    for (std::size_t k = 0; k < tensor.shape.size(); ++k)
+      text.append(k > 0 ? "," : "").append(std::to_string(tensor.shape[k]));
+    text.append("]}");
     begin += sizes[i];
   }
   text += "}";

@@ -44,6 +44,9 @@ class SafetensorsWriter {
   /// Throws std::invalid_argument for more bytes than the descriptions have, std::system_error.
   void write(std::span<const std::byte> bytes);
 
+  /// XXH3 of the tensors that are complete, in their order.
+  const std::vector<std::uint64_t>& checksums() const { return written_.checksums; }
+
   /// Waits until all bytes have reached the disk. Throws std::invalid_argument if some were not
   /// given, std::system_error. Nothing may be called afterwards.
   WrittenFile finish();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,14 +14,23 @@ namespace shampoo::checkpoint {
 
 struct Manifest;
 
+/// Random bits, which rank 0 sends to the others.
+using SaveBits = std::array<std::uint64_t, 2>;
+
 /// step-N.
 std::string folder_name(std::int64_t step);
 /// N; empty unless the last part of the path is a name of folder_name().
 std::optional<std::int64_t> step_of(const std::filesystem::path& folder);
 /// step-N.tmp-<save>.
 std::string temporary_name(std::int64_t step, std::string_view save);
+/// step-N.old-<save>: a checkpoint that a save of the same step is about to replace. It is the
+/// checkpoint of its step until there is a step-N.
+std::string replaced_name(std::int64_t step, std::string_view save);
 
-/// A random UUID of version 4. Rank 0 makes it and sends it to the others.
+/// A UUID of version 4 with these random bits, of which it has 122.
+std::string save_id_of(const SaveBits& random);
+SaveBits random_bits();
+/// save_id_of(random_bits()).
 std::string new_save_id();
 /// `text` has the form of new_save_id(), in lower case.
 bool is_save_id(std::string_view text);
@@ -32,5 +43,9 @@ void require_complete(const std::filesystem::path& folder, const Manifest& manif
                       std::int64_t step);
 /// Throws CheckpointError unless a file has the size that the manifest says.
 void require_size(const std::filesystem::path& file, std::uint64_t bytes, std::uint64_t wanted);
+
+/// What is wrong with a checkpoint that examine() finds broken, by a CheckpointError or because a
+/// file is missing; nothing if it throws nothing. Other errors pass: they are not the checkpoint's.
+std::optional<std::string> fault_of(const std::function<void()>& examine);
 
 }  // namespace shampoo::checkpoint

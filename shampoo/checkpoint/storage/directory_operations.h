@@ -5,18 +5,29 @@
 
 namespace shampoo::checkpoint {
 
-/// Returns when the entries of the folder have reached the disk. Throws std::system_error.
+/// There is an entry of this name, if only a link that leads nowhere. Throws std::system_error.
+bool is_there(const std::filesystem::path& path);
+
+/// Returns when the entries of the folder have reached the disk, as far as its file system can say
+/// so: some have no fsync for folders (EINVAL, ENOTSUP). Throws std::system_error.
 void sync_folder(const std::filesystem::path& folder);
 
-/// Throws std::system_error, also if the folder exists.
-void make_folder(const std::filesystem::path& folder);
-
-/// The folder and those above it that are missing, each synced into its parent. Throws
+/// A folder whose name nobody else has: if it exists, the call was answered twice. Throws
 /// std::system_error.
+void make_unique_folder(const std::filesystem::path& folder);
+
+/// The folder and those above it that are missing, each synced into its parent, itself also if it
+/// is there. Throws std::system_error.
 void make_folders(const std::filesystem::path& folder);
 
-/// Throws std::system_error.
+/// Renames an entry whose name nobody else has. A call that was applied although it failed, as
+/// network file systems may answer, succeeds. Throws std::system_error.
 void rename_entry(const std::filesystem::path& from, const std::filesystem::path& to);
+/// The same, and fails with EEXIST if `to` exists.
+void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);
+/// Swaps two entries in one step; returns false where the file system cannot. Throws
+/// std::system_error.
+bool exchange_entries(const std::filesystem::path& a, const std::filesystem::path& b);
 
 /// With all that is in it; follows no link. Throws std::system_error.
 void remove_folder(const std::filesystem::path& folder);

@@ -55,10 +55,8 @@ File File::create(const std::filesystem::path& path) {
 
 File File::open(const std::filesystem::path& path) {
   // Opening a pipe would wait for its other end.
-  const int descriptor = again_if_interrupted(
-      [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
-  if (descriptor < 0 && errno == ELOOP)
-    throw CheckpointError(path.string() + ": a symbolic link, which is not followed");
+  const int descriptor =
+      again_if_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (descriptor < 0) fail(path, "open");
 
   File file(descriptor, path);

@@ -16,8 +16,8 @@ class File {
  public:
   /// For writing; fails if anything has this name already.
   static File create(const std::filesystem::path& path);
-  /// For reading. Throws CheckpointError for a symbolic link and for anything else that is no
-  /// regular file, without waiting for it.
+  /// For reading; follows symbolic links. Throws CheckpointError for what is no regular file,
+  /// without waiting for it.
   static File open(const std::filesystem::path& path);
 
   /// To sync it.

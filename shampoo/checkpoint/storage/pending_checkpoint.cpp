@@ -11,13 +11,28 @@
 
 namespace shampoo::checkpoint {
 
+bool is_replaceable(const std::filesystem::path& directory, std::int64_t step, Existing existing) {
+  const std::filesystem::path folder = directory / folder_name(step);
+  const std::filesystem::file_status status = std::filesystem::symlink_status(folder);
+  if (!std::filesystem::exists(status)) return false;
+  if (!std::filesystem::is_directory(status))
+    throw std::invalid_argument("save: " + folder.string() + " exists, and is no folder");
+  const auto examine = [&] {
+    require_complete(folder, read_manifest(folder / manifest_name), step);
+  };
+  if (existing == Existing::replace || fault_of(examine)) return true;
+  throw std::invalid_argument("save: " + folder.string() +
+                              " exists; SaveOptions::replace would replace it");
+}
+
 PendingCheckpoint::PendingCheckpoint(std::filesystem::path directory, std::int64_t step,
-                                     std::string save)
+                                     std::string save, Existing existing)
     : directory_(std::move(directory)),
       temporary_(directory_ / temporary_name(step, save)),
       folder_(directory_ / folder_name(step)),
       step_(step),
-      save_(std::move(save)) {
+      save_(std::move(save)),
+      existing_(existing) {
   if (step_ < 0)
     throw std::invalid_argument("save: step: must be >= 0, got " + std::to_string(step_));
   if (!is_save_id(save_)) throw std::invalid_argument("save: its id must be one of new_save_id()");
@@ -25,38 +40,56 @@ PendingCheckpoint::PendingCheckpoint(std::filesystem::path directory, std::int64
 
 void PendingCheckpoint::create() {
   make_folders(directory_);
-  require_new();
-  make_folder(temporary_);
+  is_replaceable(directory_, step_, existing_);
+  make_unique_folder(temporary_);
   made_ = temporary_;
-}
-
-void PendingCheckpoint::require_new() const {
-  if (std::filesystem::exists(std::filesystem::symlink_status(folder_)))
-    throw std::invalid_argument("save: " + folder_.string() +
-                                " exists; checkpoints are never overwritten");
 }
 
 void PendingCheckpoint::commit(const Manifest& manifest) {
   if (manifest.save != save_) throw std::invalid_argument("save: the manifest is of another save");
   const std::string text = to_json(manifest);
   require_complete(temporary_, manifest, step_);
-
-  const std::filesystem::path name = temporary_ / manifest_name;
-  const std::filesystem::path unnamed = name.string() + ".tmp";
-  write_file(unnamed, text);
-  rename_entry(unnamed, name);
+  write_file(temporary_ / manifest_name, text);
   sync_folder(temporary_);
-  require_new();
-  rename_entry(temporary_, folder_);
-  made_ = folder_;
+  put_in_place();
   sync_folder(directory_);
+}
+
+void PendingCheckpoint::put_in_place() {
+  if (!is_replaceable(directory_, step_, existing_)) {
+    rename_to_new(temporary_, folder_);
+  } else if (exchange_entries(temporary_, folder_)) {
+    replaced_ = temporary_;
+  } else {
+    const std::filesystem::path aside = directory_ / replaced_name(step_, save_);
+    rename_entry(folder_, aside);
+    replaced_ = aside;
+    rename_to_new(temporary_, folder_);
+  }
+  made_ = folder_;
+}
+
+/// Gives the folder its temporary name again, and the old step-N its own. False if that failed.
+bool PendingCheckpoint::take_back() noexcept {
+  try {
+    if (!replaced_.empty() && replaced_ == temporary_) return exchange_entries(temporary_, folder_);
+    if (made_ == folder_) rename_entry(folder_, temporary_);
+    if (!replaced_.empty()) rename_to_new(replaced_, folder_);
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 void PendingCheckpoint::discard() noexcept {
   if (made_.empty()) return;
   std::error_code nothing;
-  if (made_ == folder_) std::filesystem::rename(folder_, temporary_, nothing);
-  std::filesystem::remove_all(temporary_, nothing);
+  if (take_back()) std::filesystem::remove_all(temporary_, nothing);
+}
+
+void PendingCheckpoint::remove_replaced() {
+  if (!replaced_.empty()) remove_folder(replaced_);
+  replaced_.clear();
 }
 
 }  // namespace shampoo::checkpoint

@@ -61,6 +61,25 @@ TEST_F(AnAsyncCheckpointer, PersistsASnapshotThatWasMadeBefore) {
   EXPECT_EQ(load_on<float>(root_, small, {}), undisturbed);
 }
 
+TEST_F(AnAsyncCheckpointer, RefusesSnapshotsOfDifferentPlans) {
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    std::optional<Snapshot> copy;
+    if (communicator.rank() == 0) copy = snapshot(*job.optimizer);
+    std::vector<float> value(6), gradient(6);
+    job.optimizer->add_group({.parameters = {{.name = "added",
+                                              .shape = {2, 3},
+                                              .value = value.data(),
+                                              .gradient = gradient.data()}}});
+    if (communicator.rank() == 1) copy = snapshot(*job.optimizer);
+    AsyncCheckpointer checkpointer(*job.optimizer);
+    expect_says(
+        error_of<CommunicationError>([&] { checkpointer.start(std::move(*copy), root_); }),
+        {"the ranks do not have the same request", "rank 0 has 'plan: ", "rank 1 has 'plan: "});
+  });
+  EXPECT_TRUE(list_checkpoints(root_).complete.empty());
+}
+
 TEST_F(AnAsyncCheckpointer, LetsSavesQueue) {
   run_ranks(3, [&](Communicator& communicator) {
     Job<float> job(communicator, small, {});
@@ -92,8 +111,11 @@ TEST_F(AnAsyncCheckpointer, WritesFromItsCopyWhatASaveWritesFromTheStateItself) 
   const auto manifest = [&](const char* folder) {
     return checkpoint::read_manifest(root_ / folder / checkpoint::manifest_name);
   };
-  EXPECT_EQ(manifest("step-1").parameters, manifest("step-2").parameters)
-      << "with the checksum of every tensor";
+  EXPECT_EQ(manifest("step-1").parameters, manifest("step-2").parameters);
+  for (std::size_t f = 0; f < manifest("step-1").files.size(); ++f)
+    EXPECT_EQ(manifest("step-1").files[f].checksums_checksum,
+              manifest("step-2").files[f].checksums_checksum)
+        << "of every tensor";
   EXPECT_EQ(manifest("step-1").user_tensors, manifest("step-2").user_tensors);
 }
 
@@ -103,17 +125,16 @@ TEST_F(AnAsyncCheckpointer, DeliversAnErrorToAllRanksOnce) {
     Job<float> job(communicator, small, {});
     save(*job.optimizer, root_, {}, {.step = 1});
     AsyncCheckpointer checkpointer(*job.optimizer);
-    checkpointer.start(root_, {}, {.step = 1});
     messages[static_cast<std::size_t>(communicator.rank())] =
-        error_of<std::invalid_argument>([&] { checkpointer.wait(); });
+        error_of<std::invalid_argument>([&] { checkpointer.start(root_, {}, {.step = 1}); });
     EXPECT_EQ(checkpointer.wait(), std::nullopt);
     job.train(0, 1);
 
     AsyncCheckpointer queues(*job.optimizer, {.while_saving = WhileSaving::queue});
-    queues.start(root_, {}, {.step = 1});
     queues.start(root_, {}, {.step = 2});
-    EXPECT_THROW(queues.wait(), std::invalid_argument);
-    EXPECT_EQ(queues.wait(), root_ / "step-2") << "the next one goes on";
+    EXPECT_THROW(queues.start(root_, {}, {.step = 2}), std::invalid_argument)
+        << "found at once, while the other is not yet there";
+    EXPECT_EQ(queues.wait(), root_ / "step-2");
     EXPECT_THROW(queues.start(root_, {}, {.step = -1}), std::invalid_argument);
   });
   expect_says(messages[0], {"rank 0", "step-1 exists"});

@@ -160,7 +160,7 @@ TEST_F(Checkpoints, ThatAreNotThereAreNamed) {
   const auto message = [&](const std::filesystem::path& path) {
     return error_of<CheckpointError>([&] { load(*alone.job.optimizer, path); });
   };
-  expect_says(message(root_), {root_.string(), "no complete checkpoint"});
+  expect_says(message(root_), {root_.string(), "there is no checkpoint"});
   save_first<float>(root_, small, {});
   std::filesystem::remove(root_ / "step-7" / "manifest.json");
   expect_says(message(root_), {"step-7 is broken", "manifest.json"});

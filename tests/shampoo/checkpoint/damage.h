@@ -21,7 +21,7 @@ struct Lie {
 };
 
 /// About every field that says what the files hold: missing, under another name, of another kind,
-/// with other values; about every element of its lists: missing, or there twice; and about schema,
+/// with other values; about every element of its lists: missing, or there twice; and about format,
 /// save and step.
 std::vector<Lie> lies_about(const std::string& manifest);
 

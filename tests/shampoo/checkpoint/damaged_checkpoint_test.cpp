@@ -150,7 +150,7 @@ TEST_F(DamagedCheckpoints, AreRefusedWhateverByteOfTheManifestIsFlipped) {
     changed[place] = static_cast<char>(changed[place] ^ 1);
     expect_refusal_of(manifest_file, changed, "byte " + std::to_string(place));
   }
-  expect_cases(3000);
+  expect_cases(2500);
 }
 
 TEST_F(DamagedCheckpoints, AreRefusedWithFilesThatWereSwappedOrAreOfAnOlderSave) {
@@ -199,7 +199,7 @@ TEST_F(DamagedCheckpoints, AreRefusedWithAManifestThatLies) {
     expect_refusal(folder_.filename(), lie.what);
   }
   restore();
-  expect_cases(2500);
+  expect_cases(1500);
 }
 
 }  // namespace

@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include <fstream>
+#include <algorithm>
+#include <chrono>
 #include <functional>
-#include <sstream>
 
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 #include "tests/support/allocations.h"
+#include "tests/support/process_memory.h"
 
 namespace shampoo::test {
 namespace {
@@ -19,27 +20,6 @@ constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 /// and its root (512 x 513 numbers: 1 MiB), rows that are packed for writing (1 MiB); manifest and
 /// headers of a few kilobytes.
 constexpr std::int64_t constant = 4 * mebibyte;
-
-/// Of /proc/self/status, in bytes.
-std::int64_t memory_of_process(const std::string& field) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(field + ":")) {
-      std::istringstream numbers(line.substr(field.size() + 1));
-      std::int64_t kibibytes = 0;
-      numbers >> kibibytes;
-      return kibibytes << 10;
-    }
-  throw std::runtime_error("/proc/self/status: no " + field);
-}
-
-/// The peak becomes what there is now.
-bool forget_peak() {
-  ::malloc_trim(0);
-  std::ofstream clear("/proc/self/clear_refs");
-  clear << 5 << std::flush;
-  return clear.good();
-}
 
 class CheckpointMemory : public testing::Test {
  protected:
@@ -106,6 +86,48 @@ TEST_F(CheckpointMemory, OfALoadIsThatOfTheTensorsThatAreWanted) {
   });
   EXPECT_LE(most, second_bytes + constant);
   EXPECT_GE(most, second_bytes / 2) << "the measure sees what is loaded";
+}
+
+TEST_F(CheckpointMemory, OfALoadHasNoCopyOfLargeUserState) {
+  // One tensor is larger than what a load keeps of the user state, 64 MiB.
+  std::vector<float> large(96 << 18), other(1 << 18);
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i % 1000);
+  const std::vector<float> saved = large;
+  UserState user{
+      .tensors = {{"large", {96 << 18}, large.data()}, {"other", {1 << 18}, other.data()}}};
+  {
+    Alone alone(trainee());
+    save(*alone.job.optimizer, root_.path(), user);
+  }
+  std::ranges::fill(large, 0.0F);
+  const std::int64_t most =
+      growth(1, [&](Optimizer& optimizer) { load(optimizer, root_.path(), user); });
+  EXPECT_LE(most, state_bytes + mebibyte + constant);
+  EXPECT_EQ(large, saved);
+}
+
+TEST_F(CheckpointMemory, OfALoadOfManyBlocksFollowsTheState) {
+  Trainee many{.shapes = {{1600, 1600}}};
+  many.recipes.front().blocking.size = 16;  // 10,000 blocks of 16 x 16
+  {
+    Alone alone(many);
+    save(*alone.job.optimizer, root_.path());
+  }
+  Alone alone(many);
+  forget_peak();
+  const std::int64_t before = memory_of_process("VmRSS");
+  const auto start = std::chrono::steady_clock::now();
+  load(*alone.job.optimizer, root_.path());
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::int64_t most = memory_of_process("VmHWM") - before;
+  const std::int64_t tensors = 10'000 * 6;
+  std::printf("%.1f MiB, %.1f s\n", static_cast<double>(most) / mebibyte, seconds);
+  // Names, boxes and places of a tensor, in the header, the state dict and its index.
+  constexpr std::int64_t bytes_per_tensor = 3000;
+  EXPECT_LE(most, alone.job.optimizer->state_dict({.contents = true}).bytes() +
+                      tensors * bytes_per_tensor + constant);
+  EXPECT_LT(seconds, 20) << "no square of the number of blocks";
 }
 
 TEST_F(CheckpointMemory, OfASaveHasNoCopyOfTheState) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <system_error>
 
@@ -45,23 +46,21 @@ TEST_F(Saves, MakeOneFolderPerStep) {
   EXPECT_EQ(entries(), (std::vector<std::string>{"step-1", "step-20", "step-3"}));
   EXPECT_TRUE(Sample{}.equals(root_ / "step-1"));
   EXPECT_TRUE((Sample{.step = 20, .first = 7}.equals(root_ / "step-20")));
-  EXPECT_EQ(latest_checkpoint(root_), root_ / "step-20");
+  EXPECT_EQ(latest_checkpoint(root_), root_ / "step-3") << "written last";
 }
 
-TEST_F(Saves, NeverTouchWhatExists) {
+TEST_F(Saves, NeverTouchWhatExistsAndIsNoBrokenCheckpoint) {
   Sample{}.save(root_);
   const auto refusal = [&](std::int64_t step) {
     return message_of<std::invalid_argument>([&] { Sample{.step = step, .first = 9}.save(root_); });
   };
   EXPECT_NE(refusal(1).find("step-1 exists"), std::string::npos);
-  std::filesystem::create_directory(root_ / "step-2");
-  EXPECT_NE(refusal(2), "");
   put(root_ / "step-3", "a file");
   EXPECT_NE(refusal(3), "");
   std::filesystem::create_symlink("nowhere", root_ / "step-4");
   EXPECT_NE(refusal(4), "");
 
-  EXPECT_EQ(entries(), (std::vector<std::string>{"step-1", "step-2", "step-3", "step-4"}));
+  EXPECT_EQ(entries(), (std::vector<std::string>{"step-1", "step-3", "step-4"}));
   EXPECT_TRUE(Sample{}.equals(root_ / "step-1"));
 }
 
@@ -102,7 +101,7 @@ TEST_F(Saves, RefuseManifestsThatDoNotFitTheFiles) {
   EXPECT_NE(refusal([](Manifest& m) { m.step = 2; }), "");
   EXPECT_NE(refusal([](Manifest& m) { ++m.files[1].bytes; }), "");
   EXPECT_NE(refusal([](Manifest& m) { m.files.push_back({"r2.safetensors", 8, 0}); }), "");
-  EXPECT_NE(refusal([](Manifest& m) { m.parameters[0].blocks.pop_back(); }), "");
+  EXPECT_NE(refusal([](Manifest& m) { m.parameters[0].files.pop_back(); }), "");
   EXPECT_EQ(entries(), std::vector<std::string>{});
 }
 
@@ -163,14 +162,74 @@ TEST_F(Saves, ThatAreStaleAreRemovedAndNothingElse) {
   EXPECT_EQ(remove_stale_directories(root_), Paths{});
 }
 
-TEST_F(Saves, AreRetainedByTheirStep) {
-  for (const std::int64_t step : {8, 9, 10, 11}) Sample{.step = step}.save(root_);
-  std::filesystem::remove(root_ / "step-9" / "manifest.json");
+TEST_F(Saves, AreRetainedInTheOrderOfWriting) {
+  for (const std::int64_t step : {8, 11, 10, 9}) Sample{.step = step}.save(root_);
+  std::filesystem::remove(root_ / "step-11" / "manifest.json");
 
   EXPECT_THROW(prune_checkpoints(root_, 0), std::invalid_argument);
   EXPECT_EQ(prune_checkpoints(root_, 3), Paths{});
   EXPECT_EQ(prune_checkpoints(root_, 1), (Paths{root_ / "step-8", root_ / "step-10"}));
   EXPECT_EQ(entries(), (std::vector<std::string>{"step-11", "step-9"}));
+}
+
+TEST_F(Saves, ReplaceABrokenCheckpointOfTheirStep) {
+  Sample{}.save(root_);
+  const auto breaks = std::vector<std::function<void()>>{
+      [&] { std::filesystem::remove(root_ / "step-1" / "manifest.json"); },
+      [&] { std::filesystem::remove(root_ / "step-1" / "r1.safetensors"); },
+      [&] { std::filesystem::resize_file(root_ / "step-1" / "r0.safetensors", 50); },
+      [&] { std::filesystem::resize_file(root_ / "step-1" / "manifest.json", 300); },
+      [&] {
+        std::filesystem::remove_all(root_ / "step-1"),
+            std::filesystem::create_directory(root_ / "step-1");
+      }};
+  for (std::size_t i = 0; i < breaks.size(); ++i) {
+    breaks[i]();
+    const Sample again{.first = static_cast<double>(i)};
+    EXPECT_EQ(again.save(root_), root_ / "step-1");
+    EXPECT_TRUE(again.equals(root_ / "step-1")) << i;
+    EXPECT_EQ(entries(), std::vector<std::string>{"step-1"}) << i;
+  }
+}
+
+TEST_F(Saves, ReplaceACompleteCheckpointOnlyWhereTheyAreTold) {
+  Sample{}.save(root_);
+  Sample{.step = 2}.save(root_);
+  const Sample other{.first = 9};
+  EXPECT_NE(message_of<std::invalid_argument>([&] {
+              other.save(root_);
+            }).find("step-1 exists; SaveOptions::replace"),
+            std::string::npos);
+  EXPECT_TRUE(Sample{}.equals(root_ / "step-1"));
+  other.save(root_, Existing::replace);
+  EXPECT_TRUE(other.equals(root_ / "step-1"));
+  EXPECT_EQ(entries(), (std::vector<std::string>{"step-1", "step-2"}));
+  EXPECT_EQ(latest_checkpoint(root_), root_ / "step-1");
+}
+
+TEST_F(Saves, ThatAreAsideAreTheCheckpointOfTheirStepUntilThereIsANewOne) {
+  Sample{.step = 2}.save(root_);
+  const auto aside = root_ / replaced_name(1, new_save_id());
+  std::filesystem::rename(Sample{}.save(root_), aside);
+  EXPECT_EQ(latest_checkpoint(root_), aside);
+  EXPECT_EQ(remove_stale_directories(root_), Paths{});
+  EXPECT_TRUE(Sample{}.equals(aside));
+
+  Sample{.first = 4}.save(root_);
+  EXPECT_EQ(list_checkpoints(root_).complete.size(), 2U);
+  EXPECT_EQ(list_checkpoints(root_).stale, Paths{aside});
+  EXPECT_EQ(remove_stale_directories(root_), Paths{aside});
+}
+
+TEST_F(Saves, ThatAreTakenBackLeaveTheOldCheckpoint) {
+  Sample{}.save(root_);
+  PendingCheckpoint pending(root_, 1, new_save_id(), Existing::replace);
+  pending.create();
+  pending.commit(Sample{.first = 9}.write(pending.temporary(), pending.save()));
+  EXPECT_TRUE((Sample{.first = 9}.equals(root_ / "step-1")));
+  pending.discard();
+  EXPECT_TRUE(Sample{}.equals(root_ / "step-1"));
+  EXPECT_EQ(entries(), std::vector<std::string>{"step-1"});
 }
 
 }  // namespace

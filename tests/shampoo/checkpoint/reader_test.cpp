@@ -2,12 +2,15 @@
 #include "shampoo/checkpoint/reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <functional>
 #include <set>
 #include <system_error>
 
+#include "shampoo/checkpoint/shard_writer.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
@@ -74,21 +77,24 @@ TEST_F(Readers, RefuseEveryFlippedByteAndNameTheFile) {
 
 TEST_F(Readers, NameTensorAndOffsetOfDamagedData) {
   std::string content = content_of(folder_ / "r1.safetensors");
-  content.back() = static_cast<char>(content.back() + 1);
+  char& last = content[content.size() - 9];  // checksums of 8 bytes are behind it
+  last = static_cast<char>(last + 1);
   const std::string message = refusal_with("r1.safetensors", content);
 
-  EXPECT_NE(message.find("\"optimizer/w/s/1.0\""), std::string::npos) << message;
-  EXPECT_NE(message.find("byte " + std::to_string(content.size() - 24)), std::string::npos)
+  EXPECT_NE(message.find("\"optimizer/w/s/3\""), std::string::npos) << message;
+  EXPECT_NE(message.find("byte " + std::to_string(content.size() - 32)), std::string::npos)
       << message;
 }
 
 TEST_F(Readers, SkipChecksumsOnlyWhenAsked) {
   std::string content = content_of(folder_ / "r1.safetensors");
-  content.back() = static_cast<char>(content.back() + 1);
+  char& last = content[content.size() - 9];
+  last = static_cast<char>(last + 1);
   put(folder_ / "r1.safetensors", content);
   const Reader reader(folder_);
   const SavedParameter& parameter = reader.manifest().parameters[0];
-  const TensorShard shard = shard_of(parameter, parameter.blocks[1], 0);
+  const TensorShard shard =
+      shard_of(state_tensor(parameter, reader.manifest().slots[0], parameter.grid().box(1)), 1);
   std::array<std::byte, 24> bytes{};
 
   EXPECT_THROW(reader.read(shard, bytes), CheckpointError);
@@ -110,13 +116,40 @@ TEST_F(Readers, RefuseSwappedMissingStaleAndForeignFiles) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(Readers, FollowNoLinkOutOfTheFolder) {
+TEST_F(Readers, KeepFewerFilesOpenThanAProcessMay) {
+  constexpr int files = 700;
+  const std::filesystem::path folder = root_.path() / "many";
+  std::filesystem::create_directory(folder);
+  Manifest manifest;
+  manifest.save = new_save_id();
+  for (std::uint32_t f = 0; f < files; ++f) {
+    ShardWriter writer(folder, "r" + std::to_string(f), {{"user/t" + std::to_string(f), Dtype::u8}},
+                       manifest.save, 0);
+    writer.write(std::vector<std::byte>(1, static_cast<std::byte>(f)));
+    manifest.files.push_back(writer.finish());
+    manifest.user_tensors.push_back({"t" + std::to_string(f), Dtype::u8, {}, f});
+  }
+  put(folder / manifest_name, to_json(manifest));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{600, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+
+  EXPECT_NO_THROW(Reader(folder).verify());
+
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_F(Readers, FollowLinksToRegularFilesOnly) {
   for (const char* file : all_files) {
     std::filesystem::rename(folder_ / file, root_.path() / "outside");
     std::filesystem::create_symlink(root_.path() / "outside", folder_ / file);
+    EXPECT_EQ(refusal(), "") << "as a cache of downloads lays them out";
+    EXPECT_TRUE(latest_checkpoint(root_.path()));
+    std::filesystem::remove(folder_ / file);
+    std::filesystem::create_symlink("/dev/zero", folder_ / file);
     const std::string message = refusal();
-    EXPECT_NE(message.find("symbolic link"), std::string::npos) << message;
-    EXPECT_FALSE(latest_checkpoint(root_.path()));
+    EXPECT_NE(message.find("no regular file"), std::string::npos) << message;
     std::filesystem::remove(folder_ / file);
     std::filesystem::rename(root_.path() / "outside", folder_ / file);
   }

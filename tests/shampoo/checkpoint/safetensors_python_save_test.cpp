@@ -5,7 +5,7 @@
 #include <map>
 
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
-#include "tests/shampoo/checkpoint/safetensors_python.h"
+#include "tests/shampoo/checkpoint/format/safetensors_python.h"
 
 namespace shampoo::test {
 namespace {
@@ -23,25 +23,30 @@ std::string reader() {
 constexpr const char* compare = R"(
 import sys
 folder = pathlib.Path(sys.argv[1])
-manifest, tensors = read_checkpoint(folder / "root/step-7")
-listed = ["user/" + tensor["name"] for tensor in manifest["user_tensors"]]
+manifest, files = read_checkpoint(folder / "root/step-7")
+listed = [[] for file in files]
+for tensor in manifest["user_tensors"]:
+    listed[tensor["file"]].append("user/" + tensor["name"])
 for parameter in manifest["parameters"]:
     slots = [manifest["slots"][s] for s in parameter["slots"]]
-    for block in parameter["blocks"]:
+    assert len(list(blocks(parameter))) == len(parameter["files"]), parameter
+    for offset, extent, file in blocks(parameter):
         for slot in slots:
             name = "optimizer/" + parameter["name"] + "/" + slot["name"]
-            if slot["layout"] != "elements" or block["extent"] != parameter["merged_shape"]:
-                name += "/" + ".".join(map(str, block["offset"]))
-            listed.append(name)
-            tensor = tensors[name]
+            if slot["layout"] != "elements" or extent != parameter["merged_shape"]:
+                name += "/" + ".".join(map(str, offset))
+            listed[file].append(name)
+            tensor = files[file][name]
             if slot["layout"] == "elements":
-                assert list(tensor.shape) == block["extent"], name
+                assert list(tensor.shape) == extent, name
             else:
-                n = block["extent"][slot["dimension"]]
+                n = extent[slot["dimension"]]
                 assert symmetric(tensor).shape == (n, n), name
-assert sorted(listed) == sorted(tensors), "other tensors in the files"
+for names, tensors in zip(listed, files):
+    assert sorted(names) == sorted(tensors), "other tensors in a file"
 for rates in manifest["rates"]:
     assert rates["learning_rate"] == 1e-2 and rates["beta3"] is None, rates
+tensors = {name: tensor for file in files for name, tensor in file.items()}
 names = (folder / "names").read_text().splitlines()
 for number, name in enumerate(names):
     assert tensors[name].tobytes() == (folder / "expected" / str(number)).read_bytes(), name

@@ -5,12 +5,11 @@
 #include <fstream>
 #include <span>
 
-#include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/shard_writer.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint/storage/checkpoint_order.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
-#include "shampoo/checkpoint/storage/pending_checkpoint.h"
 
 namespace shampoo::checkpoint::test {
 
@@ -30,17 +29,12 @@ std::string raw(std::string_view header, std::string_view data) {
 Manifest Sample::write(const std::filesystem::path& folder, const std::string& save) const {
   const std::array<double, 6> w{first, first + 1, first + 2, first + 3, first + 4, first + 5};
   const std::int64_t count = step;
-  const std::vector<TensorDescription> in_first{{"optimizer/w/s/0.0", Dtype::f64, {1, 3}},
-                                                {"user/count", Dtype::i64}};
-  const std::vector<TensorDescription> in_second{{"optimizer/w/s/1.0", Dtype::f64, {1, 3}}};
-
-  SafetensorsWriter writer(folder / "r0.safetensors", in_first, metadata_of(save, step));
-  writer.write(std::as_bytes(std::span(w).first(3)));
-  writer.write(std::as_bytes(std::span(&count, 1)));
-  const WrittenFile one = writer.finish();
-  SafetensorsWriter other(folder / "r1.safetensors", in_second, metadata_of(save, step));
-  other.write(std::as_bytes(std::span(w).last(3)));
-  const WrittenFile two = other.finish();
+  ShardWriter one(folder, "r0.safetensors",
+                  {{"optimizer/w/s/0", Dtype::f64, {3}}, {"user/count", Dtype::i64}}, save, step);
+  one.write(std::as_bytes(std::span(w).first(3)));
+  one.write(std::as_bytes(std::span(&count, 1)));
+  ShardWriter two(folder, "r1.safetensors", {{"optimizer/w/s/3", Dtype::f64, {3}}}, save, step);
+  two.write(std::as_bytes(std::span(w).last(3)));
 
   Manifest manifest;
   manifest.save = save;
@@ -49,27 +43,32 @@ Manifest Sample::write(const std::filesystem::path& folder, const std::string& s
   manifest.ranks = 2;
   manifest.step = step;
   manifest.plan_hash = 0xfedcba9876543210;
-  manifest.files = {{"r0.safetensors", one.bytes, one.header_checksum},
-                    {"r1.safetensors", two.bytes, two.header_checksum}};
-  SavedParameter& parameter = manifest.parameters.emplace_back();
-  parameter.state.name = "w";
-  parameter.state.shape = parameter.merged_shape = {2, 3};
-  parameter.state.recipe = {{"averaging", "none"}};
-  parameter.slots = {{"s", StateLayout::elements, 0, Dtype::f64}};
-  parameter.blocks = {{{{{0, 0}, {1, 3}}, 0}, 0, {one.checksums.at(0)}},
-                      {{{{1, 0}, {1, 3}}, 0}, 1, {two.checksums.at(0)}}};
-  manifest.user_tensors = {{"count", Dtype::i64, {}, 0, one.checksums.at(1)}};
+  manifest.files = {one.finish(), two.finish()};
+  manifest.slots = {{"s", StateLayout::elements, 0, Dtype::f64}};
+  manifest.recipes = {{{"averaging", "none"}}};
+  manifest.rates = {{}};
+  manifest.parameters = {{.name = "w",
+                          .shape = {2, 3},
+                          .merged_shape = {6},
+                          .block_size = 3,
+                          .slots = {0},
+                          .files = {0, 1}}};
+  manifest.user_tensors = {{"count", Dtype::i64, {}, 0}};
   manifest.user_values = {{"best", 0.1}};
   return manifest;
 }
 
-std::filesystem::path Sample::save(const std::filesystem::path& directory) const {
-  PendingCheckpoint pending(directory, step, new_save_id());
+std::filesystem::path Sample::save(const std::filesystem::path& directory,
+                                   Existing existing) const {
+  PendingCheckpoint pending(directory, step, new_save_id(), existing);
   try {
     pending.create();
-    const Manifest manifest = write(pending.temporary(), pending.save());
+    Manifest manifest = write(pending.temporary(), pending.save());
+    manifest.sequence = NewestFirst(directory).next_sequence();
     sync_folder(pending.temporary());
     pending.commit(manifest);
+    pending.release();
+    pending.remove_replaced();
   } catch (...) {
     pending.discard();
     throw;
@@ -83,8 +82,11 @@ bool Sample::equals(const std::filesystem::path& folder) const {
   std::array<double, 3> row{};
   double expected = first;
   const SavedParameter& parameter = reader.manifest().parameters.at(0);
-  for (const SavedBlock& block : parameter.blocks) {
-    reader.read(shard_of(parameter, block, 0), std::as_writable_bytes(std::span(row)));
+  const SavedSlot& slot = reader.manifest().slots.at(0);
+  for (const std::int64_t block : {0, 1}) {
+    const StateTensor tensor = state_tensor(parameter, slot, parameter.grid().box(block));
+    reader.read(shard_of(tensor, parameter.files.at(static_cast<std::size_t>(block))),
+                std::as_writable_bytes(std::span(row)));
     for (const double element : row)
       if (element != expected++) return false;
   }

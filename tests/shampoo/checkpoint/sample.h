@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/pending_checkpoint.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shampoo::checkpoint::test {
@@ -32,8 +33,8 @@ std::string message_of(const Action& action) {
   return "";
 }
 
-/// A checkpoint of two files: the slot "s" of the parameter "w" of 2 x 3 in two blocks, one per
-/// file, and the user tensor "count", a scalar, in the first.
+/// A checkpoint of two files: the slot "s" of the parameter "w" of 2 x 3, merged to 6, in two
+/// blocks, one per file, and the user tensor "count", a scalar, in the first.
 struct Sample {
   std::int64_t step = 1;
   double first = 0.5;  ///< first element of "s"; the next are larger by 1 each
@@ -41,7 +42,8 @@ struct Sample {
   /// Writes the files and gives the manifest.
   Manifest write(const std::filesystem::path& folder, const std::string& save) const;
   /// As one rank.
-  std::filesystem::path save(const std::filesystem::path& directory) const;
+  std::filesystem::path save(const std::filesystem::path& directory,
+                             Existing existing = Existing::refuse) const;
   /// Whether the folder holds exactly this.
   bool equals(const std::filesystem::path& folder) const;
 };

@@ -177,6 +177,108 @@ TEST_F(UserStateOfATrainer, ThatDifferBetweenRanksAreRefused) {
   EXPECT_EQ(messages[0], messages[1]);
 }
 
+TEST_F(UserStateOfATrainer, OfOneTensorThatDiffersBetweenRanksIsRefusedByName) {
+  for (const std::size_t size : {6UL, std::size_t{5} << 20}) {  // the larger one in parts
+    std::array<std::string, 3> messages;
+    run_ranks(3, [&](Communicator& communicator) {
+      Job<float> job(communicator, small, {});
+      std::vector<float> statistics(size, 0.5F);
+      const UserState own{
+          .tensors = {{"mean", {6}, mean_.data()},
+                      {"statistics", {static_cast<std::int64_t>(size)}, statistics.data()}}};
+      if (communicator.rank() == 2) statistics.back() = 1;
+      messages[static_cast<std::size_t>(communicator.rank())] =
+          error_of<CommunicationError>([&] { save(*job.optimizer, root_, own); });
+      statistics.back() = 0.5F;
+      save(*job.optimizer, root_, own, {.step = static_cast<std::int64_t>(size)});
+    });
+    expect_says(messages[0], {"rank 2 has", "ranks 0 and 1 have", "'statistics'", "checksum"});
+    EXPECT_EQ(messages[0], messages[2]);
+  }
+}
+
+/// A generator of each rank, of a length of its own, and a position.
+struct OfARank {
+  explicit OfARank(int rank)
+      : generator(static_cast<std::size_t>(rank) + 2, static_cast<std::uint8_t>(rank + 7)),
+        user{.tensors = {{"generator", {rank + 2}, generator.data(), Sharding::per_rank}},
+             .rank_values = {{"position", std::int64_t{rank} * 1000}}} {}
+  std::vector<std::uint8_t> generator;
+  UserState user;
+};
+
+TEST_F(UserStateOfATrainer, OfEachRankComesBackToIt) {
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    save(*job.optimizer, root_, OfARank(communicator.rank()).user);
+  });
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    const OfARank saved(communicator.rank());
+    OfARank asked(communicator.rank());
+    std::ranges::fill(asked.generator, std::uint8_t{0});
+    asked.user.rank_values["position"] = std::int64_t{-1};
+    const LoadedCheckpoint loaded = load(*job.optimizer, root_, asked.user);
+    EXPECT_EQ(asked.generator, saved.generator);
+    EXPECT_EQ(asked.user.rank_values, saved.user.rank_values);
+    EXPECT_TRUE(loaded.missing_user_state.empty());
+  });
+}
+
+TEST_F(UserStateOfATrainer, OfEachRankIsNotLoadedByAnotherNumberOfRanksUnlessAsked) {
+  run_ranks(3, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    save(*job.optimizer, root_, OfARank(communicator.rank()).user);
+  });
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    OfARank asked(communicator.rank());
+    std::ranges::fill(asked.generator, std::uint8_t{0});
+    const std::map<std::string, UserValue> before = asked.user.rank_values;
+    const std::string message =
+        error_of<std::invalid_argument>([&] { load(*job.optimizer, root_, asked.user); });
+    expect_says(message, {"'generator': was saved by each of 3 ranks, and there are 2",
+                          "'position': was saved by each of 3 ranks", "OtherRanks::keep"});
+    const LoadedCheckpoint loaded =
+        load(*job.optimizer, root_, asked.user,
+             {.state = {.strict = false}, .other_ranks = OtherRanks::keep});
+    EXPECT_EQ(loaded.missing_user_state, (std::vector<std::string>{"generator", "position"}));
+    EXPECT_EQ(asked.generator, std::vector<std::uint8_t>(asked.generator.size()));
+    EXPECT_EQ(asked.user.rank_values, before);
+    asked.user.tensors[0].sharding = Sharding::shared;
+    asked.user.rank_values.clear();
+    expect_says(error_of<std::invalid_argument>([&] { load(*job.optimizer, root_, asked.user); }),
+                {"'generator': sharding", "per rank, not shared"});
+  });
+}
+
+TEST_F(UserStateOfATrainer, SaysAllThatDoesNotFitAtOnce) {
+  {
+    Alone alone;
+    save(*alone.job.optimizer, root_, user());
+  }
+  UserState asked = user();
+  asked.tensors[0].shape = {3, 2};
+  asked.tensors[2].tensor.dtype = Dtype::u64;
+  asked.values["best"] = std::int64_t{1};
+  expect_says(refusal(asked), {"'mean': shape", "'seen': tensor.dtype", "'best': must be"});
+}
+
+TEST_F(UserStateOfATrainer, BeyondTheLimitsOfTheFormatIsRefusedBeforeThereIsACheckpoint) {
+  std::array<std::string, 2> messages;
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    UserState own;
+    own.values["log"] = std::string((std::size_t{16} << 20) + 1, 'x');
+    messages[static_cast<std::size_t>(communicator.rank())] =
+        error_of<CheckpointError>([&] { save(*job.optimizer, root_, own); });
+    job.train(0, 1);
+  });
+  expect_says(messages[0], {"rank 0", "16777217 bytes in user_values \"log\"; at most 16777216"});
+  EXPECT_EQ(messages[0], messages[1]);
+  EXPECT_TRUE(std::filesystem::is_empty(root_));
+}
+
 TEST_F(UserStateOfATrainer, AreSharedOutByTheirBytes) {
   std::vector<float> numbers(8);
   std::vector<UserTensor> tensors;

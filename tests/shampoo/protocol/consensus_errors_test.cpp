@@ -113,7 +113,7 @@ TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
   };
   const std::vector<Case> cases = {
       {[](auto& groups, auto&) { groups[1].recipe.blocking.size = 9; },
-       {"rank 2 has 'group 1: recipe.blocking", "size=9", "ranks 0 and 1 have", "size=8"}},
+       {"rank 2 has 'group 1: recipe.blocking", "size 9", "ranks 0 and 1 have", "size 8"}},
       {[](auto& groups, auto&) { groups[2].parameters[0].name = "other"; },
        {"group 2, parameter 'other'", "group 2, parameter 'tensor2'"}},
       {[](auto& groups, auto&) { groups.pop_back(); },

@@ -69,6 +69,67 @@ TEST(ALoad, RefusesAnotherShapeTypeOrRecipeByName) {
             *dict.find("tensor0/grafting"));
 }
 
+TEST(ALoad, SaysAllThatDoesNotFitAtOnce) {
+  const StateDict dict = trained_state();
+  Trainee trainee{.shapes = {{9, 8}, {14}, {20, 4}}};
+  trainee.recipes[0].bias_correction = false;
+  trainee.recipes[0].refresh.every = 9;
+  trainee.recipes[0].preconditioner = RootInverse{.solver = Eigen{.relative_floor = 0.5}};
+  Alone alone(trainee);
+  const std::string message = alone.refusal(dict);
+  expect_says(message, {"'tensor0': recipe.preconditioner.solver", "automatic", "eigen",
+                        "\nparameter 'tensor0': recipe.refresh.every", "'tensor0': recipe.bias",
+                        "\nparameter 'tensor1': shape", "\nparameter 'tensor2': shape"});
+  EXPECT_EQ(message.find("relative_floor"), std::string::npos) << "of another kind";
+
+  StateDict wrong = dict;
+  tensor_of(wrong, "tensor0/factor/0/0.0").dimension = 1;
+  tensor_of(wrong, "tensor2/root/1/0.0").layout = StateLayout::square;
+  tensor_of(wrong, "tensor2/root/1/0.0").bytes.resize(9 * sizeof(float));
+  Alone other;
+  expect_says(other.refusal(wrong), {"'tensor0/factor/0/0.0': layout or dimension",
+                                     "\n'tensor2/root/1/0.0': layout or dimension"});
+}
+
+TEST(ALoad, NamesTheOptionOfAKindThatDiffers) {
+  Trainee trainee = small;
+  trainee.recipes[0].preconditioner = RootInverse{.solver = Eigen{}};
+  const StateDict dict = train_first<float>(trainee, {}).state;
+  trainee.recipes[0].preconditioner = RootInverse{.solver = Eigen{.relative_floor = 0.5},
+                                                  .exponents = {{.order = 1, .value = 0.5}}};
+  Alone alone(trainee);
+  expect_says(alone.refusal(dict),
+              {"recipe.preconditioner.solver.relative_floor: the state dict has 0, the group 0.5",
+               "recipe.preconditioner.exponents: the state dict has 0, the group 1"});
+  alone.job.optimizer->load_state_dict(
+      dict,
+      {.keep_recipe_fields = {"preconditioner.exponents", "preconditioner.solver.relative_floor"}});
+
+  StateDict older = dict;  // of a version without these options
+  for (ParameterState& parameter : older.parameters)
+    std::erase_if(parameter.recipe, [](const RecipeField& field) {
+      return field.name.starts_with("preconditioner.solver.") || field.name == "filter";
+    });
+  trainee.recipes[0].preconditioner = RootInverse{.solver = Eigen{}};
+  Alone(trainee).job.optimizer->load_state_dict(older);
+  expect_says(alone.refusal(older, {.keep_recipe_fields = {"preconditioner.exponents"}}),
+              {"relative_floor: the state dict has 0 (the default), the group 0.5"});
+}
+
+TEST(ALoad, TakesCountersOfABlockOfTheSameShapeOnly) {
+  StateDict dict = trained_state();
+  ASSERT_EQ(dict.parameters[0].merged_shape, (std::vector<std::int64_t>{9, 8}));
+  dict.parameters[0].blocks[0].failures = 2;
+  Alone alone;
+  const auto failures = [&] {
+    alone.job.optimizer->load_state_dict(dict);
+    return alone.job.optimizer->state_dict().parameters[0].blocks[0].failures;
+  };
+  EXPECT_EQ(failures(), 2);
+  dict.parameters[0].merged_shape = {8, 9};  // the same box of it holds other elements
+  EXPECT_EQ(failures(), 0);
+}
+
 TEST(ALoad, RefusesWhatContradictsItself) {
   const StateDict good = trained_state();
   Alone alone;

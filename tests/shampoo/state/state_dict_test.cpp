@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/shampoo/state/state_job.h"
+#include "tests/support/counting_communicator.h"
 #include "tests/support/device/ranks_at.h"
 
 namespace shampoo::test {
@@ -219,11 +220,18 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, AStateDictAt, ::testing::ValuesIn(all_place
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST(OnRank0, OnlyItHasTheState) {
-  run_ranks(3, [&](Communicator& communicator) {
+  run_ranks(3, [&](Communicator& threads) {
+    CountingCommunicator communicator(threads);
     Job<float> job(communicator, everything(), {});
+    const std::int64_t before = communicator.gathered_bytes();
     const StateDict full = job.optimizer->full_state_dict({}, Gather::on_rank_0);
+    const std::int64_t gathered = communicator.gathered_bytes() - before;
     EXPECT_EQ(full.tensors.empty(), communicator.rank() != 0);
     EXPECT_EQ(full.bytes() > 0, communicator.rank() == 0);
+    (void)job.optimizer->full_state_dict({});
+    EXPECT_GT(communicator.gathered_bytes() - before - gathered,
+              gathered + job.optimizer->state_bytes())
+        << "the others receive descriptions only";
   });
 }
 

@@ -17,7 +17,7 @@ using checkpoint::test::TemporaryFolder;
 class Directories : public testing::Test {
  protected:
   void SetUp() override {
-    for (const std::int64_t step : {9, 10, 100}) Sample{.step = step}.save(root());
+    for (const std::int64_t step : {9, 100, 10}) Sample{.step = step}.save(root());
     stale_ = root() / temporary_name(11, new_save_id());
     std::filesystem::create_directories(stale_ / "inside");
     std::filesystem::remove(Sample{.step = 12}.save(root()) / "r1.safetensors");
@@ -38,14 +38,16 @@ TEST_F(Directories, ListCompleteBrokenAndStale) {
 
   ASSERT_EQ(json.at("complete").size(), 3);
   EXPECT_EQ(json.at("complete")[0].at("step"), 9);
-  EXPECT_EQ(json.at("complete")[2].at("step"), 100);
+  EXPECT_EQ(json.at("complete")[1].at("step"), 100);
+  EXPECT_EQ(json.at("complete")[2].at("step"), 10);
+  EXPECT_EQ(json.at("complete")[2].at("sequence"), 3);
   EXPECT_EQ(json.at("complete")[0].at("ranks"), 2);
   EXPECT_EQ(json.at("complete")[0].at("parameters"), 1);
   EXPECT_EQ(json.at("broken").size(), 1);
   EXPECT_EQ(json.at("stale"), (std::vector<std::string>{stale_}));
   const Answer text = ask({"list", root()});
   EXPECT_EQ(text.status, 0);
-  EXPECT_TRUE(text.text.starts_with("  step  ranks  parameters  files")) << text.text;
+  EXPECT_TRUE(text.text.starts_with("  step  from step  ranks  parameters  files")) << text.text;
   EXPECT_TRUE(text.has("broken: " + (root() / "step-12").string())) << text.text;
   EXPECT_TRUE(text.has("stale: " + stale_.string())) << text.text;
 }
@@ -72,7 +74,7 @@ TEST_F(Directories, LoseOnlyWhatIsStale) {
     EXPECT_TRUE(exists(name)) << name;
 }
 
-TEST_F(Directories, KeepTheLastOnesByStep) {
+TEST_F(Directories, KeepThoseThatWereWrittenLast) {
   ask({"retain", root(), "--last", "2", "--dry-run"});
   EXPECT_TRUE(exists("step-9"));
   EXPECT_EQ(ask({"retain", root(), "--last", "3", "--json"}).json().at("removed").size(), 0);

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 
-#include "shampoo/checkpoint/format/safetensors_writer.h"
 #include "shampoo/checkpoint/shard_writer.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/pending_checkpoint.h"
@@ -22,15 +21,11 @@ std::filesystem::path save_named(const std::filesystem::path& directory, std::in
   std::vector<TensorDescription> descriptions;
   for (const std::string& name : tensors) {
     descriptions.push_back({"user/" + name, Dtype::u8, {}});
-    manifest.user_tensors.push_back({name, Dtype::u8, {}, 0, 0});
+    manifest.user_tensors.push_back({name, Dtype::u8, {}, 0});
   }
-  SafetensorsWriter writer(pending.temporary() / "file.safetensors", descriptions,
-                           metadata_of(pending.save(), step));
+  ShardWriter writer(pending.temporary(), "file.safetensors", descriptions, pending.save(), step);
   writer.write(std::vector<std::byte>(tensors.size(), std::byte{1}));
-  const WrittenFile written = writer.finish();
-  manifest.files = {{"file.safetensors", written.bytes, written.header_checksum}};
-  for (std::size_t t = 0; t < tensors.size(); ++t)
-    manifest.user_tensors[t].checksum = written.checksums[t];
+  manifest.files = {writer.finish()};
   pending.commit(manifest);
   return pending.folder();
 }

@@ -13,16 +13,20 @@ enum class Fate {
   happens,
   shortened,  ///< a write of one byte, if it has more
   fails,
+  fails_though_done,  ///< happens, and is answered with an error
 };
 
 struct CallFault {
   Fate fate = Fate::happens;
   int error = 0;  ///< errno of a call that fails
+  /// Called first, beside other calls; may be empty.
+  std::function<void()> wait = nullptr;
 };
 
-/// Decides about each call of open, write, fsync, close, rename and mkdir that changes or syncs
-/// something on the way to a checkpoint, before it happens: its place, from 0 on, and its text,
-/// "fsync /path". Of all threads, one call after the other; one watch at a time.
+/// Decides about each call of open, write, fsync, close, rename, renameat2 and mkdir that changes
+/// or syncs something on the way to a checkpoint, before it happens: its place, from 0 on, and its
+/// text, "fsync /path"; renameat2 is "exchange" or "rename_to_new". Of all threads, one call after
+/// the other; one watch at a time.
 class CallWatch {
  public:
   using Decide = std::function<CallFault(std::size_t place, const std::string& call)>;

@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "shampoo/checkpoint.h"
+#include "tests/shampoo/checkpoint/checkpoint_faults/system_calls.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
-#include "tests/shampoo/checkpoint/system_calls.h"
 
 namespace shampoo::test {
 namespace {
@@ -92,10 +92,9 @@ TEST_F(FailingRanks, MakeASaveFailOnAllWithTheirErrorAndTrainingGoesOn) {
             message.ends_with(mine + ": " + said + ": " + std::generic_category().message(error)))
             << message;
       }
-    for (const char* file : {"manifest.json", "/step-2"})
-      expect_says(message_of_all(threaded, "rename", file, EIO), {"rank 0: ", file});
-    expect_says(message_of_all(threaded, "write", "manifest.json.tmp", ENOSPC),
-                {"rank 0: ", "manifest.json.tmp: write: No space left"});
+    expect_says(message_of_all(threaded, "rename_to_new", "/step-2", EIO), {"rank 0: ", "/step-2"});
+    expect_says(message_of_all(threaded, "write", "manifest.json", ENOSPC),
+                {"rank 0: ", "manifest.json: write: No space left"});
   }
 }
 
@@ -138,6 +137,24 @@ TEST_F(FailingRanks, ThatCannotRemoveAnOldCheckpointSayThatTheNewOneIsComplete) 
     watch.reset();
   });
   EXPECT_EQ(list_checkpoints(root_).complete.size(), 2U);
+}
+
+TEST_F(FailingRanks, LetTheNextSaveOfAQueueGoOn) {
+  const CallWatch watch([](std::size_t, const std::string& call) {
+    const bool of_first = call.starts_with("fsync ") && call.find("/step-2.tmp-") != call.npos &&
+                          call.ends_with("00001-of-00003.safetensors");
+    return of_first ? CallFault{Fate::fails, ENOSPC} : CallFault{};
+  });
+  run_ranks(ranks, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    AsyncCheckpointer queues(*job.optimizer, {.while_saving = WhileSaving::queue});
+    queues.start(root_, {}, {.step = 2});
+    queues.start(root_, {}, {.step = 3});
+    EXPECT_THROW(queues.wait(), std::system_error);
+    EXPECT_EQ(queues.wait(), root_ / "step-3");
+  });
+  EXPECT_EQ(list_checkpoints(root_).complete.size(), 2U);
+  EXPECT_TRUE(list_checkpoints(root_).stale.empty());
 }
 
 TEST_F(FailingRanks, ThatAreStillSavingRefuseASecondSave) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/shampoo/checkpoint/system_calls.h"
+#include "tests/shampoo/checkpoint/checkpoint_faults/system_calls.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,7 +42,9 @@ std::string path_of(int file) {
 template <typename Work>
 long watched(const std::string& call, const Work& work) {
   const CallFault fault = decide(call);
-  if (fault.fate != Fate::fails) return work(fault);
+  if (fault.wait) fault.wait();
+  if (fault.fate == Fate::fails_though_done) work(fault);
+  if (fault.fate == Fate::happens || fault.fate == Fate::shortened) return work(fault);
   errno = fault.error;
   return -1;
 }
@@ -53,6 +55,14 @@ int open_watched(const char* path, int flags, mode_t mode) {
   };
   if (watching == nullptr) return static_cast<int>(work({}));
   return static_cast<int>(watched("open " + std::string(path), work));
+}
+
+int rename_watched(const char* call, const char* from, const char* to, unsigned flags) {
+  const auto work = [=](const CallFault&) {
+    return ::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
+  };
+  if (watching == nullptr) return static_cast<int>(work({}));
+  return static_cast<int>(watched(call + std::string(from) + " " + to, work));
 }
 
 }  // namespace
@@ -87,6 +97,7 @@ using shampoo::checkpoint::test::CallFault;
 using shampoo::checkpoint::test::Fate;
 using shampoo::checkpoint::test::open_watched;
 using shampoo::checkpoint::test::path_of;
+using shampoo::checkpoint::test::rename_watched;
 using shampoo::checkpoint::test::watched;
 using shampoo::checkpoint::test::watching;
 
@@ -134,10 +145,10 @@ int mkdir(const char* path, mode_t mode) noexcept {
 }
 
 int rename(const char* from, const char* to) noexcept {
-  const auto work = [=](const CallFault&) {
-    return ::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
-  };
-  if (watching == nullptr) return static_cast<int>(work({}));
-  return static_cast<int>(watched("rename " + std::string(from) + " " + to, work));
+  return rename_watched("rename ", from, to, 0);
+}
+
+int renameat2(int, const char* from, int, const char* to, unsigned flags) noexcept {
+  return rename_watched(flags == RENAME_EXCHANGE ? "exchange " : "rename_to_new ", from, to, flags);
 }
 }

@@ -1,54 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <functional>
-#include <new>
 
 #include "shampoo/checkpoint/format/safetensors_file.h"
 #include "shampoo/checkpoint_directory.h"
+#include "tests/shampoo/checkpoint/format/little_memory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 #include "tests/support/allocations.h"
 
 namespace shampoo::checkpoint::test {
 namespace {
-
-enum Outcome { accepted = 10, refused = 11, out_of_memory = 12, other = 13 };
-
-std::uint64_t address_space() {
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-/// What opening a file comes to in a process that gets only `times` the file's size and 16 MiB
-/// more.
-Outcome open_with_little_memory(const std::filesystem::path& path, std::uint64_t times) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const std::uint64_t most =
-        address_space() + times * std::filesystem::file_size(path) + (std::uint64_t{16} << 20);
-    const rlimit limit{most, most};
-    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(other);
-    try {
-      const SafetensorsFile file(path);
-      ::_exit(accepted);
-    } catch (const std::bad_alloc&) {
-      ::_exit(out_of_memory);
-    } catch (const CheckpointError&) {
-      ::_exit(refused);
-    } catch (...) {
-      ::_exit(other);
-    }
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? static_cast<Outcome>(WEXITSTATUS(status)) : other;
-}
 
 std::string many(int count, const std::function<std::string(int)>& entry) {
   std::string header = "{";
@@ -65,7 +28,9 @@ class SafetensorsMemory : public testing::Test {
       GTEST_SKIP() << "a sanitizer reserves address space";
   }
   Outcome open(const std::string& header, std::uint64_t times) {
-    return open_with_little_memory(put(folder_.path() / "file", raw(header, "")), times);
+    const auto path = put(folder_.path() / "file", raw(header, ""));
+    return with_little_memory(times * std::filesystem::file_size(path),
+                              [&] { const SafetensorsFile file(path); });
   }
 
   TemporaryFolder folder_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/shampoo/checkpoint/safetensors_python.h"
+#include "tests/shampoo/checkpoint/format/safetensors_python.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/checkpoint/storage/checkpoint_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint/storage/directory_operations.h"
+
+namespace shampoo {
+
+namespace checkpoint {
+namespace {
+
+/// N of step-N.tmp-<save> or step-N.old-<save>, by the function that makes the name.
+template <typename Name>
+std::optional<std::int64_t> step_of_name(const std::string& name, const Name& name_of) {
+  const std::size_t dot = name.find('.');
+  const std::size_t dash = name.find('-', dot == std::string::npos ? 0 : dot);
+  if (dot == std::string::npos || dash == std::string::npos) return std::nullopt;
+  const auto step = step_of(name.substr(0, dot));
+  const std::string save = name.substr(dash + 1);
+  if (!step || !is_save_id(save) || name_of(*step, save) != name) return std::nullopt;
+  return step;
+}
+
+std::vector<std::filesystem::path> folders_in(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> folders;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory, error);
+  if (error == std::errc::no_such_file_or_directory) return folders;
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    std::error_code gone;
+    const auto type = entry->symlink_status(gone).type();
+    if (type == std::filesystem::file_type::directory) folders.push_back(entry->path());
+    if (type == std::filesystem::file_type::none)
+      throw std::system_error(gone, entry->path().string() + ": status");
+  }
+  if (error) throw std::system_error(error, directory.string() + ": list");
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+}  // namespace
+
+NewestFirst::NewestFirst(const std::filesystem::path& directory) {
+  for (const std::filesystem::path& folder : folders_in(directory)) {
+    const std::string name = folder.filename().string();
+    if (const auto step = step_of(name)) add(folder, *step);
+    if (step_of_name(name, temporary_name)) stale_.push_back(folder);
+    if (const auto step = step_of_name(name, replaced_name)) {
+      if (is_there(directory / folder_name(*step)))
+        stale_.push_back(folder);
+      else
+        add(folder, *step);
+    }
+  }
+  std::ranges::sort(left_, {}, [](const Entry& entry) {
+    return std::tuple(entry.head.sequence, entry.head.step, entry.folder);
+  });
+  if (!left_.empty()) largest_ = left_.back().head.sequence;
+}
+
+void NewestFirst::add(const std::filesystem::path& folder, std::int64_t step) {
+  const std::filesystem::path manifest = folder / manifest_name;
+  const auto fault = fault_of([&] {
+    Entry entry{folder, read_manifest_head(manifest)};
+    if (entry.head.step != step)
+      throw CheckpointError(manifest.string() + ": it is of step " +
+                            std::to_string(entry.head.step) + ", not " + std::to_string(step));
+    left_.push_back(std::move(entry));
+  });
+  // Another process may have removed it meanwhile.
+  if (fault && is_there(folder)) broken_.push_back({folder, *fault});
+}
+
+std::optional<CompleteCheckpoint> NewestFirst::next() {
+  while (!left_.empty()) {
+    const Entry entry = std::move(left_.back());
+    left_.pop_back();
+    const auto fault = fault_of([&] {
+      const Manifest manifest = read_manifest(entry.folder / manifest_name);
+      require_complete(entry.folder, manifest, entry.head.step);
+    });
+    if (!fault)
+      return CompleteCheckpoint{entry.head.step, entry.folder, entry.head.sequence, entry.head.save,
+                                entry.head.parent};
+    if (is_there(entry.folder)) broken_.push_back({entry.folder, *fault});
+  }
+  return std::nullopt;
+}
+
+std::int64_t NewestFirst::next_sequence() const {
+  if (largest_ == std::numeric_limits<std::int64_t>::max())
+    throw CheckpointError("save: no sequence is larger than that of a checkpoint in the directory");
+  return largest_ + 1;
+}
+
+std::vector<CompleteCheckpoint> checkpoints_to_prune(const std::filesystem::path& directory,
+                                                     int count,
+                                                     const std::vector<std::string>& saves) {
+  if (count < 1) throw std::invalid_argument("prune_checkpoints: count must be at least 1");
+  std::vector<CompleteCheckpoint> pruned;
+  NewestFirst checkpoints(directory);
+  int kept = 0;
+  while (auto checkpoint = checkpoints.next())
+    if (++kept > count && std::ranges::find(saves, checkpoint->save) == saves.end())
+      pruned.push_back(std::move(*checkpoint));
+  std::ranges::reverse(pruned);
+  return pruned;
+}
+
+void remove_checkpoint(const CompleteCheckpoint& checkpoint) {
+  const std::filesystem::path directory = parent_of(checkpoint.path);
+  const auto aside = directory / temporary_name(checkpoint.step, new_save_id());
+  rename_entry(checkpoint.path, aside);
+  sync_folder(directory);
+  remove_folder(aside);
+}
+
+}  // namespace checkpoint
+
+CheckpointListing list_checkpoints(const std::filesystem::path& directory) {
+  CheckpointListing listing;
+  checkpoint::NewestFirst checkpoints(directory);
+  while (auto complete = checkpoints.next()) listing.complete.push_back(std::move(*complete));
+  std::ranges::reverse(listing.complete);
+  listing.broken = std::move(checkpoints.broken());
+  std::ranges::sort(listing.broken, {}, &BrokenCheckpoint::path);
+  listing.stale = std::move(checkpoints.stale());
+  return listing;
+}
+
+std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& directory) {
+  const auto latest = checkpoint::NewestFirst(directory).next();
+  if (!latest) return std::nullopt;
+  return latest->path;
+}
+
+std::vector<std::filesystem::path> remove_stale_directories(
+    const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> stale = std::move(checkpoint::NewestFirst(directory).stale());
+  for (const std::filesystem::path& folder : stale) checkpoint::remove_folder(folder);
+  return stale;
+}
+
+std::vector<std::filesystem::path> prune_checkpoints(const std::filesystem::path& directory,
+                                                     int count) {
+  std::vector<std::filesystem::path> removed;
+  for (const CompleteCheckpoint& old : checkpoint::checkpoints_to_prune(directory, count, {})) {
+    checkpoint::remove_checkpoint(old);
+    removed.push_back(old.path);
+  }
+  return removed;
+}
+
+}  // namespace shampoo

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shampoo/checkpoint/format/manifest_head.h"
+#include "shampoo/checkpoint_directory.h"
+
+namespace shampoo::checkpoint {
+
+/// The checkpoints of a directory, that which was written last first. Reads the heads of all
+/// manifests at once, and a whole manifest only when it comes to it. Throws std::system_error.
+class NewestFirst {
+ public:
+  /// A directory that does not exist has none.
+  explicit NewestFirst(const std::filesystem::path& directory);
+
+  /// The next complete one; nothing after the oldest.
+  std::optional<CompleteCheckpoint> next();
+  /// Broken ones among those that next() has passed, and all whose heads cannot be read.
+  std::vector<BrokenCheckpoint>& broken() { return broken_; }
+  /// Temporary directories of interrupted saves and removals, sorted by name.
+  std::vector<std::filesystem::path>& stale() { return stale_; }
+  /// Larger than every sequence in the directory.
+  std::int64_t next_sequence() const;
+
+ private:
+  struct Entry {
+    std::filesystem::path folder;
+    ManifestHead head;
+  };
+
+  void add(const std::filesystem::path& folder, std::int64_t step);
+
+  std::vector<Entry> left_;  ///< the next one last
+  std::int64_t largest_ = 0;
+  std::vector<BrokenCheckpoint> broken_;
+  std::vector<std::filesystem::path> stale_;
+};
+
+/// Complete checkpoints but the `count` that were written last and those with one of the ids
+/// `saves`, in the order of writing. Throws std::system_error.
+std::vector<CompleteCheckpoint> checkpoints_to_prune(const std::filesystem::path& directory,
+                                                     int count,
+                                                     const std::vector<std::string>& saves);
+
+/// Removes a checkpoint, which a crash leaves complete or stale. Throws std::system_error.
+void remove_checkpoint(const CompleteCheckpoint& checkpoint);
+
+}  // namespace shampoo::checkpoint

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shampoo {
+
+/// What does not fit in a state dict: all of it is said at once.
+class LoadFaults {
+ public:
+  void add(std::string fault) { faults_.push_back(std::move(fault)); }
+
+  /// Throws std::invalid_argument with a line for each fault, up to 20, if there are any.
+  void throw_if_any() const;
+
+ private:
+  std::vector<std::string> faults_;
+};
+
+}  // namespace shampoo
