@@ -27,7 +27,7 @@ TEST(GoldenReading, GivesDefaultsWhereNothingIsSaid) {
 
   EXPECT_EQ(recipe, (Recipe{.preconditioner = RootInverse{.solver = Eigen{}},
                             .grafting = std::nullopt,
-                            .refresh = {.every = 1, .first = 1},
+                            .refresh = {.every = 1, .first = 1, .staggered = false},
                             .blocking = {.size = 1024, .target_order = 1},
                             .arithmetic = Arithmetic::float64}));
 }
