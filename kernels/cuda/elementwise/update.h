@@ -214,7 +214,7 @@ template <typename Threads>
 SHAMPOO_BOTH void CountDirections::operator()(Threads& block, Shared& shared) const {
   if (*context.proceed == 0) return;
   constexpr std::int32_t none = 0x7fffffff;
-  const auto tensor_of = [](const NonFiniteDirections& count) {
+  const auto tensor_of = [&](const NonFiniteDirections& count) {
     return count.first_tensor < 0 ? none : count.first_tensor;
   };
   block.each([&](int thread) {

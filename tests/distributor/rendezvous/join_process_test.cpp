@@ -164,8 +164,9 @@ TEST_F(JoinProcesses, TooFewDescriptorsAreAnErrorOfAll) {
   const int port = free_port();
   std::deque<Process> processes;
   processes.emplace_back(worker(), torchrun(0, 2, port, false));
-  processes.emplace_back(Words{"/bin/sh", "-c", "ulimit -n 17; exec " JOIN_WORKER},
-                         torchrun(1, 2, port, false));
+  processes.emplace_back(
+      std::vector<std::string>{"/bin/sh", "-c", "ulimit -n 17; exec " JOIN_WORKER},
+      torchrun(1, 2, port, false));
 
   const std::string reason = "may open 17 files (ulimit -n), but 2 ranks need 18";
   for (Process& process : processes) expect_error(process, reason);

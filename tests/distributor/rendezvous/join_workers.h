@@ -13,10 +13,9 @@
 namespace shampoo {
 
 using Variables = std::map<std::string, std::string>;
-using Words = std::vector<std::string>;
 
-inline Words worker(const Words& orders = {}) {
-  Words words = {JOIN_WORKER};
+inline std::vector<std::string> worker(const std::vector<std::string>& orders = {}) {
+  std::vector<std::string> words = {JOIN_WORKER};
   words.insert(words.end(), orders.begin(), orders.end());
   return words;
 }
