@@ -2,6 +2,7 @@
 #include "distributor/rank_list.h"
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace shampoo {
@@ -18,7 +19,10 @@ std::string rank_list(std::span<const int> ranks) {
 
 std::string seconds_text(std::chrono::milliseconds time) {
   std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%g s", static_cast<double>(time.count()) / 1000);
+  const double seconds = static_cast<double>(time.count()) / 1000;
+  // What is left of 4 s a moment later is still called 4 s.
+  std::snprintf(text.data(), text.size(), "%g s",
+                seconds < 1 ? seconds : std::round(10 * seconds) / 10);
   return text.data();
 }
 
