@@ -64,11 +64,6 @@ void Exchange::upload_begins() {
   backend_.upload(device_begins_.data(), begins_.data(), device_begins_.bytes());
 }
 
-/// Of all ranks.
-std::size_t Exchange::segment_bytes() const {
-  return static_cast<std::size_t>(begins_.back() + counts_.back());
-}
-
 char* Exchange::segment(std::size_t rank) const {
   return static_cast<char*>(buffer_->data()) + begins_[rank];
 }

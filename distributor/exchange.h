@@ -55,7 +55,6 @@ class Exchange {
  private:
   std::int64_t lay_out();
   void upload_begins();
-  std::size_t segment_bytes() const;
   char* segment(std::size_t rank) const;
 
   kernels::Backend& backend_;
