@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 

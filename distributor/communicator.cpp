@@ -91,8 +91,8 @@ void Communicator::check() const { transport_->failure().check(); }
 std::chrono::milliseconds Communicator::deadline() const { return transport_->deadline(); }
 void Communicator::watch(StreamRef stream) { transport_->watch(stream); }
 
-std::shared_ptr<const void> Communicator::prepare(void* data, std::int64_t bytes) {
-  return transport_->prepare(data, bytes);
+std::shared_ptr<void> Communicator::allocate(std::int64_t bytes) {
+  return transport_->allocate(bytes);
 }
 
 void Communicator::abort(std::string_view reason) noexcept {

@@ -178,9 +178,10 @@ class Communicator {
   /// Rethrows the first failure, if any, as CommunicationError. Does not block.
   void check() const;
 
-  /// Lets the transport register memory that collectives will use often. Memory and communicator
-  /// must outlive the returned registration, which may be null.
-  std::shared_ptr<const void> prepare(void* data, std::int64_t bytes);
+  /// Memory that collectives reach faster: zeroed, and registered with the transport. Null if the
+  /// transport has none, as most: then any other memory will do. The communicator must outlive it.
+  /// May block.
+  std::shared_ptr<void> allocate(std::int64_t bytes);
   /// Starts a deadline for all work now on the stream: for collectives in a replayed CUDA graph,
   /// which the transport cannot observe. No effect in host memory.
   void watch(StreamRef stream);

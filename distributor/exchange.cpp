@@ -19,15 +19,12 @@ Exchange::Exchange(kernels::Backend& backend, Communicator& communicator,
       settled_(backend) {
   if (communicator.memory() != backend.memory_kind())
     throw std::invalid_argument("communicator: must use the same memory space as the backend");
-  const std::int64_t all = std::max(lay_out(), capacity);
-  struct Prepared {
-    kernels::Buffer memory;
-    std::shared_ptr<const void> preparation;
-  };
-  const auto prepared = std::make_shared<Prepared>();
-  prepared->memory = kernels::Buffer(backend, static_cast<std::size_t>(all));
-  prepared->preparation = communicator.prepare(prepared->memory.data(), all);
-  buffer_ = {prepared, &prepared->memory};
+  bytes_ = std::max(lay_out(), capacity);
+  buffer_ = communicator.allocate(bytes_);
+  if (!buffer_) {
+    const auto own = std::make_shared<kernels::Buffer>(backend, static_cast<std::size_t>(bytes_));
+    buffer_ = {own, own->data()};
+  }
   upload_begins();
 }
 
@@ -36,6 +33,7 @@ Exchange::Exchange(const Exchange& other, std::vector<std::int64_t> segment_byte
       communicator_(other.communicator_),
       counts_(std::move(segment_bytes)),
       begins_(counts_.size()),
+      bytes_(other.bytes_),
       buffer_(other.buffer_),
       headers_(counts_.size()),
       settled_(backend_) {
@@ -65,7 +63,7 @@ void Exchange::upload_begins() {
 }
 
 char* Exchange::segment(std::size_t rank) const {
-  return static_cast<char*>(buffer_->data()) + begins_[rank];
+  return static_cast<char*>(buffer_.get()) + begins_[rank];
 }
 
 void Exchange::write(const SegmentHeader& header) {
@@ -89,8 +87,7 @@ void Exchange::write_direction(const std::int32_t* non_finite_direction) {
 void Exchange::run() {
   if (counts_.size() > 1)
     communicator_
-        .all_gather(buffer_->data(), counts_,
-                    {.stream = {backend_.stream()}, .keep_alive = buffer_})
+        .all_gather(buffer_.get(), counts_, {.stream = {backend_.stream()}, .keep_alive = buffer_})
         .wait();
 }
 
@@ -110,7 +107,7 @@ std::span<const SegmentHeader> Exchange::headers() {
 }
 
 void Exchange::gate(SegmentHeader* gathered, std::int32_t* proceed) {
-  backend_.compare({.array = buffer_->data(),
+  backend_.compare({.array = buffer_.get(),
                     .begins = static_cast<const std::int64_t*>(device_begins_.data()),
                     .count = static_cast<std::int64_t>(counts_.size()),
                     .bytes = sizeof(SegmentHeader),

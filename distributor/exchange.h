@@ -49,8 +49,8 @@ class Exchange {
   /// agree. Queued; all [backend].
   void gate(SegmentHeader* gathered, std::int32_t* proceed);
 
-  void* data() const { return buffer_->data(); }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(buffer_->bytes()); }
+  void* data() const { return buffer_.get(); }
+  std::int64_t bytes() const { return bytes_; }
 
  private:
   std::int64_t lay_out();
@@ -60,7 +60,8 @@ class Exchange {
   kernels::Backend& backend_;
   Communicator& communicator_;
   std::vector<std::int64_t> counts_, begins_;
-  std::shared_ptr<kernels::Buffer> buffer_;
+  std::int64_t bytes_;
+  std::shared_ptr<void> buffer_;   ///< the communicator's memory, or the backend's
   kernels::Buffer device_begins_;  ///< begins_ [backend]
   std::vector<SegmentHeader> headers_;
   SegmentHeader own_;

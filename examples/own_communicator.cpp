@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cinttypes>
 #include <cmath>
 #include <cstdint>
@@ -36,13 +35,15 @@ struct Star {
 
   /// The hub collects the parts in the order of the ranks, and sends all of them to everyone.
   void all_gather(char* everyone, std::span<const std::int64_t> counts,
-                  std::chrono::milliseconds deadline) {
+                  const shampoo::CallContext& context) {
     const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
     // No single send or receive waits for longer than the deadline.
-    const timeval limit{deadline.count() / 1000, deadline.count() % 1000 * 1000};
+    const auto deadline = context.deadline.count();
+    const timeval limit{deadline / 1000, deadline % 1000 * 1000};
     for (const int socket : sockets)
       for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})
         setsockopt(socket, SOL_SOCKET, option, &limit, sizeof limit);
+    compare(context.call.signature);
     if (rank == 0) {
       char* part = everyone + counts[0];
       for (std::size_t r = 1; r < counts.size(); part += counts[r++])
@@ -52,6 +53,17 @@ struct Star {
       char* part = std::accumulate(counts.begin(), counts.begin() + rank, everyone);
       transfer(send, sockets[0], part, counts[rank]);
       transfer(recv, sockets[0], everyone, all);
+    }
+  }
+
+  /// Ranks in different calls must not take each other's bytes for theirs.
+  void compare(std::uint64_t signature) {
+    std::uint64_t other = 0;
+    for (const int socket : sockets)
+      transfer(send, socket, reinterpret_cast<char*>(&signature), sizeof signature);
+    for (const int socket : sockets) {
+      transfer(recv, socket, reinterpret_cast<char*>(&other), sizeof other);
+      if (other != signature) throw std::runtime_error("a neighbour is in another call");
     }
   }
 
@@ -94,7 +106,7 @@ std::uint64_t run(int rank, int size, std::vector<int> sockets) {
   const auto ranks = shampoo::user_communicator(
       {.rank_info = {.rank = rank, .size = size, .local_rank = rank},
        .all_gather = [&](void* data, auto counts, const shampoo::CallContext& context) {
-         star.all_gather(static_cast<char*>(data), counts, context.deadline);
+         star.all_gather(static_cast<char*>(data), counts, context);
        }});
   const std::uint64_t checksum = train(*ranks);
   std::uint64_t hub = checksum;

@@ -28,7 +28,7 @@ struct Block {
 /// merged and ordered.
 struct Plan {
   int ranks = 1;
-  int padding_percent = 4;  ///< see place()
+  int padding_percent = 4;  ///< see place() and segments()
   /// Groups of the caller, in the order in which they were added.
   std::vector<PlannedGroup> groups;
   std::vector<VirtualGroup> virtual_groups;  ///< see merge()

@@ -129,14 +129,15 @@ std::string memory_lines(const DescriptionContext& context) {
 }
 
 std::string exchange_line(const Plan& plan, std::int64_t header_bytes) {
+  if (plan.ranks == 1) return "  no exchange on one rank\n";
   const Segments layout = segments(plan, header_bytes);
-  const std::int64_t all = layout.begins.back();
-  std::int64_t longest = 0;
-  for (int r = 0; r < plan.ranks; ++r)
-    longest = std::max(longest, layout.begins[r + 1] - layout.begins[r]);
-  return "  exchange of " + bytes_text(all) + "; segments of equal length would be " +
-         bytes_text(longest) + " and make it " + ratio_text(longest, all / plan.ranks) +
-         " times as much\n";
+  const std::int64_t all = layout.begins.back(), longest = layout.longest();
+  const std::string text = "  exchange of " + bytes_text(all);
+  if (layout.equally_long())
+    return text + " in segments of equal length, for which " + bytes_text(layout.padding) +
+           " were added\n";
+  return text + "; segments of equal length would be " + bytes_text(longest) + " and make it " +
+         ratio_text(longest, all / plan.ranks) + " times as much\n";
 }
 
 }  // namespace

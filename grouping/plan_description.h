@@ -22,7 +22,7 @@ struct DescriptionContext {
 
 /// The plan as tables for a person: virtual groups with their recipes, groups, parameters and
 /// stacks; then the balance of the ranks, bytes of state and workspace, and the exchange with the
-/// padding that segments of equal length would add. Lines end with '\n'.
+/// padding that segments of equal length add, or would. Lines end with '\n'.
 std::string describe(const Plan& plan, const DescriptionContext& context = {});
 
 }  // namespace shampoo::grouping

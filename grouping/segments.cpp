@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "grouping/segments.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
 namespace shampoo::grouping {
 namespace {
+
+__extension__ using Wide = __int128;
 
 /// Offsets stay under this, so that rounding up cannot overflow.
 constexpr std::int64_t largest_offset = std::int64_t{1} << 62;
@@ -23,12 +26,32 @@ std::int64_t reserve(std::int64_t& offset, const PlannedParameter& parameter,
       parameter.element_bytes > largest_offset || bytes > largest_offset - offset)
     throw std::invalid_argument("parameter '" + parameter.name +
                                 "': the exchange must have at most 2^62 bytes");
-  const std::int64_t start = round_up(offset, parameter.element_bytes);
+  const std::int64_t start = round_up(offset, block_alignment);
   offset = start + bytes;
   return start;
 }
 
+void make_equally_long(const Plan& plan, Segments& layout) {
+  const std::int64_t longest = layout.longest(), all = layout.begins.back();
+  const Wide padded = Wide{longest} * plan.ranks;
+  if (padded > largest_offset || 100 * padded > (Wide{100} + plan.padding_percent) * all) return;
+  for (std::size_t v = 0; v < plan.blocks.size(); ++v)
+    for (std::size_t b = 0; b < plan.blocks[v].size(); ++b) {
+      const int owner = plan.blocks[v][b].owner;
+      layout.blocks[v][b] += owner * longest - layout.begins[owner];
+    }
+  for (int r = 0; r <= plan.ranks; ++r) layout.begins[r] = r * longest;
+  layout.padding = layout.begins.back() - all;
+}
+
 }  // namespace
+
+std::int64_t Segments::longest() const {
+  std::int64_t longest = 0;
+  for (std::size_t r = 1; r < begins.size(); ++r)
+    longest = std::max(longest, begins[r] - begins[r - 1]);
+  return longest;
+}
 
 Segments segments(const Plan& plan, std::int64_t header_bytes) {
   if (header_bytes < 0 || header_bytes > largest_offset / plan.ranks)
@@ -53,6 +76,7 @@ Segments segments(const Plan& plan, std::int64_t header_bytes) {
     offset = round_up(offset, segment_alignment);
   }
   layout.begins.push_back(offset);
+  make_equally_long(plan, layout);
   return layout;
 }
 

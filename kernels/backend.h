@@ -36,6 +36,8 @@ class Backend {
   virtual std::string arithmetic() const = 0;
   /// Kind of the memory that allocate() returns: host or device.
   virtual MemoryKind memory_kind() const = 0;
+  /// CUDA's number of the device; -1 on the host.
+  virtual int device() const { return -1; }
   /// The cudaStream_t on which work is queued; null on the host.
   virtual void* stream() const { return nullptr; }
 
@@ -93,7 +95,9 @@ struct CudaAllocator {
 };
 
 struct CudaOptions {
-  /// Number of the device; -1: the one that is current on this thread.
+  /// Number of the device; -1: the one that is current on this thread. With a rank for each GPU,
+  /// its local_rank_of_launcher(). Calls leave the thread's current device as it was, unless that
+  /// one has not been used in this process: then this device stays current.
   int device = -1;
   /// cudaStream_t of that device, borrowed, on which everything runs; null: CUDA's default stream.
   void* stream = nullptr;

@@ -32,10 +32,17 @@ class Backend : public Memory,
   /// float32.
   virtual bool prefers_products() const = 0;
 
+  /// True if tridiagonal_root() is there: on the host.
+  virtual bool has_tridiagonal_roots() const = 0;
+
   /// Bytes of dense matrices, of which the largest has `largest`, that a solver works through at a
   /// time: enough to keep the backend busy, and of small ones no more than its caches hold. Solvers
   /// have a few such sets.
   virtual std::size_t chunk_bytes(std::size_t largest) const = 0;
+
+  /// Arrays as long as the flat slots of the stacks that a call of FactorAlgebra, Eigenbasis or
+  /// Orthogonalization may need as scratch memory.
+  virtual int scratch_directions() const { return 0; }
 
   /// Allocates all scratch memory that calls with these stacks, and of solvers, will ever need.
   virtual void reserve(std::span<const Stack> stacks, Type arithmetic,

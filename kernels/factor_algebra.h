@@ -29,7 +29,8 @@ class FactorAlgebra {
 
   /// direction <- direction contracted with the root of every dimension, in place; then the squared
   /// norms of the selected blocks, unless null: those whose mode is `preconditioned`, as the modes
-  /// say too.
+  /// say too. In float32 a backend may multiply in TF32: an element of P = F x_1 R_1 ... x_k R_k
+  /// then carries an error of up to about k (2^-10 + 2^-11) of |F| x_1 |R_1| ... x_k |R_k|.
   virtual void precondition(const PassContext& context, std::span<const Stack> stacks,
                             std::span<const Selection> selected, void* direction,
                             double* direction_norms) = 0;

@@ -31,10 +31,18 @@ class MatrixSolver {
   /// values <- eigenvalues of the root; see Spectrum.
   virtual void root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) = 0;
 
-  /// X <- Q diag(values) Q^T for the eigenvectors and values (>= 0) in `q`, whose matrices are
-  /// overwritten.
+  /// X <- Q diag(values) Q^T, symmetric up to rounding, for the eigenvectors and values (>= 0) in
+  /// `q`, whose matrices are overwritten.
   virtual void reconstruct(std::span<const SquareMatrixBatch> q,
                            std::span<const SquareMatrixBatch> x) = 0;
+
+  /// X <- Q f((T + shift I) / u) Q^T with A = Q T Q^T, T tridiagonal [Golub 2013, ch. 8.3.1], and
+  /// f(Z) the sum of weight (Z + pole I)^-1 over the fractions; see TridiagonalRoot. A is
+  /// overwritten. `failed` gets, per matrix, 0, non_finite_root for an A that is not finite, or 1
+  /// where T + shift / 2 I is not positive definite. Throws std::logic_error unless
+  /// has_tridiagonal_roots().
+  virtual void tridiagonal_root(std::span<const SquareMatrixBatch> a, const TridiagonalRoot& how,
+                                std::span<const SquareMatrixBatch> x, std::int32_t* failed);
 
   /// Roots <- (X + X^T) / 2 where X is finite and its flag in `failed` is 0; where X is not finite
   /// the flag becomes non_finite_root.
@@ -67,8 +75,9 @@ class MatrixSolver {
                     std::span<const SquareMatrixBatch> squared, const Damping& damping) = 0;
 
   /// C <- weights.product A B + weights.first A + weights.identity I for A and B that commute: both
-  /// are polynomials of one matrix, or the same. C is no operand. C is symmetric bit for bit: of
-  /// the elements of A B at (i, j) and (j, i), one stands for both, or their mean.
+  /// are polynomials of one matrix, or the same. A weight of 0 leaves its term out, whatever A
+  /// holds. C is no operand. C is symmetric bit for bit: of the elements of A B at (i, j) and
+  /// (j, i), one stands for both, or their mean.
   virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                   std::span<const SquareMatrixBatch> b, const Weights& weights,
                                   Precision precision, std::span<const SquareMatrixBatch> c) = 0;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "kernels/backend.h"
 
@@ -26,12 +27,28 @@ class Mark {
   virtual void wait() = 0;
 };
 
+/// When points of the queue of a backend were reached, which must outlive it. Works in captures: a
+/// replay reaches their points again.
+class Timeline {
+ public:
+  virtual ~Timeline() = default;
+  /// Moves the point behind all work that has been queued so far. Does not wait, nor allocate.
+  virtual void mark(std::size_t point) = 0;
+  /// From the last time that one point was reached to that of the other, negative where that was
+  /// before; empty where one has not been reached. Does not wait: the caller has.
+  virtual std::optional<double> seconds(std::size_t from, std::size_t to) = 0;
+};
+
 /// Arrays of a backend and the queue of its work. Functions do not wait unless they say so.
 class Memory : public shampoo::Backend {
  public:
   /// True if the work of a call is done when it returns. Otherwise the host memory of upload() and
   /// download() must stay unchanged until a Mark that was set after the call has been waited for.
   virtual bool is_immediate() const { return true; }
+
+  /// Returns released memory, which a device's pool keeps for later allocations, to the system.
+  /// Waits there.
+  virtual void trim() {}
 
   /// Host memory that upload() and download() reach without an intermediate copy; zeroed, 64-byte
   /// aligned. Throws std::bad_alloc.
@@ -43,6 +60,8 @@ class Memory : public shampoo::Backend {
 
   /// Makes a mark that has not been set. The backend must outlive it.
   virtual std::unique_ptr<Mark> make_mark();
+  /// Makes a timeline with so many points, none of which has been reached.
+  virtual std::unique_ptr<Timeline> make_timeline(std::size_t points);
   /// True if all queued work, including the caller's on this stream, is done.
   virtual bool is_idle() { return true; }
   /// True while calls are recorded for replay instead of queued. Marks and waits are not

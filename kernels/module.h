@@ -22,7 +22,7 @@ class Module {
   Module(const std::string& name, Binding binding);
 
   bool loaded() const { return handle_ != nullptr; }
-  /// Why it is not loaded: "libshampoo_gloo.so: not found in A, B and C".
+  /// Why it is not loaded: "libshampoo_gloo.so: not found in A, B, C".
   const std::string& problem() const { return problem_; }
 
   /// A function of the module or of the libraries that it was linked with; null if there is none.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/rules/factor_layout.h"
 #include "kernels/types.h"
 
 /// Arguments of kernels: plain structs that do not own memory. Pointers marked [backend] point into
@@ -110,20 +111,24 @@ struct PassContext {
   const std::int32_t* proceed = nullptr;       ///< [backend] one flag; 0: nothing is written
 };
 
+/// Gradients that some block of a stack may have, whatever the rates; a backend need not look for
+/// others.
+struct GradientForms {
+  bool halves = true;    ///< 16 bits, regular, l2 is always 0
+  bool wider = true;     ///< more bits, otherwise the same
+  bool gathered = true;  ///< not regular, or with l2
+};
+
 /// Blocks of one extent, one after the other in the flat slots, back to back in `factors`.
 struct Stack {
   std::vector<std::int64_t> extent;
   std::int64_t first_block = 0;  ///< row of its first block
   std::int64_t count = 0;
   std::int64_t stride = 0;  ///< elements of a flat slot from one block to the next
-  /// For every dimension: [backend] `count` pair arrays of side n = extent[k], or null where the
-  /// dimension is left alone. A pair array is row-major n x (n + 1): the factor in the lower
-  /// triangle, element (i, j) with j <= i at i (n + 1) + j; the root in the upper one, element
-  /// (i, j) with j >= i at i (n + 1) + j + 1.
+  /// For every dimension: [backend] `count` arrays of factors of side extent[k], or null where the
+  /// dimension is left alone.
   std::vector<void*> factors;
-  /// The arrays are packed lower triangles instead, without room for a root: n (n + 1) / 2 numbers,
-  /// element (i, j) with j <= i at i (i + 1) / 2 + j.
-  bool packed = false;
+  FactorLayout layout = FactorLayout::with_root;  ///< of these arrays
   /// For every dimension: [backend] `count` eigenbases, row-major n x n, one eigenvector per row;
   /// or null where the dimension keeps its coordinates. Empty where no kernel reads them.
   std::vector<void*> bases = {};
@@ -133,6 +138,7 @@ struct Stack {
   /// Factors are those of accumulate_whitened_factors(): reserve() provides its scratch memory.
   bool whitens = false;
   double exponent = 0.5;  ///< inverse exponent of second moments in the eigenbases
+  GradientForms gradients = {};
 };
 
 /// Which blocks of a stack take part: indices into the stack, ascending.
@@ -151,14 +157,14 @@ struct SquareMatrixBatch {
   void* values = nullptr;  ///< [backend] count x side: eigenvalues; null where there are none
 };
 
-/// Pair arrays of one side, anywhere.
+/// Arrays of factors of one side, anywhere.
 struct FactorBatch {
   Type type = Type::float32;
   std::int64_t side = 0;
   std::int64_t count = 0;
   std::int64_t first = 0;         ///< row of its first matrix in columns and flags
   void* const* arrays = nullptr;  ///< [backend]
-  bool packed = false;            ///< packed lower triangles instead; see Stack
+  FactorLayout layout = FactorLayout::with_root;
 };
 
 /// Eigenbases of one side, anywhere: row-major, one eigenvector per row.

@@ -55,8 +55,6 @@ class Snapshot {
   std::int64_t bytes() const;
 
   const Data& data() const { return *data_; }
-  /// The memory of the copy, for another one. Null if it was taken before.
-  std::unique_ptr<SnapshotMemory> take_memory();
 
  private:
   std::unique_ptr<Data> data_;
@@ -167,7 +165,7 @@ class AsyncCheckpointer {
            const SaveOptions& options);
   void advance(bool waits);
   void finish_first();
-  std::unique_ptr<SnapshotMemory> idle_memory();
+  std::shared_ptr<SnapshotMemory> free_memory();
 
   Optimizer& optimizer_;
   AsyncCheckpointerOptions options_;
@@ -175,7 +173,8 @@ class AsyncCheckpointer {
   std::deque<std::unique_ptr<checkpoint::SaveTask>> saves_;
   /// Folders of complete saves not yet returned.
   std::deque<std::filesystem::path> folders_;
-  std::vector<std::unique_ptr<SnapshotMemory>> idle_;
+  /// Of copies; one that no save shares is free.
+  std::vector<std::shared_ptr<SnapshotMemory>> memories_;
 };
 
 /// What becomes of user state per rank that another number of ranks saved.
@@ -205,8 +204,7 @@ struct LoadedCheckpoint {
 
 /// Goes on from the latest good checkpoint of a directory: of those that are complete the one that
 /// was written last, or, where the bytes of that are wrong, the one before. Returns nothing if the
-/// directory has no checkpoint or does not exist: then the run begins. Removes the temporary
-/// directories of interrupted saves and removals, if it may. Otherwise as load().
+/// directory has no checkpoint or does not exist: then the run begins. Otherwise as load().
 ///
 /// All ranks load the same folder, which rank 0 has found; the others wait up to 30 s until their
 /// file systems show it, too. Throws CheckpointError, with all faults, if there are checkpoints but
@@ -224,7 +222,9 @@ std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesyst
 /// what its own blocks and the user state need. Of that it keeps in host memory its blocks and up
 /// to 64 MiB of the user state, beside the manifest and the headers of the files; larger user state
 /// is verified first, and read again when all ranks have agreed to load. A disk that fails then
-/// leaves it partly written, and the optimizer unusable until a load succeeds. Removes no files.
+/// leaves it partly written, and the optimizer unusable until a load succeeds; on several ranks the
+/// communicator, too. Removes no files, so that it may look where another job saves; the next save
+/// into the directory removes what interrupted saves and removals had left there.
 ///
 /// To go back for good to an earlier checkpoint, load its folder: the next save is the latest of
 /// the directory, whatever its step.

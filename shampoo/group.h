@@ -98,6 +98,25 @@ struct OptimizerOptions {
   /// The values of all ranks are compared in the first step after construction, add_group() and a
   /// load, and in every so many steps; 0: in those alone. Such a step waits for one pass over them.
   int compare_values_every = 0;
+  /// Folder, made if it is missing, in which this rank writes rank-R.json, in place of an earlier
+  /// one: a trace of every phase of every step for chrome://tracing or ui.perfetto.dev, with a
+  /// track for each phase of each virtual group. Times are those of the backend's queue, of
+  /// replayed steps, too, from the end of the constructor on, which is the same moment on all ranks
+  /// but for the latency of a collective. Each step is written when its outcome is known, with
+  /// about 100 bytes for a phase. May differ between ranks; empty: no trace. The constructor throws
+  /// std::invalid_argument if the file cannot be written; later, the trace just ends, and
+  /// Optimizer::describe() says why.
+  std::string trace = {};
+  /// Measures the phases on a device for Optimizer::describe() without a trace, which measures
+  /// them, too: two events around each, for every chunk of `direction_bytes`. On the CPU they are
+  /// always measured. May differ between ranks.
+  bool time_phases = false;
+  /// Bytes of directions, and of scratch memory of the same length that a device needs for them; as
+  /// many blocks as fit take their step at a time, at least one. >= 0; empty: all blocks of a
+  /// virtual group. Results are the same bits. With fewer blocks at a time roots, too, are computed
+  /// in smaller batches, and a captured step has products for the most factors that are ever due of
+  /// each batch. Elementwise kinds without grafting have no directions in memory.
+  std::optional<std::int64_t> direction_bytes = std::nullopt;
 };
 
 }  // namespace shampoo

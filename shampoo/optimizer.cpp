@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/optimizer.h"
 
-#include <algorithm>
 #include <exception>
 #include <functional>
 #include <iterator>
@@ -22,58 +21,6 @@
 
 namespace shampoo {
 
-Group::Group(ParameterGroup group, int index, const ValueMemory& values)
-    : rates(group.rates),
-      recipe_(std::move(group.recipe)),
-      parameters_(std::move(group.parameters)),
-      index_(index),
-      values_(values) {
-  // A schedule may change the learning rate from the first step on.
-  const bool reads_peak = recipe_.weight_decay == WeightDecay::corrected ||
-                          recipe_.weight_decay == WeightDecay::independent;
-  if (reads_peak && !rates.peak_learning_rate) rates.peak_learning_rate = rates.learning_rate;
-}
-
-namespace {
-
-/// "there is no parameter 7 (it has 3, counted from 0)"
-[[noreturn]] void fail_index(const std::string& subject, const char* entry,
-                             const std::string& index, std::size_t count) {
-  throw std::out_of_range(subject + ": there is no " + entry + " " + index + " (it has " +
-                          std::to_string(count) + ", counted from 0)");
-}
-
-}  // namespace
-
-void Group::set_gradient(std::size_t j, void* data) {
-  if (j >= parameters_.size())
-    fail_index("group " + std::to_string(index_), "parameter", std::to_string(j),
-               parameters_.size());
-  Parameter& parameter = parameters_[j];
-  void* const before = std::exchange(parameter.gradient.data, data);
-  if (data == before) return;
-  try {
-    validate_gradient(parameter, index_, values_);
-  } catch (...) {
-    parameter.gradient.data = before;
-    throw;
-  }
-}
-
-void Group::set_gradient(std::size_t j, const Tensor& gradient) {
-  if (j < parameters_.size() && gradient.data)
-    validate_same_layout(parameters_[j], index_, gradient);
-  set_gradient(j, gradient.data);
-}
-
-void Group::set_gradient(std::string_view name, const Tensor& gradient) {
-  const auto found = std::ranges::find(parameters_, name, &Parameter::name);
-  if (found == parameters_.end())
-    throw std::out_of_range("group " + std::to_string(index_) + ": there is no parameter '" +
-                            std::string(name) + "'");
-  set_gradient(static_cast<std::size_t>(found - parameters_.begin()), gradient);
-}
-
 /// Implementation of Optimizer.
 struct Optimizer::Parts {
   Parts(kernels::Backend& b, Communicator& c, const OptimizerOptions& o)
@@ -93,7 +40,8 @@ struct Optimizer::Parts {
   OptimizerOptions options;
   ValueMemory values;
   std::vector<std::unique_ptr<Group>> groups;
-  std::vector<RateRanges> ranges;  ///< per group
+  std::vector<RateRanges> ranges;    ///< per group
+  std::unique_ptr<TraceFile> trace;  ///< null: none
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
   CheckpointLineage lineage;
@@ -135,8 +83,10 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
     made = make_groups(std::move(added), all_values);
     std::vector<const Group*> pointers;
     for (const auto& group : made) pointers.push_back(group.get());
-    next = std::make_unique<Engine>(backend, communicator, options.merge_groups, pointers,
-                                    engine.get());
+    if (!options.trace.empty() && !trace)
+      trace = std::make_unique<TraceFile>(options.trace, communicator.rank());
+    next = std::make_unique<Engine>(backend, communicator, options, pointers, engine.get(),
+                                    trace.get());
     ranges.reserve(ranges.size() + made.size());
     groups.reserve(groups.size() + made.size());
     return plan_text(backend, options, *next) + rates_text(next->groups());
@@ -145,6 +95,8 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
   values = std::move(all_values);
   for (const auto& group : made) ranges.emplace_back(group->recipe());
   std::move(made.begin(), made.end(), std::back_inserter(groups));
+  engine->clock().start();
+  backend.trim();  // of the engine before, which was almost as large
 }
 
 Optimizer::Optimizer(Backend& backend, Communicator& communicator,
@@ -186,6 +138,7 @@ void Optimizer::read_values() {
 
 StepResult Optimizer::enqueue_step() { return parts_->protocol.take(*parts_->engine); }
 bool Optimizer::refresh_is_due() const { return parts_->engine->refreshes(); }
+bool Optimizer::refresh_is_large() const { return parts_->engine->exceeds_usual(); }
 StepResult Optimizer::latest_result() { return parts_->protocol.latest_result(); }
 
 void Optimizer::add_group(ParameterGroup group) {
@@ -293,7 +246,9 @@ std::int64_t Optimizer::workspace_bytes() const {
 }
 
 std::string Optimizer::describe() const {
-  return parts_->engine->describe(workspace_bytes(), parts_->protocol.plan_hash());
+  parts_->protocol.wait_for_previous();
+  std::string text = parts_->engine->describe(workspace_bytes(), parts_->protocol.plan_hash());
+  return parts_->trace ? text + parts_->trace->description() + "\n" : text;
 }
 
 kernels::Backend& OptimizerAccess::backend(const Optimizer& optimizer) {

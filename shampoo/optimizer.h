@@ -85,16 +85,30 @@ class Optimizer {
   ///
   /// May be captured into a graph on the backend's stream: each replay then takes the step that was
   /// prepared last, with its rates, counters and absent gradients; gradient pointers stay as they
-  /// were. A step with a refresh can be captured if its solver has no host steps (std::logic_error
-  /// names it otherwise) and then serves all steps. One captured without serves the steps for which
-  /// refresh_is_due() is false; replayed for another one it changes nothing, and the next
-  /// prepare_step() throws std::logic_error; with Refresh::staggered there are few such steps. Each
-  /// prepare_step() must be followed by exactly one enqueue_step() or replay. With none, the next
-  /// prepare_step() throws std::logic_error; with more than one, the optimizer is disabled until a
-  /// state is loaded. add_group() invalidates graphs.
+  /// were. What a step was captured for, its replays compute each time, and it serves:
+  ///
+  ///     captured where             serves steps where           computes
+  ///     !refresh_is_due()          !refresh_is_due()            no roots
+  ///     refresh_is_due()           !refresh_is_large()          as many as are ever due at a time
+  ///     refresh_is_large()         any                          all
+  ///
+  /// Replayed for another step it changes nothing, and the next prepare_step() throws
+  /// std::logic_error. With Refresh::staggered few steps refresh nothing, and no more than about
+  /// one in `every` of the roots is due at a time; otherwise all are. A step with a refresh cannot
+  /// be captured if its solver has host steps: std::logic_error names it.
+  ///
+  /// Each prepare_step() must be followed by exactly one enqueue_step() or replay. With none, the
+  /// next prepare_step() throws std::logic_error; with more than one, the optimizer is disabled
+  /// until a state is loaded. add_group() invalidates graphs. Other ranks do not hear of a capture
+  /// that throws, and their replays wait for this rank until the deadline: enqueue the step without
+  /// a capture, after an error other than std::logic_error once it is prepared again.
   StepResult enqueue_step();
   /// True if the prepared step refreshes a block that this rank owns.
   bool refresh_is_due() const;
+  /// True if it computes, without host steps, more of this rank's roots of one size than any step
+  /// does while all parameters have a gradient in every step: in the step `first`, where that is
+  /// less than `every`, and where counters of parameters have drifted apart.
+  bool refresh_is_large() const;
   /// Result of the latest step that was enqueued or replayed. Waits for it. Throws std::logic_error
   /// if there is none.
   StepResult latest_result();
@@ -119,8 +133,8 @@ class Optimizer {
   /// optimizer.
   void read_values();
 
-  /// Adds a group; existing groups keep their state and owners. Collective, and throws like the
-  /// constructor, with nothing changed.
+  /// Adds a group; existing groups keep their state and owners. Waits for the backend. Collective,
+  /// and throws like the constructor, with nothing changed.
   void add_group(ParameterGroup group);
 
   /// This rank's part of the state, copied to host memory: the blocks that it owns, and step
@@ -167,7 +181,10 @@ class Optimizer {
   /// Bytes in addition to the state: directions, solver workspace, exchange buffer, tables.
   std::int64_t workspace_bytes() const;
   /// Human-readable table of the plan, this rank's memory (workspace, the backend's scratch and
-  /// host memory, its pool, which other users of the backend share) and rates that no recipe reads.
+  /// host memory, its pool, which other users of the backend share), rates that no recipe reads,
+  /// and the phases of a step on this rank: their predicted shares of the time and, of the steps
+  /// since groups were last added, the measured ones, on a device if OptimizerOptions asks for
+  /// them. Waits for the pending step.
   std::string describe() const;
 
  private:

@@ -44,6 +44,14 @@ struct RootInverse {
   bool drop_weighting = false;
   /// Consecutive failed refreshes of a block, its old roots kept, before step() throws; >= 0.
   int tolerated_failures = 3;
+  /// False: blocks of less than two dimensions, after merging, have no factor. Their direction is
+  /// that of the grafting, or F without one.
+  bool precondition_1d = true;
+  /// Type in which roots are kept: float16, or that of Recipe::arithmetic unless set. In float16 an
+  /// element of a root R is off by at most 2^-11 |R_ij| + 2^-25 sqrt(R_ii R_jj), and root and
+  /// factor take 6 bytes per element of a triangle instead of 8. Products are in
+  /// Recipe::arithmetic.
+  std::optional<Type> root_type = std::nullopt;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("solver", self.solver);
@@ -51,6 +59,8 @@ struct RootInverse {
     visit("trace_scaling", self.trace_scaling);
     visit("drop_weighting", self.drop_weighting);
     visit("tolerated_failures", self.tolerated_failures);
+    visit("precondition_1d", self.precondition_1d);
+    visit("root_type", self.root_type);
   }
   bool operator==(const RootInverse&) const = default;
 };
@@ -66,6 +76,7 @@ struct Eigendecomposed {
   std::optional<double> trace_scaling = std::nullopt;  ///< as RootInverse
   bool drop_weighting = false;                         ///< as RootInverse
   int tolerated_failures = 3;                          ///< as RootInverse, of bases
+  bool precondition_1d = true;                         ///< as RootInverse
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("solver", self.solver);
@@ -73,6 +84,7 @@ struct Eigendecomposed {
     visit("trace_scaling", self.trace_scaling);
     visit("drop_weighting", self.drop_weighting);
     visit("tolerated_failures", self.tolerated_failures);
+    visit("precondition_1d", self.precondition_1d);
   }
   bool operator==(const Eigendecomposed&) const = default;
 };

@@ -54,14 +54,15 @@ struct Statistics {
   /// Steps that blocks of this rank did not take; see StepResult::non_finite_direction().
   std::int64_t non_finite_directions = 0;
   std::int64_t refreshes = 0;  ///< number of roots computed, including the next four counters
-  /// Roots computed by an eigendecomposition, after an iteration diverged.
+  /// Roots computed by an eigendecomposition, after an iteration diverged or a factor was not
+  /// definite.
   std::int64_t by_eigenvalues = 0;
   std::int64_t jittered = 0;    ///< roots computed with a jittered diagonal
   std::int64_t in_float64 = 0;  ///< roots computed in float64, after a failure in float32
   std::int64_t by_jacobi = 0;   ///< roots computed by Jacobi rotations
   std::int64_t kept_roots = 0;  ///< failed roots; the old ones are still in use
-  /// Raised by a shift or a relative floor; under Minimax, factors whose relative damping exceeded
-  /// epsilon.
+  /// Raised by a shift or a relative floor; under Minimax and Tridiagonal, factors whose relative
+  /// damping exceeded epsilon.
   std::int64_t raised_eigenvalues = 0;
 };
 

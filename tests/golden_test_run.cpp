@@ -122,7 +122,7 @@ class Engine {
   }
 
   const GoldenCase& golden_;
-  std::unique_ptr<kernels::Backend> backend_;
+  std::shared_ptr<kernels::Backend> backend_;
   Communicator& ranks_;
   std::vector<kernels::Buffer> values_, gradients_;
   std::vector<Trained> optimizers_;

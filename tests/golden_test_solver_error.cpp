@@ -113,7 +113,6 @@ std::vector<double> SolverErrorMeter::root(const std::vector<double>& factor, Ty
   const std::int64_t n = job.side;
   const kernels::Buffer pair(backend_, static_cast<std::size_t>(n * (n + 1)) * size_of(type));
   job.pair = pair.data();
-  backend_.reserve({}, type, {n});
   RootSolver solver(backend_, type, preconditioner.solver, preconditioner.trace_scaling.value_or(0),
                     {&job, 1});
   const bool wide = type == Type::float64;

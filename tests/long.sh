@@ -37,7 +37,8 @@ long lost_rank "$faults/lost_rank_test"
 [[ ! -x $faults/lost_mpi_rank_test ]] || long lost_mpi_rank "$faults/lost_mpi_rank_test"
 [[ ! -x $faults/lost_link_test ]] || long lost_link "$faults/lost_link_test"
 long soak "$faults/soak" --kills 50 --seed "$seed"
-long soak_checkpoints "$faults/soak" --kills 50 --seed "$seed" --checkpoints yes
+long soak_checkpoints "$faults/soak" --kills 100 --seed "$seed" --checkpoints yes \
+  --steps 200 --kills-per-job 50
 
 echo "tests/long.sh: summary; logs are in $logs"
 for log in lost_rank lost_mpi_rank; do

@@ -13,5 +13,5 @@ tests/setup.sh
 [[ -f build/release/build.ninja ]] || cmake --preset release ||
   stop "CMake could not configure the release preset; its message is above."
 cmake --build --preset release || stop "the build failed; the compiler's message is above."
-# Many tests wait for each other's processes or for deadlines.
-ctest --preset release -j "$(($(nproc) + 1))" "$@"
+# More than processors: tests spend most of their time waiting for processes and deadlines.
+ctest --preset release -j "$((3 * $(nproc)))" "$@"

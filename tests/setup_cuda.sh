@@ -37,7 +37,7 @@ works() {
 #include <cub/version.cuh>
 
 static_assert(CUDART_VERSION >= 13000, "CUDA 13 or later");
-static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0), "NCCL 2.18 or later");
+static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0), "NCCL 2.19 or later");
 
 __global__ void fill(int* numbers) { numbers[threadIdx.x] = 1; }
 

@@ -9,6 +9,8 @@
 #include <climits>
 #include <csignal>
 
+#include "distributor/system/time_left.h"
+
 namespace shampoo::launcher {
 
 namespace {
@@ -55,12 +57,8 @@ void Agent::wait_for_events() {
                      pollfd{nodes_ ? nodes_->descriptor() : -1, POLLIN, 0}};
   const auto kill = workers_ ? workers_->wake_at() : std::nullopt;
   const auto wake = std::min(kill.value_or(never), others_deadline_);
-  int longest = -1;
-  if (wake != never) {
-    const auto left = std::chrono::ceil<milliseconds>(wake - Clock::now()).count();
-    longest = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
-  }
-  poll(sources.data(), sources.size(), longest);
+  const std::int64_t longest = wake == never ? -1 : time_left(wake).count();
+  poll(sources.data(), sources.size(), static_cast<int>(std::min<std::int64_t>(longest, INT_MAX)));
 }
 
 void Agent::take_signals() {

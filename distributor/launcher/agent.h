@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/environment.h"
 #include "distributor/launcher/nodes/node_thread.h"
 #include "distributor/launcher/output/log_folder.h"
 #include "distributor/launcher/signal_queue.h"
 #include "distributor/launcher/worker_group.h"
+#include "distributor/system/environment.h"
 
 namespace shampoo::launcher {
 

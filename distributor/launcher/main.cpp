@@ -8,8 +8,8 @@
 
 #include "distributor/launcher/agent.h"
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/environment.h"
 #include "distributor/launcher/worker_setup.h"
+#include "distributor/system/environment.h"
 
 namespace {
 
@@ -24,7 +24,7 @@ void open_standard_descriptors() {
 }
 
 int launch(int argc, char** argv) {
-  const Environment environment = read_environment(environ);
+  const shampoo::Environment environment = shampoo::read_environment();
   const auto options = read_launch_options(argc, argv, environment);
   if (!options) return 0;
   for (const std::string& warning : options->warnings)

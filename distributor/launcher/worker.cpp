@@ -75,7 +75,8 @@ pid_t start_worker(const std::vector<std::string>& command, const Environment& e
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
   UniqueFd readable(ends[0]), writable(ends[1]);
-  std::vector<std::string> words = command, variables = environment_block(environment);
+  std::vector<std::string> words = command, variables;
+  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
   const std::vector<char*> word_pointers = pointers(words);
   const std::vector<char*> variable_pointers = pointers(variables);
   const pid_t parent = getpid(), pid = fork();

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "distributor/launcher/environment.h"
 #include "distributor/launcher/output/worker_logs.h"
+#include "distributor/system/environment.h"
 
 namespace shampoo::launcher {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/environment.h"
 #include "distributor/launcher/output/failure_summary.h"
 #include "distributor/launcher/output/log_folder.h"
 #include "distributor/launcher/output/worker_logs.h"
 #include "distributor/launcher/worker.h"
 #include "distributor/launcher/worker_setup.h"
+#include "distributor/system/environment.h"
 
 namespace shampoo::launcher {
 

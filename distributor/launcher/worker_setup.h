@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/environment.h"
 #include "distributor/launcher/nodes/messages.h"
+#include "distributor/system/environment.h"
 
 namespace shampoo::launcher {
 

@@ -77,7 +77,7 @@ int read_restarts(LauncherEnvironment& environment, std::string_view name) {
   return static_cast<int>(environment.number({name}, 0, most_restarts, false).value_or(0));
 }
 
-Detected detect_torchrun(const Variables& variables) {
+Detected detect_torchrun(const Environment& variables) {
   LauncherEnvironment environment(variables, name_of(Start::torchrun));
   Detected found = read_ranks(environment, torchrun_variables);
   read_master(environment, true, found);
@@ -88,7 +88,7 @@ Detected detect_torchrun(const Variables& variables) {
   return found;
 }
 
-Detected detect_mpi(const Variables& variables, const LauncherVariables& names) {
+Detected detect_mpi(const Environment& variables, const LauncherVariables& names) {
   LauncherEnvironment environment(variables, name_of(names.start));
   Detected found = read_ranks(environment, names);
   read_master(environment, false, found);
@@ -111,7 +111,7 @@ void read_slurm_master(LauncherEnvironment& environment, std::optional<std::int6
   }
 }
 
-Detected detect_slurm(const Variables& variables) {
+Detected detect_slurm(const Environment& variables) {
   LauncherEnvironment environment(variables, name_of(Start::slurm));
   Detected found = read_ranks(environment, slurm_variables);
   const auto step = environment.number({"SLURM_STEP_ID"}, 0, last_step);
@@ -132,7 +132,7 @@ bool is_slurm_step(const LauncherEnvironment& environment) {
   return !step.empty() && (step.size() < 10 || step < std::to_string(last_step + 1));
 }
 
-Detected detect_automatic(const Variables& variables) {
+Detected detect_automatic(const Environment& variables) {
   const LauncherEnvironment environment(variables, "");
   if (environment.has("RANK") || environment.has("TORCHELASTIC_RUN_ID"))
     return detect_torchrun(variables);
@@ -144,7 +144,7 @@ Detected detect_automatic(const Variables& variables) {
   return {};
 }
 
-Detected detect_mpi(const Variables& variables) {
+Detected detect_mpi(const Environment& variables) {
   const LauncherEnvironment environment(variables, "");
   const bool mpich = are_set(environment, mpich_variables);
   const bool open = are_set(environment, open_mpi_variables);
@@ -174,7 +174,7 @@ Detected take_given(const JoinOptions& options) {
       .start = Start::given, .rank = *options.rank, .size = size, .local_rank = options.local_rank};
 }
 
-Detected detect_launcher(const Variables& variables, const JoinOptions& options) {
+Detected detect_launcher(const Environment& variables, const JoinOptions& options) {
   if (options.rank || options.size) return take_given(options);
   switch (options.launcher) {
     case Launcher::automatic:
@@ -205,7 +205,7 @@ bool may_have_several_hosts(const Detected& detected) {
   return !loopback && detected.size > 1 && detected.local_size != detected.size;
 }
 
-Detected detect(const Variables& variables, const JoinOptions& options) {
+Detected detect(const Environment& variables, const JoinOptions& options) {
   Detected found = detect_launcher(variables, options);
   const bool moved = (!options.host.empty() && options.host != found.host) ||
                      (options.port != 0 && options.port != found.port);

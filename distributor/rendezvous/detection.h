@@ -26,7 +26,7 @@ struct Detected {
   bool agent_hosts_store = false;      ///< true if the launcher serves the store, not rank 0
   std::string job = {};                ///< name that tells apart jobs that use one store
   std::string secret = {};             ///< of the job; empty: none
-  int restarts = 0;                    ///< number of restarts of the job by its launcher
+  int restarts = 0;                    ///< restarts of its workers, as its launcher counts them
 };
 
 /// True if ranks may be on other hosts than the store, as far as is known.
@@ -35,6 +35,6 @@ bool may_have_several_hosts(const Detected& detected);
 /// Applies the order that join() documents. Pure.
 /// Throws std::invalid_argument for options out of range, and one for variables that are incomplete
 /// or contradict each other: problems, variables found, accepted names and ranges.
-Detected detect(const Variables& variables, const JoinOptions& options = {});
+Detected detect(const Environment& variables, const JoinOptions& options = {});
 
 }  // namespace shampoo::rendezvous

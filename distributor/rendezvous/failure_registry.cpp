@@ -63,6 +63,7 @@ std::string FailureRegistry::remote_abort_reason() noexcept {
 void FailureRegistry::publish_abort(std::string_view reason, milliseconds deadline) noexcept {
   try {
     const std::string text = "rank " + std::to_string(rank_) + " aborted: " + std::string(reason);
+    // Both at once: a thread that waits for keys lets others in only now and then.
     store_->within(failure_detection_timeout(deadline), [&](Store& store) {
       store.set(abort_key(), text);
       StoreGather(store, failures_prefix(), size_).publish({.error = text});
@@ -71,8 +72,7 @@ void FailureRegistry::publish_abort(std::string_view reason, milliseconds deadli
   }
 }
 
-std::string FailureRegistry::enter_call(const CollectiveCall& call) noexcept {
-  constexpr std::chrono::seconds longest(1);
+std::string FailureRegistry::enter_call(const CollectiveCall& call, milliseconds longest) noexcept {
   try {
     const CallRecord own(rank_, call);
     const std::string bytes = own.bytes();

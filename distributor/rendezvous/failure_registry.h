@@ -52,8 +52,8 @@ class FailureRegistry {
 
   /// Publishes that this rank waits in `call`, unless another rank has said so for the collective
   /// of this number. Returns describe_mismatch() of the two: empty if they match, or if the store
-  /// does not reply within a second.
-  std::string enter_call(const CollectiveCall& call) noexcept;
+  /// does not reply within `longest`.
+  std::string enter_call(const CollectiveCall& call, std::chrono::milliseconds longest) noexcept;
   /// Removes what the last enter_call() published, when the collective is over.
   void leave_call() noexcept;
 

@@ -13,7 +13,7 @@
 #include "distributor/transports/mpi/mpi.h"
 #include "distributor/transports/mpi/mpi_module.h"
 #include "distributor/transports/nccl/nccl.h"
-#include "distributor/transports/nccl/nccl_device.h"
+#include "distributor/transports/nccl/nccl_over_ranks.h"
 
 namespace shampoo {
 namespace {
@@ -133,7 +133,7 @@ std::unique_ptr<Communicator> join_gloo(const Detected& detected, const JoinOpti
 }
 
 std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOptions& options,
-                                        StreamRef stream) {
+                                        int device) {
   if (!has_nccl()) return nccl_communicator_of(nullptr);  // throws, naming the package
   std::shared_ptr<Communicator> host;
   if (uses_mpi(detected, options))
@@ -141,13 +141,10 @@ std::unique_ptr<Communicator> join_nccl(const Detected& detected, const JoinOpti
   else if (detected.size == 1)
     host = single_rank_communicator();
   if (host)
-    return nccl_communicator_over(
-        host, {.device = cuda_device_of(stream), .deadline = options.connect_deadline});
+    return nccl_communicator_over(host, {.device = device, .deadline = options.connect_deadline});
   check_store_address(detected, "NCCL");
-  int device = -1;
   const rendezvous::Rendezvous job = rendezvous::run_rendezvous(detected, options, "NCCL", [&] {
     check_descriptor_limit(detected, false);
-    device = cuda_device_of(stream);
     return std::vector<std::string>();
   });
   return nccl_communicator(detected.rank, detected.size, job.store,
@@ -165,7 +162,7 @@ std::unique_ptr<Communicator> connect(const Backend& backend, const Detected& de
     case Transport::mpi:
       return join_mpi(detected, options);
     case Transport::nccl:
-      return join_nccl(detected, options, {backend.stream()});
+      return join_nccl(detected, options, backend.device());
     default:
       return join_gloo(detected, options);
   }
@@ -176,13 +173,17 @@ std::unique_ptr<Communicator> connect(const Backend& backend, const Detected& de
 std::unique_ptr<Communicator> join(Backend& backend, const JoinOptions& options) {
   check_deadline("connect_deadline", options.connect_deadline);
   check_deadline("deadline", options.deadline);
-  const Detected detected = rendezvous::detect(rendezvous::process_variables(), options);
+  const Detected detected = rendezvous::detect(read_environment(), options);
   const bool one = detected.size == 1 && !is_rank_of_mpi(detected, options);
   std::unique_ptr<Communicator> communicator = one && options.transport == Transport::automatic
                                                    ? single_rank_communicator(backend.memory_kind())
                                                    : connect(backend, detected, options);
   communicator->set_deadline(options.deadline);
   return communicator;
+}
+
+int local_rank_of_launcher(const JoinOptions& options) {
+  return rendezvous::detect(read_environment(), options).local_rank;
 }
 
 }  // namespace shampoo

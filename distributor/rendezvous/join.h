@@ -19,8 +19,8 @@ enum class Launcher : std::uint8_t {
   automatic,  ///< the first of the following whose variables are present, see join()
   /// torchrun and shampoorun, also inside mpirun or srun: RANK, WORLD_SIZE, LOCAL_RANK,
   /// MASTER_ADDR, MASTER_PORT. The launcher serves the store if TORCHELASTIC_USE_AGENT_STORE is
-  /// "True", otherwise rank 0 does. TORCHELASTIC_RUN_ID and TORCHELASTIC_RESTART_COUNT keep jobs
-  /// and attempts apart.
+  /// "True", otherwise rank 0 does. TORCHELASTIC_RUN_ID keeps jobs apart,
+  /// TORCHELASTIC_RESTART_COUNT helps to keep their attempts apart.
   torchrun,
   /// Open MPI: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE. MPICH, Intel MPI: PMI_RANK, PMI_SIZE.
   mpi,
@@ -76,8 +76,8 @@ struct JoinOptions {
 /// Detects how this process was started and connects it with the other ranks of its job.
 /// Collective; waits for all ranks. The first of these decides: options.rank and size; variables of
 /// torchrun, Open MPI, MPICH, srun; MPI_COMM_WORLD if the program has initialised MPI; otherwise
-/// one rank. With CUDA memory, each rank needs a device of its own, that of its backend's stream,
-/// and the backend must outlive the communicator.
+/// one rank. With CUDA memory, each rank needs a backend on a device of its own, and the backend
+/// must outlive the communicator.
 ///
 /// Throws std::invalid_argument for options out of range, incomplete or contradicting variables
 /// (naming all found), unsupported memory, and a transport that is not built in. Throws
@@ -85,6 +85,11 @@ struct JoinOptions {
 /// processes have one rank or CUDA device, or ranks differ in world size, library version,
 /// transport or build.
 std::unique_ptr<Communicator> join(Backend& backend, const JoinOptions& options = {});
+
+/// Rank among those of this host, by the same options and variables; 0 without a launcher. For
+/// CudaOptions::device, before there is a backend to join with. Does not communicate. Throws
+/// std::invalid_argument like join().
+int local_rank_of_launcher(const JoinOptions& options = {});
 
 /// Reports why this process is about to end to its launcher: for the place where main() catches an
 /// exception, before it returns a value other than 0. torchrun and shampoorun print the message of

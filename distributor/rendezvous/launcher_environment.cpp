@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/rendezvous/launcher_environment.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <charconv>
 #include <stdexcept>
@@ -60,17 +58,6 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 }
 
 }  // namespace
-
-Variables process_variables() {
-  Variables variables;
-  for (char** next = environ; next != nullptr && *next != nullptr; ++next) {
-    const std::string_view line = *next;
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) continue;
-    variables.emplace(line.substr(0, equals), line.substr(equals + 1));
-  }
-  return variables;
-}
 
 std::string_view LauncherEnvironment::value(std::string_view name) const {
   const auto found = variables_.find(name);

@@ -2,19 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "distributor/system/environment.h"
+
 namespace shampoo::rendezvous {
-
-/// Environment variables by name.
-using Variables = std::map<std::string, std::string, std::less<>>;
-
-/// Copies those of this process.
-Variables process_variables();
 
 /// Reads variables of one launcher and collects all problems. An empty variable counts as absent.
 class LauncherEnvironment {
@@ -23,7 +18,7 @@ class LauncherEnvironment {
   /// skipped.
   using Names = std::initializer_list<std::string_view>;
 
-  LauncherEnvironment(const Variables& variables, std::string_view launcher)
+  LauncherEnvironment(const Environment& variables, std::string_view launcher)
       : variables_(variables), launcher_(launcher) {}
 
   bool has(std::string_view name) const { return !value(name).empty(); }
@@ -43,7 +38,7 @@ class LauncherEnvironment {
  private:
   std::string found() const;
 
-  const Variables& variables_;
+  const Environment& variables_;
   std::string_view launcher_;
   std::vector<std::string> problems_, accepted_;
 };

@@ -23,7 +23,7 @@ std::optional<Record> read_record(const std::string& bytes) {
 /// "rank 2 (host node7, process 4711)".
 std::string name_of(int rank, const ProcessInfo& info) {
   return "rank " + std::to_string(rank) + " (host " + info.host + ", process " +
-         std::to_string(info.process) + ")";
+         std::to_string(info.identity.id) + ")";
 }
 
 /// Why the two cannot take part in one job; empty if they can.
@@ -43,11 +43,29 @@ std::string mismatch(const Registration& one, const Registration& other) {
   return {};
 }
 
-/// Why this process, whose record stands under its rank, cannot take part; empty if it can.
-std::string find_problem(Store& store, const std::string& prefix, const Registration& self,
-                         const RegistrationOptions& options) {
-  const auto terms =
-      read_record<Registration>(store.set_if_absent(prefix + "/terms", serialize(self)));
+bool are_same(const ProcessInfo& one, const ProcessInfo& other) {
+  return one.host == other.host && one.identity == other.identity;
+}
+
+/// Whether a registration is of an earlier attempt, by the process that holds this one's rank and
+/// the first one to come. The latter may have fewer restarts in this attempt, too, and may have
+/// ended with an error of this attempt.
+bool is_over(StoreGather& gather, const ProcessInfo& holder,
+             const std::optional<Registration>& terms, const ProcessInfo& self) {
+  if (holder.restarts < self.restarts || has_ended(holder.identity)) return true;
+  if (!terms) return false;
+  const bool is_before = terms->process.restarts < self.restarts;
+  const bool is_gone = has_ended(terms->process.identity);
+  if (!is_before && !is_gone) return false;
+  return gather.has_result() ? is_before : is_gone;
+}
+
+/// Why this process cannot take part, with the record that stands under its rank; empty if it can.
+std::string find_problem(const ProcessInfo& holder, const std::optional<Registration>& terms,
+                         const Registration& self, const RegistrationOptions& options) {
+  if (!are_same(holder, self.process))
+    return "two processes are rank " + std::to_string(self.rank) + ": " +
+           name_of(self.rank, holder) + " and " + name_of(self.rank, self.process);
   if (!terms)
     return name_of(self.rank, self.process) + " has the library version " + self.library +
            ", another rank has a different one";
@@ -84,25 +102,26 @@ StoreGather::Digest digest_of(const RegistrationOptions& options) {
 RegistrationResult register_rank(Store& store, const Registration& self,
                                  const RegistrationOptions& options) {
   constexpr std::chrono::milliseconds reading_time{3'000};
+  const std::string next_attempt = "the job has begun another attempt";
   for (int n = 0;; ++n) {
     const std::string prefix = options.prefix + "/" + std::to_string(n);
     StoreGather gather(store, prefix, self.size, digest_of(options));
-    const std::string own = serialize(self.process), holder = gather.claim(self.rank, own);
-    std::string problem;
-    if (holder == own) {
-      problem = find_problem(store, prefix, self, options);
-    } else {
-      const ProcessInfo other = read_record<ProcessInfo>(holder).value_or(ProcessInfo{});
-      const bool is_self = other.host == self.process.host && other.process == self.process.process;
-      if (is_self) continue;
-      problem = "two processes are rank " + std::to_string(self.rank) + ": " +
-                name_of(self.rank, other) + " and " + name_of(self.rank, self.process);
+    const auto holder = read_record<ProcessInfo>(gather.claim(self.rank, serialize(self.process)))
+                            .value_or(ProcessInfo{});
+    if (are_same(holder, self.process) && holder.call != self.process.call) continue;
+    const auto terms =
+        read_record<Registration>(store.set_if_absent(prefix + "/terms", serialize(self)));
+    if (StoreGather::Clock::now() < options.end && is_over(gather, holder, terms, self.process)) {
+      gather.publish({.error = next_attempt});
+      continue;
     }
+    const std::string problem = find_problem(holder, terms, self, options);
     if (problem.empty())
       gather.arrive();
     else
       gather.publish({.error = problem});
     GatherResult gathered = gather.wait(options.end);
+    if (gathered.error == next_attempt) continue;
     if (!gathered.ready()) {
       const auto readers = self.size - static_cast<int>(gathered.missing_ranks.size());
       gather.wait_for_readers(readers, options.serves_store ? reading_time : reading_time * 0);

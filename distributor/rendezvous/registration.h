@@ -9,6 +9,7 @@
 
 #include "distributor/rendezvous/store_gather.h"
 #include "distributor/store/store.h"
+#include "distributor/system/process_identity.h"
 
 namespace shampoo::rendezvous {
 
@@ -16,8 +17,9 @@ namespace shampoo::rendezvous {
 struct ProcessInfo {
   std::string host = {};
   std::vector<std::string> addresses = {};  ///< at which other ranks may reach it
-  std::int64_t process = 0;                 ///< process id on its host
-  std::uint64_t call = 0;                   ///< random number that tells its calls of join() apart
+  ProcessIdentity identity = {};
+  int restarts = 0;        ///< of its workers, as its launcher counts them
+  std::uint64_t call = 0;  ///< random number that tells its calls of join() apart
 };
 
 /// Record of one process about the job. All ranks must agree on size, library, transport and build.
@@ -33,7 +35,8 @@ template <typename Visitor>
 void for_each_field(Visitor&& visit, ProcessInfo& info) {
   visit("host", info.host);
   visit("addresses", info.addresses);
-  visit("process", info.process);
+  visit("identity", info.identity);
+  visit("restarts", info.restarts);
   visit("call", info.call);
 }
 
@@ -48,7 +51,7 @@ void for_each_field(Visitor&& visit, Registration& registration) {
 }
 
 struct RegistrationOptions {
-  std::string prefix = {};   ///< prefix of all keys: that of the job and its attempt
+  std::string prefix = {};   ///< prefix of all keys: that of the job
   std::string failure = {};  ///< reason why this process cannot take part; empty: it can
   /// Makes of the processes by rank what all ranks need of them. Called on one rank; if it throws a
   /// std::exception, there is no job.
@@ -71,10 +74,15 @@ struct RegistrationResult {
 ///     <prefix>/<n>/terms    Registration of the first process to come, with which the others agree
 ///     <prefix>/<n>/...      StoreGather of ProcessInfo
 ///
-/// with n = 0, or the number of earlier calls of the same processes below this prefix. A rank is
-/// taken by an atomic set-if-absent, so a second process with the same rank is found at once. Who
-/// finds a problem publishes it as the result for all ranks. Keys of processes that have died below
-/// the same prefix are taken for living ones: an attempt needs a prefix of its own.
+/// with n = 0, 1, ... for earlier calls of the same processes and for earlier attempts of the job.
+/// A rank is taken by an atomic set-if-absent, so a second process with the same rank is found at
+/// once. Who finds a problem publishes it as the result for all ranks.
+///
+/// An attempt is over for a process that finds its rank taken by one with fewer restarts, or by one
+/// that has ended on its machine; for one whose rank is free by the process of the terms, whose
+/// restarts count where there is a result, and whose end where there is none. It says so to those
+/// that wait, and all go on with the next n. Counts of restarts alone do not tell attempts apart:
+/// torchrun counts those of a node by its own failures.
 ///
 /// Throws CommunicationError only if the store fails. Repeating the call is then harmless.
 RegistrationResult register_rank(Store& store, const Registration& self,

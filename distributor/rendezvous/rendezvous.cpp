@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/rendezvous/rendezvous.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 #include <random>
@@ -14,11 +12,14 @@
 #include "distributor/rank_list.h"
 #include "distributor/rendezvous/own_address.h"
 #include "distributor/serialization.h"
+#include "distributor/store/socket.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/synchronized_store.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/library_version.h"
+#include "distributor/system/process_identity.h"
+#include "distributor/system/time_left.h"
 
 namespace shampoo::rendezvous {
 namespace {
@@ -32,10 +33,6 @@ struct JobStore {
   std::unique_ptr<StoreServer> server;
   std::unique_ptr<Store> client;
 };
-
-milliseconds until(Clock::time_point end) {
-  return std::max(std::chrono::ceil<milliseconds>(end - Clock::now()), 1ms);
-}
 
 /// Null if the port is in use.
 std::unique_ptr<StoreServer> serve(const Detected& detected) {
@@ -58,10 +55,11 @@ std::unique_ptr<StoreServer> serve(const Detected& detected) {
 std::shared_ptr<JobStore> open_store(const Detected& detected, Clock::time_point end) {
   auto store = std::make_shared<JobStore>();
   if (detected.rank == 0 && !detected.agent_hosts_store) store->server = serve(detected);
-  store->client = store->server ? connect_store(store->server->own_address(), store->server->port(),
-                                                until(end), StoreProtocol::torch_2, detected.secret)
-                                : connect_store(detected.host, detected.port, until(end),
-                                                StoreProtocol::automatic, detected.secret);
+  store->client = store->server
+                      ? connect_store(store->server->own_address(), store->server->port(),
+                                      time_left(end, 1ms), StoreProtocol::torch_2, detected.secret)
+                      : connect_store(detected.host, detected.port, time_left(end, 1ms),
+                                      StoreProtocol::automatic, detected.secret);
   return store;
 }
 
@@ -77,11 +75,9 @@ std::shared_ptr<JobStore> open_store(const Detected& detected, Clock::time_point
 void check(const RegistrationResult& result, const Detected& detected, milliseconds deadline) {
   if (!result.error.empty()) throw CommunicationError("join: " + result.error);
   if (result.missing_ranks.empty()) return;
-  const bool bare_ipv6 = detected.host.find(':') != std::string::npos;
   throw CommunicationError("join: " + rank_list(result.missing_ranks) + " did not come within " +
                                seconds_text(deadline) + " to the store " +
-                               (bare_ipv6 ? "[" + detected.host + "]" : detected.host) + ":" +
-                               std::to_string(detected.port),
+                               store::place_of(detected.host, detected.port),
                            result.missing_ranks);
 }
 
@@ -94,15 +90,16 @@ class Attempt {
               .size = detected.size,
               .transport = transport,
               .build = options.build,
-              .process = {.host = host_name(), .process = getpid()}},
-        options_{
-            .prefix = "/shampoo/join/" + detected.job + "/" + std::to_string(detected.restarts),
-            .summarize =
-                [](const std::vector<ProcessInfo>& processes) {
-                  Network network = choose_network(processes);
-                  return serialize(network);
-                },
-            .end = Clock::now() + options.connect_deadline} {
+              .process = {.host = host_name(),
+                          .identity = this_process(),
+                          .restarts = detected.restarts}},
+        options_{.prefix = "/shampoo/join/" + detected.job,
+                 .summarize =
+                     [](const std::vector<ProcessInfo>& processes) {
+                       Network network = choose_network(processes);
+                       return serialize(network);
+                     },
+                 .end = Clock::now() + options.connect_deadline} {
     std::random_device random;
     self_.process.call = (std::uint64_t{random()} << 32) + random();
   }
@@ -121,7 +118,7 @@ class Attempt {
   RegistrationResult run(const std::shared_ptr<JobStore>& store) {
     options_.serves_store = store->server != nullptr;
     const std::shared_ptr<Store> client(store, store->client.get());
-    BoundedStore bounded(std::make_shared<SynchronizedStore>(client, until(end())), end());
+    BoundedStore bounded(std::make_shared<SynchronizedStore>(client), end());
     return register_rank(bounded, self_, options_);
   }
 
@@ -170,7 +167,7 @@ Rendezvous run_rendezvous(const Detected& detected, const JoinOptions& options,
     return {.store = {store, store->client.get()},
             .prefix = result.prefix,
             .address = attempt.address(result),
-            .left = std::max(until(attempt.end()), least)};
+            .left = time_left(attempt.end(), least)};
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "distributor/communicator.h"
 #include "distributor/serialization.h"
+#include "distributor/system/time_left.h"
 
 namespace shampoo {
 
@@ -27,8 +28,7 @@ void StoreGather::publish(const GatherResult& result) {
 GatherResult StoreGather::wait(Clock::time_point end) {
   constexpr milliseconds publishing_time{1'000};
   const std::array keys{key("result")};
-  const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
-  if (!store_.wait(keys, std::max(left, milliseconds(0)))) {
+  if (!store_.wait(keys, time_left(end))) {
     // The first rank to get here may die before it publishes.
     if (store_.add(key("expired"), 1) == 1 || !store_.wait(keys, publishing_time))
       publish(collect());

@@ -56,6 +56,7 @@ class StoreGather {
   void arrive();
   /// Ends the gather with this result, unless there is one already.
   void publish(const GatherResult& result);
+  bool has_result() { return store_.get(key("result")).has_value(); }
   /// Waits for the result, at most until `end` and a moment.
   GatherResult wait(Clock::time_point end);
   /// After wait(), before any remove_keys(): the record of a rank. Throws CommunicationError if

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "distributor/store/proof.h"
+#include "distributor/store/store_server.h"
 #include "distributor/system/network_address.h"
 #include "distributor/system/socket_owner.h"
 
@@ -50,10 +50,7 @@ Connection* Clients::add(ClientId id, Socket socket) {
   Account account = Account::ours();
   if (!same_user) account.name = numeric_text(peer_address(socket.get()));
   if (is_full_for(account)) return nullptr;
-  if (!account.is_ours()) {
-    ++of_host_[account.name];
-    hosts_.emplace(id, account.name);
-  }
+  if (!account.is_ours()) ++of_host_[account.name];
   const auto now = Clock::now();
   greetings_.emplace_back(now + greeting_time_, id);
   const bool trusted = same_user || (secret_.empty() && !trusts_same_user_);
@@ -70,12 +67,11 @@ void Clients::remove(ClientId id) {
   if (found == connections_.end()) return;
   memory_ -= found->second.counted_memory;
   past_ += found->second.traffic();
+  const Account account = found->second.origin().account;
   connections_.erase(found);
-  const auto host = hosts_.find(id);
-  if (host == hosts_.end()) return;
-  const auto count = of_host_.find(host->second);
+  if (account.is_ours()) return;
+  const auto count = of_host_.find(account.name);
   if (--count->second == 0) of_host_.erase(count);
-  hosts_.erase(host);
 }
 
 bool Clients::note(Connection& connection) {

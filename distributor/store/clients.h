@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "distributor/store/connection.h"
-#include "distributor/store/store_server.h"
+
+namespace shampoo {
+struct StoreServerOptions;
+}
 
 namespace shampoo::store {
 
@@ -55,8 +58,7 @@ class Clients {
   Traffic past_;
   std::chrono::milliseconds greeting_time_;
   std::unordered_map<ClientId, Connection> connections_;
-  std::unordered_map<std::string, std::size_t> of_host_;  ///< connections that were not trusted
-  std::unordered_map<ClientId, std::string> hosts_;       ///< of those
+  std::unordered_map<std::string, std::size_t> of_host_;  ///< connections, but for ours
   std::deque<std::pair<Clock::time_point, ClientId>> greetings_;
 };
 

@@ -17,11 +17,6 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using store::Deadline;
 
-std::string place_of(const std::string& host, std::uint16_t port) {
-  const bool bare_ipv6 = host.find(':') != std::string::npos;
-  return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
 /// Connection attempts, with growing pauses and reply timeouts.
 class Attempts {
  public:
@@ -73,7 +68,7 @@ std::unique_ptr<Store> connect_store(const std::string& host, std::uint16_t port
   if (port == 0) throw std::invalid_argument("store: the port must be in [1, 65535], got 0");
   store::check_deadline(deadline);
   store::check_secret(secret);
-  const std::string place = place_of(host, port);
+  const std::string place = store::place_of(host, port);
   Attempts attempts(store::after(deadline));
   std::string last;
   do {

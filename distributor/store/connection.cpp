@@ -97,10 +97,8 @@ bool Connection::is_congested() const { return output_.size() - sent_ > most_uns
 /// From torch 2.2 on a connection starts with VALIDATE and its word. An old SET cannot: its key
 /// would be too long.
 Connection::Step Connection::decide_protocol() {
-  static const std::string validation =
-      Message(Request::validate, StoreProtocol::torch_2).word(validation_word).bytes();
   const std::string_view begin = unread().substr(0, validation.size());
-  if (!std::string_view(validation).starts_with(begin)) {
+  if (!validation.starts_with(begin)) {
     protocol_ = StoreProtocol::torch_1;
   } else if (begin.size() == validation.size()) {
     protocol_ = StoreProtocol::torch_2;
@@ -110,7 +108,7 @@ Connection::Step Connection::decide_protocol() {
 }
 
 std::optional<Connection::Step> Connection::check_secret() {
-  if (secret_.empty()) return admitted_ ? std::nullopt : std::optional(Step::refused);
+  if (origin_.secret.empty()) return admitted_ ? std::nullopt : std::optional(Step::refused);
   if (unread().empty()) return Step::idle;
   const auto number = static_cast<std::uint8_t>(unread().front());
   const bool is_ours =
@@ -125,8 +123,8 @@ std::optional<Connection::Step> Connection::check_secret() {
 bool Connection::receive_challenge() {
   const std::string own = random_bytes(challenge_bytes);
   const std::string both = std::string(unread().substr(1, challenge_bytes)) + own;
-  expected_proof_ = client_proof(secret_, both);
-  output_ += own + server_proof(secret_, both);
+  expected_proof_ = client_proof(origin_.secret, both);
+  output_ += own + server_proof(origin_.secret, both);
   return true;
 }
 

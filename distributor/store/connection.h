@@ -36,12 +36,13 @@ struct ClientOrigin {
 class Connection {
  public:
   Connection(ClientId id, Socket socket, ClientOrigin origin = {})
-      : client_{id, std::move(origin.account)},
+      : origin_(std::move(origin)),
+        client_{id, origin_.account},
         socket_(std::move(socket)),
-        secret_(std::move(origin.secret)),
-        admitted_(origin.trusted) {}
+        admitted_(origin_.trusted) {}
 
   int fd() const { return socket_.get(); }
+  const ClientOrigin& origin() const { return origin_; }
   const Account& account() const { return client_.account; }
   /// True once a request was answered that is more than a greeting: the client is no stranger.
   bool established() const { return traffic_.requests > 0; }
@@ -82,9 +83,9 @@ class Connection {
   bool receive_proof();
   void consume(std::size_t bytes);
 
+  ClientOrigin origin_;
   RequestHandler::Client client_;
   Socket socket_;
-  std::string secret_;
   std::string expected_proof_;
   bool admitted_, takes_part_ = false;
   Traffic traffic_;

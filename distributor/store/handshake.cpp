@@ -74,16 +74,17 @@ std::string read_instance(const Socket& socket, Deadline deadline) {
 std::optional<Peer> shake_new_hands(const Address& address, const std::string& secret,
                                     Deadline deadline) {
   Peer peer{address, connect_to(address, deadline), StoreProtocol::torch_2};
-  Message message(Request::validate, StoreProtocol::torch_2);
-  message.word(validation_word);
-  if (!secret.empty()) {
-    if (send_all(peer.socket, message.bytes(), deadline) != Transfer::done) return std::nullopt;
+  Message message;
+  if (secret.empty()) {
+    message.raw(validation);
+  } else {
+    if (send_all(peer.socket, validation, deadline) != Transfer::done) return std::nullopt;
     prove(peer.socket, secret, deadline);
-    message = {};
   }
   for (int i = 0; i < 4; ++i) message.byte(static_cast<std::uint8_t>(Request::count_keys));
-  message.append(Message(Request::check, StoreProtocol::torch_2)
-                     .texts(std::array{std::string(extension_key)}));
+  message.raw(Message(Request::check, StoreProtocol::torch_2)
+                  .texts(std::array{std::string(extension_key)})
+                  .bytes());
   std::array<char, 33> reply;
   const Transfer transfer = exchange(peer.socket, message.bytes(), reply, deadline);
   if (transfer == Transfer::closed) return std::nullopt;

@@ -42,13 +42,9 @@ void check_secret(std::string_view secret) {
                                 " bytes, got " + std::to_string(secret.size()));
 }
 
-std::string job_secret(const std::map<std::string, std::string, std::less<>>& environment) {
-  const auto value = [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string() : found->second;
-  };
-  std::string secret = value(variable);
-  const std::string path = value(file_variable);
+std::string job_secret(const Environment& environment) {
+  std::string secret = value_or(environment, variable, "");
+  const std::string path = value_or(environment, file_variable, "");
   if (!secret.empty() && !path.empty())
     throw std::invalid_argument(std::string(variable) + " and " + file_variable +
                                 " exclude each other");
@@ -57,14 +53,6 @@ std::string job_secret(const std::map<std::string, std::string, std::less<>>& en
   return secret;
 }
 
-std::string new_job_secret() {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : random_bytes(32)) {
-    text.push_back(digits[static_cast<unsigned char>(byte) >> 4]);
-    text.push_back(digits[static_cast<unsigned char>(byte) & 15]);
-  }
-  return text;
-}
+std::string new_job_secret() { return hexadecimal(random_bytes(32)); }
 
 }  // namespace shampoo::store

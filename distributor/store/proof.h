@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <string>
 #include <string_view>
+
+#include "distributor/system/environment.h"
 
 namespace shampoo::store {
 
@@ -35,7 +35,7 @@ void check_secret(std::string_view secret);
 /// The secret of this process's job: SHAMPOO_JOB_SECRET, or the file SHAMPOO_JOB_SECRET_FILE
 /// without blanks around its text; "" if neither is set. Throws std::invalid_argument if both are,
 /// the file cannot be read, or the secret has less than 16 bytes.
-std::string job_secret(const std::map<std::string, std::string, std::less<>>& environment);
+std::string job_secret(const Environment& environment);
 /// 64 random hexadecimal digits.
 std::string new_job_secret();
 

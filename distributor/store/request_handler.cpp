@@ -51,7 +51,7 @@ bool RequestHandler::handle(const Client& client, const RequestReader& request,
       append_number(reply, static_cast<std::int64_t>(values_.size()));
       return true;
     case Request::remove:
-      remove(call);
+      append_number(reply, values_.remove(call.text(0)) ? 1 : 0);
       return true;
     case Request::append:
       return append(call);
@@ -65,7 +65,7 @@ bool RequestHandler::handle(const Client& client, const RequestReader& request,
     case Request::add_once:
       return add_once(call);
     case Request::ping:
-      append_word(reply, read_word(call.text(0)));
+      reply.append(call.text(0));
       return true;
   }
   return false;
@@ -178,10 +178,6 @@ bool RequestHandler::add_once(const Call& call) {
     names_.pop_front();
   }
   return true;
-}
-
-void RequestHandler::remove(const Call& call) {
-  append_number(call.reply, values_.remove(call.text(0)) ? 1 : 0);
 }
 
 }  // namespace shampoo::store

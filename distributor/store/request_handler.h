@@ -18,10 +18,8 @@ namespace shampoo::store {
 /// except that GET of a missing key by a release up to 2.1 closes the connection, as those expect.
 class RequestHandler {
  public:
-  static constexpr std::size_t usual_bytes = std::size_t{256} << 20;
-
   /// `most_bytes`: limit of all keys and values.
-  explicit RequestHandler(std::size_t most_bytes = usual_bytes);
+  explicit RequestHandler(std::size_t most_bytes);
 
   /// Who asks.
   struct Client {
@@ -59,7 +57,6 @@ class RequestHandler {
   bool compare_set(const Call& call);
   bool add(const Call& call);
   bool add_once(const Call& call);
-  void remove(const Call& call);
 
   std::string instance_;  ///< name of this server
   KeyTable values_;

@@ -12,6 +12,8 @@
 #include <memory>
 #include <system_error>
 
+#include "distributor/system/time_left.h"
+
 namespace shampoo::store {
 
 namespace {
@@ -28,9 +30,9 @@ std::string reason(int error) { return std::generic_category().message(error); }
 /// True if the socket is ready for `events`, or broken, before the deadline.
 bool ready(const Socket& socket, short events, Deadline deadline) {
   while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto longest = std::min(time_left(deadline), std::chrono::milliseconds(60'000));
     pollfd polled{socket.get(), events, 0};
-    const int found = ::poll(&polled, 1, static_cast<int>(std::clamp<long>(left, 0, 60'000)));
+    const int found = ::poll(&polled, 1, static_cast<int>(longest.count()));
     if (found > 0) return true;
     if (found < 0 && errno != EINTR && errno != EAGAIN)
       throw CommunicationError("poll: " + reason(errno));
@@ -95,6 +97,11 @@ std::vector<Address> resolve(const std::string& host, std::uint16_t port) {
     std::memcpy(&address.bytes, one->ai_addr, one->ai_addrlen);
   }
   return addresses;
+}
+
+std::string place_of(const std::string& host, std::uint16_t port) {
+  const bool bare_ipv6 = host.find(':') != std::string::npos;
+  return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 Socket connect_to(const Address& address, Deadline deadline) {

@@ -28,6 +28,9 @@ using Address = NetworkAddress;
 /// Throws CommunicationError with the reason.
 std::vector<Address> resolve(const std::string& host, std::uint16_t port);
 
+/// "host:port", and "[::1]:port" for an IPv6 address, in messages.
+std::string place_of(const std::string& host, std::uint16_t port);
+
 /// Nothing listens at an address: the server is gone, or not there yet.
 struct ConnectionRefused : CommunicationError {
   using CommunicationError::CommunicationError;

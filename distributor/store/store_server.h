@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
+#include <future>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
+
+#include "distributor/store/clients.h"
+#include "distributor/store/request_handler.h"
+#include "distributor/store/socket.h"
+#include "distributor/system/event.h"
 
 namespace shampoo {
-
-namespace store {
-class ServerLoop;
-}
 
 struct StoreServerOptions {
   std::uint16_t port = 0;  ///< 0: any free one
@@ -64,18 +70,53 @@ class StoreServer {
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
-  std::uint16_t port() const;
+  std::uint16_t port() const { return port_; }
   /// Address at which processes of this host reach it.
-  std::string own_address() const;
+  std::string own_address() const { return own_address_; }
   /// Limit of connections.
-  std::size_t most_connections() const;
+  std::size_t most_connections() const { return clients_.most(); }
   /// Removes all keys that do not start with `prefix`, those of an earlier attempt. Waits until it
   /// is done.
-  void remove_keys_except(std::string_view prefix);
+  void remove_keys_except(std::string_view prefix) {
+    execute([&] { handler_.remove_keys_except(prefix); });
+  }
   StoreStatistics statistics() const;
 
  private:
-  std::unique_ptr<store::ServerLoop> loop_;
+  using ClientId = store::ClientId;
+
+  /// Runs the task on the server's thread and waits for it. Throws what it throws.
+  void execute(std::function<void()> task) const;
+  void run_task();
+  void run();
+  void react(ClientId id, std::uint32_t events);
+  void listen(bool wanted);
+  void accept_all(const store::Socket& listener);
+  void accept_one(store::Socket socket);
+  void drop_late();
+  int pause_ms() const;
+  void serve(ClientId id, std::uint32_t events);
+  bool answer(store::Connection& connection, std::uint32_t events);
+  void end_waits();
+  void update_events(ClientId id);
+  void drop(ClientId id);
+  bool watch(int operation, int fd, ClientId id, std::uint32_t events);
+
+  std::vector<store::Socket> listeners_;
+  store::Socket epoll_;
+  std::uint16_t port_;
+  std::string own_address_;
+  store::RequestHandler handler_;
+  store::Clients clients_;
+  ClientId next_id_;
+  std::uint64_t accepted_ = 0;
+  std::size_t most_connections_ = 0, most_table_bytes_ = 0;
+  bool listening_ = true, stopping_ = false;
+  std::array<char, 64 << 10> scratch_;
+  Event wake_;                               ///< the thread has a task
+  mutable std::mutex mutex_;                 ///< held by who executes a task
+  mutable std::packaged_task<void()> task_;  ///< handed over by wake_
+  std::thread thread_;                       ///< waits in epoll for all connections
 };
 
 }  // namespace shampoo

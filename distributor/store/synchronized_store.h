@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "distributor/store/store.h"
+#include "distributor/system/time_left.h"
 
 namespace shampoo {
 
@@ -39,68 +40,22 @@ class FairMutex {
   std::uint64_t last_ = 0, now_ = 0;
 };
 
-/// Calls `wait`, a wait of at most the given time, until it succeeds or `longest` is over; in
-/// slices, so that other threads can use the store in between.
-template <typename Wait>
-bool wait_in_slices(std::chrono::milliseconds longest, const Wait& wait) {
-  using Clock = std::chrono::steady_clock;
-  using std::chrono::milliseconds;
-  milliseconds slice{50};
-  for (const auto end = Clock::now() + longest;; slice = std::min(2 * slice, milliseconds(2000))) {
-    const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
-    if (wait(std::clamp(left, milliseconds(0), slice))) return true;
-    if (Clock::now() >= end) return false;
-  }
-}
-
 /// Shares a store among the threads of a communicator, which must be its only users.
 class SynchronizedStore {
  public:
-  SynchronizedStore(std::shared_ptr<Store> store, std::chrono::milliseconds deadline)
-      : store_(std::move(store)), usual_(deadline) {
-    apply(deadline);
-  }
+  explicit SynchronizedStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-  /// Calls use(store) with the store locked.
-  template <typename Use>
-  auto with(const Use& use) {
-    const std::lock_guard lock(mutex_);
-    apply(usual_);
-    return use(*store_);
-  }
-
-  /// Sets the usual deadline of a request.
-  void set_deadline(std::chrono::milliseconds deadline) {
-    const std::lock_guard lock(mutex_);
-    apply(deadline);
-    usual_ = deadline;
-  }
-
-  /// As with(), with another deadline for the requests of this call.
+  /// Calls use(store) with the store locked and this deadline of each request.
   template <typename Use>
   auto within(std::chrono::milliseconds deadline, const Use& use) {
     const std::lock_guard lock(mutex_);
-    apply(deadline);
+    store_->set_deadline(deadline);
     return use(*store_);
   }
 
-  /// As Store::wait(), in slices.
-  bool wait(std::span<const std::string> keys, std::chrono::milliseconds longest) {
-    return wait_in_slices(longest, [&](std::chrono::milliseconds slice) {
-      return with([&](Store& store) { return store.wait(keys, slice); });
-    });
-  }
-
  private:
-  void apply(std::chrono::milliseconds deadline) {
-    if (deadline == applied_) return;
-    store_->set_deadline(deadline);
-    applied_ = deadline;
-  }
-
   FairMutex mutex_;
   std::shared_ptr<Store> store_;
-  std::chrono::milliseconds usual_, applied_{};
 };
 
 /// One thread's view of a synchronized store. The deadline of each request is `end`, but not less
@@ -113,15 +68,10 @@ class BoundedStore final : public Store {
   BoundedStore(std::shared_ptr<SynchronizedStore> store, Clock::time_point end)
       : store_(std::move(store)), end_(end) {}
 
-  std::chrono::milliseconds left() const {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
-    return std::max(left, std::chrono::milliseconds(0));
-  }
-
   /// Calls use(store) with the store locked.
   template <typename Use>
-  auto request(const Use& use) {
-    return store_->within(std::max(left(), reply_time), use);
+  auto request(const Use& use) const {
+    return store_->within(time_left(end_, reply_time), use);
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -139,14 +89,20 @@ class BoundedStore final : public Store {
   bool remove(std::string_view key) override {
     return request([&](Store& store) { return store.remove(key); });
   }
+  /// In slices, so that other threads can use the store in between.
   bool wait(std::span<const std::string> keys, std::chrono::milliseconds longest) override {
-    return wait_in_slices(longest, [&](std::chrono::milliseconds slice) {
-      return request([&](Store& store) { return store.wait(keys, slice); });
-    });
+    using std::chrono::milliseconds;
+    milliseconds slice{50};
+    for (const auto end = Clock::now() + longest;;
+         slice = std::min(2 * slice, milliseconds(2000))) {
+      const milliseconds some = std::min(time_left(end), slice);
+      if (request([&](Store& store) { return store.wait(keys, some); })) return true;
+      if (Clock::now() >= end) return false;
+    }
   }
   void set_deadline(std::chrono::milliseconds deadline) override { end_ = Clock::now() + deadline; }
   std::string description() const override {
-    return store_->with([](const Store& store) { return store.description(); });
+    return request([](const Store& store) { return store.description(); });
   }
 
  private:

@@ -76,7 +76,7 @@ void TcpStore::set(std::string_view key, std::string_view value) {
   check_bytes(key, most_key_bytes, "key");
   check_bytes(value, most_value_bytes, "value");
   request([&] {
-    send(message(Request::set).text(key).text(value).append(message(Request::count_keys)));
+    send(message(Request::set).text(key).text(value).raw(message(Request::count_keys).bytes()));
     receive_number();
   });
 }

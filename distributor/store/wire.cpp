@@ -12,20 +12,6 @@ constexpr std::array<std::optional<Request>, 9> torch_1_requests{
     Request::set,  Request::compare_set, Request::get, Request::add,   Request::check,
     Request::wait, Request::count_keys,  std::nullopt, Request::remove};
 
-template <class Value>
-void append_little_endian(std::string& bytes, Value value) {
-  for (std::size_t i = 0; i < sizeof value; ++i)
-    bytes.push_back(static_cast<char>((value >> (8 * i)) & 0xFF));
-}
-
-template <class Value>
-Value read_little_endian(std::string_view bytes) {
-  Value value = 0;
-  for (std::size_t i = 0; i < sizeof value; ++i)
-    value |= static_cast<Value>(static_cast<unsigned char>(bytes[i])) << (8 * i);
-  return value;
-}
-
 std::uint8_t number_of(Request request, StoreProtocol protocol) {
   if (protocol == StoreProtocol::torch_2) return static_cast<std::uint8_t>(request);
   for (std::size_t number = 0; number < torch_1_requests.size(); ++number)
@@ -53,11 +39,6 @@ Message& Message::byte(std::uint8_t value) {
   return *this;
 }
 
-Message& Message::word(std::uint32_t value) {
-  append_word(bytes_, value);
-  return *this;
-}
-
 Message& Message::number(std::int64_t value) {
   append_number(bytes_, value);
   return *this;
@@ -79,26 +60,20 @@ Message& Message::raw(std::string_view bytes) {
   return *this;
 }
 
-Message& Message::append(const Message& other) {
-  bytes_ += other.bytes_;
-  return *this;
-}
-
-void append_word(std::string& bytes, std::uint32_t value) { append_little_endian(bytes, value); }
-
 void append_number(std::string& bytes, std::int64_t value) {
-  append_little_endian(bytes, static_cast<std::uint64_t>(value));
+  for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
 }
 
 void append_text(std::string& bytes, std::string_view value) {
-  append_little_endian(bytes, static_cast<std::uint64_t>(value.size()));
+  append_number(bytes, static_cast<std::int64_t>(value.size()));
   bytes.append(value);
 }
 
-std::uint32_t read_word(std::string_view bytes) { return read_little_endian<std::uint32_t>(bytes); }
-
 std::uint64_t read_number(std::string_view bytes) {
-  return read_little_endian<std::uint64_t>(bytes);
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 8; ++i)
+    value |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return value;
 }
 
 }  // namespace shampoo::store

@@ -37,7 +37,8 @@ enum class Request : std::uint8_t {
 inline constexpr std::string_view extension_key = "/shampoo/store/find and add_once";
 inline constexpr std::size_t request_name_bytes = 16;
 
-inline constexpr std::uint32_t validation_word = 0x3C85F7CE;
+/// With which connections from torch 2.2 on begin: VALIDATE and its word.
+inline constexpr std::string_view validation{"\x00\xCE\xF7\x85\x3C", 5};
 inline constexpr std::size_t most_key_bytes = 8192;
 inline constexpr std::size_t most_value_bytes = std::size_t{8} << 20;
 inline constexpr std::size_t most_keys = 131'072;  ///< limit per request
@@ -56,14 +57,12 @@ class Message {
   Message(Request request, StoreProtocol protocol);
 
   Message& byte(std::uint8_t value);
-  Message& word(std::uint32_t value);
   Message& number(std::int64_t value);
   Message& text(std::string_view value);
   /// Their count, then each.
   Message& texts(std::span<const std::string> values);
   /// Without a length.
   Message& raw(std::string_view bytes);
-  Message& append(const Message& other);
 
   const std::string& bytes() const { return bytes_; }
 
@@ -71,12 +70,10 @@ class Message {
   std::string bytes_;
 };
 
-void append_word(std::string& bytes, std::uint32_t value);
 void append_number(std::string& bytes, std::int64_t value);
 void append_text(std::string& bytes, std::string_view value);
 
-/// Reads the first 4 or 8 bytes.
-std::uint32_t read_word(std::string_view bytes);
+/// Reads the first 8 bytes.
 std::uint64_t read_number(std::string_view bytes);
 
 }  // namespace shampoo::store

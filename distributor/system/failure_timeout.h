@@ -22,4 +22,10 @@ constexpr std::chrono::milliseconds before_failure_detection(std::chrono::millis
                    deadline - milliseconds(10'000)});
 }
 
+/// Time after which a rank that waits in a collective compares its call with those of the others,
+/// and for which it then waits for the store.
+constexpr std::chrono::milliseconds comparison_patience(std::chrono::milliseconds deadline) {
+  return std::min(deadline / 4, std::chrono::milliseconds(1'000));
+}
+
 }  // namespace shampoo

@@ -89,6 +89,16 @@ bool equal_in_constant_time(std::string_view one, std::string_view other) {
   return difference == 0;
 }
 
+std::string hexadecimal(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    text.push_back(digits[static_cast<unsigned char>(byte) >> 4]);
+    text.push_back(digits[static_cast<unsigned char>(byte) & 15]);
+  }
+  return text;
+}
+
 std::string random_bytes(std::size_t count) {
   std::string bytes(count, '\0');
   for (std::size_t done = 0; done < count;) {

@@ -15,6 +15,9 @@ std::string hmac_sha256(std::string_view key, std::string_view message);
 /// Whether the texts are equal, in a time that depends on their sizes only.
 bool equal_in_constant_time(std::string_view one, std::string_view other);
 
+/// Two lower-case digits for each byte.
+std::string hexadecimal(std::string_view bytes);
+
 /// Bytes from the system's generator for keys, which nobody can predict. Throws std::system_error.
 std::string random_bytes(std::size_t count);
 

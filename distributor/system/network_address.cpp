@@ -62,6 +62,12 @@ bool same_host(const NetworkAddress& one, const NetworkAddress& other) {
   return IN6_ARE_ADDR_EQUAL(&six(one).sin6_addr, &six(other).sin6_addr);
 }
 
+/// 169.254.0.0/16 and fe80::/10, as a baseboard controller's, which do not leave a link.
+bool is_link_local(const NetworkAddress& address) {
+  if (address.family() == AF_INET) return ntohl(four(address).sin_addr.s_addr) >> 16 == 0xA9FE;
+  return address.family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six(address).sin6_addr);
+}
+
 }  // namespace
 
 NetworkAddress local_address(int socket) {
@@ -91,26 +97,12 @@ bool is_loopback(const NetworkAddress& address) {
   return plain.family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six(plain).sin6_addr);
 }
 
-bool is_link_local(const NetworkAddress& address) {
-  const NetworkAddress plain = unmapped(address);
-  if (plain.family() == AF_INET) return ntohl(four(plain).sin_addr.s_addr) >> 16 == 0xA9FE;
-  return plain.family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six(plain).sin6_addr);
-}
-
 bool is_own(const NetworkAddress& address) {
   const NetworkAddress plain = unmapped(address);
   const auto equal = [&](const NetworkAddress& own, const ifaddrs&) {
     return same_host(own, plain);
   };
   return is_loopback(plain) || find_interface(equal).size > 0;
-}
-
-NetworkAddress outward_address(int family) {
-  return find_interface([&](const NetworkAddress& own, const ifaddrs& interface) {
-    constexpr unsigned usable = IFF_UP | IFF_RUNNING;
-    return own.family() == family && (interface.ifa_flags & usable) == usable &&
-           !is_loopback(own) && !is_link_local(own);
-  });
 }
 
 NetworkAddress address_of_interface(const std::string& name) {

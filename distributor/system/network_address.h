@@ -29,14 +29,9 @@ std::string numeric_text(const NetworkAddress& address);
 
 /// 127.0.0.0/8 and ::1.
 bool is_loopback(const NetworkAddress& address);
-/// 169.254.0.0/16 and fe80::/10, as a baseboard controller's, which do not leave a link.
-bool is_link_local(const NetworkAddress& address);
 /// True for loopback addresses and those of this host's interfaces.
 bool is_own(const NetworkAddress& address);
 
-/// The address of the first interface that is up, has a carrier and leads out of this host; size 0:
-/// there is none. `family`: AF_INET, AF_INET6.
-NetworkAddress outward_address(int family);
 /// An address of the interface, not a link-local one, IPv4 before IPv6; size 0: there is none.
 NetworkAddress address_of_interface(const std::string& name);
 /// This host's address on the route to another; sends nothing. Size 0: there is no route.

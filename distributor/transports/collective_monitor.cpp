@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "distributor/rank_list.h"
+#include "distributor/system/failure_timeout.h"
 #include "distributor/system/thread_without_signals.h"
 
 namespace shampoo {
@@ -58,17 +59,15 @@ void CollectiveMonitor::run() noexcept {
 }
 
 void CollectiveMonitor::watch(std::unique_lock<std::mutex>& lock) {
-  constexpr std::chrono::milliseconds longest_patience(1000);
   const CollectiveCall call = call_;
-  const std::chrono::milliseconds deadline = deadline_;
+  const std::chrono::milliseconds deadline = deadline_, patience = comparison_patience(deadline);
   const Clock::time_point start = start_;
   const auto is_over = [&] { return is_stopping_ || call_.ticket != call.ticket; };
-  changed_.wait_until(lock, start + std::min(longest_patience, deadline / 4),
-                      [&] { return is_stopping_ || deadline_ < deadline; });
+  changed_.wait_until(lock, start + patience, [&] { return is_stopping_ || deadline_ < deadline; });
   if (is_over() || deadline_ != deadline) return;
 
   lock.unlock();
-  const std::string mismatch = registry_.enter_call(call);
+  const std::string mismatch = registry_.enter_call(call, patience);
   lock.lock();
   if (!mismatch.empty() && !is_over()) interrupt(mismatch);
   // The end of a collective notifies nobody: look out for it now and then.

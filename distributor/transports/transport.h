@@ -102,9 +102,7 @@ class CollectiveTransport {
   virtual void gather_on_host(void* data, std::int64_t bytes);
   /// Arithmetic in the memory of the buffers; null: in host memory only.
   virtual std::shared_ptr<Reducer> make_reducer() { return nullptr; }
-  virtual std::shared_ptr<const void> prepare(void* /*data*/, std::int64_t /*bytes*/) {
-    return nullptr;
-  }
+  virtual std::shared_ptr<void> allocate(std::int64_t /*bytes*/) { return nullptr; }
   virtual void watch(StreamRef /*stream*/) {}
 
  private:

@@ -37,7 +37,12 @@ std::vector<Method> all_methods() {
       same("schedule_free", "schedule-free AdamW", 1e-2, {schedule_free_adamw(), free});
   constant.decays = false;
 
+  const shampoo::Recipe small_state{
+      .preconditioner =
+          shampoo::RootInverse{.precondition_1d = false, .root_type = shampoo::Type::float16}};
+
   return {same("shampoo", "Shampoo", 1e-2, {{}, grafted}),
+          same("shampoo_small_state", "Shampoo, float16", 1e-2, {small_state, grafted}),
           same("soap", "SOAP", 3e-3, {soap(), adam}),
           same("kl", "KL-Shampoo", 1e-2, {kl_shampoo(), grafted}),
           mixed,

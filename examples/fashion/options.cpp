@@ -93,6 +93,10 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->capture_default_str();
   auto* const sweep = app.add_flag(
       "--sweep", options.sweep, "Train at three rates with three seeds each, and print the means");
+  auto* const trace =
+      app.add_option("--trace", options.trace,
+                     "Folder for traces of each optimizer's steps, which ui.perfetto.dev opens")
+          ->type_name("DIR");
   CheckpointPlan plan;
   auto* const checkpoint =
       app.add_option("--checkpoint", plan.folder,
@@ -112,6 +116,7 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->needs(checkpoint);
   sweep->excludes(checkpoint);
   sweep->excludes(rate);
+  sweep->excludes(trace);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -25,6 +25,7 @@ struct Options {
   std::optional<double> rate;  ///< peak learning rate, in place of each method's own
   bool sweep = false;
   std::optional<CheckpointPlan> checkpoints;
+  std::filesystem::path trace;  ///< empty: none
 };
 
 /// Reads the command line. Empty after --help, which it prints.

@@ -93,7 +93,8 @@ class Run {
         replica_(ranks, task.dataset, task.normalisation, task.threads, attempt.seed),
         backend_(shampoo::cpu_backend({.threads = task.threads})),
         optimizer_(*backend_, ranks,
-                   parameter_groups(*attempt.method, attempt.preconditioning, replica_.network())),
+                   parameter_groups(*attempt.method, attempt.preconditioning, replica_.network()),
+                   {.trace = task.trace.empty() ? "" : task.trace / attempt.method->key}),
         per_epoch_(replica_.steps_per_epoch()),
         planned_(task.epochs * per_epoch_),
         steps_(std::min(planned_, task.steps.value_or(planned_))) {

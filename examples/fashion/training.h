@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct Task {
   std::optional<int> steps;  ///< ends earlier; the schedule stays
   int threads;               ///< of each rank
   std::optional<CheckpointPlan> checkpoints = std::nullopt;
+  std::filesystem::path trace = {};  ///< folder of traces, one in it per optimizer; empty: none
 };
 
 /// One way to train it.

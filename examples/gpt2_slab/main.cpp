@@ -55,8 +55,26 @@ std::vector<shampoo::ParameterGroup> groups_of(const Options& options, const Sla
 }
 
 std::unique_ptr<shampoo::Backend> backend_named(const std::string& name) {
-  if (name == "cuda") return shampoo::cuda_backend();
+  if (name == "cuda") return shampoo::cuda_backend({.device = shampoo::local_rank_of_launcher()});
   return shampoo::cpu_backend();
+}
+
+/// The values, which belong to the trainer, for a checkpoint.
+shampoo::UserState values_of(shampoo::Optimizer& optimizer) {
+  shampoo::UserState user;
+  for (int g = 0; g < optimizer.group_count(); ++g)
+    for (const shampoo::Parameter& parameter : optimizer.group(g).parameters())
+      user.tensors.push_back({parameter.name, parameter.shape, parameter.value});
+  return user;
+}
+
+/// The steps that the latest checkpoint has behind it; 0 if there is none.
+int resume(const Options& options, shampoo::Optimizer& optimizer, Slab& values) {
+  if (options.checkpoints.empty()) return 0;
+  shampoo::UserState user = values_of(optimizer);
+  const auto loaded = shampoo::resume(optimizer, options.checkpoints, user);
+  values.read();
+  return loaded ? static_cast<int>(loaded->step) : 0;
 }
 
 int run(const Options& options) {
@@ -74,16 +92,21 @@ int run(const Options& options) {
     std::printf("%" PRId64 " numbers in %d groups on %s\n\n%s\n", elements, optimizer.group_count(),
                 backend->description().c_str(), optimizer.describe().c_str());
 
-  for (int step = 1; step <= options.steps; ++step) {
+  const int taken = resume(options, optimizer, values);
+  if (speaks && taken > 0) std::printf("goes on after step %d\n", taken);
+  for (int step = taken + 1; step <= options.steps; ++step) {
     const double loss = model.gradients(values, step, gradients);
     gradients.write();
     const auto begin = std::chrono::steady_clock::now();
     const shampoo::StepResult result = optimizer.step();
-    values.read();
+    backend->synchronize();
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+    values.read();
     if (speaks && (step == 1 || step % 10 == 0))
       std::printf("step %4d   loss %.3e   gradient norm %.3e   %8.2f ms\n", step, loss,
                   result.gradient_norm(), time.count());
+    if (!options.checkpoints.empty() && step % options.every == 0)
+      shampoo::save(optimizer, options.checkpoints, values_of(optimizer), {.keep_last = 2});
   }
   if (speaks)
     std::printf("checksum %016" PRIx64 "\n",

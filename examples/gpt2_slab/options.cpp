@@ -56,6 +56,15 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->check(CLI::NonNegativeNumber)
       ->type_name("X")
       ->capture_default_str();
+  auto* const checkpoint =
+      app.add_option("--checkpoint", options.checkpoints,
+                     "Folder of checkpoints, shared by all ranks; goes on from the latest")
+          ->type_name("FOLDER");
+  app.add_option("--every", options.every, "Steps between two checkpoints")
+      ->check(CLI::Range(1, 1 << 30))
+      ->type_name("N")
+      ->capture_default_str()
+      ->needs(checkpoint);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

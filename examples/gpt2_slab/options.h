@@ -15,6 +15,8 @@ struct Options {
   double learning_rate = 1e-3;
   double layer_decay = 0.9;  ///< rate of a layer over that of the next one
   double noise = 0.01;
+  std::string checkpoints;  ///< folder; none if empty
+  int every = 10;           ///< steps from one checkpoint to the next
 };
 
 /// Reads the command line. Empty after --help, which it prints.

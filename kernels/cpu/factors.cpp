@@ -6,7 +6,7 @@
 #include "kernels/cpu/mode_products.h"
 #include "kernels/cpu/root_products.h"
 #include "kernels/cpu/with_real.h"
-#include "kernels/rules/triangle_rule.h"
+#include "kernels/rules/factor_layout.h"
 
 namespace shampoo::kernels {
 
@@ -95,7 +95,7 @@ void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
 /// Null where no factor is packed.
 template <typename Real>
 Real* product_scratch(const Stack& stack, Scratch& scratch) {
-  return stack.packed ? scratch.take<Real>(basis_product_scratch(stack)) : nullptr;
+  return is_packed(stack.layout) ? scratch.take<Real>(basis_product_scratch(stack)) : nullptr;
 }
 
 bool has_factor(const Stack& stack) {
@@ -105,7 +105,7 @@ bool has_factor(const Stack& stack) {
 template <typename Real>
 Real* factor_of(const Stack& stack, std::int64_t index, std::size_t k) {
   return static_cast<Real*>(stack.factors[k]) +
-         index * triangle_elements(stack.packed, stack.extent[k]);
+         index * array_elements(stack.layout, stack.extent[k], sizeof(Real));
 }
 
 /// Factors of a block from dimension k on: the first.
@@ -113,7 +113,9 @@ template <typename Real>
 RowsAhead factor_ahead(const Stack& stack, std::int64_t index, std::size_t k) {
   while (k < stack.extent.size() && stack.factors[k] == nullptr) ++k;
   if (k == stack.extent.size()) return {};
-  return ahead(factor_of<Real>(stack, index, k), triangle_elements(stack.packed, stack.extent[k]));
+  const FactorLayout read = is_packed(stack.layout) ? FactorLayout::packed : stack.layout;
+  return ahead(factor_of<Real>(stack, index, k),
+               array_elements(read, stack.extent[k], sizeof(Real)));
 }
 
 template <typename Real>
@@ -131,7 +133,7 @@ void accumulate_block(const GradientContext& context, const Stack& stack, std::i
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     if (stack.factors[k] == nullptr) continue;
     const RowsAhead next = factor_ahead<Real>(stack, index, k + 1);
-    accumulate_factor(vector, dimension_of(stack.extent, k), rows, stack.packed,
+    accumulate_factor(vector, dimension_of(stack.extent, k), rows, is_packed(stack.layout),
                       next.rows == 0 ? next_block : MemoryAhead{next}, keep, add,
                       factor_of<Real>(stack, index, k), dense, products);
   }
@@ -180,7 +182,7 @@ void accumulate_whitened_block(const GradientContext& context, const Stack& stac
     std::copy(g, g + elements, h);
     whitening.apply(h, k);
     const double others = normalizes ? static_cast<double>(elements / at.side) : 1;
-    accumulate_factor(vector, at, GradientRows<Real>{h, 0}, stack.packed, {},
+    accumulate_factor(vector, at, GradientRows<Real>{h, 0}, is_packed(stack.layout), {},
                       static_cast<Real>(c.factor_keep), static_cast<Real>(c.factor_add / others),
                       factor_of<Real>(stack, index, k), dense, products);
   }

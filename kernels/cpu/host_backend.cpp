@@ -12,6 +12,7 @@
 #include "kernels/cpu/blas/householder.h"
 #include "kernels/cpu/eigen.h"
 #include "kernels/cpu/mode_products.h"
+#include "kernels/cpu/tridiagonal.h"
 
 namespace shampoo {
 
@@ -20,7 +21,7 @@ namespace kernels {
 CpuBackend::CpuBackend(int threads, bool sets_up_blas)
     : level_(best_level()), workers_(threads == 0 ? default_threads() : threads) {
   if (sets_up_blas) set_up_blas();
-  warm_up_blas(workers_.pool.size());
+  blas_buffers_.emplace(workers_.pool.size());
 }
 
 std::string CpuBackend::description() const {
@@ -64,7 +65,8 @@ void CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
 void CpuBackend::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   std::size_t bytes = scratch_bytes<double>(block_product_scratch(calls.largest_side));
   if (calls.decompositions)
-    bytes = std::max(eigen_scratch(calls.largest_side), householder_scratch(calls.largest_side));
+    bytes = std::max({eigen_scratch(calls.largest_side), householder_scratch(calls.largest_side),
+                      tridiagonal_scratch(calls.largest_side)});
   for (const Stack& stack : stacks)
     bytes = std::max(bytes, arithmetic == Type::float64 ? mode_product_scratch<double>(stack)
                                                         : mode_product_scratch<float>(stack));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "kernels/cpu/blas/blas_setup.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 #include "kernels/cpu/threads/workers.h"
 #include "kernels/facets.h"
@@ -19,6 +21,7 @@ class CpuBackend final : public Backend {
   std::string arithmetic() const override;
   MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return false; }
+  bool has_tridiagonal_roots() const override { return true; }
   std::size_t chunk_bytes(std::size_t largest) const override;
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
@@ -99,6 +102,10 @@ class CpuBackend final : public Backend {
   void reconstruct(std::span<const SquareMatrixBatch> q,
                    std::span<const SquareMatrixBatch> x) override;
 
+  // tridiagonal.cpp
+  void tridiagonal_root(std::span<const SquareMatrixBatch> a, const TridiagonalRoot& how,
+                        std::span<const SquareMatrixBatch> x, std::int32_t* failed) override;
+
   // square_matrices.cpp
   void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,
                 std::span<const SquareMatrixBatch> c, const std::uint8_t* active) override;
@@ -130,6 +137,7 @@ class CpuBackend final : public Backend {
 
   VectorLevel level_;
   Workers workers_;
+  std::optional<BlasBuffers> blas_buffers_;  ///< after set_up_blas()
 };
 
 }  // namespace shampoo::kernels

@@ -48,7 +48,16 @@ inline double product_cost(const Stack& stack, double operations) {
 /// place.
 inline std::int64_t dense_factor_elements(const Stack& stack) {
   std::int64_t side = longest_dense_factor;
-  if (stack.packed)
+  if (is_packed(stack.layout))
+    for (std::size_t k = 0; k < stack.extent.size(); ++k)
+      if (stack.factors[k] != nullptr) side = std::max(side, stack.extent[k]);
+  return side * side;
+}
+
+/// Elements of a dense root that a product reads in place of the array.
+inline std::int64_t dense_root_elements(const Stack& stack) {
+  std::int64_t side = longest_dense_root;
+  if (stack.layout == FactorLayout::with_float16_root)
     for (std::size_t k = 0; k < stack.extent.size(); ++k)
       if (stack.factors[k] != nullptr) side = std::max(side, stack.extent[k]);
   return side * side;
@@ -80,15 +89,16 @@ std::size_t mode_product_scratch(const Stack& stack) {
   const std::int64_t elements = elements_of(stack.extent);
   const std::size_t contraction =
       scratch_bytes<Real>(elements) +
-      (stack.packed ? scratch_bytes<Real>(basis_product_scratch(stack)) : 0) +
-      std::max(scratch_bytes<Real>(longest_dense_root * longest_dense_root),
+      (is_packed(stack.layout) ? scratch_bytes<Real>(basis_product_scratch(stack)) : 0) +
+      std::max(scratch_bytes<Real>(dense_root_elements(stack)),
                scratch_bytes<Real>(dense_factor_elements(stack)));
   const std::size_t rotation =
       2 * scratch_bytes<Real>(elements) + scratch_bytes<Real>(basis_product_scratch(stack));
   // H and G of whitened factors, in addition to both
   const std::size_t whitening = stack.whitens ? 3 * scratch_bytes<Real>(elements) : 0;
-  const std::size_t dense = scratch_bytes<Real>(longest_dense_root * longest_dense_root) +
-                            scratch_bytes<Real>(dense_factor_elements(stack));
+  const std::size_t dense = scratch_bytes<Real>(dense_root_elements(stack)) +
+                            scratch_bytes<Real>(dense_factor_elements(stack)) +
+                            scratch_bytes<Real>(basis_product_scratch(stack));
   if (stack.whitens) return contraction + rotation + whitening + dense;
   return std::max(contraction, stack.bases.empty() ? 0 : rotation);
 }

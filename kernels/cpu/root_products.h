@@ -62,6 +62,20 @@ void contract(const Dimension& at, const Root<Real>& root, const Real* from, Rea
     root.from_left(static_cast<int>(at.after), from + s * slice, to + s * slice);
 }
 
+/// to <- from x_k R with a dense root R. An operand is transposed, as above.
+template <typename Real>
+void contract_dense(const Dimension& at, const Real* root, const Real* from, Real* to,
+                    Real* scratch) {
+  const BlockOperand<Real> transposed{root, at.side, true};
+  if (at.after == 1)
+    return multiply({at.before, at.side, at.side}, {from, at.side, true}, transposed, {}, to,
+                    at.side, scratch);
+  const std::int64_t slice = at.side * at.after;
+  for (std::int64_t s = 0; s < at.before; ++s)
+    multiply({at.side, at.after, at.side}, {root, at.side, false}, {from + s * slice, at.after}, {},
+             to + s * slice, at.after, scratch);
+}
+
 /// One block of a stack and the roots of its dimensions.
 template <typename Real>
 class RootProducts {
@@ -73,32 +87,44 @@ class RootProducts {
         index_(index),
         elements_(elements_of(stack.extent)),
         other_(scratch.take<Real>(elements_)),
-        dense_(scratch.take<Real>(longest_dense_root * longest_dense_root)) {}
+        dense_(scratch.take<Real>(dense_root_elements(stack))),
+        products_(is_packed(stack.layout) ? scratch.take<Real>(basis_product_scratch(stack))
+                                          : nullptr) {}
 
   /// D <- D contracted with the root of every dimension but `except`
   void apply(Real* direction, std::size_t except = -1) const {
     Real *from = direction, *to = other_;
     for (std::size_t k = 0; k < stack_.extent.size(); ++k) {
       if (stack_.factors[k] == nullptr || k == except) continue;
-      const Dimension at = dimension_of(stack_.extent, k);
-      const Real* const pair =
-          static_cast<const Real*>(stack_.factors[k]) + index_ * at.side * (at.side + 1);
-      if (at.before * at.after == 1)
-        vector_.apply_root(pair, at.side, from, to);
-      else
-        contract(at, Root<Real>(pair, at.side, dense_), from, to);
+      contract_with(k, from, to);
       std::swap(from, to);
     }
     if (from != direction) std::copy(from, from + elements_, direction);
   }
 
  private:
+  /// to <- from x_k R_k
+  void contract_with(std::size_t k, const Real* from, Real* to) const {
+    const Dimension at = dimension_of(stack_.extent, k);
+    const Real* const array = static_cast<const Real*>(stack_.factors[k]) +
+                              index_ * array_elements(stack_.layout, at.side, sizeof(Real));
+    if (stack_.layout == FactorLayout::with_float16_root) {
+      vector_.widen_root(array, at.side, dense_);
+      contract_dense(at, dense_, from, to, products_);
+    } else if (at.before * at.after == 1) {
+      vector_.apply_root(array, at.side, from, to);
+    } else {
+      contract(at, Root<Real>(array, at.side, dense_), from, to);
+    }
+  }
+
   const VectorKernels<Real>& vector_;
   const Stack& stack_;
   std::int64_t index_;
   std::int64_t elements_;
   Real* other_;
   Real* dense_;
+  Real* products_;
 };
 
 }  // namespace shampoo::kernels

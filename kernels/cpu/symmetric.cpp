@@ -30,7 +30,9 @@ void weigh(const Weights& weights, const Real* a, Real* c, std::int64_t n) {
   constexpr Real half = Real(0.5);
   for_lower_triangle(n, [&](std::int64_t i, std::int64_t j) {
     const Real mean = half * c[i * n + j] + half * c[j * n + i];
-    c[i * n + j] = c[j * n + i] = product * mean + first * a[i * n + j];
+    Real x = product * mean;
+    if (first != 0) x += first * a[i * n + j];
+    c[i * n + j] = c[j * n + i] = x;
   });
   for (std::int64_t i = 0; i < n; ++i) c[i * (n + 1)] += identity;
 }

@@ -3,7 +3,9 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace shampoo::kernels::cuda {
 
@@ -53,7 +55,15 @@ void DeviceBackend::copy(void* to, const void* from, std::size_t bytes) {
 void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
                             const SolverCalls& calls) {
   workspace_.reserve(stacks, arithmetic, calls);
-  device_->reserve_products();
+  std::vector<Product> products;
+  add_mode_products(stacks, arithmetic, products);
+  if (arithmetic == Type::float32 && calls.symmetric_products) {
+    std::set<std::int64_t> sides{calls.largest_side};
+    for (const Stack& stack : stacks) sides.insert(stack.extent.begin(), stack.extent.end());
+    for (const std::int64_t side : sides)
+      if (side <= calls.largest_side) add_symmetric_products(side, products);
+  }
+  device_->reserve_products(products);
   if (calls.decompositions) reserve_eigen(stacks, arithmetic, calls.largest_side);
 }
 

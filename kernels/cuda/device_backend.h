@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/workspace.h"
@@ -23,12 +24,16 @@ class DeviceBackend final : public Backend {
   std::string arithmetic() const override { return device_->arithmetic(); }
   MemoryKind memory_kind() const override { return MemoryKind::cuda; }
   bool prefers_products() const override { return true; }
+  bool has_tridiagonal_roots() const override { return false; }
   /// 16 matrices of side 1024 in float32, 256 of side 256.
   std::size_t chunk_bytes(std::size_t) const override { return std::size_t{64} << 20; }
+  int scratch_directions() const override { return 2; }
   bool is_immediate() const override { return false; }
+  int device() const override { return device_->index(); }
   void* stream() const override { return device_->stream(); }
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
+  void trim() override { device_->trim(); }
   void* allocate_host(std::size_t bytes) override;
   void release_host(void* memory) noexcept override;
   void upload(void* to, const void* from_host, std::size_t bytes) override;
@@ -36,6 +41,9 @@ class DeviceBackend final : public Backend {
   void copy(void* to, const void* from, std::size_t bytes) override;
   MemoryUse memory_use() const override;
   std::unique_ptr<Mark> make_mark() override { return device_->make_mark(); }
+  std::unique_ptr<Timeline> make_timeline(std::size_t points) override {
+    return device_->make_timeline(points);
+  }
   bool is_idle() override { return device_->is_idle(); }
   void synchronize() override { device_->synchronize(); }
   bool is_capturing() const override { return device_->is_capturing(); }
@@ -134,6 +142,11 @@ class DeviceBackend final : public Backend {
 
  private:
   void multiply_halves(const ThreeOf& group, Precision precision);
+  /// Of products with roots and bases.
+  void add_mode_products(std::span<const Stack> stacks, Type arithmetic,
+                         std::vector<Product>& products);
+  /// Of multiply_symmetric(), of float32.
+  void add_symmetric_products(std::int64_t side, std::vector<Product>& products);
   void iterate(const PolarStack& stack, const PolarPlan& plan);
   void decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/gemm/eigen_kernels.h"
-#include "kernels/cuda/gemm/square_products.h"
-#include "kernels/cuda/gemm/tile_class.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -41,17 +39,12 @@ void DeviceBackend::reconstruct(std::span<const SquareMatrixBatch> q,
       q.size(), [&](std::size_t g) { return MatrixGroup{q[g]}; }, row_parts_of<MatrixGroup>,
       [&](const auto& batch) { device_->launch(batch.blocks, ScaleVectors{batch}); });
   // X <- B^T B with B's rows sqrt(value_j) q_j
-  for_each_tile_class([&]<typename Class>(Class) {
-    for_each_batch<MatrixPairGroup>(
-        q.size(),
-        [&](std::size_t g) {
-          return Class::has(q[g].type, q[g].side) ? MatrixPairGroup{q[g], x[g]} : MatrixPairGroup{};
-        },
-        [](const MatrixPairGroup& group) { return lower_tiles(group.x.side, Class::tile); },
-        [&](const auto& batch) {
-          device_->launch(batch.blocks, SquareGram<typename Class::real, Class::tile>{batch});
-        });
-  });
+  for (std::size_t g = 0; g < q.size(); ++g) {
+    const std::int64_t n = q[g].side;
+    if (q[g].count > 0)
+      device_->multiply({n, n, n, q[g].count, dense(q[g], true), dense(q[g]), x[g].data, x[g].type,
+                         n, n * n, 1, 0});
+  }
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -68,37 +68,40 @@ void DeviceBackend::precondition_in_eigenbasis(const PassContext& phase,
                                                std::span<const Selection>,
                                                const EigenbasisPass& pass) {
   const Type arithmetic = phase.elements.arithmetic;
-  void* const rotated = pass.filters ? pass.direction : workspace_.dense(stacks, arithmetic);
-  const ProductPhase p(phase, workspace_.second_dense(stacks, arithmetic));
-  constexpr ModeMatrices into{.arrays = &Stack::bases, .is_basis = true};
+  const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
+  void* const scratch = workspace_.second_dense(stacks, arithmetic);
+  const ModeMemory in_place{p.dense, scratch, p.dense};
   with_real(arithmetic, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     if (pass.second_moment != nullptr) {
       device_->launch(phase.elements.tile_count,
-                      GatherGradients<Real>{ProductPhase(phase, rotated),
-                                            static_cast<const float*>(pass.masters), true});
+                      GatherGradients<Real>{p, static_cast<const float*>(pass.masters), true});
       run_mode_chains(*device_, p, stacks,
-                      {.arrays = &Stack::bases, .is_basis = true, .accumulates = true}, rotated);
+                      {.arrays = &Stack::bases, .is_basis = true, .accumulates = true}, in_place);
       apply_moments<Real>(*device_, p, stacks,
-                          pass.filters ? MomentUse::filter : MomentUse::accumulate, rotated, pass);
+                          pass.filters ? MomentUse::filter : MomentUse::accumulate, p.dense, pass);
     }
     if (pass.filters) return;
-    run_mode_chains(*device_, p, stacks, into, pass.direction);
+    run_mode_chains(*device_, p, stacks, {.arrays = &Stack::bases, .is_basis = true},
+                    {pass.direction, scratch, p.dense});
     if (pass.second_moment != nullptr)
-      apply_moments<Real>(*device_, p, stacks, MomentUse::divide, pass.direction, pass);
+      apply_moments<Real>(*device_, p, stacks, MomentUse::divide, p.dense, pass);
     else
-      scale_in_eigenbasis(*device_, p, stacks, {}, pass.direction);
+      scale_in_eigenbasis(*device_, p, stacks, {}, p.dense);
   });
   run_mode_chains(*device_, p, stacks,
-                  {.arrays = &Stack::bases, .is_basis = true, .transposed = true}, pass.direction);
-  norm_directions(*device_, p, pass.direction, pass.direction_norms);
+                  {.arrays = &Stack::bases, .is_basis = true, .transposed = true}, in_place);
+  take_directions(*device_, p, pass.direction, pass.direction_norms);
 }
 
 void DeviceBackend::rotate(const PassContext& phase, std::span<const Stack> stacks,
                            std::span<const Selection>, bool transposed, void* elements) {
-  const ProductPhase p(phase, workspace_.second_dense(stacks, phase.elements.arithmetic));
+  const Type arithmetic = phase.elements.arithmetic;
+  const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
   run_mode_chains(*device_, p, stacks,
-                  {.arrays = &Stack::bases, .is_basis = true, .transposed = transposed}, elements);
+                  {.arrays = &Stack::bases, .is_basis = true, .transposed = transposed},
+                  {elements, workspace_.second_dense(stacks, arithmetic), p.dense});
+  take_directions(*device_, p, elements, nullptr);
 }
 
 }  // namespace shampoo::kernels::cuda

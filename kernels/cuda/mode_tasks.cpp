@@ -1,91 +1,148 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/mode_tasks.h"
 
-#include "kernels/cuda/gemm/tile_class.h"
+#include <algorithm>
+
+#include "kernels/cuda/gemm/unpack_roots.h"
 
 namespace shampoo::kernels::cuda {
 
 namespace {
 
-/// The contractions of one stack: dimension after dimension, to and fro between the elements and
-/// dense memory, with a copy in front where their number is odd.
-class ModeChain {
+void* at(const void* memory, std::size_t bytes) {
+  return const_cast<char*>(static_cast<const char*>(memory)) + bytes;
+}
+
+/// The steps of the chains of all stacks, from array to array.
+class ModeRun {
  public:
-  ModeChain(const Stack& stack, const ModeMatrices& matrices)
-      : stack_(stack), matrices_(matrices), arrays_(stack.*matrices.arrays) {
-    for (std::size_t k = 0; k < arrays_.size(); ++k) contractions_ += takes_part(k);
-    copies_ = contractions_ % 2;
+  ModeRun(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
+          const ModeMatrices& matrices, const ModeMemory& memory)
+      : device_(device), phase_(phase), stacks_(stacks), matrices_(matrices), memory_(memory) {}
+
+  int steps() const {
+    int most = 0;
+    for (const Stack& stack : stacks_) most = std::max(most, ModeChain(stack, matrices_).length());
+    return most;
   }
 
-  int length() const { return contractions_ + copies_; }
+  /// Of chains without a step, and of those whose first step would write what it reads.
+  void copy_elements() const {
+    for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t flat, std::size_t) {
+      if (!copies(chain)) return;
+      void* const to = chain.length() == 0 ? memory_.to : memory_.scratch;
+      const std::int64_t last = mode_shape(stack.extent, 0).elements() - stack.stride;
+      device_.copy(at(to, flat), at(memory_.from, flat), bytes_of(stack, last));
+    });
+  }
 
-  ModeTask task(int step) const {
-    ModeTask task;
-    task.first_block = stack_.first_block;
-    task.from_dense = step % 2 == 1;
-    task.is_basis = matrices_.is_basis;
-    task.transposed = matrices_.transposed;
-    const std::size_t k = step < copies_ ? 0 : dimension(step - copies_);
-    task.shape = mode_shape(stack_.extent, k);
-    task.matrices = step < copies_ ? nullptr : arrays_[k];
-    return task;
+  template <typename Real>
+  void unpack_roots(int step) const {
+    TaskQueue queue(std::type_identity<RootTask>(), [&](const TaskList<RootTask>& list) {
+      device_.launch(list.blocks,
+                     UnpackRoots<Real>{phase_, list, matrices_.accumulates, matrices_.in_tf32()});
+    });
+    for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t, std::size_t roots) {
+      if (step >= chain.length() || !chain.is_by_library()) return;
+      const std::size_t k = chain.dimension(step);
+      queue.add({lower_tiles(stack.extent[k], TransposedTile::side), stack.first_block,
+                 stack.extent[k], stack.factors[k], stack.layout, at(memory_.roots, roots)},
+                stack.count);
+    });
+    queue.flush();
+  }
+
+  void multiply(int step) const {
+    for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t flat,
+                       std::size_t roots) {
+      if (step >= chain.length() || !chain.is_by_library()) return;
+      const void* const dense =
+          matrices_.is_basis ? stack.bases[chain.dimension(step)] : at(memory_.roots, roots);
+      device_.multiply(chain.product(step, phase_.elements.arithmetic, dense,
+                                     at(source(chain, step), flat), at(target(chain, step), flat)));
+    });
+  }
+
+  template <typename Real>
+  void multiply_by_kernel(int step) const {
+    TaskQueue queue(std::type_identity<ModeTask>(), [&](const TaskList<ModeTask>& list) {
+      device_.launch(list.blocks, ModeProduct<Real>{phase_, list, matrices_.accumulates});
+    });
+    for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t, std::size_t) {
+      if (step < chain.length() && !chain.is_by_library())
+        queue.add(chain.task(step, source(chain, step), target(chain, step)), stack.count);
+    });
+    queue.flush();
   }
 
  private:
-  std::size_t dimension(int number) const {
-    std::size_t k = 0;
-    for (;; ++k)
-      if (takes_part(k) && number-- == 0) return k;
+  /// body(stack, chain, bytes before its elements, bytes before its dense roots)
+  template <typename Body>
+  void for_each_stack(const Body& body) const {
+    std::size_t flat = 0, roots = 0;
+    for (const Stack& stack : stacks_) {
+      body(stack, ModeChain(stack, matrices_), flat, roots);
+      flat += bytes_of(stack);
+      roots += dense_root_bytes(stack, phase_.elements.arithmetic);
+    }
   }
-  bool takes_part(std::size_t k) const { return arrays_[k] != nullptr && k != matrices_.except; }
+  std::size_t bytes_of(const Stack& stack, std::int64_t more = 0) const {
+    return static_cast<std::size_t>(stack.count * stack.stride + more) *
+           size_of(phase_.elements.arithmetic);
+  }
+  bool copies(const ModeChain& chain) const {
+    return memory_.from == memory_.to ? chain.length() % 2 == 1 : chain.length() == 0;
+  }
+  void* target(const ModeChain& chain, int step) const {
+    return (chain.length() - step) % 2 == 1 ? memory_.to : memory_.scratch;
+  }
+  const void* source(const ModeChain& chain, int step) const {
+    if (step > 0) return target(chain, step - 1);
+    return copies(chain) ? memory_.scratch : memory_.from;
+  }
 
-  const Stack& stack_;
-  ModeMatrices matrices_;
-  const std::vector<void*>& arrays_;
-  int contractions_ = 0;
-  int copies_ = 0;
+  Device& device_;
+  const ProductPhase& phase_;
+  std::span<const Stack> stacks_;
+  const ModeMatrices& matrices_;
+  const ModeMemory& memory_;
 };
-
-/// Whether a task goes through the tiles of a class; then its number of tiles.
-template <typename Class>
-bool takes(Type arithmetic, ModeTask& task) {
-  const ModePlane plane(task.shape);
-  const bool copies = task.matrices == nullptr;
-  task.tiles =
-      copies ? ceiling(task.shape.elements(), Class::tile * Class::tile) : plane.tiles(Class::tile);
-  return Class::has(arithmetic, copies ? 0 : std::min(plane.lines, plane.columns));
-}
 
 }  // namespace
 
 void run_mode_chains(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
-                     const ModeMatrices& matrices, void* elements) {
-  int steps = 0;
-  for (const Stack& stack : stacks) steps = std::max(steps, ModeChain(stack, matrices).length());
+                     const ModeMatrices& matrices, const ModeMemory& memory) {
+  const ModeRun run(device, phase, stacks, matrices, memory);
+  run.copy_elements();
+  const int steps = run.steps();
   for (int step = 0; step < steps; ++step)
-    for_each_tile_class([&]<typename Class>(Class) {
-      TaskQueue queue(std::type_identity<ModeTask>(), [&](const TaskList<ModeTask>& list) {
-        device.launch(list.blocks, ModeProduct<typename Class::real, Class::tile>{
-                                       phase, elements, list, matrices.accumulates});
-      });
-      for (const Stack& stack : stacks) {
-        const ModeChain chain(stack, matrices);
-        if (step >= chain.length()) continue;
-        ModeTask task = chain.task(step);
-        if (takes<Class>(phase.elements.arithmetic, task)) queue.add(task, stack.count);
-      }
-      queue.flush();
+    with_real(phase.elements.arithmetic, [&](auto* tag) {
+      using Real = Element<decltype(tag)>;
+      if (!matrices.is_basis) run.template unpack_roots<Real>(step);
+      run.multiply(step);
+      run.template multiply_by_kernel<Real>(step);
     });
 }
 
-void norm_directions(Device& device, const ProductPhase& phase, const void* direction,
-                     double* norms) {
-  if (norms == nullptr) return;
+namespace {
+
+void launch_directions(Device& device, const ProductPhase& phase, void* direction, bool moves,
+                       double* norms) {
   with_real(phase.elements.arithmetic, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    device.launch(phase.elements.tile_count, DirectionNorms<Real>{phase, direction});
+    device.launch(phase.elements.tile_count, TakeDirections<Real>{phase, direction, moves});
   });
-  device.launch(phase.elements.block_count, SumDirectionNorms{phase, norms});
+  if (norms != nullptr) device.launch(phase.elements.block_count, SumDirectionNorms{phase, norms});
+}
+
+}  // namespace
+
+void take_directions(Device& device, const ProductPhase& phase, void* direction, double* norms) {
+  launch_directions(device, phase, direction, true, norms);
+}
+
+void norm_directions(Device& device, const ProductPhase& phase, void* direction, double* norms) {
+  if (norms != nullptr) launch_directions(device, phase, direction, false, norms);
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "kernels/cuda/device/device.h"
-#include "kernels/cuda/gemm/mode_product.h"
+#include "kernels/cuda/mode_chain.h"
 
 /// Launches of products along the dimensions of blocks.
 namespace shampoo::kernels::cuda {
-
-inline ModeShape mode_shape(std::span<const std::int64_t> extent, std::size_t k) {
-  ModeShape shape;
-  for (std::size_t i = 0; i < extent.size(); ++i)
-    (i < k ? shape.before : i == k ? shape.side : shape.after) *= extent[i];
-  return shape;
-}
 
 /// Tasks that go into one launch, or more where there are too many.
 template <typename Task, typename Launch>
@@ -42,26 +33,28 @@ class TaskQueue {
   TaskList<Task> list_;
 };
 
-/// Products of all blocks with one matrix per dimension.
-struct ModeMatrices {
-  std::vector<void*> Stack::*arrays = &Stack::factors;  ///< roots of pair arrays, or bases
-  bool is_basis = false;
-  bool transposed = false;   ///< of bases
-  std::size_t except = -1;   ///< a dimension that is left alone
-  bool accumulates = false;  ///< for all present blocks; otherwise for preconditioned ones
+/// Flat arrays of a chain, and memory for dense roots. `from` and `to` may be the same.
+struct ModeMemory {
+  const void* from = nullptr;
+  void* scratch = nullptr;
+  void* to = nullptr;
+  void* roots = nullptr;  ///< dense_root_bytes() of every stack
 };
 
-/// Elements <- their products with the matrices of every dimension, in place. The phase's dense
-/// memory is scratch.
+/// to <- products of `from` with the matrices of every dimension, of blocks that take part; others
+/// may have anything there afterwards. In TF32 roots are rounded, by at most 2^-11 of an element,
+/// and what they multiply is cut by the library, by less than 2^-10.
 void run_mode_chains(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
-                     const ModeMatrices& matrices, void* elements);
+                     const ModeMatrices& matrices, const ModeMemory& memory);
 
 /// Elements <- their products with the scales of every dimension, in place.
 void scale_in_eigenbasis(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
                          const ModeMatrices& which, void* elements);
 
-/// Squared norms of preconditioned blocks, unless `norms` is null.
-void norm_directions(Device& device, const ProductPhase& phase, const void* direction,
-                     double* norms);
+/// Direction <- the phase's dense memory, for preconditioned blocks, and their squared norms,
+/// unless `norms` is null.
+void take_directions(Device& device, const ProductPhase& phase, void* direction, double* norms);
+/// The norms alone.
+void norm_directions(Device& device, const ProductPhase& phase, void* direction, double* norms);
 
 }  // namespace shampoo::kernels::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/gemm/mode_product.h"
@@ -48,13 +49,25 @@ Product polynomial_product(const PolarStack& s, const SquareMatrixBatch& q, void
 void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
                                               std::span<const PolarPlan> plans, Type arithmetic) {
   workspace_.reserve_orthogonalization(stacks, plans, arithmetic);
-  device_->reserve_products();
+  std::vector<Product> products;
+  std::int64_t offset = 0;
   for (std::size_t s = 0; s < stacks.size(); ++s) {
-    if (!plans[s].steps.empty()) continue;
     const PolarStack stack(stacks[s], arithmetic);
-    device_->reserve_eigen(arithmetic, stack.rows + stack.columns,
-                           std::min(stack.count, stack.decomposition_chunk()));
+    // As aligned as the direction.
+    void* const x = element_at(workspace_.dense(stacks, arithmetic), arithmetic, offset);
+    offset += stack.elements();
+    if (plans[s].steps.empty()) {
+      device_->reserve_eigen(arithmetic, stack.rows + stack.columns,
+                             std::min(stack.count, stack.decomposition_chunk()));
+      continue;
+    }
+    const SquareMatrixBatch r{
+        .type = arithmetic, .side = stack.side(), .count = 1, .data = workspace_.polar()};
+    products.push_back(gram_product(stack, x, r));
+    products.push_back(polynomial_product(stack, r, x, x, 1));
+    if (arithmetic == Type::float32) add_symmetric_products(stack.side(), products);
   }
+  device_->reserve_products(products);
 }
 
 void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stack> stacks,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/gemm/half_panels.h"
@@ -39,6 +40,36 @@ Matrices panel_part(const HalfPanels& panels, std::int64_t first_part, bool tran
   const std::int64_t n = panels.x.side;
   return {panels.panels + first_part * HalfPanels::width(n), Type::float16,
           HalfPanels::row(n, panels.has_low), HalfPanels::size(n, panels.has_low), transposed};
+}
+
+/// C <- A B from terms in float16; its mean with its transpose is the product.
+struct HalfProducts {
+  HalfProducts(const ThreeOf& group, Precision precision, void* panels);
+
+  bool square;
+  HalfPanels left, right;  ///< of a square the same
+  Product high, low;       ///< low.count is 0 where panels have no low part
+};
+
+HalfProducts::HalfProducts(const ThreeOf& group, Precision precision, void* panels)
+    : square(group.a.data == group.b.data) {
+  const std::int64_t n = group.a.side, width = HalfPanels::width(n), count = group.a.count;
+  const bool has_low = precision == Precision::accurate;
+  auto* const memory = static_cast<Float16*>(panels);
+  left = {group.a, memory, has_low};
+  right = left;
+  if (!square) right = {group.b, memory + count * HalfPanels::size(n, has_low), has_low};
+
+  const Matrices a = panel_part(left, 0, false), b = panel_part(right, 0, true);
+  high = {n, n, n, count, a, b, group.c.data, Type::float32, n, n * n, 1, 0};
+  if (!has_low) return;
+  constexpr double low_unit = 1.0 / static_cast<double>(HalfPanels::low_scale);
+  low = high;
+  low.beta = 1;
+  low.b = panel_part(right, 1, true);
+  // hi lo + lo hi is twice the mean of hi lo and its transpose.
+  low.alpha = square ? 2 * low_unit : low_unit;
+  if (!square) low.depth = 2 * width;
 }
 
 }  // namespace
@@ -118,45 +149,28 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
       });
 }
 
-/// C <- A B from terms in float16; its mean with its transpose is the product.
 void DeviceBackend::multiply_halves(const ThreeOf& group, Precision precision) {
-  const std::int64_t n = group.a.side, width = HalfPanels::width(n), count = group.a.count;
-  const bool has_low = precision == Precision::accurate, square = group.a.data == group.b.data;
-  auto* const memory = static_cast<Float16*>(workspace_.panels());
-  const HalfPanels left{group.a, memory, has_low};
-  const HalfPanels right =
-      square ? left : HalfPanels{group.b, memory + count * HalfPanels::size(n, has_low), has_low};
+  const HalfProducts halves(group, precision, workspace_.panels());
   for_each_batch<HalfPanels>(
-      square ? 1 : 2, [&](std::size_t g) { return g == 0 ? left : right; },
+      halves.square ? 1 : 2, [&](std::size_t g) { return g == 0 ? halves.left : halves.right; },
       row_parts_of<HalfPanels>,
       [&](const Batch<HalfPanels>& batch) { device_->launch(batch.blocks, SplitFloat16{batch}); });
+  device_->multiply(halves.high);
+  if (halves.low.count > 0) device_->multiply(halves.low);
+}
 
-  Product product{n,
-                  n,
-                  n,
-                  count,
-                  panel_part(left, 0, false),
-                  panel_part(right, 0, true),
-                  group.c.data,
-                  Type::float32,
-                  n,
-                  n * n,
-                  1,
-                  0};
-  device_->multiply(product);
-  if (!has_low) return;
-  constexpr double low = 1.0 / static_cast<double>(HalfPanels::low_scale);
-  product.beta = 1;
-  if (square) {
-    // hi lo + lo hi is twice the mean of hi lo and its transpose.
-    product.alpha = 2 * low;
-    product.b = panel_part(right, 1, true);
-  } else {
-    product.alpha = low;
-    product.depth = 2 * width;
-    product.b = panel_part(right, 1, true);
-  }
-  device_->multiply(product);
+void DeviceBackend::add_symmetric_products(std::int64_t side, std::vector<Product>& products) {
+  const SquareMatrixBatch a{
+      .type = Type::float32, .side = side, .count = 1, .data = workspace_.panels()};
+  if (!splits(a)) return;
+  SquareMatrixBatch other = a;
+  other.data = nullptr;
+  for (const Precision precision : {Precision::half, Precision::accurate})
+    for (const SquareMatrixBatch& b : {a, other}) {
+      const HalfProducts halves({a, b, a}, precision, workspace_.panels());
+      products.push_back(halves.high);
+      if (halves.low.count > 0) products.push_back(halves.low);
+    }
 }
 
 void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double limit,

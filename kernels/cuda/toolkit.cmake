@@ -20,7 +20,7 @@ if(SHAMPOO_CUDA)
     set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
     find_package(CUDAToolkit 13 QUIET)
     set(CMAKE_MINIMUM_REQUIRED_VERSION ${asked_for})
-    find_package(NCCL 2.18 QUIET)
+    find_package(NCCL 2.19 QUIET)
     if(CUDAToolkit_FOUND AND NCCL_FOUND AND TARGET CUDA::cusolver AND TARGET CUDA::cublasLt AND
         CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
       set(found TRUE)

@@ -21,6 +21,8 @@ class FactorSolver {
   FactorSolver(const FactorSolver&) = delete;
   FactorSolver& operator=(const FactorSolver&) = delete;
 
+  /// Takes its dense matrices from these, which must outlive it. Before reserve().
+  void share(SolverMatrices& matrices) { workspace_.share(matrices); }
   /// Allocates all memory that any selection of these jobs needs. What place() writes lies in
   /// `staged`, which the caller allocates and uploads, and which must outlive this. Once.
   virtual void reserve(StagedArrays& staged, std::span<const RootJob> all);
@@ -35,23 +37,34 @@ class FactorSolver {
   /// caller uploads `staged` afterwards. Does not wait.
   void place(std::span<const RootJob> jobs) { table_.place(jobs); }
 
-  /// Queues the placed jobs. If `fixed` (only where waits() is false), the calls of the backend do
-  /// not depend on which jobs are placed, and a recording of them works on the jobs placed before
-  /// each replay. Changes nothing if *proceed ([backend]; null: 1) is 0 when it runs; where
-  /// waits(), it is not read.
-  void enqueue(bool fixed = false, const std::int32_t* proceed = nullptr);
+  /// True if the placed jobs are more of one exponent and side than any phase has.
+  bool exceeds_usual() const { return table_.exceeds_usual(); }
+
+  /// Rows of the table that an enqueue() works on.
+  enum class Rows : std::uint8_t {
+    placed,  ///< those of the placed jobs
+    usual,   ///< as many as the placed jobs need at most while exceeds_usual() is false
+    all
+  };
+  /// Queues the placed jobs. With other rows than theirs (only where waits() is false), the calls
+  /// of the backend do not depend on which jobs are placed, and a recording of them works on the
+  /// jobs placed before each replay. Changes nothing if *proceed ([backend]; null: 1) is 0 when it
+  /// runs; where waits(), it is not read.
+  void enqueue(Rows rows = Rows::placed, const std::int32_t* proceed = nullptr);
 
   /// Writes outcomes into the jobs that were placed, in the same order, after the enqueued work is
   /// known to have run (by Backend::synchronize(), at least). Meaningless if *proceed was 0. Does
   /// not wait.
   void collect(std::span<RootJob> jobs) const;
 
+  /// Without matrices that are shared.
   std::int64_t workspace_bytes() const { return workspace_.bytes(); }
 
  protected:
   enum class Method : std::uint8_t {
     keep,       ///< an eigenbasis that is still good
     iterate,    ///< the solver's own iteration
+    reduce,     ///< to a tridiagonal matrix, whose root is a sum of partial fractions
     decompose,  ///< an eigendecomposition
   };
   /// One way of computing a result; the next is tried where it fails.
@@ -72,7 +85,7 @@ class FactorSolver {
   /// Computes the workspace's chunk; returns one flag per row, 0 where a result was stored. Waits.
   virtual std::span<const std::int32_t> solve_chunk(const Attempt& how) = 0;
   /// Where waits() is false.
-  virtual void enqueue_products(bool /*fixed*/, const std::int32_t* /*proceed*/) {}
+  virtual void enqueue_products(Rows /*rows*/, const std::int32_t* /*proceed*/) {}
 
   Backend& backend_;
   Type arithmetic_;

@@ -11,9 +11,10 @@
 namespace shampoo::kernels {
 
 struct MinimaxPlan;
+struct TridiagonalPlan;
 
 /// The solver chosen by Automatic for jobs with these exponents, or 1 / p with p <= 64; other
-/// solvers are returned as they are.
+/// solvers are returned as they are. Throws std::invalid_argument for one that the backend has not.
 Solver resolved(const Solver& solver, const Backend& backend, Type arithmetic,
                 std::span<const double> exponents);
 
@@ -30,12 +31,12 @@ class InverseRoot final : public FactorSolver {
 
  private:
   std::span<const std::int32_t> solve_chunk(const Attempt& how) override;
-  void enqueue_products(bool fixed, const std::int32_t* proceed) override;
-  const MinimaxPlan& plan_for(double exponent);
+  void enqueue_products(Rows rows, const std::int32_t* proceed) override;
 
   Solver solver_;
   double trace_exponent_;
   std::vector<MinimaxPlan> plans_;
+  std::vector<TridiagonalPlan> tridiagonal_plans_;
 };
 
 }  // namespace shampoo::kernels

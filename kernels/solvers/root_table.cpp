@@ -2,6 +2,7 @@
 #include "kernels/solvers/root_table.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 namespace shampoo::kernels {
@@ -25,7 +26,8 @@ void RootTable::reserve(StagedArrays& staged, std::span<const RootJob> all) {
   }
   row_of_.resize(all.size());
   placed_.resize(all.size());
-  packed_ = !all.empty() && all.front().packed;
+  choose_usual(order);
+  if (!all.empty()) layout_ = all.front().layout;
   arrays_ = staged.add<void*>(all.size());
   if (!all.empty() && all.front().basis != nullptr) bases_ = staged.add<void*>(all.size());
   if (!all.empty() && all.front().values != nullptr) values_ = staged.add<void*>(all.size());
@@ -35,10 +37,26 @@ void RootTable::reserve(StagedArrays& staged, std::span<const RootJob> all) {
   active_ = staged.add<std::uint8_t>(all.size());
 }
 
+void RootTable::choose_usual(std::span<const RootJob> order) {
+  usual_.assign(order.size(), 0);
+  std::map<std::int64_t, std::size_t> counts;  // of jobs of a phase, of one exponent and side
+  std::size_t first = 0, most = 0;
+  for (std::size_t row = 0; row < order.size(); ++row) {
+    if (rows_[row] != rows_[first]) {
+      counts.clear();
+      first = row;
+      most = 0;
+    }
+    most = std::max(most, ++counts[order[row].phase]);
+    usual_[first + most - 1] = 1;
+  }
+}
+
 void RootTable::place(std::span<const RootJob> jobs) {
   std::ranges::copy(any_, arrays_.host().begin());
   std::ranges::fill(active_.host(), std::uint8_t{0});
   std::ranges::fill(placed_, std::size_t{0});
+  exceeds_usual_ = false;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     const RootJob& job = jobs[j];
     const auto found = std::ranges::lower_bound(rows_, row_for(job), precedes);
@@ -52,6 +70,7 @@ void RootTable::place(std::span<const RootJob> jobs) {
     epsilons_[row] = job.epsilon;
     exponents_[row] = job.exponent;
     active_[row] = 1;
+    exceeds_usual_ |= usual_[row] == 0;
   }
 }
 

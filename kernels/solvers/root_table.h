@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/rules/factor_layout.h"
 #include "kernels/staged_array.h"
 
 namespace shampoo::kernels {
@@ -23,21 +24,25 @@ enum class Outcome : std::uint8_t {
 struct RootJob {
   void* pair = nullptr;  ///< [backend] see Stack::factors
   std::int64_t side = 0;
-  bool packed = false;     ///< the array is a packed triangle; the same for all jobs of a solver
+  /// Of the array; the same for all jobs of a solver.
+  FactorLayout layout = FactorLayout::with_root;
   void* basis = nullptr;   ///< [backend] see BasisBatch; null for roots
   void* values = nullptr;  ///< [backend] eigenvalues; null where they are not kept
   double exponent = 0.25;  ///< the root is A^-exponent
+  /// Usually the jobs of one phase are placed together, and no others with them.
+  std::int64_t phase = 0;
   double epsilon = 0;
   double scale = 1;                     ///< A = scale * factor
   Outcome outcome = Outcome::computed;  ///< out
-  /// out: number of eigenvalues clamped by a shift or floor; by Minimax: 1 if its relative shift
-  /// was the larger one
+  /// out: number of eigenvalues clamped by a shift or floor; by Minimax and Tridiagonal: 1 if its
+  /// relative shift was the larger one
   std::int64_t clamped = 0;
 };
 
 /// The jobs of a solver as a table that kernels read: one row for every job that there can be. Rows
 /// of one exponent and side are adjacent. The jobs placed for a step fill them from the front, and
-/// the other rows are inactive, so launches recorded once for all rows serve any selection of jobs.
+/// the other rows are inactive, so launches recorded once for some rows serve any selection of jobs
+/// that these rows hold.
 class RootTable {
  public:
   struct Row {
@@ -58,7 +63,12 @@ class RootTable {
   /// Row of the i-th placed job.
   std::size_t row(std::size_t job) const { return row_of_[job]; }
 
-  bool packed() const { return packed_; }
+  /// One flag per row: 1 for as many of every exponent and side as the phase with the most has.
+  std::span<const std::uint8_t> usual() const { return usual_; }
+  /// Whether the placed jobs need other rows, too.
+  bool exceeds_usual() const { return exceeds_usual_; }
+
+  FactorLayout layout() const { return layout_; }
 
   /// One number or flag per row: the host's span, and the backend's array by data().
   const StagedArray<void*>& arrays() const { return arrays_; }
@@ -71,11 +81,15 @@ class RootTable {
   const StagedArray<std::uint8_t>& active() const { return active_; }
 
  private:
+  void choose_usual(std::span<const RootJob> order);
+
   std::vector<Row> rows_;
   std::vector<void*> any_;           ///< per row: the pair array where no job is placed
   std::vector<std::size_t> row_of_;  ///< per placed job
   std::vector<std::size_t> placed_;  ///< per first row of an exponent and side: jobs placed
-  bool packed_ = false;
+  std::vector<std::uint8_t> usual_;  ///< per row
+  bool exceeds_usual_ = false;
+  FactorLayout layout_ = FactorLayout::with_root;
   StagedArray<void*> arrays_, bases_, values_;
   StagedArray<double> scales_, epsilons_, exponents_;
   StagedArray<std::uint8_t> active_;

@@ -10,8 +10,8 @@
 namespace shampoo {
 
 /// Chooses by backend and arithmetic: Minimax where products are much faster than decompositions
-/// (CUDA, in float32) and it supports the recipe's exponents; otherwise Eigen with a relative
-/// floor.
+/// (CUDA, in float32), Tridiagonal on the CPU, if they support the recipe's exponents; otherwise
+/// Eigen with a relative floor.
 struct Automatic {
   static constexpr std::string_view name = "automatic";
   template <typename Visitor, typename Self>
@@ -118,6 +118,21 @@ struct Minimax {
   bool operator==(const Minimax&) const = default;
 };
 
+/// Q f(T) Q^T with A = Q T Q^T, T tridiagonal, and f a sum of partial fractions, for exponents
+/// below 1; on the CPU. Half the time of an eigendecomposition. Damps with max(epsilon, t /
+/// kappa_max), where t is the largest row sum of |T|, between the largest eigenvalue and three
+/// times that, and counts the factors for which the second was the larger. Where the damped matrix
+/// is not definite, an eigendecomposition is used instead.
+struct Tridiagonal {
+  static constexpr std::string_view name = "tridiagonal";
+  double kappa_max = 1e7;  ///< as Minimax
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("kappa_max", self.kappa_max);
+  }
+  bool operator==(const Tridiagonal&) const = default;
+};
+
 /// Eigenbases by symmetric eigendecompositions, repeated as Eigen's where one fails.
 struct Eigh {
   static constexpr std::string_view name = "eigh";
@@ -153,7 +168,8 @@ struct Qr {
 
 using BasisMethod = std::variant<Eigh, Qr>;
 
-using Solver = std::variant<Automatic, Eigen, CoupledNewton, CoupledHigherOrder, Minimax>;
+using Solver =
+    std::variant<Automatic, Eigen, CoupledNewton, CoupledHigherOrder, Minimax, Tridiagonal>;
 
 /// Newton-Schulz iteration with fixed coefficients [Jordan 2024]: X <- F / max(|F|_F, 1e-8), then
 /// so often X <- a X + b (X X^T) X + c (X X^T)^2 X. Singular values of the result lie around 1:

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace shampoo::kernels {
 
@@ -98,6 +99,31 @@ struct Damping {
   std::array<double, 3> polynomial{};  ///< n0, n1, n2
   double* scales = nullptr;            ///< [backend] in and out, per matrix
   double* clamped = nullptr;           ///< [backend] out, per matrix
+};
+
+/// weight / (z + pole); both are positive.
+struct PartialFraction {
+  double pole = 0, weight = 0;
+};
+inline constexpr int most_partial_fractions = 112;
+
+/// Damps a matrix A with largest element 1/2 to 1, and says how its tridiagonal form T becomes a
+/// root. Numbers per matrix are computed in double.
+///
+///     t     = max over i of sum_j |t_ij|         bounds the largest eigenvalue [Horn 2013, 6.1.1]
+///     shift = max(epsilon / scale, t / kappa_max)
+///     u     = t + shift
+///     scale <- scale u                           then scale (T + shift I) / u is the damped matrix
+///     clamped <- t / kappa_max > epsilon / scale ? 1 : 0
+///
+/// No eigenvalue of (T + shift I) / u is above 1, and none below 1 / (2 kappa_max + 2) if A has
+/// none below -shift / 2.
+struct TridiagonalRoot {
+  std::span<const PartialFraction> fractions = {};  ///< at most most_partial_fractions
+  double kappa_max = 0;                             ///< > 1
+  const double* epsilons = nullptr;                 ///< per matrix
+  double* scales = nullptr;                         ///< in and out, per matrix
+  double* clamped = nullptr;                        ///< out, per matrix
 };
 
 }  // namespace shampoo::kernels

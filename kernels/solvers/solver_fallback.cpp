@@ -25,9 +25,11 @@ void FactorSolver::add_decompositions(bool iterates) {
 void FactorSolver::solve_by_attempts() {
   std::ranges::copy(table_.active().host(), pending_.begin());
   for (const Attempt& how : attempts_)
-    for (std::size_t next = 0; workspace_.take(
-             {.wanted = pending_, .type = how.type, .one_exponent = how.method == Method::iterate},
-             next);) {
+    for (std::size_t next = 0;
+         workspace_.take({.wanted = pending_,
+         .type = how.type,
+         .one_exponent = how.method == Method::iterate || how.method == Method::reduce},
+                         next);) {
       const std::span<const std::int32_t> flags = solve_chunk(how);
       for (const std::size_t row : workspace_.rows()) {
         pending_[row] = flags[row] != 0;
@@ -51,10 +53,10 @@ SolverCalls FactorSolver::calls() const {
   return {.largest_side = largest, .decompositions = waits(), .symmetric_products = !waits()};
 }
 
-void FactorSolver::enqueue(bool fixed, const std::int32_t* proceed) {
+void FactorSolver::enqueue(Rows rows, const std::int32_t* proceed) {
   if (table_.size() == 0) return;
   std::ranges::fill(outcomes_, Outcome::computed);
-  waits() ? solve_by_attempts() : enqueue_products(fixed, proceed);
+  waits() ? solve_by_attempts() : enqueue_products(rows, proceed);
   backend_.download(flags_.data(), workspace_.failed.data(), table_.size() * sizeof(std::int32_t));
   backend_.download(clamped_.data(), workspace_.clamped.data(), table_.size() * sizeof(double));
   if (waits()) backend_.synchronize();

@@ -51,8 +51,8 @@ void SolverWorkspace::allocate_matrices() {
   const std::size_t gaps = alignment * sides.size();
   const std::size_t usual = backend_.chunk_bytes(largest * size_of(arithmetic_)) + gaps;
   // A repetition in float64 takes one matrix at a time where memory is short.
-  const std::size_t bytes = std::max(largest * sizeof(double), std::min(all + gaps, usual));
-  for (int m = 0; m < matrices_; ++m) memory_[m] = Buffer(backend_, bytes);
+  matrix_bytes_ = std::max(largest * sizeof(double), std::min(all + gaps, usual));
+  memory_->reserve(backend_, matrices_, matrix_bytes_);
   values_ = Buffer(backend_, all_values + gaps);
 }
 
@@ -73,7 +73,7 @@ bool SolverWorkspace::take(const Selection& from, std::size_t& next) {
     }
     const std::size_t size = elements_of(row.side) * size_of(from.type);
     const std::size_t value_size = static_cast<std::size_t>(row.side) * size_of(from.type);
-    if (bytes + size > memory_[0].bytes() || values + value_size > values_.bytes()) break;
+    if (bytes + size > matrix_bytes_ || values + value_size > values_.bytes()) break;
 
     if (begins) begin_group(from.type, next, bytes, values);
     ++pairs_.back().count;
@@ -88,9 +88,9 @@ bool SolverWorkspace::take(const Selection& from, std::size_t& next) {
 void SolverWorkspace::begin_group(Type type, std::size_t row, std::size_t bytes,
                                   std::size_t values) {
   const std::int64_t side = table_->rows()[row].side, first = static_cast<std::int64_t>(row);
-  pairs_.push_back({arithmetic_, side, 0, first, table_->arrays().data() + row, table_->packed()});
+  pairs_.push_back({arithmetic_, side, 0, first, table_->arrays().data() + row, table_->layout()});
   for (int m = 0; m < matrices_; ++m)
-    squares_[m].push_back({type, side, 0, first, static_cast<char*>(memory_[m].data()) + bytes,
+    squares_[m].push_back({type, side, 0, first, static_cast<char*>(memory_->data(m)) + bytes,
                            static_cast<char*>(values_.data()) + values});
 }
 
@@ -134,10 +134,9 @@ std::span<const std::int32_t> SolverWorkspace::download_flags() {
 
 std::int64_t SolverWorkspace::bytes() const {
   std::size_t total = scalars_.bytes();
-  for (const Buffer& memory : memory_) total += memory.bytes();
   for (const Buffer* const buffer : {&values_, &measured_, &sizes, &failed, &clamped})
     total += buffer->bytes();
-  return static_cast<std::int64_t>(total);
+  return own_.bytes() + static_cast<std::int64_t>(total);
 }
 
 }  // namespace shampoo::kernels

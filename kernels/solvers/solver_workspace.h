@@ -9,6 +9,7 @@
 
 #include "kernels/buffer.h"
 #include "kernels/solvers/root_table.h"
+#include "kernels/solvers/solver_matrices.h"
 
 namespace shampoo::kernels {
 
@@ -16,11 +17,12 @@ namespace shampoo::kernels {
 /// fit at a time. All arrays of numbers and flags are indexed by the row of the table.
 class SolverWorkspace {
  public:
-  /// Dense copies of a chunk's matrices; the solver decides what each holds.
-  static constexpr int max_matrices = 7;
-
   SolverWorkspace(Backend& backend, Type arithmetic, int matrices)
       : backend_(backend), arithmetic_(arithmetic), matrices_(matrices), scalars_(backend) {}
+  SolverWorkspace(const SolverWorkspace&) = delete;
+
+  /// Uses these matrices, which must outlive it, instead of its own. Before reserve().
+  void share(SolverMatrices& matrices) { memory_ = &matrices; }
 
   /// Allocates everything for the rows of a table, which must outlive this.
   void reserve(const RootTable& table);
@@ -56,6 +58,7 @@ class SolverWorkspace {
   /// Downloads `failed` into `flags` for the chunk, and returns them. Waits.
   std::span<const std::int32_t> download_flags();
 
+  /// Without matrices that are shared.
   std::int64_t bytes() const;
 
   Backend& backend() const { return backend_; }
@@ -85,14 +88,17 @@ class SolverWorkspace {
   int matrices_;
   const RootTable* table_ = nullptr;
   StagedArrays scalars_;
-  std::array<Buffer, max_matrices> memory_;
+  SolverMatrices own_;
+  SolverMatrices* memory_ = &own_;
+  std::size_t matrix_bytes_ = 0;
   Buffer values_, measured_;
   std::vector<double> numbers_;  ///< the host's copy of measured_
 
   // The chunk.
   std::vector<std::size_t> rows_;
   std::vector<FactorBatch> pairs_;
-  std::array<std::vector<SquareMatrixBatch>, max_matrices> squares_;
+  /// Dense copies of its matrices; the solver decides what each holds.
+  std::array<std::vector<SquareMatrixBatch>, SolverMatrices::most> squares_;
 };
 
 }  // namespace shampoo::kernels

@@ -32,21 +32,10 @@ void for_each_field(Visitor&& visit, Found& found) {
   visit("faults", found.faults);
 }
 
-void remove_leftovers(const std::vector<std::filesystem::path>& stale) {
-  for (const auto& folder : stale) try {
-      remove_folder(folder);
-    } catch (const std::system_error&) {  // they are in nobody's way
-    }
-}
-
 }  // namespace
 
-CheckpointSearch::CheckpointSearch(Optimizer& optimizer, const std::filesystem::path& path,
-                                   Leftovers leftovers)
-    : optimizer_(optimizer),
-      path_(std::filesystem::absolute(path).lexically_normal()),
-      given_path_(path.string()),
-      leftovers_(leftovers) {}
+CheckpointSearch::CheckpointSearch(Optimizer& optimizer, const std::filesystem::path& path)
+    : optimizer_(optimizer), path_(whole_path(path)), given_path_(path.string()) {}
 
 /// Rank 0 looks, as others may not see the latest one yet.
 void CheckpointSearch::look() {
@@ -57,7 +46,8 @@ void CheckpointSearch::look() {
       return;
     }
     checkpoints_.emplace(path_);
-    if (leftovers_ == Leftovers::go) remove_leftovers(checkpoints_->stale());
+    CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer_);
+    if (lineage.saves == 0) lineage.stale = std::move(checkpoints_->stale());
   }
   folder_.clear();
   if (is_one_) return;

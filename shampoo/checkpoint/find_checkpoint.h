@@ -20,10 +20,8 @@ namespace shampoo::checkpoint {
 /// The checkpoints that a path names, the one to load first. Rank 0 looks; all ranks have the same.
 class CheckpointSearch {
  public:
-  enum class Leftovers : std::uint8_t { stay, go };
-
   /// Borrows the optimizer. `path`: a checkpoint or a directory of them.
-  CheckpointSearch(Optimizer& optimizer, const std::filesystem::path& path, Leftovers leftovers);
+  CheckpointSearch(Optimizer& optimizer, const std::filesystem::path& path);
 
   /// The next complete one, if there is one. Collective; throws the same on all ranks.
   std::optional<std::filesystem::path> next();
@@ -40,7 +38,6 @@ class CheckpointSearch {
   Optimizer& optimizer_;
   std::filesystem::path path_;  ///< absolute
   std::string given_path_;
-  Leftovers leftovers_;
   bool looked_ = false, is_one_ = false;
   std::optional<NewestFirst> checkpoints_;  ///< on rank 0, of a directory
   std::string folder_;                      ///< of next(); empty: there is none

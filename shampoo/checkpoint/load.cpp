@@ -111,9 +111,8 @@ class LoadTask {
 
 /// The latest good one of a path, if there is a checkpoint.
 std::optional<LoadedCheckpoint> load_latest(Optimizer& optimizer, const std::filesystem::path& path,
-                                            UserState* user, const CheckpointOptions& options,
-                                            CheckpointSearch::Leftovers leftovers) {
-  CheckpointSearch search(optimizer, path, leftovers);
+                                            UserState* user, const CheckpointOptions& options) {
+  CheckpointSearch search(optimizer, path);
   while (const auto folder = search.next()) {
     LoadTask task(optimizer, user, options);
     try {
@@ -121,6 +120,7 @@ std::optional<LoadedCheckpoint> load_latest(Optimizer& optimizer, const std::fil
       loaded.passed_over = search.passed_over();
       CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer);
       lineage.latest = lineage.loaded = task.save();
+      ++lineage.loads;
       lineage.passed_over.clear();
       for (const BrokenCheckpoint& broken : loaded.passed_over)
         lineage.passed_over.insert(broken.path);
@@ -139,7 +139,7 @@ std::optional<LoadedCheckpoint> load_latest(Optimizer& optimizer, const std::fil
 
 LoadedCheckpoint load_existing(Optimizer& optimizer, const std::filesystem::path& path,
                                UserState* user, const CheckpointOptions& options) {
-  auto loaded = load_latest(optimizer, path, user, options, CheckpointSearch::Leftovers::stay);
+  auto loaded = load_latest(optimizer, path, user, options);
   if (!loaded) throw CheckpointError(path.string() + ": there is no checkpoint");
   return std::move(*loaded);
 }
@@ -158,12 +158,12 @@ LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path,
 
 std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
                                        UserState& user, const CheckpointOptions& options) {
-  return load_latest(optimizer, directory, &user, options, CheckpointSearch::Leftovers::go);
+  return load_latest(optimizer, directory, &user, options);
 }
 
 std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
                                        const CheckpointOptions& options) {
-  return load_latest(optimizer, directory, nullptr, options, CheckpointSearch::Leftovers::go);
+  return load_latest(optimizer, directory, nullptr, options);
 }
 
 }  // namespace shampoo

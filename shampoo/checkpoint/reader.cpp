@@ -36,27 +36,31 @@ void Reader::index_files() {
   for_each_entry([&](std::uint32_t file, const Entry& entry) { entries_[ends_[file]++] = entry; });
 }
 
-/// Each tensor of the manifest is one of the file, and the other way round.
-void Reader::match_tensors(const Shard& shard, std::size_t file) const {
-  std::vector<bool> found(shard.tensors());
-  const auto match = [&](const TensorShard& tensor) {
-    auto known = found[shard.index_of(tensor)];
-    if (known)
-      throw CheckpointError(shard.file().path().string() + ": tensor " + in_quotes(tensor.key) +
-                            " is in the manifest twice");
-    known = true;
-  };
+void Reader::for_each_tensor(std::size_t file,
+                             const std::function<void(const TensorShard&)>& visit) const {
   for (std::size_t e = file > 0 ? ends_[file - 1] : 0; e < ends_[file]; ++e) {
     const Entry& entry = entries_[e];
     if (entry.parameter == of_user) {
-      match(shard_of(manifest_.user_tensors[entry.index]));
+      visit(shard_of(manifest_.user_tensors[entry.index]));
       continue;
     }
     const SavedParameter& parameter = manifest_.parameters[entry.parameter];
     const grouping::Box box = parameter.grid().box(entry.index);
     for (const std::uint32_t slot : parameter.slots)
-      match(shard_of(state_tensor(parameter, manifest_.slots[slot], box), file));
+      visit(shard_of(state_tensor(parameter, manifest_.slots[slot], box), file));
   }
+}
+
+/// Each tensor of the manifest is one of the file, and the other way round.
+void Reader::match_tensors(const Shard& shard, std::size_t file) const {
+  std::vector<bool> found(shard.tensors());
+  for_each_tensor(file, [&](const TensorShard& tensor) {
+    auto known = found[shard.index_of(tensor)];
+    if (known)
+      throw CheckpointError(shard.file().path().string() + ": tensor " + in_quotes(tensor.key) +
+                            " is in the manifest twice");
+    known = true;
+  });
   const auto missing = std::ranges::find(found, false) - found.begin();
   if (static_cast<std::size_t>(missing) < found.size())
     throw CheckpointError(shard.unlisted(static_cast<std::size_t>(missing)));
@@ -65,7 +69,6 @@ void Reader::match_tensors(const Shard& shard, std::size_t file) const {
 std::shared_ptr<const Shard> Reader::shard(std::size_t file) const {
   // Half of the descriptors that a process usually may have.
   constexpr std::size_t most_open = 512;
-  const std::lock_guard lock(mutex_);
   std::shared_ptr<const Shard>& known = shards_.at(file);
   if (known) return known;
   if (opened_.size() == most_open) {
@@ -79,8 +82,12 @@ std::shared_ptr<const Shard> Reader::shard(std::size_t file) const {
 }
 
 void Reader::verify() const {
-  for (std::size_t file = 0; file < manifest_.files.size(); ++file) shard(file);
-  for_each_shard(manifest_, [&](const TensorShard& tensor) { read_parts(tensor, nullptr); });
+  for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
+    const auto opened = shard(file);
+    for_each_tensor(file, [&](const TensorShard& tensor) {
+      opened->read_parts(tensor, nullptr, Checksums::compare);
+    });
+  }
 }
 
 }  // namespace shampoo::checkpoint

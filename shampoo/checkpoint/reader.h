@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -19,7 +19,7 @@ namespace shampoo::checkpoint {
 /// A checkpoint folder for reading. Its name, if it is one of folder_name(), and its manifest are
 /// known to fit together as soon as there is an object. A file is opened when the first of its
 /// tensors is read, and is then checked against the manifest; it stays open, but for the ones that
-/// were opened first where more than 512 are. Safe from several threads.
+/// were opened first where more than 512 are.
 class Reader {
  public:
   /// Reads the manifest. Throws CheckpointError, std::system_error.
@@ -32,6 +32,9 @@ class Reader {
   /// A file of the manifest. Throws as Shard's constructor does, and CheckpointError unless its
   /// tensors are those of the manifest.
   std::shared_ptr<const Shard> shard(std::size_t file) const;
+  /// Calls visit(tensor) for every tensor that the manifest has in a file.
+  void for_each_tensor(std::size_t file,
+                       const std::function<void(const TensorShard&)>& visit) const;
 
   /// All bytes of a tensor of manifest(), row-major. Throws as shard() and Shard::read() do, with
   /// `into` overwritten.
@@ -62,9 +65,8 @@ class Reader {
 
   std::filesystem::path folder_;
   Manifest manifest_;
-  std::vector<Entry> entries_;     ///< sorted by file
-  std::vector<std::size_t> ends_;  ///< by file: where its entries end
-  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;                                ///< sorted by file
+  std::vector<std::size_t> ends_;                             ///< by file: where its entries end
   mutable std::vector<std::shared_ptr<const Shard>> shards_;  ///< by file; null: not open
   mutable std::deque<std::size_t> opened_;                    ///< in this order
 };

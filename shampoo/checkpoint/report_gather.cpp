@@ -37,8 +37,10 @@ ReportGather::ReportGather(kernels::Backend& backend, Communicator& communicator
 std::vector<std::string> ReportGather::run(const std::string& own,
                                            std::span<const std::int64_t> lengths) {
   if (communicator_.size() == 1) return {own};
-  std::vector<std::string> texts = room_for(lengths);
+  std::vector<std::string> texts(lengths.size());
   try {
+    for (std::size_t r = 0; communicator_.rank() == 0 && r < texts.size(); ++r)
+      texts[r].resize(static_cast<std::size_t>(lengths[r]));
     const std::int64_t longest = *std::ranges::max_element(lengths);
     for (std::int64_t begin = 0; begin < longest; begin += most_)
       send_round(own, begin, lengths, texts);
@@ -49,19 +51,6 @@ std::vector<std::string> ReportGather::run(const std::string& own,
     throw CommunicationError(communicator_.failure());
   }
   return texts;
-}
-
-std::vector<std::string> ReportGather::room_for(std::span<const std::int64_t> lengths) {
-  try {
-    std::vector<std::string> texts(lengths.size());
-    if (communicator_.rank() == 0)
-      for (std::size_t r = 0; r < texts.size(); ++r)
-        texts[r].resize(static_cast<std::size_t>(lengths[r]));
-    return texts;
-  } catch (...) {
-    error_ = std::current_exception();
-    return {};
-  }
 }
 
 /// Sends what the texts have from `begin` on.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,25 +19,21 @@ class ReportGather {
   /// Both must outlive it. Throws std::bad_alloc.
   ReportGather(kernels::Backend& backend, Communicator& communicator);
 
-  /// On rank 0 the texts of all ranks, whose lengths all ranks know; elsewhere empty ones. A rank 0
-  /// without memory for them takes part all the same and leaves that in error(). Collective. Throws
-  /// CommunicationError.
+  /// On rank 0 the texts of all ranks, whose lengths all ranks know; elsewhere empty ones.
+  /// Collective. Throws CommunicationError, on all ranks also for another error of one.
   std::vector<std::string> run(const std::string& own, std::span<const std::int64_t> lengths);
-  const std::exception_ptr& error() const { return error_; }
 
  private:
   struct Memory;
 
   void send_round(const std::string& own, std::int64_t begin, std::span<const std::int64_t> lengths,
                   std::vector<std::string>& texts);
-  std::vector<std::string> room_for(std::span<const std::int64_t> lengths);
 
   kernels::Backend& backend_;
   Communicator& communicator_;
   std::int64_t most_;  ///< bytes of a rank in a round
   std::vector<std::int64_t> sent_, received_;
   std::shared_ptr<Memory> memory_;
-  std::exception_ptr error_;
 };
 
 }  // namespace shampoo::checkpoint

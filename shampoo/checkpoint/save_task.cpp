@@ -28,8 +28,6 @@ std::int64_t step_of_save(const Snapshot& snapshot, const SaveOptions& options) 
   return step;
 }
 
-enum Begun : int { not_yet, yes, never };
-
 }  // namespace
 
 SaveTask::SaveTask(Optimizer& optimizer, Snapshot snapshot, const std::filesystem::path& directory,
@@ -37,35 +35,27 @@ SaveTask::SaveTask(Optimizer& optimizer, Snapshot snapshot, const std::filesyste
     : optimizer_(optimizer),
       snapshot_(std::move(snapshot)),
       options_(options),
-      directory_(std::filesystem::absolute(directory)),
+      directory_(whole_path(directory)),
       given_directory_(directory.string()),
       step_(step_of_save(snapshot_, options)),
       bytes_(snapshot_.bytes()),
       folder_(directory_ / folder_name(step_)),
+      loads_(OptimizerAccess::lineage(optimizer).loads),
+      parent_(OptimizerAccess::lineage(optimizer).latest),
+      stale_(OptimizerAccess::lineage(optimizer).stale),
       vote_(OptimizerAccess::backend(optimizer), OptimizerAccess::communicator(optimizer)),
       gather_(OptimizerAccess::backend(optimizer), OptimizerAccess::communicator(optimizer)) {
   const bool passed_over = OptimizerAccess::lineage(optimizer).passed_over.contains(folder_);
   if (options.replace || passed_over) existing_ = Existing::replace;
   if (leads()) is_replaceable(directory_, step_, existing_);
-  touch();
-  thread_ = thread_without_signals([this] {
-    begun_.wait(not_yet);
-    if (begun_ == never) return;
-    try {
-      run();
-    } catch (...) {
-      thrown_ = std::current_exception();
-    }
-    main_thread_.close();
-  });
+  ++OptimizerAccess::lineage(optimizer_).saves;
 }
 
 SaveTask::~SaveTask() {
   cancel();
-  main_thread_.cancel();
-  int expected = not_yet;
-  if (begun_.compare_exchange_strong(expected, never)) begun_.notify_all();
   if (thread_.joinable()) thread_.join();
+  if (pending_) pending_->discard();
+  --OptimizerAccess::lineage(optimizer_).saves;
 }
 
 std::string SaveTask::request() const {
@@ -77,29 +67,58 @@ std::string SaveTask::request() const {
 
 void SaveTask::begin() {
   const CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer_);
-  parent_ = lineage.latest;
+  // A save that was queued before it may have completed meanwhile.
+  if (lineage.loads == loads_) parent_ = lineage.latest;
   if (!lineage.loaded.empty()) kept_.push_back(lineage.loaded);
+  start(&SaveTask::create);
+}
+
+void SaveTask::start(Work stage) {
+  if (thread_.joinable()) thread_.join();
+  stage_ = stage;
+  numbers_ = {};
+  error_ = nullptr;
   touch();
-  begun_ = yes;
-  begun_.notify_all();
+  try {
+    std::packaged_task<void()> work([this] { run(); });
+    work_ = work.get_future();
+    thread_ = thread_without_signals(std::move(work));
+  } catch (...) {
+    work_ = {};
+    error_ = std::current_exception();
+  }
 }
 
 void SaveTask::run() {
   try {
-    stage([this] { create(); }, [this] { learn_id(); });
-    stage([this] { write(); }, [this] { gather_reports(); });
-    stage([this] { commit(); }, [this] { over_ = true; });
+    (this->*stage_)();
   } catch (...) {
-    if (pending_) pending_->discard();
-    throw;
+    error_ = std::current_exception();
   }
+  touch();
+}
+
+bool SaveTask::is_ready() const {
+  return !work_.valid() || work_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
 void SaveTask::create() {
   if (!leads()) return;
+  remove_stale();
   numbers_ = random_bits();
   pending_.emplace(directory_, step_, save_id_of(numbers_), existing_);
   pending_->create();
+}
+
+/// What was stale at the last load and still is.
+void SaveTask::remove_stale() {
+  if (stale_.empty()) return;
+  NewestFirst checkpoints(directory_);
+  for (const std::filesystem::path& stale : checkpoints.stale()) {
+    std::error_code ignored;  // it is in nobody's way
+    if (std::ranges::find(stale_, stale) != stale_.end())
+      std::filesystem::remove_all(stale, ignored);
+  }
 }
 
 void SaveTask::learn_id() {
@@ -118,7 +137,6 @@ void SaveTask::write() {
 
 void SaveTask::commit() {
   if (!leads()) return;
-  if (gather_.error()) std::rethrow_exception(gather_.error());
   Manifest manifest = manifest_of(snapshot_.data(), std::exchange(reports_, {}));
   manifest.save = pending_->save();
   manifest.parent = parent_;
@@ -130,6 +148,10 @@ void SaveTask::commit() {
   committed_ = true;
   touch();
   prune();
+}
+
+void SaveTask::discard() {
+  if (pending_) pending_->discard();
 }
 
 void SaveTask::prune() {
@@ -147,37 +169,42 @@ void SaveTask::prune() {
   }
 }
 
-/// Calls work(), and together() once all ranks have come so far without an error.
-void SaveTask::stage(const Work& work, const Work& together) {
-  numbers_ = {};
-  try {
-    work();
-  } catch (...) {
-    error_ = std::current_exception();
-  }
-  main_thread_.submit([&] { finish_stage(together); });
-  touch();
-}
-
-void SaveTask::finish_stage(const Work& together) {
-  Communicator& ranks = OptimizerAccess::communicator(optimizer_);
-  if (ranks.size() == 1 && error_) std::rethrow_exception(error_);
+/// All ranks have come to the end of the stage. Returns true if it was the last.
+bool SaveTask::go_on() {
+  if (stage_ == &SaveTask::discard) return true;
   if (std::ranges::any_of(ballots_, &Ballot::failed)) {
-    TransferableError joined;
-    OptimizerAccess::protocol(optimizer_).in_collective(saving_checkpoint, [&] {
-      joined = Consensus(OptimizerAccess::backend(optimizer_), ranks).gather_errors(own_error());
-    });
-    rethrow(joined);
+    thrown_ = error_of_all();
+    start(&SaveTask::discard);
+    return false;
   }
-  together();
+  if (stage_ == &SaveTask::commit) return true;
+  if (stage_ == &SaveTask::create) {
+    learn_id();
+    start(&SaveTask::write);
+  } else {
+    gather_reports();
+    start(&SaveTask::commit);
+  }
+  return false;
 }
 
-std::optional<TransferableError> SaveTask::own_error() const {
-  if (!error_) return std::nullopt;
+std::exception_ptr SaveTask::error_of_all() {
+  Communicator& ranks = OptimizerAccess::communicator(optimizer_);
+  if (ranks.size() == 1) return error_;
+  std::optional<TransferableError> own;
   try {
-    std::rethrow_exception(error_);
+    if (error_) std::rethrow_exception(error_);
   } catch (...) {
-    return current_error();
+    own = current_error();
+  }
+  TransferableError joined;
+  OptimizerAccess::protocol(optimizer_).in_collective(saving_checkpoint, [&] {
+    joined = gather_errors(OptimizerAccess::backend(optimizer_), ranks, own);
+  });
+  try {
+    rethrow(joined);
+  } catch (...) {
+    return std::current_exception();
   }
 }
 
@@ -191,7 +218,7 @@ void SaveTask::gather_reports() {
 }
 
 void SaveTask::cast() {
-  Ballot ballot{.ready = main_thread_.is_ready()};
+  Ballot ballot{.ready = is_ready()};
   if (ballot.ready) {
     ballot.failed = error_ != nullptr;
     ballot.numbers = numbers_;
@@ -221,9 +248,7 @@ bool SaveTask::advance(bool waits) {
       if (is_read_later) cast();
       return false;
     }
-    if (main_thread_.is_closed()) return true;
-    main_thread_.run();
-    if (over_) return true;
+    if (go_on()) return true;
   }
 }
 
@@ -231,14 +256,13 @@ void SaveTask::wait() {
   using std::chrono::milliseconds;
   constexpr milliseconds longest(100);
   for (milliseconds pause(1); !advance(true); pause = std::min(2 * pause, longest))
-    main_thread_.wait_for(pause);
+    if (work_.valid()) work_.wait_for(pause);
 }
 
 void SaveTask::finish() {
-  thread_.join();
   if (!committed_) return;
   CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer_);
-  lineage.latest = pending_->save();
+  if (lineage.loads == loads_) lineage.latest = pending_->save();
   lineage.passed_over.erase(folder_);
 }
 
@@ -256,45 +280,11 @@ void SaveTask::count(std::int64_t bytes) {
 void SaveTask::touch() { moved_ = steady_clock::now(); }
 
 SaveProgress SaveTask::progress() const {
-  const bool works = begun_ == yes && !main_thread_.is_ready();
   const std::chrono::duration<double> still = steady_clock::now() - moved_.load();
   return {.unfinished = 1,
           .written = written_,
           .bytes = bytes_,
-          .stalled = works ? std::max(still.count(), 0.0) : 0.0};
-}
-
-std::unique_ptr<SaveTask> agree_on_save(Optimizer& optimizer, const std::function<Snapshot()>& take,
-                                        const std::filesystem::path& directory,
-                                        const SaveOptions& options,
-                                        const std::function<void(const SaveTask&)>& check) {
-  std::unique_ptr<SaveTask> task;
-  StepProtocol& protocol = OptimizerAccess::protocol(optimizer);
-  protocol.check_usable();
-  protocol.vote(saving_checkpoint, "request", [&] {
-    task = std::make_unique<SaveTask>(optimizer, take(), directory, options);
-    check(*task);
-    return task->request();
-  });
-  return task;
+          .stalled = is_ready() ? 0.0 : std::max(still.count(), 0.0)};
 }
 
 }  // namespace shampoo::checkpoint
-
-namespace shampoo {
-
-std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& directory,
-                           const UserState& user, const SaveOptions& options) {
-  OptimizerAccess::protocol(optimizer).require_training("save");
-  const bool in_host_memory = OptimizerAccess::backend(optimizer).memory_kind() == MemoryKind::host;
-  const Contents contents = in_host_memory ? Contents::borrowed : Contents::copied;
-  const auto task = checkpoint::agree_on_save(
-      optimizer, [&] { return take_snapshot(optimizer, user, options.derived, contents); },
-      directory, options, [](const checkpoint::SaveTask&) {});
-  task->begin();
-  task->wait();
-  task->finish();
-  return task->result();
-}
-
-}  // namespace shampoo

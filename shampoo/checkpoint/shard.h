@@ -20,7 +20,7 @@ enum class Checksums : std::uint8_t { compare, skip };
 /// Takes a part of a tensor, with its offset there in bytes.
 using TakePart = std::function<void(std::uint64_t offset, std::span<const std::byte> part)>;
 
-/// A file of a checkpoint, open. Safe from several threads.
+/// A file of a checkpoint, open.
 class Shard {
  public:
   /// Opens it. Throws CheckpointError unless its size, its header, its checksums, its save and its

@@ -44,8 +44,8 @@ constexpr std::size_t write_bytes = std::size_t{1} << 20;
 /// A tensor of the file.
 struct Entry {
   TensorDescription description;
-  std::span<const std::byte> bytes;    ///< unless `state` is set
-  const StateTensor* state = nullptr;  ///< is read from `source`
+  std::span<const std::byte> bytes;    ///< of a user tensor
+  const StateTensor* state = nullptr;  ///< or what is read from `source`
   StateSource source = {};
 };
 
@@ -61,12 +61,10 @@ std::vector<Entry> entries_of(const Snapshot::Data& snapshot) {
   std::vector<Entry> entries;
   for (std::size_t t = 0; t < snapshot.state.tensors.size(); ++t) {
     const StateTensor& tensor = snapshot.state.tensors[t];
-    Entry& entry = entries.emplace_back();
-    entry.description = {key_of(tensor), dtype_of(tensor.type), shape_of(tensor)};
-    entry.bytes = tensor.bytes;
-    if (snapshot.sources.empty()) continue;
-    entry.state = &tensor;
-    entry.source = snapshot.sources[t];
+    entries.push_back({{key_of(tensor), dtype_of(tensor.type), shape_of(tensor)},
+                       {},
+                       &tensor,
+                       snapshot.sources[t]});
   }
   for (const SnapshotTensor& tensor : snapshot.user_tensors)
     if (tensor.writer == snapshot.rank)

@@ -106,6 +106,58 @@ void copy_contents(kernels::Backend& backend, Snapshot::Data& data) {
   backend.synchronize();
 }
 
+/// Blocks of all parameters, in the order of their names.
+std::vector<SnapshotBlocks> blocks_of(const Engine& engine, bool derived) {
+  const std::span<const RegisteredParameter> parameters = engine.parameters();
+  std::map<std::string_view, std::size_t> by_name;
+  for (std::size_t row = 0; row < parameters.size(); ++row)
+    by_name.emplace(parameters[row].parameter().name, row);
+  std::vector<SnapshotBlocks> rows(parameters.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const RegisteredParameter& registered = parameters[row];
+    rows[row].size = registered.group->recipe().blocking.size;
+    rows[row].owners.resize(registered.boxes.size());
+    if (registered.boxes.empty()) continue;
+    for (const Slot& slot : slots_of(registered.group->recipe(), registered.boxes.front().extent,
+                                     registered.parameter().value.type))
+      if (derived || !slot.derived)
+        rows[row].slots.push_back({slot.name, slot.layout,
+                                   slot.layout == StateLayout::elements ? 0 : slot.dimension,
+                                   checkpoint::dtype_of(slot.type)});
+  }
+  const grouping::Plan& plan = engine.plan();
+  for (std::size_t v = 0; v < plan.blocks.size(); ++v)
+    for (const grouping::Block& block : plan.blocks[v]) {
+      const auto row = engine.row(plan.virtual_groups[v].members[block.member]);
+      rows[row].owners[block.index] = static_cast<std::uint32_t>(block.owner);
+    }
+  std::vector<SnapshotBlocks> sorted;
+  for (const auto& [name, row] : by_name) sorted.push_back(std::move(rows[row]));
+  return sorted;
+}
+
+/// XXH3 of a shared tensor, to find ranks that have another one: of all bytes of up to 1 MiB, of
+/// larger tensors of 64 parts of 16 KiB, evenly spread. Waits for the backend.
+std::uint64_t sample_checksum(kernels::Backend& backend, const UserTensor& tensor) {
+  constexpr std::size_t whole = std::size_t{1} << 20, part = std::size_t{16} << 10;
+  const auto bytes = static_cast<std::size_t>(bytes_of(tensor));
+  const auto* const data = static_cast<const std::byte*>(tensor.tensor.data);
+  const bool in_parts = bytes > whole;
+  const std::size_t count = in_parts ? whole / part : 1, size = in_parts ? part : bytes;
+  const auto offset = [&](std::size_t p) { return p == 0 ? 0 : (bytes - size) * p / (count - 1); };
+  checkpoint::Checksum sum;
+  if (backend.memory_kind() == MemoryKind::host) {
+    for (std::size_t p = 0; p < count; ++p) sum.add({data + offset(p), size});
+    return sum.value();
+  }
+  std::vector<std::byte> copy(count * size);
+  for (std::size_t p = 0; p < count && size > 0; ++p)
+    backend.download(copy.data() + p * size, data + offset(p), size);
+  backend.synchronize();
+  sum.add(copy);
+  return sum.value();
+}
+
 }  // namespace
 
 std::int64_t bytes_of(const UserTensor& tensor) {
@@ -142,55 +194,6 @@ std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int rank
   return writers;
 }
 
-std::vector<SnapshotBlocks> blocks_of(const Engine& engine, bool derived) {
-  const std::span<const RegisteredParameter> parameters = engine.parameters();
-  std::map<std::string_view, std::size_t> by_name;
-  for (std::size_t row = 0; row < parameters.size(); ++row)
-    by_name.emplace(parameters[row].parameter().name, row);
-  std::vector<SnapshotBlocks> rows(parameters.size());
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const RegisteredParameter& registered = parameters[row];
-    rows[row].size = registered.group->recipe().blocking.size;
-    rows[row].owners.resize(registered.boxes.size());
-    if (registered.boxes.empty()) continue;
-    for (const Slot& slot : slots_of(registered.group->recipe(), registered.boxes.front().extent,
-                                     registered.parameter().value.type))
-      if (derived || !slot.derived)
-        rows[row].slots.push_back({slot.name, slot.layout,
-                                   slot.layout == StateLayout::elements ? 0 : slot.dimension,
-                                   checkpoint::dtype_of(slot.type)});
-  }
-  const grouping::Plan& plan = engine.plan();
-  for (std::size_t v = 0; v < plan.blocks.size(); ++v)
-    for (const grouping::Block& block : plan.blocks[v]) {
-      const auto row = engine.row(plan.virtual_groups[v].members[block.member]);
-      rows[row].owners[block.index] = static_cast<std::uint32_t>(block.owner);
-    }
-  std::vector<SnapshotBlocks> sorted;
-  for (const auto& [name, row] : by_name) sorted.push_back(std::move(rows[row]));
-  return sorted;
-}
-
-std::uint64_t sample_checksum(kernels::Backend& backend, const UserTensor& tensor) {
-  constexpr std::size_t whole = std::size_t{1} << 20, part = std::size_t{16} << 10;
-  const auto bytes = static_cast<std::size_t>(bytes_of(tensor));
-  const auto* const data = static_cast<const std::byte*>(tensor.tensor.data);
-  const bool in_parts = bytes > whole;
-  const std::size_t count = in_parts ? whole / part : 1, size = in_parts ? part : bytes;
-  const auto offset = [&](std::size_t p) { return p == 0 ? 0 : (bytes - size) * p / (count - 1); };
-  checkpoint::Checksum sum;
-  if (backend.memory_kind() == MemoryKind::host) {
-    for (std::size_t p = 0; p < count; ++p) sum.add({data + offset(p), size});
-    return sum.value();
-  }
-  std::vector<std::byte> copy(count * size);
-  for (std::size_t p = 0; p < count && size > 0; ++p)
-    backend.download(copy.data() + p * size, data + offset(p), size);
-  backend.synchronize();
-  sum.add(copy);
-  return sum.value();
-}
-
 Snapshot::Snapshot(std::unique_ptr<Data> data) : data_(std::move(data)) {}
 Snapshot::~Snapshot() = default;
 Snapshot::Snapshot(Snapshot&&) noexcept = default;
@@ -207,8 +210,6 @@ std::int64_t Snapshot::bytes() const {
   return sum;
 }
 
-std::unique_ptr<SnapshotMemory> Snapshot::take_memory() { return std::move(data_->memory); }
-
 std::byte* SnapshotMemory::reserve(std::size_t bytes) {
   if (bytes > capacity_) {
     memory_ = {};
@@ -224,7 +225,7 @@ Snapshot snapshot(const Optimizer& optimizer, const UserState& user, bool derive
 }
 
 Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
-                       Contents contents, std::unique_ptr<SnapshotMemory> memory) {
+                       Contents contents, std::shared_ptr<SnapshotMemory> memory) {
   validate_user_state(user);
   auto data = std::make_unique<Snapshot::Data>();
   kernels::Backend& backend = OptimizerAccess::backend(optimizer);
@@ -256,7 +257,7 @@ Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool d
                      static_cast<std::size_t>(bytes_of(tensor))};
   }
   if (contents == Contents::copied) {
-    data->memory = memory ? std::move(memory) : std::make_unique<SnapshotMemory>(backend);
+    data->memory = memory ? std::move(memory) : std::make_shared<SnapshotMemory>(backend);
     copy_contents(backend, *data);
   }
   return Snapshot(std::move(data));

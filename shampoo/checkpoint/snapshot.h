@@ -24,7 +24,7 @@ struct SnapshotTensor {
   std::vector<std::int64_t> shape;
   Sharding sharding = Sharding::shared;
   int writer = 0;
-  std::uint64_t sample = 0;  ///< see sample_checksum(); of shared tensors
+  std::uint64_t sample = 0;  ///< XXH3 of a sample of the bytes; of shared tensors
   /// Bytes on the writer: in the copy, or in the memory of the trainer.
   std::span<const std::byte> bytes;
 };
@@ -55,7 +55,7 @@ struct Snapshot::Data {
   /// Arrays of the state's tensors in host memory: copies, as they lie in the backend's memory, or
   /// the state itself.
   std::vector<StateSource> sources;
-  std::unique_ptr<SnapshotMemory> memory;  ///< of copies
+  std::shared_ptr<SnapshotMemory> memory;  ///< of copies
   /// Of all blocks of the state's parameters; on rank 0, others leave it empty.
   std::vector<SnapshotBlocks> blocks;
   std::vector<SnapshotTensor> user_tensors;
@@ -69,9 +69,9 @@ struct Snapshot::Data {
 /// must stay as they are for as long as it is used.
 enum class Contents : std::uint8_t { copied, borrowed };
 
-/// See snapshot(). Copies go into `memory`, or, if it is null, into new memory.
+/// See snapshot(). Copies go into `memory`, which nothing else must use, or into new memory.
 Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
-                       Contents contents, std::unique_ptr<SnapshotMemory> memory = nullptr);
+                       Contents contents, std::shared_ptr<SnapshotMemory> memory = nullptr);
 
 /// Throws std::invalid_argument that names the tensor or the value and the field.
 void validate_user_state(const UserState& user);
@@ -82,13 +82,6 @@ std::int64_t bytes_of(const UserTensor& tensor);
 /// The rank that writes each of the tensors: each goes to the rank that has the fewest bytes so
 /// far, the largest first; -1 for those that are per rank.
 std::vector<int> assign_writers(const std::vector<UserTensor>& tensors, int ranks);
-
-/// Blocks of all parameters, in the order of their names. `derived` as in StateDictOptions.
-std::vector<SnapshotBlocks> blocks_of(const Engine& engine, bool derived);
-
-/// XXH3 of a shared tensor, to find ranks that have another one: of all bytes of up to 1 MiB, of
-/// larger tensors of 64 parts of 16 KiB, evenly spread. Waits for the backend.
-std::uint64_t sample_checksum(kernels::Backend& backend, const UserTensor& tensor);
 
 /// Lines of text that must be equal on all ranks.
 std::string request_text(const Snapshot::Data& data);

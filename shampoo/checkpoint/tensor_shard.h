@@ -37,18 +37,4 @@ StateTensor state_tensor(const SavedParameter& parameter, const SavedSlot& slot,
 TensorShard shard_of(const StateTensor& tensor, std::size_t file);
 TensorShard shard_of(const SavedUserTensor& tensor);
 
-/// Calls visit(shard) for every tensor of a valid manifest.
-template <typename Visit>
-void for_each_shard(const Manifest& manifest, const Visit& visit) {
-  for (const SavedParameter& parameter : manifest.parameters) {
-    const BlockGrid grid = parameter.grid();
-    for (std::size_t block = 0; block < parameter.files.size(); ++block)
-      for (const std::uint32_t slot : parameter.slots)
-        visit(shard_of(state_tensor(parameter, manifest.slots[slot],
-                                    grid.box(static_cast<std::int64_t>(block))),
-                       parameter.files[block]));
-  }
-  for (const SavedUserTensor& tensor : manifest.user_tensors) visit(shard_of(tensor));
-}
-
 }  // namespace shampoo::checkpoint

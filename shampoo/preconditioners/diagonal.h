@@ -61,6 +61,7 @@ void check(const AdaGrad& kind, const Recipe& recipe, const Checks& checks);
 void check(const RmsProp& kind, const Recipe& recipe, const Checks& checks);
 void check(const Adam& kind, const Recipe& recipe, const Checks& checks);
 bool has_refresh(const DiagonalKind auto&, const Recipe&) { return false; }
+bool is_elementwise(const DiagonalKind auto&) { return true; }
 std::span<const RateUse> rates(const DiagonalKind auto& kind, const Recipe&, Role role) {
   return diagonal_rates(diagonal_options(kind), role);
 }

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "kernels/buffer.h"
-#include "kernels/range.h"
 #include "kernels/solvers/basis_solver.h"
 #include "kernels/solvers/eigen_root.h"
+#include "shampoo/trace/step_clock.h"
 #include "shampoo/validation/validate_solver.h"
 
 namespace shampoo {
@@ -19,9 +19,10 @@ double exponent_of(const Eigendecomposed& kind, int order, int dimension) {
 
 /// Calls visit(dimension) for the dimensions that are preconditioned.
 template <typename Visit>
-void for_each_dimension(const Eigendecomposed& kind, const Recipe& recipe, int order,
-                        const Visit& visit) {
-  if (!uses_eigenbases(recipe)) return;
+void for_each_dimension(const Eigendecomposed& kind, const Recipe& recipe,
+                        std::span<const std::int64_t> extent, const Visit& visit) {
+  if (!uses_eigenbases(recipe) || !acts_on(kind, extent)) return;
+  const int order = static_cast<int>(extent.size());
   for (int k = 0; k < order; ++k)
     if (exponent_of(kind, order, k) != 0) visit(k);
 }
@@ -66,7 +67,7 @@ EigendecomposedPreconditioner::EigendecomposedPreconditioner(const Eigendecompos
       spectrum_(kernels::spectrum_of(kernels::eigen_of(kind.solver))) {
   for (std::size_t s = 0; s < stacks_.size(); ++s) {
     kernels::Stack& stack = stacks_[s];
-    stack.packed = true;
+    stack.layout = kernels::FactorLayout::packed;
     for (int k = 0; k < static_cast<int>(stack.extent.size()); ++k) {
       stack.bases.push_back(context.state.arrays(static_cast<int>(s), basis_slot(k)));
       add_scales(kind, context, s, k);
@@ -118,13 +119,15 @@ void EigendecomposedPreconditioner::compute_scales() {
 }
 
 void EigendecomposedPreconditioner::accumulate(StepContext& step) {
-  if (whitens()) compute_scales();
+  if (!whitens()) return FactoredPreconditioner::accumulate(step);
+  const PhaseRange range(step.clock, Phase::factors);
+  compute_scales();
   FactoredPreconditioner::accumulate(step);
 }
 
 void EigendecomposedPreconditioner::apply(StepContext& step) {
   if (!uses_eigenbases(recipe_)) return;
-  const kernels::Range range(backend_, "precondition");
+  const PhaseRange range(step.clock, Phase::precondition);
   compute_scales();
   // P <- F x_k Q_k diag(l_k^-e_k) Q_k^T, and |P|^2 of every block
   backend_.precondition_in_eigenbasis(
@@ -151,6 +154,10 @@ bool has_refresh(const Eigendecomposed&, const Recipe&) { return true; }
 
 bool acts_before_refresh(const Eigendecomposed&, const Recipe& recipe) { return !recipe.grafting; }
 
+bool acts_on(const Eigendecomposed& kind, std::span<const std::int64_t> extent) {
+  return kind.precondition_1d || extent.size() > 1;
+}
+
 std::span<const RateUse> rates(const Eigendecomposed& kind, const Recipe& recipe, Role) {
   if (!uses_eigenbases(recipe)) return {};
   const auto* const eigh = std::get_if<Eigh>(&kind.solver);
@@ -162,7 +169,7 @@ std::vector<Slot> slots(const Eigendecomposed& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role) {
   const Type type = arithmetic_type(recipe);
   std::vector<Slot> slots;
-  for_each_dimension(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
+  for_each_dimension(kind, recipe, extent, [&](int k) {
     if (recipe.refresh.first) add_basis_slots(k, type, slots);
     slots.push_back({.name = eigenvalues_slot(k),
                      .layout = StateLayout::vector,
@@ -178,9 +185,9 @@ PreconditionerWork work(const Eigendecomposed& kind, const Recipe& recipe,
   const std::int64_t elements = grouping::numel(extent);
   PreconditionerWork cost;
   if (!recipe.refresh.first) return cost;
-  for_each_dimension(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
+  for_each_dimension(kind, recipe, extent, [&](int k) {
     cost += factor_work(basis_refresh(kind.solver), elements, extent[k]);
-    cost.step += 2 * product_work(elements, extent[k]);  // F into the basis, P out of it
+    cost.direction += 2 * product_work(elements, extent[k]);  // F into the basis, P out of it
   });
   return cost;
 }

@@ -14,6 +14,7 @@ namespace shampoo {
 void check(const Eigendecomposed& kind, const Recipe& recipe, const Checks& checks);
 bool has_refresh(const Eigendecomposed& kind, const Recipe& recipe);
 bool acts_before_refresh(const Eigendecomposed& kind, const Recipe& recipe);
+bool acts_on(const Eigendecomposed& kind, std::span<const std::int64_t> extent);
 std::span<const RateUse> rates(const Eigendecomposed& kind, const Recipe& recipe, Role role);
 /// "factor/k", "basis/k" and "eigenvalues/k" of every dimension k that is preconditioned.
 std::vector<Slot> slots(const Eigendecomposed& kind, const Recipe& recipe,

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/range.h"
 #include "kernels/solvers/basis_solver.h"
 #include "shampoo/preconditioners/factored.h"
+#include "shampoo/trace/step_clock.h"
 #include "shampoo/validation/validate_solver.h"
 
 namespace shampoo {
@@ -47,7 +47,7 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
         first_moment_(context.state.flat(rotated_first_moment_slot)) {
     for (std::size_t s = 0; s < stacks_.size(); ++s) {
       kernels::Stack& stack = stacks_[s];
-      stack.packed = true;
+      stack.layout = kernels::FactorLayout::packed;
       stack.exponent = exponent_of(kind, stack.extent.size());
       for (std::size_t k = 0; k < stack.extent.size(); ++k)
         stack.bases.push_back(
@@ -77,6 +77,7 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
   void refresh(StepContext& step) override {
     if (first_moment_ == nullptr || step.refreshing != Refreshing::due || !refreshes())
       return FactoredPreconditioner::refresh(step);
+    const PhaseRange range(step.clock, Phase::roots);
     kernels::PassContext due = step.pass;
     due.modes = due_.data();
     backend_.rotate(due, stacks_, step.present, true, first_moment_);
@@ -86,7 +87,7 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
 
   void apply(StepContext& step) override {
     if (!uses_eigenbases(recipe_)) return;
-    const kernels::Range range(backend_, "precondition");
+    const PhaseRange range(step.clock, Phase::precondition);
     // E <- beta2 E + (1 - beta2) (G x_k Q_k)^2                     [Vyas 2024, Algorithm 3]
     // P <- ((F x_k Q_k) / ((E / (1 - beta2^t))^x + epsilon)) x_k Q_k^T, and |P|^2
     backend_.precondition_in_eigenbasis(step.pass, stacks_, step.present,
@@ -161,7 +162,7 @@ PreconditionerWork work(const EigenvalueCorrected& kind, const Recipe& recipe,
   PreconditionerWork cost;
   for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
     cost += factor_work(basis_refresh(kind.solver), elements, extent[k]);
-    cost.step += products * product_work(elements, extent[k]);
+    cost.direction += products * product_work(elements, extent[k]);
   });
   return cost;
 }

@@ -10,7 +10,6 @@ namespace shampoo {
 class ElementwisePreconditioner : public WithoutRefresh {
  public:
   void apply(StepContext&) final {}
-  bool is_elementwise() const final { return true; }
   std::string_view waiting_solver() const final { return {}; }
 };
 

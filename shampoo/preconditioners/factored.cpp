@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/range.h"
+#include "shampoo/trace/step_clock.h"
 
 namespace shampoo {
 
@@ -15,10 +15,16 @@ namespace {
 /// Passes of a plain step over a matrix, in operations per element.
 constexpr std::int64_t factor_passes = 100;
 
+kernels::FactorSolver::Rows rows_of(Refreshing refreshing) {
+  using enum kernels::FactorSolver::Rows;
+  return refreshing == Refreshing::all ? all : refreshing == Refreshing::usual ? usual : placed;
+}
+
 }  // namespace
 
 std::string factor_slot(int dimension) { return "factor/" + std::to_string(dimension); }
 std::string root_slot(int dimension) { return "root/" + std::to_string(dimension); }
+std::string root_scale_slot(int dimension) { return "root_scale/" + std::to_string(dimension); }
 std::string basis_slot(int dimension) { return "basis/" + std::to_string(dimension); }
 std::string eigenvalues_slot(int dimension) { return "eigenvalues/" + std::to_string(dimension); }
 
@@ -63,7 +69,7 @@ PreconditionerWork factor_work(const RefreshWork& refresh, std::int64_t elements
                                std::int64_t side) {
   const std::int64_t square = side * side;
   // passes over factor and root, or basis; G x G, half of it
-  return {.step = factor_passes * square + product_work(elements, side) / 2,
+  return {.factors = factor_passes * square + product_work(elements, side) / 2,
           .refresh = (refresh.cubic * side + refresh.quadratic) * square};
 }
 
@@ -80,7 +86,7 @@ void add_basis_slots(int dimension, Type type, std::vector<Slot>& slots) {
                    .layout = StateLayout::symmetric,
                    .dimension = dimension,
                    .type = type,
-                   .packed = true});
+                   .array = kernels::FactorLayout::packed});
   slots.push_back({.name = basis_slot(dimension),
                    .layout = StateLayout::square,
                    .dimension = dimension,
@@ -116,16 +122,18 @@ void FactoredPreconditioner::add_job(const PreconditionerContext& context, std::
   if (factor == slots.end()) return;
   all_jobs_.push_back({.pair = context.state.data(b, *factor),
                        .side = context.extents[block][static_cast<std::size_t>(dimension)],
-                       .packed = factor->packed,
+                       .layout = factor->array,
                        .basis = data(basis_slot(dimension)),
                        .values = data(eigenvalues_slot(dimension)),
-                       .exponent = exponent});
+                       .exponent = exponent,
+                       .phase = context.turns[block]});
 }
 
 void FactoredPreconditioner::reserve_solver(const PreconditionerContext& context) {
   for (kernels::Stack& stack : stacks_) stack.whitens = whitens();
   jobs_ = all_jobs_;
   job_blocks_.resize(jobs_.size());
+  solver_->share(context.matrices);
   solver_->reserve(context.columns, all_jobs_);
   backend_.reserve(stacks_, arithmetic_type(recipe_), solver_->calls());
 }
@@ -159,7 +167,7 @@ void FactoredPreconditioner::prepare(std::span<const BlockStep> blocks) {
 
 void FactoredPreconditioner::accumulate(StepContext& step) {
   if (!recipe_.refresh.first) return;
-  const kernels::Range range(backend_, "factors");
+  const PhaseRange range(step.clock, Phase::factors);
   // L_k <- beta2 L_k + (1 - beta2) G x_{j != k} G                       [Gupta 2018, Algorithm 2]
   if (!whitens())
     return backend_.accumulate_factors(step.pass, stacks_, step.present, step.gradients.masters);
@@ -169,10 +177,10 @@ void FactoredPreconditioner::accumulate(StepContext& step) {
 }
 
 void FactoredPreconditioner::refresh(StepContext& step) {
-  const kernels::Range range(backend_, "roots");
-  const bool fixed = step.refreshing == Refreshing::fixed;
-  if (step.refreshing == Refreshing::none || (fixed ? solver_->waits() : !refreshes())) return;
-  solver_->enqueue(fixed, step.pass.proceed);
+  const bool recorded = step.refreshing != Refreshing::due;
+  if (step.refreshing == Refreshing::none || (recorded ? solver_->waits() : !refreshes())) return;
+  const PhaseRange range(step.clock, Phase::roots);
+  solver_->enqueue(rows_of(step.refreshing), step.pass.proceed);
   if (!solver_->waits()) return;
   solver_->collect(jobs());
   count(step.statistics);

@@ -18,6 +18,7 @@ namespace shampoo {
 
 std::string factor_slot(int dimension);
 std::string root_slot(int dimension);
+std::string root_scale_slot(int dimension);
 std::string basis_slot(int dimension);
 std::string eigenvalues_slot(int dimension);
 
@@ -84,6 +85,7 @@ class FactoredPreconditioner : public GroupPreconditioner {
   void refresh(StepContext& step) override;
 
   bool refreshes() const override { return job_count_ > 0; }
+  bool exceeds_usual() const override { return refreshes() && solver_->exceeds_usual(); }
   std::string_view waiting_solver() const override;
   void collect(Statistics& statistics) override;
   void recompute(std::span<const BlockStep> blocks, Statistics& statistics) override;

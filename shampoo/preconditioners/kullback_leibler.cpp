@@ -16,6 +16,10 @@ bool acts_before_refresh(const KullbackLeibler& kind, const Recipe& recipe) {
   return std::visit([&](const auto& form) { return acts_before_refresh(form, recipe); }, kind.form);
 }
 
+bool acts_on(const KullbackLeibler& kind, std::span<const std::int64_t> extent) {
+  return std::visit([&](const auto& form) { return acts_on(form, extent); }, kind.form);
+}
+
 std::span<const RateUse> rates(const KullbackLeibler& kind, const Recipe& recipe, Role role) {
   return std::visit([&](const auto& form) { return rates(form, recipe, role); }, kind.form);
 }
@@ -33,7 +37,7 @@ PreconditionerWork work(const KullbackLeibler& kind, const Recipe& recipe,
   // G x_j R_j for every pair of dimensions
   const std::int64_t elements = grouping::numel(extent);
   for (const std::int64_t side : extent)
-    cost.step += product_work(elements, side) * (std::ssize(extent) - 1);
+    cost.factors += product_work(elements, side) * (std::ssize(extent) - 1);
   return cost;
 }
 

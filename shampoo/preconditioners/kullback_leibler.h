@@ -13,6 +13,7 @@ namespace shampoo {
 void check(const KullbackLeibler& kind, const Recipe& recipe, const Checks& checks);
 bool has_refresh(const KullbackLeibler& kind, const Recipe& recipe);
 bool acts_before_refresh(const KullbackLeibler& kind, const Recipe& recipe);
+bool acts_on(const KullbackLeibler& kind, std::span<const std::int64_t> extent);
 std::span<const RateUse> rates(const KullbackLeibler& kind, const Recipe& recipe, Role role);
 /// Those of its form.
 std::vector<Slot> slots(const KullbackLeibler& kind, const Recipe& recipe,

@@ -75,9 +75,18 @@ bool acts_before_refresh(const Recipe& recipe) {
                     recipe.preconditioner);
 }
 
+bool acts_on(const Recipe& recipe, std::span<const std::int64_t> extent) {
+  return std::visit([&](const auto& kind) { return acts_on(kind, extent); }, recipe.preconditioner);
+}
+
 bool filters_gradient(const Recipe& recipe) {
   return std::visit([&](const auto& kind) { return filters_gradient(kind, recipe); },
                     recipe.preconditioner);
+}
+
+bool stores_direction(const Recipe& recipe) {
+  return recipe.grafting ||
+         !std::visit([](const auto& kind) { return is_elementwise(kind); }, recipe.preconditioner);
 }
 
 std::unique_ptr<GroupPreconditioner> make_preconditioner(const PreconditionerContext& context) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/solvers/solver_matrices.h"
 #include "kernels/staged_array.h"
 #include "shampoo/recipe.h"
 #include "shampoo/update/group_state.h"
@@ -17,7 +18,8 @@
 
 /// The seam between the step and its kinds. A kind is its options in preconditioners.h and one file
 /// pair with the overloads that preconditioner.cpp visits: check, has_refresh, rates, slots, work,
-/// make, and where the defaults do not fit, acts_before_refresh and block_fault.
+/// make, and where the defaults do not fit, acts_before_refresh, acts_on,
+/// is_elementwise, filters_gradient and block_fault.
 namespace shampoo {
 
 /// Use of a diagonal kind; decides which rates it reads and the names of its slots.
@@ -28,8 +30,12 @@ struct PreconditionerContext {
   kernels::Backend& backend;
   const Recipe& recipe;
   std::span<const std::vector<std::int64_t>> extents;  ///< extents of each block
+  /// Per block: those of one turn are refreshed together while their parameters have a gradient in
+  /// every step.
+  std::span<const std::int64_t> turns;
   std::span<const kernels::Stack> stacks;
   const GroupState& state;
+  kernels::SolverMatrices& matrices;
   kernels::StagedArrays& columns;  ///< arrays that prepare() writes and kernels read
 };
 
@@ -54,12 +60,10 @@ class GroupPreconditioner {
   /// P <- F, for blocks that are preconditioned.
   virtual void apply(StepContext& step) = 0;
 
-  /// True if an element's direction depends on no other element: accumulate() arranges it in the
-  /// pass over the gradients, and apply() has nothing to do.
-  virtual bool is_elementwise() const { return false; }
-
   /// True if the prepared step refreshes a block.
   virtual bool refreshes() const = 0;
+  /// True if it needs more roots of one size than any turn has.
+  virtual bool exceeds_usual() const { return false; }
   /// Name of the solver if refresh() waits for the backend; empty where it only queues.
   virtual std::string_view waiting_solver() const = 0;
   /// Counts the outcomes of a refresh that was queued, once the step is known to have run.
@@ -94,11 +98,14 @@ inline constexpr std::int64_t product_overhead = 64;
 /// Cost of a block: floating-point operations at the speed of large products, and what else takes
 /// time in that unit, as measured (tests/bench/README.md, "Placement").
 struct PreconditionerWork {
-  std::int64_t step = 0;     ///< in every step, without the passes over its elements
-  std::int64_t refresh = 0;  ///< of a refresh
+  // In every step, without the passes over its elements.
+  std::int64_t factors = 0;    ///< of their accumulation
+  std::int64_t direction = 0;  ///< of the direction, from roots or bases
+  std::int64_t refresh = 0;    ///< of a refresh
 
   PreconditionerWork& operator+=(const PreconditionerWork& other) {
-    step += other.step;
+    factors += other.factors;
+    direction += other.direction;
     refresh += other.refresh;
     return *this;
   }
@@ -119,11 +126,28 @@ bool acts_before_refresh(const Kind& kind, const Recipe& recipe) {
   return !has_refresh(kind, recipe);
 }
 
+/// True if blocks of this extent are preconditioned; the direction of others is that of the
+/// grafting, or F without one.
+bool acts_on(const Recipe& recipe, std::span<const std::int64_t> extent);
+/// A kind that leaves some blocks alone overloads this.
+template <typename Kind>
+bool acts_on(const Kind&, std::span<const std::int64_t>) {
+  return true;
+}
+
 /// True if the preconditioner computes F itself, and keeps M: no pass over the gradients does.
 bool filters_gradient(const Recipe& recipe);
 /// A kind that filters overloads this.
 template <typename Kind>
 bool filters_gradient(const Kind&, const Recipe&) {
+  return false;
+}
+
+/// False if every element's step depends on that element alone: P is not stored.
+bool stores_direction(const Recipe& recipe);
+/// A kind whose direction accumulate() arranges in the pass over the gradients overloads this.
+template <typename Kind>
+bool is_elementwise(const Kind&) {
   return false;
 }
 

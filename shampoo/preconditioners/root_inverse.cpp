@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/range.h"
 #include "kernels/solvers/inverse_root.h"
+#include "shampoo/trace/step_clock.h"
 #include "shampoo/validation/validate_solver.h"
 
 namespace shampoo {
@@ -13,13 +13,14 @@ namespace shampoo {
 namespace {
 
 /// An iteration is products alone, of which CoupledNewton and CoupledHigherOrder take as many as
-/// the factor needs; otherwise a symmetric eigendecomposition and the product that forms the root.
+/// the factor needs; Eigen is a symmetric eigendecomposition and the product that forms the root.
 RefreshWork root_refresh(const Solver& solver) {
   const auto products = [](std::int64_t n) { return RefreshWork{n, n * product_overhead}; };
   if (std::holds_alternative<Minimax>(solver)) return products(55);
   if (std::holds_alternative<CoupledNewton>(solver)) return products(60);
   if (std::holds_alternative<CoupledHigherOrder>(solver)) return products(130);
-  return {.cubic = 12, .quadratic = 6000};
+  if (std::holds_alternative<Eigen>(solver)) return {.cubic = 12, .quadratic = 6000};
+  return {.cubic = 6, .quadratic = 2000};
 }
 
 /// The same on every rank, whatever blocks it owns.
@@ -35,10 +36,17 @@ bool has_pseudo_inverse(const RootInverse& kind) {
   return eigen && eigen->pseudo_inverse;
 }
 
+kernels::FactorLayout layout_of(const RootInverse& kind) {
+  using enum kernels::FactorLayout;
+  return kind.root_type ? with_float16_root : with_root;
+}
+
 /// Calls visit(dimension) for the dimensions that have a factor.
 template <typename Visit>
-void for_each_factor(const RootInverse& kind, const Recipe& recipe, int order, const Visit& visit) {
-  if (!recipe.refresh.first) return;
+void for_each_factor(const RootInverse& kind, const Recipe& recipe,
+                     std::span<const std::int64_t> extent, const Visit& visit) {
+  if (!recipe.refresh.first || !acts_on(kind, extent)) return;
+  const int order = static_cast<int>(extent.size());
   for (int k = 0; k < order; ++k)
     if (exponent_of(kind, order, k) != 0) visit(k);
 }
@@ -56,12 +64,13 @@ class RootInversePreconditioner final : public FactoredPreconditioner {
                 context.backend, arithmetic_type(context.recipe),
                 solver_of(kind, context.backend, arithmetic_type(context.recipe)),
                 kind.trace_scaling.value_or(0))) {
+    for (kernels::Stack& stack : stacks_) stack.layout = layout_of(kind);
     reserve_jobs(context, [&](int order, int k) { return exponent_of(kind, order, k); });
   }
 
   void apply(StepContext& step) override {
     if (!recipe_.refresh.first) return;
-    const kernels::Range range(backend_, "precondition");
+    const PhaseRange range(step.clock, Phase::precondition);
     // P <- F x_k R_k, and |P|^2 of every block
     backend_.precondition(step.pass, stacks_, step.preconditioned, step.gradients.direction,
                           step.direction_norms);
@@ -75,6 +84,9 @@ void check(const RootInverse& kind, const Recipe& recipe, const Checks& checks) 
   check_places(kind.exponents, checks);
   for (const Exponent& e : kind.exponents) check_exponent(e.value, kind.solver, checks);
   check_factor_options(kind.trace_scaling, kind.tolerated_failures, checks);
+  if (kind.root_type)
+    checks.require(*kind.root_type == Type::float16, "recipe.root_type", "float16 or not set",
+                   name_of(*kind.root_type));
 }
 
 double exponent_of(const RootInverse& kind, int order, int dimension) {
@@ -82,6 +94,10 @@ double exponent_of(const RootInverse& kind, int order, int dimension) {
 }
 
 bool has_refresh(const RootInverse&, const Recipe&) { return true; }
+
+bool acts_on(const RootInverse& kind, std::span<const std::int64_t> extent) {
+  return kind.precondition_1d || extent.size() > 1;
+}
 
 std::span<const RateUse> rates(const RootInverse& kind, const Recipe& recipe, Role) {
   if (!recipe.refresh.first) return {};
@@ -91,17 +107,29 @@ std::span<const RateUse> rates(const RootInverse& kind, const Recipe& recipe, Ro
 std::vector<Slot> slots(const RootInverse& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role) {
   const Type type = arithmetic_type(recipe);
+  const kernels::FactorLayout array = layout_of(kind);
   std::vector<Slot> slots;
-  for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
-    slots.push_back(
-        {.name = factor_slot(k), .layout = StateLayout::symmetric, .dimension = k, .type = type});
-    slots.push_back({.name = root_slot(k),
+  for_each_factor(kind, recipe, extent, [&](int k) {
+    slots.push_back({.name = factor_slot(k),
                      .layout = StateLayout::symmetric,
                      .dimension = k,
                      .type = type,
-                     .initial = Slot::Initial::identity,
-                     .derived = true,
-                     .shares = factor_slot(k)});
+                     .array = array});
+    Slot root{.name = root_slot(k),
+              .layout = StateLayout::symmetric,
+              .dimension = k,
+              .type = kind.root_type.value_or(type),
+              .initial = Slot::Initial::identity,
+              .derived = true,
+              .shares = factor_slot(k),
+              .array = array,
+              .array_type = type};
+    slots.push_back(root);
+    if (array != kernels::FactorLayout::with_float16_root) return;
+    root.name = root_scale_slot(k);
+    root.layout = StateLayout::vector;
+    root.type = type;
+    slots.push_back(std::move(root));
   });
   return slots;
 }
@@ -110,9 +138,9 @@ PreconditionerWork work(const RootInverse& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent) {
   const std::int64_t elements = grouping::numel(extent);
   PreconditionerWork cost;
-  for_each_factor(kind, recipe, static_cast<int>(extent.size()), [&](int k) {
+  for_each_factor(kind, recipe, extent, [&](int k) {
     cost += factor_work(root_refresh(kind.solver), elements, extent[k]);
-    cost.step += product_work(elements, extent[k]);
+    cost.direction += product_work(elements, extent[k]);
   });
   return cost;
 }

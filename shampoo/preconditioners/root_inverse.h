@@ -13,8 +13,10 @@ namespace shampoo {
 
 void check(const RootInverse& kind, const Recipe& recipe, const Checks& checks);
 bool has_refresh(const RootInverse& kind, const Recipe& recipe);
+bool acts_on(const RootInverse& kind, std::span<const std::int64_t> extent);
 std::span<const RateUse> rates(const RootInverse& kind, const Recipe& recipe, Role role);
-/// "factor/k" and "root/k" of every dimension k that is preconditioned.
+/// "factor/k" and "root/k" of every dimension k that is preconditioned, and "root_scale/k" of roots
+/// in float16.
 std::vector<Slot> slots(const RootInverse& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);
 PreconditionerWork work(const RootInverse& kind, const Recipe& recipe,

@@ -13,6 +13,7 @@ namespace shampoo {
 
 void check(const Sign& kind, const Recipe& recipe, const Checks& checks);
 bool has_refresh(const Sign& kind, const Recipe& recipe);
+inline bool is_elementwise(const Sign&) { return true; }
 std::span<const RateUse> rates(const Sign& kind, const Recipe& recipe, Role role);
 std::vector<Slot> slots(const Sign& kind, const Recipe& recipe,
                         std::span<const std::int64_t> extent, Role role);

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/range.h"
 #include "kernels/solvers/polar_plan.h"
 #include "shampoo/preconditioners/without_refresh.h"
+#include "shampoo/trace/step_clock.h"
 
 namespace shampoo {
 
@@ -47,7 +47,7 @@ class SpectralPreconditioner final : public WithoutRefresh {
   void accumulate(StepContext&) override {}
 
   void apply(StepContext& step) override {
-    const kernels::Range range(backend_, "orthogonalize");
+    const PhaseRange range(step.clock, Phase::precondition);
     // P <- scale U V^T, with F = U S V^T, and |P|^2 of every block                   [Jordan 2024]
     backend_.orthogonalize(step.pass, stacks_, step.preconditioned, plans_,
                            step.gradients.direction, step.direction_norms);
@@ -120,7 +120,7 @@ std::vector<Slot> slots(const Spectral&, const Recipe&, std::span<const std::int
 
 PreconditionerWork work(const Spectral& kind, const Recipe&, std::span<const std::int64_t> extent) {
   const auto side = static_cast<double>(std::min(extent[0], extent[1]));
-  return {.step = static_cast<std::int64_t>(
+  return {.direction = static_cast<std::int64_t>(
               kernels::polar_operations(plan_of(kind, extent), extent[0], extent[1]) *
               (1 + static_cast<double>(product_overhead) / side))};
 }

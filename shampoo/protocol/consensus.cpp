@@ -79,6 +79,27 @@ std::string call_text(std::int64_t call) {
   return call > 0 ? name + " " + std::to_string(call) : name;
 }
 
+TransferableError gather_errors(kernels::Backend& backend, Communicator& communicator,
+                                const std::optional<TransferableError>& own) {
+  const std::vector<std::string> texts =
+      gather_texts(backend, communicator, own ? serialize(*own) : std::string());
+  TransferableError joined{TransferableError::Kind::other, {}};
+  std::map<std::string, std::vector<int>> ranks;
+  for (std::size_t r = 0; r < texts.size(); ++r)
+    if (!texts[r].empty()) ranks[texts[r]].push_back(static_cast<int>(r));
+  for (const auto& [text, members] : ranks) {
+    const TransferableError error = deserialize<TransferableError>(text);
+    if (members.size() == texts.size()) return error;
+    if (joined.message.empty() || weight(error.kind) >= weight(joined.kind)) {
+      joined.kind = error.kind;
+      joined.code = error.code;
+    }
+    joined.message +=
+        (joined.message.empty() ? "" : "; ") + rank_list(members) + ": " + error.message;
+  }
+  return joined;
+}
+
 Consensus::Consensus(kernels::Backend& backend, Communicator& communicator)
     : backend_(backend), communicator_(communicator) {
   if (alone()) return;
@@ -114,7 +135,7 @@ StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
   if (any(RankStatus::skipped) || any(RankStatus::failed)) {
     const bool all_skipped = std::ranges::all_of(
         headers, [](const SegmentHeader& h) { return h.status == RankStatus::skipped; });
-    decision.error = gather_errors(own);
+    decision.error = gather_errors(backend_, communicator_, own);
     decision.diverged = !vote && !all_skipped;
     return decision;
   }
@@ -133,7 +154,7 @@ StepDecision Consensus::decide(std::span<const SegmentHeader> headers,
         row >= 0 && (decision.non_finite_direction < 0 || row < decision.non_finite_direction))
       decision.non_finite_direction = row;
   if (any(RankStatus::deferred_error)) {
-    decision.error = gather_errors(own);
+    decision.error = gather_errors(backend_, communicator_, own);
     decision.after_apply = true;
   }
   return decision;
@@ -149,26 +170,6 @@ std::optional<TransferableError> Consensus::find_missing_refresh(
   const bool all = ranks.size() == headers.size();
   return TransferableError{TransferableError::Kind::logic,
                            (all ? "" : rank_list(ranks) + ": ") + missing_refresh_text};
-}
-
-TransferableError Consensus::gather_errors(const std::optional<TransferableError>& own) {
-  const std::vector<std::string> texts =
-      gather_texts(backend_, communicator_, own ? serialize(*own) : std::string());
-  TransferableError joined{TransferableError::Kind::other, {}};
-  std::map<std::string, std::vector<int>> ranks;
-  for (std::size_t r = 0; r < texts.size(); ++r)
-    if (!texts[r].empty()) ranks[texts[r]].push_back(static_cast<int>(r));
-  for (const auto& [text, members] : ranks) {
-    const TransferableError error = deserialize<TransferableError>(text);
-    if (members.size() == texts.size()) return error;
-    if (joined.message.empty() || weight(error.kind) >= weight(joined.kind)) {
-      joined.kind = error.kind;
-      joined.code = error.code;
-    }
-    joined.message +=
-        (joined.message.empty() ? "" : "; ") + rank_list(members) + ": " + error.message;
-  }
-  return joined;
 }
 
 std::optional<TransferableError> Consensus::find_desynchronization(

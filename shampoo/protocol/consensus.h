@@ -35,10 +35,15 @@ struct StepDecision {
   int non_finite_direction = -1;                ///< first row of a parameter that has one, or -1
 };
 
-/// Error message of a replayed step that was captured without a refresh that is now due.
+/// Error message of a replayed step that was captured without what is now due.
 inline constexpr const char* missing_refresh_text =
-    "a refresh is due, and the step that was replayed was captured without one; it "
-    "changed nothing";
+    "a refresh is due, and the step that was replayed was captured without one, or with a smaller "
+    "one; it changed nothing";
+
+/// One error that names the ranks that have one. It is a CheckpointError if a rank has one and the
+/// others at most what does not fit. Collective.
+TransferableError gather_errors(kernels::Backend& backend, Communicator& communicator,
+                                const std::optional<TransferableError>& own);
 
 /// Reaches consensus across ranks; on disagreement every rank throws the same exception.
 class Consensus {
@@ -64,9 +69,6 @@ class Consensus {
                       const std::optional<TransferableError>& own, const Diagnostics& diagnostics,
                       bool vote);
 
-  /// Collective. One error that names the ranks that have one. It is a CheckpointError if a rank
-  /// has one and the others at most what does not fit.
-  TransferableError gather_errors(const std::optional<TransferableError>& own);
   /// Error if the ranks use different versions or are not at the same call or step.
   static std::optional<TransferableError> find_desynchronization(
       std::span<const SegmentHeader> headers);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "distributor/system/library_version.h"
@@ -114,6 +115,12 @@ std::uint64_t tensors_hash(std::span<const RegisteredParameter> parameters,
   all.add(word);
   for (const double norm : value_norms) all.add(std::bit_cast<std::uint64_t>(norm));
   return all.value();
+}
+
+void fail_index(const std::string& subject, const char* entry, const std::string& index,
+                std::size_t count) {
+  throw std::out_of_range(subject + ": there is no " + entry + " " + index + " (it has " +
+                          std::to_string(count) + ", counted from 0)");
 }
 
 }  // namespace shampoo

@@ -30,4 +30,8 @@ std::uint64_t tensors_hash(std::span<const RegisteredParameter> parameters,
 
 using grouping::shape_text;
 
+/// Throws std::out_of_range: "group 0: there is no parameter 7 (it has 3, counted from 0)".
+[[noreturn]] void fail_index(const std::string& subject, const char* entry,
+                             const std::string& index, std::size_t count);
+
 }  // namespace shampoo

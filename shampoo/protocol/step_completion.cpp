@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cmath>
 #include <stdexcept>
 #include <thread>
@@ -20,13 +21,18 @@ void StepProtocol::wait_for_previous() {
   outcome->known = true;
 }
 
+/// How often the report of a replay is looked for: nothing else says that it has run while more is
+/// queued behind it, and a thread that does not sleep would take a processor.
+constexpr std::chrono::microseconds poll_interval(20);
+
 /// Returns true if the prepared step was replayed, after it has run. An idle queue without a new
 /// completed run means that it was not replayed.
 bool StepProtocol::await_replay() {
   if (!captured_ || !prepared_) return false;
-  for (bool idle = false; report_.completed_runs() <= replays_.count; std::this_thread::yield()) {
+  for (bool idle = false; report_.completed_runs() <= replays_.count;) {
     if (idle) return false;
     idle = backend_.is_idle();
+    if (!idle) std::this_thread::sleep_for(poll_interval);
   }
   prepared_ = false;
   ++attempts_;
@@ -103,6 +109,7 @@ void StepProtocol::complete(StepOutcome& outcome) {
   outcome.non_finite_gradient = bad;
   outcome.absent_gradients = engine_->absent_gradients();
   outcome.gradient_norm = std::sqrt(decision.scan.squared_norm);
+  engine_->clock().read(attempts_, outcome.applied);
   if (!outcome.applied) {
     deferred_error_ = std::move(now);
     return count_skipped(bad);

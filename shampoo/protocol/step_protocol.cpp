@@ -12,11 +12,19 @@ namespace shampoo {
 namespace {
 
 // Bits of StepPermit::needs.
-constexpr std::int32_t queued_refresh = 1, refresh_with_host_steps = 2;
+constexpr std::int32_t queued_refresh = 1, refresh_with_host_steps = 2, large_refresh = 4;
+constexpr std::int32_t all_refreshes = queued_refresh | refresh_with_host_steps | large_refresh;
 
 std::int32_t needs_of(const Engine& engine) {
   return (engine.queues_refresh() ? queued_refresh : 0) |
-         (engine.waiting_solver().empty() ? 0 : refresh_with_host_steps);
+         (engine.waiting_solver().empty() ? 0 : refresh_with_host_steps) |
+         (engine.exceeds_usual() ? large_refresh : 0);
+}
+
+/// What a step refreshes that is captured where the prepared one has these needs.
+Refreshing captured_refresh(std::int32_t needs) {
+  if ((needs & large_refresh) != 0) return Refreshing::all;
+  return (needs & queued_refresh) != 0 ? Refreshing::usual : Refreshing::none;
 }
 
 }  // namespace
@@ -187,9 +195,10 @@ void StepProtocol::queue(Engine& engine, bool captures) {
   const StepInputs inputs{.gradient_scale = static_cast<const double*>(gradient_scale_.data()),
                           .proceed = &scan->proceed,
                           .non_finite_directions = report_.directions()};
-  const std::int32_t offers =
-      captures ? needs_of(engine) : queued_refresh | refresh_with_host_steps;
+  const std::int32_t offers = captures ? needs_of(engine) : all_refreshes;
+  StepClock& clock = engine.clock();
   capture_error([&] {
+    clock.begin_step();
     engine.scan(inputs, options_.non_finite != NonFinite::ignore, scan);
     backend_.admit(engine.permit().data(), offers, report_.runs(), scan, report_.directions());
   });
@@ -197,25 +206,31 @@ void StepProtocol::queue(Engine& engine, bool captures) {
   if (vote_ && !passes_vote(engine)) return;
 
   if (may_compute(engine)) {
-    const Refreshing captured = engine.queues_refresh() ? Refreshing::fixed : Refreshing::none;
-    capture_error(
-        [&] { engine.compute(inputs, captures ? captured : Refreshing::due, statistics_); });
+    const Refreshing refreshing = captures ? captured_refresh(offers) : Refreshing::due;
+    capture_error([&] { engine.compute(inputs, refreshing, statistics_); });
     finish_compute(engine, captures);
   }
   if (!consensus_.alone()) exchange(engine, inputs);
+  clock.end_step();
   if (captures)
     report_.send_captured();
   else
     report_.send();
 }
 
+void StepProtocol::run(Engine& engine, Phase phase, Exchange& exchange) {
+  const PhaseRange range(engine.clock(), phase);
+  exchange.run();
+}
+
 /// Returns false if the host knows that the step is skipped.
 bool StepProtocol::passes_vote(Engine& engine) {
   engine.upload();
   vote_->write(engine.header().data(), step_error_ ? nullptr : report_.scan());
-  vote_->run();
+  run(engine, Phase::vote, *vote_);
   vote_->gate(report_.headers(Round::vote), &report_.scan()->proceed);
   if (!backend_.is_immediate()) return true;
+  engine.clock().end_step();  // of a step that is skipped
   report_.send();
   report_.wait();
   return passes(vote_decision());
@@ -255,7 +270,7 @@ void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
   Exchange& exchange = engine.exchange();
   exchange.write(engine.header().data(), step_error_ ? nullptr : report_.scan());
   exchange.write_direction(&report_.directions()->first_tensor);
-  exchange.run();
+  run(engine, Phase::exchange, exchange);
   exchange.gate(report_.headers(Round::exchange), &report_.scan()->proceed);
   engine.apply(inputs);
 }

@@ -107,6 +107,7 @@ class StepProtocol {
   static void set_status(Engine& engine, RankStatus status);
   StepResult capture(Engine& engine);
   void queue(Engine& engine, bool captures);
+  static void run(Engine& engine, Phase phase, Exchange& exchange);
   bool passes_vote(Engine& engine);
   bool may_compute(Engine& engine);
   void finish_compute(Engine& engine, bool captures);

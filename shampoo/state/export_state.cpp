@@ -100,7 +100,7 @@ struct OwnedSlot {
 
 template <typename Visit>
 void for_each_slot(const Engine& engine, bool derived, const Visit& visit) {
-  for (const auto& group : engine.virtual_groups())
+  for (const auto& group : engine.group_steps())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
       const RegisteredParameter& registered = engine.parameters()[owned.parameter];
@@ -134,7 +134,7 @@ StateDict export_state(kernels::Backend& backend, const Engine& engine,
   for (const RegisteredParameter& registered : parameters)
     dict.parameters.push_back(description_of(registered));
 
-  for (const auto& group : engine.virtual_groups())
+  for (const auto& group : engine.group_steps())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
       dict.parameters[owned.parameter].blocks.push_back(

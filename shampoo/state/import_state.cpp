@@ -21,6 +21,11 @@ namespace {
   throw std::invalid_argument("state dict: '" + tensor.name() + "': " + what);
 }
 
+/// True if the slot is computed anew because its numbers have another width here.
+bool is_replaced(const Slot& slot, const StateTensor& tensor) {
+  return slot.derived && has_master(tensor.type) != has_master(slot.type);
+}
+
 template <typename To, typename From>
 void convert(std::span<const std::byte> from, std::span<std::byte> to) {
   for (std::size_t i = 0; i < from.size() / sizeof(From); ++i) {
@@ -29,15 +34,6 @@ void convert(std::span<const std::byte> from, std::span<std::byte> to) {
     const To converted = static_cast<To>(number);
     std::memcpy(to.data() + i * sizeof(To), &converted, sizeof(To));
   }
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t shown = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(shown, names.size()); ++i)
-    text += (i > 0 ? ", '" : "'") + names[i] + "'";
-  if (names.size() > shown) text += " and " + std::to_string(names.size() - shown) + " more";
-  return text;
 }
 
 }  // namespace
@@ -50,14 +46,14 @@ StateImport::StateImport(kernels::Backend& backend, Engine& engine, const StateD
   match_ = match_parameters(std::as_const(engine).parameters(), dict, options, report_, faults_);
   index();
   faults_.throw_if_any();
-  for (const auto& group : engine.virtual_groups())
+  for (const auto& group : engine.group_steps())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
       const RegisteredParameter& registered = engine.parameters()[owned.parameter];
       if (const ParameterState* const saved = match_.rows[owned.parameter])
         add_block({*group, b, registered, registered.boxes[owned.index], *saved});
     }
-  require_complete();
+  if (options.strict) require_complete(report_);
 }
 
 void StateImport::index() {
@@ -66,21 +62,13 @@ void StateImport::index() {
     if (match_.rows[row]) parameters_.emplace(parameters[row].parameter().name, &parameters[row]);
   for (const StateTensor& tensor : dict_.tensors) {
     if (!parameters_.contains(tensor.parameter)) continue;  // already reported
-    tensors_[{tensor.parameter, tensor.slot}].push_back(&tensor);
-    by_box_.insert(&tensor);
+    tensors_.add(tensor, !is_cut_differently(*parameters_.at(tensor.parameter), tensor));
     examine(tensor);
   }
   for (const ParameterState* const saved : match_.rows)
     if (saved)
       for (const BlockState& block : saved->blocks)
         counters_.emplace(std::pair(saved, block.box), &block);
-  for (const auto& [key, list] : tensors_) {
-    const RegisteredParameter& registered = *parameters_.at(key.first);
-    if (std::ranges::none_of(list, [&](const StateTensor* tensor) {
-          return is_cut_differently(registered, *tensor);
-        }))
-      in_blocks_.insert(key);
-  }
 }
 
 /// Checks that do not depend on block ownership.
@@ -116,6 +104,7 @@ void StateImport::examine(const StateTensor& tensor) {
     report_.unexpected.push_back(tensor.name());
     return;
   }
+  if (is_replaced(*known, tensor)) return;
   if (known->layout != tensor.layout || known->dimension != tensor.dimension)
     return add_fault(tensor, "layout or dimension: is not that of the slot");
   const bool converts =
@@ -187,13 +176,7 @@ void StateImport::add_elements(const Place& place, const Slot& slot) {
     uploads_.push_back({to, assembled_.emplace_back(count * size)});
     return;
   }
-  std::vector<const StateTensor*> parts;
-  if (in_blocks_.contains({parameter, slot.name})) {
-    if (const StateTensor* const same = find_whole(place, slot)) parts.push_back(same);
-  } else {
-    for (const StateTensor* const part : saved(place, slot))
-      if (may_overlap({part->shape, part->box}, whole)) parts.push_back(part);
-  }
+  const std::vector<const StateTensor*> parts = tensors_.overlapping(parameter, slot.name, whole);
   if (parts.size() == 1 && parts[0]->shape == whole.shape && parts[0]->box == whole.box) {
     uploads_.push_back({to, bytes_of(*parts[0], slot.type)});
     return;
@@ -243,16 +226,10 @@ bool StateImport::add_array(const Place& place, std::span<const Slot> slots, std
   return recompute;
 }
 
-std::span<const StateTensor* const> StateImport::saved(const Place& place, const Slot& slot) const {
-  const auto found = tensors_.find({place.registered.parameter().name, slot.name});
-  if (found == tensors_.end()) return {};
-  return found->second;
-}
-
 const StateTensor* StateImport::find_whole(const Place& place, const Slot& slot) const {
-  const auto found = by_box_.find(
-      BoxKey{place.registered.parameter().name, slot.name, place.registered.merged, place.box});
-  return found == by_box_.end() ? nullptr : *found;
+  const StateTensor* const tensor = tensors_.find(place.registered.parameter().name, slot.name,
+                                                  {place.registered.merged, place.box});
+  return tensor && is_replaced(slot, *tensor) ? nullptr : tensor;
 }
 
 std::span<const std::byte> StateImport::bytes_of(const StateTensor& tensor, Type type) {
@@ -265,18 +242,6 @@ std::span<const std::byte> StateImport::bytes_of(const StateTensor& tensor, Type
   else
     convert<float, double>(tensor.bytes, bytes);
   return bytes;
-}
-
-void StateImport::require_complete() const {
-  if (!options_.strict || (report_.missing.empty() && report_.unexpected.empty())) return;
-  std::string text;
-  const auto add = [&](const std::vector<std::string>& names, const char* what) {
-    if (names.empty()) return;
-    text += (text.empty() ? "" : "; ") + std::to_string(names.size()) + what + listed(names);
-  };
-  add(report_.missing, " missing: ");
-  add(report_.unexpected, " unknown to the optimizer: ");
-  throw std::invalid_argument("state dict: " + text + "; LoadOptions::strict = false accepts that");
 }
 
 std::string StateImport::lines() const {

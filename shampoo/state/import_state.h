@@ -6,12 +6,11 @@
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "shampoo/state/match_parameters.h"
-#include "shampoo/state/reshard.h"
+#include "shampoo/state/state_index.h"
 #include "shampoo/update/engine.h"
 
 namespace shampoo {
@@ -35,28 +34,6 @@ class StateImport {
   void replace(Statistics& statistics);
 
  private:
-  using Key = std::pair<std::string_view, std::string_view>;  ///< parameter, slot
-
-  /// A box of a slot.
-  struct BoxKey {
-    BoxKey(std::string_view of_parameter, std::string_view of_slot, const grouping::Shape& of_shape,
-           const grouping::Box& of_box)
-        : parameter(of_parameter), slot(of_slot), shape(of_shape), box(of_box) {}
-    BoxKey(const StateTensor* tensor)
-        : BoxKey(tensor->parameter, tensor->slot, tensor->shape, tensor->box) {}
-    bool operator<(const BoxKey& other) const {
-      return std::tie(parameter, slot, shape, box) <
-             std::tie(other.parameter, other.slot, other.shape, other.box);
-    }
-    std::string_view parameter, slot;
-    const grouping::Shape& shape;
-    const grouping::Box& box;
-  };
-  struct ByBox {
-    using is_transparent = void;
-    bool operator()(const BoxKey& a, const BoxKey& b) const { return a < b; }
-  };
-
   /// New elements of one slot.
   struct Upload {
     void* to;  ///< [backend]
@@ -101,13 +78,10 @@ class StateImport {
   /// Adds the slots that share the array of `slots[first]`. Returns true if a derived slot must be
   /// recomputed.
   bool add_array(const Place& place, std::span<const Slot> slots, std::size_t first);
-  /// Tensors of a slot in the state dict.
-  std::span<const StateTensor* const> saved(const Place& place, const Slot& slot) const;
   const StateTensor* find_whole(const Place& place, const Slot& slot) const;
   bool is_cut_differently(const RegisteredParameter& registered, const StateTensor& tensor) const;
   std::span<const std::byte> bytes_of(const StateTensor& tensor, Type type);
   void upload_arrays();
-  void require_complete() const;
 
   kernels::Backend& backend_;
   Engine& engine_;
@@ -116,9 +90,7 @@ class StateImport {
   LoadReport report_;
   LoadFaults faults_;
   Match match_;
-  std::map<Key, std::vector<const StateTensor*>> tensors_;
-  std::set<const StateTensor*, ByBox> by_box_;  ///< the same
-  std::set<Key> in_blocks_;                     ///< slots all of whose tensors are blocks
+  StateIndex tensors_;  ///< of parameters that are loaded
   std::map<std::pair<const ParameterState*, grouping::Box>, const BlockState*> counters_;
   std::map<std::string_view, const RegisteredParameter*> parameters_;  ///< loaded, by name
   std::set<const RegisteredParameter*> cut_differently_;

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "shampoo/state_dict.h"
 
 namespace shampoo {
 
@@ -17,5 +20,8 @@ class LoadFaults {
  private:
   std::vector<std::string> faults_;
 };
+
+/// Throws std::invalid_argument that names what is missing and unexpected, if anything is.
+void require_complete(const LoadReport& report);
 
 }  // namespace shampoo

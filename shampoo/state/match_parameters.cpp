@@ -87,16 +87,6 @@ void add_rates(const RegisteredParameter& registered, const ParameterState& save
 
 }  // namespace
 
-void LoadFaults::throw_if_any() const {
-  constexpr std::size_t shown = 20;
-  if (faults_.empty()) return;
-  std::string text = "state dict: ";
-  for (std::size_t i = 0; i < std::min(shown, faults_.size()); ++i)
-    text += (i > 0 ? "\n" : "") + faults_[i];
-  if (faults_.size() > shown) text += "\nand " + std::to_string(faults_.size() - shown) + " more";
-  throw std::invalid_argument(text);
-}
-
 Match match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
                        const LoadOptions& options, LoadReport& report, LoadFaults& faults) {
   std::map<std::string_view, const ParameterState*> by_name;

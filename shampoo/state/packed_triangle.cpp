@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/rules/stored.h"
+
 namespace shampoo {
 
 namespace {
@@ -23,9 +25,9 @@ template <typename Copy>
 void for_each_run(const SlotStorage& storage, std::int64_t first, std::int64_t last,
                   const Copy& copy) {
   const std::int64_t n = storage.side, begin = row_begin(storage, first);
-  if (storage.layout != StateLayout::symmetric || storage.packed)
+  if (storage.layout != StateLayout::symmetric || kernels::is_packed(storage.array))
     return copy(begin, 0, row_begin(storage, last) - begin);
-  if (!storage.upper) {
+  if (!storage.shares) {
     for (std::int64_t i = first; i < last; ++i)
       copy(i * (n + 1), row_begin(storage, i) - begin, i + 1);
     return;
@@ -38,11 +40,29 @@ void for_each_run(const SlotStorage& storage, std::int64_t first, std::int64_t l
   }
 }
 
-std::int64_t array_numbers(const SlotStorage& storage) {
+bool is_in_factor_array(const SlotStorage& storage) {
+  return storage.layout == StateLayout::symmetric || storage.shares;
+}
+
+Type array_type(const SlotStorage& storage) {
+  return storage.shares ? storage.array_type : storage.type;
+}
+
+/// Numbers before the diagonal's element i in the slot's part of the array.
+std::int64_t diagonal(const SlotStorage& storage, std::int64_t i) {
   const std::int64_t n = storage.side;
-  if (storage.layout == StateLayout::vector) return n;
-  if (storage.packed) return n * (n + 1) / 2;
-  return storage.layout == StateLayout::square ? n * n : n * (n + 1);
+  if (storage.layout == StateLayout::vector) return i;
+  if (storage.layout == StateLayout::square) return i * (n + 1);
+  if (kernels::is_packed(storage.array)) return row_begin(storage, i) + i;
+  return i * (n + 2) + storage.shares;
+}
+
+/// body(0 of the numbers' type)
+template <typename Body>
+auto with_number(Type type, const Body& body) {
+  if (type == Type::float64) return body(double());
+  if (type == Type::float32) return body(float());
+  return body(kernels::Float16());
 }
 
 template <typename Word>
@@ -68,15 +88,11 @@ void unpack_words(const std::byte* packed, const SlotStorage& storage, std::byte
 }
 
 template <typename Number>
-void write_ones(const SlotStorage& storage, std::byte* array) {
-  const std::int64_t n = storage.side;
-  const std::int64_t row = storage.layout == StateLayout::vector   ? 0
-                           : storage.layout == StateLayout::square ? n
-                                                                   : n + 1;
-  const Number one = 1;
-  for (std::int64_t i = 0; i < n; ++i)
-    std::memcpy(array + static_cast<std::size_t>(i * row + i + storage.upper) * sizeof(Number),
-                &one, sizeof(Number));
+void write_ones(const SlotStorage& storage, std::byte* part) {
+  const auto one = kernels::stored<Number>(1.0f);
+  for (std::int64_t i = 0; i < storage.side; ++i)
+    std::memcpy(part + static_cast<std::size_t>(diagonal(storage, i)) * sizeof(Number), &one,
+                sizeof(Number));
 }
 
 template <typename Number>
@@ -87,7 +103,7 @@ bool has_ones(const SlotStorage& storage, const std::byte* packed) {
     for (std::int64_t at = begin; at < row_begin(storage, i + 1); ++at) {
       Number number;
       std::memcpy(&number, packed + static_cast<std::size_t>(at) * sizeof(Number), sizeof(Number));
-      if (number != (!is_matrix || at - begin == i ? 1 : 0)) return false;
+      if (kernels::real<double>(number) != (!is_matrix || at - begin == i ? 1 : 0)) return false;
     }
   }
   return true;
@@ -95,8 +111,23 @@ bool has_ones(const SlotStorage& storage, const std::byte* packed) {
 
 }  // namespace
 
+std::size_t part_begin(const SlotStorage& storage) {
+  if (!storage.shares || storage.array != kernels::FactorLayout::with_float16_root) return 0;
+  const std::int64_t begin = storage.layout == StateLayout::vector
+                                 ? kernels::scales_begin(storage.side)
+                                 : kernels::float16_begin(storage.side);
+  return static_cast<std::size_t>(begin) * size_of(storage.array_type);
+}
+
 std::size_t array_bytes(const SlotStorage& storage) {
-  return static_cast<std::size_t>(array_numbers(storage)) * size_of(storage.type);
+  const std::size_t size = size_of(array_type(storage));
+  const std::int64_t n = storage.side;
+  const std::int64_t numbers =
+      is_in_factor_array(storage)
+          ? kernels::array_elements(storage.array, n, static_cast<std::int64_t>(size))
+      : storage.layout == StateLayout::square ? n * n
+                                              : n;
+  return static_cast<std::size_t>(numbers) * size;
 }
 
 std::size_t packed_bytes(const SlotStorage& storage, std::int64_t first, std::int64_t last) {
@@ -106,10 +137,9 @@ std::size_t packed_bytes(const SlotStorage& storage, std::int64_t first, std::in
 
 void pack_rows(const std::byte* array, const SlotStorage& storage, std::int64_t first,
                std::int64_t last, std::byte* packed) {
-  if (storage.type == Type::float64)
-    pack_words<double>(array, storage, first, last, packed);
-  else
-    pack_words<float>(array, storage, first, last, packed);
+  with_number(storage.type, [&]<typename Number>(Number) {
+    pack_words<Number>(array + part_begin(storage), storage, first, last, packed);
+  });
 }
 
 void pack(const std::byte* array, const SlotStorage& storage, std::byte* packed) {
@@ -117,22 +147,20 @@ void pack(const std::byte* array, const SlotStorage& storage, std::byte* packed)
 }
 
 void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* array) {
-  if (storage.type == Type::float64)
-    unpack_words<double>(packed, storage, array);
-  else
-    unpack_words<float>(packed, storage, array);
+  with_number(storage.type, [&]<typename Number>(Number) {
+    unpack_words<Number>(packed, storage, array + part_begin(storage));
+  });
 }
 
 bool is_identity(const SlotStorage& storage, const std::byte* packed) {
-  return storage.type == Type::float64 ? has_ones<double>(storage, packed)
-                                       : has_ones<float>(storage, packed);
+  return with_number(storage.type,
+                     [&]<typename Number>(Number) { return has_ones<Number>(storage, packed); });
 }
 
 void set_identity(const SlotStorage& storage, std::byte* array) {
-  if (storage.type == Type::float64)
-    write_ones<double>(storage, array);
-  else
-    write_ones<float>(storage, array);
+  with_number(storage.type, [&]<typename Number>(Number) {
+    write_ones<Number>(storage, array + part_begin(storage));
+  });
 }
 
 }  // namespace shampoo

@@ -5,25 +5,29 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/rules/factor_layout.h"
 #include "kernels/types.h"
 #include "shampoo/state_dict.h"
 
 namespace shampoo {
 
-/// Storage of one slot in a backend array. A symmetric matrix of side n is the lower triangle
-/// of a row-major n x (n + 1) array, element (i, j) with j <= i at i (n + 1) + j, or, where two
-/// slots share the array, the upper one, element (j, i) at j (n + 1) + i + 1: BLAS reads either in
-/// place. A square matrix is row-major, a vector contiguous.
+/// Storage of one slot in a backend array. A symmetric matrix lies in the array of a factor, see
+/// kernels::FactorLayout: as the factor, or, where it shares the array of another slot, as the
+/// root. A vector that shares such an array holds the scales of a root in float16. Otherwise a
+/// square matrix is row-major, a vector contiguous.
 struct SlotStorage {
   StateLayout layout = StateLayout::symmetric;  ///< layout other than elements
-  /// True for the upper triangle of a symmetric matrix.
-  bool upper = false;
+  bool shares = false;                          ///< in the array of another slot
   std::int64_t side = 0;
-  Type type = Type::float32;  ///< float32 or float64
-  bool packed = false;        ///< a symmetric matrix as a state dict holds it, with no other
+  Type type = Type::float32;
+  kernels::FactorLayout array = kernels::FactorLayout::with_root;
+  Type array_type = Type::float32;  ///< of the slot that has the array: float32 or float64
+  bool operator==(const SlotStorage&) const = default;
 };
 
-/// Bytes of the array, including the slot that shares it.
+/// Bytes in the array before the slot's part of it.
+std::size_t part_begin(const SlotStorage& storage);
+/// Bytes of the array, including the slots that share it.
 std::size_t array_bytes(const SlotStorage& storage);
 /// Bytes of the rows [first, last) in the packed order of a state dict.
 std::size_t packed_bytes(const SlotStorage& storage, std::int64_t first, std::int64_t last);
@@ -34,11 +38,11 @@ void pack_rows(const std::byte* array, const SlotStorage& storage, std::int64_t 
                std::int64_t last, std::byte* packed);
 /// Packs all rows.
 void pack(const std::byte* array, const SlotStorage& storage, std::byte* packed);
-/// Inverse of pack(). Does not modify a slot that shares the array.
+/// Inverse of pack(). Does not modify slots that share the array.
 void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* array);
 /// True if the packed numbers are those of the identity, or ones of a vector.
 bool is_identity(const SlotStorage& storage, const std::byte* packed);
-/// Writes the identity into a matrix of zeros, or ones into a vector. Not for packed matrices.
+/// Writes the identity into a matrix of zeros, or ones into a vector.
 void set_identity(const SlotStorage& storage, std::byte* array);
 
 }  // namespace shampoo

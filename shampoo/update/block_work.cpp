@@ -12,10 +12,6 @@ namespace shampoo {
 
 namespace {
 
-/// The passes of a step over one element, and the handling of a block, in operations of
-/// preconditioner_work().
-constexpr std::int64_t element_passes = 140, block_handling = 50'000;
-
 /// Eigensolvers count their workspace of 2 n^2 numbers in 32 bits.
 constexpr std::int64_t longest_side = 32'000;
 
@@ -42,11 +38,16 @@ void cut(RegisteredParameter& registered) {
           std::to_string(longest_side) + " to have a " + slot.name);
 }
 
+std::int64_t passes_work(std::int64_t elements) {
+  constexpr std::int64_t element_passes = 140, block_handling = 50'000;
+  return block_handling + element_passes * elements;
+}
+
 grouping::BlockWork work_of(const Recipe& recipe, const grouping::Box& box, Type value_type) {
   const std::int64_t elements = grouping::numel(box.extent);
   const PreconditionerWork preconditioner = preconditioner_work(recipe, box.extent);
   grouping::Work work;
-  work.cost = block_handling + element_passes * elements + preconditioner.step +
+  work.cost = passes_work(elements) + preconditioner.factors + preconditioner.direction +
               preconditioner.refresh / recipe.refresh.every;
   work.bytes = elements * static_cast<std::int64_t>(size_of(wire_type(recipe, value_type)));
   for (const Slot& slot : slots_of(recipe, box.extent, value_type))

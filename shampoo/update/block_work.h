@@ -16,6 +16,10 @@ namespace shampoo {
 /// block would have a matrix that no solver takes.
 void cut(RegisteredParameter& parameter);
 
+/// Cost of the passes of a step over the elements of a block and of its handling, in the unit of
+/// preconditioner_work().
+std::int64_t passes_work(std::int64_t elements);
+
 /// Cost of a block for its owner, averaged over the refresh interval: see preconditioner_work(),
 /// with the passes over its elements; bytes that it sends, bytes of state; and the cost of its
 /// refresh, or 0 where refreshes are not spread.

@@ -10,6 +10,7 @@
 #include "distributor/exchange.h"
 #include "grouping/plan.h"
 #include "grouping/segments.h"
+#include "shampoo/trace/step_clock.h"
 #include "shampoo/update/group_step.h"
 
 namespace shampoo {
@@ -19,8 +20,9 @@ namespace shampoo {
 class Engine {
  public:
   /// Groups of `before`, if any, come first and keep owners and state. `before` is not modified.
-  Engine(kernels::Backend& backend, Communicator& communicator, bool merges,
-         std::span<const Group* const> added, const Engine* before);
+  /// `trace`: see StepClock; may be null.
+  Engine(kernels::Backend& backend, Communicator& communicator, const OptimizerOptions& options,
+         std::span<const Group* const> added, const Engine* before, TraceFile* trace);
 
   /// Host work of the next step. The caller then writes header() and permit().
   void prepare();
@@ -37,6 +39,8 @@ class Engine {
   std::string_view waiting_solver() const;
   /// Returns true if a prepared refresh has no host steps.
   bool queues_refresh() const;
+  /// Returns true if such a refresh needs more roots of one size than steps usually do.
+  bool exceeds_usual() const;
   const kernels::StagedArray<SegmentHeader>& header() const { return header_; }
   const kernels::StagedArray<kernels::StepPermit>& permit() const { return permit_; }
   /// Uploads all step inputs in one copy, if any of them changed.
@@ -47,6 +51,7 @@ class Engine {
   /// Computes the updates in this rank's segment; on one rank applies them instead. Waits if a
   /// solver has host steps.
   void compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics);
+  StepClock& clock() { return *clock_; }
   Exchange& exchange() { return *exchange_; }
   /// Exchange of whole values, in their own types, for groups whose recipe averages an iterate; it
   /// shares the buffer of exchange(). Null: there are none.
@@ -66,7 +71,12 @@ class Engine {
   std::span<const Group* const> groups() const { return groups_; }
   std::span<const RegisteredParameter> parameters() const { return parameters_; }
   std::span<RegisteredParameter> parameters() { return parameters_; }
-  std::span<const std::unique_ptr<GroupStep>> virtual_groups() const { return virtual_groups_; }
+  /// The steps of all virtual groups, one after the other; each on some of a group's blocks.
+  std::span<const std::unique_ptr<GroupStep>> group_steps() const { return group_steps_; }
+  /// Those of virtual group `v`.
+  std::span<const std::unique_ptr<GroupStep>> group_steps(std::size_t v) const {
+    return group_steps().subspan(first_steps_[v], first_steps_[v + 1] - first_steps_[v]);
+  }
   int rank() const { return communicator_.rank(); }
   kernels::Tensors tensors() const { return tensors_.tensors(); }
   /// Row of a member of a virtual group.
@@ -88,14 +98,15 @@ class Engine {
   void register_groups(std::span<const Group* const> added);
   void build_tables();
   void build_exchanges();
-  void build_virtual_groups(const Engine* before);
-  /// This rank's blocks of virtual group `v`, in flat order.
-  std::vector<OwnedBlock> owned_blocks(int v) const;
+  void build_group_steps(const Engine* before);
+  /// This rank's blocks of virtual group `v`, in flat order, in parts whose directions are in
+  /// memory at a time.
+  std::vector<std::vector<OwnedBlock>> owned_blocks(int v) const;
   std::pair<const GroupStep*, int> locate(std::string_view parameter, int block) const;
 
   kernels::Backend& backend_;
   Communicator& communicator_;
-  bool merges_;
+  const OptimizerOptions& options_;
   std::vector<RegisteredParameter> parameters_;  ///< rows, in the order of groups
   std::vector<const Group*> groups_;
   std::vector<int> first_rows_;  ///< per group
@@ -112,8 +123,12 @@ class Engine {
   Type scan_type_ = Type::float32;
   kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_, value_exchange_;
-  std::vector<std::unique_ptr<GroupStep>> virtual_groups_;
+  std::vector<std::unique_ptr<GroupStep>> group_steps_;
+  std::vector<std::size_t> first_steps_;  ///< per virtual group, and the end
+  kernels::Buffer direction_;             ///< of one of them at a time
+  kernels::SolverMatrices solver_matrices_;
   std::vector<std::string> names_;  ///< of virtual groups, as profiler ranges
+  std::unique_ptr<StepClock> clock_;
   kernels::Settled settled_;
 };
 

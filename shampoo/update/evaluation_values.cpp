@@ -27,7 +27,8 @@ EvaluationValues::EvaluationValues(kernels::Backend& backend, const Engine& engi
     if (!segments.blocks[v].empty()) append_group(static_cast<int>(v));
   const auto rank = static_cast<std::size_t>(engine.rank());
   const std::int64_t first = segments.begins[rank] + std::int64_t{sizeof(SegmentHeader)};
-  segment_ = static_cast<char*>(engine.value_exchange()->data()) + first;
+  if (engine.plan().ranks == 1)
+    own_segments_ = kernels::Buffer(backend, static_cast<std::size_t>(segments.begins.back()));
   training_values_ =
       kernels::Buffer(backend, static_cast<std::size_t>(segments.begins[rank + 1] - first));
   upload();
@@ -53,16 +54,17 @@ void EvaluationValues::append_group(int v) {
     places[{row, planned.index}] = segments[b];
   }
 
-  const GroupStep& group = *engine_.virtual_groups()[group_index];
-  OwnBlocks& own = own_.emplace_back(OwnBlocks{.group = &group});
-  for (std::size_t b = 0; b < group.blocks().size(); ++b) {
-    const OwnedBlock& owned = group.blocks()[b];
-    const RegisteredParameter& registered = engine_.parameters()[owned.parameter];
-    own.table.append(registered, registered.boxes[owned.index],
-                     block_of(owned.parameter, places.at({owned.parameter, owned.index}),
-                              group.element_block(b)),
-                     owned.flat);
-    own.factors.push_back(evaluation_extrapolation(group.recipe(), registered.group->rates));
+  for (const auto& group : engine_.group_steps(group_index)) {
+    OwnBlocks& own = own_.emplace_back(OwnBlocks{.group = group.get()});
+    for (std::size_t b = 0; b < group->blocks().size(); ++b) {
+      const OwnedBlock& owned = group->blocks()[b];
+      const RegisteredParameter& registered = engine_.parameters()[owned.parameter];
+      own.table.append(registered, registered.boxes[owned.index],
+                       block_of(owned.parameter, places.at({owned.parameter, owned.index}),
+                                group->element_block(b)),
+                       owned.flat);
+      own.factors.push_back(evaluation_extrapolation(group->recipe(), registered.group->rates));
+    }
   }
 }
 
@@ -81,37 +83,47 @@ void EvaluationValues::upload() {
   send(sent_proceed_, &proceed_, sizeof(proceed_));
 }
 
+char* EvaluationValues::segments() const {
+  void* const exchanged =
+      engine_.plan().ranks == 1 ? own_segments_.data() : engine_.value_exchange()->data();
+  return static_cast<char*>(exchanged);
+}
+
+char* EvaluationValues::own_segment() const {
+  const auto rank = static_cast<std::size_t>(engine_.rank());
+  return segments() + engine_.value_segments().begins[rank] + sizeof(SegmentHeader);
+}
+
 void EvaluationValues::compute() {
-  void* const segments = engine_.value_exchange()->data();
   const auto elements = [&](const OwnBlocks& own) {
     return own.table.elements(arithmetic_type(own.group->recipe()), engine_.tensors());
   };
-  for (const OwnBlocks& own : own_) backend_.pack_values(elements(own), segments);
+  for (const OwnBlocks& own : own_) backend_.pack_values(elements(own), segments());
   if (training_values_.bytes() > 0)
-    backend_.copy(training_values_.data(), segment_, training_values_.bytes());
+    backend_.copy(training_values_.data(), own_segment(), training_values_.bytes());
   for (const OwnBlocks& own : own_)
     backend_.evaluate(elements(own),
                       {.extrapolations = static_cast<const double*>(own.extrapolations.data()),
                        .iterate = own.group->iterate(),
                        .masters = own.group->state().flat(master_slot),
-                       .segment = segments});
+                       .segment = segments()});
 }
 
 void EvaluationValues::recall() {
   if (training_values_.bytes() > 0)
-    backend_.copy(segment_, training_values_.data(), training_values_.bytes());
+    backend_.copy(own_segment(), training_values_.data(), training_values_.bytes());
 }
 
 void EvaluationValues::assign() {
   backend_.apply(all_.elements(Type::float64, engine_.tensors()),
-                 static_cast<const kernels::Mode*>(sent_modes_.data()),
-                 engine_.value_exchange()->data(),
+                 static_cast<const kernels::Mode*>(sent_modes_.data()), segments(),
                  static_cast<const std::int32_t*>(sent_proceed_.data()));
 }
 
 std::int64_t EvaluationValues::bytes() const {
   std::int64_t bytes =
-      all_.bytes() + static_cast<std::int64_t>(training_values_.bytes() + sent_modes_.bytes());
+      all_.bytes() + static_cast<std::int64_t>(training_values_.bytes() + own_segments_.bytes() +
+                                               sent_modes_.bytes());
   for (const OwnBlocks& own : own_)
     bytes += own.table.bytes() + static_cast<std::int64_t>(own.extrapolations.bytes());
   return bytes;

@@ -41,6 +41,8 @@ class EvaluationValues {
 
   void append_group(int v);
   void upload();
+  char* segments() const;     ///< [backend] of all ranks
+  char* own_segment() const;  ///< [backend] the data of this rank's
 
   kernels::Backend& backend_;
   const Engine& engine_;
@@ -50,7 +52,7 @@ class EvaluationValues {
   std::int32_t proceed_ = 1;
   kernels::Buffer sent_modes_, sent_proceed_;
   kernels::Buffer training_values_;  ///< the data of this rank's segment
-  char* segment_ = nullptr;          ///< [backend] that data in the exchange's buffer
+  kernels::Buffer own_segments_;     ///< on one rank, which has no exchange
   kernels::Settled settled_;
 };
 

@@ -38,7 +38,8 @@ std::vector<std::byte> repeated(double number, Type type, std::size_t bytes) {
 }  // namespace
 
 SlotStorage storage_of(const Slot& slot, std::span<const std::int64_t> extent) {
-  return {slot.layout, !slot.shares.empty(), side_of(slot, extent), slot.type, slot.packed};
+  return {slot.layout, !slot.shares.empty(), side_of(slot, extent),
+          slot.type,   slot.array,           slot.array_type};
 }
 
 GroupState::GroupState(kernels::Backend& backend, const Recipe& recipe,
@@ -79,21 +80,25 @@ void GroupState::allocate() {
 /// Arrays are allocated with zeros.
 void GroupState::write_identities() {
   std::vector<std::byte> array;
-  SlotStorage written;
-  for (std::size_t b = 0; b < placements_.size(); ++b)
-    for (const Slot& slot : slots(static_cast<int>(b))) {
-      if (slot.initial != Slot::Initial::identity) continue;
-      const SlotStorage storage = storage_of(slot, placements_[b].extent);
-      const bool same = storage.layout == written.layout && storage.upper == written.upper &&
-                        storage.side == written.side && storage.type == written.type;
-      if (!same || array.empty()) {
+  std::vector<SlotStorage> written, identities;
+  for (std::size_t b = 0; b < placements_.size(); ++b) {
+    const std::vector<Slot> slots = this->slots(static_cast<int>(b));
+    for (const Slot& owner : slots) {
+      if (is_flat(owner) || !owner.shares.empty()) continue;
+      identities.clear();
+      for (const Slot& slot : slots)
+        if (slot.initial == Slot::Initial::identity && array_of(slot) == owner.name)
+          identities.push_back(storage_of(slot, placements_[b].extent));
+      if (identities.empty()) continue;
+      if (identities != written) {
         backend_.synchronize();  // uploads may still read the array
-        array.assign(array_bytes(storage), std::byte{});
-        set_identity(storage, array.data());
-        written = storage;
+        array.assign(array_bytes(identities.front()), std::byte{});
+        for (const SlotStorage& storage : identities) set_identity(storage, array.data());
+        written = identities;
       }
-      backend_.upload(data(static_cast<int>(b), slot), array.data(), array.size());
+      backend_.upload(data(static_cast<int>(b), owner), array.data(), array.size());
     }
+  }
   backend_.synchronize();
 }
 
@@ -140,25 +145,28 @@ void* GroupState::data(int block, const Slot& slot) const {
 SlotView GroupState::view(int block, const Slot& slot) const {
   const BlockPlacement& placement = placements_[block];
   const std::int64_t n = side_of(slot, placement.extent);
+  const bool shares = !slot.shares.empty();
   SlotView view{.data = data(block, slot), .type = slot.type};
+  if (!is_flat(slot))
+    view.data =
+        static_cast<const char*>(view.data) + part_begin(storage_of(slot, placement.extent));
   switch (slot.layout) {
     case StateLayout::elements:
       view.extent = placement.extent;
       view.strides = row_major_strides(placement.extent);
       break;
     case StateLayout::symmetric:
-      if (slot.packed) {
+      if (kernels::is_packed(slot.array)) {
         view.extent = {n * (n + 1) / 2};
         view.strides = {1};
         view.packed_triangle = true;
         break;
       }
-      view.data =
-          static_cast<const char*>(view.data) + (slot.shares.empty() ? 0 : size_of(slot.type));
+      view.data = static_cast<const char*>(view.data) + (shares ? size_of(slot.type) : 0);
       view.extent = {n, n};
       view.strides = {n + 1, 1};
-      view.lower_triangle = slot.shares.empty();
-      view.upper_triangle = !view.lower_triangle;
+      view.lower_triangle = !shares;
+      view.upper_triangle = shares;
       break;
     case StateLayout::square:
       view.extent = {n, n};

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "grouping/stack.h"
-#include "kernels/range.h"
+#include "shampoo/trace/step_clock.h"
 #include "shampoo/update/coefficients.h"
 #include "shampoo/update/refresh_schedule.h"
 
@@ -37,14 +37,14 @@ void GroupStep::enqueue(StepContext step) {
 
 void GroupStep::filter_gradient(StepContext& step) {
   if (one_pass_ || filters_gradient(recipe_)) return;
-  const kernels::Range range(backend_, "filter");
+  const PhaseRange range(step.clock, Phase::filter);
   backend_.filter(step.pass, step.gradients);
 }
 
 void GroupStep::graft_norm(StepContext& step) { step.update.grafting_norms = step.grafting_norms; }
 
 void GroupStep::decay_and_average(StepContext& step) {
-  const kernels::Range range(backend_, "update");
+  const PhaseRange range(step.clock, Phase::update);
   if (averaging_) averaging_->apply(step);
   if (one_pass_)
     backend_.filter_and_update(step.pass, step.gradients, step.update);
@@ -63,12 +63,13 @@ StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
           .preconditioned = preconditioned_,
           .refreshing = refreshing,
           .statistics = statistics,
+          .clock = *inputs.clock,
           .grafting_norms = static_cast<double*>(grafting_norms_.data()),
           .direction_norms = direction_norms,
           .gradients = {.masters = masters,
                         .first_moment = state_->flat(first_moment_slot),
-                        .direction = direction_.data()},
-          .update = {.direction = direction_.data(),
+                        .direction = inputs.direction},
+          .update = {.direction = inputs.direction,
                      .direction_norms = direction_norms,
                      .non_finite = inputs.non_finite_directions,
                      .masters = masters,
@@ -76,7 +77,8 @@ StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
 }
 
 GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
-                     const Recipe& recipe, std::vector<OwnedBlock> blocks,
+                     kernels::SolverMatrices& matrices, const Recipe& recipe,
+                     std::vector<OwnedBlock> blocks,
                      std::span<const RegisteredParameter> parameters)
     : backend_(backend),
       recipe_(recipe),
@@ -84,12 +86,15 @@ GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
       blocks_(std::move(blocks)),
       block_steps_(blocks_.size()) {
   build_tables(columns, parameters);
-  build_stacks();
-  const PreconditionerContext context{backend_, recipe_, extents_, stacks_, *state_, columns};
+  build_stacks(parameters);
+  for (const OwnedBlock& owned : blocks_)
+    turns_.push_back((owned.phase + parameters[owned.parameter].steps) % recipe_.refresh.every);
+  const PreconditionerContext context{backend_, recipe_, extents_, turns_,
+                                      stacks_,  *state_, matrices, columns};
   preconditioner_ = make_preconditioner(context);
   grafting_ = make_grafting(context);
   averaging_ = make_averaging(recipe_, *state_);
-  allocate_directions();
+  allocate_norms();
 }
 
 void GroupStep::build_tables(kernels::StagedArrays& columns,
@@ -117,26 +122,33 @@ void GroupStep::build_tables(kernels::StagedArrays& columns,
   preconditioned_list_ = columns.add<std::int32_t>(count);
 }
 
-void GroupStep::allocate_directions() {
+void GroupStep::allocate_norms() {
   const std::size_t count = blocks_.size();
   grafting_norms_ = kernels::Buffer(backend_, count * sizeof(double));
   direction_norms_ = kernels::Buffer(backend_, count * sizeof(double));
-  one_pass_ = preconditioner_->is_elementwise() && !grafting_;
+  one_pass_ = !stores_direction(recipe_);
   if (one_pass_ || blocks_.empty()) return;
   const std::int64_t elements = blocks_.back().flat + grouping::flat_stride(extents_.back());
-  direction_ = kernels::Buffer(backend_, static_cast<std::size_t>(elements) * size_of(arithmetic_));
+  direction_bytes_ = static_cast<std::size_t>(elements) * size_of(arithmetic_);
 }
 
-void GroupStep::build_stacks() {
+void GroupStep::build_stacks(std::span<const RegisteredParameter> parameters) {
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_[b].in_stack == 0) {
       kernels::Stack stack;
       stack.extent = extents_[b];
       stack.stride = grouping::flat_stride(extents_[b]);
       stack.first_block = static_cast<std::int64_t>(b);
+      stack.gradients = {false, false, recipe_.weight_decay == WeightDecay::l2};
       stacks_.push_back(std::move(stack));
     }
-    ++stacks_.back().count;
+    kernels::Stack& stack = stacks_.back();
+    ++stack.count;
+    const bool half = size_of(parameters[blocks_[b].parameter].parameter().gradient.type) == 2;
+    const bool regular = table_.blocks()[b].regular;
+    stack.gradients.gathered |= !regular;
+    stack.gradients.halves |= regular && half;
+    stack.gradients.wider |= regular && !half;
   }
   present_.resize(stacks_.size());
   preconditioned_.resize(stacks_.size());
@@ -175,7 +187,8 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     const Rates& rates = parameter.group->rates;
     block_steps_[b] = {
         .step = step, .rates = &rates, .due = is_due(recipe_, step, blocks_[b].phase)};
-    modes_[b] = is_preconditioned(recipe_, step) ? Mode::preconditioned : Mode::unpreconditioned;
+    const bool preconditions = acts_on(recipe_, extents_[b]) && is_preconditioned(recipe_, step);
+    modes_[b] = preconditions ? Mode::preconditioned : Mode::unpreconditioned;
     select(blocks_[b], b);
     if (b > 0 && blocks_[b].parameter == blocks_[b - 1].parameter) {
       coefficients_[b] = coefficients_[b - 1];
@@ -226,8 +239,7 @@ std::string GroupStep::exhausted_block(std::span<const RegisteredParameter> para
 }
 
 std::int64_t GroupStep::workspace_bytes() const {
-  const std::size_t buffers =
-      direction_.bytes() + grafting_norms_.bytes() + direction_norms_.bytes();
+  const std::size_t buffers = grafting_norms_.bytes() + direction_norms_.bytes();
   return static_cast<std::int64_t>(buffers) + table_.bytes() + preconditioner_->workspace_bytes();
 }
 

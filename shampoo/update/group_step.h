@@ -22,17 +22,22 @@ struct StepInputs {
   const double* gradient_scale = nullptr;
   const std::int32_t* proceed = nullptr;
   kernels::NonFiniteDirections* non_finite_directions = nullptr;
-  void* exchange = nullptr;  ///< null: the values are updated, and nothing is sent
+  void* direction = nullptr;  ///< of direction_bytes() of any of them
+  void* exchange = nullptr;   ///< null: the values are updated, and nothing is sent
+  StepClock* clock = nullptr;
 };
 
-/// The step on the blocks of one virtual group that this rank owns, whatever their kinds.
+/// The step on the blocks of one virtual group that this rank owns, or some of them, whatever their
+/// kinds.
 class GroupStep {
  public:
   /// Blocks come stack by stack, in the order of the flat slots. `parameters` are all parameters of
   /// the optimizer, in a place that may change between calls. What a step reads goes into
-  /// `columns`, which the caller gives memory and uploads, and which must outlive it.
-  GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns, const Recipe& recipe,
-            std::vector<OwnedBlock> blocks, std::span<const RegisteredParameter> parameters);
+  /// `columns`, which the caller gives memory and uploads, and which must outlive it, as `matrices`
+  /// must, which solvers share.
+  GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
+            kernels::SolverMatrices& matrices, const Recipe& recipe, std::vector<OwnedBlock> blocks,
+            std::span<const RegisteredParameter> parameters);
 
   /// Masters and iterates <- values of the caller's tensors. Queued.
   void read_values(const kernels::Tensors& tensors);
@@ -43,6 +48,8 @@ class GroupStep {
   void prepare(std::span<const RegisteredParameter> parameters);
   /// Whether the prepared step refreshes a block.
   bool refreshes() const { return preconditioner_->refreshes(); }
+  /// Whether it needs more roots of one size than the steps of an interval usually do.
+  bool exceeds_usual() const { return preconditioner_->exceeds_usual(); }
   /// Name of the solver if the prepared refresh waits for the backend; empty otherwise.
   std::string_view waiting_solver() const { return preconditioner_->waiting_solver(); }
 
@@ -68,6 +75,7 @@ class GroupStep {
   }
 
   std::span<const OwnedBlock> blocks() const { return blocks_; }
+  const std::vector<std::int64_t>& extent(std::size_t block) const { return extents_[block]; }
   const Recipe& recipe() const { return recipe_; }
   const GroupState& state() const { return *state_; }
   /// Place of a block among the masters and the flat slots.
@@ -75,12 +83,14 @@ class GroupStep {
   /// [backend] Z; null unless the recipe averages an iterate.
   const void* iterate() const { return averaging_ ? averaging_->iterate() : nullptr; }
   std::int64_t workspace_bytes() const;
+  /// Of P, for which StepInputs has memory.
+  std::size_t direction_bytes() const { return direction_bytes_; }
 
  private:
   void build_tables(kernels::StagedArrays& columns,
                     std::span<const RegisteredParameter> parameters);
-  void build_stacks();
-  void allocate_directions();
+  void build_stacks(std::span<const RegisteredParameter> parameters);
+  void allocate_norms();
   void select(const OwnedBlock& block, std::size_t b);
 
   void filter_gradient(StepContext& step);
@@ -92,12 +102,13 @@ class GroupStep {
   Type arithmetic_;
   std::vector<OwnedBlock> blocks_;
   std::vector<std::vector<std::int64_t>> extents_;  ///< per block
+  std::vector<std::int64_t> turns_;                 ///< per block, see PreconditionerContext
   std::unique_ptr<GroupState> state_;
 
   ElementTable table_;
   std::vector<kernels::Stack> stacks_;
-  bool one_pass_ = false;      ///< directions are not stored: see filter_and_update()
-  kernels::Buffer direction_;  ///< null with one_pass_
+  bool one_pass_ = false;  ///< directions are not stored: see filter_and_update()
+  std::size_t direction_bytes_ = 0;
   kernels::Buffer grafting_norms_, direction_norms_;
   kernels::StagedArray<kernels::Mode> modes_;
   kernels::StagedArray<kernels::Coefficients> coefficients_;

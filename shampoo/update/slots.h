@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/rules/factor_layout.h"
 #include "kernels/types.h"
 #include "shampoo/recipe.h"
 #include "shampoo/state_dict.h"
@@ -31,12 +32,13 @@ struct Slot {
   double constant = 0;   ///< initial value of every element, for Initial::constant
   bool derived = false;  ///< true if it can be recomputed from other slots, by a refresh
   /// Another symmetric slot of the same dimension, declared before, whose array has room for this
-  /// one; empty: an array of its own.
+  /// one: symmetric, or a vector of scales; empty: an array of its own.
   std::string shares = {};
   /// Elements in coordinates of the block's matrices: where those start anew, they do, too.
   bool in_basis = false;
-  /// Symmetric, in an array of its own without room for another: n (n + 1) / 2 numbers.
-  bool packed = false;
+  /// Of a symmetric slot, or of the array that this one shares.
+  kernels::FactorLayout array = kernels::FactorLayout::with_root;
+  Type array_type = Type::float32;  ///< type of the slot that this one shares the array of
 };
 
 /// Side of the slot's matrix or vector; 0 for elements.

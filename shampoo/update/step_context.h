@@ -10,11 +10,14 @@
 
 namespace shampoo {
 
+class StepClock;
+
 /// Which due blocks a queued step refreshes.
 enum class Refreshing : std::uint8_t {
   none,
-  due,   ///< blocks due in the prepared step
-  fixed  ///< those of the step that is prepared when it runs: for recorded steps
+  due,    ///< blocks due in the prepared step
+  usual,  ///< recorded: those of the step that is prepared when it runs, but no more than usual
+  all     ///< the same, however many they are
 };
 
 /// One block in the step that is being prepared, on the host.
@@ -33,6 +36,7 @@ struct StepContext {
   std::span<const kernels::Selection> preconditioned;  ///< per stack
   Refreshing refreshing;
   Statistics& statistics;
+  StepClock& clock;
   double* grafting_norms;   ///< [backend] per block: |graft(F)|^2
   double* direction_norms;  ///< [backend] per block: |P|^2; null where P is not stored
 

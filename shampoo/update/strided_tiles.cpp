@@ -2,6 +2,7 @@
 #include "shampoo/update/strided_tiles.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace shampoo {
 
@@ -99,7 +100,11 @@ void StridedTensor::append_regular(const Box& box, std::int64_t flat, kernels::B
   std::vector<std::int64_t> extent, index(joined.size(), 0);
   for (const Dimension& d : joined) extent.push_back(d.extent);
   const std::int64_t columns = std::min(column.extent, largest);
-  const std::int64_t rows = std::max<std::int64_t>(1, largest / column.extent);
+  // Tiles start at multiples of 8 elements: 16 bytes of the smallest type, which kernels access at
+  // a time.
+  const std::int64_t unit = 8 / std::gcd(column.extent, std::int64_t{8});
+  std::int64_t rows = std::max<std::int64_t>(1, largest / column.extent);
+  if (rows > unit) rows -= rows % unit;
   do {
     Tile panel = start;
     for (std::size_t k = 0; k < joined.size(); ++k) {

@@ -33,6 +33,9 @@ void validate_options(const OptimizerOptions& options) {
   if (options.compare_values_every < 0)
     throw std::invalid_argument("options: compare_values_every must be >= 0, got " +
                                 std::to_string(options.compare_values_every));
+  if (options.direction_bytes.value_or(0) < 0)
+    throw std::invalid_argument("options: direction_bytes must be >= 0, got " +
+                                std::to_string(*options.direction_bytes));
 }
 
 }  // namespace shampoo

@@ -43,13 +43,17 @@ struct SolverChecks {
                    s.absolute_epsilon);
   }
   void operator()(const Minimax& s) const {
-    const bool narrow = arithmetic == Arithmetic::float32;
-    checks.require(s.kappa_max >= 10 && s.kappa_max <= (narrow ? 1e7 : 1e12),
-                   "recipe.solver.kappa_max",
-                   narrow ? "in [10, 1e7] in float32" : "in [10, 1e12] in float64", s.kappa_max);
+    check_kappa(s.kappa_max);
     checks.require(
         s.precision == MinimaxPrecision::mixed || s.precision == MinimaxPrecision::accurate,
         "recipe.solver.precision", "mixed or accurate", static_cast<int>(s.precision));
+  }
+  void operator()(const Tridiagonal& s) const { check_kappa(s.kappa_max); }
+
+  void check_kappa(double kappa_max) const {
+    const bool narrow = arithmetic == Arithmetic::float32;
+    checks.require(kappa_max >= 10 && kappa_max <= (narrow ? 1e7 : 1e12), "recipe.solver.kappa_max",
+                   narrow ? "in [10, 1e7] in float32" : "in [10, 1e12] in float64", kappa_max);
   }
 };
 
@@ -89,6 +93,8 @@ void check_exponent(double exponent, const Solver& solver, const Checks& checks)
   if (std::holds_alternative<Minimax>(solver))
     require(kernels::minimax_root(exponent).has_value(),
             "q / p with integers q <= 4, p <= 64, at most 1, for the minimax solver");
+  if (std::holds_alternative<Tridiagonal>(solver))
+    require(exponent < 1, "below 1 for the tridiagonal solver");
 }
 
 }  // namespace shampoo

@@ -1,71 +1,88 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Times the CUDA backend on this machine's GPU and writes a table in Markdown:
-#   tests/bench/cuda_table.sh [build folder] > table.md
-# Builds the preset cuda for that GPU unless a build folder is given.
+# Times the CUDA backend on this machine's GPU, and prints one table in Markdown:
+#   tests/bench/cuda_table.sh [FOLDER [SECONDS]] > table.md
+# FOLDER has step_benchmark and root_benchmark (default: build/cuda/tests), built before, for example by
+#   cmake --build --preset cuda --target step_benchmark root_benchmark
+# All rows together take at most SECONDS (default: 500) and a few more. A row that fails or hangs says
+# FAILED and why; the others follow, and the exit status is 1. Its output goes to standard error.
+# ROW_SECONDS=20 allows no row more.
+#
+# plain step      median of 27 whole steps without a refresh, with fresh gradients; floor: what the
+#                 same arithmetic takes at the rates of an H200 (prediction/device_floor.h); calls: of the backend
+# refresh step    median of 3 steps that refresh all roots
+# phase, floor    parts of the plain step of gpt2-124m in bfloat16, from steps of their own, beside what
+#                 `step_benchmark --predict h200` says of them; their bounds
+# roots           median of refreshes of factors by one solver; error: the largest of a root, relative
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/timed_rows.sh
+. tests/timed_rows.sh
 
 stop() {
   echo "cuda_table.sh: $*" >&2
   exit 1
 }
 
-command -v nvidia-smi > /dev/null || stop "nvidia-smi is missing; is there a GPU and its driver?"
-command -v python3 > /dev/null || stop "python3 is missing."
-build=${1:-}
-if [[ -z $build ]]; then
-  build=build/cuda
-  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
-  {
-    cmake --preset cuda -DCMAKE_CUDA_ARCHITECTURES="$capability-real"
-    cmake --build --preset cuda --target step_benchmark root_benchmark
-  } >&2 || stop "the preset cuda could not be built."
-fi
-
-row() { python3 -c "$1" "${@:2}"; }
-
-echo "* $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1)"
-echo "* $(nvcc --version | tail -n 1)"
-echo "* commit $(git -c safe.directory='*' rev-parse --short HEAD)"
-echo
-echo "| model | type | groups | plain ms | floor ms | plain / floor | refresh ms | launches |"
-echo "|---|---|---|---|---|---|---|---|"
-for model in gpt2-124m llama-1.3b; do
-  for type in bfloat16 float32; do
-    for groups in 1 28 0; do
-      "$build/tests/step_benchmark" --backend cuda --solver minimax --model "$model" --type "$type" \
-        --groups "$groups" --json | row '
-import json, sys
-r = json.load(sys.stdin)
-floor = r["floor_ms"]["total"]
-print("| {} | {} | {} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} |".format(
-    r["model"], r["type"], r["groups"], r["plain_ms"], floor, r["plain_ms"] / floor,
-    r["refresh_ms"], r["launches_per_step"]))'
-    done
-  done
+programs=${1:-build/cuda/tests}
+for program in nvidia-smi python3 timeout "$programs/step_benchmark" "$programs/root_benchmark"; do
+  command -v "$program" > /dev/null || stop "$program is missing."
 done
-echo
-echo "| phase of gpt2-124m, bfloat16 | ms |"
-echo "|---|---|"
-"$build/tests/step_benchmark" --backend cuda --solver minimax --model gpt2-124m --type bfloat16 \
-  --phases --json | row '
+
+# rows WHAT SECONDS PYTHON COMMAND...: PYTHON prints the rows from r, the command's JSON.
+rows() {
+  local what=$1 seconds=$2 python=$3 text
+  shift 3
+  if attempt "$seconds" "$@"; then
+    if text=$(python3 -c "
 import json, sys
-r = json.load(sys.stdin)
-for phase, ms in r["phases_ms"].items():
-    print("| {} | {:.3f} |".format(phase, ms))
-for phase, ms in r["floor_ms"].items():
-    print("| floor: {} | {:.3f} |".format(phase, ms))'
-echo
-echo "| solver | root | factors | side | ms | error |"
-echo "|---|---|---|---|---|---|"
+r = json.load(open(sys.argv[1]))
+def row(what, ms, floor=None, note=''):
+    bound = ['', ''] if floor is None else ['%.3f' % floor, '%.2f' % (ms / floor)]
+    print('|', ' | '.join([what, '%.3f' % ms] + bound + [note]), '|')
+what = sys.argv[2]
+$python" "$output" "$what" 2> "$output.errors"); then
+      echo "$text"
+      return
+    fi
+    cause="its output has no $(tail -n 1 "$output.errors" | tr '|' '/')"
+  fi
+  echo "| $what | FAILED | | | $cause |"
+  fail_row "$what"
+}
+
+# steps WHAT SECONDS MODEL TYPE GROUPS [OPTION...]
+steps() {
+  # shellcheck disable=SC2016
+  rows "$1" "$2" '
+row("plain step, " + what, r["plain_ms"], r["floor_ms"]["total"], "%d calls" % r["launches_per_step"])
+row("refresh step, " + what, r["refresh_ms"])
+for phase, ms in r.get("phases_ms", {}).items():
+    guess = r.get("predicted_ms", {}).get(phase)
+    row("phase " + phase, ms, note="" if guess is None else "predicted: %.3f" % guess)
+for phase, ms in r["floor_ms"].items() if "phases_ms" in r else []:
+    row("floor of " + phase, ms)' \
+    "$programs/step_benchmark" --backend cuda --solver minimax --model "tests/models/$3.json" \
+    --type "$4" --groups "$5" --json "${@:6}"
+}
+
+start_rows "${2:-500}"
+echo "| $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1), commit" \
+  "$(git -c safe.directory='*' rev-parse --short HEAD 2> /dev/null || echo unknown)" \
+  "| ms | floor ms | ms / floor | |"
+echo "|---|---|---|---|---|"
+steps "gpt2-124m, bfloat16, 1 group" 60 gpt2-124m bfloat16 1 --phases
 for solver in minimax minimax_accurate eigen; do
   for root in 4 2; do
-    "$build/tests/root_benchmark" --backend cuda --solver "$solver" --root "$root" --side 1024 \
-      --count 230 | row '
-import json, sys
-r = json.load(sys.stdin)
-print("| {} | {:.0f} | {} | {} | {:.2f} | {:.1e} |".format(
-    r["solver"], r["root"], r["count"], r["side"], r["ms"], r["error"]))'
+    # shellcheck disable=SC2016
+    rows "230 roots of order $root, side 1024, $solver" 60 \
+      'row(what, r["ms"], note="error %.1e, %d failed" % (r["error"], r["failed"]))' \
+      "$programs/root_benchmark" --backend cuda --solver "$solver" --root "$root" --side 1024 --count 230
   done
 done
+steps "gpt2-124m, bfloat16, 28 groups" 40 gpt2-124m bfloat16 28
+steps "gpt2-124m, bfloat16, a group per tensor" 40 gpt2-124m bfloat16 0
+steps "gpt2-124m, float32, 1 group" 60 gpt2-124m float32 1
+steps "llama-1.3b, bfloat16, 1 group" 120 llama-1.3b bfloat16 1
+steps "llama-1.3b, float32, 1 group" 120 llama-1.3b float32 1
+end_rows

@@ -7,12 +7,12 @@
 #include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/backend.h"
 #include "kernels/buffer.h"
+#include "tests/kernels/spectra.h"
 #include "tests/support/cpu_kernels.h"
 #include "tests/support/root_solver.h"
 
@@ -31,53 +31,23 @@ struct Options {
   int repeats = 5;
 };
 
-/// A symmetric matrix Q D Q^T whose eigenvalues D lie between 1 / condition and 1, evenly in their
-/// logarithms, and whose root is known: Q is a product of three reflections I - 2 v v^T.
+/// A symmetric matrix Q D Q^T with random Q, whose eigenvalues D lie between 1 / condition and 1,
+/// evenly in their logarithms, and whose root is known.
 class KnownMatrix {
  public:
-  KnownMatrix(std::int64_t side, double condition, std::uint64_t seed) : side_(side) {
-    std::mt19937_64 random(seed);
-    std::normal_distribution<double> normal;
-    for (auto& v : reflections_) {
-      v.resize(static_cast<std::size_t>(side));
-      double norm = 0;
-      for (double& x : v) {
-        x = normal(random);
-        norm += x * x;
-      }
-      for (double& x : v) x /= std::sqrt(norm);
-    }
-    for (std::int64_t i = 0; i < side; ++i)
-      eigenvalues_.push_back(std::pow(
-          condition, side > 1 ? -static_cast<double>(i) / static_cast<double>(side - 1) : 0));
-  }
+  KnownMatrix(std::int64_t side, double condition, unsigned seed)
+      : eigenvalues_(eigenvalues("log_uniform", side, condition)), seed_(seed) {}
 
-  /// Row-major elements of Q (D + shift I)^power Q^T.
-  std::vector<double> power(double power, double shift) const {
-    const auto n = static_cast<std::size_t>(side_);
-    std::vector<double> a(n * n, 0.0);
-    for (std::size_t i = 0; i < n; ++i) a[i * n + i] = std::pow(eigenvalues_[i] + shift, power);
-    for (const auto& v : reflections_) reflect(v, a);
-    return a;
+  /// Q (D + shift I)^power Q^T
+  Matrix power(double power, double shift) const {
+    std::vector<double> d = eigenvalues_;
+    for (double& x : d) x = std::pow(x + shift, power);
+    return rotated(d, seed_);
   }
 
  private:
-  /// A <- (I - 2 v v^T) A (I - 2 v v^T) = A - 2 v w^T - 2 w v^T + 4 (v^T w) v v^T with w = A v
-  void reflect(const std::vector<double>& v, std::vector<double>& a) const {
-    const std::size_t n = v.size();
-    std::vector<double> w(n, 0.0);
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j) w[i] += a[i * n + j] * v[j];
-    double s = 0;
-    for (std::size_t i = 0; i < n; ++i) s += v[i] * w[i];
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j)
-        a[i * n + j] += 4 * s * v[i] * v[j] - 2 * (v[i] * w[j] + w[i] * v[j]);
-  }
-
-  std::int64_t side_;
-  std::vector<double> reflections_[3];
   std::vector<double> eigenvalues_;
+  unsigned seed_;
 };
 
 /// Pair arrays whose factors are copies of a few known matrices.
@@ -89,9 +59,9 @@ class Factors {
     std::vector<float> pair(n * (n + 1), 0.0f);
     for (int i = 0; i < options.count; ++i) {
       if (i < kinds)
-        matrices_.emplace_back(options.side, options.condition, static_cast<std::uint64_t>(i + 1));
+        matrices_.emplace_back(options.side, options.condition, static_cast<unsigned>(i + 1));
       if (i < kinds) {
-        const std::vector<double> a = matrices_.back().power(1, 0);
+        const Matrix a = matrices_.back().power(1, 0);
         images_.push_back(pair);
         for (std::size_t r = 0; r < n; ++r)
           for (std::size_t c = 0; c <= r; ++c)
@@ -121,7 +91,7 @@ class Factors {
     for (std::size_t i = 0; i < matrices_.size(); ++i) {
       backend_.download(pair.data(), memory_[i].data(), memory_[i].bytes());
       backend_.synchronize();
-      const std::vector<double> exact = matrices_[i].power(-1 / options_.root, epsilon());
+      const Matrix exact = matrices_[i].power(-1 / options_.root, epsilon());
       double difference = 0, norm = 0;
       for (std::size_t r = 0; r < n; ++r)
         for (std::size_t c = 0; c < n; ++c) {
@@ -149,6 +119,7 @@ class Factors {
 
 Solver solver_of(const Options& options) {
   if (options.solver == "eigen") return Eigen{};
+  if (options.solver == "tridiagonal") return Tridiagonal{};
   if (options.solver == "minimax_accurate") return Minimax{.precision = MinimaxPrecision::accurate};
   return Minimax{};
 }
@@ -158,7 +129,6 @@ void measure(const Options& options) {
       options.backend == "cuda" ? with_kernels(cuda_backend()) : cpu_kernels();
   const Factors factors(*backend, options);
   std::vector<RootJob> jobs = factors.jobs();
-  backend->reserve({}, Type::float32, {options.side});
   RootSolver solver(*backend, Type::float32, solver_of(options), 0, jobs);
   solver.place(jobs);
 
@@ -196,7 +166,7 @@ int main(int argc, char** argv) {
   CLI::App app("Times the refresh of many factors of one size, and its error; prints JSON.");
   app.add_option("--backend", options.backend)->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--solver", options.solver)
-      ->check(CLI::IsMember({"eigen", "minimax", "minimax_accurate"}));
+      ->check(CLI::IsMember({"eigen", "minimax", "minimax_accurate", "tridiagonal"}));
   app.add_option("--side", options.side)->check(CLI::Range(1, 1 << 14));
   app.add_option("--count", options.count, "factors")->check(CLI::Range(1, 1 << 20));
   app.add_option("--condition", options.condition, "largest eigenvalue over the least")

@@ -46,15 +46,15 @@ void add_balances(const grouping::Plan& plan, Forecast& result) {
 }
 
 void add_exchange(const grouping::Plan& plan, const Link& link, Forecast& result) {
-  const std::vector<std::int64_t> begins = grouping::segments(plan, header_bytes).begins;
-  const std::int64_t all = begins.back();
-  std::int64_t longest = 0, shortest = all;
-  for (int r = 0; r < plan.ranks; ++r) {
-    longest = std::max(longest, begins[r + 1] - begins[r]);
-    shortest = std::min(shortest, begins[r + 1] - begins[r]);
-  }
+  const grouping::Segments segments = grouping::segments(plan, header_bytes);
+  const std::int64_t all = segments.begins.back();
+  std::int64_t shortest = all;
+  for (std::size_t r = 1; r < segments.begins.size(); ++r)
+    shortest = std::min(shortest, segments.begins[r] - segments.begins[r - 1]);
   result.received_bytes = all - shortest;
-  result.padding = static_cast<double>(longest) * plan.ranks / static_cast<double>(all) - 1;
+  result.padding = static_cast<double>(segments.longest()) * plan.ranks /
+                       static_cast<double>(all - segments.padding) -
+                   1;
   result.exchange = exchange_seconds(link, plan.ranks, static_cast<double>(result.received_bytes));
 }
 

@@ -75,7 +75,7 @@ struct Forecast {
   int ranks = 1;
   Balance cost = {}, bytes = {}, state = {};
   std::int64_t received_bytes = 0;  ///< by the rank that gets most, in a step
-  double padding = 0;               ///< share that segments of equal length would add
+  double padding = 0;               ///< share that segments of equal length add, or would
   double exchange = 0;
   double plain = 0;    ///< a step without a refresh
   double refresh = 0;  ///< a step in which all roots are recomputed

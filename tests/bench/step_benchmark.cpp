@@ -13,11 +13,12 @@
 
 #include "shampoo/shampoo.h"
 #include "tests/bench/bench_tensors.h"
-#include "tests/bench/device_floor.h"
 #include "tests/bench/phase_times.h"
+#include "tests/bench/prediction/prediction_report.h"
 #include "tests/bench/print_result.h"
 #include "tests/bench/ranks.h"
 #include "tests/bench/roofline.h"
+#include "tests/bench/step_options.h"
 #include "tests/support/counting_backend.h"
 #include "tests/support/counting_communicator.h"
 #include "tests/support/cpu_kernels.h"
@@ -26,41 +27,9 @@
 namespace shampoo::test {
 namespace {
 
-struct Options {
-  std::string model = "small";
-  int groups = 1;
-  int frequency = 10;
-  int threads = 0;
-  int steps = 0;
-  std::int64_t block = 0;
-  int ranks = 1;
-  std::string communicator = "threads";
-  std::string backend = "cpu";
-  std::string type = "float32";
-  std::string recipe = "shampoo";
-  std::string solver = "eigen";
-  bool staggered = false;
-  bool json = false;
-  bool roofline = false;
-  bool phases = false;
-  DeviceRates rates = {};
-};
-
-NamedRecipe recipe_of(const Options& options) {
-  NamedRecipe named = named_recipe(options.recipe, options.block, options.frequency);
-  named.recipe.refresh.staggered = options.staggered;
-  auto* const roots = std::get_if<RootInverse>(&named.recipe.preconditioner);
-  if (roots && options.solver == "minimax") roots->solver = Minimax{};
-  return named;
-}
-
-std::unique_ptr<kernels::Backend> backend_of(const Options& options) {
+std::unique_ptr<kernels::Backend> backend_of(const StepOptions& options) {
   if (options.backend == "cuda") return with_kernels(cuda_backend());
   return cpu_kernels({.threads = options.threads});
-}
-
-Type type_of(const Options& options) {
-  return options.type == "bfloat16" ? Type::bfloat16 : Type::float32;
 }
 
 struct Times {
@@ -76,11 +45,11 @@ double median(std::vector<double> numbers) {
   return (numbers[numbers.size() / 2] + numbers[(numbers.size() - 1) / 2]) / 2;
 }
 
-bool is_plain(const Options& options, int step) {
+bool is_plain(const StepOptions& options, int step) {
   return options.staggered || step % options.frequency != 0;
 }
 
-Times time_steps(const Options& options, BenchTensors& tensors, Optimizer& optimizer,
+Times time_steps(const StepOptions& options, BenchTensors& tensors, Optimizer& optimizer,
                  CountingBackend& backend, const CountingCommunicator& ranks) {
   using Clock = std::chrono::steady_clock;
   Times times;
@@ -106,7 +75,7 @@ Times time_steps(const Options& options, BenchTensors& tensors, Optimizer& optim
 }
 
 /// Milliseconds of every phase of plain steps, medians.
-nlohmann::ordered_json time_phases(const Options& options, const Model& model,
+nlohmann::ordered_json time_phases(const StepOptions& options, const Model& model,
                                    kernels::Backend& backend, Communicator& ranks,
                                    BenchTensors& tensors) {
   PhaseTimes phases(backend);
@@ -124,7 +93,7 @@ nlohmann::ordered_json time_phases(const Options& options, const Model& model,
   return result;
 }
 
-nlohmann::ordered_json floor_of(const Options& options, const Model& model) {
+nlohmann::ordered_json floor_of(const StepOptions& options, const Model& model) {
   const DeviceFloor floor = device_floor(model, options.block, type_of(options), options.rates);
   return {{"elementwise", floor.elementwise},
           {"factors", floor.factors},
@@ -133,7 +102,7 @@ nlohmann::ordered_json floor_of(const Options& options, const Model& model) {
           {"total", floor.total()}};
 }
 
-/// Bytes that a rank receives in a step, on average, without headers.
+/// Bytes that a rank receives in a step, on average, with padding, without headers.
 double received_payload(Communicator& ranks, const Times& times) {
   auto bytes = static_cast<double>(times.bytes);
   ranks.all_reduce(&bytes, 1, Type::float64);
@@ -147,9 +116,9 @@ std::int64_t largest(Communicator& ranks, std::int64_t number) {
   return *std::max_element(all.begin(), all.end());
 }
 
-nlohmann::ordered_json summary(const Options& options, const Model& model, const Times& times,
+nlohmann::ordered_json summary(const StepOptions& options, const Model& model, const Times& times,
                                const kernels::Backend& backend, Communicator& ranks,
-                               std::int64_t state_bytes) {
+                               const Optimizer& optimizer) {
   std::vector<double> all = times.plain;
   all.insert(all.end(), times.refresh.begin(), times.refresh.end());
   nlohmann::ordered_json result;
@@ -172,8 +141,12 @@ nlohmann::ordered_json summary(const Options& options, const Model& model, const
       times.plain.empty() ? 0.0 : *std::min_element(times.plain.begin(), times.plain.end());
   result["refresh_ms"] = median(times.refresh);
   result["worst_over_median"] = *std::max_element(all.begin(), all.end()) / median(all);
-  result["state_bytes_per_parameter"] =
-      static_cast<double>(largest(ranks, state_bytes)) / static_cast<double>(model.numel());
+  const auto per_parameter = [&](std::int64_t bytes) {
+    return static_cast<double>(largest(ranks, bytes)) / static_cast<double>(model.numel());
+  };
+  result["state_bytes_per_parameter"] = per_parameter(optimizer.state_bytes());
+  result["workspace_bytes_per_parameter"] = per_parameter(optimizer.workspace_bytes());
+  result["scratch_bytes_per_parameter"] = per_parameter(backend.memory_use().scratch);
   result["launches_per_step"] = times.launches;
   result["collectives_per_step"] = times.collectives;
   result["bytes_on_wire_per_step"] = received_payload(ranks, times);
@@ -181,7 +154,7 @@ nlohmann::ordered_json summary(const Options& options, const Model& model, const
   return result;
 }
 
-void add_roofline(const Options& options, const Model& model, nlohmann::ordered_json& result) {
+void add_roofline(const StepOptions& options, const Model& model, nlohmann::ordered_json& result) {
   const Machine machine = measure_machine(options.threads);
   const Work work = plain_step_work(model, options.block);
   const double seconds = result["plain_ms"].get<double>() / 1e3;
@@ -191,17 +164,34 @@ void add_roofline(const Options& options, const Model& model, nlohmann::ordered_
   result["plain_fraction_of_bandwidth"] = work.bytes / seconds / machine.bytes_per_second;
 }
 
-nlohmann::ordered_json measure_steps(const Options& options, const Model& model,
+nlohmann::ordered_json measure_steps(const StepOptions& options, const Model& model,
                                      kernels::Backend& backend, Communicator& communicator,
                                      BenchTensors& tensors) {
   CountingBackend counted(backend);
   CountingCommunicator ranks(communicator);
   Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)));
   const Times times = time_steps(options, tensors, optimizer, counted, ranks);
-  return summary(options, model, times, backend, communicator, optimizer.state_bytes());
+  return summary(options, model, times, backend, communicator, optimizer);
 }
 
-void measure(Options options, Communicator& communicator) {
+nlohmann::ordered_json predicted(const StepOptions& options, const Model& model,
+                                 const std::string& machine) {
+  return prediction_of({.machine = device_model(machine),
+                        .rates = options.rates,
+                        .model = model,
+                        .recipe = recipe_of(options),
+                        .type = type_of(options),
+                        .block = options.block,
+                        .frequency = options.frequency});
+}
+
+void predict(StepOptions options) {
+  const Model model = load_model(options.model);
+  if (options.block == 0) options.block = model.block_size;
+  print_prediction(predicted(options, model, options.predict), options.json);
+}
+
+void measure(StepOptions options, Communicator& communicator) {
   const Model model = load_model(options.model);
   if (options.block == 0) options.block = model.block_size;
   if (options.threads == 0)
@@ -220,6 +210,9 @@ void measure(Options options, Communicator& communicator) {
     result["phases_ms"] = time_phases(options, model, *backend, communicator, tensors);
   if (backend->memory_kind() == MemoryKind::cuda) result["floor_ms"] = floor_of(options, model);
   if (communicator.rank() > 0) return;
+  if (backend->memory_kind() == MemoryKind::cuda && options.phases &&
+      !is_plain(options, options.frequency))
+    result["predicted_ms"] = predicted(options, model, "h200")["plain"]["phases_ms"];
   if (options.roofline) add_roofline(options, model, result);
   print_result(result, options.json);
 }
@@ -228,49 +221,15 @@ void measure(Options options, Communicator& communicator) {
 }  // namespace shampoo::test
 
 int main(int argc, char** argv) {
-  shampoo::test::Options options;
+  shampoo::test::StepOptions options;
   CLI::App app("Times whole steps with fresh random gradients, after the first refresh.");
-  app.add_option("--model", options.model, "name of a model, or a file that ends in .json");
-  app.add_option("--groups", options.groups, "tensor i belongs to group i mod G; 0: one per tensor")
-      ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--backend", options.backend, "where the step runs")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--type", options.type, "of values and gradients")
-      ->check(CLI::IsMember({"float32", "bfloat16"}));
-  app.add_option("--recipe", options.recipe, "a recipe; muon leaves out vectors and scalars")
-      ->check(CLI::IsMember(shampoo::test::recipe_names()));
-  app.add_option("--solver", options.solver, "of the roots")
-      ->check(CLI::IsMember({"eigen", "minimax"}));
-  app.add_option("--frequency", options.frequency, "steps from refresh to refresh")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_flag(
-      "--staggered", options.staggered,
-      "spreads refreshes, so that all steps are alike; otherwise plain and refreshing steps "
-      "are timed apart");
-  app.add_option("--threads", options.threads, "of each rank; 0: processors / ranks")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--steps", options.steps, "timed steps; 0: three times the frequency")
-      ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--block", options.block, "longest side of a block; 0: the model's")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--ranks", options.ranks, "processes or threads that share the work")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--communicator", options.communicator, "how ranks talk")
-      ->check(CLI::IsMember({"threads", "mpi", "gloo"}));
-  app.add_flag("--json", options.json, "one JSON object on standard output");
-  app.add_flag("--roofline", options.roofline, "also what the machine can do at most");
-  app.add_flag("--phases", options.phases, "also the times of the phases, from steps of their own");
-  app.add_option("--terabytes", options.rates.terabytes_per_second,
-                 "for the floor on CUDA: read and written by the device in a second")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--tensor-teraflops", options.rates.tensor_teraflops,
-                 "for the floor on CUDA: products of 16-bit numbers")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--float32-teraflops", options.rates.float32_teraflops,
-                 "for the floor on CUDA: products of float32 without tensor cores")
-      ->check(CLI::PositiveNumber);
+  shampoo::test::add_options(app, options);
   CLI11_PARSE(app, argc, argv);
   try {
+    if (!options.predict.empty()) {
+      shampoo::test::predict(options);
+      return 0;
+    }
     return shampoo::test::with_ranks(
         options.ranks, options.communicator, argv,
         [&](shampoo::Communicator& ranks) { shampoo::test::measure(options, ranks); });

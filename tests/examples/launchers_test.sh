@@ -26,13 +26,15 @@ compare shampoorun
 compare mpirun
 
 # torchrun 1.13 on Python 3.11 stumbles over its default of -r and -t.
-if [[ -x /usr/bin/torchrun ]]; then
-  /usr/bin/torchrun --no_python -r 9:1 -t 9:1 --monitor_interval 0.2 --nproc_per_node 2 \
-    --log_dir "$folder" --standalone "$fashion" "${arguments[@]}" > "$folder/torchrun" 2>&1 || true
-  compare torchrun
-else
-  echo "torchrun: skipped, /usr/bin/torchrun is not there"
-fi
+for torchrun in /usr/bin/torchrun ${SHAMPOO_TORCH_PYTHON:+"$(dirname "$SHAMPOO_TORCH_PYTHON")/torchrun"}; do
+  if [[ -x $torchrun ]]; then
+    "$torchrun" --no_python -r 9:1 -t 9:1 --monitor_interval 0.2 --nproc_per_node 2 \
+      --log_dir "$folder" --standalone "$fashion" "${arguments[@]}" > "$folder/torchrun" 2>&1 || true
+    compare torchrun
+  else
+    echo "torchrun: skipped, $torchrun is not there"
+  fi
+done
 
 # srun sets these for each task; the job number leads to a port of its own.
 export SLURM_JOB_ID=$((RANDOM % 4096)) SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2

@@ -83,9 +83,12 @@ echo "undisturbed: $expected"
 
 interrupted shampoorun "$shampoorun" --nproc-per-node 2 --max-restarts 2
 # torchrun 1.13 on Python 3.11 stumbles over its default of -r and -t.
-if [[ -x /usr/bin/torchrun ]]; then
-  interrupted torchrun /usr/bin/torchrun --no_python -r 9:1 -t 9:1 --monitor_interval 0.2 \
-    --nproc_per_node 2 --max_restarts 2 --log_dir "$folder" --standalone
-else
-  echo "torchrun: skipped, /usr/bin/torchrun is not there"
-fi
+for torchrun in /usr/bin/torchrun ${SHAMPOO_TORCH_PYTHON:+"$(dirname "$SHAMPOO_TORCH_PYTHON")/torchrun"}; do
+  if [[ -x $torchrun ]]; then
+    rm -rf "$folder/torchrun.saved"
+    interrupted torchrun "$torchrun" --no_python -r 9:1 -t 9:1 --monitor_interval 0.2 \
+      --nproc_per_node 2 --max_restarts 2 --log_dir "$folder" --standalone
+  else
+    echo "torchrun: skipped, $torchrun is not there"
+  fi
+done

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins its job and trains a toy model; can be told to fail.
-//   fault_trainer progress=FOLDER [name=value ...], see default_orders
+//   fault_trainer progress=FOLDER [name=value ...], see default_orders in watch.cpp
 // With checkpoints it goes on from the latest and prints "goes on after step N".
 // Prints "checksum=HEX" of all values and ends with 0; with 3 after a CommunicationError, which it
 // prints, together with what the next step says; with 4 after another exception.
@@ -8,97 +8,21 @@
 
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <map>
 #include <optional>
 #include <thread>
 
 #include "distributor/rendezvous/detection.h"
 #include "examples/checksum.h"
-#include "tests/faults/progress.h"
 #include "tests/faults/trainer_checkpoints.h"
+#include "tests/faults/watch.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_backend.h"
 #include "tests/support/cpu_kernels.h"
 
 namespace shampoo::test {
 namespace {
-
-using Orders = std::map<std::string, std::string>;
-
-const Orders default_orders = {
-    {"progress", ""},        // folder of the pages; must be there
-    {"model", "awkward"},    // or heavy: almost all time is spent in step()
-    {"steps", "12"},         //
-    {"pause", "0"},          // ms for the gradients of each step
-    {"deadline", "60"},      // s, of a collective
-    {"connect", "60"},       // s, to join
-    {"checkpoints", ""},     // folder of checkpoints; none if empty
-    {"every", "3"},          // steps from one of them to the next
-    {"threaded", "no"},      // yes: saves while it trains
-    {"leash", "no"},         // yes: dies with the process that started it
-    {"fault", "none"},       // kill, stop, throw, abort
-    {"fault_rank", "0"},     //
-    {"fault_step", "6"},     // no matter for joining and constructing; a step with decompositions
-    {"fault_phase", "none"}  // see phase_names
-};
-
-Orders read_orders(int count, char** words) {
-  Orders orders = default_orders;
-  for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || !orders.contains(word.substr(0, equals)))
-      throw std::invalid_argument("no such order: " + word);
-    orders[word.substr(0, equals)] = word.substr(equals + 1);
-  }
-  return orders;
-}
-
-int number(const Orders& orders, const std::string& name) { return std::stoi(orders.at(name)); }
-
-/// Publishes the progress of this rank, and fails at the phase and step given by the orders.
-class Watch {
- public:
-  Watch(const Orders& orders, int rank)
-      : orders_(orders),
-        page_(page_path(orders.at("progress"), rank, restarts())),
-        rank_is_meant_(orders.at("fault") != "none" && rank == number(orders, "fault_rank")) {}
-
-  void enter(Phase phase, int step = 0) {
-    page_.enter(phase, step);
-    step_ = step;
-    const bool step_is_meant = phase < Phase::gradients || step == number(orders_, "fault_step");
-    if (rank_is_meant_ && step_is_meant && name_of(phase) == orders_.at("fault_phase")) strike();
-  }
-  /// A phase of the same step.
-  void go_on(Phase phase) { enter(phase, step_); }
-  void end(std::uint64_t checksum) { page_.end(checksum); }
-
-  std::function<void()> abort = [] {};
-
- private:
-  static int restarts() {
-    const char* const count = std::getenv("TORCHELASTIC_RESTART_COUNT");
-    return count ? std::atoi(count) : 0;
-  }
-
-  void strike() {
-    rank_is_meant_ = false;
-    const std::string& fault = orders_.at("fault");
-    if (fault == "kill") std::raise(SIGKILL);
-    if (fault == "stop") std::raise(SIGSTOP);
-    if (fault == "throw") throw std::runtime_error("told to throw");
-    if (fault == "abort") abort();
-  }
-
-  const Orders& orders_;
-  ProgressPage page_;
-  bool rank_is_meant_;
-  int step_ = 0;
-};
 
 /// Tells the phases of a step.
 class WatchedBackend final : public CountingBackend {
@@ -110,6 +34,10 @@ class WatchedBackend final : public CountingBackend {
             std::int32_t* failed) override {
     watch_.go_on(Phase::decomposing);
     CountingBackend::eigh(a, solver, failed);
+  }
+  void download(void* to_host, const void* from, std::size_t bytes) override {
+    watch_.pass_download();
+    CountingBackend::download(to_host, from, bytes);
   }
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override {
     CountingBackend::update(context, pass);
@@ -138,6 +66,7 @@ std::vector<std::vector<std::int64_t>> shapes_of(const std::string& model) {
 
 Recipe recipe_of(const std::string& model) {
   Recipe recipe = quick_recipe();
+  std::get<RootInverse>(recipe.preconditioner).solver = Eigen{};
   if (model != "awkward") {
     recipe.blocking.size = 160;
     recipe.refresh = {.every = 1, .first = 1};
@@ -222,7 +151,7 @@ std::string message_of(const std::function<void()>& call) {
 int work(const Orders& orders) {
   const JoinOptions options{.connect_deadline = std::chrono::seconds(number(orders, "connect")),
                             .deadline = std::chrono::seconds(number(orders, "deadline"))};
-  Watch watch(orders, rendezvous::detect(rendezvous::process_variables(), options).rank);
+  Watch watch(orders, rendezvous::detect(read_environment(), options).rank);
   watch.enter(Phase::joining);
   const auto cpu = cpu_kernels({.threads = 1});
   const auto ranks = join(*cpu, options);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three processes over Gloo, of which one is killed or stopped in every phase of its training.
+// Three processes over Gloo, of which one is killed or stopped in every phase of its training, and
+// killed in every part of a save.
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <cstdio>
 
+#include "shampoo/checkpoint_directory.h"
 #include "tests/faults/fault_job.h"
 
 namespace shampoo::test {
@@ -18,7 +20,7 @@ constexpr auto longest = 60s;
 
 std::vector<std::string> orders(const std::string& fault, int rank, Phase phase) {
   // Joining has a deadline of its own, in which three processes must be able to start.
-  const int connect = phase == Phase::joining ? 5 : 60;
+  const int connect = phase <= Phase::connecting ? 5 : 60;
   return {"fault=" + fault, "fault_rank=" + std::to_string(rank), "fault_phase=" + name_of(phase),
           "deadline=" + std::to_string(deadline), "connect=" + std::to_string(connect)};
 }
@@ -61,7 +63,7 @@ double expect_others_fail(const FaultJob& job, int lost, Phase phase) {
   for (int rank = 0; rank < FaultJob::size; ++rank) {
     if (rank == lost) continue;
     expect_clean_failure(job, rank, phase);
-    const bool joins = phase == Phase::joining;
+    const bool joins = phase <= Phase::connecting;
     expect_text(job.output(rank),
                 {"rank " + std::to_string(lost) + (joins ? " did not come" : " did not answer")});
     // Where one rank has joined, another may still be at it.
@@ -72,25 +74,27 @@ double expect_others_fail(const FaultJob& job, int lost, Phase phase) {
   return slowest;
 }
 
-class LostRank : public testing::TestWithParam<Phase> {
- protected:
-  void report(int row, const std::string& what, std::size_t count, double slowest) const {
-    std::printf("row %d: %zu %s while %s; the others failed within %.1f s\n", row, count,
-                what.c_str(), name_of(GetParam()).c_str(), slowest);
-  }
-};
+void report(int row, const std::string& what, std::size_t count, Phase phase, double slowest) {
+  std::printf("row %d: %zu %s while %s; the others failed within %.1f s\n", row, count,
+              what.c_str(), name_of(phase).c_str(), slowest);
+}
 
-TEST_P(LostRank, ThatIsKilledIsNamedByTheOthersInTime) {
-  const auto jobs = one_for_each_rank("kill", GetParam());
-
+/// Each of these jobs lost the rank of its number.
+void expect_kills(const std::vector<std::unique_ptr<FaultJob>>& jobs, Phase phase) {
   await_others(jobs);
 
   double slowest = 0;
-  for (int lost = 0; lost < FaultJob::size; ++lost) {
+  for (int lost = 0; lost < static_cast<int>(jobs.size()); ++lost) {
     EXPECT_EQ(jobs[lost]->code(lost), 128 + SIGKILL) << jobs[lost]->output(lost);
-    slowest = std::max(slowest, expect_others_fail(*jobs[lost], lost, GetParam()));
+    slowest = std::max(slowest, expect_others_fail(*jobs[lost], lost, phase));
   }
-  report(1, "kills", jobs.size(), slowest);
+  report(1, "kills", jobs.size(), phase, slowest);
+}
+
+class LostRank : public testing::TestWithParam<Phase> {};
+
+TEST_P(LostRank, ThatIsKilledIsNamedByTheOthersInTime) {
+  expect_kills(one_for_each_rank("kill", GetParam()), GetParam());
 }
 
 TEST_P(LostRank, ThatIsStoppedIsNamedByTheOthersInTimeAndFailsCleanlyWhenItGoesOn) {
@@ -110,7 +114,7 @@ TEST_P(LostRank, ThatIsStoppedIsNamedByTheOthersInTimeAndFailsCleanlyWhenItGoesO
   }));
   for (int lost = 0; lost < FaultJob::size; ++lost)
     expect_clean_failure(*jobs[lost], lost, GetParam());
-  report(2, "stops", jobs.size(), slowest);
+  report(2, "stops", jobs.size(), GetParam(), slowest);
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, LostRank,
@@ -118,6 +122,60 @@ INSTANTIATE_TEST_SUITE_P(Phases, LostRank,
                                          Phase::averaging, Phase::preparing, Phase::decomposing,
                                          Phase::exchanging, Phase::applying, Phase::between),
                          [](const auto& phase) { return name_of(phase.param); });
+
+TEST(LostRankThatConnects, IsNamedByTheOthersInTime) {
+  expect_kills(one_for_each_rank("kill", Phase::connecting), Phase::connecting);
+}
+
+struct PartOfASave {
+  Phase phase;
+  bool threaded;  ///< in the background, while training goes on
+  int ranks;      ///< of which each has this part, from 0 on
+};
+
+/// The checksum with which all ranks end that go on from the checkpoints of a folder.
+std::optional<std::uint64_t> end_of_a_job(const std::string& checkpoints, int steps = 12) {
+  FaultJob job({"checkpoints=" + checkpoints, "steps=" + std::to_string(steps)});
+  if (!comes_true(longest, [&] { return job.have_ended(); })) return {};
+  const std::uint64_t sum = job.folder().progress(0).value().checksum;
+  for (int rank = 0; rank < FaultJob::size; ++rank)
+    if (job.code(rank) != 0 || job.folder().progress(rank).value().checksum != sum) return {};
+  return sum;
+}
+
+class LostRankInASave : public testing::TestWithParam<PartOfASave> {};
+
+TEST_P(LostRankInASave, IsNamedByTheOthersAndTheJobGoesOnToTheSameBits) {
+  const auto& [phase, threaded, ranks] = GetParam();
+  const TemporaryFolder folder;
+  const auto checkpoints = [&](int rank) { return folder.path() / std::to_string(rank); };
+  ASSERT_TRUE(end_of_a_job(folder.path() / "undisturbed", 3));
+  std::vector<std::unique_ptr<FaultJob>> jobs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::filesystem::copy(folder.path() / "undisturbed", checkpoints(rank),
+                          std::filesystem::copy_options::recursive);
+    std::vector<std::string> all = orders("kill", rank, phase);
+    all.push_back("checkpoints=" + checkpoints(rank).string());
+    all.push_back(std::string("threaded=") + (threaded ? "yes" : "no"));
+    jobs.push_back(std::make_unique<FaultJob>(all));
+  }
+
+  expect_kills(jobs, phase);
+
+  const auto undisturbed = end_of_a_job(folder.path() / "undisturbed");
+  ASSERT_TRUE(undisturbed);
+  for (int rank = 0; rank < ranks; ++rank) {
+    EXPECT_EQ(latest_checkpoint(checkpoints(rank)), checkpoints(rank) / "step-3");
+    EXPECT_EQ(end_of_a_job(checkpoints(rank)), undisturbed) << "rank " << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, LostRankInASave,
+                         testing::Values(PartOfASave{Phase::snapshotting, true, FaultJob::size},
+                                         PartOfASave{Phase::persisting, true, FaultJob::size},
+                                         PartOfASave{Phase::committing, false, 1},
+                                         PartOfASave{Phase::renaming, false, 1}),
+                         [](const auto& part) { return name_of(part.param.phase); });
 
 TEST(LostRankZero, TakesTheStoreAlongAndTheOthersStillFailInTime) {
   for (const std::string fault : {"kill", "stop"}) {

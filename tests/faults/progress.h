@@ -12,6 +12,7 @@ namespace shampoo::test {
 /// What a rank of a training job is doing.
 enum class Phase : std::int32_t {
   joining,
+  connecting,  ///< to the other ranks, after all have registered
   constructing,
   loading,  ///< a checkpoint
   gradients,
@@ -22,12 +23,18 @@ enum class Phase : std::int32_t {
   applying,     ///< the step is complete, but not yet in the values
   between,      ///< steps
   saving,       ///< at work on a checkpoint
+  // Parts of a save, which a page shows only where a rank was told to fail in them:
+  snapshotting,  ///< copying the state
+  persisting,    ///< writing the rank's file
+  committing,    ///< writing the manifest; rank 0
+  renaming,      ///< giving the checkpoint its name; rank 0
   ended
 };
 
-constexpr std::array<const char*, 12> phase_names = {
-    "joining",     "constructing", "loading",  "gradients", "averaging", "preparing",
-    "decomposing", "exchanging",   "applying", "between",   "saving",    "ended"};
+constexpr std::array<const char*, 17> phase_names = {
+    "joining",      "connecting",  "constructing", "loading",  "gradients", "averaging",
+    "preparing",    "decomposing", "exchanging",   "applying", "between",   "saving",
+    "snapshotting", "persisting",  "committing",   "renaming", "ended"};
 
 inline std::string name_of(Phase phase) { return phase_names[static_cast<std::size_t>(phase)]; }
 /// Throws std::invalid_argument.

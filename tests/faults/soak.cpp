@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills random ranks of launched jobs at random times. Each job starts again, from its first step
 // or from its latest checkpoint, and must end with the bits of an undisturbed one.
-//   soak [--kills 50] [--seed 1] [--checkpoints no]
-// With checkpoints, jobs have 2 ranks; every other one saves while it trains. Kills go on, up to
+//   soak [--kills 50] [--seed 1] [--checkpoints no] [--steps 25] [--kills-per-job 0]
+// With 0 kills per job, each has a few. With checkpoints, jobs have 2 ranks; every other one saves
+// while it trains. Kills go on, up to
 // twice as many, until four fifths of the number have hit a running step (gradients, their mean, or
 // step()) or a save, and a job has gone on from a checkpoint. Ends with 0 if that came and all jobs
 // had those bits.
@@ -25,10 +26,13 @@ struct Options {
   int kills = 50;
   unsigned seed = 1;
   bool checkpoints = false;
+  int steps = 25;
+  int kills_per_job = 0;  ///< 0: a few
 };
 
 Options read_options(int count, char** words) {
-  const std::string usage = "usage: soak [--kills N] [--seed S] [--checkpoints yes|no]";
+  const std::string usage =
+      "usage: soak [--kills N] [--seed S] [--checkpoints yes|no] [--steps N] [--kills-per-job N]";
   Options options;
   for (int i = 1; i < count; i += 2) {
     if (i + 1 == count) throw std::invalid_argument(usage);
@@ -37,6 +41,10 @@ Options read_options(int count, char** words) {
       options.kills = std::stoi(value);
     else if (name == "--seed")
       options.seed = static_cast<unsigned>(std::stoul(value));
+    else if (name == "--steps")
+      options.steps = std::stoi(value);
+    else if (name == "--kills-per-job")
+      options.kills_per_job = std::stoi(value);
     else if (name == "--checkpoints" && (value == "yes" || value == "no"))
       options.checkpoints = value == "yes";
     else
@@ -51,10 +59,10 @@ struct Reference {
   double seconds = 0;  ///< with what comes before and after the training
 };
 
-Reference undisturbed(int ranks, Saves saves = Saves::none) {
+Reference undisturbed(int ranks, int steps, Saves saves = Saves::none) {
   std::mt19937_64 unused;
   const auto begin = std::chrono::steady_clock::now();
-  const JobEnd end = run_job({.ranks = ranks, .saves = saves}, unused);
+  const JobEnd end = run_job({.ranks = ranks, .steps = steps, .saves = saves}, unused);
   if (end.code != 0 || !end.checksum || !end.good_checkpoints)
     throw std::runtime_error("undisturbed run: " + end.output);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -69,11 +77,11 @@ class Soak {
   explicit Soak(const Options& options) : options_(options), random_(options.seed) {}
 
   int run() {
-    references_[2] = undisturbed(2);
+    references_[2] = undisturbed(2, options_.steps);
     if (options_.checkpoints)
-      references_[2].seconds = undisturbed(2, Saves::waiting).seconds;
+      references_[2].seconds = undisturbed(2, options_.steps, Saves::waiting).seconds;
     else
-      references_[3] = undisturbed(3);
+      references_[3] = undisturbed(3, options_.steps);
     while (!enough() && kills_ < 2 * options_.kills && failures_ < 3) run_one();
     return report();
   }
@@ -84,17 +92,25 @@ class Soak {
     const auto draw = [&](int least, int most) {
       return std::uniform_int_distribution(least, most)(random_);
     };
+    const auto draw_kills = [&](int least, int most) {
+      return std::min(options_.kills_per_job > 0 ? options_.kills_per_job : draw(least, most),
+                      left);
+    };
     if (!options_.checkpoints) {
       const int ranks = draw(2, 3);
       return {.ranks = ranks,
-              .kills = std::min(draw(1, 5), left),
+              .steps = options_.steps,
+              .kills = draw_kills(1, 5),
               .longest_wait = references_.at(ranks).seconds * 0.8};
     }
-    // What a job has behind it stays, so that its kills share one training.
-    const int kills = std::min(draw(3, 6), left);
+    // What a job has behind it stays, but for the steps since the last save, so that its kills
+    // share one training.
+    const int kills = draw_kills(3, 6);
     return {.ranks = 2,
+            .steps = options_.steps,
             .kills = kills,
-            .longest_wait = references_.at(2).seconds * 1.2 / kills,
+            .longest_wait = references_.at(2).seconds * 1.2 *
+                            (1.0 / kills + 1.0 * steps_between_saves / options_.steps),
             .saves = jobs_ % 2 == 0 ? Saves::waiting : Saves::threaded};
   }
 
@@ -141,9 +157,10 @@ class Soak {
       text += ", " + std::to_string(in_save) + " in a save; " + std::to_string(resumed_) +
               " starts went on from a checkpoint";
     std::printf(
-        "row 14: seed %u, %d kills in %d jobs%s; %s; "
+        "row 14: seed %u, %d kills in %d jobs of %d steps%s; %s; "
         "%d of %d jobs ended with the bits of the undisturbed run and left nothing\n",
-        options_.seed, kills_, jobs_, where.c_str(), text.c_str(), jobs_ - failures_, jobs_);
+        options_.seed, kills_, jobs_, options_.steps, where.c_str(), text.c_str(),
+        jobs_ - failures_, jobs_);
     return failures_ == 0 && enough() ? 0 : 1;
   }
 

@@ -48,27 +48,27 @@ std::optional<std::uint64_t> common_checksum(const JobFolder& folder, int ranks,
   return common;
 }
 
-constexpr int steps = 25, every = 4;
-
 std::filesystem::path checkpoints_in(const JobFolder& folder) {
   return std::filesystem::path(folder.path()) / "checkpoints";
 }
 
 std::vector<std::string> orders_of(const JobPlan& plan, const JobFolder& folder) {
   std::vector<std::string> orders{"progress=" + folder.path(), "model=heavy",
-                                  "steps=" + std::to_string(steps), "deadline=20", "connect=30"};
+                                  "steps=" + std::to_string(plan.steps), "deadline=20",
+                                  "connect=30"};
   if (plan.saves == Saves::none) return orders;
   orders.push_back("checkpoints=" + checkpoints_in(folder).string());
-  orders.push_back("every=" + std::to_string(every));
+  orders.push_back("every=" + std::to_string(steps_between_saves));
   orders.push_back(std::string("threaded=") + (plan.saves == Saves::threaded ? "yes" : "no"));
   return orders;
 }
 
-bool are_good(const std::filesystem::path& root) {
+bool are_good(const std::filesystem::path& root, int steps) {
   const CheckpointListing listing = list_checkpoints(root);
   // Two, and the one that the last process went on from.
   return listing.broken.empty() && listing.stale.empty() && listing.complete.size() >= 2 &&
-         listing.complete.size() <= 3 && listing.complete.back().step == steps - steps % every;
+         listing.complete.size() <= 3 &&
+         listing.complete.back().step == steps - steps % steps_between_saves;
 }
 
 }  // namespace
@@ -102,7 +102,8 @@ JobEnd run_job(const JobPlan& plan, std::mt19937_64& random) {
   end.checksum = common_checksum(folder, plan.ranks, restarts);
   end.output = job.output();
   end.resumed = job.count("goes on after step");
-  if (plan.saves != Saves::none) end.good_checkpoints = are_good(checkpoints_in(folder));
+  if (plan.saves != Saves::none)
+    end.good_checkpoints = are_good(checkpoints_in(folder), plan.steps);
   return end;
 }
 

@@ -32,8 +32,11 @@ enum class Saves : std::uint8_t {
   threaded  ///< AsyncCheckpointer
 };
 
+constexpr int steps_between_saves = 4;
+
 struct JobPlan {
   int ranks = 2;
+  int steps = 25;
   int kills = 0;
   /// Nine kills of ten come so many seconds after the start of training at the latest, the tenth
   /// before it.

@@ -13,6 +13,7 @@
 namespace {
 
 using namespace shampoo::launcher;
+using shampoo::Environment;
 using shampoo::fuzz::require;
 
 void examine(const LaunchOptions& options) {

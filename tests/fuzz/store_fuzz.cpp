@@ -111,7 +111,7 @@ class Server {
     }
   }
 
-  RequestHandler handler_;
+  RequestHandler handler_{std::size_t{256} << 20};
   ClientId next_id_ = 1;
   std::vector<Client> clients_;
   std::array<char, 1 << 12> scratch_{};

@@ -68,8 +68,8 @@ TEST(Describe, TellsBalanceMemoryAndExchange) {
   expect_contains(text, "state    576 B  288 B    288 B        0   1.000    1.000\n");
   expect_contains(text, "workspace of 3.0 KiB on this rank\n");
   expect_contains(text, "its backend has scratch memory of 0 B\n");
-  expect_contains(text, "exchange of 256 B; segments of equal length would be 128 B");
-  expect_contains(text, "1.000 times as much");
+  expect_contains(text,
+                  "exchange of 256 B in segments of equal length, for which 0 B were added\n");
 }
 
 TEST(Describe, TellsHowLevelRefreshesAre) {
@@ -110,6 +110,7 @@ TEST(Describe, HoldsForNothing) {
 
   expect_contains(
       text, "0 groups merged into 0 virtual groups: 0 parameters, 0 values, 0 blocks on 1 rank;");
+  expect_contains(text, "  no exchange on one rank\n");
 }
 
 TEST(Describe, KeepsLinesShort) {

@@ -30,9 +30,9 @@ TEST(Segments, FollowTheFlatRunsOfAllVirtualGroups) {
 
   const Segments layout = segments(made, 10);
 
-  // The header ends at 10; the matrix of 96 bytes is first and starts at a multiple of 4, the
-  // three halves follow it, and the next multiple of 4 after 114 is 116.
-  const std::vector<std::vector<std::int64_t>> expected = {{108, 12}, {116}};
+  // The header ends at 10; the matrix of 96 bytes is first and starts at 16, the three halves
+  // follow it, and the next multiple of 16 after 118 is 128.
+  const std::vector<std::vector<std::int64_t>> expected = {{112, 16}, {128}};
   EXPECT_EQ(layout.blocks, expected);
   EXPECT_EQ(layout.begins, (std::vector<std::int64_t>{0, 192}));
 }
@@ -57,14 +57,40 @@ TEST(Segments, OfRandomPlansNeverOverlap) {
         const std::int64_t element = made.parameter(v, block).element_bytes;
         const std::int64_t start = layout.blocks[v][b];
         const std::int64_t end = start + element * numel(made.block_work(v, block).box.extent);
-        EXPECT_EQ(start % element, 0);
+        EXPECT_EQ(start % block_alignment, 0);
         EXPECT_GE(start, layout.begins[block.owner] + header);
         EXPECT_LE(end, layout.begins[block.owner + 1]);
         spans.emplace_back(start, end);
       }
     std::sort(spans.begin(), spans.end());
     for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_LE(spans[i - 1].second, spans[i].first);
+
+    // Padded where that adds at most 4 %.
+    const std::int64_t unpadded = layout.begins.back() - layout.padding;
+    const std::int64_t equal = layout.longest() * made.ranks;
+    const bool pays = 100 * equal <= 104 * unpadded;
+    EXPECT_EQ(layout.equally_long(), pays);
+    EXPECT_EQ(layout.begins.back(), pays ? equal : unpadded);
   }
+}
+
+TEST(Segments, OfModelsAreEquallyLong) {
+  for (const char* const model : {"gpt2-124m", "vit-b16", "llama-1.3b"})
+    for (const int ranks : {2, 8}) {
+      const Segments layout = segments(plan(test::groups_of(model, 3), ranks), 64);
+      EXPECT_TRUE(layout.equally_long()) << model << " on " << ranks << " ranks";
+      EXPECT_LE(100 * layout.padding, 4 * (layout.begins.back() - layout.padding));
+    }
+}
+
+TEST(Segments, AreNotPaddedForABlockThatNoneCanMatch) {
+  const Plan made = plan({{"a", {test::parameter("w", {8, 8}, 8, 2)}}}, 2);
+
+  const Segments layout = segments(made, 64);
+
+  EXPECT_EQ(layout.begins, (std::vector<std::int64_t>{0, 64 + 256, 64 + 256 + 64}));
+  EXPECT_EQ(layout.padding, 0);
+  EXPECT_FALSE(layout.equally_long());
 }
 
 TEST(Segments, RefuseWhatLeavesTheRange) {

@@ -32,12 +32,14 @@ Coefficients some_coefficients(std::size_t i) {
   return {.l2 = i % 2 == 0 ? 0.0 : 0.25, .factor_keep = i % 3 == 0 ? 1.0 : 0.9, .factor_add = 0.3};
 }
 
-/// Sides around where algorithms change (48, 64), 1, primes, orders 0 to 4, every layout.
+/// Sides around where algorithms change (48, 64), 1, primes, orders 0 to 4, every layout, two long
+/// sides.
 std::vector<TensorCase> all_shapes(Type type, Type other) {
   const std::vector<std::vector<std::int64_t>> shapes = {
       {},        {1},        {7},        {131},      {1, 1},    {1, 9},       {9, 1},
       {5, 3},    {63, 65},   {48, 49},   {65, 64},   {130, 17}, {17, 130},    {2, 3, 5},
-      {5, 1, 4}, {70, 3, 2}, {2, 70, 3}, {2, 3, 70}, {1, 6, 1}, {2, 3, 4, 5}, {3, 1, 5, 2}};
+      {5, 1, 4}, {70, 3, 2}, {2, 70, 3}, {2, 3, 70}, {1, 6, 1}, {2, 3, 4, 5}, {3, 1, 5, 2},
+      {65, 66},  {72, 80},   {80, 72},   {66, 2, 67}};
   constexpr Layout layouts[] = {Layout::packed, Layout::padded, Layout::shifted, Layout::spread,
                                 Layout::transposed};
   std::vector<TensorCase> cases;
@@ -181,66 +183,6 @@ TYPED_TEST(Matrices, AccumulateReadsMastersForDecay) {
     c.add(g * g);
   }
   EXPECT_NEAR(t.factor(0, 0, 0, 0, 0), c.value, 20 * epsilon_of<Real> * c.size);
-}
-
-/// Contraction with the root of every dimension in turn, with the error that it may have.
-void contract(Table& t, std::size_t s, std::int64_t m, std::size_t k, std::vector<double>& d,
-              std::vector<double>& size) {
-  const std::vector<std::int64_t>& extent = t.stacks[s].extent;
-  std::int64_t after = 1;
-  for (std::size_t i = k + 1; i < extent.size(); ++i) after *= extent[i];
-  const std::vector<double> from = d, from_size = size;
-  for (std::size_t e = 0; e < d.size(); ++e) {
-    const std::int64_t i = along(static_cast<std::int64_t>(e), extent, k).index;
-    d[e] = size[e] = 0;
-    for (std::int64_t j = 0; j < extent[k]; ++j) {
-      const auto place = static_cast<std::size_t>(static_cast<std::int64_t>(e) + (j - i) * after);
-      const double x = t.root(s, k, m, i, j);
-      d[e] += x * from[place];
-      size[e] += std::abs(x) * from_size[place];
-    }
-  }
-}
-
-TYPED_TEST(Matrices, PreconditionContractsWithEveryRoot) {
-  using Real = typename TypeParam::Real;
-  Table& now = this->after;
-  for (Table* t : {&now, &this->before})
-    for (kernels::Stack& stack : t->stacks)
-      if (stack.extent.size() == 3) stack.factors[1] = nullptr;
-
-  this->backend->precondition(now.phase(), now.stacks, now.selected(), now.direction.data(),
-                              now.direction_norms.data());
-
-  for (std::size_t s = 0; s < now.stacks.size(); ++s)
-    for (std::int64_t m = 0; m < now.stacks[s].count; ++m) {
-      const auto b = static_cast<std::size_t>(now.stacks[s].first_block + m);
-      std::vector<double> d;
-      for (std::int64_t i = 0; i < now.blocks[b].elements; ++i)
-        d.push_back(this->before.slot(this->before.direction, now.blocks[b].flat + i));
-      std::vector<double> size(d);
-      for (double& x : size) x = std::abs(x);
-      std::int64_t roundings = 4;
-      const bool is_absent = now.modes[b] == Mode::absent;
-      for (std::size_t k = 0; !is_absent && k < now.stacks[s].extent.size(); ++k) {
-        if (now.stacks[s].factors[k] == nullptr) continue;
-        contract(this->before, s, m, k, d, size);
-        roundings += now.stacks[s].extent[k];
-      }
-
-      double norm = 0;
-      for (std::size_t i = 0; i < d.size(); ++i) {
-        const double x = now.slot(now.direction, now.blocks[b].flat + static_cast<std::int64_t>(i));
-        norm += x * x;
-        ASSERT_NEAR(x, d[i],
-                    is_absent ? 0 : static_cast<double>(roundings) * epsilon_of<Real> * size[i])
-            << "stack " << s;
-      }
-      if (is_absent)
-        EXPECT_EQ(now.direction_norms[b], -1);
-      else
-        EXPECT_NEAR(now.direction_norms[b], norm, norm * static_cast<double>(d.size()) * 0x1p-53);
-    }
 }
 
 TYPED_TEST(Matrices, OnlyBlocksWhoseModeAsksForItTakePart) {

@@ -76,7 +76,6 @@ std::vector<Root> roots_of(kernels::Backend& backend, const std::vector<Matrix>&
                            const std::int32_t* proceed = nullptr, double trace_exponent = 0) {
   std::vector<kernels::Buffer> pairs;
   std::vector<kernels::RootJob> jobs;
-  std::int64_t largest = 0;
   for (const Matrix& a : factors) {
     const std::int64_t n = side_of(a);
     pairs.emplace_back(backend, static_cast<std::size_t>(n * (n + 1)) * sizeof(Real));
@@ -87,9 +86,7 @@ std::vector<Root> roots_of(kernels::Backend& backend, const std::vector<Matrix>&
     jobs.push_back(job);
     jobs.back().pair = pair;
     jobs.back().side = n;
-    largest = std::max(largest, n);
   }
-  backend.reserve({}, type_of<Real>, {largest});
   RootSolver(backend, type_of<Real>, solver, trace_exponent, jobs).solve(jobs, proceed);
 
   std::vector<Root> roots;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "grouping/box.h"
+#include "grouping/stack.h"
 
 namespace shampoo::test {
 
@@ -72,7 +73,7 @@ void Table::cut_blocks(const Cut& cut) {
         std::inner_product(box.start.begin(), box.start.end(), strides.begin(), std::int64_t{0});
     if (block.regular) block.gradient_column = strides.back();
     if (box.extent.size() == 2) block.gradient_row = strides.front();
-    flat += block.elements;
+    flat += grouping::flat_stride(box.extent);
     blocks.push_back(block);
     starts.push_back(box.start);
     extents.push_back(box.extent);
@@ -119,9 +120,10 @@ void Table::cut_tiles(std::size_t b, std::int64_t limit) {
 
 void Table::make_slots(bool has_masters) {
   std::int64_t flat = 0, master = 0, bytes = 0;
-  for (kernels::Block& block : blocks) {
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    kernels::Block& block = blocks[b];
     const TensorCase& c = cases[static_cast<std::size_t>(block.tensor)];
-    flat += block.elements;
+    flat = block.flat + grouping::flat_stride(extents[b]);
     if (has_masters && has_master(c.value)) {
       block.master = master;
       master += block.elements;
@@ -162,7 +164,8 @@ void Table::make_stacks() {
       ++stacks.back().count;
       continue;
     }
-    stacks.push_back({extents[b], static_cast<std::int64_t>(b), 1, blocks[b].elements, {}});
+    stacks.push_back(
+        {extents[b], static_cast<std::int64_t>(b), 1, grouping::flat_stride(extents[b]), {}});
   }
   for (kernels::Stack& stack : stacks) {
     auto& arrays = factors.emplace_back(stack.extent.size());

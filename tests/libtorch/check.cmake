@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Trains on two ranks with PyPI's libtorch in the process, linked before and after the library:
 # same bits as without, computed by the same BLAS on as many threads; torch's Gloo sums, and its
-# products keep their threads. Prints the times of a refresh.
+# products keep their threads. Prints the times of a refresh. Then on other numbers of ranks, with a
+# NaN, and with a rank that is killed.
 #   cmake -DBUILD=folder -DSCRATCH=folder -DCOMPILER=c++ -DMPIEXEC=mpirun -P check.cmake
 # SHAMPOO_LIBTORCH is the package's folder; see tests/torch_environment.sh.
 cmake_minimum_required(VERSION 3.25)
@@ -92,3 +93,35 @@ foreach(program torch_first torch_last)
     endif()
   endforeach()
 endforeach()
+
+# Sets `bits` to those with which all ranks end that go on from a folder's checkpoints.
+function(train_through_faults program ranks folder steps)
+  execute_process(
+    COMMAND "${prefix}/bin/shampoorun" --nproc-per-node ${ranks} --max-restarts 1
+      "${programs}/${program}" "${SCRATCH}/${folder}" ${steps} ${ARGN}
+    TIMEOUT 120 OUTPUT_VARIABLE output ERROR_VARIABLE error RESULT_VARIABLE status)
+  message("${program}, ${ranks} ranks, ${folder}, ${steps} steps:\n${output}${error}")
+  string(REGEX MATCHALL "bits [0-9a-f]+" lines "${output}")
+  list(LENGTH lines count)
+  list(REMOVE_DUPLICATES lines)
+  list(LENGTH lines distinct)
+  if(NOT status EQUAL 0 OR NOT count EQUAL ranks OR NOT distinct EQUAL 1)
+    message(FATAL_ERROR "${program} failed: ${status}; ${count} ranks ended with ${lines}")
+  endif()
+  set(bits "${lines}" PARENT_SCOPE)
+  set(said "${error}" PARENT_SCOPE)
+endfunction()
+
+train_through_faults(alone 1 undisturbed 20)
+set(undisturbed "${bits}")
+set(steps 0)
+foreach(ranks 1 2 3 4 8)
+  math(EXPR steps "${steps} + 4")
+  train_through_faults(torch_first ${ranks} worlds ${steps})
+endforeach()
+expect_equal("bits on 1, 2, 3, 4, 8 ranks" "${undisturbed}" "${bits}")
+train_through_faults(torch_first 3 killed 20 killed)
+expect_equal("bits after a kill" "${undisturbed}" "${bits}")
+if(NOT said MATCHES "failed: SIGKILL")
+  message(FATAL_ERROR "no rank was killed: ${said}")
+endif()

@@ -3,6 +3,10 @@
 
 #include <sys/resource.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 namespace guest {
 
 /// Processor time between start() and stop(), of the calling thread and of the process.
@@ -32,6 +36,12 @@ class CpuTime {
 
 /// Trains over this library's own Gloo or MPI, and prints bits, times, and what was in use.
 void train();
+
+/// Goes on from the latest checkpoint of the folder, saves, meets a NaN on the way, and prints the
+/// bits. The last rank is killed once if told.
+void train_through_faults(const std::string& folder, int steps, bool killed);
+
+std::uint64_t hash_of(const std::vector<float>& values);
 
 /// Prints whether torch's products are right, and how many threads they run on.
 void check_products(const char* when);

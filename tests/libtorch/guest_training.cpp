@@ -18,6 +18,8 @@ namespace {
 constexpr std::int64_t side = 256;
 constexpr int matrices = 6, steps = 24, refresh_every = 4;
 
+}  // namespace
+
 std::uint64_t hash_of(const std::vector<float>& values) {
   std::uint64_t hash = 14695981039346656037u;
   for (const float value : values) {
@@ -27,8 +29,6 @@ std::uint64_t hash_of(const std::vector<float>& values) {
   }
   return hash;
 }
-
-}  // namespace
 
 void train() {
   const auto backend = shampoo::cpu_backend({.threads = 1});

@@ -105,6 +105,13 @@ void CountingBackend::reconstruct(std::span<const kernels::SquareMatrixBatch> q,
   launch().reconstruct(q, x);
 }
 
+void CountingBackend::tridiagonal_root(std::span<const kernels::SquareMatrixBatch> a,
+                                       const kernels::TridiagonalRoot& how,
+                                       std::span<const kernels::SquareMatrixBatch> x,
+                                       std::int32_t* failed) {
+  launch().tridiagonal_root(a, how, x, failed);
+}
+
 void CountingBackend::pack_roots(std::span<const kernels::SquareMatrixBatch> x,
                                  std::span<const kernels::FactorBatch> roots,
                                  std::int32_t* failed) {

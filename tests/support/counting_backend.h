@@ -21,17 +21,24 @@ class CountingBackend : public kernels::Backend {
   std::string arithmetic() const override { return backend_.arithmetic(); }
   MemoryKind memory_kind() const override { return backend_.memory_kind(); }
   bool prefers_products() const override { return backend_.prefers_products(); }
+  bool has_tridiagonal_roots() const override { return backend_.has_tridiagonal_roots(); }
+  int scratch_directions() const override { return backend_.scratch_directions(); }
   std::size_t chunk_bytes(std::size_t largest) const override {
     return backend_.chunk_bytes(largest);
   }
   void* allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
   void release(void* memory) noexcept override { backend_.release(memory); }
+  void trim() override { backend_.trim(); }
   bool is_immediate() const override { return backend_.is_immediate(); }
+  int device() const override { return backend_.device(); }
   void* stream() const override { return backend_.stream(); }
   void* allocate_host(std::size_t bytes) override { return backend_.allocate_host(bytes); }
   void release_host(void* memory) noexcept override { backend_.release_host(memory); }
   kernels::MemoryUse memory_use() const override { return backend_.memory_use(); }
   std::unique_ptr<kernels::Mark> make_mark() override { return backend_.make_mark(); }
+  std::unique_ptr<kernels::Timeline> make_timeline(std::size_t points) override {
+    return backend_.make_timeline(points);
+  }
   bool is_idle() override { return backend_.is_idle(); }
   void synchronize() override { backend_.synchronize(); }
   bool is_capturing() const override { return backend_.is_capturing(); }
@@ -112,6 +119,10 @@ class CountingBackend : public kernels::Backend {
                      const kernels::Spectrum& spectrum) override;
   void reconstruct(std::span<const kernels::SquareMatrixBatch> q,
                    std::span<const kernels::SquareMatrixBatch> x) override;
+  void tridiagonal_root(std::span<const kernels::SquareMatrixBatch> a,
+                        const kernels::TridiagonalRoot& how,
+                        std::span<const kernels::SquareMatrixBatch> x,
+                        std::int32_t* failed) override;
   void pack_roots(std::span<const kernels::SquareMatrixBatch> x,
                   std::span<const kernels::FactorBatch> roots, std::int32_t* failed) override;
   void multiply(std::span<const kernels::SquareMatrixBatch> a,

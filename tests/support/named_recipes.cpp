@@ -7,9 +7,16 @@ namespace shampoo::test {
 
 namespace {
 
+RootInverse with(std::optional<Type> root_type, bool precondition_1d) {
+  return {.precondition_1d = precondition_1d, .root_type = root_type};
+}
+
 const std::map<std::string, NamedRecipe>& known_recipes() {
   static const std::map<std::string, NamedRecipe> known = {
-      {"shampoo", {{.preconditioner = RootInverse{.solver = Eigen{}}, .grafting = Adam{}}, {}}},
+      {"shampoo", {{.preconditioner = RootInverse{}, .grafting = Adam{}}, {}}},
+      {"shampoo_float16_roots", {{.preconditioner = with(Type::float16, true)}, {}}},
+      {"shampoo_without_1d", {{.preconditioner = with(std::nullopt, false)}, {}}},
+      {"shampoo_small_state", {{.preconditioner = with(Type::float16, false)}, {}}},
       {"reference", {recipes::reference(), recipes::reference_rates()}},
       {"soap", {recipes::soap(), recipes::soap_rates()}},
       {"soap_reference", {recipes::soap_reference(), recipes::soap_rates()}},

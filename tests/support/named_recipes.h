@@ -15,7 +15,8 @@ struct NamedRecipe {
   Rates rates;
 };
 
-/// "shampoo", for root-inverse Shampoo with Adam grafting, and the functions of recipes.h.
+/// "shampoo", for root-inverse Shampoo with Adam grafting, the same with options that keep less
+/// state, and the functions of recipes.h.
 std::vector<std::string> recipe_names();
 
 /// Recipes that cut blocks and refresh take `block`, which is their longest side, with dimensions

@@ -2,13 +2,11 @@
 #include "distributor/launcher/command_line/launch_options.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <random>
 
 #include "distributor/launcher/command_line/flags.h"
 #include "distributor/launcher/command_line/parse_values.h"
 #include "distributor/store/proof.h"
+#include "distributor/system/hmac.h"
 
 namespace shampoo::launcher {
 namespace {
@@ -25,16 +23,6 @@ auto one_of(const char* first, const char* second, const char* advice = "") {
       throw InvalidValue(std::string(first) + " or " + second + advice);
     return text;
   };
-}
-
-/// A random UUID.
-std::string random_run_id() {
-  std::random_device random;
-  std::array<char, 37> text{};
-  std::snprintf(text.data(), text.size(), "%08x-%04x-4%03x-%04x-%04x%08x", random(),
-                random() & 0xffffU, random() & 0xfffU, (random() & 0x3fffU) | 0x8000U,
-                random() & 0xffffU, random());
-  return text.data();
 }
 
 /// The flags of one call, and the values that need others to be understood.
@@ -244,7 +232,7 @@ void CommandLine::use_one_node() {
                      std::to_string(options_.nodes));
   warn_without_effect({"--rdzv-backend", "--rdzv-endpoint", "--node-rank", "--master-addr"},
                       "on one node alone");
-  if (options_.run_id == "none") options_.run_id = random_run_id();
+  if (options_.run_id == "none") options_.run_id = hexadecimal(random_bytes(16));
 }
 
 void CommandLine::use_static() {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "distributor/launcher/command_line/launch_options.h"
-#include "distributor/launcher/environment.h"
+#include "distributor/system/environment.h"
 
 namespace shampoo::launcher {
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "distributor/store/socket.h"
+
 namespace shampoo::launcher {
 
 namespace {
@@ -38,8 +40,7 @@ NodeGroup::NodeGroup(Store& store, const LaunchOptions& options, const Introduct
       nodes_(static_cast<std::size_t>(options.nodes)),
       seen_(nodes_.size()) {
   const JobTerms terms = terms_of(options);
-  if (!is_host)
-    compare_terms(terms, options.endpoint_host + ":" + std::to_string(options.endpoint_port));
+  if (!is_host) compare_terms(terms, store::place_of(options.endpoint_host, options.endpoint_port));
   node_ = claim_node(options, is_host);
   store_.set(key_of("node", node_), encode(introduction));
   if (!is_host) return;

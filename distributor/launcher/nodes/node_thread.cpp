@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "distributor/communicator.h"
-#include "distributor/launcher/event.h"
 #include "distributor/launcher/nodes/node_group.h"
 #include "distributor/store/socket.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
+#include "distributor/system/event.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
 
@@ -124,7 +124,7 @@ struct NodeThread::Shared {
       join();
       follow();
     } catch (const CommunicationError& error) {
-      const std::string place = options.endpoint_host + ":" + std::to_string(options.endpoint_port);
+      const std::string place = store::place_of(options.endpoint_host, options.endpoint_port);
       fail((nodes ? "the node that hosts the job at " + place + " is gone: " : "") + error.what());
     } catch (const std::exception& error) {
       fail(error.what());

@@ -54,7 +54,6 @@ ErrorFile interpret(const std::string& content) {
     result.time = time(details.value("timestamp", Json()));
   } catch (const Json::exception&) {
     result = {};
-    result.broken = true;
     result.message = content.empty() ? "the error file is empty"
                                      : "the error file cannot be read: " + content.substr(0, 200);
   }

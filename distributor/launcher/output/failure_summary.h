@@ -16,10 +16,9 @@ struct ErrorFile {
   std::string message;
   std::string traceback;  ///< empty: none
   std::optional<std::chrono::system_clock::time_point> time;
-  bool broken = false;  ///< true if the file is not readable; `message` explains
 };
 
-/// Empty where there is no such file or no name. Does not throw for broken content.
+/// Empty where there is no such file or no name. Broken content becomes a message that says so.
 std::optional<ErrorFile> read_error_file(const std::filesystem::path& path);
 
 /// A worker that did not end with exit code 0.

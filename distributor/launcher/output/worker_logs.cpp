@@ -16,10 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "distributor/launcher/event.h"
 #include "distributor/launcher/worker_setup.h"
+#include "distributor/system/event.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
+#include "distributor/system/time_left.h"
 
 namespace shampoo::launcher {
 namespace {
@@ -130,7 +131,7 @@ class WorkerLogs::Tee {
     for (bool last = false; !last;) {
       wake_.clear();
       const bool finishing = finishing_;
-      const auto left = finishing ? milliseconds_left() : milliseconds(-1);
+      const auto left = finishing ? time_left(deadline_) : milliseconds(-1);
       last = left.count() == 0;
       {
         const std::scoped_lock lock(mutex_);
@@ -148,10 +149,6 @@ class WorkerLogs::Tee {
       });
     }
     for (TeeStream& stream : streams_) stream.end();
-  }
-
-  milliseconds milliseconds_left() const {
-    return std::max(std::chrono::ceil<milliseconds>(deadline_ - Clock::now()), milliseconds(0));
   }
 
   Event wake_;

@@ -68,7 +68,7 @@ std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::share
   validate(info, store, options);
   const auto end = std::chrono::steady_clock::now() + options.deadline;
   auto listener = listen(options.host);
-  auto locked = std::make_shared<SynchronizedStore>(std::move(store), options.deadline);
+  auto locked = std::make_shared<SynchronizedStore>(std::move(store));
   return connect_gloo(info,
                       {.store = std::move(locked),
                        .store_server = options.store_server,

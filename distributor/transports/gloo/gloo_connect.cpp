@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <condition_variable>
+#include <future>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "distributor/system/failure_timeout.h"
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/system/thread_without_signals.h"
+#include "distributor/system/time_left.h"
 #include "distributor/transports/gloo/gloo_transport.h"
 #include "distributor/transports/transport.h"
 #include "grouping/hash.h"
@@ -26,26 +26,19 @@ using std::chrono::milliseconds;
 class TimeLimit {
  public:
   TimeLimit(GlooMesh& mesh, BoundedStore::Clock::time_point end)
-      : thread_(thread_without_signals([this, &mesh, end] {
+      : thread_(thread_without_signals([&mesh, end, done = done_.get_future()] {
           const SigpipeGuard no_sigpipe;
-          std::unique_lock lock(mutex_);
-          if (!changed_.wait_until(lock, end, [this] { return done_; })) mesh.close();
+          if (done.wait_until(end) == std::future_status::timeout) mesh.close();
         })) {}
   ~TimeLimit() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_all();
+    done_.set_value();
     thread_.join();
   }
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
+  std::promise<void> done_;
   std::thread thread_;
 };
 
@@ -81,16 +74,12 @@ int count_lower_ranks(GlooMesh& mesh, const RankInfo& info, const std::string& h
 
 std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
                                            std::chrono::steady_clock::time_point end) {
-  const auto left = [&] {
-    const auto time = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
-    return std::max(time, milliseconds(1));
-  };
-  settings.store->set_deadline(settings.deadline);
+  constexpr milliseconds least(1);
   FailureRegistry registry(settings.store, settings.prefix, settings.store_server, info.rank,
                            info.size);
   BoundedStore store(settings.store, end);
   StoreGather gather(store, settings.prefix + "/address", info.size, StoreGather::none);
-  const milliseconds longest = before_failure_detection(left());
+  const milliseconds longest = before_failure_detection(time_left(end, least));
   const auto end_of_connecting = BoundedStore::Clock::now() + longest;
   std::unique_ptr<GlooMesh> mesh;
   try {
@@ -106,7 +95,7 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
   auto transport = make_gloo_transport(info, settings, std::move(registry), std::move(mesh));
   // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
   // once: by then it has read what its peers sent, and they can read what it sent.
-  transport->set_deadline(before_failure_detection(left()));
+  transport->set_deadline(before_failure_detection(time_left(end, least)));
   transport->start_barrier({.operation = "connect"}, {});
   transport->set_deadline(settings.deadline);
   try {

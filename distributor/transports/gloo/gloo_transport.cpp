@@ -56,7 +56,6 @@ class GlooTransport final : public CollectiveTransport {
     CollectiveTransport::set_deadline(deadline);
     settings_.deadline = deadline;
     mesh_->set_timeout(deadline + margin);
-    settings_.store->set_deadline(deadline);
   }
 
   void start_all_gather(const CollectiveCall& call, void* data, Counts counts,

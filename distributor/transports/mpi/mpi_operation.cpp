@@ -86,7 +86,7 @@ void MpiOperation::place(std::int64_t offset, std::int64_t bytes, Side& side, in
   side.types[rank] = fits ? MPI_BYTE : datatype(offset, bytes);
 }
 
-/// whole * most_bytes + rest bytes from `begin` on.
+/// `bytes` from `offset` on: whole chunks of max_count_, and the rest.
 MPI_Datatype MpiOperation::datatype(std::int64_t offset, std::int64_t bytes) {
   const std::int64_t whole = bytes / max_count_;
   MPI_Datatype chunk = MPI_DATATYPE_NULL, all = MPI_DATATYPE_NULL;

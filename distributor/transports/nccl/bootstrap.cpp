@@ -12,6 +12,7 @@
 #include "distributor/serialization.h"
 #include "distributor/system/failure_timeout.h"
 #include "distributor/system/host_name.h"
+#include "distributor/system/time_left.h"
 #include "distributor/text_consensus.h"
 #include "distributor/transports/nccl/nccl_transport.h"
 #include "grouping/hash.h"
@@ -91,8 +92,7 @@ std::vector<std::string> replies_to(const std::vector<std::string>& texts) {
 }
 
 std::string get(Store& store, const std::string& key, int rank, Clock::time_point end) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-  if (!store.wait(std::vector<std::string>{key}, std::max(left, std::chrono::milliseconds(0))))
+  if (!store.wait(std::vector<std::string>{key}, time_left(end)))
     throw CommunicationError("rank " + std::to_string(rank) + " did not arrive in time", {rank});
   const auto value = store.get(key);
   if (!value) throw CommunicationError("the store lost the key " + key);
@@ -150,8 +150,7 @@ std::unique_ptr<Communicator> connect_nccl(const Bootstrap& bootstrap, NcclConne
 
   resources.handle = std::make_unique<NcclHandle>(
       resources.api, resources.api->connect(options.position, reply.unique_id));
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-  const auto before = before_failure_detection(std::max(left, std::chrono::milliseconds(1)));
+  const auto before = before_failure_detection(time_left(end, std::chrono::milliseconds(1)));
   try {
     resources.handle->wait_until_ready(resources.registry ? Clock::now() + before : end,
                                        "connecting");
@@ -168,7 +167,7 @@ std::unique_ptr<Communicator> connect_nccl_by_store(std::shared_ptr<Store> store
                                                     const std::string& prefix,
                                                     const std::string& server) {
   const auto end = Clock::now() + options.deadline;
-  const auto locked = std::make_shared<SynchronizedStore>(std::move(store), options.deadline);
+  const auto locked = std::make_shared<SynchronizedStore>(std::move(store));
   options.registry.emplace(locked, prefix, server, options.position.rank, options.position.size);
   options.registry->barrier(options.deadline);
   const Bootstrap bootstrap = make_bootstrap(locked, prefix + "/nccl", options.position, end);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/transports/nccl/nccl.h"
 
+#include <cuda_runtime_api.h>
 #include <nccl.h>
 
 #include <stdexcept>
 #include <utility>
 
 #include "distributor/transports/nccl/bootstrap.h"
-#include "distributor/transports/nccl/nccl_device.h"
+#include "distributor/transports/nccl/nccl_over_ranks.h"
 #include "distributor/transports/transport.h"
 #include "kernels/cuda/device/device_query.h"
 
@@ -24,10 +25,18 @@ void check_options(int device, std::chrono::milliseconds deadline) {
   validate_deadline(deadline);
 }
 
+int current_device() {
+  int device = -1;
+  const cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) return device;
+  cudaGetLastError();  // must not affect the caller's next call
+  throw CommunicationError(std::string("cudaGetDevice: ") + cudaGetErrorString(status));
+}
+
 /// Deferred, so that a missing device is reported to all ranks.
 auto api_factory(int device) {
   return [device]() -> std::shared_ptr<NcclApi> {
-    const int index = device >= 0 ? device : cuda_device_of({});
+    const int index = device >= 0 ? device : current_device();
     static_cast<void>(kernels::cuda::device_facts(index));
     return make_nccl_api(index);
   };

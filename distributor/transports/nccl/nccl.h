@@ -57,8 +57,8 @@ struct NcclStoreOptions {
 /// The same for ranks that find each other through a store, such as torchrun's. Collective. The
 /// communicator keeps using the store: abort() and failures reach the other ranks through it, ranks
 /// that do not respond after a failure are reported as missing, and ranks that hang in different
-/// calls learn of both. The caller must not use this Store
-/// object or change its deadline afterwards.
+/// calls learn of both. The caller must not use this Store object or change its deadline
+/// afterwards.
 std::unique_ptr<Communicator> nccl_communicator(int rank, int size, std::shared_ptr<Store> store,
                                                 const NcclStoreOptions& options = {});
 

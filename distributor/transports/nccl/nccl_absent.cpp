@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "distributor/transports/nccl/nccl.h"
-#include "distributor/transports/nccl/nccl_device.h"
+#include "distributor/transports/nccl/nccl_over_ranks.h"
 
 namespace shampoo {
 
@@ -30,8 +30,6 @@ std::unique_ptr<Communicator> nccl_communicator(int, int, std::shared_ptr<Store>
 std::unique_ptr<Communicator> nccl_communicator_of(const void*, const BorrowedNcclOptions&) {
   refuse_nccl();
 }
-
-int cuda_device_of(StreamRef) { refuse_nccl(); }
 
 std::unique_ptr<Communicator> nccl_communicator_over(std::shared_ptr<Communicator>,
                                                      const NcclOptions&) {

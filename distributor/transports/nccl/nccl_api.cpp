@@ -7,7 +7,8 @@
 #include <cstring>
 
 #include "distributor/communicator.h"
-#include "distributor/transports/nccl/nccl_device.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/device_query.h"
 
 namespace shampoo {
@@ -28,20 +29,15 @@ void check(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
                            (more && *more ? std::string(" (") + more + ")" : ""));
 }
 
-/// Sets the current device of this thread for its lifetime.
-class OnDevice {
- public:
-  explicit OnDevice(int device) {
-    check(cudaGetDevice(&before_), "cudaGetDevice");
-    if (before_ != device) check(cudaSetDevice(device), "cudaSetDevice");
-  }
-  ~OnDevice() { cudaSetDevice(before_); }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
+using kernels::cuda::OnDevice;
 
- private:
-  int before_ = 0;
-};
+OnDevice make_current(int device) {
+  try {
+    return OnDevice(device);
+  } catch (const DeviceError& error) {
+    throw CommunicationError(error.what());
+  }
+}
 
 ncclConfig_t without_blocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -81,7 +77,7 @@ class CudaNcclApi final : public NcclApi {
       throw CommunicationError("the unique id of NCCL has " + std::to_string(unique_id.size()) +
                                " bytes instead of " + std::to_string(sizeof(id.internal)));
     std::memcpy(id.internal, unique_id.data(), sizeof(id.internal));
-    const OnDevice here(device_);
+    const OnDevice here = make_current(device_);
     ncclConfig_t config = without_blocking();
     ncclComm_t comm = nullptr;
     check(ncclCommInitRankConfig(&comm, position.size, id, position.rank, &config),
@@ -90,7 +86,7 @@ class CudaNcclApi final : public NcclApi {
   }
 
   void split(Comm comm, int color, int key, Comm& subset) override {
-    const OnDevice here(device_);
+    const OnDevice here = make_current(device_);
     ncclConfig_t config = without_blocking();
     check(ncclCommSplit(nccl(comm), color < 0 ? NCCL_SPLIT_NOCOLOR : color, key,
                         reinterpret_cast<ncclComm_t*>(&subset), &config),
@@ -159,7 +155,7 @@ class CudaNcclApi final : public NcclApi {
   }
 
   Stream make_stream() override {
-    const OnDevice here(device_);
+    const OnDevice here = make_current(device_);
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
     cudaStream_t stream = nullptr;
@@ -170,16 +166,19 @@ class CudaNcclApi final : public NcclApi {
   void destroy_stream(Stream stream) noexcept override { cudaStreamDestroy(cuda(stream)); }
 
   Event make_event() override {
-    const OnDevice here(device_);
+    const OnDevice here = make_current(device_);
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
     return event;
   }
   void destroy_event(Event event) noexcept override { cudaEventDestroy(event_of(event)); }
+  // The default stream is that of the current device.
   void record(Event event, Stream stream) override {
+    const OnDevice here = make_current(device_);
     check(cudaEventRecord(event_of(event), cuda(stream)), "cudaEventRecord");
   }
   void wait(Stream stream, Event event) override {
+    const OnDevice here = make_current(device_);
     check(cudaStreamWaitEvent(cuda(stream), event_of(event), 0), "cudaStreamWaitEvent");
   }
 
@@ -192,25 +191,43 @@ class CudaNcclApi final : public NcclApi {
   }
 
   bool is_capturing(Stream stream) override {
+    const OnDevice here = make_current(device_);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(cuda(stream), &status), "cudaStreamIsCapturing");
     return status != cudaStreamCaptureStatusNone;
   }
 
+  void* allocate_registrable(std::size_t bytes) override {
+    const OnDevice here = make_current(device_);
+    void* memory = nullptr;
+    if (ncclMemAlloc(&memory, bytes) != ncclSuccess) return nullptr;
+    try {
+      check(cudaMemset(memory, 0, bytes), "cudaMemset");
+      check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    } catch (...) {
+      ncclMemFree(memory);
+      throw;
+    }
+    return memory;
+  }
+  void release_registrable(void* memory) noexcept override {
+    if (memory != nullptr) ncclMemFree(memory);
+  }
   void* allocate(std::size_t bytes) override {
-    const OnDevice here(device_);
+    const OnDevice here = make_current(device_);
     void* memory = nullptr;
     check(cudaMalloc(&memory, bytes), "cudaMalloc");
     return memory;
   }
   void release(void* memory) noexcept override { cudaFree(memory); }
   void copy(void* to, const void* from, std::int64_t bytes, Stream stream) override {
+    const OnDevice here = make_current(device_);
     check(cudaMemcpyAsync(to, from, size(bytes), cudaMemcpyDefault, cuda(stream)),
           "cudaMemcpyAsync");
   }
   void ordered_sum(const void* parts, int n, std::int64_t count, Type type, double divisor,
                    void* sum, Stream stream) override {
-    const OnDevice here(device_);
+    const OnDevice here = make_current(device_);
     check(static_cast<cudaError_t>(ordered_sum_on({stream}, parts, n, count, type, divisor, sum)),
           "ordered_sum kernel");
   }
@@ -224,14 +241,5 @@ class CudaNcclApi final : public NcclApi {
 }  // namespace
 
 std::unique_ptr<NcclApi> make_nccl_api(int device) { return std::make_unique<CudaNcclApi>(device); }
-
-int cuda_device_of(StreamRef stream) {
-  int device = -1;
-  if (stream.handle)
-    check(cudaStreamGetDevice(cuda(stream.handle), &device), "cudaStreamGetDevice");
-  else
-    check(cudaGetDevice(&device), "cudaGetDevice");
-  return device;
-}
 
 }  // namespace shampoo

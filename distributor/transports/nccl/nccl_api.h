@@ -70,6 +70,9 @@ class NcclApi {
   virtual bool is_done(Event event) = 0;              ///< not for events recorded in a capture
   virtual bool is_capturing(Stream stream) = 0;
 
+  /// Zeroed memory that register_memory() takes; null if there is none. Block.
+  virtual void* allocate_registrable(std::size_t bytes) = 0;
+  virtual void release_registrable(void* memory) noexcept = 0;
   virtual void* allocate(std::size_t bytes) = 0;  ///< may block
   virtual void release(void* memory) noexcept = 0;
   /// To, from or within device memory.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "distributor/system/failure_timeout.h"
+#include "distributor/system/time_left.h"
 #include "distributor/transports/nccl/device_reducer.h"
 #include "distributor/transports/nccl/watchdog.h"
 #include "distributor/transports/transport.h"
@@ -20,9 +21,8 @@ namespace {
 /// the stream of the lease.
 ///
 /// Parts of equal size are gathered in place by ncclAllGather; otherwise their owners broadcast
-/// them in place, in one group. Padding would need another buffer and send the largest size for
-/// every rank. Point-to-point messages would cross the network once per rank of another host,
-/// whereas a broadcast crosses it once per host.
+/// them in place, in one group. Point-to-point messages would cross the network once per rank of
+/// another host, whereas a broadcast crosses it once per host.
 class NcclTransport final : public CollectiveTransport {
  public:
   explicit NcclTransport(NcclResources resources)
@@ -120,19 +120,22 @@ class NcclTransport final : public CollectiveTransport {
     });
   }
 
-  std::shared_ptr<const void> prepare(void* data, std::int64_t bytes) override {
+  std::shared_ptr<void> allocate(std::int64_t bytes) override {
     if (bytes == 0 || !failure().message().empty()) return nullptr;
-    void* const registration =
-        resources_.handle->with([&](Comm comm) { return api_.register_memory(comm, data, bytes); });
-    if (!registration) return nullptr;
-    return {registration, [this](const void* registered) {
-              try {
-                resources_.handle->with([&](Comm comm) {
-                  api_.deregister_memory(comm, const_cast<void*>(registered));
-                });
-              } catch (const CommunicationError&) {  // destroyed with the NCCL communicator
-              }
-            }};
+    const std::shared_ptr<void> memory(
+        api_.allocate_registrable(static_cast<std::size_t>(bytes)),
+        [api = resources_.api](void* taken) { api->release_registrable(taken); });
+    if (!memory) return nullptr;
+    void* const registration = resources_.handle->with(
+        [&](Comm comm) { return api_.register_memory(comm, memory.get(), bytes); });
+    if (!registration) return memory;
+    return {
+        memory.get(), [this, memory, registration](void*) {
+          try {
+            resources_.handle->with([&](Comm comm) { api_.deregister_memory(comm, registration); });
+          } catch (const CommunicationError&) {  // destroyed with the NCCL communicator
+          }
+        }};
   }
 
   void gather_on_host(void* data, std::int64_t bytes) override {
@@ -154,8 +157,7 @@ class NcclTransport final : public CollectiveTransport {
       gather_on_host(hosts.data(), sizeof hosts.front());
       hosts_ = std::move(hosts);
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(subset.end - Clock::now());
-    const Clock::time_point end = Clock::now() + before_failure_detection(left);
+    const Clock::time_point end = Clock::now() + before_failure_detection(time_left(subset.end));
     guard({.operation = "split"}, [&] {
       // Leaked on failure, as NCCL may still write to it.
       auto made = std::make_unique<Comm>(nullptr);
@@ -225,7 +227,7 @@ class NcclTransport final : public CollectiveTransport {
   /// On the watchdog's thread.
   std::string compare(const CollectiveCall* call) {
     if (!resources_.registry) return {};
-    if (call) return resources_.registry->enter_call(*call);
+    if (call) return resources_.registry->enter_call(*call, comparison_patience(deadline()));
     resources_.registry->leave_call();
     return {};
   }

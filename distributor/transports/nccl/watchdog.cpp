@@ -7,6 +7,7 @@
 #include "distributor/communicator.h"
 #include "distributor/rank_list.h"
 #include "distributor/system/backoff.h"
+#include "distributor/system/failure_timeout.h"
 #include "distributor/system/thread_without_signals.h"
 
 namespace shampoo {
@@ -159,8 +160,8 @@ void Watchdog::check(Clock::time_point& next_poll) {
     const NcclOperation* const oldest = oldest_pending();
     if (const NcclOperation* const named = overdue ? overdue : oldest) named_ = named->call;
     if (overdue) throw CommunicationError("not complete within " + seconds_text(deadline_));
-    const milliseconds patience = std::min(deadline_.load() / 4, milliseconds(1000));
-    is_slow = oldest && oldest->reached && Clock::now() > *oldest->reached + patience;
+    is_slow = oldest && oldest->reached &&
+              Clock::now() > *oldest->reached + comparison_patience(deadline_.load());
   }
   handle_.check_async_error();
   if (compared_ > 0 && (!is_slow || compared_ != named_.ticket)) {

@@ -49,7 +49,7 @@ class Watchdog {
     /// Returns the reason if another rank has aborted, otherwise an empty string. Called
     /// periodically while a collective is pending.
     std::function<std::string()> poll_remote_abort;
-    /// Called once for a collective that is pending for longer than min(1 s, deadline / 4), and
+    /// Called once for a collective that is pending for longer than comparison_patience(), and
     /// with null when it is over. Returns how another rank's call differs, otherwise an empty
     /// string.
     std::function<std::string(const CollectiveCall* call)> compare_slow_call;

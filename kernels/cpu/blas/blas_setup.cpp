@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
@@ -128,6 +129,9 @@ void repair_core(const OpenBlas& library) {
   if (library.core_name() != core) change().from = core;
 }
 
+/// Threads of all BlasBuffers.
+std::atomic<int> threads_of_process{0};
+
 }  // namespace
 
 void set_up_blas() {
@@ -139,17 +143,21 @@ void set_up_blas() {
   });
 }
 
-void warm_up_blas(int threads) {
+BlasBuffers::BlasBuffers(int threads) : threads_(threads) {
+  const int of_all = threads_of_process += threads_;
   const OpenBlas library = open_blas();
   if (!library.take_memory || !library.give_memory) return;
   // OpenBLAS's own threads take memory too, whenever they come to start.
   const bool has_threads = !is_own() || !library.threads || library.threads() > 1;
   const int own = has_threads && library.processors ? library.processors() : 0;
-  std::vector<void*> taken(static_cast<std::size_t>(threads + own));
+  constexpr int most = 128;  // Debian's build warns on the terminal beyond
+  std::vector<void*> taken(static_cast<std::size_t>(std::min(of_all + own, most)));
   for (void*& memory : taken) memory = library.take_memory(0);
   for (void* memory : taken)
     if (memory != nullptr) library.give_memory(memory);
 }
+
+BlasBuffers::~BlasBuffers() { threads_of_process -= threads_; }
 
 std::string blas_core() {
   const OpenBlas library = open_blas();

@@ -11,10 +11,19 @@ namespace shampoo::kernels {
 /// nothing with another BLAS.
 void set_up_blas();
 
-/// Makes OpenBLAS allocate its buffers for calls from this many threads at once, so that those
-/// calls do not. LAPACK's decompositions may still get and return small buffers: see
-/// multiply_square().
-void warm_up_blas(int threads);
+/// While it lives, OpenBLAS has buffers for calls from this many threads at once, beside those of
+/// every other one in the process, so that those calls allocate none. LAPACK's decompositions may
+/// still get and return small buffers: see multiply_square().
+class BlasBuffers {
+ public:
+  explicit BlasBuffers(int threads);
+  ~BlasBuffers();
+  BlasBuffers(const BlasBuffers&) = delete;
+  BlasBuffers& operator=(const BlasBuffers&) = delete;
+
+ private:
+  int threads_;
+};
 
 /// Name of the library and of its kernels in use, part of what bits depend on, found by where the
 /// functions lie that are called: "OpenBLAS SkylakeX", otherwise "BLAS in libblas.so.3".

@@ -12,17 +12,6 @@ namespace shampoo::kernels {
 
 namespace {
 
-/// Rows that are reflected together.
-constexpr std::int64_t panel_rows = 32;
-
-template <typename Real>
-constexpr std::int64_t stride_of(std::int64_t n) {
-  constexpr std::int64_t line = cache_line / sizeof(Real);
-  return (n + line - 1) / line * line;
-}
-
-constexpr std::int64_t panels_of(std::int64_t n) { return (n + panel_rows - 1) / panel_rows; }
-
 const Reflections& reflections() {
   static const Reflections best = [] {
     [[maybe_unused]] const std::string_view level = best_level().name;
@@ -35,13 +24,34 @@ const Reflections& reflections() {
   return best;
 }
 
-const ReflectionsIn<float>& reflections_in(float) { return reflections().in_float; }
-const ReflectionsIn<double>& reflections_in(double) { return reflections().in_double; }
+}  // namespace
+
+template <>
+const ReflectionsIn<float>& best_reflections() {
+  return reflections().in_float;
+}
+template <>
+const ReflectionsIn<double>& best_reflections() {
+  return reflections().in_double;
+}
+
+namespace {
+
+/// Rows that are reflected together.
+constexpr std::int64_t panel_rows = 32;
+
+template <typename Real>
+constexpr std::int64_t stride_of(std::int64_t n) {
+  constexpr std::int64_t line = cache_line / sizeof(Real);
+  return (n + line - 1) / line * line;
+}
+
+constexpr std::int64_t panels_of(std::int64_t n) { return (n + panel_rows - 1) / panel_rows; }
 
 /// Arrays of one orthonormalisation, row-major.
 template <typename Real>
 struct Reflected {
-  const ReflectionsIn<Real>& level = reflections_in(Real());
+  const ReflectionsIn<Real>& level = best_reflections<Real>();
   std::int64_t n, stride;
   Real *v, *q;  ///< n x stride: the reflections' vectors, one per row; Q
   Real* t;      ///< T^T of every panel, b x b

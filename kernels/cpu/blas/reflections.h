@@ -28,6 +28,10 @@ struct Reflections {
   ReflectionsIn<double> in_double;
 };
 
+/// Those of this processor.
+template <typename Real>
+const ReflectionsIn<Real>& best_reflections();
+
 Reflections base_reflections();
 Reflections x86_v3_reflections();
 Reflections x86_v4_reflections();

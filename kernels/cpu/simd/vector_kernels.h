@@ -24,6 +24,23 @@ struct TileNorms {
   double grafting = 0, direction = 0;
 };
 
+/// Symmetric, with the diagonal d and the n - 1 elements e beside it.
+struct TridiagonalMatrix {
+  std::int64_t side = 0;
+  const double *d = nullptr, *e = nullptr;
+};
+
+/// Of fractions weight / (z + pole).
+struct Poles {
+  std::int64_t count = 0;  ///< <= most_partial_fractions
+  const double *poles = nullptr, *weights = nullptr;
+};
+
+/// Elements of the scratch memory of sum_resolvents().
+constexpr std::int64_t resolvent_scratch(std::int64_t side, std::int64_t poles) {
+  return (2 * side + 64) * poles;
+}
+
 /// The inner loops, compiled once for each level of the instruction set; all levels give the same
 /// bits, because products and sums are never fused and sums have fixed lanes.
 template <typename Real>
@@ -43,13 +60,19 @@ struct VectorKernels {
   void (*evaluate)(const Work&, const EvaluationPass&);
 
   double (*squared_norm)(const Real* x, std::int64_t count);
-  /// Lower triangle L <- keep L + add g g^T; see Stack for `packed`
+  /// Lower triangle L <- keep L + add g g^T; see FactorLayout for `packed`
   void (*rank_one)(Real* factor, bool packed, std::int64_t side, const Real* g, Real keep,
                    Real add);
   /// Lower triangle L <- keep L + add C, C dense
   void (*blend)(Real* factor, bool packed, std::int64_t side, const Real* c, Real keep, Real add);
   /// y <- X x with the root X of a pair array
   void (*apply_root)(const Real* pair, std::int64_t side, const Real* x, Real* y);
+  /// X <- sum over the poles of weight (T + pole I)^-1, n x n; T + pole I must be positive
+  /// definite. `pivots`: n numbers for every pole.
+  void (*sum_resolvents)(const TridiagonalMatrix&, const Poles&, double* pivots, Real* scratch,
+                         Real* x);
+  /// Dense <- the root of an array that has it in float16; exact
+  void (*widen_root)(const Real* array, std::int64_t side, Real* dense);
   /// V <- keep V + add G^2
   void (*accumulate_squares)(const SecondMoment& c, const Real* g, std::int64_t count, Real* v);
   /// P <- F / ((V scale)^exponent + epsilon), in place

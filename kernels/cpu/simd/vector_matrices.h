@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/simd/vector_sums.h"
 #include "kernels/rules/arithmetic.h"
-#include "kernels/rules/triangle_rule.h"
+#include "kernels/rules/factor_layout.h"
 
 /// Loops over the arrays of factors (see Stack::factors) and of eigenbases. Internal linkage: see
 /// vector_access.h.
@@ -36,6 +36,26 @@ void blend(Real* factor, bool packed, std::int64_t side, const Real* __restrict 
     Real* __restrict row = factor + triangle_row(packed, side, i);
     const Real* __restrict other = c + i * side;
     for (std::int64_t j = 0; j <= i; ++j) row[j] = keep * row[j] + add * other[j];
+  }
+}
+
+/// Rows of a tile, then its mirror image: elements that mirror each other share few cache lines.
+template <typename Real>
+void widen_root(const Real* array, std::int64_t side, Real* __restrict dense) {
+  constexpr std::int64_t tile = 32;
+  const Real* const d = scales_of(array, side);
+  const Float16* const c = float16_root_of(array, side);
+  for (std::int64_t top = 0; top < side; top += tile) {
+    const std::int64_t bottom = top + tile < side ? top + tile : side;
+    for (std::int64_t i = top; i < bottom; ++i) {
+      const Float16* const row = c + triangle_row(true, side, i);
+      Real* const to = dense + i * side;
+      const Real d_i = d[i];
+      for (std::int64_t j = 0; j <= i; ++j) to[j] = real<Real>(row[j]) * (d_i * d[j]);
+    }
+    for (std::int64_t j = 0; j < bottom; ++j)
+      for (std::int64_t i = j > top ? j : top; i < bottom; ++i)
+        dense[j * side + i] = dense[i * side + j];
   }
 }
 

@@ -4,6 +4,7 @@
 #include "kernels/cpu/simd/vector_eigenbasis.h"
 #include "kernels/cpu/simd/vector_elements.h"
 #include "kernels/cpu/simd/vector_matrices.h"
+#include "kernels/cpu/simd/vector_resolvents.h"
 #include "kernels/cpu/simd/vector_update.h"
 #include "kernels/cpu/simd/vector_values.h"
 
@@ -25,6 +26,8 @@ constexpr VectorKernels<Real> compiled_kernels{scan<Real>,
                                                rank_one<Real>,
                                                blend<Real>,
                                                apply_root<Real>,
+                                               sum_resolvents<Real>,
+                                               widen_root<Real>,
                                                accumulate_squares<Real>,
                                                divide_by_power<Real>,
                                                precondition_gradient<Real>};

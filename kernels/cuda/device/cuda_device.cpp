@@ -5,6 +5,7 @@
 
 #include <new>
 #include <variant>
+#include <vector>
 
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/device_query.h"
@@ -14,7 +15,15 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-/// An event that waiting threads sleep on. In a graph it is set at every replay.
+/// Records the event behind what is queued; in a graph, at every replay.
+void record(cudaEvent_t event, cudaStream_t stream, int device) {
+  const OnDevice current(device);
+  const unsigned flags =
+      is_capturing(stream, device) ? cudaEventRecordExternal : cudaEventRecordDefault;
+  check(cudaEventRecordWithFlags(event, stream, flags), "cudaEventRecordWithFlags", device);
+}
+
+/// An event that waiting threads sleep on.
 class CudaMark final : public Mark {
  public:
   CudaMark(int device, cudaStream_t stream) : device_(device), stream_(stream) {
@@ -23,12 +32,7 @@ class CudaMark final : public Mark {
   }
   ~CudaMark() override { cudaEventDestroy(event_); }
 
-  void set() override {
-    const OnDevice current(device_);
-    const unsigned flags =
-        is_capturing(stream_, device_) ? cudaEventRecordExternal : cudaEventRecordDefault;
-    check(cudaEventRecordWithFlags(event_, stream_, flags), "cudaEventRecordWithFlags", device_);
-  }
+  void set() override { record(event_, stream_, device_); }
 
   void wait() override {
     const OnDevice current(device_);
@@ -40,6 +44,43 @@ class CudaMark final : public Mark {
   int device_;
   cudaStream_t stream_;
   cudaEvent_t event_ = nullptr;
+};
+
+/// An event for every point.
+class CudaTimeline final : public Timeline {
+ public:
+  CudaTimeline(int device, cudaStream_t stream, std::size_t points)
+      : device_(device), stream_(stream), events_(points) {
+    for (auto& event : events_) {
+      cudaEvent_t made = nullptr;
+      check(cudaEventCreate(&made), "cudaEventCreate", device);
+      event.reset(made);
+    }
+  }
+
+  void mark(std::size_t point) override { record(events_[point].get(), stream_, device_); }
+
+  std::optional<double> seconds(std::size_t from, std::size_t to) override {
+    const OnDevice current(device_);
+    float milliseconds = 0;
+    const cudaError_t status =
+        cudaEventElapsedTime(&milliseconds, events_[from].get(), events_[to].get());
+    if (status == cudaErrorInvalidResourceHandle || status == cudaErrorNotReady) {
+      cudaGetLastError();
+      return {};
+    }
+    check(status, "cudaEventElapsedTime", device_);
+    return milliseconds * 1e-3;
+  }
+
+ private:
+  struct Destroy {
+    void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+  };
+
+  int device_;
+  cudaStream_t stream_;
+  std::vector<std::unique_ptr<CUevent_st, Destroy>> events_;
 };
 
 /// What the bits of results depend on: the processor and the versions of the libraries.
@@ -60,7 +101,7 @@ CudaDevice::CudaDevice(const CudaOptions& options)
       description_("cuda device " + std::to_string(device_) + ", " + describe_device(device_)),
       arithmetic_(arithmetic_of(device_)),
       memory_(device_, stream_, options.allocator),
-      products_(device_, stream_, memory_),
+      products_(device_, stream_),
       eigen_(device_, stream_, memory_,
              static_cast<std::size_t>(options.solver_workspace_mebibytes) << 20) {}
 
@@ -68,7 +109,7 @@ CudaDevice::~CudaDevice() = default;
 
 MemoryUse CudaDevice::memory_use() const {
   const OnDevice current(device_);
-  return {.scratch = static_cast<std::int64_t>(products_.scratch_bytes() + eigen_.scratch_bytes()),
+  return {.scratch = static_cast<std::int64_t>(eigen_.scratch_bytes()),
           .pool = static_cast<std::int64_t>(memory_.pool_bytes())};
 }
 
@@ -80,6 +121,12 @@ void* CudaDevice::allocate(std::size_t bytes) {
 void CudaDevice::release(void* memory) noexcept {
   const OnDevice current(device_);
   memory_.release(memory);
+}
+
+void CudaDevice::trim() {
+  synchronize();
+  const OnDevice current(device_);
+  memory_.trim();
 }
 
 void* CudaDevice::allocate_host(std::size_t bytes) {
@@ -127,7 +174,15 @@ std::unique_ptr<Mark> CudaDevice::make_mark() {
   return std::make_unique<CudaMark>(device_, stream_);
 }
 
-bool CudaDevice::is_capturing() const { return cuda::is_capturing(stream_, device_); }
+std::unique_ptr<Timeline> CudaDevice::make_timeline(std::size_t points) {
+  const OnDevice current(device_);
+  return std::make_unique<CudaTimeline>(device_, stream_, points);
+}
+
+bool CudaDevice::is_capturing() const {
+  const OnDevice current(device_);
+  return cuda::is_capturing(stream_, device_);
+}
 
 void CudaDevice::begin_range(const char* name) { nvtxRangePushA(name); }
 void CudaDevice::end_range() { nvtxRangePop(); }
@@ -163,9 +218,9 @@ void CudaDevice::multiply(const Product& product) {
   products_.multiply(product);
 }
 
-void CudaDevice::reserve_products() {
+void CudaDevice::reserve_products(std::span<const Product> products) {
   const OnDevice current(device_);
-  products_.reserve();
+  products_.reserve(products);
 }
 
 void CudaDevice::reserve_eigen(Type type, std::int64_t side, std::int64_t count) {

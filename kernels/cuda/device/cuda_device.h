@@ -13,7 +13,7 @@
 namespace shampoo::kernels::cuda {
 
 /// One stream of one GPU.
-class CudaDevice final : public Device {
+class CudaDevice : public Device {
  public:
   /// The device that the options name must be current.
   explicit CudaDevice(const CudaOptions& options);
@@ -21,10 +21,12 @@ class CudaDevice final : public Device {
 
   std::string description() const override { return description_; }
   std::string arithmetic() const override { return arithmetic_; }
+  int index() const override { return device_; }
   void* stream() const override { return stream_; }
 
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
+  void trim() override;
   void* allocate_host(std::size_t bytes) override;
   void release_host(void* memory) noexcept override;
 
@@ -35,6 +37,7 @@ class CudaDevice final : public Device {
 
   MemoryUse memory_use() const override;
   std::unique_ptr<Mark> make_mark() override;
+  std::unique_ptr<Timeline> make_timeline(std::size_t points) override;
   bool is_idle() override;  ///< false while the stream is captured
   bool is_capturing() const override;
   void begin_range(const char* name) override;
@@ -43,7 +46,7 @@ class CudaDevice final : public Device {
 
   void launch(std::int64_t blocks, const Kernel& kernel) override;
   void multiply(const Product& product) override;
-  void reserve_products() override;
+  void reserve_products(std::span<const Product> products) override;
   void reserve_eigen(Type type, std::int64_t side, std::int64_t count) override;
   void decompose(const EigenProblem& problem) override;
 

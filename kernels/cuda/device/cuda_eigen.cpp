@@ -31,17 +31,23 @@ EigenProblem part(const EigenProblem& problem, std::int64_t first, std::int64_t 
 }  // namespace
 
 CudaEigen::CudaEigen(int device, cudaStream_t stream, CudaMemory& memory, std::size_t most_bytes)
-    : device_(device), stream_(stream), most_bytes_(most_bytes), workspace_(memory) {
-  check(cusolverDnCreate(&library_), "cusolverDnCreate", device);
-  check(cusolverDnSetStream(library_, stream), "cusolverDnSetStream", device);
-  check(cusolverDnCreateParams(&parameters_), "cusolverDnCreateParams", device);
-  check(cusolverDnCreateSyevjInfo(&rotations_), "cusolverDnCreateSyevjInfo", device);
-}
+    : device_(device), stream_(stream), most_bytes_(most_bytes), workspace_(memory) {}
 
 CudaEigen::~CudaEigen() {
-  cusolverDnDestroySyevjInfo(rotations_);
-  cusolverDnDestroyParams(parameters_);
-  cusolverDnDestroy(library_);
+  if (rotations_ != nullptr) cusolverDnDestroySyevjInfo(rotations_);
+  if (parameters_ != nullptr) cusolverDnDestroyParams(parameters_);
+  if (library_ != nullptr) cusolverDnDestroy(library_);
+}
+
+void CudaEigen::create() {
+  if (library_ == nullptr) {
+    check(cusolverDnCreate(&library_), "cusolverDnCreate", device_);
+    check(cusolverDnSetStream(library_, stream_), "cusolverDnSetStream", device_);
+  }
+  if (parameters_ == nullptr)
+    check(cusolverDnCreateParams(&parameters_), "cusolverDnCreateParams", device_);
+  if (rotations_ == nullptr)
+    check(cusolverDnCreateSyevjInfo(&rotations_), "cusolverDnCreateSyevjInfo", device_);
 }
 
 CudaEigen::Bytes CudaEigen::needed_by_jacobi(const EigenProblem& p) const {
@@ -75,6 +81,7 @@ std::int64_t CudaEigen::part_of(const EigenProblem& problem) {
   const Shape shape{problem.type, problem.side, problem.solver, problem.count};
   const auto known = parts_.find(shape);
   if (known != parts_.end()) return known->second;
+  create();
 
   EigenProblem tried = problem;
   tried.count = std::min(problem.count, most_matrices);

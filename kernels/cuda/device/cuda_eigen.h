@@ -15,7 +15,8 @@
 
 namespace shampoo::kernels::cuda {
 
-/// Eigendecompositions by cuSOLVER, as many at a time as fit a workspace. Which algorithm the
+/// Eigendecompositions by cuSOLVER, which is loaded with the first of them, or its reserve(); as
+/// many at a time as fit a workspace. Which algorithm the
 /// library takes for how many matrices is its secret: bits of one matrix are not promised to be the
 /// same in every batch.
 class CudaEigen {
@@ -35,6 +36,7 @@ class CudaEigen {
   };
   using Shape = std::tuple<Type, std::int64_t, Eigensolver, std::int64_t>;
 
+  void create();
   Bytes needed(const EigenProblem& problem) const;
   Bytes needed_by_jacobi(const EigenProblem& problem) const;
   /// How many of the problem's matrices are done at a time; gets the memory for them.

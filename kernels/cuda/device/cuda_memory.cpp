@@ -47,10 +47,15 @@ void* CudaMemory::allocate(std::size_t bytes) {
 
 void CudaMemory::release(void* memory) noexcept {
   if (memory == nullptr) return;
+  const OnDevice current(device_);
   if (allocator_.release)
     allocator_.release(memory);
   else
     cudaFreeAsync(memory, stream_);
+}
+
+void CudaMemory::trim() {
+  if (pool_ != nullptr) check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo", device_);
 }
 
 std::size_t CudaMemory::pool_bytes() const {

@@ -20,6 +20,8 @@ class CudaMemory {
 
   void* allocate(std::size_t bytes);  ///< throws std::bad_alloc
   void release(void* memory) noexcept;
+  /// Returns what the pool holds and no work uses any more to the system.
+  void trim();
   /// Bytes that the pool holds, in use or not; 0 with an allocator of the caller.
   std::size_t pool_bytes() const;
 

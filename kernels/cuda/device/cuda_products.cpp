@@ -12,8 +12,6 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
-/// What cuBLAS recommends for the newest processors.
-constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 /// Matrices for which algorithms are chosen, however many there are.
 constexpr std::int32_t usual_count = 16;
 /// Matrices of one call at most: CUDA's limit of the grid's third dimension is 65,535.
@@ -31,11 +29,6 @@ cudaDataType_t data_type(Type type) {
       break;
   }
   return CUDA_R_16F;
-}
-
-/// The largest power of two up to 16 that divides a number; no algorithm asks for more.
-std::uint32_t divisor(std::uintptr_t number) {
-  return static_cast<std::uint32_t>(number % 16 == 0 ? 16 : number & -number);
 }
 
 }  // namespace
@@ -58,28 +51,18 @@ struct CudaProducts::Plan {
   }
 };
 
-CudaProducts::CudaProducts(int device, cudaStream_t stream, CudaMemory& memory)
-    : device_(device), stream_(stream), workspace_(memory) {
+CudaProducts::CudaProducts(int device, cudaStream_t stream) : device_(device), stream_(stream) {
   check(cublasLtCreate(&library_), "cublasLtCreate", device);
 }
 
 CudaProducts::~CudaProducts() { cublasLtDestroy(library_); }
 
-void CudaProducts::reserve() { workspace_.reserve(workspace_bytes); }
-
-CudaProducts::Operand CudaProducts::operand_of(const Matrices& matrices) {
-  const auto size = size_of(matrices.type);
-  const std::uint32_t alignment =
-      std::min({divisor(static_cast<std::uintptr_t>(matrices.row) * size),
-                divisor(static_cast<std::uintptr_t>(matrices.stride) * size),
-                divisor(reinterpret_cast<std::uintptr_t>(matrices.data))});
-  return {matrices.type, matrices.transposed, matrices.row, matrices.stride, alignment};
+void CudaProducts::reserve(std::span<const Product> products) {
+  for (const Product& product : products) plan_of(product);
 }
 
-CudaProducts::Plan& CudaProducts::plan_of(const Product& p) {
-  const Key key{p.rows,          p.columns,
-                p.depth,         operand_of(p.a),
-                operand_of(p.b), operand_of({p.c, p.c_type, p.c_row, p.c_stride, false})};
+CudaProducts::Plan& CudaProducts::plan_of(const Product& product) {
+  const ProductKey key = key_of(product);
   std::unique_ptr<Plan>& plan = plans_[key];
   if (!plan) plan = make_plan(key);
   return *plan;
@@ -104,23 +87,35 @@ void prefer(cublasLtMatmulPreferenceOpaque_t& preference,
         "cublasLtMatmulPreferenceSetAttribute", device);
 }
 
-bool splits_sums(const cublasLtMatmulAlgo_t& algorithm) {
-  std::int32_t parts = 1;
+template <typename Value>
+Value attribute_of(const cublasLtMatmulAlgo_t& algorithm,
+                   cublasLtMatmulAlgoConfigAttributes_t attribute, int device) {
+  Value value{};
   std::size_t written = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoConfigGetAttribute(
-      &algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof(parts), &written);
-  return status == CUBLAS_STATUS_SUCCESS && parts > 1;
+  check(
+      cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &written),
+      "cublasLtMatmulAlgoConfigGetAttribute", device);
+  return value;
+}
+
+/// Parts of a sum would meet in an order, or in a workspace, that may depend on the count.
+bool keeps_sums_whole(const cublasLtMatmulHeuristicResult_t& found, int device) {
+  return found.workspaceSize == 0 &&
+         attribute_of<std::int32_t>(found.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, device) <= 1 &&
+         attribute_of<std::uint32_t>(found.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, device) ==
+             CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
 }  // namespace
 
-std::unique_ptr<CudaProducts::Plan> CudaProducts::make_plan(const Key& key) const {
+std::unique_ptr<CudaProducts::Plan> CudaProducts::make_plan(const ProductKey& key) const {
   auto plan = std::make_unique<Plan>();
   const bool in_double = key.c.type == Type::float64;
-  check(
-      cublasLtMatmulDescInit(&plan->operation, in_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                             in_double ? CUDA_R_64F : CUDA_R_32F),
-      "cublasLtMatmulDescInit", device_);
+  const cublasComputeType_t arithmetic = in_double     ? CUBLAS_COMPUTE_64F
+                                         : key.in_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                       : CUBLAS_COMPUTE_32F;
+  check(cublasLtMatmulDescInit(&plan->operation, arithmetic, in_double ? CUDA_R_64F : CUDA_R_32F),
+        "cublasLtMatmulDescInit", device_);
   const auto set_transposed = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {
     const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     check(cublasLtMatmulDescSetAttribute(&plan->operation, which, &operation, sizeof(operation)),
@@ -128,7 +123,7 @@ std::unique_ptr<CudaProducts::Plan> CudaProducts::make_plan(const Key& key) cons
   };
   set_transposed(CUBLASLT_MATMUL_DESC_TRANSA, key.b.transposed);
   set_transposed(CUBLASLT_MATMUL_DESC_TRANSB, key.a.transposed);
-  const auto set = [&](cublasLtMatrixLayoutOpaque_t& layout, const Operand& operand,
+  const auto set = [&](cublasLtMatrixLayoutOpaque_t& layout, const ProductKey::Operand& operand,
                        std::int64_t rows, std::int64_t columns) {
     if (operand.transposed) std::swap(rows, columns);
     set_layout(layout, operand.type, columns, rows, operand.row, operand.stride, device_);
@@ -140,8 +135,7 @@ std::unique_ptr<CudaProducts::Plan> CudaProducts::make_plan(const Key& key) cons
 
   cublasLtMatmulPreferenceOpaque_t preference;
   check(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit", device_);
-  prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes},
-         device_);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{0}, device_);
   prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}, device_);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.b.alignment, device_);
@@ -156,7 +150,7 @@ std::unique_ptr<CudaProducts::Plan> CudaProducts::make_plan(const Key& key) cons
                                        static_cast<int>(found.size()), found.data(), &count),
         "cublasLtMatmulAlgoGetHeuristic", device_);
   for (int i = 0; i < count; ++i) {
-    if (found[i].state != CUBLAS_STATUS_SUCCESS || splits_sums(found[i].algo)) continue;
+    if (found[i].state != CUBLAS_STATUS_SUCCESS || !keeps_sums_whole(found[i], device_)) continue;
     plan->algorithm = found[i].algo;
     return plan;
   }
@@ -168,7 +162,6 @@ std::unique_ptr<CudaProducts::Plan> CudaProducts::make_plan(const Key& key) cons
 
 void CudaProducts::multiply(const Product& p) {
   if (p.rows == 0 || p.columns == 0 || p.count == 0) return;
-  reserve();
   Plan& plan = plan_of(p);
   const float alpha = static_cast<float>(p.alpha), beta = static_cast<float>(p.beta);
   const bool in_double = p.c_type == Type::float64;
@@ -184,8 +177,7 @@ void CudaProducts::multiply(const Product& p) {
     check(
         cublasLtMatmul(library_, &plan.operation, scale, at(p.b.data, p.b.type, done * p.b.stride),
                        &plan.first, at(p.a.data, p.a.type, done * p.a.stride), &plan.second, keep,
-                       c, &plan.result, c, &plan.result, &plan.algorithm, workspace_.data(),
-                       workspace_.bytes(), stream_),
+                       c, &plan.result, c, &plan.result, &plan.algorithm, nullptr, 0, stream_),
         "cublasLtMatmul", device_);
   }
 }

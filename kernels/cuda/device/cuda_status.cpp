@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/device/cuda_status.h"
 
+#include <cuda.h>
+
 #include <string>
 
 #include "kernels/backend.h"
@@ -12,6 +14,21 @@ namespace {
 [[noreturn]] void fail(const char* call, int device, const std::string& text, int code) {
   throw DeviceError(std::string(call) + " on CUDA device " + std::to_string(device) + ": " + text +
                     " (" + std::to_string(code) + ")");
+}
+
+/// True also if the driver does not say.
+bool has_context(int device) {
+  static const auto state_of = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, cudaEnableDefault,
+                                     &result);
+    return reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(found);
+  }();
+  unsigned flags = 0;
+  int active = 1;
+  if (state_of != nullptr) state_of(device, &flags, &active);
+  return active != 0;
 }
 
 }  // namespace
@@ -38,7 +55,7 @@ OnDevice::OnDevice(int device) : device_(device) {
 }
 
 OnDevice::~OnDevice() {
-  if (before_ != device_) cudaSetDevice(before_);
+  if (before_ != device_ && has_context(before_)) cudaSetDevice(before_);
 }
 
 bool is_capturing(cudaStream_t stream, int device) {

@@ -13,9 +13,11 @@ void check(cudaError_t status, const char* call, int device);
 void check(cublasStatus_t status, const char* call, int device);
 void check(cusolverStatus_t status, const char* call, int device);
 
-/// Makes a device current on this thread, while it lives.
+/// Makes a device current on this thread, while it lives. The one before becomes current again if
+/// this process has a context on it: otherwise that would create one, half a gigabyte of memory.
 class OnDevice {
  public:
+  /// Throws DeviceError.
   explicit OnDevice(int device);
   ~OnDevice();
   OnDevice(const OnDevice&) = delete;

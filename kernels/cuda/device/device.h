@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "kernels/cuda/launch/kernel.h"
@@ -28,6 +29,10 @@ inline Matrices dense(const SquareMatrixBatch& squares, bool transposed = false)
 
 /// C <- alpha A B + beta C for `count` matrices, A rows x depth, B depth x columns. Sums are kept
 /// in float32, for float64 in float64. The bits of a product do not depend on the count.
+///
+/// In TF32, elements of float32 lose all but 10 bits behind the point: whether they are rounded or
+/// cut off is the library's choice, so each changes by less than 2^-10 of itself, and by nothing if
+/// it has no more bits.
 struct Product {
   std::int64_t rows = 0, columns = 0, depth = 0, count = 0;
   Matrices a, b;
@@ -35,6 +40,7 @@ struct Product {
   Type c_type = Type::float32;
   std::int64_t c_row = 0, c_stride = 0;
   double alpha = 1, beta = 0;
+  bool in_tf32 = false;  ///< of float32 only
 };
 
 /// Eigendecompositions of symmetric matrices, both triangles given, back to back.
@@ -55,10 +61,13 @@ class Device {
 
   virtual std::string description() const = 0;
   virtual std::string arithmetic() const = 0;
+  virtual int index() const = 0;  ///< among the devices of this process
   virtual void* stream() const = 0;
 
   virtual void* allocate(std::size_t bytes) = 0;  ///< allocates 256-byte aligned memory, not zeroed
   virtual void release(void* memory) noexcept = 0;
+  /// Returns what its pool holds and nobody uses to the system. Waits.
+  virtual void trim() = 0;
   virtual void* allocate_host(std::size_t bytes) = 0;  ///< pinned
   virtual void release_host(void* memory) noexcept = 0;
 
@@ -71,6 +80,7 @@ class Device {
   virtual MemoryUse memory_use() const = 0;
 
   virtual std::unique_ptr<Mark> make_mark() = 0;
+  virtual std::unique_ptr<Timeline> make_timeline(std::size_t points) = 0;
   /// True if all queued work is done.
   virtual bool is_idle() = 0;
   virtual void synchronize() = 0;  ///< waits
@@ -83,8 +93,10 @@ class Device {
   virtual void launch(std::int64_t blocks, const Kernel& kernel) = 0;
   virtual void multiply(const Product& product) = 0;
 
-  /// Gets what products and decompositions need, for later calls up to this size. May wait.
-  virtual void reserve_products() = 0;
+  /// Gets what products need; those that have the key of one of these can then be captured. Their
+  /// counts do not matter. May wait.
+  virtual void reserve_products(std::span<const Product> products) = 0;
+  /// Gets what decompositions need, for later calls up to this size. May wait.
   virtual void reserve_eigen(Type type, std::int64_t side, std::int64_t count) = 0;
   /// Waits for some sides and libraries.
   virtual void decompose(const EigenProblem& problem) = 0;

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/gemm/half_panels.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
+#include "kernels/cuda/mode_chain.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -28,9 +29,10 @@ std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-bool need_two(std::span<const Stack> stacks) {
-  return std::ranges::any_of(stacks,
-                             [](const Stack& stack) { return stack.whitens || stack.packed; });
+std::size_t root_bytes(std::span<const Stack> stacks, Type arithmetic) {
+  std::size_t bytes = 0;
+  for (const Stack& stack : stacks) bytes += dense_root_bytes(stack, arithmetic);
+  return bytes;
 }
 
 /// Panels of both operands.
@@ -53,21 +55,36 @@ void require(bool has) {
 
 }  // namespace
 
+template <typename Body>
+void Workspace::for_each_part(const Body& body) const {
+  for (const Part* part : {&dense_, &roots_, &panels_, &rows_, &polar_norms_, &polar_}) body(*part);
+  for (const Part& part : outgrown_) body(part);
+}
+
 Workspace::~Workspace() {
-  for (const Part& part : {dense_, panels_, rows_, polar_norms_, polar_})
-    if (part.memory != nullptr) device_.release(part.memory);
+  for_each_part([this](const Part& part) { device_.release(part.memory); });
 }
 
 void Workspace::grow(Part& part, std::size_t bytes) {
   if (bytes <= part.bytes) return;
+  outgrown_.reserve(outgrown_.size() + 1);
   void* const larger = device_.allocate(bytes);
-  if (part.memory != nullptr) device_.release(part.memory);
+  if (part.captured)
+    outgrown_.push_back(part);
+  else
+    device_.release(part.memory);
   part = {bytes, larger};
+}
+
+void* Workspace::address(Part& part) {
+  part.captured = part.captured || device_.is_capturing();
+  return part.memory;
 }
 
 void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   grow(rows_, row_bytes);
-  grow(dense_, dense_bytes(stacks, arithmetic) * (need_two(stacks) ? 2 : 1));
+  grow(dense_, 2 * dense_bytes(stacks, arithmetic));
+  grow(roots_, root_bytes(stacks, arithmetic));
   if (arithmetic == Type::float32 && calls.symmetric_products)
     grow(panels_, std::max(panel_bytes(calls.largest_side, true),
                            std::min(all_panel_bytes(stacks), usual_panel_bytes)));
@@ -88,32 +105,35 @@ void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
   grow(polar_norms_, blocks * sizeof(double));
 }
 
-double* Workspace::polar_norms() const {
+double* Workspace::polar_norms() {
   require(polar_norms_.memory != nullptr && polar_.memory != nullptr);
-  return static_cast<double*>(polar_norms_.memory);
+  return static_cast<double*>(address(polar_norms_));
 }
 
-void* Workspace::dense(std::span<const Stack> stacks, Type arithmetic) const {
+void* Workspace::dense(std::span<const Stack> stacks, Type arithmetic) {
   require(dense_bytes(stacks, arithmetic) <= dense_.bytes);
-  return dense_.memory;
+  return address(dense_);
 }
 
-void* Workspace::second_dense(std::span<const Stack> stacks, Type arithmetic) const {
+void* Workspace::second_dense(std::span<const Stack> stacks, Type arithmetic) {
   const std::size_t bytes = dense_bytes(stacks, arithmetic);
   require(2 * bytes <= dense_.bytes);
-  return static_cast<char*>(dense_.memory) + bytes;
+  return static_cast<char*>(address(dense_)) + bytes;
 }
 
-double* Workspace::partials() const {
+void* Workspace::roots(std::span<const Stack> stacks, Type arithmetic) {
+  require(root_bytes(stacks, arithmetic) <= roots_.bytes);
+  return address(roots_);
+}
+
+double* Workspace::partials() {
   require(rows_.memory != nullptr);
-  return static_cast<double*>(rows_.memory);
+  return static_cast<double*>(address(rows_));
 }
 
-double* Workspace::numbers() const { return partials() + rows; }
+double* Workspace::numbers() { return partials() + rows; }
 
-std::int32_t* Workspace::flags() const {
-  return reinterpret_cast<std::int32_t*>(numbers() + 4 * rows);
-}
+std::int32_t* Workspace::flags() { return reinterpret_cast<std::int32_t*>(numbers() + 4 * rows); }
 
 std::int64_t Workspace::panel_matrices(std::int64_t side, bool has_low) const {
   const std::size_t matrices = panels_.bytes / panel_bytes(side, has_low);
@@ -123,7 +143,7 @@ std::int64_t Workspace::panel_matrices(std::int64_t side, bool has_low) const {
 
 std::size_t Workspace::bytes() const {
   std::size_t sum = 0;
-  for (const Part& part : {dense_, panels_, rows_, polar_norms_, polar_}) sum += part.bytes;
+  for_each_part([&](const Part& part) { sum += part.bytes; });
   return sum;
 }
 

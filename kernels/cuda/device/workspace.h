@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernels/cuda/device/device.h"
 
 namespace shampoo::kernels::cuda {
 
-/// Scratch memory of a backend, in the device's memory. It only grows.
+/// Scratch memory of a backend, in the device's memory. It only grows. What graphs may use stays
+/// until the end: memory that was asked for in a capture is kept, beside what takes its place.
 class Workspace {
  public:
   /// Matrices, or parts of matrices, that solver kernels with flags or partial sums take at once.
@@ -26,20 +28,22 @@ class Workspace {
 
   // These throw std::logic_error if reserve() got less.
   /// As long as the flat slots of the stacks.
-  void* dense(std::span<const Stack> stacks, Type arithmetic) const;
-  /// Another one, for stacks with eigenbases or whitened factors.
-  void* second_dense(std::span<const Stack> stacks, Type arithmetic) const;
-  double* partials() const;     ///< `rows` of them
-  double* numbers() const;      ///< 4 `rows` of them
-  std::int32_t* flags() const;  ///< `rows` of them
+  void* dense(std::span<const Stack> stacks, Type arithmetic);
+  /// Another one; not after reserve_orthogonalization() alone.
+  void* second_dense(std::span<const Stack> stacks, Type arithmetic);
+  /// dense_root_bytes() of every stack.
+  void* roots(std::span<const Stack> stacks, Type arithmetic);
+  double* partials();     ///< `rows` of them
+  double* numbers();      ///< 4 `rows` of them
+  std::int32_t* flags();  ///< `rows` of them
   /// For this many matrices of a side at a time, at least one.
-  void* panels() const { return panels_.memory; }
+  void* panels() { return address(panels_); }
   std::int64_t panel_matrices(std::int64_t side, bool has_low) const;
   /// Squared norms of all blocks that are orthogonalised.
-  double* polar_norms() const;
+  double* polar_norms();
   /// For two square matrices of each block of a chunk, or, of decompositions, for one matrix, its
   /// eigenvalues and its flag.
-  void* polar() const { return polar_.memory; }
+  void* polar() { return address(polar_); }
 
   std::size_t bytes() const;
 
@@ -47,11 +51,16 @@ class Workspace {
   struct Part {
     std::size_t bytes = 0;
     void* memory = nullptr;
+    bool captured = false;  ///< a graph may contain its address
   };
   void grow(Part& part, std::size_t bytes);
+  void* address(Part& part);
+  template <typename Body>
+  void for_each_part(const Body& body) const;
 
   Device& device_;
-  Part dense_, panels_, rows_, polar_norms_, polar_;
+  Part dense_, roots_, panels_, rows_, polar_norms_, polar_;
+  std::vector<Part> outgrown_;  ///< captured
 };
 
 }  // namespace shampoo::kernels::cuda

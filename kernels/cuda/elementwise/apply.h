@@ -18,7 +18,7 @@ SHAMPOO_BOTH inline StridedSpan segment_span(const Tile& tile, const Block& bloc
 /// Adds or assigns received segments to the values. One block of threads per tile.
 struct ApplyTile {
   static constexpr int threads = 256;
-  static constexpr int blocks_per_processor = 4;
+  static constexpr int blocks_per_processor = 3;
   struct Shared {};
 
   TileTable elements;

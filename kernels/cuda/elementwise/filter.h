@@ -37,7 +37,7 @@ struct FilterInputs {
 template <typename Real>
 struct FilterTile {
   static constexpr int threads = 256;
-  static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 2;
+  static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 1;
   struct Shared {
     double sums[threads], direction_sums[threads];
   };
@@ -131,18 +131,19 @@ SHAMPOO_BOTH double sum_of_squares(const Real (&x)[group_size], std::int32_t cou
   return sum;
 }
 
-/// P, in f
-template <typename Real>
+/// P, in f. Unless it `grafts`, a pass has neither grafting nor norms, and no registers for them.
+template <bool grafts, typename Real>
 SHAMPOO_BOTH void filter_group(const FilterWork<Real>& work, std::int32_t i, std::int32_t count,
                                Real (&f)[group_size], double& grafting_sum, double& direction_sum) {
-  Real m[group_size], v[group_size] = {}, grafting_v[group_size] = {};
+  Real m[group_size], v[group_size] = {};
+  [[maybe_unused]] Real grafting_v[group_size] = {};
   if (work.rule.filters) read(work.first_moment, i, count, m);
   work.preconditioner.read_moment(i, count, v);
-  work.grafting.read_moment(i, count, grafting_v);
+  if constexpr (grafts) work.grafting.read_moment(i, count, grafting_v);
   work.gradient.read(i, count, f);
 
   work.preconditioner.accumulate(f, i, count, v);
-  work.grafting.accumulate(f, i, count, grafting_v);
+  if constexpr (grafts) work.grafting.accumulate(f, i, count, grafting_v);
   if (work.rule.filters) {
     for (int k = 0; k < group_size; ++k) {
       const Real g = f[k];
@@ -151,13 +152,17 @@ SHAMPOO_BOTH void filter_group(const FilterWork<Real>& work, std::int32_t i, std
     }
     write(work.first_moment, i, count, m);
   }
-  if (work.use.grafts) work.grafting.apply(f, grafting_v, f);
-  if (work.use.grafting_norm) {
-    work.grafting.apply(f, grafting_v, m);
-    grafting_sum += sum_of_squares(m, count);
+  if constexpr (grafts) {
+    if (work.use.grafts) work.grafting.apply(f, grafting_v, f);
+    if (work.use.grafting_norm) {
+      work.grafting.apply(f, grafting_v, m);
+      grafting_sum += sum_of_squares(m, count);
+    }
   }
   if (work.use.preconditions) work.preconditioner.apply(f, v, f);
-  if (work.use.direction_norm) direction_sum += sum_of_squares(f, count);
+  if constexpr (grafts) {
+    if (work.use.direction_norm) direction_sum += sum_of_squares(f, count);
+  }
 }
 
 template <typename Real>
@@ -174,7 +179,7 @@ SHAMPOO_BOTH void FilterTile<Real>::operator()(Threads& block, Shared& shared) c
     double sum = 0, direction_sum = 0;
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
       Real p[group_size];
-      filter_group(work, i, count, p, sum, direction_sum);
+      filter_group<true>(work, i, count, p, sum, direction_sum);
       write(direction, i, count, p);
     });
     shared.sums[thread] = sum;

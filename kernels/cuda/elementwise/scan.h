@@ -29,9 +29,10 @@ struct ScanTile {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// The result on all gradients, from the partial sums of all tiles. One block of threads.
+/// The result on all gradients, from the partial sums of all tiles. One block of threads, as many
+/// as there can be: they wait for memory.
 struct ReduceScan {
-  static constexpr int threads = 256;
+  static constexpr int threads = 1024;
   struct Shared {
     double sums[threads];
     std::int32_t bad[threads];
@@ -88,8 +89,9 @@ SHAMPOO_BOTH void ReduceScan::operator()(Threads& block, Shared& shared) const {
     for (std::int64_t i = thread; i < gradients.tile_count; i += threads) {
       const double partial = gradients.partials[i];
       sum += partial;
+      if (partial == partial) continue;
       const std::int32_t tensor = gradients.tiles[i].tensor;
-      if (partial != partial && tensor < bad) bad = tensor;
+      if (tensor < bad) bad = tensor;
     }
     shared.sums[thread] = sum;
     shared.bad[thread] = bad;

@@ -13,8 +13,8 @@ namespace shampoo::kernels::cuda {
 /// Elementwise::update(). One block of threads per tile.
 template <typename Real>
 struct UpdateTile {
-  static constexpr int threads = 256;
-  static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 2;
+  static constexpr int threads = 128;
+  static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 4 : 2;
   struct Shared {};
 
   PassContext context;
@@ -41,7 +41,7 @@ struct CountDirections {
 /// Elementwise::filter_and_update(). One block of threads per tile.
 template <typename Real>
 struct FilterAndUpdateTile {
-  static constexpr int threads = 256;
+  static constexpr int threads = 128;
   static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 2;
   struct Shared {};
 
@@ -204,7 +204,7 @@ SHAMPOO_BOTH void FilterAndUpdateTile<Real>::operator()(Threads& block, Shared&)
     for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
       Real p[group_size];
       double unused = 0;
-      filter_group(filter, i, count, p, unused, unused);
+      filter_group<false>(filter, i, count, p, unused, unused);
       update_group(update, i, count, p);
     });
   });

@@ -8,7 +8,7 @@
 #include "kernels/cuda/launch/batch.h"
 #include "kernels/cuda/launch/reduce.h"
 #include "kernels/facets.h"
-#include "kernels/rules/triangle_rule.h"
+#include "kernels/rules/factor_layout.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -68,6 +68,10 @@ struct PackRoots {
   template <typename Real, typename Stored, typename Threads>
   SHAMPOO_BOTH void pack(Threads& block, Shared& shared,
                          const typename Batch<PackedMatrixGroup>::WorkItem& item) const;
+  /// Element (i, j), j <= i, of a root in float16; false where it is not finite.
+  template <typename Real, typename Stored>
+  SHAMPOO_BOTH bool pack_float16(const Real* x, std::int64_t i, std::int64_t j, Stored root,
+                                 std::int64_t n, Stored* array) const;
 };
 
 template <typename Real, typename Stored, typename Threads>
@@ -89,7 +93,7 @@ SHAMPOO_BOTH void UnpackFactors::unpack(
   const std::int64_t n = item.group.pairs.side, row = item.group.pairs.first + item.member;
   const Stored* const pair = static_cast<const Stored*>(item.group.pairs.arrays[item.member]);
   Real* const a = static_cast<Real*>(item.group.squares.data) + item.member * n * n;
-  const bool packed = item.group.pairs.packed;
+  const bool packed = is_packed(item.group.pairs.layout);
   const Real scale = static_cast<Real>(loading.scales[row]);
   const Real shift = static_cast<Real>(loading.shifts[row]);
   const bool by_trace = loading.trace_exponent != 0;
@@ -143,6 +147,7 @@ SHAMPOO_BOTH void PackRoots::pack(Threads& block, Shared& shared,
   std::int32_t& flag = failed[item.group.pairs.first + item.member];
   const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * side, left = tile.column * side;
+  const bool in_float16 = item.group.pairs.layout == FactorLayout::with_float16_root;
   constexpr const Real* real = nullptr;
 
   block.each([&](int thread) {
@@ -161,11 +166,27 @@ SHAMPOO_BOTH void PackRoots::pack(Threads& block, Shared& shared,
       const Real below = shared.tile.at(real, e % side, e / side), above = x[j * n + i];
       const Stored mean = static_cast<Stored>(Real(0.5) * above + Real(0.5) * below);
       finite = finite && is_finite_real(below) && is_finite_real(above) && is_finite_real(mean);
-      if (writes) pair[j * (n + 1) + i + 1] = mean;
+      if (in_float16)
+        finite = finite && pack_float16(x, i, j, mean, n, pair);
+      else if (writes)
+        pair[j * (n + 1) + i + 1] = mean;
     }
     // All threads that write here write the same number.
     if (!writes && !finite && flag == 0) flag = non_finite_root;
   });
+}
+
+template <typename Real, typename Stored>
+SHAMPOO_BOTH bool PackRoots::pack_float16(const Real* x, std::int64_t i, std::int64_t j,
+                                          Stored root, std::int64_t n, Stored* array) const {
+  const Stored d_i = root_scale(static_cast<Stored>(x[i * (n + 1)]));
+  const Stored d_j = root_scale(static_cast<Stored>(x[j * (n + 1)]));
+  const Float16 c = scaled_root(root, d_i, d_j);
+  if (writes) {
+    float16_root_of(array, n)[triangle_row(true, n, i) + j] = c;
+    if (i == j) scales_of(array, n)[i] = d_i;
+  }
+  return is_finite_number(c);
 }
 
 template <typename Threads>

@@ -5,8 +5,8 @@
 
 #include "kernels/cuda/gemm/product_phase.h"
 #include "kernels/cuda/gemm/tile_product.h"
+#include "kernels/rules/factor_layout.h"
 #include "kernels/rules/gradient_rule.h"
-#include "kernels/rules/triangle_rule.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -32,8 +32,8 @@ struct GramTask {
   ModeShape shape;
   int order = 0, dimension = 0;
   void* factors = nullptr;
-  bool packed = false;  ///< see Stack
-  double weight = 1;    ///< of C
+  FactorLayout layout = FactorLayout::with_root;
+  double weight = 1;  ///< of C
 };
 
 /// L <- keep L + add C, lower triangles. One block of threads per lower tile.
@@ -139,8 +139,9 @@ SHAMPOO_BOTH void Gram<Real, Side>::operator()(Threads& block, Shared& shared) c
   typename Threads::template PerThread<typename Tile::Sums> sums;
   Tile::multiply(block, shared, g, top, g, start, sums);
 
-  const bool packed = task.packed;
-  Real* const factor = static_cast<Real*>(task.factors) + member * triangle_elements(packed, n);
+  const bool packed = is_packed(task.layout);
+  Real* const factor =
+      static_cast<Real*>(task.factors) + member * array_elements(task.layout, n, sizeof(Real));
   const Real keep = static_cast<Real>(phase.coefficients[row].factor_keep);
   const Real add = static_cast<Real>(phase.coefficients[row].factor_add * task.weight);
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {

@@ -56,14 +56,14 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
   Tile::multiply(block, memory, g, top, start, sums);
 
   float* const factor =
-      static_cast<float*>(task.factors) + member * triangle_elements(task.packed, n);
+      static_cast<float*>(task.factors) + member * array_elements(task.layout, n, sizeof(float));
   const float keep = static_cast<float>(phase.coefficients[row].factor_keep);
   const float add = static_cast<float>(phase.coefficients[row].factor_add);
   const float scale = static_cast<float>(*phase.gradient_scale), square = scale * scale;
   Tile::for_each_sum(block, memory, sums, [&](int i, int j, float sum) {
     const std::int64_t r = top + i, c = start + j;
     if (r >= n || c > r) return;
-    float& to = factor[triangle_row(task.packed, n, r) + c];
+    float& to = factor[triangle_row(is_packed(task.layout), n, r) + c];
     to = keep * to + add * (square * sum);
   });
 }

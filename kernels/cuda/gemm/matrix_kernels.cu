@@ -9,17 +9,20 @@
 #include "kernels/cuda/gemm/polar_kernels.h"
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
+#include "kernels/cuda/gemm/unpack_roots.h"
 #include "kernels/cuda/launch/start_on_device.h"
 
 namespace shampoo::kernels::cuda {
 
 template int start(std::int64_t, const GatherGradients<float>&, void*);
 template int start(std::int64_t, const GatherGradients<double>&, void*);
-template int start(std::int64_t, const DirectionNorms<float>&, void*);
-template int start(std::int64_t, const DirectionNorms<double>&, void*);
+template int start(std::int64_t, const TakeDirections<float>&, void*);
+template int start(std::int64_t, const TakeDirections<double>&, void*);
 template int start(std::int64_t, const SumDirectionNorms&, void*);
 template int start(std::int64_t, const UnpackFactors&, void*);
 template int start(std::int64_t, const PackRoots&, void*);
+template int start(std::int64_t, const UnpackRoots<float>&, void*);
+template int start(std::int64_t, const UnpackRoots<double>&, void*);
 template int start(std::int64_t, const Combine&, void*);
 template int start(std::int64_t, const MeasureParts&, void*);
 template int start(std::int64_t, const MeasureMatrices&, void*);

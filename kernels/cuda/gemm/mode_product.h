@@ -9,16 +9,21 @@
 
 namespace shampoo::kernels::cuda {
 
-/// A contraction of all blocks of a stack with the matrices of one dimension, or a copy of them.
+/// A contraction of all blocks of a stack with the matrices of one dimension.
 struct ModeTask {
   std::int64_t tiles = 0;
   std::int64_t first_block = 0;  ///< of the stack
   ModeShape shape;
-  const void* matrices = nullptr;  ///< pair arrays, or bases; null: a copy
-  bool is_basis = false;           ///< bases, one eigenvector per row
-  bool transposed = false;         ///< products are with the bases' transposes
-  bool from_dense = false;         ///< from dense memory to the elements, or back
+  const void* matrices = nullptr;                 ///< arrays of factors, or bases
+  FactorLayout layout = FactorLayout::with_root;  ///< of arrays of factors
+  bool is_basis = false;                          ///< bases, one eigenvector per row
+  bool transposed = false;                        ///< products are with the bases' transposes
+  const void* from = nullptr;                     ///< flat, and so is the next
+  void* to = nullptr;
 };
+
+/// Side of the tiles of ModeProduct.
+inline constexpr int mode_tile = 64;
 
 /// What multiplies is a matrix of lines x columns, of which an index along the dimension is the
 /// line, and all others together the column; a last dimension's is the other way round, so that
@@ -36,15 +41,15 @@ struct ModePlane {
 };
 
 /// One dimension's matrix applied. One block of threads per tile of what comes out.
-template <typename Real, int Side>
+template <typename Real>
 struct ModeProduct {
-  using Tile = TileProduct<Real, Side>;
+  static constexpr int side = mode_tile;
+  using Tile = TileProduct<Real, side>;
   static constexpr int threads = Tile::threads;
-  static constexpr int blocks_per_processor = Tile::blocks_per_processor;
+  static constexpr int blocks_per_processor = 1;  // more would spill
   using Shared = typename Tile::Shared;
 
   ProductPhase phase;
-  void* elements = nullptr;
   TaskList<ModeTask> list;
   bool accumulates = false;  ///< for all present blocks; otherwise for preconditioned ones
 
@@ -52,26 +57,24 @@ struct ModeProduct {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 
  private:
-  template <typename Threads>
-  SHAMPOO_BOTH void copy(Threads& block, const ModeTask& task, std::int64_t tile, const Real* from,
-                         Real* to) const;
   template <typename Threads, typename Matrix>
   SHAMPOO_BOTH void contract(Threads& block, Shared& shared, const ModeTask& task,
                              const Matrix& root, std::int64_t tile, const Real* from,
                              Real* to) const;
 };
 
-/// partials <- sum of squares of the direction of every block that roots were applied to. One block
-/// of threads per tile.
+/// Direction <- dense memory of every block that roots were applied to, if so asked; partials <-
+/// its sums of squares. One block of threads per tile.
 template <typename Real>
-struct DirectionNorms {
+struct TakeDirections {
   static constexpr int threads = 256;
   struct Shared {
     double sums[threads];
   };
 
   ProductPhase phase;
-  const void* direction = nullptr;
+  void* direction = nullptr;
+  bool moves = false;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -91,29 +94,15 @@ struct SumDirectionNorms {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-template <typename Real, int Side>
-template <typename Threads>
-SHAMPOO_BOTH void ModeProduct<Real, Side>::copy(Threads& block, const ModeTask& task,
-                                                std::int64_t tile, const Real* from,
-                                                Real* to) const {
-  constexpr std::int64_t size = Side * Side;
-  const std::int64_t rest = task.shape.elements() - tile * size;
-  block.each([&](int thread) {
-    for (std::int64_t e = thread; e < (rest < size ? rest : size); e += threads)
-      to[tile * size + e] = from[tile * size + e];
-  });
-}
-
-template <typename Real, int Side>
+template <typename Real>
 template <typename Threads, typename Matrix>
-SHAMPOO_BOTH void ModeProduct<Real, Side>::contract(Threads& block, Shared& shared,
-                                                    const ModeTask& task, const Matrix& root,
-                                                    std::int64_t tile, const Real* from,
-                                                    Real* to) const {
+SHAMPOO_BOTH void ModeProduct<Real>::contract(Threads& block, Shared& shared, const ModeTask& task,
+                                              const Matrix& root, std::int64_t tile,
+                                              const Real* from, Real* to) const {
   const ModeShape& shape = task.shape;
   const ModePlane plane(shape);
-  const std::int64_t tile_columns = ceiling(plane.columns, Side);
-  const std::int64_t top = tile / tile_columns * Side, start = tile % tile_columns * Side;
+  const std::int64_t tile_columns = ceiling(plane.columns, side);
+  const std::int64_t top = tile / tile_columns * side, start = tile % tile_columns * side;
   typename Threads::template PerThread<typename Tile::Sums> sums;
   if (shape.after == 1) {
     // Y <- S X, with S before x side
@@ -136,22 +125,22 @@ SHAMPOO_BOTH void ModeProduct<Real, Side>::contract(Threads& block, Shared& shar
   });
 }
 
-template <typename Real, int Side>
+template <typename Real>
 template <typename Threads>
-SHAMPOO_BOTH void ModeProduct<Real, Side>::operator()(Threads& block, Shared& shared) const {
+SHAMPOO_BOTH void ModeProduct<Real>::operator()(Threads& block, Shared& shared) const {
   const auto [task, member, tile] = list.item(block.index());
   const std::int64_t row = task.first_block + member, n = task.shape.side;
   if (!(accumulates ? phase.accumulates(row) : phase.preconditions(row))) return;
   const std::int64_t flat = phase.elements.blocks[row].flat;
-  Real* const d = static_cast<Real*>(elements) + flat;
-  Real* const dense = static_cast<Real*>(phase.dense) + flat;
-  const Real* const from = task.from_dense ? dense : d;
-  Real* const to = task.from_dense ? d : dense;
+  const Real* const from = static_cast<const Real*>(task.from) + flat;
+  Real* const to = static_cast<Real*>(task.to) + flat;
   const Real* const matrices = static_cast<const Real*>(task.matrices);
-  if (matrices == nullptr) return copy(block, task, tile, from, to);
-  if (!task.is_basis)
-    return contract(block, shared, task, PairRoot<Real>{matrices + member * n * (n + 1), n, n},
-                    tile, from, to);
+  if (!task.is_basis) {
+    const Real* const array = matrices + member * array_elements(task.layout, n, sizeof(Real));
+    if (task.layout == FactorLayout::with_float16_root)
+      return contract(block, shared, task, Float16Root<Real>{array, n, n}, tile, from, to);
+    return contract(block, shared, task, PairRoot<Real>{array, n, n}, tile, from, to);
+  }
   const std::int64_t lines = task.transposed ? 1 : n, places = task.transposed ? n : 1;
   contract(block, shared, task, Plain<Real>{{{lines}, {places}, n, n}, matrices + member * n * n},
            tile, from, to);
@@ -159,15 +148,17 @@ SHAMPOO_BOTH void ModeProduct<Real, Side>::operator()(Threads& block, Shared& sh
 
 template <typename Real>
 template <typename Threads>
-SHAMPOO_BOTH void DirectionNorms<Real>::operator()(Threads& block, Shared& shared) const {
+SHAMPOO_BOTH void TakeDirections<Real>::operator()(Threads& block, Shared& shared) const {
   const Tile& tile = phase.elements.tiles[block.index()];
   if (!phase.preconditions(tile.block)) return;
-  const Real* const d = static_cast<const Real*>(direction) + tile.flat;
+  Real* const to = static_cast<Real*>(direction) + tile.flat;
+  const Real* const from = moves ? static_cast<const Real*>(phase.dense) + tile.flat : to;
   const std::int64_t count = static_cast<std::int64_t>(tile.rows) * tile.columns;
   block.each([&](int thread) {
     double sum = 0;
     for (std::int64_t e = thread; e < count; e += threads) {
-      const double x = static_cast<double>(d[e]);
+      const double x = static_cast<double>(from[e]);
+      if (moves) to[e] = from[e];
       sum += x * x;
     }
     shared.sums[thread] = sum;

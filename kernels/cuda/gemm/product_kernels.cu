@@ -11,15 +11,11 @@ template int start(std::int64_t, const HalfGram&, void*);
 template int start(std::int64_t, const Gram<float, 64>&, void*);
 template int start(std::int64_t, const Gram<float, 128>&, void*);
 template int start(std::int64_t, const Gram<double, 64>&, void*);
-template int start(std::int64_t, const ModeProduct<float, 64>&, void*);
-template int start(std::int64_t, const ModeProduct<float, 128>&, void*);
-template int start(std::int64_t, const ModeProduct<double, 64>&, void*);
+template int start(std::int64_t, const ModeProduct<float>&, void*);
+template int start(std::int64_t, const ModeProduct<double>&, void*);
 template int start(std::int64_t, const SquareProduct<float, 64>&, void*);
 template int start(std::int64_t, const SquareProduct<float, 128>&, void*);
 template int start(std::int64_t, const SquareProduct<double, 64>&, void*);
-template int start(std::int64_t, const SquareGram<float, 64>&, void*);
-template int start(std::int64_t, const SquareGram<float, 128>&, void*);
-template int start(std::int64_t, const SquareGram<double, 64>&, void*);
 template int start(std::int64_t, const SymmetricProduct<float, 64>&, void*);
 template int start(std::int64_t, const SymmetricProduct<double, 64>&, void*);
 

@@ -34,20 +34,6 @@ struct SquareProduct {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// X <- B^T B, exactly symmetric. One block of threads per lower tile.
-template <typename Real, int Side>
-struct SquareGram {
-  using Tile = TileProduct<Real, Side>;
-  static constexpr int threads = Tile::threads;
-  static constexpr int blocks_per_processor = Tile::blocks_per_processor;
-  using Shared = typename Tile::Shared;
-
-  Batch<MatrixPairGroup> batch;  ///< of B and X
-
-  template <typename Threads>
-  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
-};
-
 template <typename Real, int Side>
 template <typename Threads>
 SHAMPOO_BOTH void SquareProduct<Real, Side>::operator()(Threads& block, Shared& shared) const {
@@ -63,23 +49,6 @@ SHAMPOO_BOTH void SquareProduct<Real, Side>::operator()(Threads& block, Shared& 
   Tile::multiply(block, shared, a, top, b, start, sums);
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
     if (top + i < n && start + j < n) c[(top + i) * n + start + j] = sum;
-  });
-}
-
-template <typename Real, int Side>
-template <typename Threads>
-SHAMPOO_BOTH void SquareGram<Real, Side>::operator()(Threads& block, Shared& shared) const {
-  const auto item = batch.item(block.index());
-  const std::int64_t n = item.group.x.side, offset = item.member * n * n;
-  const TileIndex tile = lower_tile(item.part);
-  const std::int64_t top = tile.row * Side, start = tile.column * Side;
-  const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(item.group.x.data) + offset};
-  Real* const x = static_cast<Real*>(item.group.y.data) + offset;
-  typename Threads::template PerThread<typename Tile::Sums> sums;
-  Tile::multiply(block, shared, b, top, b, start, sums);
-  Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
-    const std::int64_t r = top + i, c = start + j;
-    if (r < n && c <= r) x[r * n + c] = x[c * n + r] = sum;
   });
 }
 

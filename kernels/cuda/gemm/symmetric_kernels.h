@@ -250,7 +250,8 @@ SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) 
         if (i >= n || j > i) continue;
         Real& above = shared.mirrored.at(real, e / side, e % side);
         const Real mean = Real(0.5) * c[i * n + j] + Real(0.5) * above;
-        Real x = product * mean + first * a[i * n + j];
+        Real x = product * mean;
+        if (first != 0) x += first * a[i * n + j];
         if (i == j) x += identity;
         c[i * n + j] = above = x;
       }
@@ -285,7 +286,8 @@ SHAMPOO_BOTH void SymmetricProduct<Real, Side>::operator()(Threads& block, Share
   Tile::for_each_sum(block, shared, sums, [&](int i, int j, Real sum) {
     const std::int64_t row = top + i, column = start + j;
     if (row >= n || column > row) return;
-    Real x = of_product * sum + of_first * first[row * n + column];
+    Real x = of_product * sum;
+    if (of_first != 0) x += of_first * first[row * n + column];
     if (row == column) x += of_identity;
     c[row * n + column] = c[column * n + row] = x;
   });

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/rules/factor_layout.h"
 #include "kernels/rules/stored.h"
 
 /// Operands of tile products: matrices of lines (rows of a left operand, columns of a right one)
@@ -85,6 +86,32 @@ struct PairRoot {
   template <typename Body>
   SHAMPOO_BOTH void with_values(Body&& body) const {
     body([this](std::int64_t offset) { return pair[offset]; });
+  }
+};
+
+/// The root of an array that has it in float16. An offset holds the row and the column of an
+/// element of the lower triangle.
+template <typename Real>
+struct Float16Root {
+  const Real* array = nullptr;
+  std::int64_t line_count = 0, place_count = 0;  ///< both the side
+
+  /// The triangle's rows are consecutive: lines below the diagonal run along places.
+  SHAMPOO_BOTH bool along_places(std::int64_t line, std::int64_t place) const {
+    return line >= place;
+  }
+  SHAMPOO_BOTH std::int64_t line_offset(std::int64_t) const { return 0; }
+  SHAMPOO_BOTH std::int64_t offset(std::int64_t, std::int64_t line, std::int64_t place) const {
+    return line >= place ? line << 32 | place : place << 32 | line;
+  }
+  template <typename Body>
+  SHAMPOO_BOTH void with_values(Body&& body) const {
+    const Real* const d = scales_of(array, line_count);
+    const Float16* const c = float16_root_of(array, line_count);
+    body([&](std::int64_t offset) {
+      const std::int64_t row = offset >> 32, column = offset & 0xffffffff;
+      return real<Real>(c[triangle_row(true, line_count, row) + column]) * (d[row] * d[column]);
+    });
   }
 };
 

@@ -21,6 +21,7 @@
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
+#include "kernels/cuda/gemm/unpack_roots.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -31,16 +32,15 @@ using Kernel = std::variant<
     FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, CountDirections,
     FilterAndUpdateTile<float>, FilterAndUpdateTile<double>, ApplyTile, PackTile,
     EvaluateTile<float>, EvaluateTile<double>, GatherGradients<float>, GatherGradients<double>,
-    DirectionNorms<float>, DirectionNorms<double>, SumDirectionNorms, UnpackFactors, PackRoots,
-    Combine, MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum,
-    ScaleVectors, Rescale, Normalize, FindShifts, Damp, CheckIdentity, LinearCombination,
-    SplitFloat16, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors,
-    UseMoments<float>, UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
+    TakeDirections<float>, TakeDirections<double>, SumDirectionNorms, UnpackFactors,
+    UnpackRoots<float>, UnpackRoots<double>, PackRoots, Combine, MeasureParts, MeasureMatrices,
+    GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize, FindShifts, Damp,
+    CheckIdentity, LinearCombination, SplitFloat16, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>,
+    Embed, WeighSingularVectors, UseMoments<float>, UseMoments<double>, MoveBases,
+    OrthonormalizeRows, SortBasis,
     // fused multiply-adds
-    HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float, 64>,
-    ModeProduct<float, 128>, ModeProduct<double, 64>, SquareProduct<float, 64>,
-    SquareProduct<float, 128>, SquareProduct<double, 64>, SquareGram<float, 64>,
-    SquareGram<float, 128>, SquareGram<double, 64>, SymmetricProduct<float, 64>,
-    SymmetricProduct<double, 64>>;
+    HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float>,
+    ModeProduct<double>, SquareProduct<float, 64>, SquareProduct<float, 128>,
+    SquareProduct<double, 64>, SymmetricProduct<float, 64>, SymmetricProduct<double, 64>>;
 
 }  // namespace shampoo::kernels::cuda

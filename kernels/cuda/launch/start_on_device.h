@@ -29,10 +29,14 @@ template <typename Program>
 int start(std::int64_t blocks, const Program& program, void* stream) {
   static_assert(sizeof(Program) <= 32764, "what a launch can carry");
   static_assert(sizeof(typename Program::Shared) <= 48 * 1024, "what every device has");
-  run<Program>
-      <<<static_cast<unsigned>(blocks), Program::threads, 0, static_cast<cudaStream_t>(stream)>>>(
-          program);
-  return static_cast<int>(cudaGetLastError());
+  // The status of this call alone: cudaGetLastError() would also tell of an earlier one.
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(Program::threads);
+  config.stream = static_cast<cudaStream_t>(stream);
+  void* arguments[] = {const_cast<Program*>(&program)};
+  const void* const kernel = reinterpret_cast<const void*>(run<Program>);
+  return static_cast<int>(cudaLaunchKernelExC(&config, kernel, arguments));
 }
 
 }  // namespace shampoo::kernels::cuda

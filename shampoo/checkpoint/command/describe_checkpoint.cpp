@@ -38,14 +38,13 @@ class Description {
         json.erase(field);
     json["folder"] = folder_.string();
     json["tensors"] = Json::array();
-    for_each_wanted([&](const TensorShard& shard) {
-      const auto file = reader_.shard(shard.file);
+    for_each_wanted([&](const TensorShard& shard, const Shard& file) {
       json["tensors"].push_back({{"name", shard.key},
                                  {"dtype", name_of(shard.dtype)},
                                  {"shape", shard.shape},
                                  {"bytes", size_of(shard)},
                                  {"file", manifest_.files[shard.file].name},
-                                 {"xxh3", hexadecimal(file->checksum(file->index_of(shard)))}});
+                                 {"xxh3", hexadecimal(file.checksum(file.index_of(shard)))}});
     });
     return json;
   }
@@ -53,9 +52,12 @@ class Description {
  private:
   template <typename Visit>
   void for_each_wanted(const Visit& visit) const {
-    for_each_shard(manifest_, [&](const TensorShard& shard) {
-      if (shard.key.starts_with(prefix_)) visit(shard);
-    });
+    for (std::size_t f = 0; f < manifest_.files.size(); ++f) {
+      const auto file = reader_.shard(f);
+      reader_.for_each_tensor(f, [&](const TensorShard& shard) {
+        if (shard.key.starts_with(prefix_)) visit(shard, *file);
+      });
+    }
   }
 
   std::string facts() const {
@@ -75,19 +77,17 @@ class Description {
   }
 
   std::string files() const {
-    std::vector<std::uint64_t> tensors(manifest_.files.size());
-    for_each_shard(manifest_, [&](const TensorShard& shard) { ++tensors[shard.file]; });
     grouping::Rows rows{{"file", "bytes", "tensors"}};
-    for (std::size_t f = 0; f < tensors.size(); ++f)
+    for (std::size_t f = 0; f < manifest_.files.size(); ++f)
       rows.push_back({manifest_.files[f].name, std::to_string(manifest_.files[f].bytes),
-                      std::to_string(tensors[f])});
+                      std::to_string(reader_.shard(f)->tensors())});
     return grouping::table(rows);
   }
 
   std::string tensors() const {
     std::uint64_t count = 0, bytes = 0;
     grouping::Rows rows{{"tensor", "dtype", "shape", "bytes", "file"}};
-    for_each_wanted([&](const TensorShard& shard) {
+    for_each_wanted([&](const TensorShard& shard, const Shard&) {
       ++count;
       bytes += size_of(shard);
       rows.push_back({printable(shard.key), std::string(name_of(shard.dtype)),
@@ -139,8 +139,6 @@ class Description {
 void describe(const Options& options, std::ostream& out) {
   const std::filesystem::path folder = checkpoint_at(options.path);
   const Reader reader(folder);
-  for_each_shard(reader.manifest(),
-                 [&](const TensorShard& shard) { reader.shard(shard.file)->index_of(shard); });
   const Description description(reader, folder, options);
   out << (options.json ? to_text(description.json()) : description.text());
 }

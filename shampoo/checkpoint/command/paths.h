@@ -16,10 +16,4 @@ std::filesystem::path directory_at(const std::filesystem::path& path);
 /// there is none, and as is_checkpoint() does.
 std::filesystem::path checkpoint_at(const std::filesystem::path& path);
 
-/// The name is step-, followed by digits only.
-bool is_step_name(const std::filesystem::path& name);
-
-/// The last part of a path that is not empty.
-std::filesystem::path name_at(const std::filesystem::path& path);
-
 }  // namespace shampoo::checkpoint::command

@@ -87,6 +87,14 @@ void remove_folder(const std::filesystem::path& folder) {
   if (error) throw std::system_error(error, folder.string() + ": remove");
 }
 
+std::filesystem::path whole_path(const std::filesystem::path& path) {
+  std::filesystem::path whole;
+  // ".." stays: what is before it may be a link.
+  for (const std::filesystem::path& part : std::filesystem::absolute(path))
+    if (!part.empty() && part != ".") whole /= part;
+  return whole;
+}
+
 std::filesystem::path parent_of(const std::filesystem::path& path) {
   const std::filesystem::path whole = path.has_filename() ? path : path.parent_path();
   const std::filesystem::path parent = whole.parent_path();

@@ -32,6 +32,8 @@ bool exchange_entries(const std::filesystem::path& a, const std::filesystem::pat
 /// With all that is in it; follows no link. Throws std::system_error.
 void remove_folder(const std::filesystem::path& folder);
 
+/// Absolute, without parts "." and a slash at the end: equal for what is written alike.
+std::filesystem::path whole_path(const std::filesystem::path& path);
 /// The folder that has `path` as an entry.
 std::filesystem::path parent_of(const std::filesystem::path& path);
 

@@ -85,6 +85,7 @@ void PendingCheckpoint::discard() noexcept {
   if (made_.empty()) return;
   std::error_code nothing;
   if (take_back()) std::filesystem::remove_all(temporary_, nothing);
+  made_.clear();
 }
 
 void PendingCheckpoint::remove_replaced() {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "distributor/launcher/environment.h"
+#include "distributor/system/environment.h"
 
 namespace shampoo::launcher::test {
 

@@ -38,6 +38,23 @@ TEST_P(Restart, OfARankThatIsKilledLetsAllJoinAgain) {
   }
 }
 
+/// Of the counts of restarts, torchrun raises that of the node whose worker failed.
+TEST_P(Restart, OfARankOnOneOfTwoNodesThatMeetLetsAllJoinAgain) {
+  if (!has_gloo()) GTEST_SKIP() << "this build has no Gloo";
+  const Words flags{
+      "--nnodes",  "2",   "--rdzv_backend", "c10d", "--rdzv_endpoint",  "127.0.0.1:" + port(),
+      "--rdzv_id", "job", "--max_restarts", "1",    "--nproc_per_node", "1"};
+  const Words fault{"fault=die", "fault_rank=1", "fault_step=1", "fault_restarts=0", "steps=3"};
+  LaunchedJob one(command(flags, fault, JOIN_WORKER)), other(command(flags, fault, JOIN_WORKER));
+
+  EXPECT_EQ(one.wait(), 0) << one.output();
+  EXPECT_EQ(other.wait(), 0) << other.output();
+  for (const char* rank : {"0", "1"}) {
+    const std::string joined = "rank=" + std::string(rank) + " size=2";
+    EXPECT_EQ(one.count(joined) + other.count(joined), 1) << one.output() << other.output();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Launchers, Restart, testing::ValuesIn(tested_launchers()));
 
 }  // namespace

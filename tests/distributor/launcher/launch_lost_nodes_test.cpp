@@ -10,7 +10,7 @@
 namespace shampoo::launcher::test {
 namespace {
 
-const Words no_restart{"--max-restarts", "0"};
+const Words no_restart{"--max-restarts", "0"}, quick_shutdown{"--shutdown-timeout", "0.3"};
 
 TEST(LaunchLostNodes, RestartTogetherWithANodeThatWasSilentForAWhile) {
   const std::string port = free_port();
@@ -45,7 +45,7 @@ TEST(LaunchLostNodes, EndTheJobByNameWhereNoRestartIsLeft) {
 TEST(LaunchLostNodes, EndTheirWorkersWhenTheHostOfTheJobDies) {
   const std::string port = free_port();
   LaunchedJob first(fixed_node("0", port), {"print", "forever"});
-  LaunchedJob second(fixed_node("1", port), {"child", "print", "forever"});
+  LaunchedJob second(fixed_node("1", port) + quick_shutdown, {"child", "print", "forever"});
   ASSERT_TRUE(first.prints("rank 0") && second.prints("rank 2"));
 
   first.send(SIGKILL);
@@ -58,7 +58,7 @@ TEST(LaunchLostNodes, EndTheirWorkersWhenTheHostOfTheJobDies) {
 TEST(LaunchLostNodes, DoNotDelaySignals) {
   const std::string port = free_port();
   LaunchedJob first(fixed_node("0", port), {"print", "forever"});
-  LaunchedJob second(fixed_node("1", port), {"note=15", "print", "forever"});
+  LaunchedJob second(fixed_node("1", port) + quick_shutdown, {"note=15", "print", "forever"});
   ASSERT_TRUE(first.prints("rank 1") && second.prints("rank 3") && second.prints("rank 2"));
 
   first.send(SIGSTOP);

@@ -41,14 +41,13 @@ TEST(LaunchNodes, MeetWithTheSecretOfTheirJobOnly) {
   ours.reset();
   const Words hasty{"--rdzv-conf", "join_timeout=1"};
   LaunchedJob without(fixed_node("1", port) + hasty, {});
+  std::optional<JobSecret> other("the secret of another job");
+  LaunchedJob wrong(fixed_node("1", port) + hasty, {});
+  other.reset();
   EXPECT_EQ(without.wait(), 1);
   EXPECT_EQ(without.count("SHAMPOO_JOB_SECRET"), 1) << without.output();
-  {
-    const JobSecret other("the secret of another job");
-    LaunchedJob wrong(fixed_node("1", port) + hasty, {});
-    EXPECT_EQ(wrong.wait(), 1);
-    EXPECT_EQ(wrong.count("does not prove the job's secret"), 1) << wrong.output();
-  }
+  EXPECT_EQ(wrong.wait(), 1);
+  EXPECT_EQ(wrong.count("does not prove the job's secret"), 1) << wrong.output();
   ours.emplace("the secret of this job");
   LaunchedJob second(fixed_node("1", port), {"store"});
   EXPECT_EQ(first.wait(), 0) << first.output();

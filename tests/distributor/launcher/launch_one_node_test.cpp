@@ -73,7 +73,7 @@ TEST(LaunchOneNode, StopsSiblingsThatIgnoreSigtermOrAreStopped) {
 
 TEST(LaunchOneNode, EndsTheProcessGroupsOfFailedAndOfSuccessfulWorkers) {
   for (const char* end : {"exit=5", "exit=0"}) {
-    LaunchedJob job({"--nproc-per-node", "2", "--shutdown-timeout", "1"},
+    LaunchedJob job({"--nproc-per-node", "2", "--shutdown-timeout", "0.3"},
                     {"child", "sleep=200", end});
 
     EXPECT_EQ(job.wait(), std::string(end) == "exit=0" ? 0 : 1) << job.output();

@@ -19,7 +19,7 @@ TEST(LaunchOptions, OfABareCallAreThoseOfTorchrun) {
   EXPECT_EQ(options.rendezvous, Rendezvous::one_node);
   EXPECT_EQ(options.endpoint_host, "localhost");
   EXPECT_EQ(options.endpoint_port, 0);
-  EXPECT_EQ(options.run_id.size(), 36U);
+  EXPECT_EQ(options.run_id.size(), 32U);
   EXPECT_NE(options.run_id, launch_options_of({"program"}).run_id);
   EXPECT_EQ(options.workers, 1);
   EXPECT_EQ(options.nodes, 1);

@@ -91,13 +91,12 @@ TEST(WorkerEnvironment, LeavesTheThreadsOfASingleWorkerAlone) {
   EXPECT_FALSE(worker_environment(options, third_of_four(), {}).contains("OMP_NUM_THREADS"));
 }
 
-TEST(Environments, GoToABlockAndBack) {
+TEST(Environments, AreReadWithoutWhatIsNoVariable) {
   const char* variables[] = {"B=2=3", "A=", "broken", nullptr};
 
   const Environment environment = read_environment(variables);
 
   EXPECT_EQ(environment, (Environment{{"A", ""}, {"B", "2=3"}}));
-  EXPECT_EQ(environment_block(environment), (std::vector<std::string>{"A=", "B=2=3"}));
   EXPECT_EQ(value_or(environment, "A", "x"), "x");
   EXPECT_EQ(value_or(environment, "B", "x"), "2=3");
 }

@@ -16,8 +16,8 @@ TEST(DetectionOptions, LauncherThatIsNamedMustBeThere) {
 }
 
 TEST(DetectionOptions, LauncherThatIsNamedWins) {
-  const Variables all = both(both(slurm(), open_mpi()), torchrun());
-  const Variables agreeing = without(all, "WORLD_SIZE");
+  const Environment all = both(both(slurm(), open_mpi()), torchrun());
+  const Environment agreeing = without(all, "WORLD_SIZE");
 
   EXPECT_EQ(detect(agreeing, {.launcher = Launcher::slurm}).start, Start::slurm);
   EXPECT_EQ(detect(agreeing, {.launcher = Launcher::mpi}).start, Start::open_mpi);
@@ -27,16 +27,9 @@ TEST(DetectionOptions, LauncherThatIsNamedWins) {
 }
 
 TEST(DetectionOptions, PlaceThatIsGivenWinsOverAllVariables) {
-  const Detected found = detect(both(slurm(), torchrun()),
-                                {.rank = 1, .size = 2, .local_rank = 1, .host = "h", .port = 9});
-
-  EXPECT_EQ(found.start, Start::given);
-  EXPECT_EQ(found.rank, 1);
-  EXPECT_EQ(found.size, 2);
-  EXPECT_EQ(found.local_rank, 1);
-  EXPECT_EQ(found.host, "h");
-  EXPECT_EQ(found.port, 9);
-  EXPECT_FALSE(found.agent_hosts_store);
+  EXPECT_EQ(text(detect(both(slurm(), torchrun()),
+                        {.rank = 1, .size = 2, .local_rank = 1, .host = "h", .port = 9})),
+            "given 1/2, local 1/?, store h:9, job ");
 }
 
 TEST(DetectionOptions, PlaceThatIsGivenIsChecked) {
@@ -55,15 +48,10 @@ TEST(DetectionOptions, PlaceThatIsGivenIsChecked) {
 }
 
 TEST(DetectionOptions, StoreAddressThatIsGivenHasNoServerOfTheLauncher) {
-  const Detected moved = detect(torchrun(), {.port = 29501});
-  EXPECT_EQ(moved.rank, 5);
-  EXPECT_EQ(moved.host, "node1");
-  EXPECT_EQ(moved.port, 29501);
-  EXPECT_FALSE(moved.agent_hosts_store);
-
-  const Detected same = detect(torchrun(), {.host = "node1", .port = 29500, .job = "mine"});
-  EXPECT_TRUE(same.agent_hosts_store);
-  EXPECT_EQ(same.job, "mine");
+  EXPECT_EQ(text(detect(torchrun(), {.port = 29501})),
+            "torchrun 5/8, local 1/4, store node1:29501, job none");
+  EXPECT_EQ(text(detect(torchrun(), {.host = "node1", .port = 29500, .job = "mine"})),
+            "torchrun 5/8, local 1/4, store node1:29500 of the agent, job mine");
 }
 
 }  // namespace

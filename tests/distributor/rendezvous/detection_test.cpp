@@ -9,29 +9,16 @@ namespace shampoo::rendezvous {
 namespace {
 
 TEST(Detection, NothingIsOneRank) {
-  for (const Variables& variables : {Variables{}, Variables{{"PATH", "/bin"}},
-                                     Variables{{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}},
-                                     Variables{{"RANK", ""}, {"WORLD_SIZE", ""}}}) {
-    const Detected found = detect(variables);
-
-    EXPECT_EQ(found.start, Start::alone);
-    EXPECT_EQ(found.rank, 0);
-    EXPECT_EQ(found.size, 1);
-    EXPECT_EQ(found.local_rank, 0);
-  }
+  for (const Environment& variables :
+       {Environment{}, Environment{{"PATH", "/bin"}},
+        Environment{{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}},
+        Environment{{"RANK", ""}, {"WORLD_SIZE", ""}}})
+    EXPECT_EQ(text(detect(variables)), "one rank 0/1, local 0/?, store :0, job ");
 }
 
 TEST(Detection, TorchrunIsRead) {
-  const Detected found = detect(torchrun());
-
-  EXPECT_EQ(found.start, Start::torchrun);
-  EXPECT_EQ(found.rank, 5);
-  EXPECT_EQ(found.size, 8);
-  EXPECT_EQ(found.local_rank, 1);
-  EXPECT_EQ(found.local_size, 4);
-  EXPECT_EQ(found.host, "node1");
-  EXPECT_EQ(found.port, 29500);
-  EXPECT_TRUE(found.agent_hosts_store);
+  EXPECT_EQ(text(detect(torchrun())),
+            "torchrun 5/8, local 1/4, store node1:29500 of the agent, job none");
 }
 
 TEST(Detection, OnlyTheTextTrueMeansThatTheAgentServes) {
@@ -43,10 +30,9 @@ TEST(Detection, OnlyTheTextTrueMeansThatTheAgentServes) {
 }
 
 TEST(Detection, RunIdAndRestartsOfTorchrunTellAttemptsApart) {
-  EXPECT_EQ(detect(torchrun()).job, "none");
   EXPECT_EQ(detect(torchrun()).restarts, 0);
-  const Variables restarted = {{"TORCHELASTIC_RUN_ID", "mine"},
-                               {"TORCHELASTIC_RESTART_COUNT", "2"}};
+  const Environment restarted = {{"TORCHELASTIC_RUN_ID", "mine"},
+                                 {"TORCHELASTIC_RESTART_COUNT", "2"}};
   EXPECT_EQ(detect(with(torchrun(), restarted)).job, "mine");
   EXPECT_EQ(detect(with(torchrun(), restarted)).restarts, 2);
   expect_fault(fault(with(torchrun(), {{"TORCHELASTIC_RESTART_COUNT", "x"}})),
@@ -54,13 +40,8 @@ TEST(Detection, RunIdAndRestartsOfTorchrunTellAttemptsApart) {
 }
 
 TEST(Detection, TorchrunInsideOtherLaunchersWins) {
-  for (const Variables& outer : {open_mpi(), mpich(), slurm()}) {
-    const Detected found = detect(both(outer, torchrun()));
-
-    EXPECT_EQ(found.start, Start::torchrun);
-    EXPECT_EQ(found.rank, 5);
-    EXPECT_EQ(found.size, 8);
-  }
+  for (const Environment& outer : {open_mpi(), mpich(), slurm()})
+    EXPECT_EQ(text(detect(both(outer, torchrun()))), text(detect(torchrun())));
 }
 
 TEST(Detection, IncompleteTorchrunIsOneFaultThatNamesEverything) {
@@ -103,25 +84,11 @@ TEST(Detection, NumbersOutOfRangeAreNamedWithTheirRange) {
 }
 
 TEST(Detection, OpenMpiIsRead) {
-  const Detected found = detect(open_mpi());
-
-  EXPECT_EQ(found.start, Start::open_mpi);
-  EXPECT_EQ(found.rank, 2);
-  EXPECT_EQ(found.size, 3);
-  EXPECT_EQ(found.local_rank, 1);
-  EXPECT_EQ(found.local_size, 2);
-  EXPECT_EQ(found.host, "");
-  EXPECT_EQ(found.port, 0);
+  EXPECT_EQ(text(detect(open_mpi())), "Open MPI 2/3, local 1/2, store :0, job ");
 }
 
 TEST(Detection, MpichIsRead) {
-  const Detected found = detect(mpich());
-
-  EXPECT_EQ(found.start, Start::mpich);
-  EXPECT_EQ(found.rank, 1);
-  EXPECT_EQ(found.size, 2);
-  EXPECT_EQ(found.local_rank, 1);
-  EXPECT_EQ(found.local_size, 2);
+  EXPECT_EQ(text(detect(mpich())), "MPICH 1/2, local 1/2, store :0, job ");
 }
 
 TEST(Detection, MpirunInsideAnAllocationWins) {
@@ -131,11 +98,8 @@ TEST(Detection, MpirunInsideAnAllocationWins) {
 }
 
 TEST(Detection, MpirunTakesAStoreAddressThatIsGiven) {
-  const Detected found =
-      detect(both(open_mpi(), {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}}));
-
-  EXPECT_EQ(found.host, "node1");
-  EXPECT_EQ(found.port, 1234);
+  EXPECT_EQ(text(detect(both(open_mpi(), {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}}))),
+            "Open MPI 2/3, local 1/2, store node1:1234, job ");
 }
 
 TEST(Detection, IncompleteMpirunIsAFault) {
@@ -148,7 +112,7 @@ TEST(Detection, IncompleteMpirunIsAFault) {
 }
 
 TEST(Detection, WorldSizeThatContradictsTheLauncherIsAFault) {
-  for (const Variables& variables : {open_mpi(), mpich(), slurm()}) {
+  for (const Environment& variables : {open_mpi(), mpich(), slurm()}) {
     expect_fault(fault(both(variables, {{"WORLD_SIZE", "77"}})),
                  {"WORLD_SIZE says 77 ranks", "contradict"});
   }
@@ -156,21 +120,12 @@ TEST(Detection, WorldSizeThatContradictsTheLauncherIsAFault) {
 }
 
 TEST(Detection, SlurmIsRead) {
-  const Detected found = detect(slurm());
-
-  EXPECT_EQ(found.start, Start::slurm);
-  EXPECT_EQ(found.rank, 3);
-  EXPECT_EQ(found.size, 4);
-  EXPECT_EQ(found.local_rank, 1);
-  EXPECT_EQ(found.local_size, std::nullopt);
-  EXPECT_EQ(found.host, "n007");
-  EXPECT_EQ(found.port, 5000 % 4096 + 61440);
-  EXPECT_EQ(found.job, "slurm-5000.0");
-  EXPECT_FALSE(found.agent_hosts_store);
+  static_assert(5000 % 4096 + 61440 == 62344);
+  EXPECT_EQ(text(detect(slurm())), "srun 3/4, local 1/?, store n007:62344, job slurm-5000.0");
 }
 
 TEST(Detection, SlurmFallsBackToTheJobsVariables) {
-  const Variables variables =
+  const Environment variables =
       without(without(slurm(), "SLURM_STEP_NODELIST"), "SLURM_STEP_NUM_TASKS");
 
   EXPECT_EQ(detect(variables).host, "a");
@@ -178,12 +133,10 @@ TEST(Detection, SlurmFallsBackToTheJobsVariables) {
 }
 
 TEST(Detection, SlurmTakesAStoreAddressThatIsGiven) {
-  const Detected host = detect(both(slurm(), {{"MASTER_ADDR", "x"}}));
-  EXPECT_EQ(host.host, "x");
-  EXPECT_EQ(host.port, 5000 % 4096 + 61440);
-  const Detected port = detect(both(slurm(), {{"MASTER_PORT", "77"}}));
-  EXPECT_EQ(port.host, "n007");
-  EXPECT_EQ(port.port, 77);
+  EXPECT_EQ(text(detect(both(slurm(), {{"MASTER_ADDR", "x"}}))),
+            "srun 3/4, local 1/?, store x:62344, job slurm-5000.0");
+  EXPECT_EQ(text(detect(both(slurm(), {{"MASTER_PORT", "77"}}))),
+            "srun 3/4, local 1/?, store n007:77, job slurm-5000.0");
 }
 
 TEST(Detection, EveryJobOfSlurmGetsAPort) {
@@ -214,16 +167,13 @@ TEST(Detection, IncompleteSlurmIsAFault) {
 }
 
 TEST(Detection, SingleTaskIsOneRankOfItsLauncher) {
-  const Detected mpi = detect({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}});
-  EXPECT_EQ(mpi.start, Start::open_mpi);
-  EXPECT_EQ(mpi.size, 1);
-
-  const Detected srun = detect({{"SLURM_JOB_ID", "1"},
-                                {"SLURM_STEP_ID", "2"},
-                                {"SLURM_PROCID", "0"},
-                                {"SLURM_NTASKS", "1"}});
-  EXPECT_EQ(srun.start, Start::slurm);
-  EXPECT_EQ(srun.size, 1);
+  EXPECT_EQ(text(detect({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}})),
+            "Open MPI 0/1, local 0/?, store :0, job ");
+  EXPECT_EQ(text(detect({{"SLURM_JOB_ID", "1"},
+                         {"SLURM_STEP_ID", "2"},
+                         {"SLURM_PROCID", "0"},
+                         {"SLURM_NTASKS", "1"}})),
+            "srun 0/1, local 0/?, store :0, job slurm-1.2");
 }
 
 }  // namespace

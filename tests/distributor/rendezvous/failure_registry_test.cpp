@@ -5,6 +5,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "counting_store.h"
@@ -24,16 +25,16 @@ TEST(FailureDetectionTimeout, IsAQuarterFromOneToTenSeconds) {
 }
 
 TEST(SynchronizedStore, ServesOtherThreadsWhileOneWaitsAgainAndAgain) {
-  SynchronizedStore store(std::make_shared<MemoryStore>(), 20s);
+  SynchronizedStore store(std::make_shared<MemoryStore>());
   const std::vector<std::string> keys{"done"};
   int slices = 0;
   const std::jthread other([&] {
     std::this_thread::sleep_for(50ms);
-    store.with([](Store& inner) { inner.set("done", ""); });
+    store.within(20s, [](Store& inner) { inner.set("done", ""); });
   });
 
   const auto wait = [&](Store& inner) { return inner.wait(keys, 20ms); };
-  while (!store.with(wait) && slices < 100) ++slices;
+  while (!store.within(20s, wait) && slices < 100) ++slices;
 
   EXPECT_LT(slices, 100);
 }
@@ -44,7 +45,7 @@ FailureRegistry registry(const std::shared_ptr<SynchronizedStore>& store, int ra
 }
 
 FailureRegistry registry_of(const std::shared_ptr<CountingStore>& keys, int rank, int size) {
-  return {std::make_shared<SynchronizedStore>(keys, 20s), "test", "", rank, size};
+  return {std::make_shared<SynchronizedStore>(keys), "test", "", rank, size};
 }
 
 TEST(FailureRegistry, BarrierWaitsForAllRanksAndLeavesNoKeys) {
@@ -103,20 +104,21 @@ TEST(FailureRegistry, GivesTheReasonOfARankThatAborts) {
 }
 
 TEST(FailureRegistry, WaitsForARankThatReportsLate) {
-  const auto store = std::make_shared<SynchronizedStore>(std::make_shared<MemoryStore>(), 20s);
+  const auto keys = std::make_shared<CountingStore>();
+  const std::vector<std::string> reported{"test/failures/rank/0"};
   const std::jthread late([&] {
-    std::this_thread::sleep_for(1500ms);  // a busy host
-    registry(store, 1).diagnose("late", 20s);
+    EXPECT_TRUE(keys->wait(reported, 20s));
+    registry_of(keys, 1, 2).diagnose("late", 20s);
   });
 
-  const CommunicationError error = registry(store, 0).diagnose("early", 20s);
+  const CommunicationError error = registry_of(keys, 0, 2).diagnose("early", 20s);
 
   EXPECT_TRUE(error.missing_ranks().empty()) << error.what();
   EXPECT_STREQ(error.what(), "early; all ranks answer");
 }
 
 TEST(FailureRegistry, NamesTheRankThatDoesNotReport) {
-  const auto store = std::make_shared<SynchronizedStore>(std::make_shared<MemoryStore>(), 1s);
+  const auto store = std::make_shared<SynchronizedStore>(std::make_shared<MemoryStore>());
 
   const CommunicationError error = registry(store, 0).diagnose("silence", 200ms);
 
@@ -124,45 +126,35 @@ TEST(FailureRegistry, NamesTheRankThatDoesNotReport) {
 }
 
 /// Remembers the deadline of requests, and answers none.
-class DeadStore final : public Store {
+class DeadStore final : public ObservedStore {
  public:
-  void set(std::string_view, std::string_view) override { fail(); }
-  std::optional<std::string> get(std::string_view) override { fail(); }
-  std::int64_t add(std::string_view, std::int64_t) override { fail(); }
-  std::string set_if_absent(std::string_view, std::string_view) override { fail(); }
-  bool remove(std::string_view) override { fail(); }
-  bool wait(std::span<const std::string>, std::chrono::milliseconds) override { fail(); }
+  DeadStore()
+      : ObservedStore(nullptr, [this] {
+          when_asked = now;
+          throw CommunicationError("closed the connection");
+        }) {}
   void set_deadline(std::chrono::milliseconds deadline) override { now = deadline; }
-  std::string description() const override { return "dead"; }
 
   std::chrono::milliseconds now{0}, when_asked{0};
-
- private:
-  [[noreturn]] void fail() {
-    when_asked = now;
-    throw CommunicationError("closed the connection");
-  }
 };
 
-TEST(FailureRegistry, LeavesTheDeadlineOfAStoreThatFailsAsItWas) {
-  const auto ask = [](Store& asked) { return asked.get("x"); };
+TEST(FailureRegistry, AsksWithinTheTimeOfFailureDetection) {
   const auto dead = std::make_shared<DeadStore>();
-  const auto store = std::make_shared<SynchronizedStore>(dead, 77s);
-
+  const auto store = std::make_shared<SynchronizedStore>(dead);
+  const auto expect_asked_within = [&](std::chrono::milliseconds least, auto most) {
+    EXPECT_GE(dead->when_asked, least);
+    EXPECT_LE(std::exchange(dead->when_asked, 0s), most);
+  };
   registry(store, 0).publish_abort("enough", 20s);
-  EXPECT_EQ(dead->when_asked, 5s);
-  EXPECT_THROW(store->with(ask), CommunicationError);
-  EXPECT_EQ(dead->when_asked, 77s);
-
+  expect_asked_within(251ms, 5s);
   registry(store, 0).diagnose("a fault", 20s);
-  EXPECT_GT(dead->when_asked, 0s);
-  EXPECT_LE(dead->when_asked, 5s);
-  EXPECT_THROW(store->with(ask), CommunicationError);
-  EXPECT_EQ(dead->when_asked, 77s);
+  expect_asked_within(251ms, 5s);
+  registry(store, 0).diagnose("a fault", 100ms);
+  expect_asked_within(250ms, 250ms);
 }
 
 TEST(FailureRegistry, NamesTheServerOfAStoreThatIsGone) {
-  const auto store = std::make_shared<SynchronizedStore>(std::make_shared<DeadStore>(), 1s);
+  const auto store = std::make_shared<SynchronizedStore>(std::make_shared<DeadStore>());
 
   const std::string known = registry(store, 1, "rank 0 of the job").diagnose("a fault", 1s).what();
   const std::string unknown = registry(store, 1).diagnose("a fault", 1s).what();

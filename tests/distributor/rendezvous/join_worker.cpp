@@ -100,11 +100,11 @@ void fail_if_requested(const Orders& orders, int rank, int step, Communicator* c
 
 int work(const Orders& orders) {
   const JoinOptions options = options_of(orders);
-  const rendezvous::Detected detected =
-      rendezvous::detect(rendezvous::process_variables(), options);
+  const rendezvous::Detected detected = rendezvous::detect(read_environment(), options);
   fail_if_requested(orders, detected.rank, -1, nullptr);
   const auto backend = cpu_backend();
   const auto ranks = join(*backend, options);
+  if (local_rank_of_launcher(options) != ranks->local_rank()) return 5;
   double sum = 0;
   for (int step = 0; step < orders.number("steps"); ++step) {
     std::this_thread::sleep_for(std::chrono::milliseconds(orders.number("pause")));

@@ -13,7 +13,7 @@
 
 namespace shampoo::rendezvous {
 
-inline Variables torchrun() {
+inline Environment torchrun() {
   return {{"RANK", "5"},
           {"WORLD_SIZE", "8"},
           {"LOCAL_RANK", "1"},
@@ -24,18 +24,18 @@ inline Variables torchrun() {
           {"TORCHELASTIC_RUN_ID", "none"}};
 }
 
-inline Variables open_mpi() {
+inline Environment open_mpi() {
   return {{"OMPI_COMM_WORLD_RANK", "2"},
           {"OMPI_COMM_WORLD_SIZE", "3"},
           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
 }
 
-inline Variables mpich() {
+inline Environment mpich() {
   return {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
 }
 
-inline Variables slurm() {
+inline Environment slurm() {
   return {{"SLURM_JOB_ID", "5000"},
           {"SLURM_STEP_ID", "0"},
           {"SLURM_PROCID", "3"},
@@ -47,19 +47,30 @@ inline Variables slurm() {
           {"SLURM_JOB_NODELIST", "a,n[007-008]"}};
 }
 
-inline Variables with(Variables variables, const Variables& more) {
+inline Environment with(Environment variables, const Environment& more) {
   for (const auto& [name, value] : more) variables.insert_or_assign(name, value);
   return variables;
 }
 
-inline Variables without(Variables variables, const std::string& name) {
+inline Environment without(Environment variables, const std::string& name) {
   variables.erase(name);
   return variables;
 }
 
-inline Variables both(Variables one, const Variables& other) { return with(std::move(one), other); }
+inline Environment both(Environment one, const Environment& other) {
+  return with(std::move(one), other);
+}
 
-inline std::string fault(const Variables& variables, const JoinOptions& options = {}) {
+/// "torchrun 5/8, local 1/4, store node1:29500 of the agent, job mine".
+inline std::string text(const Detected& found) {
+  return std::string(name_of(found.start)) + " " + std::to_string(found.rank) + "/" +
+         std::to_string(found.size) + ", local " + std::to_string(found.local_rank) + "/" +
+         (found.local_size ? std::to_string(*found.local_size) : "?") + ", store " + found.host +
+         ":" + std::to_string(found.port) + (found.agent_hosts_store ? " of the agent" : "") +
+         ", job " + found.job;
+}
+
+inline std::string fault(const Environment& variables, const JoinOptions& options = {}) {
   try {
     detect(variables, options);
   } catch (const std::invalid_argument& error) {

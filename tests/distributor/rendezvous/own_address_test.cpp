@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "distributor/communicator.h"
-#include "distributor/system/network_address.h"
+#include "tests/distributor/outward_address.h"
 
 namespace shampoo::rendezvous {
 namespace {
@@ -24,9 +24,8 @@ TEST(OwnAddress, IsALoopbackOneWhereAllRanksAreOnTheHostOfTheStore) {
 }
 
 TEST(OwnAddress, OnTheHostOfTheStoreIsThatOnTheRouteToAnotherHost) {
-  const NetworkAddress outward = outward_address(AF_INET);
-  if (outward.size == 0) GTEST_SKIP() << "no address but the loopback's here";
-  const std::string here = numeric_text(outward);
+  const std::string here = test::outward_address();
+  if (here.empty()) GTEST_SKIP() << "no address but the loopback's here";
   const Network network = choose_network({process({"127.0.1.1"}), process({here})});
   EXPECT_EQ(network.landmark, here);
   EXPECT_EQ(own_address({"127.0.1.1"}, network), here);

@@ -2,9 +2,7 @@
 #include "processes.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +11,8 @@
 #include <stdexcept>
 #include <string_view>
 #include <thread>
+
+#include "distributor/store/store_server.h"
 
 namespace shampoo {
 namespace {
@@ -93,16 +93,6 @@ std::string Process::output() const {
   }
 }
 
-int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(fd);
-  if (!bound) throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
-}
+int free_port() { return StoreServer().port(); }
 
 }  // namespace shampoo

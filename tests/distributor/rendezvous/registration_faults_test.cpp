@@ -104,39 +104,15 @@ TEST(RegistrationFaults, FailureOfOneRankIsAnErrorOnAllRanks) {
   expect_error(run(store, processes), "rank 2 (host here, process 102): no address of its own");
 }
 
-/// A store that fails after so many requests.
-class FailingStore : public test::MemoryStore {
- public:
-  FailingStore(Store& inner, int served) : inner_(inner), left_(served) {}
-
-  void set(std::string_view key, std::string_view value) override { next().set(key, value); }
-  std::optional<std::string> get(std::string_view key) override { return next().get(key); }
-  std::int64_t add(std::string_view key, std::int64_t amount) override {
-    return next().add(key, amount);
-  }
-  std::string set_if_absent(std::string_view key, std::string_view desired) override {
-    return next().set_if_absent(key, desired);
-  }
-  bool wait(std::span<const std::string> keys, milliseconds longest) override {
-    return next().wait(keys, longest);
-  }
-
- private:
-  Store& next() {
-    if (left_-- == 0) throw CommunicationError("closed the connection");
-    return inner_;
-  }
-
-  Store& inner_;
-  int left_;
-};
-
 TEST(RegistrationFaults, ProcessThatLosesItsConnectionAnywhereRegistersAgain) {
   int failures = 0;
   for (int requests = 1; requests < 8; ++requests) {
     SCOPED_TRACE(requests);
-    CountingStore store;
-    FailingStore failing(store, requests);
+    const auto shared = std::make_shared<CountingStore>();
+    CountingStore& store = *shared;
+    test::ObservedStore failing(shared, [left = requests]() mutable {
+      if (left-- == 0) throw CommunicationError("closed the connection");
+    });
     std::vector<RegistrationResult> results(3);
     std::vector<std::jthread> others;
     for (const int rank : {0, 2})

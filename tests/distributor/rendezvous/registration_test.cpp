@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "distributor/serialization.h"
 #include "registering_processes.h"
 
 namespace shampoo::rendezvous {
@@ -72,10 +73,51 @@ TEST(Registration, RestartIgnoresTheKeysOfADeadAttempt) {
   std::vector<Process> dead = world(4);
   for (Process& process : dead) process.deadline = 200ms;
   dead.erase(dead.begin() + 2);
-  run(store, dead, "job/0");
+  run(store, dead);
 
-  expect_job(run(store, world(4), "job/1"));
-  expect_job(run(store, world(3), "job/2"));
+  expect_job(run(store, restarted(world(4), {1, 1, 1, 1})));
+  expect_job(run(store, restarted(world(3), {2, 2, 2})));
+}
+
+TEST(Registration, RestartIgnoresProcessesThatHaveEnded) {
+  for (const std::vector<int>& ranks : {std::vector{0, 1, 3}, {2}, {0, 1, 2, 3}})
+    for (const std::vector<int>& restarts : {std::vector{0, 0, 0, 0}, {1, 1, 0, 0}, {0, 0, 0, 1}}) {
+      CountingStore store;
+      leave_attempt(store, ranks, 4);
+
+      const std::vector<RegistrationResult> results = run(store, restarted(world(4), restarts));
+
+      expect_job(results);
+      EXPECT_EQ(results[0].prefix, "test/1");
+    }
+}
+
+TEST(Registration, RanksThatWaitGoOnWithTheNextAttempt) {
+  CountingStore store;
+  store.set("test/0/rank/1", serialize(ended_process(1)));
+  std::vector<Process> processes = world(3);
+  processes[1].after = {"terms", "rank/0", "rank/2"};
+
+  const std::vector<RegistrationResult> results = run(store, processes);
+
+  expect_job(results);
+  EXPECT_EQ(results[0].prefix, "test/1");
+}
+
+TEST(Registration, LateRankHearsOfAnErrorOfProcessesThatHaveEnded) {
+  CountingStore store;
+  leave_attempt(store, {0, 1}, 3);
+  StoreGather(store, "test/0", 3).publish({.error = "no address of its own"});
+
+  EXPECT_EQ(take_part(store, {.rank = 2, .size = 3}, 2, "test").error, "no address of its own");
+}
+
+TEST(Registration, EndsAtTheDeadlineWhereEveryAttemptSeemsToBeOver) {
+  CountingStore store;
+  Process process{.rank = 0, .size = 2, .deadline = 200ms};
+  process.identity = ended_process(0).identity;
+
+  EXPECT_EQ(take_part(store, process, 0, "test").missing_ranks, std::vector<int>{1});
 }
 
 TEST(Registration, TwoJobsAtOneStoreDoNotMix) {

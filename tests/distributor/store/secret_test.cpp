@@ -34,16 +34,6 @@ std::string why_not(const StoreServer& server, const std::string& used) {
   return "";
 }
 
-std::string hexadecimal(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    text.push_back(digits[static_cast<unsigned char>(byte) >> 4]);
-    text.push_back(digits[static_cast<unsigned char>(byte) & 15]);
-  }
-  return text;
-}
-
 // RFC 4231, test cases 1, 2, 3, 6 and 7.
 TEST(Hmac, IsThatOfTheStandard) {
   EXPECT_EQ(hexadecimal(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
@@ -172,7 +162,6 @@ TEST(Secret, IsNeededWhereTheKernelKnowsNoOpenSocketOfTheClient) {
 }
 
 TEST(Secret, ComesFromTheEnvironmentOrAFile) {
-  using Environment = std::map<std::string, std::string, std::less<>>;
   const std::string path =
       std::filesystem::temp_directory_path() / ("secret_" + std::to_string(::getpid()));
   std::ofstream(path) << "  " << secret << "\n";

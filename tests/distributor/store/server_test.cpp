@@ -9,7 +9,7 @@
 #include "distributor/store/socket.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
-#include "distributor/system/network_address.h"
+#include "tests/distributor/outward_address.h"
 #include "tests/distributor/store/raw_client.h"
 
 namespace shampoo::test {
@@ -39,7 +39,7 @@ bool is_refused(const std::string& host, std::uint16_t port) {
 }
 
 TEST(StoreServer, ListensWhereTheRanksLookForItOnly) {
-  const std::string outward = numeric_text(outward_address(AF_INET));
+  const std::string outward = outward_address();
   if (outward.empty()) GTEST_SKIP() << "no address but the loopback's here";
   const StoreServer local({.host = "localhost", .several_hosts = false});
   EXPECT_TRUE(is_refused(outward, local.port()));

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "distributor/communicator.h"
+#include "distributor/store/socket.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "distributor/store/wire.h"
@@ -83,6 +84,11 @@ TEST(ConnectStore, SaysWhatTheLastAttemptMet) {
   const std::uint16_t unused = StoreServer().port();
   expect_part(complaint([&] { connect_store("127.0.0.1", unused, 50ms); }), "Connection refused");
   expect_part(complaint([&] { connect_store("a host.invalid", 1, 1ms); }), "name lookup");
+}
+
+TEST(ConnectStore, NamesPlacesAsTheyAreWritten) {
+  EXPECT_EQ(store::place_of("node1", 29500), "node1:29500");
+  EXPECT_EQ(store::place_of("fe80::1", 7), "[fe80::1]:7");
 }
 
 TEST(ConnectStore, RefusesWhatIsNoAddress) {

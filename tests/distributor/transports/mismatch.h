@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +17,6 @@ struct Mismatch {
   void (*call)(Communicator& ranks);  ///< on every rank
   std::vector<std::string> parts;     ///< of the message on all ranks
 };
-
-inline void PrintTo(const Mismatch& mismatch, std::ostream* out) { *out << mismatch.name; }
 
 std::span<const Mismatch> mismatches();
 

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "distributor/communicator.h"
+#include "distributor/rendezvous/join.h"
 #include "distributor/transports/nccl/nccl_interop.h"
+#include "kernels/backend.h"
 #include "support/thrown.h"
 #include "tests/distributor/transports/conformance.h"
 #include "tests/support/device/cuda_device.h"
@@ -111,6 +114,34 @@ TEST_F(NcclOnOneDevice, CollectivesAreCapturedAndReplayed) {
   ranks->check();
   check(cudaGraphExecDestroy(program));
   check(cudaGraphDestroy(graph));
+}
+
+TEST_F(NcclOnOneDevice, GathersInMemoryOfTheCommunicator) {
+  DeviceMemory memory;
+  const auto host = single_rank_communicator();
+  const auto ranks = nccl_communicator(*host, {.deadline = 60s});
+  const std::shared_ptr<void> bytes = ranks->allocate(3 << 20);
+  ASSERT_NE(bytes, nullptr);
+  std::vector<char> read(3 << 20, 'x');
+
+  ranks->all_gather(bytes.get(), std::vector<std::int64_t>{3 << 20}, {.stream = memory.stream()})
+      .wait();
+  memory.read(read.data(), bytes.get(), read.size());
+
+  EXPECT_EQ(std::ranges::count(read, '\0'), 3 << 20);
+  ranks->check();
+}
+
+TEST_F(NcclOnOneDevice, JoinsOnTheDeviceOfTheBackendAndItsDefaultStream) {
+  const auto backend = cuda_backend({.device = kernels::cuda::device_count() - 1});
+  const auto ranks = join(*backend, {.launcher = Launcher::one_rank, .transport = Transport::nccl});
+  const std::shared_ptr<void> number(backend->allocate(sizeof(float)),
+                                     [&](void* memory) { backend->release(memory); });
+
+  ranks->all_gather(number.get(), std::vector<std::int64_t>{sizeof(float)}).wait();
+  backend->synchronize();
+
+  EXPECT_EQ(ranks->failure(), "");
 }
 
 TEST_F(NcclOnOneDevice, ABorrowedCommunicatorIsStillTheCallers) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/distributor/transports/nccl_double.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -182,6 +183,16 @@ bool NcclDouble::is_done(Event event) {
 }
 
 bool NcclDouble::is_capturing(Stream stream) { return on(stream).is_capturing(); }
+
+void* NcclDouble::allocate_registrable(std::size_t bytes) {
+  ++counts.registrable;
+  return std::calloc(1, bytes);
+}
+
+void NcclDouble::release_registrable(void* memory) noexcept {
+  if (memory) --counts.registrable;
+  std::free(memory);
+}
 
 void* NcclDouble::allocate(std::size_t bytes) { return ::operator new(bytes); }
 

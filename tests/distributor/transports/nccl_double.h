@@ -95,7 +95,7 @@ class NcclDouble final : public NcclApi {
   void break_next(std::string fault) { set_fault(std::move(fault)); }
   struct Counts {
     std::atomic<int> launches{0}, all_gathers{0}, broadcasts{0}, aborts{0}, destroys{0}, events{0},
-        registrations{0};
+        registrations{0}, registrable{0};
   } counts;
   std::atomic<bool> has_no_id{false};
 
@@ -130,6 +130,8 @@ class NcclDouble final : public NcclApi {
   void wait(Stream stream, Event event) override;
   bool is_done(Event event) override;
   bool is_capturing(Stream stream) override;
+  void* allocate_registrable(std::size_t bytes) override;
+  void release_registrable(void* memory) noexcept override;
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
   void copy(void* to, const void* from, std::int64_t bytes, Stream stream) override;

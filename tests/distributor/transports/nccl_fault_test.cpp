@@ -121,7 +121,7 @@ TEST(NcclFaults, RanksHearOfAnAbortByTheStoreAndWhoIsMissing) {
       const auto ranks = connect_nccl_by_store(store,
                                                {.position = {host.rank(), 3},
                                                 .make_api = [&] { return nccl; },
-                                                .deadline = aborts ? 30s : 4s},
+                                                .deadline = aborts ? 30s : 2s},
                                                "job", "rank 0");
       if (host.rank() == 1) {
         if (aborts) ranks->abort("enough of it");
@@ -144,24 +144,6 @@ TEST(NcclFaults, RanksHearOfAnAbortByTheStoreAndWhoIsMissing) {
   }
 }
 
-class NcclMismatch : public testing::TestWithParam<Mismatch> {};
-
-TEST_P(NcclMismatch, IsAnErrorOnAllRanksLongBeforeTheDeadline) {
-  const auto store = std::make_shared<MemoryStore>();
-  NcclJob job;
-  run_ranks(3, [&](Communicator& host) {
-    const auto nccl = std::make_shared<NcclDouble>(job, std::to_string(host.rank()));
-    {
-      const auto ranks = connect_nccl_by_store(
-          store,
-          {.position = {host.rank(), 3}, .make_api = [&] { return nccl; }, .deadline = 10min},
-          "job", "rank 0");
-      EXPECT_EQ(check_mismatch(*ranks, GetParam(), 30s, [&] { nccl->stream().synchronize(); }), "");
-    }
-    host.barrier().wait();
-  });
-}
-
 /// Without those in which all ranks launch the same: nobody sees them over NCCL.
 std::vector<Mismatch> visible_mismatches() {
   std::vector<Mismatch> visible;
@@ -172,8 +154,27 @@ std::vector<Mismatch> visible_mismatches() {
   return visible;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NcclMismatch, testing::ValuesIn(visible_mismatches()),
-                         [](const auto& mismatch) { return mismatch.param.name; });
+/// All at the same time, as they wait.
+TEST(NcclMismatch, IsAnErrorOnAllRanksLongBeforeTheDeadline) {
+  std::vector<std::jthread> jobs;
+  for (const Mismatch& mismatch : visible_mismatches())
+    jobs.emplace_back([mismatch] {
+      const auto store = std::make_shared<MemoryStore>();
+      NcclJob job;
+      run_ranks(3, [&](Communicator& host) {
+        const auto nccl = std::make_shared<NcclDouble>(job, std::to_string(host.rank()));
+        {
+          const auto ranks = connect_nccl_by_store(
+              store,
+              {.position = {host.rank(), 3}, .make_api = [&] { return nccl; }, .deadline = 10min},
+              "job", "rank 0");
+          const auto settle = [&] { nccl->stream().synchronize(); };
+          EXPECT_EQ(check_mismatch(*ranks, mismatch, 30s, settle), "") << mismatch.name;
+        }
+        host.barrier().wait();
+      });
+    });
+}
 
 /// Error text of connecting on every rank.
 std::vector<std::string> refusals(

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <latch>
+#include <string>
 #include <vector>
 
+#include "distributor/exchange.h"
+#include "kernels/cuda/device_backend.h"
 #include "tests/distributor/transports/conformance.h"
 #include "tests/distributor/transports/nccl_ranks.h"
+#include "tests/support/device/emulated_device.h"
 
 namespace shampoo::test {
 namespace {
@@ -158,16 +162,30 @@ TEST(Nccl, ACapturedCollectiveIsReplayedAndNobodyAsksForItsEvents) {
   });
 }
 
-TEST(Nccl, MemoryIsRegisteredForAsLongAsItIsPrepared) {
+TEST(Nccl, MemoryOfTheCommunicatorIsRegisteredForAsLongAsItLives) {
   run_nccl_ranks(1, 30s, [](NcclRank& rank) {
-    std::vector<char> memory(8);
     {
-      const auto prepared = rank.ranks->prepare(memory.data(), 8);
+      const auto memory = rank.ranks->allocate(8);
+      EXPECT_EQ(std::string(static_cast<const char*>(memory.get()), 8), std::string(8, '\0'));
       EXPECT_EQ(rank.nccl.counts.registrations, 1);
     }
     EXPECT_EQ(rank.nccl.counts.registrations, 0);
-    const auto kept = rank.ranks->prepare(memory.data(), 8);
+    EXPECT_EQ(rank.nccl.counts.registrable, 0);
+    const auto kept = rank.ranks->allocate(8);
     rank.ranks->abort("enough");  // and it may go after that
+  });
+}
+
+TEST(Nccl, ExchangesUseMemoryOfTheCommunicator) {
+  run_nccl_ranks(2, 30s, [](NcclRank& rank) {
+    kernels::cuda::DeviceBackend backend(std::make_unique<EmulatedDevice>());
+    {
+      const Exchange exchange(backend, *rank.ranks, {64, 128}, 256);
+      EXPECT_NE(exchange.data(), nullptr);
+      EXPECT_EQ(exchange.bytes(), 256);
+      EXPECT_EQ(rank.nccl.counts.registrations, 1);
+    }
+    EXPECT_EQ(rank.nccl.counts.registrations, 0);
   });
 }
 

@@ -10,10 +10,14 @@
 #include <array>
 #include <csignal>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
 #include "distributor/store/store_server.h"
+#include "distributor/system/time_left.h"
 
 namespace shampoo::test {
 
@@ -42,6 +46,15 @@ using Clock = std::chrono::steady_clock;
   for (;;) pause();
 }
 
+bool has_stopped(pid_t process) {
+  const std::filesystem::path tasks = "/proc/" + std::to_string(process) + "/task";
+  return std::ranges::all_of(std::filesystem::directory_iterator(tasks), [](const auto& task) {
+    std::string line;
+    std::getline(std::ifstream(task.path() / "stat"), line);
+    return line.find(") T") != std::string::npos;  // behind the name in brackets
+  });
+}
+
 struct Child {
   pid_t pid = 0;
   int pipe = -1;
@@ -66,9 +79,8 @@ std::string read_all(int pipe, Clock::time_point end) {
   std::string said;
   std::array<char, 4096> part{};
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     pollfd ready{pipe, POLLIN, 0};
-    if (poll(&ready, 1, static_cast<int>(std::max<long>(left.count(), 0))) <= 0) return said;
+    if (poll(&ready, 1, static_cast<int>(time_left(end).count())) <= 0) return said;
     const ssize_t got = read(pipe, part.data(), part.size());
     if (got <= 0) return said;
     said.append(part.data(), static_cast<std::size_t>(got));
@@ -83,6 +95,11 @@ StoreProcess::StoreProcess() {
   const bool serves = read(store.pipe, &port_, sizeof(port_)) == sizeof(port_);
   close(store.pipe);
   if (!serves) throw std::runtime_error("no store is served");
+}
+
+void StoreProcess::stop() const {
+  kill(pid_, SIGSTOP);
+  while (!has_stopped(pid_)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 StoreProcess::~StoreProcess() {

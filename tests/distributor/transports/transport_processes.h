@@ -31,7 +31,8 @@ class StoreProcess {
 
   std::uint16_t port() const { return port_; }
   /// Callable in the processes that are forked afterwards, too.
-  void stop() const { kill(pid_, SIGSTOP); }
+  /// Returns when it has stopped.
+  void stop() const;
 
  private:
   pid_t pid_ = 0;

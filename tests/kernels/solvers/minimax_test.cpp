@@ -149,7 +149,6 @@ TEST(MinimaxRoot, IsQueuedWithoutAWaitInAnyNumberOfChunks) {
   }
   constexpr std::size_t bytes = n * n * sizeof(float);
   ASSERT_LT(cpu->chunk_bytes(bytes), count * bytes);
-  cpu->reserve({}, Type::float32, {n});
   WaitingBackend backend(*cpu);
   RootSolver solver(backend, Type::float32, Minimax{.kappa_max = 1e2}, 0, jobs);
   EXPECT_FALSE(solver.roots().waits());

@@ -19,6 +19,7 @@ Solver solver_named(const std::string& name, double epsilon) {
   if (name == "HigherOrder")
     return CoupledHigherOrder{.relative_epsilon = 0, .absolute_epsilon = epsilon};
   if (name == "Minimax") return Minimax{};
+  if (name == "Tridiagonal") return Tridiagonal{};
   if (name == "EigenAfter") return Eigen{.perturb_before = false};
   return Eigen{};
 }
@@ -76,14 +77,17 @@ class RootBounds : public testing::TestWithParam<std::tuple<std::string, Place>>
 TEST_P(RootBounds, HoldForDegenerateFactorsInFloat32) { expect_roots<float>(); }
 TEST_P(RootBounds, HoldForDegenerateFactorsInFloat64) { expect_roots<double>(); }
 
+const auto name_of_tested = [](const auto& tested) {
+  return std::get<0>(tested.param) + "_" + name_of(std::get<1>(tested.param));
+};
+
 INSTANTIATE_TEST_SUITE_P(All, RootBounds,
                          testing::Combine(testing::Values("Eigen", "EigenAfter", "Newton",
                                                           "HigherOrder", "Minimax"),
                                           testing::ValuesIn(all_places)),
-                         [](const auto& tested) {
-                           return std::get<0>(tested.param) + "_" +
-                                  name_of(std::get<1>(tested.param));
-                         });
+                         name_of_tested);
+INSTANTIATE_TEST_SUITE_P(OnTheHost, RootBounds,
+                         testing::Values(std::tuple{"Tridiagonal", Place::cpu}), name_of_tested);
 
 }  // namespace
 }  // namespace shampoo::test

@@ -152,13 +152,11 @@ TEST_P(RootBits, AreTheSameForEverySolverOverThePrimitives) {
     for (const std::int64_t side : sides) {
       std::vector<Bytes> alone;
       const std::unique_ptr<kernels::Backend> one = backend_with_host_arrays(place(), 1);
-      one->reserve({}, type, {side});
       for (std::uint64_t seed = 0; seed < seeds(); ++seed)
         alone.push_back(roots(*one, solver(), type, side, {seed + 1}).front());
       for (int threads = 1; threads <= most_threads(place()); ++threads) {
         const std::unique_ptr<kernels::Backend> backend =
             backend_with_host_arrays(place(), threads);
-        backend->reserve({}, type, {side});
         for (const std::uint64_t batch : batches(place())) {
           std::vector<std::uint64_t> some;
           for (std::uint64_t i = 0; i < batch; ++i) some.push_back((batch + 2 * i) % seeds() + 1);

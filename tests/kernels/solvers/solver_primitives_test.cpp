@@ -298,11 +298,9 @@ TYPED_TEST(SolverPrimitives, AssembleAfterEighGivesTheMatrixBack) {
 
   for (std::size_t m = 0; m < q.size(); ++m)
     for (std::int64_t i = 0, n = q.side(m); i < n; ++i)
-      for (std::int64_t j = 0; j < n; ++j) {
-        ASSERT_EQ(this->c.at(m, i, j), this->c.at(m, j, i));
+      for (std::int64_t j = 0; j < n; ++j)
         ASSERT_NEAR(this->c.at(m, i, j), this->spd.at(m, i, j),
                     8 * static_cast<double>(n) * epsilon_of<Real> * largest);
-      }
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "tests/kernels/square_batch.h"
 #include "tests/support/device/backends.h"
@@ -149,6 +151,56 @@ TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
         EXPECT_NEAR(this->c.at(m, i, j), expected,
                     static_cast<double>(4 * n + 4) * epsilon_of<Real> * size);
       }
+}
+
+TYPED_TEST(SymmetricPrimitives, ProductsHaveTheSameBitsAloneAndAmongMany) {
+  using Real = typename TypeParam::Real;
+  // More than the scratch memory is for; on a GPU several times the tiles that it holds at once.
+  const bool is_gpu = TypeParam::place == Place::cuda;
+  const std::int64_t n = is_gpu ? 512 : 100;
+  const std::size_t count = is_gpu ? 70 : 7, kinds = 3;
+  kernels::Stack stack{.extent = {n}, .count = is_gpu ? 40 : 3, .stride = n, .factors = {&stack}};
+  this->backend->reserve({&stack, 1}, type_of<Real>, {n});
+  const std::vector<std::int64_t> sides(count, n);
+  SquareBatch<Real> left(sides), right(sides), all(sides);
+  for (std::size_t m = 0; m < count; ++m)
+    for (auto* batch : {&left, &right}) {
+      const std::span<Real> to = batch->matrix(m);
+      if (m < kinds)
+        fill_wishart<Real>(n, 5, 2 * m + (batch == &right), to);
+      else
+        std::ranges::copy(batch->matrix(m % kinds), to.begin());
+    }
+  const kernels::Weights weights{.product = 2, .first = 0.5, .identity = -1};
+  for (const auto precision : {kernels::Precision::accurate, kernels::Precision::half})
+    for (const bool squares : {false, true}) {
+      const auto multiply = [&](SquareBatch<Real>& x, SquareBatch<Real>& y, SquareBatch<Real>& to) {
+        this->backend->multiply_symmetric(x.squares(), (squares ? x : y).squares(), weights,
+                                          precision, to.squares());
+      };
+      multiply(left, right, all);
+      for (std::size_t m = 0; m < count; ++m) {
+        SquareBatch<Real> one_left({n}), one_right({n}), alone({n});
+        std::ranges::copy(left.matrix(m), one_left.matrix(0).begin());
+        std::ranges::copy(right.matrix(m), one_right.matrix(0).begin());
+        if (m < kinds) multiply(one_left, one_right, alone);
+        ASSERT_TRUE(
+            std::ranges::equal(all.matrix(m), m < kinds ? alone.matrix(0) : all.matrix(m % kinds)))
+            << "matrix " << m << (squares ? ", square" : "");
+      }
+    }
+}
+
+TYPED_TEST(SymmetricPrimitives, ProductsDoNotReadWhatHasNoWeight) {
+  using Real = typename TypeParam::Real;
+  constexpr Real infinity = std::numeric_limits<Real>::infinity();
+  for (std::size_t m = 0; m < this->a.size(); ++m) {
+    std::ranges::fill(this->b.matrix(m), Real(1));
+    this->a.at(m, 0, 0) = infinity;
+  }
+  this->backend->multiply_symmetric(this->a.squares(), this->b.squares(), {},
+                                    kernels::Precision::half, this->c.squares());
+  for (std::size_t m = 0; m < this->a.size(); ++m) EXPECT_EQ(this->c.at(m, 0, 0), infinity);
 }
 
 TYPED_TEST(SymmetricPrimitives, ProductsOfHalfOperandsRoundThemOnce) {

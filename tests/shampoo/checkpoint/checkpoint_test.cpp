@@ -83,13 +83,6 @@ TEST_F(Checkpoints, LeaveParametersThatWereAddedLaterAsTheyWere) {
   });
 }
 
-TEST_F(Checkpoints, AreTheSameStateDict) {
-  const Trainee trainee = everything();
-  const End<float> first = train_first<float>(trainee, {.ranks = 2});
-  save_first<float>(root_, trainee, {.ranks = 2});
-  EXPECT_EQ(load_on<float>(root_, trainee, {.ranks = 3}, 0), first);
-}
-
 TEST_F(Checkpoints, AreCutAgainForOtherBlocks) {
   Trainee trainee{.shapes = awkward_shapes()};
   const End<float> first = train_first<float>(trainee, {.ranks = 2});

@@ -71,6 +71,13 @@ TEST(ADeviceSave, CopiesIntoPinnedMemoryThatIsKept) {
   EXPECT_GE(job.backend.memory_use().host - pinned, job.optimizer->state_bytes());
   EXPECT_EQ(second, first - 1);
   EXPECT_EQ(third, second);
+
+  const std::int64_t kept = job.backend.memory_use().host;
+  for (const std::int64_t step : {4, 5}) {
+    checkpointer.start(snapshot(*job.optimizer), root.path(), {.step = step});
+    checkpointer.wait();
+    EXPECT_EQ(job.backend.memory_use().host, kept) << "memory of a snapshot goes with it";
+  }
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class PlacedJob {
   std::vector<std::vector<float>> values() const { return model_.values(); }
 
  private:
-  std::unique_ptr<kernels::Backend> backend_;
+  std::shared_ptr<kernels::Backend> backend_;
   std::unique_ptr<Communicator> ranks_;
   ToyModel<float> model_;
   int made_ = 0;  ///< gradients so far

@@ -2,7 +2,7 @@
 // Checkpoints that are saved from the memory of one backend and loaded into that of another.
 #include <gtest/gtest.h>
 
-#include "shampoo/checkpoint/tensor_shard.h"
+#include "shampoo/checkpoint/reader.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 #include "tests/shampoo/checkpoint/placed_job.h"
 
@@ -25,11 +25,17 @@ class CheckpointsBetweenPlaces : public testing::TestWithParam<std::tuple<Place,
   }
 
   /// Tensors with their checksums.
-  static std::vector<checkpoint::TensorShard> tensors_of(const std::filesystem::path& folder) {
-    std::vector<checkpoint::TensorShard> shards;
-    checkpoint::for_each_shard(checkpoint::read_manifest(folder / checkpoint::manifest_name),
-                               [&](const auto& shard) { shards.push_back(shard); });
-    return shards;
+  static std::vector<std::pair<checkpoint::TensorShard, std::uint64_t>> tensors_of(
+      const std::filesystem::path& folder) {
+    std::vector<std::pair<checkpoint::TensorShard, std::uint64_t>> tensors;
+    const checkpoint::Reader reader(folder);
+    for (std::size_t file = 0; file < reader.manifest().files.size(); ++file) {
+      const auto shard = reader.shard(file);
+      reader.for_each_tensor(file, [&](const auto& tensor) {
+        tensors.emplace_back(tensor, shard->checksum(shard->index_of(tensor)));
+      });
+    }
+    return tensors;
   }
 
   static void expect_equal(PlacedJob& job, PlacedJob& other) {

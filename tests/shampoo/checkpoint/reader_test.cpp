@@ -2,15 +2,11 @@
 #include "shampoo/checkpoint/reader.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <array>
 #include <functional>
-#include <set>
 #include <system_error>
 
-#include "shampoo/checkpoint/shard_writer.h"
-#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
@@ -44,34 +40,15 @@ class Readers : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Readers, RefuseEveryFileWhereverItIsCut) {
-  for (const char* file : all_files) {
-    const std::string whole = content_of(folder_ / file);
-    std::set<std::size_t> places{7, 8, 9, whole.size() - 1};
-    for (std::size_t place = 0; place < whole.size(); place += 512) places.insert(place);
-    for (std::size_t place = 0; place < whole.size(); ++place)
-      if (std::string_view("{}[],:\"").find(whole[place]) != std::string_view::npos)
-        places.insert({place, place + 1});
-    places.erase(whole.size());
-    for (const std::size_t place : places) {
-      const std::string message = refusal_with(file, whole.substr(0, place));
-      EXPECT_NE(message.find(file), std::string::npos) << file << " at " << place << message;
-    }
-    EXPECT_NE(refusal_with(file, whole + '\0'), "");
-  }
-  EXPECT_EQ(refusal(), "");
-}
-
 TEST_F(Readers, RefuseEveryFlippedByteAndNameTheFile) {
   for (const char* file : all_files) {
     const std::string whole = content_of(folder_ / file);
-    for (std::size_t place = 0; place < whole.size(); ++place)
-      for (const int mask : {1, 32, 128, 255}) {
-        std::string flipped = whole;
-        flipped[place] = static_cast<char>(flipped[place] ^ mask);
-        const std::string message = refusal_with(file, flipped);
-        ASSERT_NE(message.find(file), std::string::npos) << file << " at " << place << message;
-      }
+    for (std::size_t place = 0; place < whole.size(); ++place) {
+      std::string flipped = whole;
+      flipped[place] = static_cast<char>(flipped[place] ^ 1 << place % 8);
+      const std::string message = refusal_with(file, flipped);
+      ASSERT_NE(message.find(file), std::string::npos) << file << " at " << place << message;
+    }
   }
 }
 
@@ -102,42 +79,10 @@ TEST_F(Readers, SkipChecksumsOnlyWhenAsked) {
   EXPECT_THROW(reader.read(shard, std::span(bytes).first(23)), std::invalid_argument);
 }
 
-TEST_F(Readers, RefuseSwappedMissingStaleAndForeignFiles) {
-  const std::string one = content_of(folder_ / "r0.safetensors");
-  const std::string two = content_of(folder_ / "r1.safetensors");
-  EXPECT_NE(refusal_with("r0.safetensors", two), "");
-  const auto older = Sample{.step = 0}.save(root_.path());
-  for (const char* file : all_files) {
-    EXPECT_NE(refusal_with(file, content_of(older / file)), "") << file;
-    std::filesystem::rename(folder_ / file, folder_ / "aside");
-    EXPECT_NE(refusal(), "") << file;
-    std::filesystem::rename(folder_ / "aside", folder_ / file);
-  }
-  EXPECT_EQ(refusal(), "");
-}
-
 TEST_F(Readers, KeepFewerFilesOpenThanAProcessMay) {
-  constexpr int files = 700;
-  const std::filesystem::path folder = root_.path() / "many";
-  std::filesystem::create_directory(folder);
-  Manifest manifest;
-  manifest.save = new_save_id();
-  for (std::uint32_t f = 0; f < files; ++f) {
-    ShardWriter writer(folder, "r" + std::to_string(f), {{"user/t" + std::to_string(f), Dtype::u8}},
-                       manifest.save, 0);
-    writer.write(std::vector<std::byte>(1, static_cast<std::byte>(f)));
-    manifest.files.push_back(writer.finish());
-    manifest.user_tensors.push_back({"t" + std::to_string(f), Dtype::u8, {}, f});
-  }
-  put(folder / manifest_name, to_json(manifest));
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit few{600, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-
+  const auto folder = save_files(root_.path() / "many", 700);
+  const FewDescriptors few(600);
   EXPECT_NO_THROW(Reader(folder).verify());
-
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(Readers, FollowLinksToRegularFilesOnly) {

@@ -51,7 +51,6 @@ TEST(AReportGather, SendsAllTextsToRank0AndAllocatesNothingOnTheWay) {
       ReportGather gather(backend, communicator);
       backend.poor = true;
       const auto texts = gather.run(text_of(communicator.rank()), lengths_of(ranks));
-      EXPECT_EQ(gather.error(), nullptr);
       ASSERT_EQ(texts.size(), static_cast<std::size_t>(ranks));
       for (int rank = 0; rank < ranks; ++rank)
         EXPECT_EQ(texts[static_cast<std::size_t>(rank)],

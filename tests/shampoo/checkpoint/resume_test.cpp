@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <thread>
 
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
@@ -58,23 +59,54 @@ TEST_F(Resuming, FindsNothingBeforeTheFirstSave) {
   });
 }
 
-TEST_F(Resuming, GoesOnFromTheLatestAndRemovesWhatInterruptedSavesLeft) {
+TEST_F(Resuming, GoesOnFromTheLatestAndRemovesWhatInterruptedSavesLeftWithTheNextSave) {
   save_after({3, steps_before});
-  const auto stale = root_ / checkpoint::temporary_name(9, checkpoint::new_save_id());
-  std::filesystem::create_directory(stale);
+  const auto temporary = [&](const std::filesystem::path& directory) {
+    const auto path = directory / checkpoint::temporary_name(9, checkpoint::new_save_id());
+    std::filesystem::create_directories(path);
+    return path;
+  };
+  const auto stale = temporary(root_), elsewhere = temporary(folder_.path() / "other");
+  std::filesystem::path later;
   run([&](Job<float>& job, Communicator& communicator) {
     UserState user = user_state_of(job);
-    EXPECT_EQ(load(*job.optimizer, root_, user).step, steps_before);
-    EXPECT_TRUE(std::filesystem::exists(stale));
-    communicator.barrier().wait();
     const auto resumed = resume(*job.optimizer, root_, user);
     ASSERT_TRUE(resumed);
     EXPECT_EQ(resumed->folder, root_ / "step-7");
     EXPECT_EQ(resumed->step, steps_before);
     EXPECT_TRUE(resumed->passed_over.empty());
-    EXPECT_FALSE(std::filesystem::exists(stale));
     job.train(steps_before, steps_before + steps_after);
     EXPECT_EQ(end_of(job), undisturbed_);
+
+    communicator.barrier().wait();
+    EXPECT_TRUE(std::filesystem::exists(stale)) << "a job that only loads";
+    communicator.barrier().wait();
+    if (communicator.rank() == 0) later = temporary(root_);
+    save(*job.optimizer, folder_.path() / "other");
+    EXPECT_TRUE(std::filesystem::exists(stale));
+    save(*job.optimizer, root_);
+  });
+  EXPECT_FALSE(std::filesystem::exists(stale));
+  EXPECT_TRUE(std::filesystem::exists(elsewhere));
+  EXPECT_TRUE(std::filesystem::exists(later)) << "of a save that may be under way";
+}
+
+TEST_F(Resuming, LeavesItsOwnSavesAlone) {
+  Alone alone;
+  AsyncCheckpointer checkpointer(*alone.job.optimizer);
+  checkpointer.start(root_, {}, {.step = 1});
+  while (list_checkpoints(root_).stale.empty()) std::this_thread::yield();
+  EXPECT_FALSE(resume(*alone.job.optimizer, root_));
+  EXPECT_EQ(save(*alone.job.optimizer, root_, {}, {.step = 2}), root_ / "step-2");
+  EXPECT_EQ(checkpointer.wait(), root_ / "step-1");
+}
+
+TEST_F(Resuming, KnowsADirectoryByAnotherSpelling) {
+  save_after({3, steps_before});
+  flip_in(root_ / "step-7");
+  run([&](Job<float>& job, Communicator&) {
+    EXPECT_EQ(resume(*job.optimizer, folder_.path() / "." / "root" / "")->step, 3);
+    EXPECT_EQ(save(*job.optimizer, root_ / ".", {}, {.step = 7}), root_ / "step-7");
   });
 }
 

@@ -92,6 +92,22 @@ TEST_F(Rollbacks, AreRecordedInTheCheckpoints) {
   run([&](Job<float>& job) { EXPECT_EQ(load(*job.optimizer, root_).step, 1500); });
 }
 
+TEST_F(Rollbacks, LeaveSavesThatAreUnderWayOnTheOtherBranch) {
+  save_until(2000, 0);
+  run([&](Job<float>& job) {
+    load(*job.optimizer, at(2000));
+    AsyncCheckpointer queues(*job.optimizer, {.while_saving = WhileSaving::queue});
+    queues.start(root_, {}, {.step = 3000});
+    queues.start(root_, {}, {.step = 4000});
+    load(*job.optimizer, at(1000));
+    EXPECT_EQ(queues.wait(), at(4000));
+    save(*job.optimizer, root_, {}, {.step = 1500});
+  });
+  EXPECT_EQ(checkpoint(3000).parent, checkpoint(2000).save);
+  EXPECT_EQ(checkpoint(4000).parent, checkpoint(2000).save) << "not that of the new branch";
+  EXPECT_EQ(checkpoint(1500).parent, checkpoint(1000).save);
+}
+
 TEST_F(Rollbacks, ReplaceTheStepsOfTheAbandonedBranchWhereTheyAreTold) {
   save_until(2000, 0);
   const std::string abandoned = checkpoint(2000).save;

@@ -4,6 +4,7 @@
 #include <array>
 #include <fstream>
 #include <span>
+#include <stdexcept>
 
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/shard_writer.h"
@@ -92,5 +93,28 @@ bool Sample::equals(const std::filesystem::path& folder) const {
   }
   return reader.manifest().step == step;
 }
+
+std::filesystem::path save_files(const std::filesystem::path& folder, std::uint32_t files) {
+  std::filesystem::create_directory(folder);
+  Manifest manifest;
+  manifest.save = new_save_id();
+  for (std::uint32_t f = 0; f < files; ++f) {
+    ShardWriter writer(folder, "r" + std::to_string(f), {{"user/t" + std::to_string(f), Dtype::u8}},
+                       manifest.save, 0);
+    writer.write(std::vector<std::byte>(1, static_cast<std::byte>(f)));
+    manifest.files.push_back(writer.finish());
+    manifest.user_tensors.push_back({"t" + std::to_string(f), Dtype::u8, {}, f});
+  }
+  put(folder / manifest_name, to_json(manifest));
+  return folder;
+}
+
+FewDescriptors::FewDescriptors(rlim_t most) {
+  if (::getrlimit(RLIMIT_NOFILE, &before_) != 0) throw std::runtime_error("getrlimit");
+  const rlimit few{most, before_.rlim_max};
+  if (::setrlimit(RLIMIT_NOFILE, &few) != 0) throw std::runtime_error("setrlimit");
+}
+
+FewDescriptors::~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
 
 }  // namespace shampoo::checkpoint::test

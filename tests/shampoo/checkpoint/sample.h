@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -46,6 +48,21 @@ struct Sample {
                              Existing existing = Existing::refuse) const;
   /// Whether the folder holds exactly this.
   bool equals(const std::filesystem::path& folder) const;
+};
+
+/// A checkpoint of so many files, with a user tensor of one byte in each. Returns `folder`.
+std::filesystem::path save_files(const std::filesystem::path& folder, std::uint32_t files);
+
+/// The most descriptors that this process may have, for a while.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t most);
+  ~FewDescriptors();
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
 };
 
 }  // namespace shampoo::checkpoint::test

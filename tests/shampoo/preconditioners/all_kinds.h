@@ -15,7 +15,11 @@ namespace shampoo::test {
 /// for all kinds.
 inline std::vector<Preconditioner> all_kinds() {
   return {RootInverse{},
+          RootInverse{.precondition_1d = false},
+          RootInverse{.root_type = Type::float16},
+          KullbackLeibler{.form = RootInverse{.root_type = Type::float16}},
           Eigendecomposed{},
+          Eigendecomposed{.precondition_1d = false},
           KullbackLeibler{},
           KullbackLeibler{.form = Eigendecomposed{.solver = Qr{}}, .normalize = true},
           EigenvalueCorrected{},

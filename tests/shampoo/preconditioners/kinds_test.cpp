@@ -79,5 +79,37 @@ TEST_P(Kinds, MaximizeAsTheyMinimizeWithTheNegatedGradient) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Kinds, testing::ValuesIn(all_kinds()), name_of_kind);
 
+TEST(Vectors, WithoutFactorsTakeTheStepsOfTheGrafting) {
+  const std::vector<Preconditioner> kinds{
+      RootInverse{.precondition_1d = false},
+      Eigendecomposed{.precondition_1d = false},
+      KullbackLeibler{.form = RootInverse{.precondition_1d = false}},
+  };
+  Recipe adam = quick_recipe();
+  adam.preconditioner = Adam{};
+  adam.grafting = std::nullopt;
+  for (const Preconditioner& kind : kinds) {
+    Recipe recipe = quick_recipe();
+    recipe.preconditioner = kind;
+    ToyModel<float> model({{13}, {1, 7, 1}, {9, 8}}), by_adam({{13}, {1, 7, 1}, {9, 8}});
+    const auto backend = cpu_backend({.threads = 1});
+    const auto ranks = single_rank_communicator();
+    Optimizer optimizer(*backend, *ranks, {model.group(recipe)});
+    Optimizer other(*backend, *ranks, {by_adam.group(adam)});
+    for (int step = 0; step < 6; ++step) {
+      model.new_gradients();
+      by_adam.new_gradients();
+      optimizer.step();
+      other.step();
+    }
+    const auto values = model.values(), expected = by_adam.values();
+    EXPECT_EQ(values[0], expected[0]);
+    EXPECT_EQ(values[1], expected[1]);
+    EXPECT_NE(values[2], expected[2]) << "matrices are preconditioned";
+    EXPECT_EQ(optimizer.slot_names("tensor1", 0),
+              (std::vector<std::string>{"filtered_gradient", "grafting"}));
+  }
+}
+
 }  // namespace
 }  // namespace shampoo::test

@@ -144,7 +144,7 @@ class MuonOnADevice : public ::testing::TestWithParam<Orthogonalizer> {
   }
 };
 
-std::vector<EmulatedDevice::Work> capture(DeviceJob& job) {
+EmulatedDevice::Graph capture(DeviceJob& job) {
   job.device.begin_capture();
   try {
     job.optimizer->enqueue_step();
@@ -159,7 +159,7 @@ const Shapes matrices = {{9, 8}, {8, 9}, {20, 3}, {3, 4, 5}, {9, 8}, {66, 70}};
 
 TEST_P(MuonOnADevice, IsReplayedFromAGraphUnlessItHasHostSteps) {
   DeviceJob plain(recipe(), matrices), replayed(recipe(), matrices);
-  std::optional<std::vector<EmulatedDevice::Work>> graph;
+  std::optional<EmulatedDevice::Graph> graph;
   for (int step = 0; step < 6; ++step) {
     for (DeviceJob* const job : {&plain, &replayed}) {
       job->model.new_gradients();

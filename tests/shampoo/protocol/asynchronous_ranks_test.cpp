@@ -17,9 +17,10 @@ constexpr int rank_count = 3;
 
 /// Device job of one rank.
 struct RankJob {
-  explicit RankJob(Communicator& threads, const OptimizerOptions& options = {})
+  explicit RankJob(Communicator& threads, const OptimizerOptions& options = {},
+                   const Recipe& recipe = quick_recipe())
       : job(awkward_shapes()), communicator(threads, job.device) {
-    job.begin(communicator, quick_recipe(), {}, options, 3);
+    job.begin(communicator, recipe, {}, options, 3);
   }
   Optimizer& optimizer() { return *job.optimizer; }
 
@@ -49,32 +50,39 @@ TEST(AsynchronousRanks, ComputeTheBitsOfOneRankInOneCollective) {
 }
 
 TEST(AsynchronousRanks, ReplayCapturedStepsWithTheBitsOfPlainOnes) {
-  DeviceJob alone(quick_recipe());
-  for (int step = 0; step < 9; ++step) {
-    alone.model.new_gradients();
-    alone.optimizer->step();
-  }
-  const auto expected = alone.values();
-  run_ranks(rank_count, [&](Communicator& threads) {
-    RankJob rank(threads);
-    std::vector<EmulatedDevice::Work> graph;
+  for (const bool refreshes : {false, true}) {
+    Recipe recipe = quick_recipe();
+    recipe.refresh.staggered = refreshes;
+    DeviceJob alone(recipe);
     for (int step = 0; step < 9; ++step) {
-      rank.job.model.new_gradients();
-      rank.optimizer().prepare_step();
-      if (rank.optimizer().refresh_is_due()) {
-        rank.optimizer().enqueue_step();
-        continue;
-      }
-      if (graph.empty()) {
-        rank.job.device.begin_capture();
-        rank.optimizer().enqueue_step();
-        graph = rank.job.device.end_capture();
-      }
-      rank.job.device.replay(graph);
+      alone.model.new_gradients();
+      alone.optimizer->step();
     }
-    EXPECT_EQ(rank.job.values(), expected);
-    EXPECT_EQ(rank.optimizer().statistics().applied_steps, 9);
-  });
+    const auto expected = alone.values();
+    run_ranks(rank_count, [&](Communicator& threads) {
+      RankJob rank(threads, {}, recipe);
+      Optimizer& optimizer = rank.optimizer();
+      EmulatedDevice::Graph graph;
+      for (int step = 0; step < 9; ++step) {
+        rank.job.model.new_gradients();
+        optimizer.prepare_step();
+        const bool serves =
+            !(refreshes ? optimizer.refresh_is_large() : optimizer.refresh_is_due());
+        if (graph.empty() && serves && optimizer.refresh_is_due() == refreshes) {
+          rank.job.device.begin_capture();
+          optimizer.enqueue_step();
+          graph = rank.job.device.end_capture();
+        }
+        if (serves && !graph.empty())
+          rank.job.device.replay(graph);
+        else
+          optimizer.enqueue_step();
+      }
+      EXPECT_FALSE(graph.empty());
+      EXPECT_EQ(rank.job.values(), expected);
+      EXPECT_EQ(optimizer.statistics().applied_steps, 9);
+    });
+  }
 }
 
 using Messages = std::array<std::string, rank_count>;

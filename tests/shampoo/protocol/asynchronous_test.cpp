@@ -198,6 +198,19 @@ TEST(AnOptimizerOnADevice, KnowsAllMemoryThatItUses) {
   }
 }
 
+TEST(AnOptimizerOnADevice, LeavesNoMemoryOfItsEngineBeforeAGroupWasAddedToThePool) {
+  DeviceJob job(quick_recipe(), {{64, 64}, {64, 64}});
+  ToyModel<float> other({{3}}, 2, &job.device_backend);
+  ParameterGroup added{.recipe = quick_recipe()};
+  added.parameters.push_back(other.parameter(std::size_t{0}));
+  added.parameters[0].name = "added";
+  const std::int64_t before = job.backend.memory_use().pool;
+
+  job.optimizer->add_group(added);
+
+  EXPECT_LT(job.backend.memory_use().pool - before, job.optimizer->state_bytes() / 4);
+}
+
 /// Launches of one step without a refresh and of one with a refresh.
 std::pair<std::int64_t, std::int64_t> launches(const Solver& solver, const DeviceJob::Shapes& layer,
                                                int layers, int groups) {

@@ -17,7 +17,9 @@ struct FragileTrainer {
   static Recipe recipe(int tolerated_failures) {
     Recipe recipe = quick_recipe();
     recipe.refresh = {.every = 1, .first = 1};
-    std::get<RootInverse>(recipe.preconditioner).tolerated_failures = tolerated_failures;
+    auto& roots = std::get<RootInverse>(recipe.preconditioner);
+    roots.solver = Eigen{};
+    roots.tolerated_failures = tolerated_failures;
     return recipe;
   }
 

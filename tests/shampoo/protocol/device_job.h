@@ -8,22 +8,39 @@
 #include "kernels/cuda/device_backend.h"
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_backend.h"
+#ifdef SHAMPOO_TEST_ON_CUDA
+#include "tests/support/device/capturing_cuda_device.h"
+#else
 #include "tests/support/device/emulated_device.h"
+#endif
 
 namespace shampoo::test {
 
-/// Counts uploads, too.
-class UploadCounter final : public CountingBackend {
+#ifdef SHAMPOO_TEST_ON_CUDA
+using JobDevice = CapturingCudaDevice;
+#else
+using JobDevice = EmulatedDevice;
+#endif
+
+/// Counts uploads and products of Minimax, too.
+class WorkCounter final : public CountingBackend {
  public:
   using CountingBackend::CountingBackend;
   void upload(void* to, const void* from_host, std::size_t bytes) override {
     ++uploads;
     CountingBackend::upload(to, from_host, bytes);
   }
-  std::int64_t uploads = 0;
+  void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
+                          std::span<const kernels::SquareMatrixBatch> b,
+                          const kernels::Weights& weights, kernels::Precision precision,
+                          std::span<const kernels::SquareMatrixBatch> c) override {
+    for (const kernels::SquareMatrixBatch& batch : a) products += batch.count;
+    CountingBackend::multiply_symmetric(a, b, weights, precision, c);
+  }
+  std::int64_t uploads = 0, products = 0;  ///< products: matrices
 };
 
-/// A model in the memory of an emulated device, and its optimizer.
+/// A model in the memory of a device, and its optimizer.
 class DeviceJob {
  public:
   using Shapes = std::vector<std::vector<std::int64_t>>;
@@ -66,9 +83,9 @@ class DeviceJob {
     return all;
   }
 
-  EmulatedDevice& device = *new EmulatedDevice;  ///< of device_backend
+  JobDevice& device = *new JobDevice;  ///< of device_backend
   kernels::cuda::DeviceBackend device_backend{std::unique_ptr<kernels::cuda::Device>(&device)};
-  UploadCounter backend{device_backend};
+  WorkCounter backend{device_backend};
   ToyModel<float> model;
 
  private:

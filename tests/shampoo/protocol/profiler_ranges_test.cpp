@@ -45,7 +45,7 @@ TEST(RangesOfAProfiler, NameVirtualGroupsAndWhatTheyDo) {
   for (const char* path :
        {"scan", "virtual group 0", "virtual group 0/factors", "virtual group 0/roots",
         "virtual group 0/filter", "virtual group 0/precondition", "virtual group 0/update",
-        "virtual group 1", "virtual group 1/orthogonalize", "virtual group 1/update"})
+        "virtual group 1", "virtual group 1/precondition", "virtual group 1/update"})
     EXPECT_TRUE(backend.paths.contains(path)) << path;
   EXPECT_TRUE(job.device.ranges().empty()) << "all are closed";
 }

@@ -36,7 +36,7 @@ class NonFiniteGradient : public ::testing::TestWithParam<std::tuple<Place, floa
   }
 
   float bad = std::get<float>(GetParam());
-  std::unique_ptr<kernels::Backend> backend;
+  std::shared_ptr<kernels::Backend> backend;
   std::unique_ptr<Communicator> ranks;
 
  private:

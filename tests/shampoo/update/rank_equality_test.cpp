@@ -121,10 +121,11 @@ TEST(OneStep, HasOneCollectiveForAnyNumberOfGroupsAndReceivesWhatItDoesNotOwn) {
       const Trained<float> run =
           train<float>(ranks, {.shapes = shapes, .groups = groups, .steps = 3});
       EXPECT_EQ(run.collectives, 1) << groups << " groups, " << ranks << " ranks";
-      // Every rank receives the segments of the others: (R - 1) / R of all updates on average, and
-      // a header and at most 63 bytes of alignment with each.
+      // Every rank receives the segments of the others: (R - 1) / R of all updates on average, a
+      // header and at most 63 bytes of alignment with each, and at most 4 % for equal lengths. The
+      // blocks are multiples of 16 bytes.
       EXPECT_GE(run.received, (ranks - 1) * updates);
-      EXPECT_LE(run.received, (ranks - 1) * (updates + ranks * (64 + 63)));
+      EXPECT_LE(100 * run.received, 104 * (ranks - 1) * (updates + ranks * (64 + 63)));
     }
 }
 

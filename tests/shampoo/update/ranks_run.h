@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "distributor/communicator.h"
@@ -31,6 +32,7 @@ struct Setting {
   int groups = 3;
   int steps = 7;
   bool merges = true;
+  std::optional<std::int64_t> direction_bytes = {};
   /// Tensor t has no gradient in step s > 0 where (s + t) % absent_every == 0.
   int absent_every = 0;
   Place place = Place::cpu;
@@ -62,8 +64,9 @@ Trained<Scalar> train(int rank_count, const Setting& setting) {
       setting.place, rank_count, [&](Communicator& communicator, kernels::Backend& backend) {
         ToyModel<Scalar> model(setting.shapes, 1, &backend);
         CountingCommunicator counting(communicator);
-        Optimizer optimizer(backend, counting, groups_of(model, setting),
-                            {.merge_groups = setting.merges});
+        Optimizer optimizer(
+            backend, counting, groups_of(model, setting),
+            {.merge_groups = setting.merges, .direction_bytes = setting.direction_bytes});
         std::int64_t most = 0, received = 0;
         for (int step = 0; step < setting.steps; ++step) {
           for (int g = 0, t = 0; g < optimizer.group_count(); ++g) {

@@ -48,7 +48,9 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   recipe.blocking.size = 100;
   const auto backend = cpu_backend({.threads = 3});
   const auto ranks = single_rank_communicator();
-  Optimizer optimizer(*backend, *ranks, {model.group(recipe, {.momentum = 0.5})});
+  // Chunks of a few blocks, and of one.
+  Optimizer optimizer(*backend, *ranks, {model.group(recipe, {.momentum = 0.5})},
+                      {.direction_bytes = 20'000});
   std::vector<float> elsewhere(model.tensors.back().gradient);
   optimizer.step();
 

@@ -101,6 +101,22 @@ TEST(Tiles, AreCutAtTheirLargestSize) {
   expect_tiles_cover({{n / 2 + 1, 3}, {3, 1}, {1, n}, grouping::never_cut, 2});
 }
 
+TEST(Tiles, OfLongBlocksWithOddRowsStartAtMultiplesOfEightElements) {
+  for (const std::int64_t columns : {1, 3, 81, 771, 1022, 1023}) {
+    const Shape shape{1000, columns};
+    // Rows with a gap, so that they are not one.
+    const StridedTensor tensor(shape, shape, std::vector<std::int64_t>{columns + 1, 1},
+                               std::vector<std::int64_t>{columns + 1, 1});
+    kernels::Block block;
+    std::vector<Tile> tiles;
+
+    tensor.append({{0, 0}, shape}, 4, block, tiles);
+
+    for (const Tile& tile : tiles) EXPECT_EQ((tile.flat - 4) % 8, 0) << columns;
+    EXPECT_LE(block.tile_count, 2 * (1000 * columns / 16384 + 1)) << columns;
+  }
+}
+
 TEST(Tiles, ADenseMatrixCanBeReadInPlace) {
   const Shape shape{20, 12};
   const std::vector<std::int64_t> strides{12, 1};

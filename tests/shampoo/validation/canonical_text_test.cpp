@@ -64,6 +64,8 @@ std::vector<std::function<void(Recipe&)>> changes() {
       root([](RootInverse& p) { p.trace_scaling = 0.5; }),
       root([](RootInverse& p) { p.drop_weighting = true; }),
       root([](RootInverse& p) { p.tolerated_failures = 4; }),
+      root([](RootInverse& p) { p.precondition_1d = false; }),
+      root([](RootInverse& p) { p.root_type = Type::float16; }),
       [](Recipe& r) { r.preconditioner = Sgd{}; },
       [](Recipe& r) { r.preconditioner = AdaGrad{}; },
       [](Recipe& r) { r.preconditioner = RmsProp{}; },

@@ -224,6 +224,8 @@ TEST_F(BadInput, AGroupThatCannotBeAddedChangesNothing) {
 TEST_F(BadInput, OptionsAndEmptyListsAreRefused) {
   ToyModel<float> model({std::vector<std::int64_t>{4}});
   EXPECT_THROW(Optimizer(*backend, *ranks, {}), std::invalid_argument);
+  EXPECT_THROW(Optimizer(*backend, *ranks, {model.group()}, {.direction_bytes = -1}),
+               std::invalid_argument);
   EXPECT_THROW(Optimizer(*backend, *ranks, {model.group()}, {.skipped_in_a_row = 0}),
                std::invalid_argument);
   const auto elsewhere = single_rank_communicator(MemoryKind::cuda);

@@ -2,6 +2,7 @@
 #include "tests/support/device/backends.h"
 
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 
 #include "kernels/backend.h"
@@ -11,6 +12,41 @@
 #include "tests/support/device/staging_backend.h"
 
 namespace shampoo::test {
+
+namespace {
+
+/// The backend of the program's GPU, or why it has none.
+struct Gpu {
+  std::shared_ptr<kernels::Backend> backend = {};
+  std::string problem = {};
+};
+
+Gpu make_gpu() {
+  try {
+    return {.backend = with_kernels(cuda_backend(CudaOptions{.device = 0}))};
+  } catch (const std::invalid_argument& error) {
+    return {.problem = error.what()};
+  } catch (const DeviceError& error) {
+    return {.problem = error.what()};
+  }
+}
+
+std::optional<Gpu> made;
+
+const Gpu& gpu() {
+  if (!made) made = make_gpu();
+  return *made;
+}
+
+/// CUDA may be gone when static objects go.
+class ReleaseOfGpu final : public ::testing::Environment {
+ public:
+  void TearDown() override { made.reset(); }
+};
+[[maybe_unused]] const ::testing::Environment* const release_of_gpu =
+    ::testing::AddGlobalTestEnvironment(new ReleaseOfGpu);
+
+}  // namespace
 
 std::string name_of(Place place) {
   switch (place) {
@@ -24,17 +60,7 @@ std::string name_of(Place place) {
   return "";
 }
 
-std::string missing(Place place) {
-  if (place != Place::cuda) return "";
-  try {
-    cuda_backend(CudaOptions{.device = 0});
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  } catch (const DeviceError& error) {
-    return error.what();
-  }
-  return "";
-}
+std::string missing(Place place) { return place == Place::cuda ? gpu().problem : ""; }
 
 void require(Place place) {
   const std::string reason = missing(place);
@@ -44,22 +70,22 @@ void require(Place place) {
   GTEST_SKIP() << reason;
 }
 
-std::unique_ptr<kernels::Backend> backend_at(Place place, int threads) {
+std::shared_ptr<kernels::Backend> backend_at(Place place, int threads) {
   switch (place) {
     case Place::cpu:
       return cpu_kernels({.threads = threads});
     case Place::emulated:
       return std::make_unique<kernels::cuda::DeviceBackend>(std::make_unique<EmulatedDevice>());
     case Place::cuda:
-      return with_kernels(cuda_backend(CudaOptions{.device = 0}));
+      if (!gpu().backend) throw std::invalid_argument(gpu().problem);
+      return gpu().backend;
   }
   return nullptr;
 }
 
 std::unique_ptr<kernels::Backend> backend_with_host_arrays(Place place, int threads) {
-  std::unique_ptr<kernels::Backend> backend = backend_at(place, threads);
-  if (backend->memory_kind() == MemoryKind::host) return backend;
-  return std::make_unique<StagingBackend>(std::move(backend));
+  if (place == Place::cpu) return cpu_kernels({.threads = threads});
+  return std::make_unique<StagingBackend>(backend_at(place, threads));
 }
 
 }  // namespace shampoo::test

@@ -27,8 +27,8 @@ std::string missing(Place place);
 /// after which GoogleTest leaves such a test out.
 void require(Place place);
 
-/// A backend with memory of its own.
-std::unique_ptr<kernels::Backend> backend_at(Place place, int threads = 2);
+/// A backend with memory of its own; on a GPU that of the whole program, as making one takes long.
+std::shared_ptr<kernels::Backend> backend_at(Place place, int threads = 2);
 /// A backend that takes arrays of the host: see StagingBackend.
 std::unique_ptr<kernels::Backend> backend_with_host_arrays(Place place, int threads = 2);
 

@@ -23,8 +23,10 @@ struct Model {
   Recipe recipe = {};
 };
 
-/// Sides of 1, primes, one past a tile of 64, two tiles of 128, more than two dimensions.
-const std::vector<std::vector<std::int64_t>> shapes = {{5}, {65, 33}, {1, 17}, {130, 3}, {3, 4, 5}};
+/// Sides of 1, primes, one past a tile of 64, two tiles of 128, more than two dimensions; sums of
+/// more than two panels, which share two buffers.
+const std::vector<std::vector<std::int64_t>> shapes = {{5},      {65, 33},  {1, 17},
+                                                       {130, 3}, {70, 100}, {3, 4, 5}};
 
 std::vector<char> numbers(Type type, std::size_t count, double seed) {
   std::vector<char> bytes(count * size_of(type));

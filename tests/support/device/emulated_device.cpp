@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/device/emulated_device.h"
 
-#include <sys/mman.h>
-
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/cpu/blas/blas_setup.h"
@@ -13,14 +14,6 @@
 #include "tests/support/device/emulated_numerics.h"
 
 namespace shampoo::test {
-
-namespace {
-
-constexpr std::size_t arena_bytes = std::size_t{8} << 30;
-
-std::size_t rounded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-}  // namespace
 
 class EmulatedMark final : public kernels::Mark {
  public:
@@ -31,6 +24,27 @@ class EmulatedMark final : public kernels::Mark {
  private:
   EmulatedDevice& device_;
   std::uint64_t ticket_ = 0;
+};
+
+/// The host's clock when the queue comes to a point.
+class EmulatedTimeline final : public kernels::Timeline {
+ public:
+  EmulatedTimeline(EmulatedDevice& device, std::size_t points)
+      : device_(device), times_(std::make_shared<Times>(points)) {}
+  void mark(std::size_t point) override {
+    device_.call([times = times_, point] { (*times)[point] = Clock::now(); });
+  }
+  std::optional<double> seconds(std::size_t from, std::size_t to) override {
+    const auto &begin = times_->at(from), &end = times_->at(to);
+    if (!begin || !end) return {};
+    return std::chrono::duration<double>(*end - *begin).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Times = std::vector<std::optional<Clock::time_point>>;
+  EmulatedDevice& device_;
+  std::shared_ptr<Times> times_;  ///< queued work may outlive the timeline
 };
 
 void run_blocks_in_turn(std::int64_t blocks, const kernels::cuda::Kernel& kernel) {
@@ -47,52 +61,40 @@ void run_blocks_in_turn(std::int64_t blocks, const kernels::cuda::Kernel& kernel
       kernel);
 }
 
-EmulatedDevice::EmulatedDevice(Runner runner) : runner_(runner) {
-  kernels::set_up_blas();
-  void* const arena =
-      mmap(nullptr, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (arena == MAP_FAILED) throw std::bad_alloc();
-  arena_ = static_cast<char*>(arena);
-}
+EmulatedDevice::EmulatedDevice(Runner runner) : runner_(runner) { kernels::set_up_blas(); }
 
-EmulatedDevice::~EmulatedDevice() { munmap(arena_, arena_bytes); }
-
-void EmulatedDevice::protect(bool accessible) {
-  if (used_ > 0) mprotect(arena_, used_, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
-}
+EmulatedDevice::~EmulatedDevice() = default;
 
 void* EmulatedDevice::allocate(std::size_t bytes) {
+  if (captures_) throw std::logic_error("memory is allocated in a capture");
   ++allocations_;
-  const std::size_t size = rounded(bytes);
-  char* at = nullptr;
-  if (const auto found = free_.find(size); found != free_.end()) {
-    at = found->second;
-    free_.erase(found);
-  } else {
-    if (used_ + size > arena_bytes) throw std::bad_alloc();
-    at = arena_ + used_;
-    used_ += size;
-  }
-  blocks_[at] = size;
-  enqueue([at, size] { std::memset(at, 0xff, size); });
-  return at;
+  void* const memory = memory_.allocate(bytes);
+  pool_bytes_ = std::max(pool_bytes_, memory_.bytes());
+  enqueue([memory, size = memory_.bytes(memory)] { std::memset(memory, 0xff, size); });
+  return memory;
 }
 
 void EmulatedDevice::release(void* memory) noexcept {
   if (memory == nullptr) return;
-  const auto found = blocks_.find(static_cast<char*>(memory));
-  if (found == blocks_.end()) std::abort();
-  free_.emplace(found->second, found->first);
-  blocks_.erase(found);
+  if (captures_) std::abort();
+  enqueue([this, memory] { memory_.retire(memory); });
+}
+
+void EmulatedDevice::trim() {
+  synchronize();
+  pool_bytes_ = memory_.bytes();
 }
 
 void* EmulatedDevice::allocate_host(std::size_t bytes) {
+  if (captures_) throw std::logic_error("memory is allocated in a capture");
   ++allocations_;
-  void* const memory = std::aligned_alloc(256, rounded(bytes));
-  if (memory == nullptr) throw std::bad_alloc();
-  return std::memset(memory, 0, bytes);
+  void* const memory = host_memory_.allocate(bytes);
+  host_memory_.set_accessible(true);
+  return memory;
 }
-void EmulatedDevice::release_host(void* memory) noexcept { std::free(memory); }
+void EmulatedDevice::release_host(void* memory) noexcept {
+  if (memory != nullptr) host_memory_.retire(memory);
+}
 
 void EmulatedDevice::zero(void* memory, std::size_t bytes) {
   ++launches_;
@@ -110,11 +112,15 @@ void EmulatedDevice::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 kernels::MemoryUse EmulatedDevice::memory_use() const {
-  return {.pool = static_cast<std::int64_t>(used_)};
+  return {.pool = static_cast<std::int64_t>(pool_bytes_)};
 }
 
 std::unique_ptr<kernels::Mark> EmulatedDevice::make_mark() {
   return std::make_unique<EmulatedMark>(*this);
+}
+
+std::unique_ptr<kernels::Timeline> EmulatedDevice::make_timeline(std::size_t points) {
+  return std::make_unique<EmulatedTimeline>(*this, points);
 }
 
 void EmulatedDevice::enqueue(Work work) {
@@ -126,13 +132,13 @@ void EmulatedDevice::enqueue(Work work) {
 void EmulatedDevice::run_until(std::uint64_t ticket) {
   if (done_ >= ticket) return;
   const kernels::FlushDenormals mode;
-  protect(true);
+  memory_.set_accessible(true);
   while (done_ < ticket) {
     queue_.front()();
     queue_.pop_front();
     ++done_;
   }
-  protect(false);
+  memory_.set_accessible(false);
 }
 
 bool EmulatedDevice::is_idle() {
@@ -144,9 +150,9 @@ void EmulatedDevice::synchronize() { run_until(queued_); }
 
 void EmulatedDevice::with_memory(const Work& body) {
   synchronize();
-  protect(true);
+  memory_.set_accessible(true);
   body();
-  protect(false);
+  memory_.set_accessible(false);
 }
 
 void EmulatedDevice::launch(std::int64_t blocks, const kernels::cuda::Kernel& kernel) {
@@ -155,7 +161,14 @@ void EmulatedDevice::launch(std::int64_t blocks, const kernels::cuda::Kernel& ke
   enqueue([run = runner_, blocks, kernel] { run(blocks, kernel); });
 }
 
+void EmulatedDevice::reserve_products(std::span<const kernels::cuda::Product> products) {
+  for (const kernels::cuda::Product& product : products)
+    planned_.insert(kernels::cuda::key_of(product));
+}
+
 void EmulatedDevice::multiply(const kernels::cuda::Product& product) {
+  if (captures_ && !planned_.contains(kernels::cuda::key_of(product)))
+    throw std::logic_error("a product is planned in a capture");
   ++launches_;
   enqueue([product] { multiply_now(product); });
 }
@@ -166,11 +179,11 @@ void EmulatedDevice::decompose(const kernels::cuda::EigenProblem& problem) {
 }
 
 void EmulatedDevice::begin_capture() { captures_ = true; }
-std::vector<EmulatedDevice::Work> EmulatedDevice::end_capture() {
+EmulatedDevice::Graph EmulatedDevice::end_capture() {
   captures_ = false;
   return std::exchange(captured_, {});
 }
-void EmulatedDevice::replay(const std::vector<Work>& graph) {
+void EmulatedDevice::replay(const Graph& graph) {
   for (const Work& work : graph) enqueue(work);
 }
 

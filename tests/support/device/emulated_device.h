@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/device/device.h"
+#include "kernels/cuda/device/product_key.h"
+#include "tests/support/device/emulated_memory.h"
 
 namespace shampoo::test {
 
@@ -18,11 +21,13 @@ void run_blocks_in_turn(std::int64_t blocks, const kernels::cuda::Kernel& kernel
 
 /// A device whose kernels run on the host, from the source that devices run. It is as late as a
 /// device may be: queued work runs when somebody waits for it. Between that, its memory cannot be
-/// read or written, so that a host which follows a pointer into it crashes; new memory is filled
-/// with NaN.
+/// read or written, so that a host which follows a pointer into it crashes, and so does work that
+/// uses memory after its release; new memory is filled with NaN. A capture takes no product that
+/// was not reserved, and no memory.
 class EmulatedDevice final : public kernels::cuda::Device {
  public:
   using Work = std::function<void()>;
+  using Graph = std::vector<Work>;
   /// Runs the blocks of a launch.
   using Runner = void (*)(std::int64_t blocks, const kernels::cuda::Kernel& kernel);
 
@@ -31,10 +36,12 @@ class EmulatedDevice final : public kernels::cuda::Device {
 
   std::string description() const override { return "emulated device"; }
   std::string arithmetic() const override { return "emulated device"; }
+  int index() const override { return 0; }
   void* stream() const override { return const_cast<EmulatedDevice*>(this); }
 
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
+  void trim() override;
   void* allocate_host(std::size_t bytes) override;
   void release_host(void* memory) noexcept override;
   void zero(void* memory, std::size_t bytes) override;
@@ -43,6 +50,7 @@ class EmulatedDevice final : public kernels::cuda::Device {
   void copy(void* to, const void* from, std::size_t bytes) override;
   kernels::MemoryUse memory_use() const override;
   std::unique_ptr<kernels::Mark> make_mark() override;
+  std::unique_ptr<kernels::Timeline> make_timeline(std::size_t points) override;
   bool is_idle() override;  ///< also runs the oldest queued work
   void synchronize() override;
   bool is_capturing() const override { return captures_; }
@@ -50,14 +58,14 @@ class EmulatedDevice final : public kernels::cuda::Device {
   void end_range() override { ranges_.pop_back(); }
   void launch(std::int64_t blocks, const kernels::cuda::Kernel& kernel) override;
   void multiply(const kernels::cuda::Product& product) override;
-  void reserve_products() override {}
+  void reserve_products(std::span<const kernels::cuda::Product> products) override;
   void reserve_eigen(Type, std::int64_t, std::int64_t count) override { decomposable_ += count; }
   void decompose(const kernels::cuda::EigenProblem& problem) override;
 
   /// Everything queued from here to end_capture() is recorded and not run, as by a CUDA graph.
   void begin_capture();
-  std::vector<Work> end_capture();
-  void replay(const std::vector<Work>& graph);
+  Graph end_capture();
+  void replay(const Graph& graph);
 
   /// Queues what another library would queue on the stream.
   void call(Work work) { enqueue(std::move(work)); }
@@ -76,17 +84,15 @@ class EmulatedDevice final : public kernels::cuda::Device {
   friend class EmulatedMark;
   void enqueue(Work work);
   void run_until(std::uint64_t ticket);
-  void protect(bool accessible);
 
   Runner runner_;
-  char* arena_ = nullptr;
-  std::size_t used_ = 0;
-  std::map<char*, std::size_t> blocks_;  ///< handed out
-  std::multimap<std::size_t, char*> free_;
+  EmulatedMemory memory_, host_memory_;
+  std::size_t pool_bytes_ = 0;
   std::deque<Work> queue_;
   std::uint64_t queued_ = 0, done_ = 0;
-  std::vector<Work> captured_;
+  Graph captured_;
   bool captures_ = false;
+  std::set<kernels::cuda::ProductKey> planned_;  ///< products
   std::vector<std::string> ranges_;
   std::int64_t launches_ = 0, allocations_ = 0, decomposable_ = 0;
 };

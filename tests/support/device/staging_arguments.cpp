@@ -111,16 +111,22 @@ void note(Staging& staging, const TileTable& elements, std::span<const Stack> st
           std::span<const Selection> selected) {
   for (const Selection& selection : selected) staging.note_array(selection.blocks, selection.count);
   for (const Stack& stack : stacks)
-    for (std::size_t k = 0; k < stack.extent.size(); ++k)
-      staging.note(stack.factors[k],
-                   static_cast<std::size_t>(stack.count * stack.extent[k] * (stack.extent[k] + 1)) *
-                       size_of(elements.arithmetic));
+    for (std::size_t k = 0; k < stack.extent.size(); ++k) {
+      const std::int64_t n = stack.extent[k];
+      const auto size = static_cast<std::int64_t>(size_of(elements.arithmetic));
+      const auto bytes = [&](std::int64_t each) {
+        return static_cast<std::size_t>(stack.count * each * size);
+      };
+      staging.note(stack.factors[k], bytes(kernels::array_elements(stack.layout, n, size)));
+      if (!stack.bases.empty()) staging.note(stack.bases[k], bytes(n * n));
+    }
 }
 
 std::vector<Stack> staged(Staging& staging, std::span<const Stack> stacks) {
   std::vector<Stack> result(stacks.begin(), stacks.end());
   for (Stack& stack : result)
-    for (void*& array : stack.factors) array = staging.at(array);
+    for (std::vector<void*>* const arrays : {&stack.factors, &stack.bases})
+      for (void*& array : *arrays) array = staging.at(array);
   return result;
 }
 

@@ -13,7 +13,7 @@ constexpr std::align_val_t alignment{64};
 
 }  // namespace
 
-StagingBackend::StagingBackend(std::unique_ptr<kernels::Backend> backend)
+StagingBackend::StagingBackend(std::shared_ptr<kernels::Backend> backend)
     : backend_(std::move(backend)) {}
 StagingBackend::~StagingBackend() = default;
 

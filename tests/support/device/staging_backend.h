@@ -12,13 +12,15 @@ namespace shampoo::test {
 /// into the backend's memory, and back when it is done. Sizes follow from the arguments.
 class StagingBackend final : public kernels::Backend {
  public:
-  explicit StagingBackend(std::unique_ptr<kernels::Backend> backend);
+  explicit StagingBackend(std::shared_ptr<kernels::Backend> backend);
   ~StagingBackend() override;
 
   std::string description() const override { return backend_->description(); }
   std::string arithmetic() const override { return backend_->arithmetic(); }
   MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return backend_->prefers_products(); }
+  bool has_tridiagonal_roots() const override { return false; }
+  int scratch_directions() const override { return backend_->scratch_directions(); }
   std::size_t chunk_bytes(std::size_t largest) const override {
     return backend_->chunk_bytes(largest);
   }
@@ -128,7 +130,7 @@ class StagingBackend final : public kernels::Backend {
                double exponent) override;
 
  private:
-  std::unique_ptr<kernels::Backend> backend_;
+  std::shared_ptr<kernels::Backend> backend_;
 };
 
 }  // namespace shampoo::test

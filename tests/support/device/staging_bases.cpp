@@ -33,24 +33,12 @@ std::vector<BasisBatch> staged(Staging& staging, std::span<const BasisBatch> bat
 
 }  // namespace
 
-// Whole steps run on the device's own backend.
-void StagingBackend::accumulate_whitened_factors(const kernels::PassContext&,
-                                                 std::span<const kernels::Stack>,
-                                                 std::span<const kernels::Selection>, const void*,
-                                                 bool) {
-  throw std::logic_error("whitened factors are not staged");
-}
-
+// Whole steps of these kinds run on the device's own backend.
 void StagingBackend::precondition_in_eigenbasis(const kernels::PassContext&,
                                                 std::span<const kernels::Stack>,
                                                 std::span<const kernels::Selection>,
                                                 const kernels::EigenbasisPass&) {
   throw std::logic_error("blocks in eigenbases are not staged");
-}
-
-void StagingBackend::rotate(const kernels::PassContext&, std::span<const kernels::Stack>,
-                            std::span<const kernels::Selection>, bool, void*) {
-  throw std::logic_error("rotations of blocks are not staged");
 }
 
 void StagingBackend::load_bases(std::span<const BasisBatch> bases,

@@ -138,16 +138,52 @@ void StagingBackend::evaluate(const TileTable& elements, const kernels::Evaluati
   staging.finish();
 }
 
-void StagingBackend::accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
-                                        std::span<const Selection> selected, const void* masters) {
-  Staging staging(*backend_);
+namespace {
+
+/// accumulate(context, stacks, selected, masters) with what an accumulation of factors reads and
+/// writes staged.
+template <typename Accumulate>
+void stage_factors(kernels::Backend& backend, const PassContext& context,
+                   std::span<const Stack> stacks, std::span<const Selection> selected,
+                   const void* masters, const Accumulate& accumulate) {
+  Staging staging(backend);
   note(staging, context);
   note(staging, context.elements, stacks, selected);
   note_masters(staging, context.elements, masters);
   staging.begin();
   const TileTable elements = staged(staging, context.elements);
-  backend_->accumulate_factors(staged(staging, context, elements), staged(staging, stacks),
-                               staged(staging, selected), staging.at(masters));
+  accumulate(staged(staging, context, elements), staged(staging, stacks), staged(staging, selected),
+             staging.at(masters));
+  staging.finish();
+}
+
+}  // namespace
+
+void StagingBackend::accumulate_factors(const PassContext& context, std::span<const Stack> stacks,
+                                        std::span<const Selection> selected, const void* masters) {
+  stage_factors(*backend_, context, stacks, selected, masters,
+                [&](const auto&... there) { backend_->accumulate_factors(there...); });
+}
+
+void StagingBackend::accumulate_whitened_factors(const PassContext& context,
+                                                 std::span<const Stack> stacks,
+                                                 std::span<const Selection> selected,
+                                                 const void* masters, bool normalizes) {
+  stage_factors(*backend_, context, stacks, selected, masters, [&](const auto&... there) {
+    backend_->accumulate_whitened_factors(there..., normalizes);
+  });
+}
+
+void StagingBackend::rotate(const PassContext& context, std::span<const Stack> stacks,
+                            std::span<const Selection> present, bool transposed, void* elements) {
+  Staging staging(*backend_);
+  note(staging, context);
+  note(staging, context.elements, stacks, present);
+  note_slot(staging, context.elements, elements);
+  staging.begin();
+  const TileTable table = staged(staging, context.elements);
+  backend_->rotate(staged(staging, context, table), staged(staging, stacks),
+                   staged(staging, present), transposed, staging.at(elements));
   staging.finish();
 }
 

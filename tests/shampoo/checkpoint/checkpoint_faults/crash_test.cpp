@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
@@ -74,7 +75,7 @@ TEST_P(Crashes, OfASaveBetweenAnyTwoCallsKeepThePreviousCheckpointAndCanBeCleane
   EXPECT_GT(crashes, 20);
   EXPECT_GT(complete, 1);
   EXPECT_EQ(latest_checkpoint(root_.path()), root_.path() / "step-2");
-  RecordProperty("crashes", crashes);
+  std::printf("row 7: %d crash points of a save\n", crashes);
 }
 
 /// On a file system that can exchange names, or not.
@@ -113,6 +114,7 @@ TEST_P(Crashes, OfASaveThatReplacesKeepOneOfTheTwo) {
     }
     EXPECT_GT(crashes, 20);
     EXPECT_GT(replaced, 3);
+    std::printf("row 7: %d crash points of a save that replaces\n", crashes);
   }
 }
 
@@ -133,6 +135,7 @@ TEST_P(Crashes, OfPruningLeaveCompleteCheckpointsAndStaleDirectories) {
     ++crashes;
   }
   EXPECT_GT(crashes, 4);
+  std::printf("row 7: %d crash points of removing old checkpoints\n", crashes);
   EXPECT_EQ(list_checkpoints(root_.path()).complete.size(), 1U);
 }
 

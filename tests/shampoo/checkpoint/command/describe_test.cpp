@@ -31,8 +31,8 @@ TEST(Descriptions, ShowEveryTensorInAlignedColumns) {
   EXPECT_TRUE(
       answer.has("  tensor           dtype   shape  bytes  file\n"
                  "  optimizer/w/s/0    F64       3     24  r0.safetensors\n"
-                 "  optimizer/w/s/3    F64       3     24  r1.safetensors\n"
                  "  user/count         I64  scalar      8  r0.safetensors\n"
+                 "  optimizer/w/s/3    F64       3     24  r1.safetensors\n"
                  "3 tensors, 56 B\n"))
       << answer.text;
 }

@@ -17,13 +17,8 @@
 namespace shampoo::checkpoint::test {
 namespace {
 
-class Manifests : public testing::Test {
- protected:
-  Manifest sample() { return Sample{}.write(folder_.path(), new_save_id()); }
-
-  TemporaryFolder folder_;
-  Manifest manifest_ = sample();
-};
+using P = SavedParameter;
+using M = Manifest;
 
 std::string refusal(const std::string& text) {
   return message_of<CheckpointError>([&] { manifest_from_json(text); });
@@ -32,6 +27,21 @@ std::string refusal(const std::string& text) {
 std::string refusal(const Manifest& manifest) {
   return message_of<CheckpointError>([&] { to_json(manifest); });
 }
+
+class Manifests : public testing::Test {
+ protected:
+  Manifest sample() { return Sample{}.write(folder_.path(), new_save_id()); }
+
+  template <typename Change>
+  std::string refusal_after(const Change& change) const {
+    Manifest manifest = manifest_;
+    change(manifest.parameters[0], manifest);
+    return refusal(manifest);
+  }
+
+  TemporaryFolder folder_;
+  Manifest manifest_ = sample();
+};
 
 std::string with_checksum(const std::string& body) { return body + checksum_member(body); }
 
@@ -99,7 +109,7 @@ TEST_F(Manifests, AreRefusedWhereverTheyAreCutOrChanged) {
   for (std::size_t length = 0; length < text.size(); ++length)
     EXPECT_NE(refusal(text.substr(0, length)), "") << length;
   for (std::size_t place = 0; place < text.size(); ++place)
-    for (const int mask : {1, 2, 4, 8, 16, 32, 64, 128, 255}) {
+    for (const int mask : {1, 32, 255}) {
       std::string flipped = text;
       flipped[place] = static_cast<char>(flipped[place] ^ mask);
       EXPECT_NE(refusal(flipped), "") << place;
@@ -107,98 +117,67 @@ TEST_F(Manifests, AreRefusedWhereverTheyAreCutOrChanged) {
   EXPECT_NE(refusal(text + " "), "");
 }
 
+/// Beside lies_about(), which DamagedCheckpoints load.
 TEST_F(Manifests, AreRefusedByFieldWhereTheyLieConsistently) {
   const std::string text = to_json(manifest_);
   EXPECT_EQ(refusal(edited(text, R"("step":1)", R"("step":2)")), "");
-  const std::vector<std::pair<std::string, std::string>> edits{
-      {R"("format":1)", R"("format":0)"},
-      {R"("format":1)", R"("format":2)"},
-      {R"("format":1,)", ""},
-      {R"("format":1)", R"("format":"1")"},
-      {R"("format":1)", R"("format":1.0)"},
-      {R"("format":1)", R"("format":1,"format":1)"},
-      {R"("required_features":[])", R"("required_features":["rates.beta9"])"},
-      {R"("required_features":[])", R"("required_features":1)"},
-      {R"("step":1)", R"("step":-1)"},
-      {R"("step":1)", R"("step":1.0)"},
-      {R"("step":1)", R"("step":9223372036854775808)"},
-      {R"("step":1)", R"("step":1,"step":1)"},
-      {R"("step":1,)", ""},
-      {R"("sequence":0)", R"("sequence":-1)"},
-      {R"("parent":"")", R"("parent":null)"},
-      {R"("parent":"")", R"("parent":")" + std::string(longest_save_id + 1, 'a') + '"'},
-      {R"("ranks":2)", R"("ranks":0)"},
-      {R"("ranks":2)", R"("ranks":4294967298)"},
-      {"fedcba9876543210", "FEDCBA9876543210"},
-      {"fedcba9876543210", "dcba9876543210"},
-      {R"("arithmetic":"exact")", R"("arithmetic":null)"},
-      {R"("attempts":0)", R"("attempts":-1)"},
-      {R"("taken":0)", R"("taken":1)"},
-      {R"({"name":"w")", R"({"name":"w","name":"w")"},
-      {R"("files":[0,1])", R"("files":[0])"},
-      {R"("files":[0,1])", R"("files":[0,2])"},
-      {R"("files":[0,1])", R"("files":[0,-1])"},
-      {R"("files":[0,1])", R"("files":[0,4294967297])"},
-      {R"("files":[0,1])", R"("files":[0,[1]])"},
-      {R"("files":[0,1])", R"("files":[0,1],"failures":[1])"},
-      {R"("files":[0,1])", R"("files":[0,1],"failures":[1,-1])"},
-      {R"("files":[0,1])", R"("files":[0,1],"failures":[1,1,1])"},
-      {R"("files":[0,1])", R"("files":[0,1],"files":[0,1])"},
-      {R"("block_size":3)", R"("block_size":0)"},
-      {R"("block_size":3)", R"("block_size":2)"},
-      {R"("block_size":3,)", ""},
-      {R"("F64")", R"("f64")"},
-      {R"("F64")", R"("I64")"},
-      {R"("elements")", R"("triangle")"},
-      {R"("elements")", "0"},
-      {R"("dimension":0)", R"("dimension":-1)"},
-      {R"("elements","dimension":0)", R"("elements","dimension":1)"},
-      {R"("elements","dimension":0)", R"("vector","dimension":2)"},
-      {R"("averaging_weight_sum":0.0)", R"("averaging_weight_sum":-1.0)"},
-      {R"("averaging_weight_sum":0.0)", R"("averaging_weight_sum":1e999)"},
-      {R"("averaging_weight_sum":0.0)", R"("averaging_weight_sum":null)"},
-      {R"("averaging_weight_sum":0.0,)", ""},
-      {R"("slots":[0])", R"("slots":[1])"},
-      {R"("slots":[0])", R"("slots":[0,0])"},
-      {R"("recipe":0)", R"("recipe":1)"},
-      {R"("rates":0)", R"("rates":-1)"},
-      {R"("rates":0)", R"("rates":1)"},
-      {R"("averaging":"none")", R"("averaging":1)"},
-      {R"("beta1":0.9)", R"("beta1":null)"},
-      {R"("beta1":0.9)", R"("beta1":"0.9")"},
-      {R"("beta1":0.9)", R"("beta1":1e999)"},
-      {R"("beta1":0.9)", R"("beta1":0.9,"beta1":0.9)"},
-      {R"("beta3":null)", R"("beta3":true)"},
-      {"[2,3]", "[2,-3]"},
-      {"[2,3]", "[2,3.0]"},
-      {"[2,3]", "[[2],3]"},
-      {"[2,3]", "[2,4]"},
-      {R"("merged_shape":[6])", R"("merged_shape":[7])"},
-      {R"("merged_shape":[6])", R"("merged_shape":[2,3])"},
-      {R"("best":0.1)", R"("best":true)"},
-      {R"("best":0.1)", R"("best":{"float":"0.1"})"},
-      {R"("best":0.1)", R"("best":9223372036854775808)"},
-      {R"("best":0.1)", R"("best":0.1,"best":0.2)"},
-      {R"("user_values":{)", R"("user_values":{"deep":[[[[[[[[[[[[]]]]]]]]]]]],)"},
-      {R"("rank_values":[)", R"("rank_values":[{})"},
-      {R"("file":0}])", R"("file":0,"rank":0}])"},
-      {R"("file":0}])", R"("file":0,"rank":-1}])"},
-      {R"("file":0}])", R"("file":0,"rank":"0"}])"},
-      {R"("user_tensors":[)", R"("user_tensors":[{},)"},
-      {R"("parameters":[)", R"("parameters":[1,)"},
-      {R"("parameters":[)", R"("parameters":[[],)"},
-      {R"("parameters":[)", R"("parameters":[{},)"},
-      {R"("files":[)", R"("files":[null,)"},
-      {"exact", std::string("ex\0ct", 5)},
-      {"exact", "ex\xff"},
+  const std::vector<std::pair<std::string, std::vector<std::string>>> edits{
+      {R"("format":1)",
+       {R"("format":0)", R"("format":2)", R"("format":"1")", R"("format":1.0)",
+        R"("format":1,"format":1)"}},
+      {R"("required_features":[])",
+       {R"("required_features":["rates.beta9"])", R"("required_features":1)"}},
+      {R"("step":1)",
+       {R"("step":-1)", R"("step":1.0)", R"("step":9223372036854775808)", R"("step":1,"step":1)"}},
+      {R"("sequence":0)", {R"("sequence":-1)"}},
+      {R"("parent":"")",
+       {R"("parent":null)", R"("parent":")" + std::string(longest_save_id + 1, 'a') + '"'}},
+      {R"("ranks":2)", {R"("ranks":0)", R"("ranks":4294967298)"}},
+      {"fedcba9876543210", {"FEDCBA9876543210", "dcba9876543210"}},
+      {R"("arithmetic":"exact")", {R"("arithmetic":null)"}},
+      {R"("attempts":0)", {R"("attempts":-1)"}},
+      {R"("taken":0)", {R"("taken":1)"}},
+      {R"({"name":"w")", {R"({"name":"w","name":"w")"}},
+      {R"("files":[0,1])",
+       {R"("files":[0])", R"("files":[0,2])", R"("files":[0,-1])", R"("files":[0,4294967297])",
+        R"("files":[0,[1]])", R"("files":[0,1],"failures":[1])",
+        R"("files":[0,1],"failures":[1,-1])", R"("files":[0,1],"failures":[1,1,1])",
+        R"("files":[0,1],"files":[0,1])"}},
+      {R"("block_size":3)", {R"("block_size":0)", R"("block_size":2)"}},
+      {R"("elements","dimension":0)", {R"("elements","dimension":1)", R"("vector","dimension":2)"}},
+      {R"("averaging_weight_sum":0.0)",
+       {R"("averaging_weight_sum":-1.0)", R"("averaging_weight_sum":1e999)",
+        R"("averaging_weight_sum":null)"}},
+      {R"("slots":[0])", {R"("slots":[1])", R"("slots":[0,0])"}},
+      {R"("recipe":0)", {R"("recipe":1)"}},
+      {R"("rates":0)", {R"("rates":-1)", R"("rates":1)"}},
+      {R"("averaging":"none")", {R"("averaging":1)"}},
+      {R"("beta1":0.9)",
+       {R"("beta1":null)", R"("beta1":"0.9")", R"("beta1":1e999)", R"("beta1":0.9,"beta1":0.9)"}},
+      {R"("beta3":null)", {R"("beta3":true)"}},
+      {"[2,3]", {"[2,-3]", "[2,3.0]", "[[2],3]", "[2,4]"}},
+      {R"("merged_shape":[6])", {R"("merged_shape":[7])", R"("merged_shape":[2,3])"}},
+      {R"("best":0.1)",
+       {R"("best":true)", R"("best":{"float":"0.1"})", R"("best":9223372036854775808)",
+        R"("best":0.1,"best":0.2)"}},
+      {R"("user_values":{)", {R"("user_values":{"deep":[[[[[[[[[[[[]]]]]]]]]]]],)"}},
+      {R"("rank_values":[)", {R"("rank_values":[{})"}},
+      {R"("file":0}])",
+       {R"("file":0,"rank":0}])", R"("file":0,"rank":-1}])", R"("file":0,"rank":"0"}])"}},
+      {R"("user_tensors":[)", {R"("user_tensors":[{},)"}},
+      {R"("parameters":[)",
+       {R"("parameters":[1,)", R"("parameters":[[],)", R"("parameters":[{},)"}},
+      {R"("files":[)", {R"("files":[null,)"}},
+      {"exact", {std::string("ex\0ct", 5), "ex\xff"}},
   };
-  for (const auto& [from, to] : edits) {
-    const std::string changed = edited(text, from, to);
-    ASSERT_FALSE(changed.starts_with("no ")) << changed;
-    const std::string message = refusal(changed);
-    EXPECT_TRUE(message.starts_with("manifest: ")) << to;
-    EXPECT_EQ(message.find("checksum"), std::string::npos) << to << message;
-  }
+  for (const auto& [from, changes] : edits)
+    for (const std::string& to : changes) {
+      const std::string changed = edited(text, from, to);
+      ASSERT_FALSE(changed.starts_with("no ")) << changed;
+      const std::string message = refusal(changed);
+      EXPECT_TRUE(message.starts_with("manifest: ")) << to;
+      EXPECT_EQ(message.find("checksum"), std::string::npos) << to << message;
+    }
   EXPECT_NE(refusal(with_checksum(R"({"format":1)")), "");
   EXPECT_NE(refusal(with_checksum(std::string(100'000, '['))), "");
   EXPECT_NE(refusal(with_checksum("")), "");
@@ -248,45 +227,29 @@ TEST_F(Manifests, OfANewerVersionAreRefusedWithItsName) {
 }
 
 TEST_F(Manifests, AreRefusedUnlessTheyFitTogether) {
-  const auto refused = [&](const auto& change) {
-    Manifest manifest = manifest_;
-    change(manifest.parameters[0], manifest);
-    return refusal(manifest);
-  };
-  using P = SavedParameter;
-  using M = Manifest;
   const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(refused([](P&, M&) {}), "");
-  EXPECT_NE(refused([](P& p, M&) { p.files.pop_back(); }), "");
-  EXPECT_NE(refused([](P& p, M&) { p.files.clear(); }), "");
-  EXPECT_NE(refused([](P& p, M&) { p.files[1] = 2; }), "");
-  EXPECT_NE(refused([](P& p, M&) { p.failures = {0, -1}; }), "");
-  EXPECT_NE(refused([](P& p, M&) { p.steps = -1; }), "");
-  EXPECT_NE(refused([](P& p, M&) { p.shape = {2, 4}; }), "");
-  EXPECT_NE(refused([](P& p, M&) { p.block_size = 0; }), "");
-  EXPECT_NE(refused([&](P& p, M&) { p.shape = p.merged_shape = {huge, huge}; }), "");
-  EXPECT_NE(refused([&](P& p, M&) { p.shape = p.merged_shape = {huge, huge, 0}; }), "");
-  EXPECT_NE(refused([](P& p, M& m) { m.parameters.push_back(P(p)); }), "");
-  EXPECT_NE(refused([](P&, M& m) { m.files.push_back(m.files[0]); }), "");
-  EXPECT_NE(refused([](P&, M& m) { m.user_tensors.push_back(m.user_tensors[0]); }), "");
-  EXPECT_NE(refused([](P&, M& m) { m.user_tensors[0].file = 2; }), "");
-  EXPECT_NE(refused([](P&, M& m) { m.user_tensors[0].rank = 1; }), "") << "not of rank 0";
-  EXPECT_NE(refused([](P&, M& m) { m.user_tensors[0].rank = 2; }), "");
-  EXPECT_NE(refused([](P&, M& m) { m.rank_values.resize(3); }), "");
-  EXPECT_NE(refused([&](P&, M& m) { m.user_tensors[0].shape = {huge, huge}; }), "");
-  EXPECT_NE(
-      refused([](P&, M& m) { m.rates[0].epsilon = std::numeric_limits<double>::quiet_NaN(); }), "");
+  EXPECT_EQ(refusal_after([](P&, M&) {}), "");
+  EXPECT_NE(refusal_after([](P& p, M&) { p.files.pop_back(); }), "");
+  EXPECT_NE(refusal_after([](P& p, M&) { p.steps = -1; }), "");
+  EXPECT_NE(refusal_after([&](P& p, M&) { p.shape = p.merged_shape = {huge, huge}; }), "");
+  EXPECT_NE(refusal_after([&](P& p, M&) { p.shape = p.merged_shape = {huge, huge, 0}; }), "");
+  EXPECT_NE(refusal_after([](P& p, M& m) { m.parameters.push_back(P(p)); }), "");
+  EXPECT_NE(refusal_after([](P&, M& m) { m.files.push_back(m.files[0]); }), "");
+  EXPECT_NE(refusal_after([](P&, M& m) { m.user_tensors.push_back(m.user_tensors[0]); }), "");
+  EXPECT_NE(refusal_after([](P&, M& m) { m.user_tensors[0].rank = 1; }), "") << "not of rank 0";
+  EXPECT_NE(refusal_after([](P&, M& m) { m.user_tensors[0].rank = 2; }), "");
+  EXPECT_NE(refusal_after([](P&, M& m) { m.rank_values.resize(3); }), "");
+  EXPECT_NE(refusal_after([&](P&, M& m) { m.user_tensors[0].shape = {huge, huge}; }), "");
+  EXPECT_NE(refusal_after(
+                [](P&, M& m) { m.rates[0].epsilon = std::numeric_limits<double>::quiet_NaN(); }),
+            "");
 }
 
 TEST_F(Manifests, AreRefusedBeyondTheirLimitsBeforeTheyAreWritten) {
   const auto refused = [&](const auto& change) {
-    Manifest manifest = manifest_;
-    change(manifest.parameters[0], manifest);
-    const std::string message = refusal(manifest);
+    const std::string message = refusal_after(change);
     EXPECT_NE(message.find("at most"), std::string::npos) << message;
   };
-  using P = SavedParameter;
-  using M = Manifest;
   refused([](P& p, M&) { p.shape.resize(65, 1); });
   refused([](P& p, M&) { p.merged_shape.resize(65, 1); });
   refused([](P& p, M&) { p.slots.resize(65); });

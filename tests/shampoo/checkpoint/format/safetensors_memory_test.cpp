@@ -36,8 +36,8 @@ class SafetensorsMemory : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(SafetensorsMemory, IsEightTimesThatOfTheHeaderForAMillionTensors) {
-  EXPECT_EQ(open(many(1'000'000,
+TEST_F(SafetensorsMemory, IsEightTimesThatOfTheHeaderForManyTensors) {
+  EXPECT_EQ(open(many(200'000,
                       [](int i) {
                         return "\"" + std::to_string(i) +
                                "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}";
@@ -46,24 +46,24 @@ TEST_F(SafetensorsMemory, IsEightTimesThatOfTheHeaderForAMillionTensors) {
             accepted);
 }
 
-TEST_F(SafetensorsMemory, IsSixteenTimesThatOfTheHeaderForAMillionKeysOfMetadata) {
+TEST_F(SafetensorsMemory, IsSixteenTimesThatOfTheHeaderForManyKeysOfMetadata) {
   EXPECT_EQ(
       open("{\"__metadata__\":" +
-               many(1'000'000, [](int i) { return "\"" + std::to_string(i) + "\":\"\""; }) + "}",
+               many(200'000, [](int i) { return "\"" + std::to_string(i) + "\":\"\""; }) + "}",
            16),
       accepted);
 }
 
 TEST_F(SafetensorsMemory, IsAFewTimesThatOfTheHeaderForOneLongString) {
-  EXPECT_EQ(open("{\"__metadata__\":{\"" + repeated(50'000'000, 'x') + "\":\"\"}}", 16), accepted);
+  EXPECT_EQ(open("{\"__metadata__\":{\"" + repeated(10'000'000, 'x') + "\":\"\"}}", 16), accepted);
 }
 
 TEST_F(SafetensorsMemory, IsAFewTimesThatOfTheHeaderForLongNumbersAndShapes) {
-  EXPECT_EQ(open("{\"t\":{\"shape\":[" + repeated(50'000'000, '1') + "]}}", 16), refused);
+  EXPECT_EQ(open("{\"t\":{\"shape\":[" + repeated(10'000'000, '1') + "]}}", 16), refused);
   std::string sides = "0";
-  for (int i = 0; i < 10'000'000; ++i) sides += ",0";
+  for (int i = 0; i < 2'000'000; ++i) sides += ",0";
   EXPECT_EQ(open("{\"t\":{\"shape\":[" + sides + "]}}", 2), refused);
-  EXPECT_EQ(open("{\"t\":" + repeated(50'000'000, '['), 2), refused);
+  EXPECT_EQ(open("{\"t\":" + repeated(10'000'000, '['), 2), refused);
 }
 
 TEST(SafetensorsFileOfManyTensors, OpensInSeconds) {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "shampoo/checkpoint.h"
+#include "shampoo/checkpoint/save_task.h"
+#include "shampoo/state/optimizer_access.h"
+
+namespace shampoo {
+
+namespace {
+
+using checkpoint::SaveTask;
+
+/// A save whose arguments are right on all ranks and equal: take() gives its snapshot, check() may
+/// throw. Collective; throws the same on all ranks.
+std::unique_ptr<SaveTask> agree_on_save(Optimizer& optimizer, const std::function<Snapshot()>& take,
+                                        const std::filesystem::path& directory,
+                                        const SaveOptions& options,
+                                        const std::function<void(const SaveTask&)>& check) {
+  std::unique_ptr<SaveTask> task;
+  StepProtocol& protocol = OptimizerAccess::protocol(optimizer);
+  protocol.check_usable();
+  protocol.vote(saving_checkpoint, "request", [&] {
+    task = std::make_unique<SaveTask>(optimizer, take(), directory, options);
+    check(*task);
+    return task->request();
+  });
+  return task;
+}
+
+}  // namespace
+
+std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& directory,
+                           const UserState& user, const SaveOptions& options) {
+  OptimizerAccess::protocol(optimizer).require_training("save");
+  const bool in_host_memory = OptimizerAccess::backend(optimizer).memory_kind() == MemoryKind::host;
+  const Contents contents = in_host_memory ? Contents::borrowed : Contents::copied;
+  const auto task = agree_on_save(
+      optimizer, [&] { return take_snapshot(optimizer, user, options.derived, contents); },
+      directory, options, [](const SaveTask&) {});
+  task->begin();
+  task->wait();
+  task->finish();
+  return task->result();
+}
+
+AsyncCheckpointer::AsyncCheckpointer(Optimizer& optimizer, const AsyncCheckpointerOptions& options)
+    : optimizer_(optimizer), options_(options) {
+  if (options.max_queued < 0)
+    throw std::invalid_argument("AsyncCheckpointer: max_queued: must be >= 0, got " +
+                                std::to_string(options.max_queued));
+}
+
+AsyncCheckpointer::~AsyncCheckpointer() = default;
+
+bool AsyncCheckpointer::start(const std::filesystem::path& directory, const UserState& user,
+                              const SaveOptions& options) {
+  OptimizerAccess::protocol(optimizer_).require_training("save");
+  if (!make_room()) return false;
+  const auto take = [&] {
+    return take_snapshot(optimizer_, user, options.derived, Contents::copied, free_memory());
+  };
+  add(take, directory, options);
+  return true;
+}
+
+bool AsyncCheckpointer::start(Snapshot snapshot, const std::filesystem::path& directory,
+                              const SaveOptions& options) {
+  if (!make_room()) return false;
+  add([&] { return std::move(snapshot); }, directory, options);
+  return true;
+}
+
+/// Returns false if the save is skipped. All ranks have as many saves under way.
+bool AsyncCheckpointer::make_room() {
+  advance(false);
+  if (saves_.empty()) return true;
+  if (options_.while_saving == WhileSaving::skip) return false;
+  if (options_.while_saving == WhileSaving::refuse)
+    throw std::logic_error(
+        "AsyncCheckpointer: another save is under way; wait() for it, or let saves queue or be "
+        "skipped");
+  while (saves_.size() > static_cast<std::size_t>(options_.max_queued)) {
+    saves_.front()->wait();
+    finish_first();
+  }
+  return true;
+}
+
+void AsyncCheckpointer::add(const std::function<Snapshot()>& take,
+                            const std::filesystem::path& directory, const SaveOptions& options) {
+  saves_.push_back(nullptr);
+  try {
+    saves_.back() = agree_on_save(optimizer_, take, directory, options, [&](const SaveTask& added) {
+      for (const auto& other : saves_)
+        if (other && other->folder() == added.folder() && !options.replace)
+          throw std::invalid_argument("save: " + added.folder().string() +
+                                      " is being saved; SaveOptions::replace would replace it");
+    });
+  } catch (...) {
+    saves_.pop_back();
+    throw;
+  }
+  if (saves_.size() == 1) saves_.front()->begin();
+}
+
+void AsyncCheckpointer::advance(bool waits) {
+  while (!saves_.empty()) {
+    SaveTask& first = *saves_.front();
+    if (waits)
+      first.wait();
+    else if (!first.advance(false))
+      return;
+    finish_first();
+  }
+}
+
+/// Throws what the save has thrown.
+void AsyncCheckpointer::finish_first() {
+  const std::unique_ptr<SaveTask> save = std::move(saves_.front());
+  saves_.pop_front();
+  save->finish();
+  if (!saves_.empty()) saves_.front()->begin();
+  folders_.push_back(save->result());
+}
+
+std::shared_ptr<SnapshotMemory> AsyncCheckpointer::free_memory() {
+  for (const auto& memory : memories_)
+    if (memory.use_count() == 1) return memory;
+  return memories_.emplace_back(
+      std::make_shared<SnapshotMemory>(OptimizerAccess::backend(optimizer_)));
+}
+
+std::optional<std::filesystem::path> AsyncCheckpointer::poll() {
+  advance(false);
+  if (folders_.empty()) return std::nullopt;
+  auto folder = std::move(folders_.front());
+  folders_.pop_front();
+  return folder;
+}
+
+std::optional<std::filesystem::path> AsyncCheckpointer::wait() {
+  advance(true);
+  if (folders_.empty()) return std::nullopt;
+  auto folder = std::move(folders_.back());
+  folders_.clear();
+  return folder;
+}
+
+void AsyncCheckpointer::cancel() {
+  if (saves_.empty()) return;
+  saves_.resize(1);
+  saves_.front()->cancel();
+  saves_.front()->wait();
+  try {
+    finish_first();
+  } catch (const std::exception&) {  // that it was cancelled, or what it failed with before
+  }
+}
+
+SaveProgress AsyncCheckpointer::progress() const {
+  if (saves_.empty()) return {};
+  SaveProgress progress = saves_.front()->progress();
+  progress.unfinished = saves_.size();
+  return progress;
+}
+
+}  // namespace shampoo

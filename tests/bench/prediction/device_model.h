@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shampoo::test {
+
+/// What does the arithmetic of a kernel.
+enum class Unit {
+  none,             ///< memory, or nothing but its launch
+  float32,          ///< fused multiply-adds of float32
+  warp_float16,     ///< matrix units by 16 bits, through instructions of one warp
+  library_float16,  ///< matrix units by 16 bits, in a library's products
+  library_tf32,
+  library_float32,  ///< a library's products without matrix units
+  library_float64
+};
+
+std::string name_of(Unit unit);
+
+/// What one device reaches, below its data sheet.
+struct DeviceModel {
+  std::string name;
+  double terabytes_per_second = 0;  ///< read and written
+  double launch_us = 0;             ///< from one kernel to the next that waits for it
+  double blocks_per_us = 0;         ///< thread blocks that start and leave at once
+  std::vector<double> teraflops;    ///< by Unit
+
+  double teraflops_of(Unit unit) const { return teraflops[static_cast<std::size_t>(unit)]; }
+};
+
+/// Throws std::invalid_argument for a name that is not in device_model_names().
+const DeviceModel& device_model(const std::string& name);
+std::vector<std::string> device_model_names();
+
+}  // namespace shampoo::test

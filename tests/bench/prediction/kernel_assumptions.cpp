@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/prediction/kernel_assumptions.h"
+
+namespace shampoo::test {
+
+namespace {
+
+constexpr const char* tile_product =
+    "tile of this library: scalar loads with tests, one block a processor; whole tiles are "
+    "computed";
+constexpr const char* leaves_most = "all but a few thread blocks leave at once";
+constexpr const char* launch_only = "one block of threads, or one per matrix: its launch";
+constexpr const char* part_of_rows = "streams rows; index arithmetic of 64 bits per element";
+constexpr const char* triangles = "tiles of 64, one triangle in strided rows";
+
+/// The unit of a phase changes here.
+constexpr KernelAssumption assumptions[] = {
+    // one step
+    {"copy", Unit::none, 1, "host memory is pinned; small"},
+    {"ScanTile", Unit::none, 0.65, "sums in fp64 and two trees of 8 barriers beside few bytes"},
+    {"FilterTile", Unit::none, 0.8, "a square root and two divisions per element; fp64 sums"},
+    {"UpdateTile", Unit::none, 0.8, "8 elements a thread, 32 bytes apart"},
+    {"FilterAndUpdateTile", Unit::none, 0.7, "most registers: 384 threads a processor"},
+    {"ApplyTile", Unit::none, 0.85, "8 elements a thread, 32 bytes apart"},
+    {"TakeDirections", Unit::none, 0.75, "sums in fp64 and a tree of 8 barriers"},
+    {"UnpackRoots", Unit::none, 0.6, triangles},
+    {"GatherGradients", Unit::none, 0.8, leaves_most},
+    {"HalfGram", Unit::warp_float16, 0.25,
+     "panels one ahead; then 64 dependent reads and writes of the factor; loads of both operands "
+     "hit L2"},
+    {"Gram", Unit::float32, 0.7, tile_product},
+    {"ModeProduct", Unit::float32, 0.7, tile_product},
+    {"ReduceScan", Unit::none, 1, launch_only},
+    {"Admit", Unit::none, 1, launch_only},
+    {"Compare", Unit::none, 1, launch_only},
+    {"SumTiles", Unit::none, 1, launch_only},
+    {"SumDirectionNorms", Unit::none, 1, launch_only},
+    {"CountDirections", Unit::none, 1, launch_only},
+    // products of a library; nothing of the operands is left in L2
+    {"product float16", Unit::library_float16, 1, "cuBLASLt on matrix units, batches of side 1024"},
+    {"product bfloat16", Unit::library_float16, 1,
+     "cuBLASLt on matrix units, batches of side 1024"},
+    {"product float32", Unit::library_float32, 1, "cuBLASLt, compute type 32F: no matrix units"},
+    {"product tf32", Unit::library_tf32, 1, "cuBLASLt on matrix units; rows of 16 bytes or more"},
+    {"product float64", Unit::library_float64, 1, "cuBLASLt on matrix units"},
+    // a refresh
+    {"UnpackFactors", Unit::none, 0.6, triangles},
+    {"PackRoots", Unit::none, 0.6, triangles},
+    {"LinearCombination", Unit::none, 0.67, "tiles of 64, 33 KB of shared memory a block"},
+    {"SplitFloat16", Unit::none, 0.45, "divisions of 64 bits, software conversions, 2-byte stores"},
+    {"Normalize", Unit::none, 0.7, part_of_rows},
+    {"Rescale", Unit::none, 0.7, part_of_rows},
+    {"Damp", Unit::none, 0.5, part_of_rows},
+    {"Combine", Unit::none, 0.5, part_of_rows},
+    {"MeasureParts", Unit::none, 0.5, part_of_rows},
+    {"SymmetricProduct", Unit::float32, 0.7, tile_product},
+    {"SquareProduct", Unit::float32, 0.7, tile_product},
+    {"MeasureMatrices", Unit::none, 1, launch_only},
+    {"FindShifts", Unit::none, 1, launch_only},
+    {"CheckIdentity", Unit::none, 1, launch_only},
+};
+
+}  // namespace
+
+const KernelAssumption* assumption_of(const std::string& kernel) {
+  for (const KernelAssumption& assumption : assumptions)
+    if (kernel == assumption.kernel) return &assumption;
+  return nullptr;
+}
+
+}  // namespace shampoo::test

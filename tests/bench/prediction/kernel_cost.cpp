@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/prediction/kernel_cost.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <typeinfo>
+#include <variant>
+
+#include "tests/bench/prediction/element_cost.h"
+
+namespace shampoo::test {
+
+namespace {
+
+using namespace kernels::cuda;
+using kernels::Float16;
+using kernels::SquareMatrixBatch;
+
+double triangle(std::int64_t n) { return static_cast<double>(n * (n + 1) / 2); }
+
+/// 2 Side^2 depth for every tile
+double tile_flops(std::int64_t tiles, int side, std::int64_t depth) {
+  return 2.0 * static_cast<double>(tiles) * side * side * static_cast<double>(depth);
+}
+
+template <typename Task>
+std::int64_t members(const TaskList<Task>& list, int t) {
+  return ((t + 1 < list.count ? list.first[t + 1] : list.blocks) - list.first[t]) /
+         list.tasks[t].tiles;
+}
+
+/// body(task, row of a block) for all blocks of a list.
+template <typename Task, typename Body>
+void for_each_member(const TaskList<Task>& list, const Body& body) {
+  for (int t = 0; t < list.count; ++t)
+    for (std::int64_t m = 0; m < members(list, t); ++m)
+      body(list.tasks[t], list.tasks[t].first_block + m);
+}
+
+/// L <- keep L + add G G^T for one block: its gradient, and one triangle read and written.
+KernelCost gram_cost(const GramTask& task, std::size_t gradient_bytes, std::size_t factor_bytes,
+                     int side) {
+  const std::int64_t others = task.shape.before * task.shape.after;
+  return {static_cast<double>(gradient_bytes) * static_cast<double>(task.shape.elements()) +
+              2 * static_cast<double>(factor_bytes) * triangle(task.shape.side),
+          tile_flops(task.tiles, side, others)};
+}
+
+KernelCost half_gram_cost(const HalfGram& kernel) {
+  KernelCost cost;
+  for_each_member(kernel.list, [&](const GramTask& task, std::int64_t row) {
+    if (kernel.phase.accumulates(row) && kernel.phase.is_on_matrix_units(row))
+      cost += gram_cost(task, 2, sizeof(float), HalfGram::side);
+  });
+  return cost;
+}
+
+template <typename Real, int Side>
+KernelCost gram_cost(const Gram<Real, Side>& kernel) {
+  const ProductPhase& phase = kernel.phase;
+  KernelCost cost;
+  for_each_member(kernel.list, [&](const GramTask& task, std::int64_t row) {
+    if (!phase.accumulates(row)) return;
+    const bool in_place = !kernel.gathered && phase.reads_in_place(row);
+    if (Side == 128 && in_place && phase.is_on_matrix_units(row)) return;
+    const std::int32_t tensor = phase.elements.blocks[row].tensor;
+    cost += gram_cost(
+        task, in_place ? size_of(phase.elements.tensors.gradient_types[tensor]) : sizeof(Real),
+        sizeof(Real), Side);
+  });
+  return cost;
+}
+
+/// of(task) for all blocks that a kernel with roots or bases works on.
+template <typename Kernel, typename Of>
+KernelCost cost_of_multiplied(const Kernel& kernel, const Of& of) {
+  KernelCost cost;
+  for_each_member(kernel.list, [&](const auto& task, std::int64_t row) {
+    if (kernel.accumulates ? kernel.phase.accumulates(row) : kernel.phase.preconditions(row))
+      cost += of(task);
+  });
+  return cost;
+}
+
+/// One triangle of a root, as the array has it.
+double root_bytes(kernels::FactorLayout layout, std::int64_t n, Type type) {
+  const bool narrow = layout == kernels::FactorLayout::with_float16_root;
+  return triangle(n) * static_cast<double>(narrow ? sizeof(Float16) : size_of(type));
+}
+
+/// Elements read and written, and the root or basis.
+template <typename Real>
+KernelCost mode_cost(const ModeProduct<Real>& kernel) {
+  return cost_of_multiplied(kernel, [](const ModeTask& task) {
+    const std::int64_t n = task.shape.side;
+    const double matrix = task.is_basis ? static_cast<double>(n * n) * sizeof(Real)
+                                        : root_bytes(task.layout, n, type_of_real<Real>);
+    return KernelCost{2.0 * sizeof(Real) * static_cast<double>(task.shape.elements()) + matrix,
+                      tile_flops(task.tiles, mode_tile, n)};
+  });
+}
+
+/// Roots read, and whole matrices written.
+template <typename Real>
+KernelCost unpack_cost(const UnpackRoots<Real>& kernel) {
+  return cost_of_multiplied(kernel, [](const RootTask& task) {
+    const std::int64_t n = task.side;
+    return KernelCost{
+        root_bytes(task.layout, n, type_of_real<Real>) + static_cast<double>(n * n) * sizeof(Real),
+        0};
+  });
+}
+
+template <typename Real>
+KernelCost gather_cost(const GatherGradients<Real>& kernel) {
+  const ProductPhase& phase = kernel.phase;
+  return cost_of_tiles(phase.elements, [&](const kernels::Tile& tile) {
+    if (!phase.accumulates(tile.block) || (!kernel.all && phase.reads_in_place(tile.block)))
+      return 0.0;
+    return static_cast<double>(size_of(phase.elements.tensors.gradient_types[tile.tensor]) +
+                               sizeof(Real));
+  });
+}
+
+/// of(matrices of one side, n, how many) for the groups of a batch
+template <typename Group, typename Of>
+KernelCost cost_of_groups(const Batch<Group>& batch, const Of& of) {
+  KernelCost cost;
+  for (int g = 0; g < batch.count; ++g) {
+    const auto count = static_cast<double>(batch.groups[g].count());
+    const KernelCost each = of(batch.groups[g]);
+    cost += {count * each.bytes, count * each.flops};
+  }
+  return cost;
+}
+
+/// So many passes over whole matrices of the first array's side and type.
+template <typename Group>
+KernelCost passes(const Batch<Group>& batch, int count) {
+  return cost_of_groups(batch, [&](const Group& group) {
+    const auto n = static_cast<double>(group.x.side);
+    return KernelCost{count * n * n * static_cast<double>(size_of(group.x.type)), 0};
+  });
+}
+
+/// Whole matrices, and bytes_of(pairs) of what they are unpacked from or packed into.
+template <typename BytesOf>
+KernelCost packing(const Batch<PackedMatrixGroup>& batch, const BytesOf& bytes_of) {
+  return cost_of_groups(batch, [&](const PackedMatrixGroup& group) {
+    const auto n = static_cast<double>(group.squares.side);
+    return KernelCost{
+        bytes_of(group.pairs) + n * n * static_cast<double>(size_of(group.squares.type)), 0};
+  });
+}
+
+/// Both terms of the sum and its result.
+KernelCost combination(const LinearCombination& kernel) {
+  return cost_of_groups(kernel.batch, [&](const MatrixPairGroup& group) {
+    const auto n = static_cast<double>(group.x.side);
+    const double first = kernel.weights.first != 0 ? triangle(group.x.side) : 0;
+    return KernelCost{(2 * n * n + first) * static_cast<double>(size_of(group.x.type)), 0};
+  });
+}
+
+KernelCost splitting(const SplitFloat16& kernel) {
+  return cost_of_groups(kernel.batch, [](const HalfPanels& group) {
+    const auto n = static_cast<double>(group.x.side);
+    return KernelCost{
+        n * n * sizeof(float) +
+            sizeof(Float16) * static_cast<double>(HalfPanels::size(group.x.side, group.has_low)),
+        0};
+  });
+}
+
+/// A product of square matrices, or its lower tiles, and three passes over whole ones.
+template <int Side, typename Group>
+KernelCost square_product(const Batch<Group>& batch, bool lower, SquareMatrixBatch Group::*result) {
+  return cost_of_groups(batch, [&](const Group& group) {
+    const std::int64_t n = (group.*result).side, across = ceiling(n, Side);
+    const std::int64_t tiles = lower ? lower_tiles(n, Side) : across * across;
+    const auto side = static_cast<double>(n);
+    return KernelCost{3 * side * side * static_cast<double>(size_of((group.*result).type)),
+                      tile_flops(tiles, Side, n)};
+  });
+}
+
+struct CostOf {
+  template <typename Real>
+  KernelCost operator()(const ScanTile<Real>& k) const {
+    return scan_cost(k.gradients);
+  }
+  template <typename Real>
+  KernelCost operator()(const FilterTile<Real>& k) const {
+    return filter_cost<Real>(k.context, k.pass, true);
+  }
+  template <typename Real>
+  KernelCost operator()(const UpdateTile<Real>& k) const {
+    return update_cost<Real>(k.context, k.pass, true);
+  }
+  template <typename Real>
+  KernelCost operator()(const FilterAndUpdateTile<Real>& k) const {
+    KernelCost cost = filter_cost<Real>(k.context, k.gradients, false);
+    return cost += update_cost<Real>(k.context, k.pass, false);
+  }
+  KernelCost operator()(const ApplyTile& k) const { return apply_cost(k); }
+  template <typename Real>
+  KernelCost operator()(const GatherGradients<Real>& k) const {
+    return gather_cost(k);
+  }
+  template <typename Real>
+  KernelCost operator()(const TakeDirections<Real>& k) const {
+    return cost_of_tiles(k.phase.elements, [&](const kernels::Tile& tile) {
+      return k.phase.preconditions(tile.block) ? (k.moves ? 2.0 : 1.0) * sizeof(Real) : 0.0;
+    });
+  }
+  template <typename Real>
+  KernelCost operator()(const UnpackRoots<Real>& k) const {
+    return unpack_cost(k);
+  }
+  KernelCost operator()(const HalfGram& k) const { return half_gram_cost(k); }
+  template <typename Real, int Side>
+  KernelCost operator()(const Gram<Real, Side>& k) const {
+    return gram_cost(k);
+  }
+  template <typename Real>
+  KernelCost operator()(const ModeProduct<Real>& k) const {
+    return mode_cost(k);
+  }
+  KernelCost operator()(const UnpackFactors& k) const {
+    return packing(k.batch, [](const auto& factors) {
+      return triangle(factors.side) * static_cast<double>(size_of(factors.type));
+    });
+  }
+  KernelCost operator()(const PackRoots& k) const {
+    return packing(k.batch, [&](const auto& roots) {
+      return k.writes ? root_bytes(roots.layout, roots.side, roots.type) : 0.0;
+    });
+  }
+  KernelCost operator()(const LinearCombination& k) const { return combination(k); }
+  KernelCost operator()(const SplitFloat16& k) const { return splitting(k); }
+  KernelCost operator()(const Normalize& k) const { return passes(k.batch, 2); }
+  KernelCost operator()(const Rescale& k) const { return passes(k.batch, 2); }
+  KernelCost operator()(const Damp& k) const { return passes(k.batch, 4); }
+  KernelCost operator()(const Combine& k) const { return passes(k.batch, 2); }
+  KernelCost operator()(const MeasureParts& k) const { return passes(k.batch, 1); }
+  template <typename Real, int Side>
+  KernelCost operator()(const SymmetricProduct<Real, Side>& k) const {
+    return square_product<Side>(k.batch, true, &ThreeOf::c);
+  }
+  template <typename Real, int Side>
+  KernelCost operator()(const SquareProduct<Real, Side>& k) const {
+    return square_product<Side>(k.batch, false, &ThreeOf::c);
+  }
+  template <typename Other>
+  KernelCost operator()(const Other&) const {
+    return {};
+  }
+};
+
+}  // namespace
+
+std::string name_of(const Kernel& kernel) {
+  const char* const mangled =
+      std::visit([](const auto& program) { return typeid(program).name(); }, kernel);
+  const std::unique_ptr<char, decltype(&std::free)> whole(
+      abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr), &std::free);
+  const std::string name = whole.get(), scope = "shampoo::kernels::cuda::";
+  return name.starts_with(scope) ? name.substr(scope.size()) : name;
+}
+
+KernelCost cost_of(const Kernel& kernel) { return std::visit(CostOf(), kernel); }
+
+KernelCost cost_of(const Product& p) {
+  const auto m = static_cast<double>(p.rows), n = static_cast<double>(p.columns);
+  const auto k = static_cast<double>(p.depth), count = static_cast<double>(p.count);
+  const auto bytes = [](Type type) { return static_cast<double>(size_of(type)); };
+  const double c = m * n * bytes(p.c_type);
+  return {count * (m * k * bytes(p.a.type) + k * n * bytes(p.b.type) + (p.beta == 0 ? c : 2 * c)),
+          2 * count * m * n * k};
+}
+
+}  // namespace shampoo::test

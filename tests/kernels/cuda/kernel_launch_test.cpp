@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include "kernels/buffer.h"
+#include "tests/support/cpu_kernels.h"
+#include "tests/support/device/cuda_device.h"
+
+namespace shampoo::test {
+namespace {
+
+using KernelLaunchOnDevice = WithCudaDevices<>;
+
+TEST_F(KernelLaunchOnDevice, IsNotBlamedForAnEarlierErrorOfTheCaller) {
+  const auto backend = with_kernels(cuda_backend(CudaOptions{.device = 0}));
+  const auto zeros = [&](std::size_t bytes) { return kernels::Buffer(*backend, bytes); };
+  const kernels::Buffer permit = zeros(sizeof(kernels::StepPermit)),
+                        counter = zeros(sizeof(kernels::ReplayCounter)),
+                        result = zeros(sizeof(kernels::ScanResult)),
+                        directions = zeros(sizeof(kernels::NonFiniteDirections));
+  ASSERT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);
+
+  backend->admit(static_cast<const kernels::StepPermit*>(permit.data()), 0,
+                 static_cast<kernels::ReplayCounter*>(counter.data()),
+                 static_cast<kernels::ScanResult*>(result.data()),
+                 static_cast<kernels::NonFiniteDirections*>(directions.data()));
+  backend->synchronize();
+
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice) << "it is still the caller's to read";
+  kernels::ReplayCounter runs;
+  backend->download(&runs, counter.data(), sizeof(runs));
+  backend->synchronize();
+  EXPECT_EQ(runs.count, 1);
+}
+
+}  // namespace
+}  // namespace shampoo::test

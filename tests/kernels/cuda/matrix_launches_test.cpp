@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/device/product_key.h"
+#include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/mode_chain.h"
+#include "tests/support/device/emulated_device.h"
+
+namespace shampoo::test {
+namespace {
+
+using kernels::Stack;
+using kernels::cuda::key_of;
+using kernels::cuda::ModeChain;
+using kernels::cuda::ModeMatrices;
+using kernels::cuda::Product;
+using Extent = std::vector<std::int64_t>;
+
+/// An address of device memory that nobody follows.
+void* address(std::uintptr_t bytes) { return reinterpret_cast<void*>(bytes); }
+
+Stack stack_of(const Extent& extent, std::int64_t count) {
+  Stack stack{.extent = extent, .count = count, .stride = 1, .factors = {}};
+  for (const std::int64_t side : extent) stack.stride *= side;
+  stack.stride = (stack.stride + 3) / 4 * 4;
+  stack.factors.assign(extent.size(), address(4096));
+  return stack;
+}
+
+const std::vector<Extent> long_sides = {{65, 66}, {1024, 768}, {128, 2, 67}, {65, 3, 3, 9}};
+
+TEST(ModeChain, ProductsOfAShapeHaveOneKeyInEveryStackAndPlace) {
+  for (const Extent& extent : long_sides)
+    for (const Type type : {Type::float32, Type::float64}) {
+      const Stack one = stack_of(extent, 1), many = stack_of(extent, 300);
+      const ModeMatrices roots;
+      const ModeChain alone(one, roots), together(many, roots);
+      ASSERT_TRUE(alone.is_by_library() && together.is_by_library());
+      for (int step = 0; step < alone.length(); ++step) {
+        const Product a = alone.product(step, type, address(256), address(256), address(256));
+        const Product b = together.product(step, type, address(512), address(512 + 16 * 7),
+                                           address(1024 + 16 * 3));
+        EXPECT_EQ(key_of(a), key_of(b));
+        EXPECT_NE(a.count, b.count);
+      }
+    }
+}
+
+TEST(ModeChain, OperandsOfWholeChainsLieAlongTheSum) {
+  for (const Extent& extent : long_sides) {
+    const Stack stack = stack_of(extent, 2);
+    const ModeMatrices roots;
+    const ModeChain chain(stack, roots);
+    ASSERT_EQ(chain.length(), std::ssize(extent));
+    for (int step = 0; step < chain.length(); ++step) {
+      const Product p =
+          chain.product(step, Type::float32, address(256), address(256), address(256));
+      EXPECT_FALSE(p.a.transposed);
+      EXPECT_TRUE(p.b.transposed);
+      EXPECT_TRUE(p.in_tf32);
+    }
+  }
+}
+
+TEST(ModeChain, OneLongSideIsForTheKernel) {
+  for (const Extent& extent : std::vector<Extent>{{}, {1024}, {64, 64}, {1024, 64}, {1, 4096}}) {
+    const Stack stack = stack_of(extent, 2);
+    const ModeMatrices roots;
+    EXPECT_FALSE(ModeChain(stack, roots).is_by_library());
+    EXPECT_EQ(kernels::cuda::dense_root_bytes(stack, Type::float32), 0);
+  }
+}
+
+/// A capture refuses a product that was not reserved.
+TEST(ModeChain, ReserveMakesThePlansOfAllProducts) {
+  auto* const device = new EmulatedDevice;
+  kernels::cuda::DeviceBackend backend{std::unique_ptr<kernels::cuda::Device>(device)};
+  for (const bool has_bases : {false, true}) {
+    std::vector<Stack> stacks;
+    for (const Extent& extent : std::vector<Extent>{{5, 3}, {65, 66}, {66, 2, 67}, {90, 70}}) {
+      stacks.push_back(stack_of(extent, 3));
+      stacks.back().whitens = true;
+      if (has_bases) stacks.back().layout = kernels::FactorLayout::packed;
+      if (has_bases) stacks.back().bases = stacks.back().factors;
+    }
+    stacks.back().factors[0] = nullptr;
+    if (has_bases) stacks.back().bases[0] = nullptr;
+    backend.reserve(stacks, Type::float32, {.largest_side = 90, .symmetric_products = false});
+    const kernels::PassContext context;
+    const std::int64_t before = device->launches();
+
+    device->begin_capture();
+    backend.accumulate_whitened_factors(context, stacks, {}, nullptr, false);
+    if (has_bases) {
+      backend.rotate(context, stacks, {}, false, address(256));
+      backend.precondition_in_eigenbasis(context, stacks, {}, {.direction = address(256)});
+    } else {
+      backend.precondition(context, stacks, {}, address(256), nullptr);
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(device->end_capture().size()), device->launches() - before);
+  }
+}
+
+TEST(AccumulateFactors, LaunchesWhatGradientsNeed) {
+  auto* const device = new EmulatedDevice;
+  kernels::cuda::DeviceBackend backend{std::unique_ptr<kernels::cuda::Device>(device)};
+  Stack stack = stack_of({65, 66}, 3);
+  backend.reserve({&stack, 1}, Type::float32, {.largest_side = 66, .symmetric_products = false});
+  const auto launches = [&](const kernels::GradientForms& forms) {
+    stack.gradients = forms;
+    kernels::PassContext context;
+    context.elements.tile_count = 1;
+    device->begin_capture();
+    backend.accumulate_factors(context, {&stack, 1}, {}, nullptr);
+    return device->end_capture().size();
+  };
+  EXPECT_EQ(launches({.halves = true, .wider = false, .gathered = false}), 1);
+  EXPECT_EQ(launches({.halves = false, .wider = true, .gathered = false}), 1);
+  EXPECT_EQ(launches({.halves = false, .wider = false, .gathered = true}), 2);
+  EXPECT_EQ(launches({}), 3);
+}
+
+}  // namespace
+}  // namespace shampoo::test

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+namespace shampoo::test {
+
+/// Memory of which no address is handed out twice: whoever uses it after retire() crashes.
+class EmulatedMemory {
+ public:
+  EmulatedMemory();  ///< throws std::bad_alloc
+  ~EmulatedMemory();
+  EmulatedMemory(const EmulatedMemory&) = delete;
+  EmulatedMemory& operator=(const EmulatedMemory&) = delete;
+
+  void* allocate(std::size_t bytes);  ///< zeroed, not accessible; throws std::bad_alloc
+  /// Aborts unless this is memory of allocate() that was not retired.
+  void retire(void* memory) noexcept;
+  /// Of all that was not retired.
+  void set_accessible(bool accessible) noexcept;
+
+  /// In multiples of 256 each: what is allocated and not retired, of this block or all.
+  std::size_t bytes(void* memory) const { return blocks_.at(static_cast<char*>(memory)); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  char* const begin_;
+  std::size_t used_ = 0, bytes_ = 0;
+  std::map<char*, std::size_t> blocks_;  ///< their bytes
+};
+
+}  // namespace shampoo::test
