@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shampoo/kernels/solvers/solver.h"
+#include "shampoo/kernels/types.h"
 
 /// The kinds of preconditioners, with their options. Each struct has a `name` and calls visit(name,
 /// field) for its fields in for_each_field(visit, self): texts and hashes of recipes come from
