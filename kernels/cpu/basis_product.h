@@ -26,7 +26,7 @@ inline double rotation_cost(const Stack& stack, double operations) {
 template <typename Real>
 class BasisProduct {
  public:
-  /// `scratch`: basis_product_scratch() elements. `ahead`: used after the product.
+  /// `scratch`: product_scratch() elements. `ahead`: used after the product.
   BasisProduct(const Real* basis, const Dimension& at, const MemoryAhead& ahead, Real* scratch)
       : basis_(basis), scratch_(scratch), at_(at), ahead_(ahead) {}
 
@@ -88,7 +88,7 @@ class BlockRotation {
       : stack_(stack),
         index_(index),
         elements_(elements_of(stack.extent)),
-        scratch_(scratch.take<Real>(basis_product_scratch(stack))) {}
+        scratch_(scratch.take<Real>(product_scratch(stack))) {}
 
   /// x <- x x_k Q_k over all dimensions but `except`; `other`: scratch of the same size.
   void into(Real* x, Real* other, std::size_t except = -1) const {

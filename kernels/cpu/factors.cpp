@@ -37,14 +37,14 @@ class Contraction {
   }
 
   bool is_blocked() const { return has_block_product<Real>(shape()); }
-  /// Packed lower triangle of L <- keep L + add C, where is_blocked()
-  void accumulate_packed(const MemoryAhead& then, Real keep, Real add, Real* l,
-                         Real* scratch) const {
+  /// The same where is_blocked(), in either layout
+  void accumulate_blocked(const MemoryAhead& then, Real keep, Real add, Real* l, bool packed,
+                          Real* scratch) const {
     for (std::int64_t s = 0; s < slices_; ++s) {
       const BlockOperand<Real> operand{data_ + s * slice_, stride_, !is_last_};
       block_products<Real>().accumulate(shape(), operand, operand,
                                         s + 1 == slices_ ? then : MemoryAhead{},
-                                        s == 0 ? keep : Real(1), add, l, scratch);
+                                        s == 0 ? keep : Real(1), add, l, packed, scratch);
     }
   }
 
@@ -79,8 +79,8 @@ void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
   const int side = static_cast<int>(at.side);
   if (at.before * at.after == 1) {
     vector.rank_one(factor, packed, at.side, rows.data, keep, add);
-  } else if (const Contraction<Real> contraction(at, rows); packed && contraction.is_blocked()) {
-    contraction.accumulate_packed(then, keep, add, factor, scratch);
+  } else if (const Contraction<Real> contraction(at, rows); contraction.is_blocked()) {
+    contraction.accumulate_blocked(then, keep, add, factor, packed, scratch);
   } else if (at.side <= longest_dense_factor) {
     Contraction<Real>(at, rows).form(dense);
     vector.blend(factor, packed, at.side, dense, keep, add);
@@ -90,12 +90,6 @@ void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
   } else {
     Contraction<Real>(at, rows).accumulate(keep, add, factor, side + 1);
   }
-}
-
-/// Null where no factor is packed.
-template <typename Real>
-Real* product_scratch(const Stack& stack, Scratch& scratch) {
-  return is_packed(stack.layout) ? scratch.take<Real>(basis_product_scratch(stack)) : nullptr;
 }
 
 bool has_factor(const Stack& stack) {
@@ -128,7 +122,7 @@ void accumulate_block(const GradientContext& context, const Stack& stack, std::i
   const GradientRows<Real> rows = fetch_gradient_rows<Real>(
       context, stack, block, scratch.take<Real>(elements_of(stack.extent)));
   Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
-  Real* const products = product_scratch<Real>(stack, scratch);
+  Real* const products = scratch.take<Real>(product_scratch(stack));
 
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     if (stack.factors[k] == nullptr) continue;
@@ -151,7 +145,7 @@ class Whitening {
         other_(scratch.take<Real>(elements_of(stack.extent))) {}
 
   void apply(Real* h, std::size_t k) const {
-    if (stack_.bases.empty()) return roots_.apply(h, k);
+    if (stack_.bases.empty()) return roots_.apply(h, {}, k);
     rotation_.into(h, other_, k);
     rotation_.scale(h, k);
   }
@@ -173,7 +167,7 @@ void accumulate_whitened_block(const GradientContext& context, const Stack& stac
   Real* const g = scratch.take<Real>(elements);
   Real* const h = scratch.take<Real>(elements);
   Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
-  Real* const products = product_scratch<Real>(stack, scratch);
+  Real* const products = scratch.take<Real>(product_scratch(stack));
   gather_gradient(context, block, g);
 
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {

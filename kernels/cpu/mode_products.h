@@ -30,10 +30,11 @@ inline std::int64_t elements_of(std::span<const std::int64_t> extent) {
   return product;
 }
 
-/// Sides up to these use products of dense matrices, for which OpenBLAS has kernels without
-/// packing; longer ones use symmetric products (syrk, symm) on pair arrays in place.
+/// Factors up to this side, where there is no block product, use products of dense matrices, for
+/// which OpenBLAS has kernels without packing; longer ones use syrk in place.
 constexpr std::int64_t longest_dense_factor = 48;
-constexpr std::int64_t longest_dense_root = 64;
+/// Roots up to this side are made dense for each product; longer ones use symm in place.
+constexpr std::int64_t longest_dense_root = longest_block_side;
 
 /// Floating-point operations for one block of the stack, with so many for every element and every
 /// place along each dimension that takes part.
@@ -56,11 +57,14 @@ inline std::int64_t dense_factor_elements(const Stack& stack) {
 
 /// Elements of a dense root that a product reads in place of the array.
 inline std::int64_t dense_root_elements(const Stack& stack) {
-  std::int64_t side = longest_dense_root;
-  if (stack.layout == FactorLayout::with_float16_root)
-    for (std::size_t k = 0; k < stack.extent.size(); ++k)
-      if (stack.factors[k] != nullptr) side = std::max(side, stack.extent[k]);
-  return side * side;
+  std::int64_t longest = 0;
+  for (std::size_t k = 0; k < stack.extent.size(); ++k) {
+    const std::int64_t side = stack.extent[k];
+    if (stack.factors[k] != nullptr &&
+        (side <= longest_dense_root || stack.layout == FactorLayout::with_float16_root))
+      longest = std::max(longest, side);
+  }
+  return longest * longest;
 }
 
 /// Elements of the transpose of a basis that a product may need.
@@ -73,8 +77,8 @@ inline std::int64_t transposed_basis_elements(const Stack& stack) {
   return most;
 }
 
-/// Elements of scratch memory of products with eigenbases, and of factors.
-inline std::int64_t basis_product_scratch(const Stack& stack) {
+/// Elements of scratch memory of a product along one dimension.
+inline std::int64_t product_scratch(const Stack& stack) {
   std::int64_t longest = 0;
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     const Dimension at = dimension_of(stack.extent, k);
@@ -87,18 +91,17 @@ inline std::int64_t basis_product_scratch(const Stack& stack) {
 template <typename Real>
 std::size_t mode_product_scratch(const Stack& stack) {
   const std::int64_t elements = elements_of(stack.extent);
-  const std::size_t contraction =
-      scratch_bytes<Real>(elements) +
-      (is_packed(stack.layout) ? scratch_bytes<Real>(basis_product_scratch(stack)) : 0) +
-      std::max(scratch_bytes<Real>(dense_root_elements(stack)),
-               scratch_bytes<Real>(dense_factor_elements(stack)));
+  const std::size_t contraction = scratch_bytes<Real>(elements) +
+                                  scratch_bytes<Real>(product_scratch(stack)) +
+                                  std::max(scratch_bytes<Real>(dense_root_elements(stack)),
+                                           scratch_bytes<Real>(dense_factor_elements(stack)));
   const std::size_t rotation =
-      2 * scratch_bytes<Real>(elements) + scratch_bytes<Real>(basis_product_scratch(stack));
+      2 * scratch_bytes<Real>(elements) + scratch_bytes<Real>(product_scratch(stack));
   // H and G of whitened factors, in addition to both
   const std::size_t whitening = stack.whitens ? 3 * scratch_bytes<Real>(elements) : 0;
   const std::size_t dense = scratch_bytes<Real>(dense_root_elements(stack)) +
                             scratch_bytes<Real>(dense_factor_elements(stack)) +
-                            scratch_bytes<Real>(basis_product_scratch(stack));
+                            scratch_bytes<Real>(product_scratch(stack));
   if (stack.whitens) return contraction + rotation + whitening + dense;
   return std::max(contraction, stack.bases.empty() ? 0 : rotation);
 }

@@ -14,14 +14,25 @@ void CpuBackend::precondition(const PassContext& phase, std::span<const Stack> s
 
   const auto run = [&]<typename Real>(Real* all) {
     const VectorKernels<Real>& vector = level_.in<Real>();
-    workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
-      const std::int64_t index = selected[s].blocks[member];
-      const Block& block = phase.elements.blocks[stacks[s].first_block + index];
-      Real* const d = all + block.flat;
-      RootProducts<Real>(vector, stacks[s], index, scratch).apply(d);
-      if (direction_norms != nullptr)
-        direction_norms[stacks[s].first_block + index] = vector.squared_norm(d, block.elements);
-    });
+    const auto index_of = [&](const Schedule::Task& task) {
+      return selected[task.group].blocks[task.member];
+    };
+    workers_.run_schedule_ahead(
+        [&](const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) {
+          const Stack& stack = stacks[task.group];
+          const std::int64_t index = index_of(task), b = stack.first_block + index;
+          const Block& block = phase.elements.blocks[b];
+          MemoryAhead then;
+          if (next != nullptr) {
+            const Stack& other = stacks[next->group];
+            const Block& next_block = phase.elements.blocks[other.first_block + index_of(*next)];
+            then = {ahead(all + next_block.flat, next_block.elements),
+                    root_ahead<Real>(other, index_of(*next), 0)};
+          }
+          RootProducts<Real>(vector, stack, index, scratch).apply(all + block.flat, then);
+          if (direction_norms != nullptr)
+            direction_norms[b] = vector.squared_norm(all + block.flat, block.elements);
+        });
   };
   if (phase.elements.arithmetic == Type::float64)
     run(static_cast<double*>(direction));

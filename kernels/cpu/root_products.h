@@ -12,68 +12,57 @@
 
 namespace shampoo::kernels {
 
-/// The root of a pair array, both triangles.
+/// to <- from x_k R with the root of a pair array, in place
 template <typename Real>
-void mirror(const Real* pair, std::int64_t side, Real* dense) {
-  for (std::int64_t i = 0; i < side; ++i) {
-    const Real* const row = pair + i * (side + 1) + 1;
-    for (std::int64_t j = i; j < side; ++j) dense[i * side + j] = dense[j * side + i] = row[j];
-  }
-}
-
-/// The root X of one dimension as BLAS reads it, and its products. With one operand transposed,
-/// which makes no difference to X, OpenBLAS's products without packing allocate nothing.
-template <typename Real>
-class Root {
- public:
-  Root(const Real* pair, std::int64_t side, Real* dense)
-      : side_(static_cast<int>(side)), is_dense_(side <= longest_dense_root) {
-    if (is_dense_) mirror(pair, side, dense);
-    data_ = is_dense_ ? dense : pair + 1;
-  }
-
-  /// Y <- X S, with S side x n; BLAS sees Y^T = S^T X.
-  void from_left(int n, const Real* s, Real* y) const {
-    if (is_dense_)
-      blas::gemm('N', 'T', n, side_, side_, Real(1), s, n, data_, side_, Real(0), y, n);
-    else
-      blas::symm('R', 'L', n, side_, data_, side_ + 1, s, n, y, n);
-  }
-
-  /// Y <- S X, with S m x side; BLAS sees Y^T = X S^T.
-  void from_right(int m, const Real* s, Real* y) const {
-    if (is_dense_)
-      blas::gemm('T', 'N', side_, m, side_, Real(1), data_, side_, s, side_, Real(0), y, side_);
-    else
-      blas::symm('L', 'L', side_, m, data_, side_ + 1, s, side_, y, side_);
-  }
-
- private:
-  int side_;
-  bool is_dense_;
-  const Real* data_ = nullptr;
-};
-
-template <typename Real>
-void contract(const Dimension& at, const Root<Real>& root, const Real* from, Real* to) {
-  if (at.after == 1) return root.from_right(static_cast<int>(at.before), from, to);
+void contract_symmetric(const Dimension& at, const Real* pair, const Real* from, Real* to) {
+  const int side = static_cast<int>(at.side), stride = side + 1;
+  const auto before = static_cast<int>(at.before), after = static_cast<int>(at.after);
+  // BLAS sees the transposes: Y^T = R S^T, or Y^T = S^T R.
+  if (at.after == 1)
+    return blas::symm('L', 'L', side, before, pair + 1, stride, from, side, to, side);
   const std::int64_t slice = at.side * at.after;
   for (std::int64_t s = 0; s < at.before; ++s)
-    root.from_left(static_cast<int>(at.after), from + s * slice, to + s * slice);
+    blas::symm('R', 'L', after, side, pair + 1, stride, from + s * slice, after, to + s * slice,
+               after);
 }
 
-/// to <- from x_k R with a dense root R. An operand is transposed, as above.
+/// to <- from x_k R with a dense root R, which is symmetric: it lies as block products read it in
+/// place, and for BLAS such that one operand is transposed, where products without packing allocate
+/// nothing. `ahead`: used after the product.
 template <typename Real>
 void contract_dense(const Dimension& at, const Real* root, const Real* from, Real* to,
-                    Real* scratch) {
-  const BlockOperand<Real> transposed{root, at.side, true};
-  if (at.after == 1)
-    return multiply({at.before, at.side, at.side}, {from, at.side, true}, transposed, {}, to,
-                    at.side, scratch);
+                    const MemoryAhead& ahead, Real* scratch) {
+  if (at.after == 1) {
+    const BlockShape shape{at.before, at.side, at.side};
+    const bool transposed = !has_block_product<Real>(shape);
+    return multiply(shape, {from, at.side, true}, {root, at.side, transposed}, ahead, to, at.side,
+                    scratch);
+  }
+  const BlockShape shape{at.side, at.after, at.side};
+  const BlockOperand<Real> rows{root, at.side, has_block_product<Real>(shape)};
   const std::int64_t slice = at.side * at.after;
   for (std::int64_t s = 0; s < at.before; ++s)
-    multiply({at.side, at.after, at.side}, {root, at.side, false}, {from + s * slice, at.after}, {},
+    multiply(shape, rows, {from + s * slice, at.after}, s + 1 == at.before ? ahead : MemoryAhead{},
              to + s * slice, at.after, scratch);
+}
+
+/// The array of one block and dimension.
+template <typename Real>
+const Real* array_of(const Stack& stack, std::int64_t index, std::size_t k) {
+  return static_cast<const Real*>(stack.factors[k]) +
+         index * array_elements(stack.layout, stack.extent[k], sizeof(Real));
+}
+
+/// What the product with the first root from dimension k on reads.
+template <typename Real>
+RowsAhead root_ahead(const Stack& stack, std::int64_t index, std::size_t k) {
+  while (k < stack.extent.size() && stack.factors[k] == nullptr) ++k;
+  if (k == stack.extent.size()) return {};
+  const std::int64_t side = stack.extent[k];
+  const std::int64_t begin =
+      stack.layout == FactorLayout::with_float16_root ? scales_begin(side) : 0;
+  return ahead(array_of<Real>(stack, index, k) + begin,
+               array_elements(stack.layout, side, sizeof(Real)) - begin);
 }
 
 /// One block of a stack and the roots of its dimensions.
@@ -88,15 +77,15 @@ class RootProducts {
         elements_(elements_of(stack.extent)),
         other_(scratch.take<Real>(elements_)),
         dense_(scratch.take<Real>(dense_root_elements(stack))),
-        products_(is_packed(stack.layout) ? scratch.take<Real>(basis_product_scratch(stack))
-                                          : nullptr) {}
+        products_(scratch.take<Real>(product_scratch(stack))) {}
 
-  /// D <- D contracted with the root of every dimension but `except`
-  void apply(Real* direction, std::size_t except = -1) const {
+  /// D <- D contracted with the root of every dimension but `except`. `then`: used after that.
+  void apply(Real* direction, const MemoryAhead& then, std::size_t except = -1) const {
     Real *from = direction, *to = other_;
     for (std::size_t k = 0; k < stack_.extent.size(); ++k) {
       if (stack_.factors[k] == nullptr || k == except) continue;
-      contract_with(k, from, to);
+      const RowsAhead next = root_ahead<Real>(stack_, index_, k + 1);
+      contract_with(k, from, to, next.rows == 0 ? then : MemoryAhead{next});
       std::swap(from, to);
     }
     if (from != direction) std::copy(from, from + elements_, direction);
@@ -104,18 +93,18 @@ class RootProducts {
 
  private:
   /// to <- from x_k R_k
-  void contract_with(std::size_t k, const Real* from, Real* to) const {
+  void contract_with(std::size_t k, const Real* from, Real* to, const MemoryAhead& then) const {
     const Dimension at = dimension_of(stack_.extent, k);
-    const Real* const array = static_cast<const Real*>(stack_.factors[k]) +
-                              index_ * array_elements(stack_.layout, at.side, sizeof(Real));
-    if (stack_.layout == FactorLayout::with_float16_root) {
+    const Real* const array = array_of<Real>(stack_, index_, k);
+    if (stack_.layout == FactorLayout::with_float16_root)
       vector_.widen_root(array, at.side, dense_);
-      contract_dense(at, dense_, from, to, products_);
-    } else if (at.before * at.after == 1) {
-      vector_.apply_root(array, at.side, from, to);
-    } else {
-      contract(at, Root<Real>(array, at.side, dense_), from, to);
-    }
+    else if (at.before * at.after == 1)
+      return vector_.apply_root(array, at.side, from, to);
+    else if (at.side > longest_dense_root)
+      return contract_symmetric(at, array, from, to);
+    else
+      vector_.mirror_root(array, at.side, dense_);
+    contract_dense(at, dense_, from, to, then, products_);
   }
 
   const VectorKernels<Real>& vector_;

@@ -14,7 +14,7 @@ namespace shampoo::kernels {
 
 namespace {
 
-/// Reflections that are applied together, and reduced together by LAPACK.
+/// Reflections that are applied together.
 constexpr std::int64_t panel_rows = 32;
 
 /// max over i of sum_j |t_ij|
@@ -38,7 +38,7 @@ bool is_positive_definite(const TridiagonalMatrix& t, double shift) {
   return true;
 }
 
-/// X <- Q X Q^T for symmetric X, with Q the product of the reflections that sytrd() left in `a`.
+/// X <- Q X Q^T for symmetric X, with Q the product of the reflections that tridiagonalize() made.
 template <typename Real>
 class BackTransformation {
  public:
@@ -53,34 +53,26 @@ class BackTransformation {
     products_ = scratch.take<Real>(block_product_scratch(n));
   }
 
-  void apply(const Real* a, const Real* taus, Real* x) {
+  /// `v`: rows of the vectors, `stride` elements apart
+  void apply(const Real* v, std::int64_t stride, const Real* taus, Real* x) {
     const std::int64_t reflections = n_ - 2;  // the one of a single element is I
     if (reflections <= 0) return;
     for (std::int64_t j = (reflections - 1) / panel_rows * panel_rows; j >= 0; j -= panel_rows) {
       const std::int64_t b = std::min(panel_rows, reflections - j), first = j + 1;
-      load(a + j * n_ + first, b, n_ - first);
+      for (std::int64_t r = 0; r < b; ++r)
+        std::copy_n(v + (j + r) * stride + first, n_ - first, v_ + r * (n_ - first));
       form_t(taus + j, b, n_ - first);
       transform(b, first, x);
       // Later panels read columns that this one has left to symmetry.
-      for (std::int64_t i = std::max(first - panel_rows, std::int64_t{0}); i < first; ++i)
-        for (std::int64_t k = first; k < n_; ++k) x[k * n_ + i] = x[i * n_ + k];
+      const std::int64_t i = std::max(first - panel_rows, std::int64_t{0});
+      level_.transpose(x + i * n_ + first, first - i, n_ - first, n_, x + first * n_ + i, n_);
     }
   }
 
  private:
-  /// Rows of V <- the vectors of b reflections of the last m elements
-  void load(const Real* a, std::int64_t b, std::int64_t m) {
-    for (std::int64_t r = 0; r < b; ++r) {
-      Real* const row = v_ + r * m;
-      std::fill_n(row, r, Real(0));
-      row[r] = 1;
-      std::copy(a + r * n_ + r + 1, a + r * n_ + m, row + r + 1);
-    }
-  }
-
   void form_t(const Real* taus, std::int64_t b, std::int64_t m) {
     multiply<Real>({b, b, m}, {v_, m, true}, {v_, m, true}, {}, small_, b, products_);
-    best_reflections<Real>().form_t(b, small_, taus, tt_);
+    level_.form_t(b, small_, taus, tt_);
   }
 
   /// X <- H X H^T with H = I - V^T T V, which acts on the m elements from `first` on.
@@ -92,14 +84,14 @@ class BackTransformation {
     multiply<Real>({n_, b, b}, {y_, b, true}, {tt_, b, false}, {}, yt_, b, products_);
     subtract<Real>({n_, m, b}, {yt_, b, true}, {v_, m, false}, x + first, n_, products_);
     // H (X H^T) = X H^T - V^T T Z with Z = V X H^T = Y^T - V Y T^T V
-    for (std::int64_t r = 0; r < b; ++r)
-      for (std::int64_t k = 0; k < m; ++k) z_[r * m + k] = y_[(first + k) * b + r];
+    level_.transpose(y_ + first * b, m, b, b, z_, m);
     multiply<Real>({b, b, m}, {v_, m, true}, {yt_ + first * b, b, false}, {}, small_, b, products_);
     subtract<Real>({b, m, b}, {small_, b, true}, {v_, m, false}, z_, m, products_);
     multiply<Real>({b, m, b}, {tt_, b, false}, {z_, m, false}, {}, g_, m, products_);
     subtract<Real>({m, m, b}, {v_, m, false}, {g_, m, false}, corner, n_, products_);
   }
 
+  const ReflectionsIn<Real>& level_ = best_reflections<Real>();
   std::int64_t n_;
   Real *v_, *y_, *yt_, *z_, *g_, *tt_, *small_, *products_;
 };
@@ -107,21 +99,18 @@ class BackTransformation {
 /// One matrix of tridiagonal_root().
 template <typename Real>
 std::int32_t compute_root(const VectorKernels<Real>& vector, std::int64_t n,
-                          const TridiagonalRoot& how, std::int64_t row, Real* a, Real* x,
+                          const TridiagonalRoot& how, std::int64_t row, const Real* a, Real* x,
                           Scratch& scratch) {
   if (!is_finite(a, n * n)) return non_finite_root;
   Real* const taus = scratch.take<Real>(n);
   double* const d = scratch.take<double>(n);
   double* const e = scratch.take<double>(n);
-  {
-    Real* const narrow_d = scratch.take<Real>(n);
-    Real* const narrow_e = scratch.take<Real>(n);
-    const std::int64_t work = panel_rows * n;
-    blas::sytrd(static_cast<int>(n), a, narrow_d, narrow_e, taus, scratch.take<Real>(work),
-                static_cast<int>(work));
-    std::copy_n(narrow_d, n, d);
-    std::copy_n(narrow_e, n - 1, e);
-  }
+  const std::int64_t stride = reflection_stride<Real>(n);
+  Real* const rows = scratch.take<Real>(n * stride);
+  for (std::int64_t i = 0; i < n; ++i)
+    std::fill(std::copy_n(a + i * n, n, rows + i * stride), rows + (i + 1) * stride, Real(0));
+  best_reflections<Real>().tridiagonalize(rows, n, stride, d, e, taus,
+                                          scratch.take<Real>(2 * stride));
   const TridiagonalMatrix t{.side = n, .d = d, .e = e};
 
   const double bound = largest_row_sum(t), relative = bound / how.kappa_max;
@@ -145,7 +134,7 @@ std::int32_t compute_root(const VectorKernels<Real>& vector, std::int64_t n,
   vector.sum_resolvents(t, {.count = count, .poles = poles, .weights = weights},
                         scratch.take<double>(n * count),
                         scratch.take<Real>(resolvent_scratch(n, count)), x);
-  BackTransformation<Real>(n, scratch).apply(a, taus, x);
+  BackTransformation<Real>(n, scratch).apply(rows, stride, taus, x);
   return 0;
 }
 
@@ -153,7 +142,9 @@ std::int32_t compute_root(const VectorKernels<Real>& vector, std::int64_t n,
 
 std::size_t tridiagonal_scratch(std::int64_t side) {
   constexpr std::int64_t most = most_partial_fractions;
-  return 5 * scratch_bytes<double>(side) + 6 * scratch_bytes<double>(panel_rows * side) +
+  const std::int64_t stride = reflection_stride<double>(side);
+  return 3 * scratch_bytes<double>(side) + scratch_bytes<double>(side * stride) +
+         scratch_bytes<double>(2 * stride) + 5 * scratch_bytes<double>(panel_rows * side) +
          2 * scratch_bytes<double>(most) + scratch_bytes<double>(side * most) +
          scratch_bytes<double>(resolvent_scratch(side, most)) +
          2 * scratch_bytes<double>(panel_rows * panel_rows) +

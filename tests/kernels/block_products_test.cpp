@@ -146,29 +146,32 @@ TYPED_TEST(BlockProductsIn, AreSubtracted) {
     }
 }
 
-TYPED_TEST(BlockProductsIn, AreAddedToPackedTriangles) {
+TYPED_TEST(BlockProductsIn, AreAddedToTriangles) {
   using Real = TypeParam;
   for (const std::int64_t side : {8, 31, 32, 33, 64, 129, 384})
     for (const std::int64_t depth : {8, 50, 256})
-      for (const bool along : {true, false}) {
+      for (const bool packed : {true, false}) {
         const BlockShape shape{side, side, depth};
-        const Operand<Real> s(side, depth, along);
+        const Operand<Real> s(side, depth, packed);
         const std::vector<double> expected = exact(shape, s, s);
         std::vector<Real> scratch = scratch_of<Real>(shape), first;
         for (const BlockProducts<Real>& level : levels<Real>()) {
-          const auto size = static_cast<std::size_t>(side * (side + 1) / 2);
-          std::vector<Real> triangle(size + 1, Real(2));
-          level.accumulate(shape, s.view(), s.view(), {}, Real(0.75), Real(0.25), triangle.data(),
-                           scratch.data());
+          const std::int64_t size = triangle_row(packed, side, side);
+          std::vector<Real> factor(static_cast<std::size_t>(size + 1), Real(2));
+          level.accumulate(shape, s.view(), s.view(), {}, Real(0.75), Real(0.25), factor.data(),
+                           packed, scratch.data());
+          std::int64_t changed = 0;
           for (std::int64_t i = 0; i < side; ++i)
-            for (std::int64_t j = 0; j <= i; ++j)
-              ASSERT_NEAR(triangle[static_cast<std::size_t>(i * (i + 1) / 2 + j)],
-                          1.5 + 0.25 * expected[static_cast<std::size_t>(i * side + j)],
+            for (std::int64_t j = 0; j <= i; ++j) {
+              const Real l = factor[static_cast<std::size_t>(triangle_row(packed, side, i) + j)];
+              ASSERT_NEAR(l, 1.5 + 0.25 * expected[static_cast<std::size_t>(i * side + j)],
                           tolerance<Real>(shape))
                   << side << " x " << depth;
-          EXPECT_EQ(triangle[size], Real(2));
-          if (first.empty()) first = triangle;
-          EXPECT_EQ(triangle, first);
+              changed += l != Real(2);
+            }
+          EXPECT_EQ(std::ranges::count(factor, Real(2)), size + 1 - changed);
+          if (first.empty()) first = factor;
+          EXPECT_EQ(factor, first);
         }
       }
 }

@@ -32,14 +32,14 @@ Coefficients some_coefficients(std::size_t i) {
   return {.l2 = i % 2 == 0 ? 0.0 : 0.25, .factor_keep = i % 3 == 0 ? 1.0 : 0.9, .factor_add = 0.3};
 }
 
-/// Sides around where algorithms change (48, 64), 1, primes, orders 0 to 4, every layout, two long
-/// sides.
+/// Sides around where algorithms change (8, 48, 384), 1, primes, orders 0 to 4, every layout, two
+/// long sides.
 std::vector<TensorCase> all_shapes(Type type, Type other) {
   const std::vector<std::vector<std::int64_t>> shapes = {
-      {},        {1},        {7},        {131},      {1, 1},    {1, 9},       {9, 1},
-      {5, 3},    {63, 65},   {48, 49},   {65, 64},   {130, 17}, {17, 130},    {2, 3, 5},
-      {5, 1, 4}, {70, 3, 2}, {2, 70, 3}, {2, 3, 70}, {1, 6, 1}, {2, 3, 4, 5}, {3, 1, 5, 2},
-      {65, 66},  {72, 80},   {80, 72},   {66, 2, 67}};
+      {},        {1},        {7},        {131},       {1, 1},    {1, 9},       {9, 1},
+      {5, 3},    {63, 65},   {48, 49},   {65, 64},    {130, 17}, {17, 130},    {2, 3, 5},
+      {5, 1, 4}, {70, 3, 2}, {2, 70, 3}, {2, 3, 70},  {1, 6, 1}, {2, 3, 4, 5}, {3, 1, 5, 2},
+      {65, 66},  {72, 80},   {80, 72},   {66, 2, 67}, {384, 8},  {385, 8},     {8, 385}};
   constexpr Layout layouts[] = {Layout::packed, Layout::padded, Layout::shifted, Layout::spread,
                                 Layout::transposed};
   std::vector<TensorCase> cases;

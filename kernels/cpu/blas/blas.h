@@ -19,7 +19,6 @@ struct Routines {
                Real*, In);
   void (*trmm)(Letter, Letter, Letter, Letter, In, In, const Real*, const Real*, In, Real*, In);
   void (*syevd)(Letter, Letter, In, Real*, In, Real*, Real*, In, int*, In, int*);
-  void (*sytrd)(Letter, In, Real*, In, Real*, Real*, Real*, Real*, In, int*);
   void (*gesdd)(Letter, In, In, Real*, In, Real*, Real*, In, Real*, In, Real*, In, int*, int*);
 };
 
@@ -74,16 +73,6 @@ int syevd(int n, Real* a, Real* values, Real* work, int work_count, int* integer
   routines<Real>().syevd(&vectors, &uplo, &n, a, &n, values, work, &work_count, integers,
                          &integer_count, &info);
   return info;
-}
-
-/// A, n x n, <- T = Q^T A Q, tridiagonal: d its diagonal, e the n - 1 elements beside it. Column j
-/// of A gets what is below element j + 1, which is 1, of the vector v of the j-th reflection
-/// I - tau v v^T; Q is their product.
-template <typename Real>
-void sytrd(int n, Real* a, Real* d, Real* e, Real* taus, Real* work, int work_count) {
-  const char uplo = 'L';
-  int info = 0;
-  routines<Real>().sytrd(&uplo, &n, a, &n, d, e, taus, work, &work_count, &info);
 }
 
 /// The singular value decomposition of A, m x n, which is overwritten: U is m x k, VT k x n, with

@@ -22,7 +22,6 @@ Routines<Real> find_all(const std::string& letter) {
   find(found.symm, letter + "symm_");
   find(found.trmm, letter + "trmm_");
   find(found.syevd, letter + "syevd_");
-  find(found.sytrd, letter + "sytrd_");
   find(found.gesdd, letter + "gesdd_");
   return found;
 }

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "kernels/cpu/blas/block_products.h"
+#include "kernels/cpu/simd/vector_transpose.h"
 
 /// Packed panels of operands, and memory that is used later. Internal linkage:
 /// see block_product_tiles.h.
@@ -14,20 +14,16 @@ namespace shampoo::kernels {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int block_vector_bytes = 64, block_tile_rows = 8;  // 16 of 32 registers
+constexpr int block_tile_rows = 8;  // 16 of 32 registers
 #else
-constexpr int block_vector_bytes = 32, block_tile_rows = 4;  // 8 of 16 registers
+constexpr int block_tile_rows = 4;  // 8 of 16 registers
 #endif
 constexpr std::int64_t line_bytes = 64;
 template <typename Real>
-struct BlockVector {
-  typedef Real type __attribute__((vector_size(block_vector_bytes)));
-  static constexpr std::int64_t lanes = block_vector_bytes / sizeof(Real);
-  static constexpr std::int64_t columns = 2 * lanes;  ///< of a tile
-};
+constexpr std::int64_t block_tile_columns = 2 * Vector<Real>::lanes;
 
 template <typename Real>
-using BlockTileRow = typename BlockVector<Real>::type[2];
+using BlockTileRow = typename Vector<Real>::type[2];
 template <typename Real>
 using BlockTile = BlockTileRow<Real>[block_tile_rows];
 
@@ -81,50 +77,11 @@ class Prefetch {
   std::uintptr_t row_ = 0, row_bytes_ = 0, line_ = 0;  ///< addresses, which prefetch only
 };
 
-/// Lanes of a and b with the step's bit, or without it, side by side.
-template <std::size_t step, bool second, typename V, std::size_t... lane>
-inline V interleaved(V a, V b, std::index_sequence<lane...>) {
-  constexpr std::size_t lanes = sizeof...(lane);
-  return __builtin_shufflevector(a, b,
-                                 (second ? ((lane & step) != 0 ? lanes + lane : lane + step)
-                                         : ((lane & step) != 0 ? lanes + lane - step : lane))...);
-}
-
-template <typename Real, std::size_t step>
-inline void exchange_lanes(typename BlockVector<Real>::type* rows) {
-  constexpr std::size_t lanes = BlockVector<Real>::lanes;
-  if constexpr (step < lanes) {
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < lanes; ++i) {
-      if ((i & step) != 0) continue;
-      const auto a = rows[i], b = rows[i + step];
-      rows[i] = interleaved<step, false>(a, b, std::make_index_sequence<lanes>());
-      rows[i + step] = interleaved<step, true>(a, b, std::make_index_sequence<lanes>());
-    }
-    exchange_lanes<Real, 2 * step>(rows);
-  }
-}
-
-/// to <- the transpose of a square of as many rows as a vector has lanes
-template <typename Real>
-inline void transpose_square(const Real* from, std::int64_t stride, Real* to,
-                             std::int64_t to_stride) {
-  constexpr std::int64_t lanes = BlockVector<Real>::lanes;
-  typename BlockVector<Real>::type rows[lanes];
-#pragma GCC unroll 16
-  for (std::int64_t i = 0; i < lanes; ++i)
-    __builtin_memcpy(&rows[i], from + i * stride, block_vector_bytes);
-  exchange_lanes<Real, 1>(rows);
-#pragma GCC unroll 16
-  for (std::int64_t i = 0; i < lanes; ++i)
-    __builtin_memcpy(to + i * to_stride, &rows[i], block_vector_bytes);
-}
-
 /// to[k][c] <- columns [first, first + columns) of an operand with `count` of them, zeros behind.
 template <typename Real>
 inline void pack(const BlockOperand<Real>& x, std::int64_t depth, std::int64_t first,
                  std::int64_t count, std::int64_t columns, Real* to) {
-  constexpr std::int64_t lanes = BlockVector<Real>::lanes;
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   const std::int64_t width = std::min(columns, count - first);
   if (x.along_depth) {
     const Real* const from = x.data + first * x.stride;

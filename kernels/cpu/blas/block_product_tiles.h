@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/blas/block_panels.h"
+#include "kernels/rules/factor_layout.h"
 
 /// Products of matrices that fit into the second-level cache. B goes through the first-level cache
 /// in packed panels; what later products use is prefetched meanwhile. Every element is
@@ -22,17 +23,17 @@ template <typename Real>
 __attribute__((noinline)) void multiply_panel(const Real* a, std::int64_t row, std::int64_t place,
                                               const Real* panel, std::int64_t depth,
                                               Prefetch& prefetch, BlockTile<Real>& tile) {
-  using V = typename BlockVector<Real>::type;
+  using V = typename Vector<Real>::type;
   V sums[block_tile_rows][2] = {};
   const Real* rows[block_tile_rows];
   for (int i = 0; i < block_tile_rows; ++i) rows[i] = a + i * row;
   for (std::int64_t first = 0; first < depth; first += depth_part) {
     prefetch.next();
     const std::int64_t end = std::min(first + depth_part, depth);
-    for (std::int64_t k = first; k < end; ++k, panel += BlockVector<Real>::columns) {
+    for (std::int64_t k = first; k < end; ++k, panel += block_tile_columns<Real>) {
       V b0, b1;
-      __builtin_memcpy(&b0, panel, block_vector_bytes);
-      __builtin_memcpy(&b1, panel + BlockVector<Real>::lanes, block_vector_bytes);
+      __builtin_memcpy(&b0, panel, vector_bytes);
+      __builtin_memcpy(&b1, panel + Vector<Real>::lanes, vector_bytes);
 #pragma GCC unroll 8
       for (int i = 0; i < block_tile_rows; ++i) {
         const Real x = rows[i][k * place];
@@ -89,7 +90,7 @@ template <typename Real, typename Wants, typename Store>
 inline void multiply_tiles(const BlockShape& shape, const BlockOperand<Real>& a,
                            const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* scratch,
                            const Wants& wants, const Store& store) {
-  constexpr std::int64_t columns = BlockVector<Real>::columns;
+  constexpr std::int64_t columns = block_tile_columns<Real>;
   Real* const panel = scratch;
   const TileRows<Real> rows(shape, a, scratch + shape.depth * columns);
   const std::int64_t across = (shape.columns + columns - 1) / columns;
@@ -114,7 +115,7 @@ template <typename Real, typename Put>
 inline void multiply_rows(const BlockShape& shape, const BlockOperand<Real>& a,
                           const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* c,
                           std::int64_t stride, Real* scratch, const Put& put) {
-  constexpr std::int64_t columns = BlockVector<Real>::columns;
+  constexpr std::int64_t columns = block_tile_columns<Real>;
   multiply_tiles(
       shape, a, b, ahead, scratch, [](std::int64_t, std::int64_t) { return true; },
       [&](const BlockTile<Real>& tile, std::int64_t row, std::int64_t column) {
@@ -131,7 +132,7 @@ void multiply_block(const BlockShape& shape, const BlockOperand<Real>& a,
                     std::int64_t stride, Real* scratch) {
   multiply_rows(shape, a, b, ahead, c, stride, scratch,
                 [](const BlockTileRow<Real>& sums, Real* to, std::int64_t width) {
-                  if (width == BlockVector<Real>::columns)
+                  if (width == block_tile_columns<Real>)
                     __builtin_memcpy(to, &sums, sizeof(sums));
                   else
                     __builtin_memcpy(to, &sums, static_cast<std::size_t>(width) * sizeof(Real));
@@ -143,14 +144,14 @@ void subtract_block(const BlockShape& shape, const BlockOperand<Real>& a,
                     const BlockOperand<Real>& b, Real* c, std::int64_t stride, Real* scratch) {
   multiply_rows(shape, a, b, {}, c, stride, scratch,
                 [](const BlockTileRow<Real>& sums, Real* to, std::int64_t width) {
-                  if (width == BlockVector<Real>::columns) {
+                  if (width == block_tile_columns<Real>) {
                     BlockTileRow<Real> old;
                     __builtin_memcpy(&old, to, sizeof(old));
                     old[0] -= sums[0];
                     old[1] -= sums[1];
                     __builtin_memcpy(to, &old, sizeof(old));
                   } else {
-                    Real some[BlockVector<Real>::columns];
+                    Real some[block_tile_columns<Real>];
                     __builtin_memcpy(some, &sums, sizeof(some));
                     for (std::int64_t i = 0; i < width; ++i) to[i] -= some[i];
                   }
@@ -160,9 +161,8 @@ void subtract_block(const BlockShape& shape, const BlockOperand<Real>& a,
 template <typename Real>
 void accumulate_block(const BlockShape& shape, const BlockOperand<Real>& a,
                       const BlockOperand<Real>& b, const MemoryAhead& ahead, Real keep, Real add,
-                      Real* triangle, Real* scratch) {
-  constexpr std::int64_t columns = BlockVector<Real>::columns;
-  const auto row_of = [&](std::int64_t i) { return triangle + i * (i + 1) / 2; };
+                      Real* factor, bool packed, Real* scratch) {
+  constexpr std::int64_t columns = block_tile_columns<Real>;
   multiply_tiles(
       shape, a, b, ahead, scratch,
       [](std::int64_t row, std::int64_t column) { return column < row + block_tile_rows; },
@@ -171,7 +171,7 @@ void accumulate_block(const BlockShape& shape, const BlockOperand<Real>& a,
         for (std::int64_t i = 0; i < rows; ++i) {
           Real sums[columns];
           __builtin_memcpy(sums, &tile[i], sizeof(sums));
-          Real* const to = row_of(row + i) + column;
+          Real* const to = factor + triangle_row(packed, shape.rows, row + i) + column;
           const std::int64_t width = std::min(columns, row + i + 1 - column);
           if (width == columns)
             for (std::int64_t c = 0; c < columns; ++c) to[c] = keep * to[c] + add * sums[c];

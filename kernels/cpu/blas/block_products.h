@@ -44,9 +44,9 @@ struct BlockProducts {
   /// C <- C - A B
   void (*subtract)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
                    Real* c, std::int64_t stride, Real* scratch) = nullptr;
-  /// Packed lower triangle L <- keep L + add A B
+  /// L <- keep L + add A B in the lower triangle of a factor: see triangle_row()
   void (*accumulate)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
-                     const MemoryAhead&, Real keep, Real add, Real* triangle,
+                     const MemoryAhead&, Real keep, Real add, Real* factor, bool packed,
                      Real* scratch) = nullptr;
 };
 

@@ -40,12 +40,6 @@ namespace {
 /// Rows that are reflected together.
 constexpr std::int64_t panel_rows = 32;
 
-template <typename Real>
-constexpr std::int64_t stride_of(std::int64_t n) {
-  constexpr std::int64_t line = cache_line / sizeof(Real);
-  return (n + line - 1) / line * line;
-}
-
 constexpr std::int64_t panels_of(std::int64_t n) { return (n + panel_rows - 1) / panel_rows; }
 
 /// Arrays of one orthonormalisation, row-major.
@@ -59,7 +53,7 @@ struct Reflected {
   Real* s;      ///< S^T, b x n
   Real *taus, *products;
 
-  Reflected(std::int64_t side, Scratch& scratch) : n(side), stride(stride_of<Real>(side)) {
+  Reflected(std::int64_t side, Scratch& scratch) : n(side), stride(reflection_stride<Real>(side)) {
     v = scratch.take<Real>(side * stride);
     q = scratch.take<Real>(side * stride);
     t = scratch.take<Real>(panels_of(side) * panel_rows * panel_rows);
@@ -144,7 +138,7 @@ void iterate_orthogonally(std::int64_t n, const double* x, const double* a, int 
 }
 
 std::size_t householder_scratch(std::int64_t side) {
-  return 2 * scratch_bytes<double>(side * stride_of<double>(side)) +
+  return 2 * scratch_bytes<double>(side * reflection_stride<double>(side)) +
          scratch_bytes<double>(panels_of(side) * panel_rows * panel_rows) +
          2 * scratch_bytes<double>(side * panel_rows) + scratch_bytes<double>(panel_rows) +
          scratch_bytes<double>(block_product_scratch(side));

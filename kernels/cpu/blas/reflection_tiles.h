@@ -14,17 +14,12 @@
 namespace shampoo::kernels {
 namespace {
 
-template <typename Real, int bytes>
-struct Lanes {
-  typedef Real type __attribute__((vector_size(bytes)));
-};
-
 template <typename Real, int bytes = vector_bytes>
-inline Real sum_of_lanes(typename Lanes<Real, bytes>::type x) {
+inline Real sum_of_lanes(typename Vector<Real, bytes>::type x) {
   if constexpr (bytes == 2 * sizeof(Real)) {
     return x[0] + x[1];
   } else {
-    typename Lanes<Real, bytes / 2>::type low, high;
+    typename Vector<Real, bytes / 2>::type low, high;
     __builtin_memcpy(&low, &x, bytes / 2);
     __builtin_memcpy(&high, reinterpret_cast<const char*>(&x) + bytes / 2, bytes / 2);
     return sum_of_lanes<Real, bytes / 2>(low + high);
@@ -35,8 +30,8 @@ inline Real sum_of_lanes(typename Lanes<Real, bytes>::type x) {
 template <typename Real, int count>
 inline void reflect_rows(const Real* v, Real tau, Real* rows, std::int64_t stride,
                          std::int64_t first, std::int64_t length) {
-  using V = typename Lanes<Real, vector_bytes>::type;
-  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Real));
+  using V = typename Vector<Real>::type;
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   V sums[count] = {};
   for (std::int64_t k = first; k < length; k += lanes) {
     const V along = *reinterpret_cast<const V*>(v + k);
@@ -58,8 +53,8 @@ inline void reflect_rows(const Real* v, Real tau, Real* rows, std::int64_t strid
 /// Of rows with zeros up to the last vector.
 template <typename Real>
 inline Real largest_element(const Real* x, std::int64_t stride) {
-  using V = typename Lanes<Real, vector_bytes>::type;
-  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Real));
+  using V = typename Vector<Real>::type;
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   V largest = {};
   for (std::int64_t k = 0; k < stride; k += lanes) {
     const V here = *reinterpret_cast<const V*>(x + k);
@@ -93,8 +88,8 @@ void load_rows(const Real* x, std::int64_t n, Real* v, std::int64_t stride) {
 
 template <typename Real>
 inline Real squared_sum(const Real* x, std::int64_t first, std::int64_t length) {
-  using V = typename Lanes<Real, vector_bytes>::type;
-  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Real));
+  using V = typename Vector<Real>::type;
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   V sum = {};
   for (std::int64_t k = first; k < length; k += lanes) {
     const V here = *reinterpret_cast<const V*>(x + k);
@@ -103,36 +98,44 @@ inline Real squared_sum(const Real* x, std::int64_t first, std::int64_t length) 
   return sum_of_lanes<Real>(sum);
 }
 
-/// Row <- v of I - tau v^T v; returns tau. `first`: the row's vector that holds its element j.
+/// H = I - tau v^T v, after which element j of a row is beta and those behind it are zero.
 template <typename Real>
-Real make_reflection(Real* row, std::int64_t j, std::int64_t first, std::int64_t length) {
+struct Reflection {
+  Real tau, beta;
+};
+
+/// Row <- v. `first`: the row's vector that holds its element j.
+template <typename Real>
+Reflection<Real> make_reflection(Real* row, std::int64_t j, std::int64_t first,
+                                 std::int64_t length) {
   constexpr double range = std::numeric_limits<Real>::min_exponent / 2;
-  const double alpha = static_cast<double>(row[j]);
+  const Real row_j = row[j];
+  const auto alpha = static_cast<double>(row_j);
   std::fill(row, row + j + 1, Real(0));
   const double rest = static_cast<double>(squared_sum(row, first, length));
   const double all = rest + alpha * alpha;
-  Real tau = 0;
+  Reflection<Real> made{0, row_j};
   if (rest == 0 || all < std::exp2(range)) {
     // Nothing but what rounding left of a row of the size of 1.
     std::fill(row + j + 1, row + length, Real(0));
   } else {
     const double beta = -std::copysign(std::sqrt(all), alpha);
-    tau = static_cast<Real>((beta - alpha) / beta);
+    made = {static_cast<Real>((beta - alpha) / beta), static_cast<Real>(beta)};
     const Real factor = static_cast<Real>(1 / (alpha - beta));
     for (std::int64_t k = first; k < length; ++k) row[k] *= factor;
   }
   row[j] = 1;
-  return tau;
+  return made;
 }
 
 template <typename Real>
 void reflect(Real* rows, std::int64_t count, std::int64_t length, std::int64_t stride, Real* taus) {
-  constexpr std::int64_t lanes = vector_bytes / sizeof(Real);
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   const std::int64_t all = (length + lanes - 1) / lanes * lanes;
   for (std::int64_t j = 0; j < count; ++j) {
     const std::int64_t first = j / lanes * lanes;
     const Real* const v = rows + j * stride;
-    const Real tau = taus[j] = make_reflection(rows + j * stride, j, first, all);
+    const Real tau = taus[j] = make_reflection(rows + j * stride, j, first, all).tau;
     std::int64_t i = j + 1;
     for (; i + 8 <= count; i += 8)
       reflect_rows<Real, 8>(v, tau, rows + i * stride, stride, first, all);
@@ -155,11 +158,6 @@ void form_t(std::int64_t b, const Real* gram, const Real* taus, Real* tt) {
     }
     column[i] = taus[i];
   }
-}
-
-template <typename Real>
-ReflectionsIn<Real> reflections_in() {
-  return {load_rows<Real>, reflect<Real>, form_t<Real>};
 }
 
 }  // namespace

@@ -21,7 +21,22 @@ struct ReflectionsIn {
   /// T^T of I - V^T T V, the product of b reflections; T is b x b and upper triangular. `gram`:
   /// V V^T.
   void (*form_t)(std::int64_t b, const Real* gram, const Real* taus, Real* tt);
+  /// Diagonal d and off-diagonal e, n - 1 elements, of T = Q^T A Q, for a symmetric n x n A with
+  /// both triangles and a largest element of about 1; Q = H_0 ... H_(n-2), H_j = I - tau_j v_j^T
+  /// v_j with v_j zero up to element j and 1 in the next one [Golub 2013, alg. 8.3.1]. Row j < n -
+  /// 1 of A <- v_j. `scratch`: two rows.
+  void (*tridiagonalize)(Real* a, std::int64_t n, std::int64_t stride, double* d, double* e,
+                         Real* taus, Real* scratch);
+  /// to <- the transpose of rows x columns elements; strides are those between rows, and any.
+  void (*transpose)(const Real* from, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                    Real* to, std::int64_t to_stride);
 };
+
+template <typename Real>
+constexpr std::int64_t reflection_stride(std::int64_t n) {
+  constexpr std::int64_t line = 64 / sizeof(Real);
+  return (n + line - 1) / line * line + line;
+}
 
 struct Reflections {
   ReflectionsIn<float> in_float;

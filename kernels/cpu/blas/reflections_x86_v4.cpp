@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/blas/reflection_tiles.h"
 #include "kernels/cpu/blas/reflections.h"
+#include "kernels/cpu/blas/tridiagonal_tiles.h"
 
 namespace shampoo::kernels {
 

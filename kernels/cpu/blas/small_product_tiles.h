@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/cpu/simd/vector_lanes.h"
+
 /// Products of matrices that fit into the first-level cache, without packing. Every element is
 /// sum_k a_ik b_kj with k ascending, fused where the processor can, whatever the vectors: results
 /// do not depend on how the matrix is cut into tiles. Internal linkage: each level of the
@@ -11,19 +13,8 @@
 namespace shampoo::kernels {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64, most_vectors = 4;  // of 32 registers
-#elif defined(__AVX__)
-constexpr int vector_bytes = 32, most_vectors = 2;  // of 16 registers
-#else
-constexpr int vector_bytes = 16, most_vectors = 2;
-#endif
+constexpr int most_vectors = vector_bytes == 64 ? 4 : 2;  // of 32 registers, or 16
 constexpr int tile_rows = 6;
-
-template <typename Real>
-struct Vector {
-  typedef Real type __attribute__((vector_size(vector_bytes)));
-};
 
 /// A tile of C: 6 rows of `vectors` vectors. a: its first row of A; b: its first column of B.
 template <typename Real, int vectors>

@@ -72,6 +72,7 @@ struct VectorKernels {
   void (*sum_resolvents)(const TridiagonalMatrix&, const Poles&, double* pivots, Real* scratch,
                          Real* x);
   /// Dense <- the root of an array that has it in float16; exact
+  void (*mirror_root)(const Real* pair, std::int64_t side, Real* dense);
   void (*widen_root)(const Real* array, std::int64_t side, Real* dense);
   /// V <- keep V + add G^2
   void (*accumulate_squares)(const SecondMoment& c, const Real* g, std::int64_t count, Real* v);

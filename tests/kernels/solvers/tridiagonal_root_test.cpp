@@ -73,11 +73,11 @@ double error_of(const Matrix& a, double epsilon, double exponent) {
   return distance(root.matrix, exact_root(a, epsilon, exponent));
 }
 
-/// Reflections move eigenvalues by up to side roundings of the largest, and, their errors being of
-/// either sign, by about the root of that; the least is 1 / condition of it, and the root moves by
-/// the exponent times as much.
+/// Each of `side` reflections subtracts two products from an element: eigenvalues move by up to
+/// 2 side roundings of the largest, and, these being of either sign, by about the root of that; the
+/// least is 1 / condition of it, and the root moves by the exponent times as much.
 double bound_of(std::int64_t n, double condition, double exponent, double rounding) {
-  return exponent * condition * std::sqrt(static_cast<double>(n)) * rounding;
+  return exponent * condition * std::sqrt(2 * static_cast<double>(n)) * rounding;
 }
 
 TEST(TridiagonalRoot, IsThatOfAnEigendecomposition) {
