@@ -14,7 +14,7 @@ stop() {
 (($# == 1)) || stop "usage: tests/safetensors_environment.sh FOLDER"
 "${PYTHON:-python3}" -m venv "$1" >&2 || stop "no virtual environment; on Debian it needs python3-venv."
 folder=$(cd "$1" && pwd)
-"$folder/bin/python" -m pip install --quiet --disable-pip-version-check safetensors numpy >&2 ||
-  stop "pip could not install safetensors and numpy; its message is above."
+"$folder/bin/python" -m pip install --quiet --disable-pip-version-check safetensors numpy xxhash >&2 ||
+  stop "pip could not install safetensors, numpy and xxhash; its message is above."
 "$folder/bin/python" -c 'import safetensors.numpy' || stop "the new safetensors does not work."
 printf 'export SHAMPOO_SAFETENSORS_PYTHON=%q\n' "$folder/bin/python"

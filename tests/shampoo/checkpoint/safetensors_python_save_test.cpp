@@ -10,47 +10,70 @@
 namespace shampoo::test {
 namespace {
 
-/// The first example in Python of shampoo/checkpoint/README.md.
-std::string reader() {
-  const std::string text = content_of(SHAMPOO_CHECKPOINT_README);
-  const std::string begin = "```python\n";
-  const std::size_t first = text.find(begin) + begin.size();
-  return text.substr(first, text.find("```", first) - first);
-}
+const std::string module =
+    "import pathlib, shutil, sys, numpy\nsys.dont_write_bytecode = True\n"
+    "sys.path.insert(0, '" SHAMPOO_CHECKPOINT_PYTHON
+    "')\nimport shampoo_checkpoint\n"
+    "folder = pathlib.Path(sys.argv[1])\nroot = folder / 'root'\n";
 
 /// Compares every tensor with FOLDER/expected/<number>, the bytes of what FOLDER/names has in that
-/// line, and the tensors of the manifest with those of the files.
+/// line; of a symmetric matrix the rows up to the diagonal.
 constexpr const char* compare = R"(
-import sys
-folder = pathlib.Path(sys.argv[1])
-manifest, files = read_checkpoint(folder / "root/step-7")
-listed = [[] for file in files]
-for tensor in manifest["user_tensors"]:
-    listed[tensor["file"]].append("user/" + tensor["name"])
-for parameter in manifest["parameters"]:
-    slots = [manifest["slots"][s] for s in parameter["slots"]]
-    assert len(list(blocks(parameter))) == len(parameter["files"]), parameter
-    for offset, extent, file in blocks(parameter):
-        for slot in slots:
-            name = "optimizer/" + parameter["name"] + "/" + slot["name"]
-            if slot["layout"] != "elements" or extent != parameter["merged_shape"]:
-                name += "/" + ".".join(map(str, offset))
-            listed[file].append(name)
-            tensor = files[file][name]
-            if slot["layout"] == "elements":
-                assert list(tensor.shape) == extent, name
-            else:
-                n = extent[slot["dimension"]]
-                assert symmetric(tensor).shape == (n, n), name
-for names, tensors in zip(listed, files):
-    assert sorted(names) == sorted(tensors), "other tensors in a file"
-for rates in manifest["rates"]:
-    assert rates["learning_rate"] == 1e-2 and rates["beta3"] is None, rates
-tensors = {name: tensor for file in files for name, tensor in file.items()}
+checkpoint = shampoo_checkpoint.open_checkpoint(root)
+assert checkpoint.folder.name == "step-7", checkpoint.folder
+found = {"user/" + name: x for name, x in checkpoint.user.items()}
+found.update({"optimizer/" + name: x for name, x in checkpoint.state().items()})
 names = (folder / "names").read_text().splitlines()
-for number, name in enumerate(names):
-    assert tensors[name].tobytes() == (folder / "expected" / str(number)).read_bytes(), name
-print(len(names), "of", len(tensors), "tensors in", len(manifest["files"]), "files")
+for number, line in enumerate(names):
+    layout, name = line.split(" ", 1)
+    x = found[name]
+    if layout == "symmetric":
+        assert (x == x.T).all(), name
+        x = x[numpy.tril_indices(len(x))]
+    assert x.tobytes() == (folder / "expected" / str(number)).read_bytes(), name
+others = set(found) - {line.split(" ", 1)[1] for line in names}
+assert not others, others
+for name in checkpoint.parameters:
+    rates = checkpoint.rates(name)
+    assert rates["learning_rate"] == 1e-2 and rates["beta3"] is None, rates
+    assert checkpoint.state()[name + "/filtered_gradient"].shape == tuple(
+        checkpoint.parameters[name]["shape"]), name
+)";
+
+constexpr const char* export_again = R"(
+from safetensors.numpy import load_file
+import json
+checkpoint = shampoo_checkpoint.open_checkpoint(root / "step-7")
+expected = {"optimizer/" + name: x for name, x in checkpoint.state().items()}
+one, = shampoo_checkpoint.export(checkpoint, folder / "one.safetensors", "state")
+files = shampoo_checkpoint.export(checkpoint, folder / "parts", "state", 4096)
+assert len(files) > 1
+index = json.loads((folder / "parts/model.safetensors.index.json").read_text())
+parts = {name: load_file(folder / "parts" / file)[name] for name, file in index["weight_map"].items()}
+for found in (load_file(one), parts):
+    assert set(found) == set(expected)
+    for name, x in expected.items():
+        assert found[name].shape == x.shape and (found[name] == x).all(), name
+assert index["metadata"]["total_size"] == sum(x.nbytes for x in expected.values())
+)";
+
+/// Changes one byte after the other of some places; verify() has to name the file.
+constexpr const char* damage = R"(
+shampoo_checkpoint.open_checkpoint(root).verify()
+for file in sorted((root / "step-7").iterdir()):
+    text = file.read_bytes()
+    for place in {len(text) // 3, len(text) // 2, len(text) - 9}:
+        changed = text[:place] + bytes([text[place] ^ 1]) + text[place + 1:]
+        copy = folder / "copy"
+        shutil.copytree(root / "step-7", copy)
+        (copy / file.name).write_bytes(changed)
+        try:
+            shampoo_checkpoint.Checkpoint(copy).verify()
+        except ValueError as error:
+            assert file.name in str(error) or file.name == "manifest.json", error
+        else:
+            raise AssertionError(f"{file.name}: byte {place}")
+        shutil.rmtree(copy)
 )";
 
 TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
@@ -60,8 +83,9 @@ TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
   std::filesystem::create_directory(folder_.path() / "expected");
   std::ofstream names(folder_.path() / "names");
   int count = 0;
-  const auto expect = [&](const std::string& name, const void* bytes, std::size_t size) {
-    names << name << "\n";
+  const auto expect = [&](const std::string& name, const void* bytes, std::size_t size,
+                          const std::string& layout = "whole") {
+    names << layout << ' ' << name << "\n";
     std::ofstream(folder_.path() / "expected" / std::to_string(count++), std::ios::binary)
         .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(size));
   };
@@ -75,12 +99,19 @@ TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
       expect(name, narrow.data(), narrow.size() * sizeof(std::uint16_t));
   }
   for (const StateTensor& tensor : end.state.tensors)
-    if (tensor.layout == StateLayout::symmetric)
-      expect("optimizer/" + tensor.name(), tensor.bytes.data(), tensor.bytes.size());
+    expect("optimizer/" + tensor.name(), tensor.bytes.data(), tensor.bytes.size(),
+           tensor.layout == StateLayout::symmetric ? "symmetric" : "whole");
   names.close();
 
-  EXPECT_EQ(run(reader() + compare), 0) << output();
+  EXPECT_EQ(run(module + compare), 0) << output();
+  EXPECT_EQ(run(module + export_again), 0) << output();
   EXPECT_GT(count, 20);
+}
+
+TEST_F(SafetensorsInPython, FindsEveryByteThatChanged) {
+  if (run("import xxhash") != 0) GTEST_SKIP() << "no xxhash in this Python";
+  save_first<float>(folder_.path() / "root", everything(), {.ranks = 2});
+  EXPECT_EQ(run(module + damage), 0) << output();
 }
 
 }  // namespace
