@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/blas/reflections.h"
 #include "kernels/cpu/floating_mode.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 #include "tests/kernels/numbers.h"
+#include "tests/kernels/solvers/reflection_levels.h"
 
 // Householder's method is backward stable whatever the condition of X [Golub 2013, ch. 5.2]: rows
 // of Q are orthonormal within n epsilon, and each row of X lies in the span of its rows of Q within
@@ -222,16 +222,10 @@ TYPED_TEST(Householder, HasTheSignsOfLapack) {
 }
 
 TYPED_TEST(Householder, IsTheSameAtEveryLevelOfTheInstructionSetButForRounding) {
-  std::vector<kernels::Reflections> levels = {kernels::base_reflections()};
-#if defined(__x86_64__)
-  const std::string_view best = kernels::best_level().name;
-  if (best != kernels::base_level().name) levels.push_back(kernels::x86_v3_reflections());
-  if (best == kernels::x86_v4_level().name) levels.push_back(kernels::x86_v4_reflections());
-#endif
   const std::int64_t count = 13, length = 45, stride = 48;
   const std::vector<TypeParam> x = Numbers(4).some<TypeParam>(count * stride);
   std::vector<std::vector<TypeParam>> all;
-  for (const kernels::Reflections& level : levels) {
+  for (const kernels::Reflections& level : reflection_levels()) {
     kernels::Scratch scratch;
     scratch.reserve(kernels::scratch_bytes<TypeParam>(count * stride));
     auto* const rows = scratch.take<TypeParam>(count * stride);

@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/blas/reflections.h"
-#include "kernels/cpu/simd/vector_kernels.h"
 #include "kernels/cpu/threads/scratch.h"
 #include "tests/kernels/numbers.h"
+#include "tests/kernels/solvers/reflection_levels.h"
 
 // The reduction is backward stable [Golub 2013, ch. 8.3.1]: Q T Q^T = A + E with |E| at most about
 // n epsilon |A| in the Frobenius norm; the factor 4 covers the constants.
@@ -20,16 +18,6 @@ namespace shampoo::test {
 namespace {
 
 using Matrix = std::vector<double>;
-
-std::vector<kernels::Reflections> levels() {
-  std::vector<kernels::Reflections> all = {kernels::base_reflections()};
-#if defined(__x86_64__)
-  const std::string_view best = kernels::best_level().name;
-  if (best != kernels::base_level().name) all.push_back(kernels::x86_v3_reflections());
-  if (best == kernels::x86_v4_level().name) all.push_back(kernels::x86_v4_reflections());
-#endif
-  return all;
-}
 
 double norm(const Matrix& a) {
   double sum = 0;
@@ -130,7 +118,7 @@ TYPED_TEST(TridiagonalReduction, IsBackwardStableAtEveryLevelOfTheInstructionSet
   const double epsilon = static_cast<double>(std::numeric_limits<Real>::epsilon());
   for (const std::int64_t n : {1, 2, 3, 7, 8, 9, 16, 17, 31, 33, 64, 130})
     for (const Matrix& a : matrices_of(n))
-      for (const kernels::Reflections& level : levels()) {
+      for (const kernels::Reflections& level : reflection_levels()) {
         const Reduced<Real> reduced = reduce<Real>(level, a, n);
         Matrix error = product(reduced, static_cast<std::size_t>(n));
         for (std::size_t i = 0; i < a.size(); ++i) error[i] -= a[i];
@@ -141,7 +129,7 @@ TYPED_TEST(TridiagonalReduction, IsBackwardStableAtEveryLevelOfTheInstructionSet
 TYPED_TEST(TridiagonalReduction, LeavesUnitVectorsWithZerosAround) {
   using Real = TypeParam;
   const std::int64_t n = 37;
-  for (const kernels::Reflections& level : levels()) {
+  for (const kernels::Reflections& level : reflection_levels()) {
     const Reduced<Real> reduced = reduce<Real>(level, matrices_of(n).front(), n);
     for (std::size_t j = 0; j + 1 < static_cast<std::size_t>(n); ++j) {
       const std::vector<Real>& v = reduced.rows[j];
