@@ -16,7 +16,11 @@ write_basic_package_version_file(shampooConfigVersion.cmake COMPATIBILITY SameMi
 install(EXPORT shampooTargets NAMESPACE shampoo:: DESTINATION ${SHAMPOO_PACKAGE_FOLDER})
 install(FILES
   ${PROJECT_BINARY_DIR}/shampooConfig.cmake ${PROJECT_BINARY_DIR}/shampooConfigVersion.cmake
+  shampoo/shampooTorch.cmake
   DESTINATION ${SHAMPOO_PACKAGE_FOLDER})
+# Compiled by programs, with their torch.
+install(FILES shampoo/torch.h shampoo/torch_state.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shampoo)
 
 # The names to link with, without folders, so that the package can be moved.
 set(SHAMPOO_PC_NEEDS "")

@@ -7,18 +7,10 @@
 # SHAMPOO_LIBTORCH is the package's folder; see tests/torch_environment.sh.
 cmake_minimum_required(VERSION 3.25)
 
-set(libtorch "$ENV{SHAMPOO_LIBTORCH}")
-if(NOT EXISTS "${libtorch}/lib/libtorch_cpu.so")
-  if("$ENV{SHAMPOO_REQUIRE_TORCH}")
-    message(FATAL_ERROR "SHAMPOO_LIBTORCH names no folder of PyPI's torch: \"${libtorch}\"")
-  endif()
-  message("SKIP: SHAMPOO_LIBTORCH names no folder of PyPI's torch")
+include("${CMAKE_CURRENT_LIST_DIR}/find_libtorch.cmake")
+if(NOT libtorch)
   return()
 endif()
-
-function(run)
-  execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
-endfunction()
 
 set(prefix "${SCRATCH}/prefix")
 set(programs "${SCRATCH}/build")

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstddef>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shampoo/shampoo.h"
+#include "shampoo/torch_state.h"
+
+/// Tensors of LibTorch as parameters. Compiled by programs, with their torch; the library does not
+/// know it.
+namespace shampoo::libtorch {
+
+/// Throws std::invalid_argument, naming `what`, for a type that no parameter has.
+inline Type type_of(at::ScalarType type, const std::string& what) {
+  switch (type) {
+    case at::kFloat:
+      return Type::float32;
+    case at::kDouble:
+      return Type::float64;
+    case at::kBFloat16:
+      return Type::bfloat16;
+    case at::kHalf:
+      return Type::float16;
+    default:
+      throw std::invalid_argument(what +
+                                  ": dtype must be float32, float64, bfloat16 or float16, got " +
+                                  at::toString(type));
+  }
+}
+
+/// The elements of a dense tensor where they lie. Borrowed. Throws as type_of().
+inline Tensor view_of(const at::Tensor& tensor, const std::string& what) {
+  return {tensor.data_ptr(), type_of(tensor.scalar_type(), what), tensor.strides().vec()};
+}
+
+/// A parameter group of tensors by name. Tensors are held, and so live as long as the optimizer.
+struct TensorGroup {
+  std::vector<std::pair<std::string, at::Tensor>> tensors = {};
+  Rates rates = {};
+  Recipe recipe = {};
+};
+
+/// The parameters of a module, by name, each in the group that group_of(name, tensor) names by its
+/// index; one with a negative index, or that needs no gradient, is left out. Throws
+/// std::invalid_argument for an index that there is not.
+inline std::vector<TensorGroup> groups_by(
+    const torch::nn::Module& module, std::vector<TensorGroup> groups,
+    const std::function<int(const std::string& name, const at::Tensor& tensor)>& group_of) {
+  for (const auto& entry : module.named_parameters()) {
+    if (!entry.value().requires_grad()) continue;
+    const int index = group_of(entry.key(), entry.value());
+    if (index < 0) continue;
+    if (index >= static_cast<int>(groups.size()))
+      throw std::invalid_argument("groups_by: parameter '" + entry.key() + "': group " +
+                                  std::to_string(index) + " must be below " +
+                                  std::to_string(groups.size()));
+    groups[static_cast<std::size_t>(index)].tensors.emplace_back(entry.key(), entry.value());
+  }
+  return groups;
+}
+
+/// An Optimizer of torch's tensors, with the habits of torch::optim. Backend and communicator are
+/// borrowed and must outlive it; the backend of CUDA tensors works on the stream that it was made
+/// with, which should be torch's current one. Calls are collective where Optimizer's are.
+class TorchOptimizer {
+ public:
+  /// Throws std::invalid_argument, naming the tensor, where one is undefined, sparse, no leaf that
+  /// requires a gradient, of another type than parameters have, or not in the backend's memory; and
+  /// as Optimizer's constructor.
+  TorchOptimizer(Backend& backend, Communicator& communicator, std::vector<TensorGroup> groups,
+                 const OptimizerOptions& options = {})
+      : communicator_(&communicator),
+        groups_(std::move(groups)),
+        optimizer_(backend, communicator, parameters(backend), options) {}
+
+  /// Values of all ranks <- those of `root`. Collective.
+  void broadcast(int root = 0) {
+    const torch::NoGradGuard guard;
+    for_each([&](const std::string&, const at::Tensor& value) {
+      at::Tensor dense = value.detach().contiguous();
+      communicator_->broadcast(dense.data_ptr(), static_cast<std::int64_t>(dense.nbytes()), root)
+          .wait();
+      if (dense.data_ptr() != value.data_ptr()) value.detach().copy_(dense);
+    });
+    optimizer_.read_values();
+  }
+
+  /// Gradients <- their mean over ranks. One that is undefined on some ranks counts as zeros there;
+  /// one that is undefined on all of them stays so. Collective.
+  void average() {
+    arrange_gradients();
+    if (communicator_->size() == 1) return;
+    std::vector<at::Tensor> values;
+    for_each([&](const std::string&, const at::Tensor& value) { values.push_back(value); });
+    const at::Tensor present = at::zeros(static_cast<std::int64_t>(values.size()),
+                                         values.front().options().dtype(at::kFloat));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (values[i].grad().defined()) present[static_cast<std::int64_t>(i)] = 1;
+    communicator_->all_reduce(present.data_ptr(), present.numel(), Type::float32, stream());
+    const at::Tensor on_host = present.cpu();
+    std::vector<TensorSpan> spans;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (on_host[static_cast<std::int64_t>(i)].item<float>() == 0) continue;
+      at::Tensor& gradient = values[i].mutable_grad();
+      if (!gradient.defined()) gradient = at::zeros_like(values[i]);
+      spans.push_back(
+          {gradient.data_ptr(), gradient.numel(), type_of(gradient.scalar_type(), "gradient")});
+    }
+    communicator_->average(spans, stream());
+  }
+
+  /// Takes a step with the tensors' present gradients; an undefined one is absent. A gradient of
+  /// another layout or type than its value's is brought into that first. Throws
+  /// std::invalid_argument, naming the tensor, for a sparse gradient, and for a value whose memory,
+  /// type or strides are no longer what they were at construction; and as Optimizer::step().
+  StepResult step() {
+    arrange_gradients();
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) {
+        const auto& [name, value] = groups_[g].tensors[j];
+        const Parameter& registered = group(g).parameters()[j];
+        const Tensor now = view_of(value, name);
+        if (now.data != registered.value.data || now.type != registered.value.type ||
+            now.strides != registered.value.strides)
+          throw std::invalid_argument(name +
+                                      ": its value has moved, or changed its type, since the "
+                                      "optimizer was made; make another one");
+        void* const gradient = value.grad().defined() ? value.grad().data_ptr() : nullptr;
+        group(g).set_gradient(j, gradient);
+      }
+    return optimizer_.step();
+  }
+
+  /// Evaluates the closure once, with gradients enabled, takes a step, and returns the loss.
+  at::Tensor step(const std::function<at::Tensor()>& closure) {
+    at::Tensor loss;
+    {
+      const torch::AutoGradMode mode(true);
+      loss = closure();
+    }
+    step();
+    return loss;
+  }
+
+  /// Drops gradients, or makes those that there are zero.
+  void zero_grad(bool set_to_none = true) {
+    const torch::NoGradGuard guard;
+    for_each([&](const std::string&, const at::Tensor& value) {
+      at::Tensor& gradient = value.mutable_grad();
+      if (!gradient.defined()) return;
+      if (set_to_none)
+        gradient.reset();
+      else
+        gradient.detach_().zero_();
+    });
+  }
+
+  /// Live: read at every step.
+  Rates& rates(int index) { return optimizer_.group(index).rates; }
+  /// For save(), load(), describe() and all the rest.
+  Optimizer& native() { return optimizer_; }
+
+ private:
+  template <typename Body>
+  void for_each(const Body& body) {
+    for (const TensorGroup& group : groups_)
+      for (const auto& [name, value] : group.tensors) body(name, value);
+  }
+
+  Group& group(std::size_t index) { return optimizer_.group(static_cast<int>(index)); }
+  StreamRef stream() const { return stream_; }
+
+  /// A dense gradient of the value, without memory.
+  static at::Tensor layout_of(const at::Tensor& value) {
+    return at::empty_like(value, value.options().device(at::kMeta));
+  }
+
+  std::vector<ParameterGroup> parameters(const Backend& backend) {
+    stream_ = {backend.stream()};
+    std::vector<ParameterGroup> made;
+    for (const TensorGroup& group : groups_) {
+      made.push_back({.rates = group.rates, .recipe = group.recipe});
+      for (const auto& [name, value] : group.tensors) {
+        check_value(backend, name, value);
+        const Tensor view = view_of(value, name);
+        made.back().parameters.push_back(
+            {.name = name,
+             .shape = value.sizes().vec(),
+             .value = view,
+             .gradient = {nullptr, view.type, layout_of(value).strides().vec()}});
+      }
+    }
+    return made;
+  }
+
+  static void check_value(const Backend& backend, const std::string& name,
+                          const at::Tensor& value) {
+    const auto require = [&](bool holds, const std::string& what) {
+      if (!holds) throw std::invalid_argument("tensor '" + name + "': must " + what);
+    };
+    require(value.defined(), "be defined");
+    require(value.layout() == at::kStrided, "be dense, not sparse");
+    require(value.is_leaf() && value.requires_grad(), "be a leaf that requires a gradient");
+    const bool on_device = backend.memory_kind() != MemoryKind::host;
+    require(
+        on_device ? value.is_cuda() && value.get_device() == backend.device() : value.is_cpu(),
+        "be in the backend's memory, which is " +
+            (on_device ? "cuda:" + std::to_string(backend.device()) : std::string("the CPU's")));
+  }
+
+  /// Gradients of other layouts or types than their values' are replaced.
+  void arrange_gradients() {
+    const torch::NoGradGuard guard;
+    for_each([&](const std::string& name, const at::Tensor& value) {
+      at::Tensor& gradient = value.mutable_grad();
+      if (!gradient.defined()) return;
+      if (gradient.layout() != at::kStrided)
+        throw std::invalid_argument("tensor '" + name +
+                                    "': its gradient must be dense, not sparse");
+      if (gradient.scalar_type() == value.scalar_type() &&
+          gradient.strides() == layout_of(value).strides())
+        return;
+      gradient = at::empty_like(value).copy_(gradient);
+    });
+  }
+
+  Communicator* communicator_;
+  StreamRef stream_;
+  std::vector<TensorGroup> groups_;
+  Optimizer optimizer_;
+};
+
+}  // namespace shampoo::libtorch

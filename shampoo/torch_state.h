@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shampoo/user_state.h"
+
+namespace shampoo::libtorch {
+
+/// Throws std::invalid_argument, naming `what`, for a type that safetensors files do not have.
+inline checkpoint::Dtype dtype_of(at::ScalarType type, const std::string& what) {
+  using checkpoint::Dtype;
+  switch (type) {
+    case at::kBool:
+      return Dtype::bool8;
+    case at::kByte:
+      return Dtype::u8;
+    case at::kChar:
+      return Dtype::i8;
+    case at::kShort:
+      return Dtype::i16;
+    case at::kInt:
+      return Dtype::i32;
+    case at::kLong:
+      return Dtype::i64;
+    case at::kHalf:
+      return Dtype::f16;
+    case at::kBFloat16:
+      return Dtype::bf16;
+    case at::kFloat:
+      return Dtype::f32;
+    case at::kDouble:
+      return Dtype::f64;
+    default:
+      throw std::invalid_argument(what + ": dtype " + at::toString(type) +
+                                  " has no place in a checkpoint");
+  }
+}
+
+/// What a checkpoint has of torch beside the optimizer: modules and random number generators.
+/// Modules are borrowed, generators shared.
+class TorchState {
+ public:
+  /// Parameters and buffers of a module, by prefix and name. Buffers that differ between ranks, as
+  /// running statistics do, need Sharding::per_rank.
+  void add_module(const torch::nn::Module& module, const std::string& prefix = "model/",
+                  Sharding buffers = Sharding::shared) {
+    const auto add = [&](const auto& tensors, Sharding sharding) {
+      for (const auto& entry : tensors)
+        if (entry.value().defined())
+          tensors_.push_back({prefix + entry.key(), entry.value(), sharding});
+    };
+    add(module.named_parameters(), Sharding::shared);
+    add(module.named_buffers(), buffers);
+  }
+
+  /// A generator's state, of each rank its own.
+  void add_generator(at::Generator generator = at::detail::getDefaultCPUGenerator(),
+                     const std::string& name = "generator") {
+    generators_.push_back({name, std::move(generator)});
+  }
+
+  /// The user state of a save or a load, to be asked for before each: its tensors are the present
+  /// ones, copied where they are not row-major; its values are the trainer's to set and to read.
+  UserState& lend() {
+    const torch::NoGradGuard guard;
+    lent_.clear();
+    state_.tensors.clear();
+    const auto lend = [&](const std::string& name, at::Tensor dense, Sharding sharding) {
+      state_.tensors.push_back({.name = name,
+                                .shape = dense.sizes().vec(),
+                                .tensor = {dense.data_ptr(), dtype_of(dense.scalar_type(), name)},
+                                .sharding = sharding});
+      lent_.push_back(std::move(dense));
+    };
+    for (const Entry& entry : tensors_)
+      lend(entry.name, entry.tensor.detach().contiguous(), entry.sharding);
+    for (const auto& [name, generator] : generators_)
+      lend(name, generator.get_state(), Sharding::per_rank);
+    return state_;
+  }
+
+  /// Modules and generators <- what was loaded since lend().
+  void take_back() {
+    const torch::NoGradGuard guard;
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+      if (lent_[i].data_ptr() != tensors_[i].tensor.data_ptr())
+        tensors_[i].tensor.detach().copy_(lent_[i]);
+    for (std::size_t i = 0; i < generators_.size(); ++i)
+      generators_[i].second.set_state(lent_[tensors_.size() + i]);
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    at::Tensor tensor;
+    Sharding sharding;
+  };
+
+  std::vector<Entry> tensors_;
+  std::vector<std::pair<std::string, at::Generator>> generators_;
+  std::vector<at::Tensor> lent_;  ///< of tensors_, then of generators_
+  UserState state_;
+};
+
+}  // namespace shampoo::libtorch

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <shampoo/checkpoint.h>
+#include <shampoo/torch.h>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// Runs on any number of ranks; ends with 1 and a line where something is not as it should be.
+
+namespace {
+
+using namespace shampoo;
+using namespace shampoo::libtorch;
+
+struct Job {
+  Backend& backend;
+  Communicator& ranks;
+
+  TorchOptimizer optimizer(std::vector<std::pair<std::string, at::Tensor>> tensors) {
+    Recipe recipe;
+    recipe.refresh = {.every = 2, .first = 1};
+    return {backend, ranks,
+            std::vector<TensorGroup>{{std::move(tensors), {.learning_rate = 0.1}, recipe}}};
+  }
+};
+
+void check(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+void expect_error(const std::string& words, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return check(std::string(error.what()).find(words) != std::string::npos,
+                 "'" + words + "' is not in: " + error.what());
+  }
+  throw std::runtime_error("no error with '" + words + "'");
+}
+
+at::Tensor leaf(at::Tensor tensor) { return tensor.detach().requires_grad_(true); }
+
+/// Values after three steps with gradients that are functions of the values.
+at::Tensor trained(Job& job, at::Tensor weight, at::MemoryFormat of_gradients) {
+  TorchOptimizer optimizer = job.optimizer({{"weight", weight}});
+  for (int step = 0; step < 3; ++step) {
+    weight.mutable_grad() = (weight.detach() * (step + 1) - 1).contiguous(of_gradients);
+    optimizer.average();
+    optimizer.step();
+  }
+  return weight.detach().contiguous();
+}
+
+void layouts_do_not_matter(Job& job) {
+  torch::manual_seed(1);
+  const at::Tensor start = torch::randn({6, 4, 3, 5});
+  const at::Tensor expected = trained(job, leaf(start.clone()), at::MemoryFormat::Contiguous);
+  for (const auto of_value : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast})
+    for (const auto of_gradient : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast})
+      check(trained(job, leaf(start.clone(of_value)), of_gradient).equal(expected),
+            "another memory format gives other values");
+  check(!expected.equal(start), "nothing was trained");
+}
+
+void presence_is_agreed(Job& job) {
+  const at::Tensor everywhere = leaf(torch::ones({3, 3})), here = leaf(torch::ones({3, 3})),
+                   nowhere = leaf(torch::ones({3, 3}));
+  TorchOptimizer optimizer =
+      job.optimizer({{"everywhere", everywhere}, {"here", here}, {"nowhere", nowhere}});
+  everywhere.mutable_grad() = torch::ones({3, 3});
+  if (job.ranks.rank() == 0) here.mutable_grad() = torch::ones({3, 3});
+  optimizer.average();
+  check(here.grad().defined() && here.grad().equal(torch::full({3, 3}, 1.0 / job.ranks.size())),
+        "a gradient of one rank is not the mean with zeros");
+  optimizer.step();
+  check(nowhere.equal(torch::ones({3, 3})) && !nowhere.grad().defined(),
+        "a tensor without gradient has changed");
+  check(!everywhere.equal(torch::ones({3, 3})), "a tensor with a gradient has not changed");
+
+  optimizer.zero_grad(false);
+  check(here.grad().equal(torch::zeros({3, 3})) && !nowhere.grad().defined(), "zero_grad(false)");
+  optimizer.zero_grad();
+  check(!here.grad().defined(), "zero_grad()");
+}
+
+void values_are_broadcast(Job& job) {
+  const at::Tensor weight = leaf(torch::full({4, 4}, 1.0 + job.ranks.rank()));
+  TorchOptimizer optimizer = job.optimizer({{"weight", weight}});
+  optimizer.broadcast();
+  check(weight.equal(torch::ones({4, 4})), "broadcast()");
+  const at::Tensor loss = optimizer.step([&] {
+    const at::Tensor now = weight.square().sum();
+    now.backward();
+    return now;
+  });
+  check(loss.item<float>() == 16 && !weight.equal(torch::ones({4, 4})), "step(closure)");
+}
+
+void mistakes_are_named(Job& job) {
+  const auto make = [&](at::Tensor tensor) {
+    return [&job, tensor] { job.optimizer({{"bad", tensor}}); };
+  };
+  expect_error("'bad': must be defined", make({}));
+  expect_error("'bad': must be a leaf", make(torch::ones({2, 2})));
+  expect_error("'bad': must be a leaf", make(leaf(torch::ones({2, 2})) * 2));
+  expect_error("'bad': must be dense", make(leaf(torch::ones({2, 2}).to_sparse())));
+  expect_error("bad: dtype must be", make(leaf(torch::ones({2, 2}, at::kComplexFloat))));
+
+  torch::nn::Linear module(2, 2);
+  expect_error("'weight': group 1 must be below 1", [&] {
+    groups_by(*module, {TensorGroup{}}, [](const std::string&, const at::Tensor&) { return 1; });
+  });
+
+  const at::Tensor weight = leaf(torch::ones({3, 2}));
+  TorchOptimizer optimizer = job.optimizer({{"weight", weight}});
+  weight.mutable_grad() = torch::ones({3, 2}).to_sparse();
+  expect_error("'weight': its gradient must be dense", [&] { optimizer.step(); });
+  weight.mutable_grad() = torch::ones({3, 2});
+  weight.set_data(torch::ones({3, 2}));
+  expect_error("weight: its value has moved", [&] { optimizer.step(); });
+}
+
+void generators_go_on(Job& job, const std::string& folder) {
+  torch::manual_seed(10 + job.ranks.rank());
+  torch::nn::BatchNorm2d module(3);
+  TorchOptimizer optimizer = job.optimizer({{"weight", module->weight}});
+  module->weight.mutable_grad() = torch::ones({3});
+  optimizer.step();
+  module->running_mean.fill_(job.ranks.rank() + 0.5);
+  TorchState state;
+  state.add_module(*module, "model/", Sharding::per_rank);
+  state.add_generator();
+  shampoo::save(optimizer.native(), folder, state.lend());
+  const at::Tensor next = torch::rand({5}), weight = module->weight.detach().clone();
+
+  torch::manual_seed(0);
+  module->running_mean.zero_();
+  module->weight.detach().zero_();
+  shampoo::load(optimizer.native(), folder, state.lend());
+  state.take_back();
+  check(torch::rand({5}).equal(next), "the generator does not go on");
+  check(module->running_mean.eq(job.ranks.rank() + 0.5).all().item<bool>(), "a rank's buffer");
+  check(module->weight.equal(weight), "a parameter of the module");
+}
+
+}  // namespace
+
+int main(int, char** argv) try {
+  const auto backend = shampoo::cpu_backend({.threads = 1});
+  const auto ranks = shampoo::join(*backend);
+  Job job{*backend, *ranks};
+  layouts_do_not_matter(job);
+  presence_is_agreed(job);
+  values_are_broadcast(job);
+  mistakes_are_named(job);
+  generators_go_on(job, argv[1]);
+  std::printf("rank %d of %d: as promised\n", ranks->rank(), ranks->size());
+} catch (const std::exception& error) {
+  std::printf("wrong: %s\n", error.what());
+  return 1;
+}
