@@ -19,7 +19,7 @@ install(FILES
   shampoo/shampooTorch.cmake
   DESTINATION ${SHAMPOO_PACKAGE_FOLDER})
 # Compiled by programs, with their torch.
-install(FILES shampoo/torch.h shampoo/torch_state.h
+install(FILES shampoo/c10d.h shampoo/torch.h shampoo/torch_state.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shampoo)
 
 # The names to link with, without folders, so that the package can be moved.

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <shampoo/c10d.h>
 #include <shampoo/checkpoint.h>
 #include <shampoo/torch.h>
 
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 // Runs on any number of ranks; ends with 1 and a line where something is not as it should be.
@@ -147,6 +154,52 @@ void generators_go_on(Job& job, const std::string& folder) {
   check(module->weight.equal(weight), "a parameter of the module");
 }
 
+c10::intrusive_ptr<c10d::Backend> process_group(const Communicator& ranks) {
+  c10d::TCPStoreOptions where;
+  where.port = static_cast<std::uint16_t>(std::atoi(std::getenv("MASTER_PORT")));
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(
+      "torch", c10::make_intrusive<c10d::TCPStore>(std::getenv("MASTER_ADDR"), where));
+  auto options = c10d::ProcessGroupGloo::Options::create(std::chrono::seconds(60));
+  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, ranks.rank(), ranks.size(), options);
+}
+
+/// Values after steps with gradients that differ between ranks, averaged first.
+std::vector<at::Tensor> trained_together(Job& job) {
+  torch::manual_seed(2);
+  const at::Tensor a = leaf(torch::randn({20, 9})), b = leaf(torch::randn({7}));
+  TorchOptimizer optimizer = job.optimizer({{"a", a}, {"b", b}});
+  for (int step = 0; step < 4; ++step) {
+    a.mutable_grad() = a.detach() * (job.ranks.rank() + 1) - step;
+    b.mutable_grad() = b.detach() - job.ranks.rank();
+    optimizer.average();
+    optimizer.step();
+  }
+  return {a.detach(), b.detach()};
+}
+
+void process_groups_give_the_same_bits(Job& job) {
+  const auto ranks = c10d_communicator(process_group(job.ranks), job.ranks.local_rank());
+  Job over_torch{job.backend, *ranks};
+  const std::vector<at::Tensor> expected = trained_together(job),
+                                found = trained_together(over_torch);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    check(found[i].equal(expected[i]), "other bits over a process group");
+
+  if (ranks->size() == 1) return;
+  float x[2] = {};
+  try {
+    if (ranks->rank() == 0)
+      ranks->all_reduce(x, 2, Type::float32);
+    else
+      ranks->average({TensorSpan{x, 1}});
+  } catch (const CommunicationError& error) {
+    return check(std::string(error.what()).find("is in another call") != std::string::npos,
+                 error.what());
+  }
+  throw std::runtime_error("calls that do not match are no error");
+}
+
 }  // namespace
 
 int main(int, char** argv) try {
@@ -158,6 +211,7 @@ int main(int, char** argv) try {
   values_are_broadcast(job);
   mistakes_are_named(job);
   generators_go_on(job, argv[1]);
+  process_groups_give_the_same_bits(job);
   std::printf("rank %d of %d: as promised\n", ranks->rank(), ranks->size());
 } catch (const std::exception& error) {
   std::printf("wrong: %s\n", error.what());
