@@ -75,7 +75,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 BELOW_FACE = re.compile(r"^shampoo/((?:grouping|kernels|distributor)/)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 VARIANT = re.compile(
-    r"using\s+(?:Preconditioner|Diagonal|Averaging)\s*=\s*std::variant<([^;]*)>\s*;")
+    r"using\s+(?:Preconditioner|Diagonal|(?:Value)?Averaging)\s*=\s*std::variant<([^;]*)>\s*;")
 
 
 def inside(name, folder):
