@@ -10,6 +10,7 @@
 
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/protocol/step_protocol.h"
+#include "shampoo/schedules/scheduled_rates.h"
 #include "shampoo/state/export_state.h"
 #include "shampoo/state/gather_state.h"
 #include "shampoo/state/import_state.h"
@@ -41,6 +42,7 @@ struct Optimizer::Parts {
   ValueMemory values;
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<RateRanges> ranges;    ///< per group
+  ScheduledRates schedules;
   std::unique_ptr<TraceFile> trace;  ///< null: none
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
@@ -69,6 +71,7 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
     const int index = first + static_cast<int>(made.size());
     made.push_back(std::unique_ptr<Group>(new Group(std::move(group), index, values)));
     RateRanges(made.back()->recipe()).check(made.back()->rates, index);
+    check_schedules(*made.back(), index);
   }
   return made;
 }
@@ -123,6 +126,7 @@ StepResult Optimizer::step() {
 
 void Optimizer::prepare_step() {
   parts_->protocol.prepare(*parts_->engine, [this] {
+    parts_->schedules.set(parts_->groups, parts_->protocol.progress().taken);
     parts_->check_rates();
     parts_->engine->prepare();
     parts_->engine->require_gradients();
@@ -199,7 +203,7 @@ LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& 
     return state->lines();
   };
   parts_->protocol.load(examine, [&](Statistics& statistics) {
-    for (const auto& [group, rates] : state->rates()) parts_->groups[group]->rates = rates;
+    OptimizerAccess::replace_rates(*this, *state);
     state->replace(statistics);
     return dict.progress;
   });
@@ -261,6 +265,12 @@ StepProtocol& OptimizerAccess::protocol(const Optimizer& optimizer) {
   return optimizer.parts_->protocol;
 }
 Engine& OptimizerAccess::engine(const Optimizer& optimizer) { return *optimizer.parts_->engine; }
+void OptimizerAccess::replace_rates(Optimizer& optimizer, const StateImport& state) {
+  Optimizer::Parts& parts = *optimizer.parts_;
+  for (const auto& [group, rates] : state.rates()) parts.groups[group]->rates = rates;
+  for (const auto& [group, rates] : state.base_rates()) parts.groups[group]->base_rates = rates;
+  parts.schedules.forget_values();
+}
 CheckpointLineage& OptimizerAccess::lineage(const Optimizer& optimizer) {
   return optimizer.parts_->lineage;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,7 +68,9 @@ struct ParameterState {
   double averaging_weight_sum = 0;
   std::vector<RecipeField> recipe = {};  ///< fields of the recipe, see fields_of()
   Rates rates = {};                      ///< rates of the group of this parameter
-  std::vector<BlockState> blocks = {};   ///< blocks held here
+  /// Group::base_rates, if the group has schedules.
+  std::optional<Rates> base_rates = std::nullopt;
+  std::vector<BlockState> blocks = {};  ///< blocks held here
 
   bool operator==(const ParameterState&) const = default;
 };

@@ -32,7 +32,9 @@ ParameterState StateReader::describe(const SavedParameter& saved) const {
           .steps = saved.steps,
           .averaging_weight_sum = saved.averaging_weight_sum,
           .recipe = manifest.recipes[saved.recipe],
-          .rates = manifest.rates[saved.rates]};
+          .rates = manifest.rates[saved.rates],
+          .base_rates = saved.base_rates ? std::optional(manifest.rates[*saved.base_rates])
+                                         : std::nullopt};
 }
 
 StateDict StateReader::read(const StateDict& own, const std::string& prefix) const {

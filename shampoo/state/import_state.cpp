@@ -258,6 +258,8 @@ std::string StateImport::lines() const {
               grouping::exact_text(saved->averaging_weight_sum) + "\n";
   }
   for (const auto& [group, rates] : match_.rates) text += rates_text(group, rates);
+  for (const auto& [group, rates] : match_.base_rates)
+    text += "base rates: " + rates_text(group, rates);
   return text;
 }
 
