@@ -15,6 +15,7 @@
 #include "shampoo/state/gather_state.h"
 #include "shampoo/state/import_state.h"
 #include "shampoo/state/optimizer_access.h"
+#include "shampoo/state/rename_state.h"
 #include "shampoo/update/engine.h"
 #include "shampoo/validation/rate_ranges.h"
 #include "shampoo/validation/validate_parameters.h"
@@ -197,9 +198,11 @@ StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gat
 }
 
 LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& options) {
+  StateDict renamed;
   std::optional<StateImport> state;
   const auto examine = [&] {
-    state.emplace(parts_->backend, *parts_->engine, dict, options);
+    if (options.rename) renamed = renamed_copy(dict, options.rename);
+    state.emplace(parts_->backend, *parts_->engine, options.rename ? renamed : dict, options);
     return state->lines();
   };
   parts_->protocol.load(examine, [&](Statistics& statistics) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -130,6 +131,9 @@ struct LoadOptions {
   /// Only parameters whose names start with it are loaded; the others keep their state, whatever
   /// the state dict says of them.
   std::string prefix = {};
+  /// The optimizer's name for a parameter of the state dict; empty: the same. It gives the same on
+  /// all ranks, and no two parameters one name. `prefix` is that of the optimizer's names.
+  std::function<std::string(const std::string& saved)> rename = {};
   OtherBlocks other_blocks = OtherBlocks::refuse;
   /// Converts between float32 and float64, and lets the recipe's arithmetic differ. Other types
   /// are never converted.

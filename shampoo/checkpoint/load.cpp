@@ -73,7 +73,7 @@ class LoadTask {
     save_ = reader.manifest().save;
     const auto checksums = options_.checksums ? Checksums::compare : Checksums::skip;
     loaded_.step = reader.manifest().step;
-    const checkpoint::StateReader state(reader, checksums);
+    const checkpoint::StateReader state(reader, checksums, options_.state.rename);
     Engine& engine = OptimizerAccess::engine(optimizer_);
     dict_ = state.read(export_state(backend_, engine, {.contents = false}), options_.state.prefix);
     if (user_) {
