@@ -32,6 +32,13 @@ struct Optimizer::Parts {
   void add(std::vector<ParameterGroup> added);
   std::vector<std::unique_ptr<Group>> make_groups(std::vector<ParameterGroup> added,
                                                   ValueMemory& all_values) const;
+  /// call(hooks) of those that still live.
+  template <typename Call>
+  void for_each_hooks(const Call& call) const {
+    const std::size_t count = hooks.size();  // without those that a hook adds
+    for (std::size_t h = 0; h < count; ++h)
+      if (const auto living = hooks[h].lock()) call(*living);
+  }
   void check_rates() const {
     for (std::size_t g = 0; g < groups.size(); ++g)
       ranges[g].check(groups[g]->rates, static_cast<int>(g));
@@ -42,8 +49,9 @@ struct Optimizer::Parts {
   OptimizerOptions options;
   ValueMemory values;
   std::vector<std::unique_ptr<Group>> groups;
-  std::vector<RateRanges> ranges;    ///< per group
+  std::vector<RateRanges> ranges;  ///< per group
   ScheduledRates schedules;
+  std::vector<std::weak_ptr<const StepHooks>> hooks;
   std::unique_ptr<TraceFile> trace;  ///< null: none
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
@@ -122,11 +130,21 @@ Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
 StepResult Optimizer::step() {
   prepare_step();
-  return parts_->protocol.take(*parts_->engine);
+  return enqueue_step();
+}
+
+std::shared_ptr<const StepHooks> Optimizer::on_step(StepHooks hooks) {
+  auto handle = std::make_shared<const StepHooks>(std::move(hooks));
+  parts_->hooks.push_back(handle);
+  return handle;
 }
 
 void Optimizer::prepare_step() {
+  std::erase_if(parts_->hooks, [](const auto& hooks) { return hooks.expired(); });
   parts_->protocol.prepare(*parts_->engine, [this] {
+    parts_->for_each_hooks([this](const StepHooks& hooks) {
+      if (hooks.before) hooks.before(*this);
+    });
     parts_->schedules.set(parts_->groups, parts_->protocol.progress().taken);
     parts_->check_rates();
     parts_->engine->prepare();
@@ -141,7 +159,15 @@ void Optimizer::read_values() {
   parts_->engine->read_values();
 }
 
-StepResult Optimizer::enqueue_step() { return parts_->protocol.take(*parts_->engine); }
+StepResult Optimizer::enqueue_step() {
+  const bool captures = parts_->backend.is_capturing();
+  StepResult result = parts_->protocol.take(*parts_->engine);
+  if (!captures)
+    parts_->for_each_hooks([&](const StepHooks& hooks) {
+      if (hooks.after) hooks.after(*this, result);
+    });
+  return result;
+}
 bool Optimizer::refresh_is_due() const { return parts_->engine->refreshes(); }
 bool Optimizer::refresh_is_large() const { return parts_->engine->exceeds_usual(); }
 StepResult Optimizer::latest_result() { return parts_->protocol.latest_result(); }
@@ -155,21 +181,6 @@ void Optimizer::add_group(ParameterGroup group) {
 Evaluation Optimizer::evaluate() {
   parts_->protocol.begin_evaluation(*parts_->engine, [this] { parts_->check_rates(); });
   return Evaluation(parts_->end_evaluation);
-}
-
-Evaluation::Evaluation(std::weak_ptr<const std::function<void(bool)>> end)
-    : end_(std::move(end)), exceptions_(std::uncaught_exceptions()) {}
-
-Evaluation::~Evaluation() {
-  const bool unwinding = std::uncaught_exceptions() > exceptions_;
-  try {
-    if (const auto end = std::exchange(end_, {}).lock()) (*end)(unwinding);
-  } catch (...) {  // the optimizer is disabled, and throws it from now on
-  }
-}
-
-void Evaluation::end() {
-  if (const auto end = std::exchange(end_, {}).lock()) (*end)(false);
 }
 
 StateDict Optimizer::state_dict(const StateDictOptions& options) const {
