@@ -65,11 +65,11 @@ class ValueMemory;
 class Group {
  public:
   Rates rates;
-  /// Set their rates before every step to the values of the step that follows so many: those that
-  /// the optimizer has taken, whatever groups it had. A skipped step is not counted, and the next
-  /// one has the same rates. Each starts from its rate in `base_rates`. The caller then leaves the
-  /// rate alone: another value is an std::invalid_argument of the step that names group and rate.
-  /// They are the caller's to give again before a load; base rates are part of the state.
+  /// Before every step each of them sets its rate to its value in the step that comes, counted from
+  /// 0 by the steps that the optimizer has taken: a skipped one is not counted, and the next one
+  /// has the same rates. It starts from its rate in `base_rates`. The caller leaves the rate alone:
+  /// another value is an std::invalid_argument of the step that names group and rate. The caller
+  /// gives schedules again before a load; base rates are part of the state.
   RateSchedules schedules;
   /// The rates that the group was made with; saved and loaded where it has schedules.
   Rates base_rates;

@@ -10,7 +10,8 @@ namespace shampoo::kernels::cuda {
 /// UpdatePass::value_average, after the update. One block of threads per tile.
 template <typename Real>
 struct AverageTile {
-  static constexpr int threads = 256;
+  static constexpr int threads = 128;
+  static constexpr int blocks_per_processor = 3;
   struct Shared {};
 
   PassContext context;
