@@ -44,6 +44,13 @@ enum class AveragingRule : std::uint8_t {
   iterate    ///< Z <- keep Z + step P ; U <- weight step P + pull (keep Z - W), with the old Z
 };
 
+/// An average of the values that an update leaves: see ValueAverageRule.
+struct ValueAverage {
+  const double* weights = nullptr;  ///< [backend] per block; where it is 0, A stays
+  void* average = nullptr;          ///< [backend] A; null: none
+  bool replaces = false;            ///< W <- A, too, in blocks that send values
+};
+
 /// The end of the step of a virtual group.
 struct UpdatePass {
   AveragingRule averaging = AveragingRule::none;
@@ -57,12 +64,13 @@ struct UpdatePass {
   void* masters = nullptr;                    ///< [backend] float32
   /// [backend] out; null: the values change instead, as apply() would change them.
   void* segment = nullptr;
+  ValueAverage value_average = {};  ///< of blocks that take their step
 };
 
 /// Evaluation values of a virtual group.
 struct EvaluationPass {
-  const double* extrapolations = nullptr;  ///< [backend] per block: 1 - 1 / mu_y
-  const void* iterate = nullptr;           ///< [backend] Z
+  const double* extrapolations = nullptr;  ///< [backend] per block: 1 - 1 / mu_y; 1: Z itself
+  const void* iterate = nullptr;           ///< [backend] Z, or an average of values
   const void* masters = nullptr;           ///< [backend] float32, W where a block has one
   void* segment = nullptr;                 ///< [backend] out, in the wire type
 };
@@ -86,7 +94,7 @@ class Elementwise {
   virtual void filter(const PassContext& context, const GradientPass& pass) = 0;
 
   /// Scaling of preconditioned blocks to the grafting's norm, decay, averaging, learning rate; the
-  /// result goes into the segment, or to the values.
+  /// result goes into the segment, or to the values, which then join their average.
   virtual void update(const PassContext& context, const UpdatePass& pass) = 0;
 
   /// filter(), then update(), in one pass that does not store P: for elementwise preconditioners

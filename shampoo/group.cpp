@@ -12,6 +12,7 @@ namespace shampoo {
 
 Group::Group(ParameterGroup group, int index, const ValueMemory& values)
     : rates(group.rates),
+      schedules(std::move(group.schedules)),
       recipe_(std::move(group.recipe)),
       parameters_(std::move(group.parameters)),
       index_(index),
@@ -20,6 +21,7 @@ Group::Group(ParameterGroup group, int index, const ValueMemory& values)
   const bool reads_peak = recipe_.weight_decay == WeightDecay::corrected ||
                           recipe_.weight_decay == WeightDecay::independent;
   if (reads_peak && !rates.peak_learning_rate) rates.peak_learning_rate = rates.learning_rate;
+  base_rates = rates;
 }
 
 void Group::set_gradient(std::size_t j, void* data) {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +16,7 @@
 #include "shampoo/kernels/types.h"
 #include "shampoo/rates.h"
 #include "shampoo/recipe.h"
+#include "shampoo/schedules.h"
 
 namespace shampoo {
 
@@ -44,19 +47,32 @@ struct Parameter {
   Tensor gradient = {};  ///< own type and strides; null data: absent, as grad = None
 };
 
+/// Schedules of rates, by the rates' names.
+using RateSchedules = std::map<std::string, Schedule, std::less<>>;
+
 /// Parameters with one set of rates and one recipe.
 struct ParameterGroup {
   std::vector<Parameter> parameters = {};  ///< at least one parameter
   Rates rates = {};
   Recipe recipe = {};
+  RateSchedules schedules = {};  ///< see Group::schedules
 };
 
 class ValueMemory;
 
-/// A group while it is trained. `rates` may be assigned at any time between steps.
+/// A group while it is trained. `rates`, `schedules` and `base_rates` may be assigned at any time
+/// between steps, the same on all ranks.
 class Group {
  public:
   Rates rates;
+  /// Before every step each of them sets its rate to its value in the step that comes, counted from
+  /// 0 by the steps that the optimizer has taken: a skipped one is not counted, and the next one
+  /// has the same rates. It starts from its rate in `base_rates`. The caller leaves the rate alone:
+  /// another value is an std::invalid_argument of the step that names group and rate. The caller
+  /// gives schedules again before a load; base rates are part of the state.
+  RateSchedules schedules;
+  /// The rates that the group was made with; saved and loaded where it has schedules.
+  Rates base_rates;
 
   const Recipe& recipe() const { return recipe_; }
   std::span<const Parameter> parameters() const { return parameters_; }

@@ -10,10 +10,12 @@
 
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/protocol/step_protocol.h"
+#include "shampoo/schedules/scheduled_rates.h"
 #include "shampoo/state/export_state.h"
 #include "shampoo/state/gather_state.h"
 #include "shampoo/state/import_state.h"
 #include "shampoo/state/optimizer_access.h"
+#include "shampoo/state/rename_state.h"
 #include "shampoo/update/engine.h"
 #include "shampoo/validation/rate_ranges.h"
 #include "shampoo/validation/validate_parameters.h"
@@ -30,6 +32,13 @@ struct Optimizer::Parts {
   void add(std::vector<ParameterGroup> added);
   std::vector<std::unique_ptr<Group>> make_groups(std::vector<ParameterGroup> added,
                                                   ValueMemory& all_values) const;
+  /// call(hooks) of those that still live.
+  template <typename Call>
+  void for_each_hooks(const Call& call) const {
+    const std::size_t count = hooks.size();  // without those that a hook adds
+    for (std::size_t h = 0; h < count; ++h)
+      if (const auto living = hooks[h].lock()) call(*living);
+  }
   void check_rates() const {
     for (std::size_t g = 0; g < groups.size(); ++g)
       ranges[g].check(groups[g]->rates, static_cast<int>(g));
@@ -40,7 +49,9 @@ struct Optimizer::Parts {
   OptimizerOptions options;
   ValueMemory values;
   std::vector<std::unique_ptr<Group>> groups;
-  std::vector<RateRanges> ranges;    ///< per group
+  std::vector<RateRanges> ranges;  ///< per group
+  ScheduledRates schedules;
+  std::vector<std::weak_ptr<const StepHooks>> hooks;
   std::unique_ptr<TraceFile> trace;  ///< null: none
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
@@ -69,6 +80,7 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
     const int index = first + static_cast<int>(made.size());
     made.push_back(std::unique_ptr<Group>(new Group(std::move(group), index, values)));
     RateRanges(made.back()->recipe()).check(made.back()->rates, index);
+    check_schedules(*made.back(), index);
   }
   return made;
 }
@@ -118,11 +130,22 @@ Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
 StepResult Optimizer::step() {
   prepare_step();
-  return parts_->protocol.take(*parts_->engine);
+  return enqueue_step();
+}
+
+std::shared_ptr<const StepHooks> Optimizer::on_step(StepHooks hooks) {
+  auto handle = std::make_shared<const StepHooks>(std::move(hooks));
+  parts_->hooks.push_back(handle);
+  return handle;
 }
 
 void Optimizer::prepare_step() {
+  std::erase_if(parts_->hooks, [](const auto& hooks) { return hooks.expired(); });
   parts_->protocol.prepare(*parts_->engine, [this] {
+    parts_->for_each_hooks([this](const StepHooks& hooks) {
+      if (hooks.before) hooks.before(*this);
+    });
+    parts_->schedules.set(parts_->groups, parts_->protocol.progress().taken);
     parts_->check_rates();
     parts_->engine->prepare();
     parts_->engine->require_gradients();
@@ -136,7 +159,15 @@ void Optimizer::read_values() {
   parts_->engine->read_values();
 }
 
-StepResult Optimizer::enqueue_step() { return parts_->protocol.take(*parts_->engine); }
+StepResult Optimizer::enqueue_step() {
+  const bool captures = parts_->backend.is_capturing();
+  StepResult result = parts_->protocol.take(*parts_->engine);
+  if (!captures)
+    parts_->for_each_hooks([&](const StepHooks& hooks) {
+      if (hooks.after) hooks.after(*this, result);
+    });
+  return result;
+}
 bool Optimizer::refresh_is_due() const { return parts_->engine->refreshes(); }
 bool Optimizer::refresh_is_large() const { return parts_->engine->exceeds_usual(); }
 StepResult Optimizer::latest_result() { return parts_->protocol.latest_result(); }
@@ -150,21 +181,6 @@ void Optimizer::add_group(ParameterGroup group) {
 Evaluation Optimizer::evaluate() {
   parts_->protocol.begin_evaluation(*parts_->engine, [this] { parts_->check_rates(); });
   return Evaluation(parts_->end_evaluation);
-}
-
-Evaluation::Evaluation(std::weak_ptr<const std::function<void(bool)>> end)
-    : end_(std::move(end)), exceptions_(std::uncaught_exceptions()) {}
-
-Evaluation::~Evaluation() {
-  const bool unwinding = std::uncaught_exceptions() > exceptions_;
-  try {
-    if (const auto end = std::exchange(end_, {}).lock()) (*end)(unwinding);
-  } catch (...) {  // the optimizer is disabled, and throws it from now on
-  }
-}
-
-void Evaluation::end() {
-  if (const auto end = std::exchange(end_, {}).lock()) (*end)(false);
 }
 
 StateDict Optimizer::state_dict(const StateDictOptions& options) const {
@@ -193,13 +209,15 @@ StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gat
 }
 
 LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& options) {
+  StateDict renamed;
   std::optional<StateImport> state;
   const auto examine = [&] {
-    state.emplace(parts_->backend, *parts_->engine, dict, options);
+    if (options.rename) renamed = renamed_copy(dict, options.rename);
+    state.emplace(parts_->backend, *parts_->engine, options.rename ? renamed : dict, options);
     return state->lines();
   };
   parts_->protocol.load(examine, [&](Statistics& statistics) {
-    for (const auto& [group, rates] : state->rates()) parts_->groups[group]->rates = rates;
+    OptimizerAccess::replace_rates(*this, *state);
     state->replace(statistics);
     return dict.progress;
   });
@@ -261,6 +279,12 @@ StepProtocol& OptimizerAccess::protocol(const Optimizer& optimizer) {
   return optimizer.parts_->protocol;
 }
 Engine& OptimizerAccess::engine(const Optimizer& optimizer) { return *optimizer.parts_->engine; }
+void OptimizerAccess::replace_rates(Optimizer& optimizer, const StateImport& state) {
+  Optimizer::Parts& parts = *optimizer.parts_;
+  for (const auto& [group, rates] : state.rates()) parts.groups[group]->rates = rates;
+  for (const auto& [group, rates] : state.base_rates()) parts.groups[group]->base_rates = rates;
+  parts.schedules.forget_values();
+}
 CheckpointLineage& OptimizerAccess::lineage(const Optimizer& optimizer) {
   return optimizer.parts_->lineage;
 }

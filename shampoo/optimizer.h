@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -48,6 +50,14 @@ class [[nodiscard]] Evaluation {
   int exceptions_;  ///< in flight when it was made
 };
 
+class Optimizer;
+
+/// Called around every step: see Optimizer::on_step().
+struct StepHooks {
+  std::function<void(Optimizer&)> before = {};
+  std::function<void(Optimizer&, StepResult&)> after = {};
+};
+
 /// Trains the parameters of all groups. Backend, communicator and tensors are borrowed and must
 /// outlive it. Not safe for concurrent calls. statistics(), steps(), failure() and the state dicts
 /// wait for the pending step; slot() does not, its data is read in stream order. The destructor
@@ -75,6 +85,20 @@ class Optimizer {
   /// refresh uses a solver with host steps; read values and gradients in stream order after it. Its
   /// errors are thrown by reading the result or by the next prepare_step(), which can be repeated.
   StepResult step();
+  /// Calls the closure once, which computes the gradients, then step(). Returns what both return.
+  template <std::invocable Closure>
+  std::pair<std::invoke_result_t<Closure>, StepResult> step(Closure&& closure) {
+    auto loss = std::forward<Closure>(closure)();
+    return {std::move(loss), step()};
+  }
+
+  /// Has hooks called as long as the returned handle lives, which may end in a hook: `before` as
+  /// the first thing that prepare_step() does once the step before is known, where it may set rates
+  /// and gradients, and `after` as the last one of enqueue_step(), also of a step that is skipped.
+  /// In the order of registration; not for replays. An exception of `before` is one of the step, on
+  /// all ranks; one of `after` leaves the step taken. Hooks that are added in a hook are called
+  /// from the next step on.
+  [[nodiscard]] std::shared_ptr<const StepHooks> on_step(StepHooks hooks);
 
   /// Host work of the next step: reads the outcome of the previous step, validates rates and
   /// gradient pointers, and uploads what changed, in one copy. On a device it waits for the

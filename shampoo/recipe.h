@@ -69,6 +69,63 @@ struct ScheduleFree {
 };
 using Averaging = std::variant<NoAveraging, Momentum, PrimalAveraging, ScheduleFree>;
 
+struct NoValueAverage {
+  static constexpr std::string_view name = "none";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
+  bool operator==(const NoValueAverage&) const = default;
+};
+/// A <- decay A + (1 - decay) W, from the step `start` + `every` of a parameter on in every so many
+/// steps; A = W up to the step `start` [Polyak 1992].
+struct ExponentialAverage {
+  static constexpr std::string_view name = "exponential";
+  double decay = 0.999;    ///< in [0, 1)
+  std::int64_t every = 1;  ///< >= 1
+  std::int64_t start = 0;  ///< >= 0
+  /// The n-th W enters with the weight (1 - decay) / (1 - decay^n): A is the mean of what has
+  /// entered, and the value at `start` is not part of it.
+  bool debias = false;
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("decay", self.decay);
+    visit("every", self.every);
+    visit("start", self.start);
+    visit("debias", self.debias);
+  }
+  bool operator==(const ExponentialAverage&) const = default;
+};
+/// Stochastic weight averaging: A is the mean of W after the steps `first`, `first` + `every`, ...
+/// of a parameter, and W before [Izmailov 2018].
+struct StochasticWeightAverage {
+  static constexpr std::string_view name = "stochastic_weight";
+  std::int64_t first = 1;  ///< >= 0; 0: the value before the first step
+  std::int64_t every = 1;  ///< >= 1
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("first", self.first);
+    visit("every", self.every);
+  }
+  bool operator==(const StochasticWeightAverage&) const = default;
+};
+/// A, the slow weights, begin as W; after every so many steps of a parameter A <- A + pull (W - A)
+/// and W <- A [Zhang 2019]. Momentum goes on. Needs Communication::values.
+struct Lookahead {
+  static constexpr std::string_view name = "lookahead";
+  std::int64_t every = 5;  ///< >= 1
+  double pull = 0.5;       ///< in (0, 1]
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("every", self.every);
+    visit("pull", self.pull);
+  }
+  bool operator==(const Lookahead&) const = default;
+};
+/// An average A of the values W that steps leave, kept by their owner in float32, or float64 with
+/// that arithmetic. Optimizer::evaluate() puts it in place. A skipped step and an absent gradient
+/// leave it alone. Not with an averaging of iterates, which has evaluation values of its own.
+using ValueAveraging =
+    std::variant<NoValueAverage, ExponentialAverage, StochasticWeightAverage, Lookahead>;
+
 /// When roots are recomputed, in steps of the parameter. Read by preconditioners that have some;
 /// before `first` the direction is that of the grafting. Without grafting it is F, or, for kinds
 /// with eigenbases, what they give with the bases that they have, at first the identity:
@@ -148,6 +205,7 @@ struct Recipe {
   Communication communication = {};
   bool maximize = false;  ///< G <- -G as it is read, before L2 decay is added
   bool filter = true;     ///< false: F = G, no first moment is kept, beta1 and beta3 are not read
+  ValueAveraging value_averaging = NoValueAverage{};
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("preconditioner", self.preconditioner);
@@ -161,6 +219,7 @@ struct Recipe {
     visit("communication", self.communication);
     visit("maximize", self.maximize);
     visit("filter", self.filter);
+    visit("value_averaging", self.value_averaging);
   }
   bool operator==(const Recipe&) const = default;
 };

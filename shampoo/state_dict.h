@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,7 +69,9 @@ struct ParameterState {
   double averaging_weight_sum = 0;
   std::vector<RecipeField> recipe = {};  ///< fields of the recipe, see fields_of()
   Rates rates = {};                      ///< rates of the group of this parameter
-  std::vector<BlockState> blocks = {};   ///< blocks held here
+  /// Group::base_rates, if the group has schedules.
+  std::optional<Rates> base_rates = std::nullopt;
+  std::vector<BlockState> blocks = {};  ///< blocks held here
 
   bool operator==(const ParameterState&) const = default;
 };
@@ -127,6 +131,9 @@ struct LoadOptions {
   /// Only parameters whose names start with it are loaded; the others keep their state, whatever
   /// the state dict says of them.
   std::string prefix = {};
+  /// The optimizer's name for a parameter of the state dict; empty: the same. It gives the same on
+  /// all ranks, and no two parameters one name. `prefix` is that of the optimizer's names.
+  std::function<std::string(const std::string& saved)> rename = {};
   OtherBlocks other_blocks = OtherBlocks::refuse;
   /// Converts between float32 and float64, and lets the recipe's arithmetic differ. Other types
   /// are never converted.

@@ -25,6 +25,12 @@ void write_results(const Comparison& comparison, const std::filesystem::path& ou
   auto table_file = chart_file;
   table_file.replace_extension(".txt");
   draw_losses(comparison.curves, chart_file);
+  if (!comparison.curves.front().rates.empty()) {
+    auto rates_file = chart_file;
+    rates_file.replace_filename(chart_file.stem().string() + "-rates.png");
+    draw_rates(comparison.curves.front(), rates_file);
+    std::printf("Learning rates: %s\n", rates_file.c_str());
+  }
   if (!(std::ofstream(table_file) << table << std::flush))
     throw std::runtime_error(table_file.string() + ": cannot be written");
   std::printf("Loss curves: %s\nThis table:  %s\n", chart_file.c_str(), table_file.c_str());
@@ -40,8 +46,9 @@ void run(const Options& options, shampoo::Communicator& ranks) {
   const Dataset dataset = read_dataset(options.data);
   const Normalisation normalisation(dataset.train);
   const int threads = options.threads.value_or(shampoo::default_threads());
-  const Task task{dataset, normalisation,       options.epochs, options.steps,
-                  threads, options.checkpoints, options.trace};
+  const Task task{dataset,       normalisation,    options.epochs,
+                  options.steps, threads,          options.checkpoints,
+                  options.trace, options.schedule, options.ema};
   Progress progress(first ? stdout : nullptr);
   const Comparison comparison = compare(ranks, task, options, progress);
   if (!first) return;

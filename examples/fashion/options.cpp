@@ -7,6 +7,7 @@
 #include <string>
 
 #include "examples/fashion/network/dataset.h"
+#include "examples/fashion/schedules.h"
 
 namespace fashion {
 
@@ -53,6 +54,20 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
                        : "a number above 0 is needed";
           })
           ->type_name("X");
+  app.add_option("--schedule", options.schedule,
+                 "Schedule of the learning rate, in place of half a cosine after a warmup: " +
+                     CLI::detail::join(schedule_names(), ", ") + "; draws it, too")
+      ->check(CLI::IsMember(schedule_names()).description(""))
+      ->type_name("NAME");
+  app.add_option("--ema", options.ema,
+                 "Decay of a moving average of the values, which the test images see")
+      ->check([](const std::string& text) {
+        double number = 0;
+        return CLI::detail::lexical_cast(text, number) && number >= 0 && number < 1
+                   ? std::string()
+                   : "a number in [0, 1) is needed";
+      })
+      ->type_name("X");
   const int most = std::numeric_limits<int>::max();
   app.add_option("--epochs", options.epochs, "Passes over the training images")
       ->check(CLI::Range(1, 10000))

@@ -26,6 +26,8 @@ struct Options {
   bool sweep = false;
   std::optional<CheckpointPlan> checkpoints;
   std::filesystem::path trace;  ///< empty: none
+  std::string schedule;         ///< name; empty: the method's own
+  std::optional<double> ema;    ///< decay of an average of the values
 };
 
 /// Reads the command line. Empty after --help, which it prints.

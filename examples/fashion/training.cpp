@@ -15,6 +15,7 @@
 
 #include "examples/fashion/agreement.h"
 #include "examples/fashion/replica.h"
+#include "examples/fashion/schedules.h"
 #include "examples/fashion/stopwatch.h"
 
 namespace fashion {
@@ -74,10 +75,24 @@ std::string sentence(const Method& method, std::size_t epoch, const Epoch& resul
   return text;
 }
 
-/// One step with all learning rates at `rate` times their group's factor; returns its seconds.
-double timed_step(shampoo::Optimizer& optimizer, double rate) {
-  for (int g = 0; g < optimizer.group_count(); ++g)
-    optimizer.group(g).rates.learning_rate = rate * rate_factor(g);
+/// The groups of an attempt. With a schedule of the library they begin with their peak rates.
+std::vector<shampoo::ParameterGroup> groups_of(const Task& task, const Attempt& attempt,
+                                               Replica& replica) {
+  auto groups = parameter_groups(*attempt.method, attempt.preconditioning, replica.network());
+  const int per_epoch = replica.steps_per_epoch();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (task.ema)
+      groups[g].recipe.value_averaging = shampoo::ExponentialAverage{.decay = *task.ema};
+    if (task.schedule.empty()) continue;
+    groups[g].rates.learning_rate = attempt.rate * rate_factor(static_cast<int>(g));
+    groups[g].schedules["learning_rate"] =
+        schedule_named(task.schedule, task.epochs * per_epoch, per_epoch);
+  }
+  return groups;
+}
+
+/// One step; returns its seconds.
+double timed_step(shampoo::Optimizer& optimizer) {
   const Stopwatch watch;
   optimizer.step();
   return watch.seconds();
@@ -92,11 +107,11 @@ class Run {
         progress_(progress),
         replica_(ranks, task.dataset, task.normalisation, task.threads, attempt.seed),
         backend_(shampoo::cpu_backend({.threads = task.threads})),
-        optimizer_(*backend_, ranks,
-                   parameter_groups(*attempt.method, attempt.preconditioning, replica_.network()),
+        optimizer_(*backend_, ranks, groups_of(task, attempt, replica_),
                    {.trace = task.trace.empty() ? "" : task.trace / attempt.method->key}),
         per_epoch_(replica_.steps_per_epoch()),
         planned_(task.epochs * per_epoch_),
+        scheduled_(!task.schedule.empty()),
         steps_(std::min(planned_, task.steps.value_or(planned_))) {
     state_.losses.resize(static_cast<std::size_t>(planned_));
     state_.accuracies.resize(static_cast<std::size_t>(task.epochs));
@@ -115,8 +130,9 @@ class Run {
     LossCurve curve(state_.losses, begin);
     while (state_.step < steps_) {
       curve.add(replica_.find_gradient());
-      const double rate = attempt_.rate * schedule(*attempt_.method, state_.step, planned_);
-      state_.optimizer_seconds += timed_step(optimizer_, rate);
+      if (!scheduled_) set_rates();
+      state_.optimizer_seconds += timed_step(optimizer_);
+      const double rate = optimizer_.group(0).rates.learning_rate;
       ++state_.step;
       if (state_.step == 1 || state_.step == steps_ || state_.step % losses_at_once == 0 ||
           state_.step % per_epoch_ == 0 || saves())
@@ -131,6 +147,13 @@ class Run {
   }
 
  private:
+  /// All learning rates <- the method's own schedule times their group's factor.
+  void set_rates() {
+    const double rate = attempt_.rate * schedule(*attempt_.method, state_.step, planned_);
+    for (int g = 0; g < optimizer_.group_count(); ++g)
+      optimizer_.group(g).rates.learning_rate = rate * rate_factor(g);
+  }
+
   bool saves() const { return checkpoints_ && checkpoints_->is_due(state_.step); }
 
   void save() {
@@ -157,7 +180,9 @@ class Run {
   }
 
   Outcome outcome() {
-    Outcome outcome{attempt_, {}, {}, per_epoch_, 0, 0, 0};
+    Outcome outcome{attempt_, {}, {}, {}, per_epoch_, 0, 0, 0};
+    if (scheduled_)
+      outcome.rates = optimizer_.group(0).schedules.at("learning_rate").values(1, planned_);
     for (int e = 0; e < state_.step / per_epoch_; ++e)
       outcome.epochs.push_back(epoch((e + 1) * per_epoch_, per_epoch_, state_.accuracies[e]));
     if (const int rest = state_.step % per_epoch_; rest > 0) {
@@ -179,7 +204,9 @@ class Run {
   Replica replica_;
   const std::unique_ptr<shampoo::Backend> backend_;
   shampoo::Optimizer optimizer_;
-  const int per_epoch_, planned_, steps_;
+  const int per_epoch_, planned_;
+  const bool scheduled_;  ///< the optimizer sets the learning rates
+  const int steps_;
   RunState state_;
   std::optional<Checkpoints> checkpoints_;
 };

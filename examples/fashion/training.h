@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "examples/fashion/checkpoints.h"
@@ -23,6 +24,8 @@ struct Task {
   int threads;               ///< of each rank
   std::optional<CheckpointPlan> checkpoints = std::nullopt;
   std::filesystem::path trace = {};  ///< folder of traces, one in it per optimizer; empty: none
+  std::string schedule = {};         ///< see schedule_named(); empty: the method's own
+  std::optional<double> ema = std::nullopt;  ///< decay of an average of the values
 };
 
 /// One way to train it.
@@ -41,6 +44,7 @@ struct Epoch {
 struct Outcome {
   Attempt attempt;
   std::vector<double> losses;  ///< of each step, mean over the batches of all ranks
+  std::vector<double> rates;   ///< of each planned step, in parts of the peak; empty: own schedule
   std::vector<Epoch> epochs;   ///< the last one may have been cut short
   int steps_per_epoch;
   double optimizer_seconds;

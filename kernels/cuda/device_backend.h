@@ -141,6 +141,8 @@ class DeviceBackend final : public Backend {
                double exponent) override;
 
  private:
+  /// Queues the average of the values that the update leaves, if there is one.
+  void average_values(const PassContext& context, const UpdatePass& pass);
   void multiply_halves(const ThreeOf& group, Precision precision);
   /// Of products with roots and bases.
   void add_mode_products(std::span<const Stack> stacks, Type arithmetic,

@@ -50,6 +50,7 @@ void DeviceBackend::update(const PassContext& context, const UpdatePass& pass) {
                   in_arithmetic<UpdateTile>(context.elements.arithmetic, context, pass));
   if (pass.direction_norms != nullptr && pass.non_finite != nullptr)
     device_->launch(1, CountDirections{context, pass});
+  average_values(context, pass);
 }
 
 void DeviceBackend::filter_and_update(const PassContext& context, const GradientPass& gradients,
@@ -57,6 +58,13 @@ void DeviceBackend::filter_and_update(const PassContext& context, const Gradient
   device_->launch(
       context.elements.tile_count,
       in_arithmetic<FilterAndUpdateTile>(context.elements.arithmetic, context, gradients, pass));
+  average_values(context, pass);
+}
+
+void DeviceBackend::average_values(const PassContext& context, const UpdatePass& pass) {
+  if (pass.value_average.average == nullptr) return;
+  device_->launch(context.elements.tile_count,
+                  in_arithmetic<AverageTile>(context.elements.arithmetic, context, pass));
 }
 
 void DeviceBackend::apply(const TileTable& elements, const Mode* modes, const void* segments,

@@ -56,14 +56,30 @@ struct IterateRule {
   Real keep, pull, weight;
 };
 
-/// X = W + extrapolation (Z - W), with extrapolation = 1 - 1 / mu_y
+/// X = W + extrapolation (Z - W), with extrapolation = 1 - 1 / mu_y; Z where it is 1
 template <typename Real>
 struct EvaluationRule {
-  SHAMPOO_RULE explicit EvaluationRule(double factor) : extrapolation(static_cast<Real>(factor)) {}
+  SHAMPOO_RULE explicit EvaluationRule(double factor)
+      : extrapolation(static_cast<Real>(factor)), copies(factor == 1) {}
 
-  SHAMPOO_RULE Real operator()(Real w, Real z) const { return w + extrapolation * (z - w); }
+  SHAMPOO_RULE Real operator()(Real w, Real z) const {
+    return copies ? z : w + extrapolation * (z - w);
+  }
 
   Real extrapolation;
+  bool copies;
+};
+
+/// A <- A + weight (W - A); W where the weight is 1
+template <typename Real>
+struct ValueAverageRule {
+  SHAMPOO_RULE explicit ValueAverageRule(double new_weight)
+      : weight(static_cast<Real>(new_weight)), copies(new_weight == 1) {}
+
+  SHAMPOO_RULE Real operator()(Real a, Real w) const { return copies ? w : a + weight * (w - a); }
+
+  Real weight;
+  bool copies;
 };
 
 /// True if values and segment are converted, and W + U is computed, in double: the wider of both

@@ -4,6 +4,7 @@
 #include "shampoo/averaging/momentum.h"
 #include "shampoo/averaging/primal_averaging.h"
 #include "shampoo/averaging/schedule_free.h"
+#include "shampoo/averaging/value_averaging.h"
 
 namespace shampoo {
 
@@ -43,9 +44,14 @@ bool averages_iterate(const Recipe& recipe) {
                     recipe.averaging);
 }
 
+bool has_evaluation_values(const Recipe& recipe) {
+  return averages_iterate(recipe) || averages_values(recipe);
+}
+
 double evaluation_extrapolation(const Recipe& recipe, const Rates& rates) {
   return std::visit(
       [&]<typename Kind>(const Kind& kind) -> double {
+        if (averages_values(recipe)) return 1;
         if constexpr (AveragesIterate<Kind>)
           return evaluation_extrapolation(kind, rates);
         else

@@ -43,9 +43,11 @@ std::span<const RateUse> averaging_rates(const Recipe& recipe);
 /// Weight of a step with these rates in an average over all steps; 0 for kinds without one.
 double averaging_weight(const Recipe& recipe, const Rates& rates);
 std::vector<Slot> averaging_slots(const Recipe& recipe);
-/// True if evaluation values differ from those that are trained: an iterate is averaged.
 bool averages_iterate(const Recipe& recipe);
-/// e, with which the evaluation values are X = W + e (Z - W); 0 for kinds without an iterate Z.
+/// True if evaluation values differ from those that are trained: iterates or values are averaged.
+bool has_evaluation_values(const Recipe& recipe);
+/// e, with which the evaluation values are X = W + e (Z - W); 1 for an average Z of values, 0
+/// without either.
 double evaluation_extrapolation(const Recipe& recipe, const Rates& rates);
 /// Null for NoAveraging.
 std::unique_ptr<GroupAveraging> make_averaging(const Recipe& recipe, const GroupState& state);

@@ -9,7 +9,7 @@ namespace shampoo {
 
 namespace {
 
-class ExponentialAverage final : public IterateAveraging {
+class PrimalAverage final : public IterateAveraging {
  public:
   using IterateAveraging::IterateAveraging;
 
@@ -40,7 +40,7 @@ double evaluation_extrapolation(const PrimalAveraging&, const Rates& rates) {
 }
 
 std::unique_ptr<GroupAveraging> make(const PrimalAveraging&, const GroupState& state) {
-  return std::make_unique<ExponentialAverage>(state);
+  return std::make_unique<PrimalAverage>(state);
 }
 
 }  // namespace shampoo

@@ -73,7 +73,7 @@ class LoadTask {
     save_ = reader.manifest().save;
     const auto checksums = options_.checksums ? Checksums::compare : Checksums::skip;
     loaded_.step = reader.manifest().step;
-    const checkpoint::StateReader state(reader, checksums);
+    const checkpoint::StateReader state(reader, checksums, options_.state.rename);
     Engine& engine = OptimizerAccess::engine(optimizer_);
     dict_ = state.read(export_state(backend_, engine, {.contents = false}), options_.state.prefix);
     if (user_) {
@@ -89,7 +89,7 @@ class LoadTask {
   Progress replace(Statistics& statistics) {
     // Its files are read once more.
     if (user_load_) user_load_->replace(backend_, *user_);
-    for (const auto& [group, rates] : state_->rates()) optimizer_.group(group).rates = rates;
+    OptimizerAccess::replace_rates(optimizer_, *state_);
     state_->replace(statistics);
     return dict_.progress;
   }

@@ -17,22 +17,26 @@ std::size_t bytes_of(const StateTensor& tensor) {
 
 }  // namespace
 
-StateReader::StateReader(const Reader& reader, Checksums checksums)
+StateReader::StateReader(const Reader& reader, Checksums checksums,
+                         const std::function<std::string(const std::string&)>& rename)
     : reader_(reader), checksums_(checksums) {
   for (const SavedParameter& saved : reader.manifest().parameters)
-    parameters_.emplace(saved.name, &saved);
+    named_.emplace_back(rename ? rename(saved.name) : saved.name, &saved);
+  for (const auto& [name, saved] : named_) parameters_.emplace(name, saved);
 }
 
 /// Without blocks.
-ParameterState StateReader::describe(const SavedParameter& saved) const {
+ParameterState StateReader::describe(const std::string& name, const SavedParameter& saved) const {
   const Manifest& manifest = reader_.manifest();
-  return {.name = saved.name,
+  return {.name = name,
           .shape = saved.shape,
           .merged_shape = saved.merged_shape,
           .steps = saved.steps,
           .averaging_weight_sum = saved.averaging_weight_sum,
           .recipe = manifest.recipes[saved.recipe],
-          .rates = manifest.rates[saved.rates]};
+          .rates = manifest.rates[saved.rates],
+          .base_rates =
+              saved.base_rates ? std::optional(manifest.rates[*saved.base_rates]) : std::nullopt};
 }
 
 StateDict StateReader::read(const StateDict& own, const std::string& prefix) const {
@@ -42,14 +46,15 @@ StateDict StateReader::read(const StateDict& own, const std::string& prefix) con
                  .progress = manifest.progress};
   std::map<std::string_view, const ParameterState*> wanted;
   for (const ParameterState& parameter : own.parameters) wanted.emplace(parameter.name, &parameter);
-  for (const SavedParameter& saved : manifest.parameters) {
-    const auto here = wanted.find(saved.name);
+  for (const auto& [name, found] : named_) {
+    const SavedParameter& saved = *found;
+    const auto here = wanted.find(name);
     if (here == wanted.end()) {
       // Only its name will be asked for.
-      dict.parameters.push_back({.name = saved.name, .shape = saved.shape});
+      dict.parameters.push_back({.name = name, .shape = saved.shape});
       continue;
     }
-    ParameterState& parameter = dict.parameters.emplace_back(describe(saved));
+    ParameterState& parameter = dict.parameters.emplace_back(describe(name, saved));
     if (saved.merged_shape != here->second->merged_shape) continue;
     const BlockGrid grid = saved.grid();
     for (const BlockState& block : here->second->blocks)
@@ -175,6 +180,7 @@ void StateReader::add_whole(std::span<const StateTensor* const> own, StateDict& 
     StateTensor whole = state_tensor(saved, *source.slot, tensor->box);
     whole.bytes.resize(bytes_of(whole));
     reader_.read(shard_of(whole, saved.files.at(*block)), whole.bytes, checksums_);
+    whole.parameter = tensor->parameter;
     dict.tensors.push_back(std::move(whole));
   }
   if (!other) return;
@@ -183,6 +189,7 @@ void StateReader::add_whole(std::span<const StateTensor* const> own, StateDict& 
       saved.merged_shape == other->shape ? grid.overlapping(other->box).front() : 0;
   StateTensor foreign = state_tensor(saved, *source.slot, grid.box(block));
   foreign.bytes.resize(bytes_of(foreign));
+  foreign.parameter = other->parameter;
   dict.tensors.push_back(std::move(foreign));
 }
 

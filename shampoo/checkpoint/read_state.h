@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shampoo/checkpoint/reader.h"
@@ -15,8 +17,9 @@ namespace shampoo::checkpoint {
 /// Reads of a checkpoint what one rank needs of the state.
 class StateReader {
  public:
-  /// `reader` must outlive it.
-  StateReader(const Reader& reader, Checksums checksums);
+  /// `reader` must outlive it. `rename`: see LoadOptions.
+  StateReader(const Reader& reader, Checksums checksums,
+              const std::function<std::string(const std::string&)>& rename = {});
 
   /// A state dict for StateImport of the rank whose state is `own`, without contents: what the
   /// checkpoint has of its tensors and blocks, `elements` cut as they are, and of all parameters
@@ -38,7 +41,7 @@ class StateReader {
     const SavedSlot* slot = nullptr;
   };
 
-  ParameterState describe(const SavedParameter& saved) const;
+  ParameterState describe(const std::string& name, const SavedParameter& saved) const;
   Source find(const StateTensor& own) const;
   void add_elements(std::span<const StateTensor* const> own, StateDict& dict) const;
   std::vector<std::int64_t> blocks_of(const SavedParameter& saved,
@@ -49,6 +52,8 @@ class StateReader {
 
   const Reader& reader_;
   Checksums checksums_;
+  /// By the optimizer's names.
+  std::vector<std::pair<std::string, const SavedParameter*>> named_;
   std::map<std::string_view, const SavedParameter*> parameters_;
 };
 

@@ -136,6 +136,8 @@ SavedParameter saved_parameter(const ParameterState& state, const SnapshotBlocks
   saved.recipe = tables.recipes.index_of(key, recipe);
   Rates rates = state.rates;
   saved.rates = tables.rates.index_of(serialize(rates), rates);
+  if (std::optional<Rates> base = state.base_rates)
+    saved.base_rates = tables.rates.index_of(serialize(*base), *base);
   for (const SavedSlot& slot : blocks.slots)
     saved.slots.push_back(tables.slots.index_of(
         slot.name + "\n" + std::to_string(static_cast<int>(slot.layout)) + " " +

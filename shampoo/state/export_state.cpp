@@ -20,7 +20,10 @@ ParameterState description_of(const RegisteredParameter& registered) {
           .steps = registered.steps,
           .averaging_weight_sum = registered.averaging_weight_sum,
           .recipe = fields_of(registered.group->recipe()),
-          .rates = registered.group->rates};
+          .rates = registered.group->rates,
+          .base_rates = registered.group->schedules.empty()
+                            ? std::nullopt
+                            : std::optional(registered.group->base_rates)};
 }
 
 /// Downloads several arrays per synchronization through pinned memory.

@@ -45,7 +45,7 @@ StateImport::StateImport(kernels::Backend& backend, Engine& engine, const StateD
   if (dict.arithmetic != backend.arithmetic()) report_.other_arithmetic = dict.arithmetic;
   match_ = match_parameters(std::as_const(engine).parameters(), dict, options, report_, faults_);
   index();
-  faults_.throw_if_any();
+  faults_.throw_if_any(options.strict ? &report_ : nullptr);
   for (const auto& group : engine.group_steps())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
@@ -258,6 +258,8 @@ std::string StateImport::lines() const {
               grouping::exact_text(saved->averaging_weight_sum) + "\n";
   }
   for (const auto& [group, rates] : match_.rates) text += rates_text(group, rates);
+  for (const auto& [group, rates] : match_.base_rates)
+    text += "base rates: " + rates_text(group, rates);
   return text;
 }
 

@@ -28,6 +28,7 @@ class StateImport {
   std::string lines() const;
   /// Changed rates by group. The caller sets them before replace().
   const std::map<int, Rates>& rates() const { return match_.rates; }
+  const std::map<int, Rates>& base_rates() const { return match_.base_rates; }
   LoadReport& report() { return report_; }
 
   /// Writes the state into the blocks. Waits for the backend.

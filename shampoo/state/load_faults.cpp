@@ -17,20 +17,8 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-}  // namespace
-
-void LoadFaults::throw_if_any() const {
-  constexpr std::size_t shown = 20;
-  if (faults_.empty()) return;
-  std::string text = "state dict: ";
-  for (std::size_t i = 0; i < std::min(shown, faults_.size()); ++i)
-    text += (i > 0 ? "\n" : "") + faults_[i];
-  if (faults_.size() > shown) text += "\nand " + std::to_string(faults_.size() - shown) + " more";
-  throw std::invalid_argument(text);
-}
-
-void require_complete(const LoadReport& report) {
-  if (report.missing.empty() && report.unexpected.empty()) return;
+/// Empty: nothing is missing or unexpected.
+std::string incompleteness(const LoadReport& report) {
   std::string text;
   const auto add = [&](const std::vector<std::string>& names, const char* what) {
     if (names.empty()) return;
@@ -38,7 +26,26 @@ void require_complete(const LoadReport& report) {
   };
   add(report.missing, " missing: ");
   add(report.unexpected, " unknown to the optimizer: ");
-  throw std::invalid_argument("state dict: " + text + "; LoadOptions::strict = false accepts that");
+  return text.empty() ? text : text + "; LoadOptions::strict = false accepts that";
+}
+
+}  // namespace
+
+void LoadFaults::throw_if_any(const LoadReport* report) const {
+  constexpr std::size_t shown = 20;
+  if (faults_.empty()) return;
+  std::string text = "state dict: ";
+  for (std::size_t i = 0; i < std::min(shown, faults_.size()); ++i)
+    text += (i > 0 ? "\n" : "") + faults_[i];
+  if (faults_.size() > shown) text += "\nand " + std::to_string(faults_.size() - shown) + " more";
+  if (const std::string lacks = report ? incompleteness(*report) : ""; !lacks.empty())
+    text += "\n" + lacks;
+  throw std::invalid_argument(text);
+}
+
+void require_complete(const LoadReport& report) {
+  if (const std::string lacks = incompleteness(report); !lacks.empty())
+    throw std::invalid_argument("state dict: " + lacks);
 }
 
 }  // namespace shampoo

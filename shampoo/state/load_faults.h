@@ -14,8 +14,9 @@ class LoadFaults {
  public:
   void add(std::string fault) { faults_.push_back(std::move(fault)); }
 
-  /// Throws std::invalid_argument with a line for each fault, up to 20, if there are any.
-  void throw_if_any() const;
+  /// Throws std::invalid_argument with a line for each fault, up to 20, if there are any, and
+  /// behind them one with what is missing and unexpected in the report, unless that is null.
+  void throw_if_any(const LoadReport* report) const;
 
  private:
   std::vector<std::string> faults_;

@@ -73,6 +73,12 @@ void add_rates(const RegisteredParameter& registered, const ParameterState& save
     match.rates[registered.group_index] = rates;
     try {
       ranges.check(rates, registered.group_index);
+      if (saved.base_rates) {
+        const Rates& kept = registered.group->base_rates;
+        const Rates base = ranges.read_from(*saved.base_rates, kept);
+        ranges.check(base, registered.group_index);
+        match.base_rates[registered.group_index] = base;
+      }
     } catch (const std::invalid_argument& error) {
       faults.add(line_of(registered, error.what()));
     }
@@ -82,6 +88,11 @@ void add_rates(const RegisteredParameter& registered, const ParameterState& save
                                        "', but was saved with other rates (" +
                                        difference(saved.rates, first->second->rates) +
                                        "); LoadOptions::keep_rates keeps those of the group"));
+  } else if (saved.base_rates != first->second->base_rates) {
+    faults.add(line_of(registered, "is in group " + std::to_string(registered.group_index) +
+                                       " with '" + first->second->name +
+                                       "', but was saved with other base rates of schedules; "
+                                       "LoadOptions::keep_rates keeps those of the group"));
   }
 }
 

@@ -15,6 +15,7 @@ namespace shampoo {
 struct Match {
   std::vector<const ParameterState*> rows;  ///< entries by row; null: the parameter keeps its state
   std::map<int, Rates> rates;               ///< changed rates by group
+  std::map<int, Rates> base_rates = {};     ///< likewise
 };
 
 /// Matches parameters by name. Shapes, recipes and rates within a group that differ, as far as

@@ -6,6 +6,8 @@
 
 namespace shampoo {
 
+class StateImport;
+
 /// Access to the parts of an optimizer that saving and loading need.
 class OptimizerAccess {
  public:
@@ -14,6 +16,8 @@ class OptimizerAccess {
   static StepProtocol& protocol(const Optimizer& optimizer);
   static Engine& engine(const Optimizer& optimizer);
   static CheckpointLineage& lineage(const Optimizer& optimizer);
+  /// Rates and base rates of groups <- those of a state that is loaded.
+  static void replace_rates(Optimizer& optimizer, const StateImport& state);
 };
 
 }  // namespace shampoo

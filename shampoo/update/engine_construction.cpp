@@ -79,7 +79,7 @@ void Engine::build_exchanges() {
   };
   segments_ = grouping::segments(plan_, sizeof(SegmentHeader));
   const bool evaluates = std::ranges::any_of(
-      groups_, [](const Group* group) { return averages_iterate(group->recipe()); });
+      groups_, [](const Group* group) { return has_evaluation_values(group->recipe()); });
   if (evaluates) value_segments_ = value_segments_of(plan_, groups_);
   const bool shares = evaluates && communicator_.size() > 1;
   exchange_ = std::make_unique<Exchange>(backend_, communicator_, bytes_of(segments_),

@@ -11,7 +11,7 @@ namespace shampoo {
 
 grouping::Segments value_segments_of(grouping::Plan plan, std::span<const Group* const> groups) {
   for (std::size_t v = 0; v < plan.virtual_groups.size(); ++v)
-    if (!averages_iterate(groups[plan.virtual_groups[v].members.front().group]->recipe()))
+    if (!has_evaluation_values(groups[plan.virtual_groups[v].members.front().group]->recipe()))
       plan.blocks[v].clear();
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (std::size_t p = 0; p < groups[g]->parameters().size(); ++p)

@@ -32,6 +32,8 @@ void GroupStep::enqueue(StepContext step) {
   //      or Z <- Z - learning_rate P, U <- ...           [Defazio 2024, Alg. 1], [Defazio 2025b]
   // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment; on one rank (12),
   //      too. Where every element's step depends on that element alone, (6) is part of this pass.
+  // (13) A <- A + weight (W - A), with the new W              [Polyak 1992], [Izmailov 2018]
+  //      and W <- A                                                            [Zhang 2019]
   decay_and_average(step);
 }
 
@@ -46,6 +48,7 @@ void GroupStep::graft_norm(StepContext& step) { step.update.grafting_norms = ste
 void GroupStep::decay_and_average(StepContext& step) {
   const PhaseRange range(step.clock, Phase::update);
   if (averaging_) averaging_->apply(step);
+  if (value_averaging_) value_averaging_->apply(step);
   if (one_pass_)
     backend_.filter_and_update(step.pass, step.gradients, step.update);
   else
@@ -94,6 +97,7 @@ GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
   preconditioner_ = make_preconditioner(context);
   grafting_ = make_grafting(context);
   averaging_ = make_averaging(recipe_, *state_);
+  value_averaging_ = make_value_averaging(recipe_, *state_, columns, blocks_.size());
   allocate_norms();
 }
 
@@ -156,9 +160,13 @@ void GroupStep::build_stacks(std::span<const RegisteredParameter> parameters) {
 
 void GroupStep::read_values(const kernels::Tensors& tensors) {
   void* const masters = state_->flat(master_slot);
-  void* const iterate = averaging_ ? averaging_->iterate() : nullptr;
-  if (masters || iterate)
-    backend_.read_values(table_.elements(arithmetic_, tensors), masters, iterate);
+  if (masters || iterate())
+    backend_.read_values(table_.elements(arithmetic_, tensors), masters, iterate());
+}
+
+void* GroupStep::iterate() const {
+  if (value_averaging_) return value_averaging_->average();
+  return averaging_ ? averaging_->iterate() : nullptr;
 }
 
 void GroupStep::adopt(const GroupStep& before) {
@@ -190,6 +198,7 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     const bool preconditions = acts_on(recipe_, extents_[b]) && is_preconditioned(recipe_, step);
     modes_[b] = preconditions ? Mode::preconditioned : Mode::unpreconditioned;
     select(blocks_[b], b);
+    if (value_averaging_) value_averaging_->prepare(b, step);
     if (b > 0 && blocks_[b].parameter == blocks_[b - 1].parameter) {
       coefficients_[b] = coefficients_[b - 1];
       continue;

@@ -10,6 +10,7 @@
 
 #include "kernels/staged_array.h"
 #include "shampoo/averaging/averaging.h"
+#include "shampoo/averaging/value_averaging.h"
 #include "shampoo/preconditioners/preconditioner.h"
 #include "shampoo/update/element_table.h"
 #include "shampoo/update/group_state.h"
@@ -80,8 +81,8 @@ class GroupStep {
   const GroupState& state() const { return *state_; }
   /// Place of a block among the masters and the flat slots.
   const kernels::Block& element_block(std::size_t block) const { return table_.blocks()[block]; }
-  /// [backend] Z; null unless the recipe averages an iterate.
-  const void* iterate() const { return averaging_ ? averaging_->iterate() : nullptr; }
+  /// [backend] Z, or the average of values; null unless there are evaluation values.
+  void* iterate() const;
   std::int64_t workspace_bytes() const;
   /// Of P, for which StepInputs has memory.
   std::size_t direction_bytes() const { return direction_bytes_; }
@@ -117,8 +118,9 @@ class GroupStep {
   std::vector<BlockStep> block_steps_;                        ///< of the prepared step
 
   std::unique_ptr<GroupPreconditioner> preconditioner_;
-  std::unique_ptr<GroupPreconditioner> grafting_;  ///< null: none
-  std::unique_ptr<GroupAveraging> averaging_;      ///< null: none
+  std::unique_ptr<GroupPreconditioner> grafting_;         ///< null: none
+  std::unique_ptr<GroupAveraging> averaging_;             ///< null: none
+  std::unique_ptr<GroupValueAveraging> value_averaging_;  ///< null: none
 };
 
 }  // namespace shampoo

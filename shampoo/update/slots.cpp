@@ -2,6 +2,7 @@
 #include "shampoo/update/slots.h"
 
 #include "shampoo/averaging/averaging.h"
+#include "shampoo/averaging/value_averaging.h"
 #include "shampoo/preconditioners/preconditioner.h"
 
 namespace shampoo {
@@ -32,6 +33,7 @@ std::vector<Slot> slots_of(const Recipe& recipe, std::span<const std::int64_t> e
     slots.push_back({.name = first_moment_slot, .type = type});
   for (Slot& slot : grafting_slots(recipe)) slots.push_back(std::move(slot));
   for (Slot& slot : averaging_slots(recipe)) slots.push_back(std::move(slot));
+  for (Slot& slot : value_averaging_slots(recipe)) slots.push_back(std::move(slot));
   if (has_master(value_type))
     slots.push_back({.name = master_slot, .type = Type::float32, .initial = Slot::Initial::value});
   return slots;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "shampoo/averaging/averaging.h"
+#include "shampoo/averaging/value_averaging.h"
 #include "shampoo/preconditioners/preconditioner.h"
 #include "shampoo/validation/checks.h"
 
@@ -14,6 +15,7 @@ void validate_recipe(const Recipe& recipe, int group) {
   check_preconditioner(recipe, checks);
   check_grafting(recipe, checks);
   check_averaging(recipe, checks);
+  check_value_averaging(recipe, checks);
   checks.require(recipe.refresh.every >= 1, "recipe.refresh.every", ">= 1", recipe.refresh.every);
   if (recipe.refresh.first)
     checks.require(*recipe.refresh.first >= 1, "recipe.refresh.first", ">= 1, or empty for never",

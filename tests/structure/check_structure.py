@@ -57,7 +57,7 @@ VENDOR_HEADERS = {
 }
 VENDORS = re.compile(
     r"blas|lapack|mpi|gloo|cuda|cublas|cusolver|nccl|dlfcn|immintrin|nlohmann|xxh|CLI/", re.I)
-MOST_PUBLIC_HEADERS = 22
+MOST_PUBLIC_HEADERS = 23
 MOST_FILES = 30
 
 # The same file name in several folders: one idea, once per backend or transport.
@@ -75,7 +75,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 BELOW_FACE = re.compile(r"^shampoo/((?:grouping|kernels|distributor)/)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 VARIANT = re.compile(
-    r"using\s+(?:Preconditioner|Diagonal|Averaging)\s*=\s*std::variant<([^;]*)>\s*;")
+    r"using\s+(?:Preconditioner|Diagonal|(?:Value)?Averaging)\s*=\s*std::variant<([^;]*)>\s*;")
 
 
 def inside(name, folder):

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/vector_average.h"
 #include "kernels/cpu/simd/vector_elements.h"
 #include "kernels/cpu/simd/vector_values.h"
 #include "kernels/rules/grafting.h"
@@ -151,6 +152,7 @@ void update(const Work& work, const UpdatePass& pass) {
   const TileUpdate<Real> tile(work, pass);
   for (std::int64_t first = 0; first < count; first += chunk)
     tile(first, least(chunk, count - first), p + first);
+  average_values<Real>(work, pass);
 }
 
 template <typename Real>
@@ -164,6 +166,7 @@ void filter_and_update(const Work& work, const GradientPass& gradients, const Up
     filter(first, n, p);
     update(first, n, p);
   }
+  average_values<Real>(work, pass);
 }
 
 }  // namespace

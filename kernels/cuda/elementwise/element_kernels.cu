@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise/apply.h"
+#include "kernels/cuda/elementwise/average.h"
 #include "kernels/cuda/elementwise/evaluate.h"
 #include "kernels/cuda/elementwise/filter.h"
 #include "kernels/cuda/elementwise/scan.h"
@@ -23,6 +24,8 @@ template int start(std::int64_t, const UpdateTile<double>&, void*);
 template int start(std::int64_t, const CountDirections&, void*);
 template int start(std::int64_t, const FilterAndUpdateTile<float>&, void*);
 template int start(std::int64_t, const FilterAndUpdateTile<double>&, void*);
+template int start(std::int64_t, const AverageTile<float>&, void*);
+template int start(std::int64_t, const AverageTile<double>&, void*);
 template int start(std::int64_t, const ApplyTile&, void*);
 template int start(std::int64_t, const PackTile&, void*);
 template int start(std::int64_t, const EvaluateTile<float>&, void*);

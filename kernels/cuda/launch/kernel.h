@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "kernels/cuda/elementwise/apply.h"
+#include "kernels/cuda/elementwise/average.h"
 #include "kernels/cuda/elementwise/evaluate.h"
 #include "kernels/cuda/elementwise/filter.h"
 #include "kernels/cuda/elementwise/scan.h"
@@ -30,14 +31,14 @@ using Kernel = std::variant<
     // one round per operation
     ScanTile<float>, ScanTile<double>, ReduceScan, Admit, Compare, ReadValues, FilterTile<float>,
     FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, CountDirections,
-    FilterAndUpdateTile<float>, FilterAndUpdateTile<double>, ApplyTile, PackTile,
-    EvaluateTile<float>, EvaluateTile<double>, GatherGradients<float>, GatherGradients<double>,
-    TakeDirections<float>, TakeDirections<double>, SumDirectionNorms, UnpackFactors,
-    UnpackRoots<float>, UnpackRoots<double>, PackRoots, Combine, MeasureParts, MeasureMatrices,
-    GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize, FindShifts, Damp,
-    CheckIdentity, LinearCombination, SplitFloat16, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>,
-    Embed, WeighSingularVectors, UseMoments<float>, UseMoments<double>, MoveBases,
-    OrthonormalizeRows, SortBasis,
+    FilterAndUpdateTile<float>, FilterAndUpdateTile<double>, AverageTile<float>,
+    AverageTile<double>, ApplyTile, PackTile, EvaluateTile<float>, EvaluateTile<double>,
+    GatherGradients<float>, GatherGradients<double>, TakeDirections<float>, TakeDirections<double>,
+    SumDirectionNorms, UnpackFactors, UnpackRoots<float>, UnpackRoots<double>, PackRoots, Combine,
+    MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors,
+    Rescale, Normalize, FindShifts, Damp, CheckIdentity, LinearCombination, SplitFloat16,
+    ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors, UseMoments<float>,
+    UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
     // fused multiply-adds
     HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float>,
     ModeProduct<double>, SquareProduct<float, 64>, SquareProduct<float, 128>,

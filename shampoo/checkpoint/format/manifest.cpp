@@ -117,6 +117,8 @@ void validate_parameters(const Manifest& manifest) {
             who + ": there is no recipe " + std::to_string(parameter.recipe));
     require(parameter.rates < manifest.rates.size(),
             who + ": there are no rates " + std::to_string(parameter.rates));
+    require(parameter.base_rates.value_or(0) < manifest.rates.size(),
+            who + ": there are no rates " + std::to_string(parameter.base_rates.value_or(0)));
     validate_blocks(who, parameter, manifest.files.size());
     validate_slots(who, parameter, manifest);
   }

@@ -96,6 +96,8 @@ SavedParameter parameter_from(const Json& json) {
   parameter.rates = JsonFields::number<std::uint32_t>(fields.at("rates"), "rates");
   parameter.slots = fields.numbers<std::uint32_t>("slots");
   parameter.files = fields.numbers<std::uint32_t>("files");
+  if (fields.has("base_rates"))
+    parameter.base_rates = JsonFields::number<std::uint32_t>(fields.at("base_rates"), "base_rates");
   if (fields.has("failures")) parameter.failures = fields.numbers<int>("failures");
   return parameter;
 }

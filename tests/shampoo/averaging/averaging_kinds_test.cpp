@@ -11,11 +11,14 @@ namespace {
 
 /// Properties of every kind of averaging, with bfloat16 values, absent gradients, scalars, sides
 /// of 1 and ranks that own nothing.
-class Averagings : public ::testing::TestWithParam<Averaging> {
+/// The kinds are those of the parameter, a recipe.
+class Averagings : public ::testing::TestWithParam<Recipe> {
  protected:
   Trainee trainee() const {
     Recipe averaged = quick_recipe(), plain = quick_recipe();
-    averaged.averaging = GetParam();
+    averaged.averaging = GetParam().averaging;
+    averaged.value_averaging = GetParam().value_averaging;
+    averaged.communication = GetParam().communication;
     plain.preconditioner = Sgd{};
     return {.recipes = {averaged, averaged, plain}, .narrow = true, .absent_every = 4};
   }
@@ -95,8 +98,9 @@ TEST_P(Averagings, EvaluationIsTheSameOnAnyNumberOfRanksAndLeavesNoTrace) {
   const End<float> undisturbed = train_first<float>(trained, on(1), 8);
   const auto [end, evaluated] = train_and_evaluate(trained, on(1), 8);
   EXPECT_EQ(end, undisturbed);
-  const bool averages = std::holds_alternative<PrimalAveraging>(GetParam()) ||
-                        std::holds_alternative<ScheduleFree>(GetParam());
+  const bool averages = std::holds_alternative<PrimalAveraging>(GetParam().averaging) ||
+                        std::holds_alternative<ScheduleFree>(GetParam().averaging) ||
+                        !std::holds_alternative<NoValueAverage>(GetParam().value_averaging);
   EXPECT_EQ(evaluated != train_first<float>(trained, on(1), 5).values, averages);
   for (const int ranks : {2, 3, 16}) {
     const auto [other_end, other] = train_and_evaluate(trained, on(ranks), 8);
@@ -148,16 +152,30 @@ TEST_P(Averagings, GroupsAddedLaterLeaveIteratesWhereTheyAre) {
   });
 }
 
-std::string name_of_averaging(const testing::TestParamInfo<Averaging>& info) {
+std::string name_of_averaging(const testing::TestParamInfo<Recipe>& info) {
   const auto name = [](const auto& kind) { return std::string(kind.name); };
-  return std::visit(name, info.param) + "_" + std::to_string(info.index);
+  return std::visit(name, info.param.averaging) + "_" +
+         std::visit(name, info.param.value_averaging) + "_" + std::to_string(info.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Averagings,
-                         testing::Values(NoAveraging{}, Momentum{}, Momentum{.nesterov = true},
-                                         PrimalAveraging{}, ScheduleFree{},
-                                         ScheduleFree{.power = 0.5}),
-                         name_of_averaging);
+Recipe with(const Averaging& averaging) { return {.averaging = averaging}; }
+Recipe with(const ValueAveraging& averaging, const Averaging& beside = NoAveraging{}) {
+  return {.averaging = beside, .value_averaging = averaging};
+}
+/// Under which values are sent.
+Recipe with(const Lookahead& lookahead, const Averaging& beside) {
+  return {.averaging = beside, .communication = {.values = true}, .value_averaging = lookahead};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, Averagings,
+    testing::Values(with(NoAveraging{}), with(Momentum{}), with(Momentum{.nesterov = true}),
+                    with(PrimalAveraging{}), with(ScheduleFree{}), with(ScheduleFree{.power = 0.5}),
+                    with(ExponentialAverage{.decay = 0.9}),
+                    with(ExponentialAverage{.every = 2, .start = 1, .debias = true}, Momentum{}),
+                    with(StochasticWeightAverage{.first = 2, .every = 3}),
+                    with(Lookahead{.every = 3}, Momentum{})),
+    name_of_averaging);
 
 }  // namespace
 }  // namespace shampoo::test

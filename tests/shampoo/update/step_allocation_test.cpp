@@ -46,11 +46,15 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   ToyModel<float> model(shapes);
   Recipe recipe = recipe_with(preconditioner());
   recipe.blocking.size = 100;
+  recipe.value_averaging = ExponentialAverage{.every = 2};
   const auto backend = cpu_backend({.threads = 3});
   const auto ranks = single_rank_communicator();
+  ParameterGroup group = model.group(recipe, {.momentum = 0.5});
+  group.schedules["momentum"] = schedules::Cosine{.steps = 20};
   // Chunks of a few blocks, and of one.
-  Optimizer optimizer(*backend, *ranks, {model.group(recipe, {.momentum = 0.5})},
-                      {.direction_bytes = 20'000});
+  Optimizer optimizer(*backend, *ranks, {group}, {.direction_bytes = 20'000});
+  int calls = 0;
+  const auto hooks = optimizer.on_step({.after = [&](Optimizer&, StepResult&) { ++calls; }});
   std::vector<float> elsewhere(model.tensors.back().gradient);
   optimizer.step();
 
@@ -70,6 +74,7 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   }
 
   EXPECT_EQ(requests, std::vector<std::int64_t>(12, 0));
+  EXPECT_EQ(calls, 13);
   EXPECT_EQ(optimizer.statistics().skipped_steps, 1);
   EXPECT_GT(optimizer.statistics().refreshes, 0);
 }

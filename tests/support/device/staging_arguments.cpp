@@ -170,6 +170,8 @@ void note(Staging& staging, const TileTable& elements, const kernels::UpdatePass
   for (const double* const norms : {pass.grafting_norms, pass.direction_norms})
     staging.note_array(norms, elements.block_count);
   note_segments(staging, elements, pass.segment);
+  note_slot(staging, elements, pass.value_average.average);
+  staging.note_array(pass.value_average.weights, elements.block_count);
   staging.note_array(pass.non_finite, 1);
 }
 
@@ -181,6 +183,8 @@ kernels::UpdatePass staged(Staging& staging, const kernels::UpdatePass& pass) {
   copy.direction_norms = staging.at(pass.direction_norms);
   copy.masters = staging.at(pass.masters);
   copy.segment = staging.at(pass.segment);
+  copy.value_average.average = staging.at(pass.value_average.average);
+  copy.value_average.weights = staging.at(pass.value_average.weights);
   copy.non_finite = staging.at(pass.non_finite);
   return copy;
 }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "shampoo/recipe.h"
+#include "shampoo/validation/checks.h"
+
+/// Stochastic weight averaging [Izmailov 2018]: the mean of the values at regular steps.
+namespace shampoo {
+
+void check(const StochasticWeightAverage& kind, const Recipe& recipe, const Checks& checks);
+/// Weight of the value that a step leaves, counted from 1, in the average.
+double new_value_weight(const StochasticWeightAverage& kind, std::int64_t step);
+/// Whether the value becomes the average where the weight is not 0.
+bool replaces_values(const StochasticWeightAverage& kind);
+
+}  // namespace shampoo

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules that multiply the rate.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "shampoo/schedules/schedule_rule.h"
+
+namespace shampoo {
+
+namespace {
+
+/// value <- factor base up to the end, where it is divided out again
+class ConstantRule final : public ScheduleRule {
+ public:
+  explicit ConstantRule(const schedules::Constant& kind) : kind_(kind) {}
+
+  double next(double, double current, std::int64_t step) const override {
+    if (step == 0) return current * kind_.factor;
+    return step == kind_.steps ? current * (1.0 / kind_.factor) : current;
+  }
+
+ private:
+  schedules::Constant kind_;
+};
+
+/// value <- value (1 + (e - s) / (steps s + (t - 1) (e - s)))
+class LinearRule final : public ScheduleRule {
+ public:
+  explicit LinearRule(const schedules::Linear& kind) : kind_(kind) {}
+
+  double next(double, double current, std::int64_t step) const override {
+    const double start = kind_.start_factor, end = kind_.end_factor;
+    if (step == 0) return current * start;
+    if (step > kind_.steps) return current;
+    const double taken =
+        static_cast<double>(kind_.steps) * start + static_cast<double>(step - 1) * (end - start);
+    // Rounding may lead below 0 in the last step.
+    return std::max(current * (1.0 + (end - start) / taken), 0.0);
+  }
+
+ private:
+  schedules::Linear kind_;
+};
+
+/// value <- value ((1 - t / steps) / (1 - (t - 1) / steps))^power
+class PolynomialRule final : public ScheduleRule {
+ public:
+  explicit PolynomialRule(const schedules::Polynomial& kind) : kind_(kind) {}
+
+  double next(double, double current, std::int64_t step) const override {
+    if (step == 0 || step > kind_.steps) return current;
+    const auto t = static_cast<double>(step), steps = static_cast<double>(kind_.steps);
+    return current * std::pow((1.0 - t / steps) / (1.0 - (t - 1) / steps), kind_.power);
+  }
+
+ private:
+  schedules::Polynomial kind_;
+};
+
+/// value <- factor value, in every so many steps
+class StepRule final : public ScheduleRule {
+ public:
+  explicit StepRule(const schedules::Step& kind) : kind_(kind) {}
+
+  double next(double, double current, std::int64_t step) const override {
+    return step == 0 || step % kind_.every != 0 ? current : current * kind_.factor;
+  }
+
+ private:
+  schedules::Step kind_;
+};
+
+/// value <- factor^n value, in a step that is there n times
+class MilestonesRule final : public ScheduleRule {
+ public:
+  explicit MilestonesRule(const schedules::Milestones& kind) : factor_(kind.factor) {
+    for (const std::int64_t step : kind.steps) ++times_[step];
+  }
+
+  double next(double, double current, std::int64_t step) const override {
+    const auto found = times_.find(step);
+    return found == times_.end() ? current : current * std::pow(factor_, found->second);
+  }
+
+ private:
+  double factor_;
+  std::map<std::int64_t, int> times_;
+};
+
+/// value <- base factor(t)
+class FunctionRule final : public ScheduleRule {
+ public:
+  explicit FunctionRule(schedules::Function kind) : kind_(std::move(kind)) {}
+
+  double next(double base, double, std::int64_t step) const override {
+    return base * kind_.factor(step);
+  }
+
+ private:
+  schedules::Function kind_;
+};
+
+/// value <- value factor(t)
+class ProductRule final : public ScheduleRule {
+ public:
+  explicit ProductRule(schedules::Product kind) : kind_(std::move(kind)) {}
+
+  double next(double, double current, std::int64_t step) const override {
+    return step == 0 ? current : current * kind_.factor(step);
+  }
+  double restart(double, double current) const override { return current; }
+
+ private:
+  schedules::Product kind_;
+};
+
+void require_function(bool is_set, const char* kind) {
+  if (!is_set)
+    throw std::invalid_argument(std::string("schedules::") + kind + ": factor: is empty");
+}
+
+}  // namespace
+
+Schedule::Schedule(const schedules::Constant& kind) {
+  require_positive("Constant", "factor", kind.factor);
+  require_steps("Constant", "steps", kind.steps);
+  rule_ = std::make_shared<ConstantRule>(kind);
+}
+
+Schedule::Schedule(const schedules::Linear& kind) {
+  require_positive("Linear", "start_factor", kind.start_factor);
+  require_at_least_zero("Linear", "end_factor", kind.end_factor);
+  require_steps("Linear", "steps", kind.steps);
+  rule_ = std::make_shared<LinearRule>(kind);
+}
+
+Schedule::Schedule(const schedules::Polynomial& kind) {
+  require_steps("Polynomial", "steps", kind.steps);
+  require_positive("Polynomial", "power", kind.power);
+  rule_ = std::make_shared<PolynomialRule>(kind);
+}
+
+Schedule::Schedule(const schedules::Exponential& kind) {
+  require_positive("Exponential", "factor", kind.factor);
+  rule_ = std::make_shared<StepRule>(schedules::Step{.every = 1, .factor = kind.factor});
+}
+
+Schedule::Schedule(const schedules::Step& kind) {
+  require_steps("Step", "every", kind.every);
+  require_positive("Step", "factor", kind.factor);
+  rule_ = std::make_shared<StepRule>(kind);
+}
+
+Schedule::Schedule(const schedules::Milestones& kind) {
+  for (const std::int64_t step : kind.steps)
+    require_option(step >= 0, "Milestones", "steps", ">= 0", step);
+  require_positive("Milestones", "factor", kind.factor);
+  rule_ = std::make_shared<MilestonesRule>(kind);
+}
+
+Schedule::Schedule(schedules::Function kind) {
+  require_function(static_cast<bool>(kind.factor), "Function");
+  rule_ = std::make_shared<FunctionRule>(std::move(kind));
+}
+
+Schedule::Schedule(schedules::Product kind) {
+  require_function(static_cast<bool>(kind.factor), "Product");
+  rule_ = std::make_shared<ProductRule>(std::move(kind));
+}
+
+}  // namespace shampoo

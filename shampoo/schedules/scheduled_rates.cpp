@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/schedules/scheduled_rates.h"
+
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace shampoo {
+
+namespace {
+
+/// Empty: it is not set, or not there.
+std::optional<double> rate_of(const Rates& rates, std::string_view name) {
+  std::optional<double> value;
+  for_each_field(
+      [&](std::string_view field, const auto& rate) {
+        if (field == name) value = rate;
+      },
+      rates);
+  return value;
+}
+
+void set_rate(Rates& rates, std::string_view name, double value) {
+  for_each_field(
+      [&](std::string_view field, auto& rate) {
+        if (field == name) rate = value;
+      },
+      rates);
+}
+
+[[noreturn]] void fail(std::size_t group, std::string_view rate, const std::string& what) {
+  throw std::invalid_argument("group " + std::to_string(group) +
+                              ": schedules: " + std::string(rate) + ": " + what);
+}
+
+double base_of(const Group& group, std::size_t index, const std::string& rate) {
+  const std::optional<double> base = rate_of(group.base_rates, rate);
+  if (base) return *base;
+  std::string names;
+  bool is_rate = false;
+  for_each_field(
+      [&](std::string_view name, const auto&) {
+        is_rate = is_rate || name == rate;
+        names.append(names.empty() ? "" : ", ").append(name);
+      },
+      group.rates);
+  fail(index, rate,
+       is_rate ? "is not set in base_rates: there is no value to start from"
+               : "is not one of the rates, " + names);
+}
+
+}  // namespace
+
+void ScheduledRates::set(std::span<const std::unique_ptr<Group>> groups, std::int64_t step) {
+  groups_.resize(groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    update_entries(groups, g);
+    for (Entry& entry : groups_[g]) {
+      const std::optional<double> found = rate_of(groups[g]->rates, entry.rate);
+      if (entry.last && found != entry.last)
+        fail(g, entry.rate,
+             "the step sets rates." + entry.rate +
+                 ", which the caller has changed; assign base_rates." + entry.rate +
+                 " or another schedule, or erase this one");
+      entry.value = entry.cursor.at(step);
+    }
+  }
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (Entry& entry : groups_[g]) {
+      set_rate(groups[g]->rates, entry.rate, entry.value);
+      entry.last = entry.value;
+    }
+}
+
+void ScheduledRates::forget_values() {
+  for (std::vector<Entry>& entries : groups_)
+    for (Entry& entry : entries) entry.last.reset();
+}
+
+/// One entry for each schedule of the group, as it is now.
+void ScheduledRates::update_entries(std::span<const std::unique_ptr<Group>> groups,
+                                    std::size_t index) {
+  const Group& group = *groups[index];
+  std::vector<Entry>& entries = groups_[index];
+  std::size_t e = 0;
+  for (const auto& [rate, schedule] : group.schedules) {
+    const double base = base_of(group, index, rate);
+    while (e < entries.size() && entries[e].rate < rate)
+      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(e));
+    if (e == entries.size() || entries[e].rate != rate)
+      entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(e),
+                     Entry{rate, cursor_of(schedule, base)});
+    else if (!entries[e].cursor.follows(schedule, base))
+      entries[e] = {rate, cursor_of(schedule, base), 0, entries[e].last};
+    ++e;
+  }
+  entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(e), entries.end());
+}
+
+/// One that has come as far already, or a new one.
+ScheduleCursor ScheduledRates::cursor_of(const Schedule& schedule, double base) const {
+  for (const std::vector<Entry>& entries : groups_)
+    for (const Entry& entry : entries)
+      if (entry.cursor.follows(schedule, base)) return entry.cursor;
+  return {schedule, base};
+}
+
+void check_schedules(const Group& group, int index) {
+  for (const auto& [rate, schedule] : group.schedules)
+    base_of(group, static_cast<std::size_t>(index), rate);
+}
+
+}  // namespace shampoo

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "tests/shampoo/state/state_job.h"
+
+namespace shampoo::test {
+namespace {
+
+TEST(StepHooks, AreCalledAroundEveryStepInTheirOrder) {
+  Alone alone;
+  Optimizer& optimizer = *alone.job.optimizer;
+  std::string calls;
+  const auto note = [&](const std::string& name) {
+    return StepHooks{.before = [&calls, name](Optimizer&) { calls += name + " before, "; },
+                     .after =
+                         [&calls, name](Optimizer& taken, StepResult& result) {
+                           calls += name + (result.applied() ? " after " : " skipped ") +
+                                    std::to_string(taken.steps("tensor1")) + ", ";
+                         }};
+  };
+  const auto first = optimizer.on_step(note("a"));
+  auto second = optimizer.on_step(note("b"));
+  const auto none = optimizer.on_step({});
+  alone.job.train(0, 1);
+  EXPECT_EQ(calls, "a before, b before, a after 1, b after 1, ");
+  calls.clear();
+  second.reset();
+  alone.job.model.tensors[0].gradient[0] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(optimizer.step().applied());
+  EXPECT_EQ(calls, "a before, a skipped 1, ");
+}
+
+TEST(StepHooks, MaySetRatesAndGradientsOfTheStep) {
+  Alone hooked, plain;
+  const auto hook = hooked.job.optimizer->on_step(
+      {.before = [](Optimizer& optimizer) { optimizer.group(0).rates.learning_rate = 0.05; }});
+  plain.job.optimizer->group(0).rates.learning_rate = 0.05;
+  hooked.job.train(0, 3);
+  plain.job.train(0, 3);
+  EXPECT_EQ(hooked.job.values(), plain.job.values());
+}
+
+TEST(StepHooks, MayBeAddedAndRemovedInAHook) {
+  Alone alone;
+  Optimizer& optimizer = *alone.job.optimizer;
+  int once = 0, added = 0;
+  std::shared_ptr<const StepHooks> inner, outer;
+  outer = optimizer.on_step({.before = [&](Optimizer& taken) {
+    ++once;
+    inner = taken.on_step({.after = [&](Optimizer&, StepResult&) { ++added; }});
+    outer.reset();
+  }});
+  alone.job.train(0, 1);
+  EXPECT_EQ(once, 1);
+  const int in_the_first = added;
+  alone.job.train(1, 3);
+  EXPECT_EQ(once, 1);
+  EXPECT_EQ(added, in_the_first + 2);
+}
+
+TEST(StepHooks, ThatThrowBeforeAStepStopItOnAllRanks) {
+  run_ranks(3, [](Communicator& communicator) {
+    Job<float> job(communicator, small, {.ranks = 3}, {.agree_before_commit = true});
+    job.train(0, 1);
+    const auto values = job.values();
+    auto hook = job.optimizer->on_step({.before = [&](Optimizer&) {
+      if (communicator.rank() == 1) throw std::runtime_error("out of patience");
+    }});
+    expect_says(error_of<std::exception>([&] { job.optimizer->step(); }),
+                {"rank 1", "out of patience"});
+    EXPECT_EQ(job.values(), values);
+    hook.reset();
+    job.train(1, 2);
+    EXPECT_EQ(job.optimizer->steps("tensor0"), 2);
+  });
+}
+
+TEST(AClosure, IsCalledOnceBeforeTheStepAndItsValueComesBack) {
+  Alone closed, plain;
+  int calls = 0;
+  closed.job.model.new_gradients();
+  const auto [loss, result] = closed.job.optimizer->step([&] {
+    closed.job.model.new_gradients();
+    ++calls;
+    return 0.25f;
+  });
+  EXPECT_EQ(loss, 0.25f);
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(result.applied());
+  plain.job.model.new_gradients();
+  plain.job.model.new_gradients();
+  plain.job.optimizer->step();
+  EXPECT_EQ(closed.job.values(), plain.job.values());
+}
+
+}  // namespace
+}  // namespace shampoo::test
