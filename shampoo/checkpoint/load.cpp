@@ -89,7 +89,7 @@ class LoadTask {
   Progress replace(Statistics& statistics) {
     // Its files are read once more.
     if (user_load_) user_load_->replace(backend_, *user_);
-    for (const auto& [group, rates] : state_->rates()) optimizer_.group(group).rates = rates;
+    for (const auto& [group, rates] : state_->rates()) optimizer_.group(group).replace_rates(rates);
     state_->replace(statistics);
     return dict_.progress;
   }

@@ -32,7 +32,8 @@ ParameterState StateReader::describe(const SavedParameter& saved) const {
           .steps = saved.steps,
           .averaging_weight_sum = saved.averaging_weight_sum,
           .recipe = manifest.recipes[saved.recipe],
-          .rates = manifest.rates[saved.rates]};
+          .rates = manifest.rates[saved.rates],
+          .own_rates = saved.own_rates};
 }
 
 StateDict StateReader::read(const StateDict& own, const std::string& prefix) const {

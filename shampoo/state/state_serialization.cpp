@@ -36,6 +36,7 @@ void for_each_field(Visitor&& visit, ParameterState& parameter) {
   visit("averaging_weight_sum", parameter.averaging_weight_sum);
   visit("recipe", parameter.recipe);
   visit("rates", parameter.rates);
+  visit("own_rates", parameter.own_rates);
   visit("blocks", parameter.blocks);
 }
 

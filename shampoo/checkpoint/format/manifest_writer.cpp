@@ -77,6 +77,7 @@ OrderedJson json_of(const SavedParameter& parameter) {
                       {"rates", parameter.rates},
                       {"slots", parameter.slots},
                       {"files", parameter.files}};
+  if (!parameter.own_rates.empty()) json["own_rates"] = parameter.own_rates;
   if (!parameter.failures.empty()) json["failures"] = parameter.failures;
   return json;
 }

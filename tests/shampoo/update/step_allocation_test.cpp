@@ -51,6 +51,7 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   // Chunks of a few blocks, and of one.
   Optimizer optimizer(*backend, *ranks, {model.group(recipe, {.momentum = 0.5})},
                       {.direction_bytes = 20'000});
+  optimizer.group(0).set_rate(3, &Rates::learning_rate, 1e-2);
   std::vector<float> elsewhere(model.tensors.back().gradient);
   optimizer.step();
 
