@@ -74,10 +74,17 @@ std::string sentence(const Method& method, std::size_t epoch, const Epoch& resul
   return text;
 }
 
-/// One step with all learning rates at `rate` times their group's factor; returns its seconds.
-double timed_step(shampoo::Optimizer& optimizer, double rate) {
+std::vector<double> learning_rates(shampoo::Optimizer& optimizer) {
+  std::vector<double> rates;
   for (int g = 0; g < optimizer.group_count(); ++g)
-    optimizer.group(g).rates.learning_rate = rate * rate_factor(g);
+    rates.push_back(optimizer.group(g).rates.learning_rate);
+  return rates;
+}
+
+/// One step with all learning rates at `rate` times their group's factor; returns its seconds.
+double timed_step(shampoo::Optimizer& optimizer, std::span<const double> factors, double rate) {
+  for (int g = 0; g < optimizer.group_count(); ++g)
+    optimizer.group(g).rates.learning_rate = rate * factors[static_cast<std::size_t>(g)];
   const Stopwatch watch;
   optimizer.step();
   return watch.seconds();
@@ -95,14 +102,17 @@ class Run {
         optimizer_(*backend_, ranks,
                    parameter_groups(*attempt.method, attempt.preconditioning, replica_.network()),
                    {.trace = task.trace.empty() ? "" : task.trace / attempt.method->key}),
+        factors_(learning_rates(optimizer_)),
         per_epoch_(replica_.steps_per_epoch()),
         planned_(task.epochs * per_epoch_),
         steps_(std::min(planned_, task.steps.value_or(planned_))) {
     state_.losses.resize(static_cast<std::size_t>(planned_));
     state_.accuracies.resize(static_cast<std::size_t>(task.epochs));
     if (!task.checkpoints) return;
-    checkpoints_.emplace(ranks, optimizer_, replica_.network(), *task.checkpoints,
-                         RunIdentity{attempt.method->name, attempt.seed, attempt.rate});
+    checkpoints_.emplace(
+        ranks, optimizer_, replica_.network(), *task.checkpoints,
+        RunIdentity{attempt.method->name, attempt.seed, attempt.rate,
+                    attempt.method->routes ? attempt.method->routes->to_json() : std::string()});
     if (const std::string found = checkpoints_->resume(state_); !found.empty()) {
       replica_.seek(state_.step);
       progress.note(attempt.method->name + " " + found);
@@ -116,7 +126,7 @@ class Run {
     while (state_.step < steps_) {
       curve.add(replica_.find_gradient());
       const double rate = attempt_.rate * schedule(*attempt_.method, state_.step, planned_);
-      state_.optimizer_seconds += timed_step(optimizer_, rate);
+      state_.optimizer_seconds += timed_step(optimizer_, factors_, rate);
       ++state_.step;
       if (state_.step == 1 || state_.step == steps_ || state_.step % losses_at_once == 0 ||
           state_.step % per_epoch_ == 0 || saves())
@@ -179,6 +189,7 @@ class Run {
   Replica replica_;
   const std::unique_ptr<shampoo::Backend> backend_;
   shampoo::Optimizer optimizer_;
+  const std::vector<double> factors_;  ///< of learning rates, by group
   const int per_epoch_, planned_, steps_;
   RunState state_;
   std::optional<Checkpoints> checkpoints_;
