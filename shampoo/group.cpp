@@ -3,18 +3,28 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "shampoo/protocol/diagnostics.h"
+#include "shampoo/validation/checks.h"
 #include "shampoo/validation/validate_parameters.h"
 
 namespace shampoo {
 
-Group::Group(ParameterGroup group, int index, const ValueMemory& values)
+namespace {
+
+auto key(const OwnRate& own) { return std::pair(own.parameter, own.rate); }
+
+}  // namespace
+
+Group::Group(ParameterGroup group, int index, std::string label, const ValueMemory& values)
     : rates(group.rates),
       schedules(std::move(group.schedules)),
       recipe_(std::move(group.recipe)),
       parameters_(std::move(group.parameters)),
+      label_(std::move(label)),
+      title_(title_of(index, group.label.empty() ? "" : label_)),
       index_(index),
       values_(values) {
   // A schedule may change the learning rate from the first step on.
@@ -24,15 +34,67 @@ Group::Group(ParameterGroup group, int index, const ValueMemory& values)
   base_rates = rates;
 }
 
-void Group::set_gradient(std::size_t j, void* data) {
+void Group::require(std::size_t j) const {
   if (j >= parameters_.size())
-    fail_index("group " + std::to_string(index_), "parameter", std::to_string(j),
-               parameters_.size());
+    fail_index(title_, "parameter", std::to_string(j), parameters_.size());
+}
+
+std::size_t Group::find(std::string_view name) const {
+  const auto found = std::ranges::find(parameters_, name, &Parameter::name);
+  if (found == parameters_.end())
+    throw std::out_of_range(title_ + ": there is no parameter '" + std::string(name) + "'");
+  return static_cast<std::size_t>(found - parameters_.begin());
+}
+
+void Group::set_rate(std::size_t j, RateField rate, double value) {
+  require(j);
+  const OwnRate own{j, rate.name(), value};
+  const auto place = std::ranges::lower_bound(own_rates_, key(own), {}, key);
+  if (place != own_rates_.end() && key(*place) == key(own))
+    *place = own;
+  else
+    own_rates_.insert(place, own);
+}
+
+void Group::set_rate(std::string_view name, RateField rate, double value) {
+  set_rate(find(name), rate, value);
+}
+
+void Group::clear_rate(std::size_t j, RateField rate) {
+  require(j);
+  std::erase_if(own_rates_,
+                [&](const OwnRate& own) { return key(own) == std::pair(j, rate.name()); });
+}
+
+void Group::clear_rate(std::string_view name, RateField rate) { clear_rate(find(name), rate); }
+
+Rates Group::rates_of(std::size_t j) const {
+  require(j);
+  Rates all = rates;
+  auto own = std::ranges::lower_bound(own_rates_, j, {}, &OwnRate::parameter);
+  for (; own != own_rates_.end() && own->parameter == j; ++own)
+    for_each_field(
+        [&](std::string_view name, auto& rate) {
+          if (name == own->rate) rate = own->value;
+        },
+        all);
+  return all;
+}
+
+void Group::replace_rates(GroupRates all) {
+  for (const OwnRate& own : all.own) require(own.parameter);
+  rates = all.rates;
+  own_rates_.clear();
+  for (const OwnRate& own : all.own) set_rate(own.parameter, own.rate, own.value);
+}
+
+void Group::set_gradient(std::size_t j, void* data) {
+  require(j);
   Parameter& parameter = parameters_[j];
   void* const before = std::exchange(parameter.gradient.data, data);
   if (data == before) return;
   try {
-    validate_gradient(parameter, index_, values_);
+    validate_gradient(parameter, title_, values_);
   } catch (...) {
     parameter.gradient.data = before;
     throw;
@@ -41,16 +103,28 @@ void Group::set_gradient(std::size_t j, void* data) {
 
 void Group::set_gradient(std::size_t j, const Tensor& gradient) {
   if (j < parameters_.size() && gradient.data)
-    validate_same_layout(parameters_[j], index_, gradient);
+    validate_same_layout(parameters_[j], title_, gradient);
   set_gradient(j, gradient.data);
 }
 
 void Group::set_gradient(std::string_view name, const Tensor& gradient) {
-  const auto found = std::ranges::find(parameters_, name, &Parameter::name);
-  if (found == parameters_.end())
-    throw std::out_of_range("group " + std::to_string(index_) + ": there is no parameter '" +
-                            std::string(name) + "'");
-  set_gradient(static_cast<std::size_t>(found - parameters_.begin()), gradient);
+  set_gradient(find(name), gradient);
+}
+
+void name_parameters(std::vector<ParameterGroup>& groups) {
+  std::size_t all = 0, named = 0;
+  for (const ParameterGroup& group : groups)
+    for (const Parameter& parameter : group.parameters) {
+      ++all;
+      named += !parameter.name.empty();
+    }
+  if (named == all) return;
+  if (named > 0)
+    throw std::invalid_argument("parameters: all must have a name or none, got " +
+                                std::to_string(named) + " of " + std::to_string(all));
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (std::size_t p = 0; p < groups[g].parameters.size(); ++p)
+      groups[g].parameters[p].name = "g" + std::to_string(g) + ".p" + std::to_string(p);
 }
 
 }  // namespace shampoo

@@ -45,6 +45,13 @@ struct Parameter {
   std::optional<Box> box = std::nullopt;
   Tensor value = {};     ///< value of any type; 16-bit types have a float32 master
   Tensor gradient = {};  ///< own type and strides; null data: absent, as grad = None
+  /// The recipe that whoever makes the parameter wants for it. Routes gives it a group with that; a
+  /// group with another recipe is refused.
+  std::optional<Recipe> recipe = std::nullopt;
+  /// step() leaves the value alone; there is no state, and nothing is sent. A gradient, if it has
+  /// one, is part of the norm and must be finite. add_group() with a parameter of this name that is
+  /// not frozen thaws it: that one then stands for both.
+  bool frozen = false;
 };
 
 /// Schedules of rates, by the rates' names.
@@ -56,7 +63,12 @@ struct ParameterGroup {
   Rates rates = {};
   Recipe recipe = {};
   RateSchedules schedules = {};  ///< see Group::schedules
+  std::string label = {};  ///< for logs, describe() and errors; see Group::label()
 };
+
+/// Names all parameters "g<group>.p<index>" if none has a name, for callers without names. Throws
+/// std::invalid_argument where some have one and some have not, with nothing changed.
+void name_parameters(std::vector<ParameterGroup>& groups);
 
 class ValueMemory;
 
@@ -76,6 +88,24 @@ class Group {
 
   const Recipe& recipe() const { return recipe_; }
   std::span<const Parameter> parameters() const { return parameters_; }
+  /// No other group of the optimizer has it: the label that the group was made with, or "group 3";
+  /// with a number behind it where an earlier group has that: "vectors 2".
+  const std::string& label() const { return label_; }
+
+  /// Gives one parameter a rate of its own, from the next step on, whatever `rates` says:
+  /// set_rate("bias", &Rates::weight_decay, 0). It is validated as `rates` are and merges as they
+  /// do; it is saved, too. Throws std::out_of_range where the group has no such parameter.
+  void set_rate(std::size_t j, RateField rate, double value);
+  void set_rate(std::string_view name, RateField rate, double value);
+  /// The parameter follows `rates` again.
+  void clear_rate(std::size_t j, RateField rate);
+  void clear_rate(std::string_view name, RateField rate);
+  /// The rates of one parameter. Throws std::out_of_range for j.
+  Rates rates_of(std::size_t j) const;
+  /// What set_rate() set.
+  std::span<const OwnRate> own_rates() const { return own_rates_; }
+  /// Replaces `rates` and all that set_rate() set, as a load does. Throws std::out_of_range.
+  void replace_rates(GroupRates all);
 
   /// Sets the address of the j-th parameter's gradient from the next step on; null: absent.
   /// Type and strides stay. Throws std::out_of_range for j, and std::invalid_argument where the
@@ -87,12 +117,20 @@ class Group {
   /// The same for the parameter of this name. Throws std::out_of_range where the group has none.
   void set_gradient(std::string_view name, const Tensor& gradient);
 
+  /// "group 0", "group 0 'vectors'": the group in errors.
+  const std::string& title() const { return title_; }
+
  private:
   friend class Optimizer;
-  Group(ParameterGroup group, int index, const ValueMemory& values);
+  Group(ParameterGroup group, int index, std::string label, const ValueMemory& values);
+  void require(std::size_t j) const;
+  std::size_t find(std::string_view name) const;
 
   Recipe recipe_;
   std::vector<Parameter> parameters_;
+  std::vector<OwnRate> own_rates_;
+  std::string label_;
+  std::string title_;
   int index_;
   const ValueMemory& values_;
 };
@@ -108,6 +146,8 @@ struct OptimizerOptions {
   NonFinite non_finite = NonFinite::skip;
   int skipped_in_a_row = 20;  ///< consecutive skipped steps after which step() throws; >= 1
   bool merge_groups = true;   ///< off: one virtual group per group; results are the same bits
+  /// There is no group at construction; add_group() adds them before the first step.
+  bool starts_empty = false;
   /// Adds one small collective before a step writes: an error on any rank, or a difference between
   /// ranks, then changes nothing on any rank.
   bool agree_before_commit = false;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -17,11 +18,23 @@
 #include "shampoo/state/optimizer_access.h"
 #include "shampoo/state/rename_state.h"
 #include "shampoo/update/engine.h"
+#include "shampoo/validation/checks.h"
 #include "shampoo/validation/rate_ranges.h"
 #include "shampoo/validation/validate_parameters.h"
 #include "shampoo/validation/validate_recipe.h"
 
 namespace shampoo {
+
+namespace {
+
+/// The label, with a number behind it where it is taken.
+std::string unique_label(const std::string& label, std::set<std::string>& taken) {
+  std::string text = label;
+  for (int n = 2; !taken.insert(text).second; ++n) text = label + " " + std::to_string(n);
+  return text;
+}
+
+}  // namespace
 
 /// Implementation of Optimizer.
 struct Optimizer::Parts {
@@ -40,8 +53,7 @@ struct Optimizer::Parts {
       if (const auto living = hooks[h].lock()) call(*living);
   }
   void check_rates() const {
-    for (std::size_t g = 0; g < groups.size(); ++g)
-      ranges[g].check(groups[g]->rates, static_cast<int>(g));
+    for (std::size_t g = 0; g < groups.size(); ++g) ranges[g].check(*groups[g]);
   }
 
   kernels::Backend& backend;
@@ -66,21 +78,30 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
                                                                   ValueMemory& all_values) const {
   std::vector<ParameterGroup> all;
   for (const auto& group : groups)
-    all.push_back({group->parameters_, group->rates, group->recipe_});
+    all.push_back({.parameters = group->parameters_,
+                   .rates = group->rates,
+                   .recipe = group->recipe_,
+                   .label = group->title_ == title_of(group->index_, {}) ? "" : group->label_});
   const int first = static_cast<int>(all.size());
   all.insert(all.end(), added.begin(), added.end());
   all_values = validate_parameters(all);
   for (int g = first; g < static_cast<int>(all.size()); ++g) {
-    validate_recipe(all[g].recipe, g);
-    RateRanges(all[g].recipe).check(all[g].rates, g);
+    const std::string title = title_of(g, all[g].label);
+    validate_recipe(all[g].recipe, title);
+    RateRanges(all[g].recipe).check(all[g].rates, title);
   }
 
+  std::set<std::string> labels;
+  for (const auto& group : groups) labels.insert(group->label());
   std::vector<std::unique_ptr<Group>> made;
   for (ParameterGroup& group : added) {
     const int index = first + static_cast<int>(made.size());
-    made.push_back(std::unique_ptr<Group>(new Group(std::move(group), index, values)));
-    RateRanges(made.back()->recipe()).check(made.back()->rates, index);
-    check_schedules(*made.back(), index);
+    std::string label =
+        unique_label(group.label.empty() ? title_of(index, {}) : group.label, labels);
+    made.push_back(
+        std::unique_ptr<Group>(new Group(std::move(group), index, std::move(label), values)));
+    RateRanges(made.back()->recipe()).check(*made.back());
+    check_schedules(*made.back());
   }
   return made;
 }
@@ -91,7 +112,10 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
   std::unique_ptr<Engine> next;
   protocol.agree([&] {
     validate_options(options);
-    if (added.empty()) throw std::invalid_argument("groups: must have at least one entry");
+    if (added.empty() && !options.starts_empty)
+      throw std::invalid_argument(
+          "groups: must have at least one entry; OptimizerOptions::starts_empty leaves them to "
+          "add_group()");
     made = make_groups(std::move(added), all_values);
     std::vector<const Group*> pointers;
     for (const auto& group : made) pointers.push_back(group.get());
@@ -281,7 +305,7 @@ StepProtocol& OptimizerAccess::protocol(const Optimizer& optimizer) {
 Engine& OptimizerAccess::engine(const Optimizer& optimizer) { return *optimizer.parts_->engine; }
 void OptimizerAccess::replace_rates(Optimizer& optimizer, const StateImport& state) {
   Optimizer::Parts& parts = *optimizer.parts_;
-  for (const auto& [group, rates] : state.rates()) parts.groups[group]->rates = rates;
+  for (const auto& [group, rates] : state.rates()) parts.groups[group]->replace_rates(rates);
   for (const auto& [group, rates] : state.base_rates()) parts.groups[group]->base_rates = rates;
   parts.schedules.forget_values();
 }

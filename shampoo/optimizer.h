@@ -157,8 +157,9 @@ class Optimizer {
   /// optimizer.
   void read_values();
 
-  /// Adds a group; existing groups keep their state and owners. Waits for the backend. Collective,
-  /// and throws like the constructor, with nothing changed.
+  /// Adds a group; existing groups keep their state and owners. Parameters of it that were frozen
+  /// so far are trained from now on. Waits for the backend. Collective, and throws like the
+  /// constructor, with nothing changed.
   void add_group(ParameterGroup group);
 
   /// This rank's part of the state, copied to host memory: the blocks that it owns, and step
@@ -186,7 +187,7 @@ class Optimizer {
 
   /// Number of groups, merged or not.
   int group_count() const;
-  /// Throws std::out_of_range.
+  /// Rates are those of a group, as there is no one learning rate of all. Throws std::out_of_range.
   Group& group(int index);
 
   /// Counters of this rank since construction.
@@ -205,10 +206,10 @@ class Optimizer {
   /// Bytes in addition to the state: directions, solver workspace, exchange buffer, tables.
   std::int64_t workspace_bytes() const;
   /// Human-readable table of the plan, this rank's memory (workspace, the backend's scratch and
-  /// host memory, its pool, which other users of the backend share), rates that no recipe reads,
-  /// and the phases of a step on this rank: their predicted shares of the time and, of the steps
-  /// since groups were last added, the measured ones, on a device if OptimizerOptions asks for
-  /// them. Waits for the pending step.
+  /// host memory, its pool, which other users of the backend share), labels and present rates of
+  /// all groups, frozen parameters, rates that no recipe reads, and the phases of a step on this
+  /// rank: their predicted shares of the time and, of the steps since groups were last added, the
+  /// measured ones, on a device if OptimizerOptions asks for them. Waits for the pending step.
   std::string describe() const;
 
  private:

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <optional>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace shampoo {
 
@@ -66,5 +69,37 @@ constexpr void for_each_field(Visitor&& visit, Self& rates) {
   visit("evaluation_interpolation", rates.evaluation_interpolation);
 }
 static_assert(sizeof(Rates) == 16 * sizeof(double), "a rate is missing in for_each_field()");
+
+/// One field of Rates: &Rates::learning_rate, or "learning_rate".
+class RateField {
+ public:
+  RateField(double Rates::*field);
+  RateField(std::optional<double> Rates::*field);
+  /// Throws std::invalid_argument, which lists all rates, for another name.
+  RateField(std::string_view name);
+  RateField(const char* name) : RateField(std::string_view(name)) {}
+
+  std::string_view name() const { return name_; }
+
+ private:
+  std::string_view name_;  ///< of the library's own
+};
+
+/// A rate that one parameter of a group has for itself.
+struct OwnRate {
+  std::size_t parameter = 0;   ///< index in the group
+  std::string_view rate = {};  ///< RateField::name()
+  double value = 0;
+
+  bool operator==(const OwnRate&) const = default;
+};
+
+/// All rates of a group.
+struct GroupRates {
+  Rates rates = {};
+  std::vector<OwnRate> own = {};  ///< by parameter and name, no two of the same
+
+  bool operator==(const GroupRates&) const = default;
+};
 
 }  // namespace shampoo

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -233,6 +234,12 @@ struct RecipeField {
 /// "preconditioner" is "root_inverse", "preconditioner.solver" is "eigen",
 /// "preconditioner.solver.relative_floor" is "0". Independent of the locale; floats are exact.
 std::vector<RecipeField> fields_of(const Recipe& recipe);
+
+/// Inverse of fields_of(). Fields that are not given are those of `base`, those of another kind at
+/// their defaults. Throws std::invalid_argument with a line for each unknown field, with those that
+/// there are, and each value that cannot be read, with those that are accepted. Ranges are checked
+/// when an optimizer is constructed.
+Recipe recipe_from(std::span<const RecipeField> fields, const Recipe& base = {});
 
 /// One text for equal recipes: what grouping compares, describe() prints and hashes cover.
 std::string canonical_text(const Recipe& recipe);

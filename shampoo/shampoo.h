@@ -7,3 +7,4 @@
 #include "shampoo/kernels/backend.h"
 #include "shampoo/optimizer.h"
 #include "shampoo/recipes.h"
+#include "shampoo/routes.h"

@@ -71,6 +71,9 @@ struct ParameterState {
   Rates rates = {};                      ///< rates of the group of this parameter
   /// Group::base_rates, if the group has schedules.
   std::optional<Rates> base_rates = std::nullopt;
+  Rates rates = {};                      ///< rates of this parameter
+  /// Names of the rates that it has for itself: see Group::set_rate(). The others are its group's.
+  std::vector<std::string> own_rates = {};
   std::vector<BlockState> blocks = {};  ///< blocks held here
 
   bool operator==(const ParameterState&) const = default;
@@ -139,7 +142,7 @@ struct LoadOptions {
   /// are never converted.
   bool convert_types = false;
   /// The groups keep their rates. Otherwise they get those of the state dict, which must then be
-  /// equal for the parameters of one group.
+  /// equal for the parameters of one group, apart from those that a parameter has for itself.
   bool keep_rates = false;
   /// Recipes may differ from those of the state dict. Otherwise only `blocking` may, because boxes
   /// say what fits, and `arithmetic` with convert_types. A field that the state dict lacks counts

@@ -21,14 +21,15 @@ constexpr Color ink{0.13, 0.15, 0.19};
 constexpr Color quiet{0.42, 0.45, 0.50};
 constexpr Color grid{0.90, 0.91, 0.93};
 
-/// In the order of methods().
+/// In the order of methods(), then any other.
 constexpr std::array palette = {
     Color{0.04, 0.42, 0.60}, Color{0.76, 0.12, 0.28}, Color{0.55, 0.35, 0.08},
     Color{0.13, 0.55, 0.33}, Color{0.88, 0.44, 0.16}, Color{0.45, 0.25, 0.65},
     Color{0.40, 0.42, 0.46}, Color{0.10, 0.60, 0.62}, Color{0.80, 0.35, 0.65}};
 
 Color color(const Method& method) {
-  return palette[static_cast<std::size_t>(&method - methods().data()) % palette.size()];
+  const auto place = std::ranges::find(methods(), method.key, &Method::key) - methods().begin();
+  return palette[static_cast<std::size_t>(place) % palette.size()];
 }
 
 /// Where steps and losses lie on the canvas; losses on a logarithmic scale.

@@ -39,6 +39,7 @@ shampoo::UserState Checkpoints::user_state(RunState& state) {
                  {"rate", identity_.rate},
                  {"seconds", state.seconds},
                  {"optimizer_seconds", state.optimizer_seconds}};
+  if (!identity_.routes.empty()) user.values["routes"] = identity_.routes;
   return user;
 }
 
@@ -52,6 +53,8 @@ std::string Checkpoints::resume(RunState& state) {
   require_same("seed", std::get<std::int64_t>(found.values.at("seed")) ==
                            static_cast<std::int64_t>(identity_.seed));
   require_same("rate", std::get<double>(found.values.at("rate")) == identity_.rate);
+  if (!identity_.routes.empty())
+    require_same("routing", std::get<std::string>(found.values.at("routes")) == identity_.routes);
   state.step = static_cast<int>(std::get<std::int64_t>(found.values.at("step")));
   state.seconds = std::get<double>(found.values.at("seconds"));
   state.optimizer_seconds = std::get<double>(found.values.at("optimizer_seconds"));

@@ -32,6 +32,7 @@ struct RunIdentity {
   std::string method;
   std::uint64_t seed;
   double rate;
+  std::string routes = {};  ///< as JSON, kept in the checkpoints; empty: none
 };
 
 /// Saves a run while it trains, and brings it back. Borrows all but the plan.

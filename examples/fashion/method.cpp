@@ -2,7 +2,10 @@
 #include "examples/fashion/method.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
+#include <utility>
 
 namespace fashion {
 
@@ -84,21 +87,45 @@ const Method& method(const std::string& key) {
   return *found;
 }
 
-double rate_factor(int group) { return group < last_weights ? 1 : last_layer_factor; }
+Method routed_method(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  if (!stream) throw std::invalid_argument(file.string() + ": cannot be read");
+  try {
+    return {.key = file.string(),
+            .name = file.stem().string(),
+            .rate = 1,
+            .decays = true,
+            .settings = {},
+            .hidden = {},
+            .routes = shampoo::Routes::from_json(text)};
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(file.string() + ": " + error.what());
+  }
+}
 
 std::vector<shampoo::ParameterGroup> parameter_groups(const Method& method,
                                                       const Preconditioning& preconditioning,
                                                       Network<float>& network) {
+  std::vector<shampoo::Parameter> parameters;
+  for (const auto& tensor : network.tensors())
+    parameters.push_back({.name = tensor.name,
+                          .shape = tensor.shape,
+                          .value = tensor.value,
+                          .gradient = tensor.gradient});
+  if (method.routes) try {
+      return method.routes->groups(std::move(parameters));
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(method.key + ": " + error.what());
+    }
   std::vector<shampoo::ParameterGroup> groups;
   for (int g = 0; g < group_count; ++g) {
     groups.push_back(group(g == hidden_weights ? method.hidden : method.settings, preconditioning));
+    groups.back().rates.learning_rate = g < last_weights ? 1 : last_layer_factor;
     if (g == biases || g == last_biases) groups.back().rates.weight_decay = 0;
   }
-  for (const auto& tensor : network.tensors())
-    groups[group_of(tensor.name)].parameters.push_back({.name = tensor.name,
-                                                        .shape = tensor.shape,
-                                                        .value = tensor.value,
-                                                        .gradient = tensor.gradient});
+  for (shampoo::Parameter& parameter : parameters)
+    groups[group_of(parameter.name)].parameters.push_back(std::move(parameter));
   return groups;
 }
 

@@ -38,13 +38,20 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
   app.add_option("--data", options.data, "Folder of the four IDX files, gzipped or not")
       ->type_name("DIR")
       ->capture_default_str();
-  app.add_option(
-         "--optimizer", options.methods,
-         "Optimizers to train with, separated by commas: " + CLI::detail::join(keys(), ", "))
-      ->delimiter(',')
-      ->check(CLI::IsMember(keys()).description(""))
-      ->type_name("LIST")
-      ->capture_default_str();
+  auto* const optimizer = app.add_option("--optimizer", options.methods,
+                                         "Optimizers to train with, separated by commas: " +
+                                             CLI::detail::join(keys(), ", "))
+                              ->delimiter(',')
+                              ->check(CLI::IsMember(keys()).description(""))
+                              ->type_name("LIST")
+                              ->capture_default_str();
+  std::string routes_file;
+  auto* const routes =
+      app.add_option(
+             "--routes", routes_file,
+             "JSON file of shampoo::Routes: recipe and peak rates by parameter, in place of "
+             "--optimizer and what belongs to it")
+          ->type_name("FILE");
   auto* const rate =
       app.add_option("--rate", options.rate, "Peak learning rate [each optimizer's best]")
           ->check([](const std::string& text) {
@@ -82,18 +89,19 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       })
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--block", options.preconditioning.block,
-                 "Longest side of a block, of optimizers that have them")
-      ->check(CLI::Range(1, most))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--refresh", options.preconditioning.refresh,
-                 "Steps between two refreshes of roots or bases")
-      ->check(CLI::Range(1, most))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_flag("--refresh-at-once", options.preconditioning.at_once,
-               "Refresh all blocks in the same step instead of some in every step");
+  auto* const block = app.add_option("--block", options.preconditioning.block,
+                                     "Longest side of a block, of optimizers that have them")
+                          ->check(CLI::Range(1, most))
+                          ->type_name("N")
+                          ->capture_default_str();
+  auto* const refresh = app.add_option("--refresh", options.preconditioning.refresh,
+                                       "Steps between two refreshes of roots or bases")
+                            ->check(CLI::Range(1, most))
+                            ->type_name("N")
+                            ->capture_default_str();
+  auto* const at_once =
+      app.add_flag("--refresh-at-once", options.preconditioning.at_once,
+                   "Refresh all blocks in the same step instead of some in every step");
   app.add_option("--threads", options.threads,
                  "Threads of each rank; the results do not depend on them [OMP_NUM_THREADS, or the "
                  "processors, divided among the ranks of the host]")
@@ -129,6 +137,8 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_flag("--resume", plan.resume, "Go on from the latest checkpoint, if there is one")
       ->needs(checkpoint);
+  for (CLI::Option* const other : {optimizer, rate, block, refresh, at_once, sweep})
+    routes->excludes(other);
   sweep->excludes(checkpoint);
   sweep->excludes(rate);
   sweep->excludes(trace);
@@ -141,6 +151,7 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
     throw std::invalid_argument(std::string(error.what()) + "; try --help");
   }
   if (!plan.folder.empty()) options.checkpoints = plan;
+  if (!routes_file.empty()) options.routed = routed_method(routes_file);
   return options;
 }
 

@@ -17,6 +17,7 @@ struct Options {
   std::filesystem::path data;
   std::filesystem::path output = "fashion.png";
   std::vector<std::string> methods;  ///< keys
+  std::optional<Method> routed;      ///< in place of the methods
   int epochs = 5;
   std::optional<int> steps;
   std::uint64_t seed = 1;

@@ -34,8 +34,13 @@ std::vector<Outcome> train_seeds(shampoo::Communicator& ranks, const Task& task,
 Comparison compare(shampoo::Communicator& ranks, const Task& task, const Options& options,
                    Progress& progress) {
   Comparison comparison;
-  for (const std::string& key : options.methods) {
-    const Method& chosen = method(key);
+  std::vector<const Method*> methods;
+  if (options.routed)
+    methods = {&*options.routed};
+  else
+    for (const std::string& key : options.methods) methods.push_back(&method(key));
+  for (const Method* const each : methods) {
+    const Method& chosen = *each;
     std::vector<double> rates = {options.rate.value_or(chosen.rate)};
     if (options.sweep) rates = {chosen.rate / 3, chosen.rate, 3 * chosen.rate};
     double lowest = std::numeric_limits<double>::infinity();

@@ -16,9 +16,9 @@ struct Comparison {
   std::uint64_t checksum = 0;   ///< of the last run
 };
 
-/// Trains with every method of the options: once, or with --sweep at three rates with three seeds
-/// each; the best rate is the one with the lowest loss in the last epoch. Collective; throws like
-/// train().
+/// Trains with every method of the options, which must outlive the result: once, or with --sweep at
+/// three rates with three seeds each; the best rate is the one with the lowest loss in the last
+/// epoch. Collective; throws like train().
 Comparison compare(shampoo::Communicator& ranks, const Task& task, const Options& options,
                    Progress& progress);
 

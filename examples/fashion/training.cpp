@@ -80,15 +80,21 @@ std::vector<shampoo::ParameterGroup> groups_of(const Task& task, const Attempt& 
                                                Replica& replica) {
   auto groups = parameter_groups(*attempt.method, attempt.preconditioning, replica.network());
   const int per_epoch = replica.steps_per_epoch();
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (task.ema)
-      groups[g].recipe.value_averaging = shampoo::ExponentialAverage{.decay = *task.ema};
+  for (shampoo::ParameterGroup& group : groups) {
+    if (task.ema) group.recipe.value_averaging = shampoo::ExponentialAverage{.decay = *task.ema};
     if (task.schedule.empty()) continue;
-    groups[g].rates.learning_rate = attempt.rate * rate_factor(static_cast<int>(g));
-    groups[g].schedules["learning_rate"] =
+    group.rates.learning_rate *= attempt.rate;
+    group.schedules["learning_rate"] =
         schedule_named(task.schedule, task.epochs * per_epoch, per_epoch);
   }
   return groups;
+}
+
+std::vector<double> learning_rates(shampoo::Optimizer& optimizer) {
+  std::vector<double> rates;
+  for (int g = 0; g < optimizer.group_count(); ++g)
+    rates.push_back(optimizer.group(g).rates.learning_rate);
+  return rates;
 }
 
 /// One step; returns its seconds.
@@ -109,6 +115,7 @@ class Run {
         backend_(shampoo::cpu_backend({.threads = task.threads})),
         optimizer_(*backend_, ranks, groups_of(task, attempt, replica_),
                    {.trace = task.trace.empty() ? "" : task.trace / attempt.method->key}),
+        factors_(learning_rates(optimizer_)),
         per_epoch_(replica_.steps_per_epoch()),
         planned_(task.epochs * per_epoch_),
         scheduled_(!task.schedule.empty()),
@@ -116,8 +123,10 @@ class Run {
     state_.losses.resize(static_cast<std::size_t>(planned_));
     state_.accuracies.resize(static_cast<std::size_t>(task.epochs));
     if (!task.checkpoints) return;
-    checkpoints_.emplace(ranks, optimizer_, replica_.network(), *task.checkpoints,
-                         RunIdentity{attempt.method->name, attempt.seed, attempt.rate});
+    checkpoints_.emplace(
+        ranks, optimizer_, replica_.network(), *task.checkpoints,
+        RunIdentity{attempt.method->name, attempt.seed, attempt.rate,
+                    attempt.method->routes ? attempt.method->routes->to_json() : std::string()});
     if (const std::string found = checkpoints_->resume(state_); !found.empty()) {
       replica_.seek(state_.step);
       progress.note(attempt.method->name + " " + found);
@@ -151,7 +160,7 @@ class Run {
   void set_rates() {
     const double rate = attempt_.rate * schedule(*attempt_.method, state_.step, planned_);
     for (int g = 0; g < optimizer_.group_count(); ++g)
-      optimizer_.group(g).rates.learning_rate = rate * rate_factor(g);
+      optimizer_.group(g).rates.learning_rate = rate * factors_[static_cast<std::size_t>(g)];
   }
 
   bool saves() const { return checkpoints_ && checkpoints_->is_due(state_.step); }
@@ -204,6 +213,7 @@ class Run {
   Replica replica_;
   const std::unique_ptr<shampoo::Backend> backend_;
   shampoo::Optimizer optimizer_;
+  const std::vector<double> factors_;  ///< of learning rates, by group
   const int per_epoch_, planned_;
   const bool scheduled_;  ///< the optimizer sets the learning rates
   const int steps_;

@@ -30,7 +30,7 @@ struct Task {
 
 /// One way to train it.
 struct Attempt {
-  const Method* method;  ///< one of methods()
+  const Method* method;  ///< one of methods(), or routed_method()
   Preconditioning preconditioning;
   double rate;         ///< peak learning rate
   std::uint64_t seed;  ///< of the first weights and of the order of the images

@@ -36,7 +36,8 @@ ParameterState StateReader::describe(const std::string& name, const SavedParamet
           .recipe = manifest.recipes[saved.recipe],
           .rates = manifest.rates[saved.rates],
           .base_rates =
-              saved.base_rates ? std::optional(manifest.rates[*saved.base_rates]) : std::nullopt};
+              saved.base_rates ? std::optional(manifest.rates[*saved.base_rates]) : std::nullopt,
+          .own_rates = saved.own_rates};
 }
 
 StateDict StateReader::read(const StateDict& own, const std::string& prefix) const {

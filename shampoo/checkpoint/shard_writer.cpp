@@ -128,6 +128,7 @@ SavedParameter saved_parameter(const ParameterState& state, const SnapshotBlocks
                        .block_size = blocks.size,
                        .steps = state.steps,
                        .averaging_weight_sum = state.averaging_weight_sum,
+                       .own_rates = state.own_rates,
                        .files = blocks.owners};
   SavedRecipe recipe = state.recipe;
   std::ranges::sort(recipe, {}, &RecipeField::name);

@@ -111,7 +111,7 @@ std::vector<SnapshotBlocks> blocks_of(const Engine& engine, bool derived) {
   const std::span<const RegisteredParameter> parameters = engine.parameters();
   std::map<std::string_view, std::size_t> by_name;
   for (std::size_t row = 0; row < parameters.size(); ++row)
-    by_name.emplace(parameters[row].parameter().name, row);
+    if (!parameters[row].is_frozen()) by_name.emplace(parameters[row].parameter().name, row);
   std::vector<SnapshotBlocks> rows(parameters.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const RegisteredParameter& registered = parameters[row];

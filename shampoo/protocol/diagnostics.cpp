@@ -32,11 +32,6 @@ std::string options_text(const OptimizerOptions& options) {
          std::to_string(options.compare_values_every) + "\n";
 }
 
-std::string subject_of(const RegisteredParameter& registered) {
-  return "group " + std::to_string(registered.group_index) + ", parameter '" +
-         registered.parameter().name + "'";
-}
-
 }  // namespace
 
 std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& options,
@@ -48,15 +43,17 @@ std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& o
   text += std::to_string(groups.size()) + " groups\n";
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::string group = "group " + std::to_string(g) + ": ";
+    text += group + "label " + groups[g]->label() + "\n";
     for (const RecipeField& field : fields_of(groups[g]->recipe()))
       text += group + "recipe." + field.name + " " + field.value + "\n";
     text += group + std::to_string(groups[g]->parameters().size()) + " parameters\n";
   }
   for (const RegisteredParameter& registered : engine.parameters()) {
     const Parameter& parameter = registered.parameter();
-    text += subject_of(registered) + ": shape " + shape_text(parameter.shape) + ", value " +
+    text += registered.title() + ": shape " + shape_text(parameter.shape) + ", value " +
             std::string(name_of(parameter.value.type)) + ", gradient " +
-            std::string(name_of(parameter.gradient.type)) + "\n";
+            std::string(name_of(parameter.gradient.type)) +
+            (parameter.frozen ? ", frozen\n" : "\n");
   }
   for (std::size_t v = 0; v < plan.blocks.size(); ++v) {
     std::map<std::string, std::string> owners;
@@ -70,18 +67,21 @@ std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& o
 
 std::string rates_text(std::span<const Group* const> groups) {
   std::string text;
-  for (std::size_t g = 0; g < groups.size(); ++g)
-    text += rates_text(static_cast<int>(g), groups[g]->rates);
+  for (const Group* const group : groups)
+    text += rates_text(*group, group->rates, group->own_rates());
   return text;
 }
 
-std::string rates_text(int group, const Rates& rates) {
+std::string rates_text(const Group& group, const Rates& rates, std::span<const OwnRate> own) {
   std::string text;
   for_each_field(
       [&](const char* name, const auto& value) {
-        text += "group " + std::to_string(group) + ": " + name + " " + exact(value) + "\n";
+        text += group.title() + ": " + name + " " + exact(value) + "\n";
       },
       rates);
+  for (const OwnRate& rate : own)
+    text += group.title() + ", parameter '" + group.parameters()[rate.parameter].name +
+            "': " + std::string(rate.rate) + " " + exact(rate.value) + "\n";
   return text;
 }
 
@@ -89,18 +89,24 @@ std::string tensors_text(std::span<const RegisteredParameter> parameters,
                          std::span<const double> value_norms) {
   std::string text;
   for (const RegisteredParameter& registered : parameters)
-    text += subject_of(registered) + ": its gradient is " +
-            (registered.present ? "present\n" : "absent\n");
+    text +=
+        registered.title() + ": its gradient is " + (registered.present ? "present\n" : "absent\n");
   for (std::size_t p = 0; p < value_norms.size(); ++p)
-    text += subject_of(parameters[p]) + ": its value has the squared norm " +
-            exact(value_norms[p]) + "\n";
+    text +=
+        parameters[p].title() + ": its value has the squared norm " + exact(value_norms[p]) + "\n";
   return text;
 }
 
 std::uint64_t rates_hash(std::span<const Group* const> groups) {
   grouping::Hash all;
-  for (const Group* const group : groups)
+  for (const Group* const group : groups) {
     for_each_field([&](const char*, const auto& rate) { all.add(rate); }, group->rates);
+    for (const OwnRate& own : group->own_rates()) {
+      all.add(std::uint64_t{own.parameter});
+      all.add(own.rate);
+      all.add(own.value);
+    }
+  }
   return all.value();
 }
 

@@ -18,7 +18,8 @@ namespace shampoo {
 std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& options,
                       const Engine& engine);
 std::string rates_text(std::span<const Group* const> groups);
-std::string rates_text(int group, const Rates& rates);
+/// The lines of a group that has these rates.
+std::string rates_text(const Group& group, const Rates& rates, std::span<const OwnRate> own);
 /// Which gradients are present; and the squared norms of values, unless the list is empty.
 std::string tensors_text(std::span<const RegisteredParameter> parameters,
                          std::span<const double> value_norms);

@@ -28,12 +28,11 @@ void set_rate(Rates& rates, std::string_view name, double value) {
       rates);
 }
 
-[[noreturn]] void fail(std::size_t group, std::string_view rate, const std::string& what) {
-  throw std::invalid_argument("group " + std::to_string(group) +
-                              ": schedules: " + std::string(rate) + ": " + what);
+[[noreturn]] void fail(const Group& group, std::string_view rate, const std::string& what) {
+  throw std::invalid_argument(group.title() + ": schedules: " + std::string(rate) + ": " + what);
 }
 
-double base_of(const Group& group, std::size_t index, const std::string& rate) {
+double base_of(const Group& group, const std::string& rate) {
   const std::optional<double> base = rate_of(group.base_rates, rate);
   if (base) return *base;
   std::string names;
@@ -44,7 +43,7 @@ double base_of(const Group& group, std::size_t index, const std::string& rate) {
         names.append(names.empty() ? "" : ", ").append(name);
       },
       group.rates);
-  fail(index, rate,
+  fail(group, rate,
        is_rate ? "is not set in base_rates: there is no value to start from"
                : "is not one of the rates, " + names);
 }
@@ -58,7 +57,7 @@ void ScheduledRates::set(std::span<const std::unique_ptr<Group>> groups, std::in
     for (Entry& entry : groups_[g]) {
       const std::optional<double> found = rate_of(groups[g]->rates, entry.rate);
       if (entry.last && found != entry.last)
-        fail(g, entry.rate,
+        fail(*groups[g], entry.rate,
              "the step sets rates." + entry.rate +
                  ", which the caller has changed; assign base_rates." + entry.rate +
                  " or another schedule, or erase this one");
@@ -84,7 +83,7 @@ void ScheduledRates::update_entries(std::span<const std::unique_ptr<Group>> grou
   std::vector<Entry>& entries = groups_[index];
   std::size_t e = 0;
   for (const auto& [rate, schedule] : group.schedules) {
-    const double base = base_of(group, index, rate);
+    const double base = base_of(group, rate);
     while (e < entries.size() && entries[e].rate < rate)
       entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(e));
     if (e == entries.size() || entries[e].rate != rate)
@@ -105,9 +104,8 @@ ScheduleCursor ScheduledRates::cursor_of(const Schedule& schedule, double base) 
   return {schedule, base};
 }
 
-void check_schedules(const Group& group, int index) {
-  for (const auto& [rate, schedule] : group.schedules)
-    base_of(group, static_cast<std::size_t>(index), rate);
+void check_schedules(const Group& group) {
+  for (const auto& [rate, schedule] : group.schedules) base_of(group, rate);
 }
 
 }  // namespace shampoo

@@ -38,6 +38,6 @@ class ScheduledRates {
 };
 
 /// Throws std::invalid_argument that names group and rate, for schedules that have no rate.
-void check_schedules(const Group& group, int index);
+void check_schedules(const Group& group);
 
 }  // namespace shampoo

@@ -14,16 +14,20 @@ namespace shampoo {
 namespace {
 
 ParameterState description_of(const RegisteredParameter& registered) {
+  std::vector<std::string> own_rates;
+  for (const OwnRate& own : registered.group->own_rates())
+    if (own.parameter == registered.index) own_rates.emplace_back(own.rate);
   return {.name = registered.parameter().name,
           .shape = registered.parameter().shape,
           .merged_shape = registered.merged,
           .steps = registered.steps,
           .averaging_weight_sum = registered.averaging_weight_sum,
           .recipe = fields_of(registered.group->recipe()),
-          .rates = registered.group->rates,
+          .rates = registered.group->rates_of(registered.index),
           .base_rates = registered.group->schedules.empty()
                             ? std::nullopt
-                            : std::optional(registered.group->base_rates)};
+                            : std::optional(registered.group->base_rates),
+          .own_rates = std::move(own_rates)};
 }
 
 /// Downloads several arrays per synchronization through pinned memory.
@@ -134,13 +138,16 @@ StateDict export_state(kernels::Backend& backend, const Engine& engine,
                        const StateDictOptions& options) {
   const std::span<const RegisteredParameter> parameters = engine.parameters();
   StateDict dict{.library = std::string(library_version()), .arithmetic = backend.arithmetic()};
-  for (const RegisteredParameter& registered : parameters)
-    dict.parameters.push_back(description_of(registered));
+  std::vector<std::size_t> places;  // by row; what is frozen has no state
+  for (const RegisteredParameter& registered : parameters) {
+    places.push_back(dict.parameters.size());
+    if (!registered.is_frozen()) dict.parameters.push_back(description_of(registered));
+  }
 
   for (const auto& group : engine.group_steps())
     for (std::size_t b = 0; b < group->blocks().size(); ++b) {
       const OwnedBlock& owned = group->blocks()[b];
-      dict.parameters[owned.parameter].blocks.push_back(
+      dict.parameters[places[owned.parameter]].blocks.push_back(
           {parameters[owned.parameter].boxes[owned.index], group->failures(b)});
     }
   std::size_t count = 0;

@@ -257,9 +257,10 @@ std::string StateImport::lines() const {
       text += parameter + "averaging_weight_sum " +
               grouping::exact_text(saved->averaging_weight_sum) + "\n";
   }
-  for (const auto& [group, rates] : match_.rates) text += rates_text(group, rates);
+  for (const auto& [group, all] : match_.rates)
+    text += rates_text(*engine_.groups()[group], all.rates, all.own);
   for (const auto& [group, rates] : match_.base_rates)
-    text += "base rates: " + rates_text(group, rates);
+    text += "base rates: " + rates_text(*engine_.groups()[group], rates, {});
   return text;
 }
 
@@ -283,6 +284,7 @@ void StateImport::replace(Statistics& statistics) {
       engine_.parameters()[row].steps = saved->steps;
       engine_.parameters()[row].averaging_weight_sum = saved->averaging_weight_sum;
     }
+  for (RegisteredParameter& registered : engine_.parameters()) registered.read_rates();
   for (const Upload& upload : uploads_)
     backend_.upload(upload.to, upload.bytes.data(), upload.bytes.size());
   upload_arrays();

@@ -27,7 +27,7 @@ class StateImport {
   /// Lines that must be equal on all ranks.
   std::string lines() const;
   /// Changed rates by group. The caller sets them before replace().
-  const std::map<int, Rates>& rates() const { return match_.rates; }
+  const std::map<int, GroupRates>& rates() const { return match_.rates; }
   const std::map<int, Rates>& base_rates() const { return match_.base_rates; }
   LoadReport& report() { return report_; }
 
@@ -90,7 +90,7 @@ class StateImport {
   LoadOptions options_;
   LoadReport report_;
   LoadFaults faults_;
-  Match match_;
+  StateMatch match_;
   StateIndex tensors_;  ///< of parameters that are loaded
   std::map<std::pair<const ParameterState*, grouping::Box>, const BlockState*> counters_;
   std::map<std::string_view, const RegisteredParameter*> parameters_;  ///< loaded, by name

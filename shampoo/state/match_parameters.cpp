@@ -2,8 +2,12 @@
 #include "shampoo/state/match_parameters.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
 
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/validation/rate_ranges.h"
@@ -47,69 +51,110 @@ void compare_recipes(const RegisteredParameter& registered, const ParameterState
   }
 }
 
-/// The names of the rates whose values differ.
-std::string difference(const Rates& a, const Rates& b) {
-  std::vector<std::optional<double>> others;
-  for_each_field([&](std::string_view, const auto& value) { others.emplace_back(value); }, b);
-  std::string names;
-  std::size_t i = 0;
-  for_each_field(
-      [&](std::string_view name, const auto& value) {
-        if (others[i++] == value) return;
-        names.append(names.empty() ? "" : ", ").append(name);
-      },
-      a);
-  return names;
-}
+/// Takes over the saved rates of the parameters of one group.
+class SavedRates {
+ public:
+  explicit SavedRates(const Group& group)
+      : group_(group), ranges_(group.recipe()), all_{group.rates, {}} {}
 
-void add_rates(const RegisteredParameter& registered, const ParameterState& saved,
-               const LoadOptions& options, std::map<int, const ParameterState*>& firsts,
-               Match& match, LoadFaults& faults) {
-  if (options.keep_rates) return;
-  const auto [first, is_new] = firsts.emplace(registered.group_index, &saved);
-  if (is_new) {
-    const RateRanges ranges(registered.group->recipe());
-    const Rates rates = ranges.read_from(saved.rates, registered.group->rates);
-    match.rates[registered.group_index] = rates;
-    try {
-      ranges.check(rates, registered.group_index);
-      if (saved.base_rates) {
-        const Rates& kept = registered.group->base_rates;
-        const Rates base = ranges.read_from(*saved.base_rates, kept);
-        ranges.check(base, registered.group_index);
-        match.base_rates[registered.group_index] = base;
+  void add(const RegisteredParameter& registered, const ParameterState& saved, LoadFaults& faults) {
+    const Rates read = ranges_.read_from(saved.rates, group_.rates);
+    std::string differing;  // from the other parameters of the group
+    const auto take = [&](std::string_view name, const std::optional<double>& value) {
+      if (std::ranges::find(saved.own_rates, name) != saved.own_rates.end()) {
+        if (value && ranges_.reads(name))
+          all_.own.push_back({registered.index, RateField(name).name(), *value});
+        return;
       }
+      const auto [first, is_new] = firsts_.emplace(name, First{value, saved.name});
+      if (!is_new && first->second.value != value) {
+        differing.append(differing.empty() ? "" : ", ").append(name);
+        other_ = first->second.parameter;
+      }
+    };
+    for_each_field([&](std::string_view name, const auto& value) { take(name, value); }, read);
+    if (!differing.empty())
+      faults.add(line_of(registered, "is in " + group_.title() + " with '" + other_ +
+                                         "', but was saved with other rates (" + differing +
+                                         "); LoadOptions::keep_rates keeps those of the group"));
+    loaded_.insert(registered.index);
+    add_base(registered, saved, faults);
+    if (loaded_.size() == 1 || !saved.own_rates.empty()) check(registered, read, faults);
+  }
+
+  /// With what parameters that are not loaded have for themselves.
+  GroupRates all() && {
+    for_each_field(
+        [&](std::string_view name, auto& rate) {
+          const auto first = firsts_.find(name);
+          if (first == firsts_.end()) return;
+          if constexpr (std::is_same_v<decltype(rate), double&>)
+            rate = *first->second.value;
+          else
+            rate = first->second.value;
+        },
+        all_.rates);
+    for (const OwnRate& own : group_.own_rates())
+      if (!loaded_.contains(own.parameter)) all_.own.push_back(own);
+    std::ranges::sort(all_.own, {},
+                      [](const OwnRate& own) { return std::pair(own.parameter, own.rate); });
+    return std::move(all_);
+  }
+
+  /// Of the group, if it was saved with schedules.
+  const std::optional<Rates>& base_rates() const { return base_; }
+
+ private:
+  struct First {
+    std::optional<double> value;
+    std::string parameter;
+  };
+
+  void check(const RegisteredParameter& registered, const Rates& rates, LoadFaults& faults) const {
+    try {
+      ranges_.check(rates, group_.title());
     } catch (const std::invalid_argument& error) {
       faults.add(line_of(registered, error.what()));
     }
-  } else if (saved.rates != first->second->rates) {
-    faults.add(line_of(registered, "is in group " + std::to_string(registered.group_index) +
-                                       " with '" + first->second->name +
-                                       "', but was saved with other rates (" +
-                                       difference(saved.rates, first->second->rates) +
-                                       "); LoadOptions::keep_rates keeps those of the group"));
-  } else if (saved.base_rates != first->second->base_rates) {
-    faults.add(line_of(registered, "is in group " + std::to_string(registered.group_index) +
-                                       " with '" + first->second->name +
-                                       "', but was saved with other base rates of schedules; "
-                                       "LoadOptions::keep_rates keeps those of the group"));
   }
-}
+
+  void add_base(const RegisteredParameter& registered, const ParameterState& saved,
+                LoadFaults& faults) {
+    if (loaded_.size() == 1)
+      saved_base_ = saved.base_rates;
+    else if (saved.base_rates != saved_base_)
+      faults.add(line_of(registered, "is in " + group_.title() +
+                                         " with others, but was saved with other base rates of "
+                                         "schedules; LoadOptions::keep_rates keeps those of the "
+                                         "group"));
+    if (!saved.base_rates) return;
+    base_ = ranges_.read_from(*saved.base_rates, group_.base_rates);
+    check(registered, *base_, faults);
+  }
+
+  const Group& group_;
+  RateRanges ranges_;
+  GroupRates all_;
+  std::map<std::string_view, First> firsts_;  ///< by rate: the first that is the group's
+  std::set<std::size_t> loaded_;
+  std::string other_;
+  std::optional<Rates> saved_base_, base_;
+};
 
 }  // namespace
 
-Match match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
-                       const LoadOptions& options, LoadReport& report, LoadFaults& faults) {
+StateMatch match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
+                            const LoadOptions& options, LoadReport& report, LoadFaults& faults) {
   std::map<std::string_view, const ParameterState*> by_name;
   for (const ParameterState& saved : dict.parameters)
     if (saved.name.starts_with(options.prefix)) by_name.emplace(saved.name, &saved);
 
-  Match match{.rows = std::vector<const ParameterState*>(parameters.size()), .rates = {}};
-  std::map<int, const ParameterState*> firsts;
+  StateMatch match{.rows = std::vector<const ParameterState*>(parameters.size()), .rates = {}};
+  std::map<int, SavedRates> rates;  // by group
   for (std::size_t row = 0; row < parameters.size(); ++row) {
     const RegisteredParameter& registered = parameters[row];
     const std::string& name = registered.parameter().name;
-    if (!name.starts_with(options.prefix)) continue;
+    if (!name.starts_with(options.prefix) || registered.is_frozen()) continue;
     const auto found = by_name.find(name);
     if (found == by_name.end()) {
       report.missing.push_back(name);
@@ -123,8 +168,14 @@ Match match_parameters(std::span<const RegisteredParameter> parameters, const St
       continue;
     }
     compare_recipes(registered, saved, options, faults);
-    add_rates(registered, saved, options, firsts, match, faults);
+    if (!options.keep_rates)
+      rates.try_emplace(registered.group_index, *registered.group)
+          .first->second.add(registered, saved, faults);
     match.rows[row] = &saved;
+  }
+  for (auto& [group, saved] : rates) {
+    if (saved.base_rates()) match.base_rates.emplace(group, *saved.base_rates());
+    match.rates.emplace(group, std::move(saved).all());
   }
   for (const auto& [name, saved] : by_name) report.unexpected.emplace_back(name);
   return match;

@@ -12,15 +12,15 @@
 namespace shampoo {
 
 /// Entries of a state dict matched to the parameters of an optimizer.
-struct Match {
+struct StateMatch {
   std::vector<const ParameterState*> rows;  ///< entries by row; null: the parameter keeps its state
-  std::map<int, Rates> rates;               ///< changed rates by group
+  std::map<int, GroupRates> rates;          ///< changed rates by group
   std::map<int, Rates> base_rates = {};     ///< likewise
 };
 
 /// Matches parameters by name. Shapes, recipes and rates within a group that differ, as far as
 /// `options` do not accept that, are faults; parameters without a counterpart are reported.
-Match match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
-                       const LoadOptions& options, LoadReport& report, LoadFaults& faults);
+StateMatch match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
+                            const LoadOptions& options, LoadReport& report, LoadFaults& faults);
 
 }  // namespace shampoo

@@ -40,7 +40,7 @@ std::string state_name(std::string_view parameter, std::string_view slot, StateL
 void check_names(std::span<const RegisteredParameter> parameters) {
   std::map<std::string_view, const RegisteredParameter*> by_name;
   for (const RegisteredParameter& registered : parameters)
-    by_name.emplace(registered.parameter().name, &registered);
+    if (!registered.thawed) by_name.emplace(registered.parameter().name, &registered);
   for (const RegisteredParameter& registered : parameters) {
     const std::string_view name = registered.parameter().name;
     for (std::size_t at = name.find('/'); at != name.npos; at = name.find('/', at + 1)) {
@@ -48,9 +48,8 @@ void check_names(std::span<const RegisteredParameter> parameters) {
       if (owner == by_name.end()) continue;
       if (const std::string tensor = confused(*owner->second, name); !tensor.empty())
         throw std::invalid_argument(
-            "group " + std::to_string(registered.group_index) + ", parameter '" +
-            std::string(name) +
-            "': name: must not be the beginning of the name of another parameter's state, '" +
+            registered.title() +
+            ": name: must not be the beginning of the name of another parameter's state, '" +
             tensor + "' of '" + std::string(owner->first) + "'");
     }
   }

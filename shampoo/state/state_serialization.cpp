@@ -37,6 +37,7 @@ void for_each_field(Visitor&& visit, ParameterState& parameter) {
   visit("recipe", parameter.recipe);
   visit("rates", parameter.rates);
   visit("base_rates", parameter.base_rates);
+  visit("own_rates", parameter.own_rates);
   visit("blocks", parameter.blocks);
 }
 

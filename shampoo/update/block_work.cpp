@@ -27,15 +27,13 @@ void cut(RegisteredParameter& registered) {
   // The first block is the largest along every dimension.
   const std::vector<std::int64_t>& extent = registered.boxes.front().extent;
   if (const std::string fault = block_fault(recipe, extent); !fault.empty())
-    throw std::invalid_argument("group " + std::to_string(registered.group_index) +
-                                ", parameter '" + registered.parameter().name + "': " + fault);
+    throw std::invalid_argument(registered.title() + ": " + fault);
   for (const Slot& slot : slots_of(recipe, extent, registered.parameter().value.type))
     if (side_of(slot, extent) > longest_side)
-      throw std::invalid_argument(
-          "group " + std::to_string(registered.group_index) + ", parameter '" +
-          registered.parameter().name + "': recipe.blocking.size: a side of " +
-          std::to_string(side_of(slot, extent)) + " must be cut to at most " +
-          std::to_string(longest_side) + " to have a " + slot.name);
+      throw std::invalid_argument(registered.title() + ": recipe.blocking.size: a side of " +
+                                  std::to_string(side_of(slot, extent)) +
+                                  " must be cut to at most " + std::to_string(longest_side) +
+                                  " to have a " + slot.name);
 }
 
 std::int64_t passes_work(std::int64_t elements) {

@@ -41,7 +41,7 @@ void TensorTable::set_values(std::span<const RegisteredParameter> parameters) {
 
 void TensorTable::set_gradients(std::span<const RegisteredParameter> parameters) {
   for (std::size_t p = 0; p < parameters.size(); ++p)
-    gradients_[p] = parameters[p].present ? parameters[p].parameter().gradient.data : nullptr;
+    gradients_[p] = parameters[p].parameter().gradient.data;
 }
 
 kernels::Tensors TensorTable::tensors() const {

@@ -18,7 +18,7 @@ class TensorTable {
 
   /// Writes what stays, into columns that have memory.
   void set_values(std::span<const RegisteredParameter> parameters);
-  /// Takes over the gradient pointers of present parameters; null for the others.
+  /// Takes over the gradient pointers; null where there is none.
   void set_gradients(std::span<const RegisteredParameter> parameters);
 
   kernels::Tensors tensors() const;

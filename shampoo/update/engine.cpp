@@ -41,10 +41,10 @@ int Engine::row(const grouping::Member& member) const {
 void Engine::prepare() {
   for (RegisteredParameter& registered : parameters_) {
     const Parameter& parameter = registered.parameter();
+    registered.read_rates();
     registered.present = parameter.gradient.data != nullptr && !registered.boxes.empty();
     registered.averaging_weight =
-        registered.present ? averaging_weight(registered.group->recipe(), registered.group->rates)
-                           : 0;
+        registered.present ? averaging_weight(registered.group->recipe(), registered.rates) : 0;
   }
   tensors_.set_gradients(parameters_);
   const std::span<const kernels::Block> blocks = apply_table_.blocks();
@@ -63,6 +63,8 @@ void Engine::require_gradients() const {
   const auto has_or_had = [](const RegisteredParameter& registered) {
     return registered.present || registered.steps > 0;
   };
+  if (groups_.empty())
+    throw std::logic_error("step: the optimizer has no group yet; call add_group() first");
   if (absent_gradients() > 0 && std::ranges::none_of(parameters_, has_or_had))
     throw std::invalid_argument(
         "no parameter has a gradient: set Parameter::gradient, or call Group::set_gradient() "
@@ -72,7 +74,7 @@ void Engine::require_gradients() const {
 std::vector<double> Engine::value_norms() {
   ElementTable table;
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    table.append_whole(parameters_[p], static_cast<int>(p));
+    if (!parameters_[p].thawed) table.append_whole(parameters_[p], static_cast<int>(p));
   table.read_values_as_gradients();
   table.upload(backend_);
   kernels::Tensors tensors = tensors_.tensors();

@@ -28,7 +28,8 @@ class Engine {
   void prepare();
   /// Number of parameters with elements, but without a gradient in the prepared step.
   std::int64_t absent_gradients() const;
-  /// Throws std::invalid_argument if no parameter has, or ever had, a gradient.
+  /// Throws std::invalid_argument if no parameter has, or ever had, a gradient, and
+  /// std::logic_error if there is no group.
   void require_gradients() const;
   /// Squared norm of each parameter's value: equal bits for equal values. Waits.
   std::vector<double> value_norms();
@@ -96,6 +97,7 @@ class Engine {
 
  private:
   void register_groups(std::span<const Group* const> added);
+  void mark_thawed();
   void build_tables();
   void build_exchanges();
   void build_group_steps(const Engine* before);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan, and the tables, exchanges and group steps that it asks for.
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "distributor/segment_header.h"
@@ -28,8 +30,11 @@ void Engine::register_groups(std::span<const Group* const> added) {
     if (!options_.merge_groups) planned.back().recipe += " of group " + std::to_string(index);
     for (std::size_t i = 0; i < group->parameters().size(); ++i) {
       RegisteredParameter registered{.group = group, .group_index = index, .index = i};
-      cut(registered);
       const Parameter& parameter = registered.parameter();
+      if (parameter.frozen)
+        registered.merged = {0};
+      else
+        cut(registered);
       grouping::PlannedParameter entry{
           .name = parameter.name,
           .shape = registered.merged,
@@ -42,9 +47,18 @@ void Engine::register_groups(std::span<const Group* const> added) {
       parameters_.push_back(std::move(registered));
     }
   }
+  mark_thawed();
   check_names(parameters_);
   plan_ = plan_.groups.empty() ? grouping::plan(std::move(planned), communicator_.size())
                                : grouping::extend(std::move(plan_), std::move(planned));
+}
+
+void Engine::mark_thawed() {
+  std::set<std::string_view> trained;
+  for (const RegisteredParameter& registered : parameters_)
+    if (!registered.is_frozen()) trained.insert(registered.parameter().name);
+  for (RegisteredParameter& registered : parameters_)
+    registered.thawed = registered.is_frozen() && trained.contains(registered.parameter().name);
 }
 
 void Engine::build_tables() {
@@ -52,7 +66,7 @@ void Engine::build_tables() {
   permit_ = columns_.add<kernels::StepPermit>(1);
   tensors_ = TensorTable(columns_, parameters_.size());
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    scan_table_.append_whole(parameters_[p], static_cast<int>(p));
+    if (!parameters_[p].thawed) scan_table_.append_whole(parameters_[p], static_cast<int>(p));
   scan_table_.upload(backend_);
 
   build_exchanges();

@@ -1,11 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan and its memory, for a person.
+#include <optional>
+#include <string_view>
+
+#include "grouping/number_text.h"
 #include "grouping/plan_description.h"
+#include "grouping/table.h"
 #include "shampoo/trace/phase_table.h"
 #include "shampoo/update/engine.h"
 #include "shampoo/validation/rate_ranges.h"
 
 namespace shampoo {
+
+namespace {
+
+constexpr int text_width = 96;
+
+std::string setting(std::string_view rate, double value) {
+  return std::string(rate) + " " + grouping::exact_text(value);
+}
+
+/// The rates that the recipe reads, and those that parameters have for themselves.
+std::string rates_line(const Group& group) {
+  const RateRanges ranges(group.recipe());
+  std::string text =
+      group.label() + ": " +
+      grouping::counted(static_cast<std::int64_t>(group.parameters().size()), "parameter");
+  for_each_field(
+      [&](std::string_view name, const auto& rate) {
+        const std::optional<double> value = rate;
+        if (ranges.reads(name) && value) text += ", " + setting(name, *value);
+      },
+      group.rates);
+  for (const OwnRate& own : group.own_rates())
+    text += "; " + group.parameters()[own.parameter].name + " " + setting(own.rate, own.value);
+  return grouping::wrap(text, text_width, 2);
+}
+
+std::string frozen_line(std::span<const RegisteredParameter> parameters) {
+  std::string text;
+  for (const RegisteredParameter& registered : parameters)
+    if (registered.is_frozen() && !registered.thawed)
+      text += (text.empty() ? "frozen: " : ", ") + registered.parameter().name;
+  return grouping::wrap(text, text_width, 2);
+}
+
+}  // namespace
 
 std::string Engine::describe(std::int64_t workspace_bytes, std::uint64_t plan_hash) const {
   const kernels::MemoryUse use = backend_.memory_use();
@@ -15,6 +55,9 @@ std::string Engine::describe(std::int64_t workspace_bytes, std::uint64_t plan_ha
                                                 .host_bytes = use.host,
                                                 .pool_bytes = use.pool,
                                                 .plan_hash = plan_hash});
+  text += "\nrates\n";
+  for (const Group* const group : groups_) text += rates_line(*group);
+  text += frozen_line(parameters_);
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
     const Recipe& recipe = groups_[plan_.virtual_groups[v].members.front().group]->recipe();
     std::string unread;

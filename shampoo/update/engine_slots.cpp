@@ -8,7 +8,7 @@ namespace shampoo {
 
 const RegisteredParameter& Engine::find(std::string_view name) const {
   for (const RegisteredParameter& registered : parameters_)
-    if (registered.parameter().name == name) return registered;
+    if (registered.parameter().name == name && !registered.thawed) return registered;
   throw std::invalid_argument("there is no parameter '" + std::string(name) + "'");
 }
 

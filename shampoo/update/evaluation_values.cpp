@@ -63,7 +63,8 @@ void EvaluationValues::append_group(int v) {
                        block_of(owned.parameter, places.at({owned.parameter, owned.index}),
                                 group->element_block(b)),
                        owned.flat);
-      own.factors.push_back(evaluation_extrapolation(group->recipe(), registered.group->rates));
+      own.factors.push_back(
+          evaluation_extrapolation(group->recipe(), registered.group->rates_of(registered.index)));
     }
   }
 }

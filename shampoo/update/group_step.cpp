@@ -192,7 +192,7 @@ void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
     modes_[b] = Mode::absent;
     if (!parameter.present) continue;
     const std::int64_t step = parameter.steps + 1;
-    const Rates& rates = parameter.group->rates;
+    const Rates& rates = parameter.rates;
     block_steps_[b] = {
         .step = step, .rates = &rates, .due = is_due(recipe_, step, blocks_[b].phase)};
     const bool preconditions = acts_on(recipe_, extents_[b]) && is_preconditioned(recipe_, step);
@@ -233,7 +233,7 @@ void GroupStep::recompute(std::span<const std::size_t> blocks,
   std::vector<BlockStep> steps(blocks_.size());
   for (const std::size_t b : blocks) {
     const RegisteredParameter& parameter = parameters[blocks_[b].parameter];
-    steps[b] = {.step = parameter.steps, .rates = &parameter.group->rates, .due = true};
+    steps[b] = {.step = parameter.steps, .rates = &parameter.rates, .due = true};
   }
   preconditioner_->recompute(steps, statistics);
 }

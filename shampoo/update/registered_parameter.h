@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "grouping/blocks.h"
@@ -20,10 +21,16 @@ struct RegisteredParameter {
   std::int64_t steps = 0;                 ///< number of steps taken
   /// Sum over these steps of averaging_weight().
   double averaging_weight_sum = 0;
+  Rates rates = {};             ///< of the prepared step
+  bool thawed = false;          ///< frozen, and a later row is of the same parameter
   bool present = false;         ///< true if it has a gradient in the prepared step
   double averaging_weight = 0;  ///< of the prepared step; 0 where it has no gradient
 
   const Parameter& parameter() const { return group->parameters()[index]; }
+  bool is_frozen() const { return parameter().frozen; }
+  void read_rates() { rates = group->rates_of(index); }
+  /// "group 0 'vectors', parameter 'bias'"
+  std::string title() const { return group->title() + ", parameter '" + parameter().name + "'"; }
 };
 
 /// A block that this rank owns, in the order of the flat slots.

@@ -4,10 +4,12 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "grouping/number_text.h"
 #include "shampoo/recipe.h"
+#include "shampoo/validation/option_names.h"
 #include "shampoo/validation/recipe_fields.h"
 
 namespace shampoo {
@@ -17,21 +19,9 @@ namespace {
 std::string text_of(double value) { return grouping::exact_text(value); }
 std::string text_of(std::integral auto value) { return std::to_string(value); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
-std::string text_of(Type type) { return std::string(name_of(type)); }
-
-std::string text_of(WeightDecay decay) {
-  constexpr std::array names{"decoupled", "l2", "corrected", "independent"};
-  return names.at(static_cast<std::size_t>(decay));
-}
-std::string text_of(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::float32 ? "float32" : "float64";
-}
-std::string text_of(SpectralScale scale) {
-  constexpr std::array names{"none", "spectral", "match_rms"};
-  return names.at(static_cast<std::size_t>(scale));
-}
-std::string text_of(MinimaxPrecision precision) {
-  return precision == MinimaxPrecision::mixed ? "mixed" : "accurate";
+template <typename Enumeration>
+requires std::is_enum_v<Enumeration> std::string text_of(Enumeration value) {
+  return std::string(OptionNames<Enumeration>::all.at(static_cast<std::size_t>(value)));
 }
 
 template <typename... Kinds>

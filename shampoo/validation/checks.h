@@ -30,10 +30,25 @@ struct RateUse {
   RateRange range;
 };
 
+/// A group in errors: "group 0", "group 0 'vectors'".
+inline std::string title_of(int group, std::string_view label) {
+  const std::string title = "group " + std::to_string(group);
+  return label.empty() ? title : title + " '" + std::string(label) + "'";
+}
+
 /// Checks values of one group. Messages: "group 0: FIELD must be RANGE, got VALUE".
 class Checks {
  public:
-  explicit Checks(int group) : group_(group) {}
+  /// `group`: see title_of(). `parameter`: its name, where the values are those of one; borrowed.
+  explicit Checks(std::string_view group, std::string_view parameter = {})
+      : group_(group), parameter_(parameter) {}
+
+  /// "group 0, parameter 'bias'"
+  std::string subject() const {
+    std::string text(group_);
+    if (!parameter_.empty()) text.append(", parameter '").append(parameter_).append("'");
+    return text;
+  }
 
   /// Throws std::invalid_argument unless `holds`.
   template <typename Value>
@@ -71,11 +86,11 @@ class Checks {
       text = std::to_string(found);
     else
       text = std::string(found);
-    throw std::invalid_argument("group " + std::to_string(group_) + ": " + std::string(field) +
-                                " must be " + std::string(range) + ", got " + text);
+    throw std::invalid_argument(subject() + ": " + std::string(field) + " must be " +
+                                std::string(range) + ", got " + text);
   }
 
-  int group_;
+  std::string_view group_, parameter_;
 };
 
 }  // namespace shampoo

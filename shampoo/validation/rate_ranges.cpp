@@ -96,26 +96,37 @@ RateRanges::RateRanges(const Recipe& recipe) {
   read(averaging_rates(recipe));
 }
 
-void RateRanges::check(const Rates& rates, int group) const {
+void RateRanges::check(const Rates& rates, std::string_view group,
+                       std::string_view parameter) const {
   static const Values usual = values_of({});
-  const Checks checks(group);
+  const Checks checks(group, parameter);
   Values values = values_of(rates);
   // The decay divides by it: an unset one is the learning rate.
   if (reads("peak_learning_rate") && !rates.peak_learning_rate)
     values[index_of("peak_learning_rate")] = rates.learning_rate;
   for (std::size_t i = 0; i < rate_count; ++i) {
     if (ranges_[i] == RateRange::unread && values[i] != usual[i])
-      fail_unread(i, values[i], usual[i], group);
+      fail_unread(i, values[i], usual[i], checks);
     if (values[i]) check_range(ranges_[i], rate_names()[i], *values[i], checks);
   }
 }
 
+void RateRanges::check(const Group& group) const {
+  check(group.rates, group.title());
+  std::size_t checked = group.parameters().size();
+  for (const OwnRate& own : group.own_rates()) {
+    if (own.parameter == checked) continue;
+    checked = own.parameter;
+    check(group.rates_of(checked), group.title(), group.parameters()[checked].name);
+  }
+}
+
 void RateRanges::fail_unread(std::size_t rate, std::optional<double> value,
-                             std::optional<double> usual, int group) const {
+                             std::optional<double> usual, const Checks& checks) const {
   const std::string_view name = rate_names()[rate], other = counterpart(name);
-  std::string message =
-      "group " + std::to_string(group) + ": " + std::string(name) + " must be " + text_of(usual) +
-      ", its default, as the group's recipe does not read it, got " + text_of(value);
+  std::string message = checks.subject() + ": " + std::string(name) + " must be " + text_of(usual) +
+                        ", its default, as the group's recipe does not read it, got " +
+                        text_of(value);
   if (!other.empty() && reads(other)) message += "; set " + std::string(other) + " instead";
   throw std::invalid_argument(message);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shampoo/group.h"
 #include "shampoo/rates.h"
 #include "shampoo/recipe.h"
 #include "shampoo/validation/checks.h"
@@ -25,9 +26,12 @@ class RateRanges {
  public:
   explicit RateRanges(const Recipe& recipe);
 
-  /// Throws std::invalid_argument that names group, rate and accepted range: for a value out of
-  /// range, and for a rate that the recipe does not read and that is not at its default.
-  void check(const Rates& rates, int group) const;
+  /// Throws std::invalid_argument that names group (see title_of()), rate and accepted range: for a
+  /// value out of range, and for a rate that the recipe does not read and that is not at its
+  /// default. For the rates of one parameter also its name. Does not allocate unless it throws.
+  void check(const Rates& rates, std::string_view group, std::string_view parameter = {}) const;
+  /// The same for all rates of a group.
+  void check(const Group& group) const;
 
   bool reads(std::string_view rate) const;
   /// `rates`, but those that the recipe does not read from `unread`.
@@ -37,7 +41,7 @@ class RateRanges {
 
  private:
   [[noreturn]] void fail_unread(std::size_t rate, std::optional<double> value,
-                                std::optional<double> usual, int group) const;
+                                std::optional<double> usual, const Checks& checks) const;
 
   std::array<RateRange, rate_count> ranges_{};  ///< in the order of for_each_field()
 };

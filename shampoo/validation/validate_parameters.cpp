@@ -3,27 +3,28 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
+#include <map>
 #include <stdexcept>
 #include <string_view>
 
 #include "grouping/number_text.h"
 #include "shampoo/update/strided_tiles.h"
+#include "shampoo/validation/checks.h"
 
 namespace shampoo {
 
 namespace {
 
-[[noreturn]] void fail(int group, const Parameter& parameter, const std::string& what) {
-  throw std::invalid_argument("group " + std::to_string(group) + ", parameter '" + parameter.name +
-                              "': " + what);
+[[noreturn]] void fail(const std::string& group, const Parameter& parameter,
+                       const std::string& what) {
+  throw std::invalid_argument(group + ", parameter '" + parameter.name + "': " + what);
 }
 
 bool is_empty(const Parameter& parameter) {
   return std::find(parameter.shape.begin(), parameter.shape.end(), 0) != parameter.shape.end();
 }
 
-void validate_shape(const Parameter& parameter, int group) {
+void validate_shape(const Parameter& parameter, const std::string& group) {
   std::int64_t bytes = static_cast<std::int64_t>(sizeof(double));
   for (const std::int64_t side : parameter.shape) {
     if (side < 0) fail(group, parameter, "shape: sides must be >= 0, got " + std::to_string(side));
@@ -36,7 +37,7 @@ void validate_shape(const Parameter& parameter, int group) {
   if (*parameter.box != whole) fail(group, parameter, "box: only the whole tensor is supported");
 }
 
-void validate_tensor(const Parameter& parameter, int group, const Tensor& tensor,
+void validate_tensor(const Parameter& parameter, const std::string& group, const Tensor& tensor,
                      const char* field) {
   const std::string name(field);
   if (tensor.type > Type::float16) fail(group, parameter, name + ".type: is not a type");
@@ -95,27 +96,46 @@ std::vector<ByteRange> runs_of(const Tensor& tensor, std::span<const std::int64_
 
 bool by_address(const ByteRange& a, const ByteRange& b) { return a.first < b.first; }
 
-const Parameter& parameter_at(std::span<const ParameterGroup> groups, int row, int& group) {
-  for (group = 0;; ++group) {
+const Parameter& parameter_at(std::span<const ParameterGroup> groups, int row, std::string& title) {
+  for (int group = 0;; ++group) {
     const int count = static_cast<int>(groups[group].parameters.size());
+    title = title_of(group, groups[group].label);
     if (row < count) return groups[group].parameters[row];
     row -= count;
   }
 }
 
+using Names = std::map<std::string_view, const Parameter*>;
+
+/// A parameter that is not frozen stands for a frozen one of the same name.
+bool is_thawed(const Parameter& parameter, const Names& trained) {
+  return parameter.frozen && trained.contains(parameter.name);
+}
+
+Names trained_names(std::span<const ParameterGroup> groups) {
+  Names trained;
+  for (const ParameterGroup& group : groups)
+    for (const Parameter& parameter : group.parameters)
+      if (!parameter.frozen) trained.emplace(parameter.name, &parameter);
+  return trained;
+}
+
 }  // namespace
 
 ValueMemory::ValueMemory(std::span<const ParameterGroup> groups) {
-  int row = 0;
+  const Names trained = trained_names(groups);
+  int row = -1;
   for (const ParameterGroup& group : groups)
     for (const Parameter& parameter : group.parameters) {
-      const auto runs = runs_of(parameter.value, parameter.shape, row++);
+      ++row;
+      if (is_thawed(parameter, trained)) continue;
+      const auto runs = runs_of(parameter.value, parameter.shape, row);
       runs_.insert(runs_.end(), runs.begin(), runs.end());
     }
   std::sort(runs_.begin(), runs_.end(), by_address);
   for (std::size_t r = 1; r < runs_.size(); ++r) {
     if (runs_[r].first >= runs_[r - 1].last) continue;
-    int group = 0, other_group = 0;
+    std::string group, other_group;
     const Parameter& other = parameter_at(groups, runs_[r - 1].parameter, other_group);
     const Parameter& parameter = parameter_at(groups, runs_[r].parameter, group);
     if (&other == &parameter)
@@ -136,7 +156,8 @@ int ValueMemory::overlapping(const Tensor& tensor, std::span<const std::int64_t>
   return -1;
 }
 
-void validate_same_layout(const Parameter& parameter, int group, const Tensor& gradient) {
+void validate_same_layout(const Parameter& parameter, const std::string& group,
+                          const Tensor& gradient) {
   // That of a side of 1 has no meaning.
   const auto strides = [&](const Tensor& tensor) {
     std::vector<std::int64_t> all =
@@ -158,14 +179,16 @@ void validate_same_layout(const Parameter& parameter, int group, const Tensor& g
              grouping::shape_text(strides(gradient)));
 }
 
-void validate_gradient(const Parameter& parameter, int group, const ValueMemory& values) {
+void validate_gradient(const Parameter& parameter, const std::string& group,
+                       const ValueMemory& values) {
   validate_tensor(parameter, group, parameter.gradient, "gradient");
   if (parameter.gradient.data && values.overlapping(parameter.gradient, parameter.shape) >= 0)
     fail(group, parameter, "gradient: overlaps the value of a parameter");
 }
 
 /// A value that is sent must come back as it was.
-void validate_wire_type(const Parameter& parameter, int group, const Recipe& recipe) {
+void validate_wire_type(const Parameter& parameter, const std::string& group,
+                        const Recipe& recipe) {
   const Communication& communication = recipe.communication;
   const Type value = parameter.value.type;
   if (!communication.values) return;
@@ -179,26 +202,59 @@ void validate_wire_type(const Parameter& parameter, int group, const Recipe& rec
          "float32");
 }
 
+/// A name occurs once, or once frozen and later thawed, with the same shape. `before`: those of the
+/// parameters before this one, frozen or not.
+void validate_name(const Parameter& parameter, const std::string& group, const Names& trained,
+                   Names& before) {
+  if (parameter.name.empty()) fail(group, parameter, "name: must not be empty");
+  const auto same = trained.find(parameter.name);
+  const auto [first, is_new] = before.emplace(parameter.name, &parameter);
+  if (!is_new && (parameter.frozen || !first->second->frozen))
+    fail(group, parameter, "name: must be unique among all parameters");
+  first->second = &parameter;
+  if (parameter.frozen && same != trained.end() && same->second->shape != parameter.shape)
+    fail(group, parameter,
+         "shape: must be that of the parameter that thaws it, " +
+             grouping::shape_text(same->second->shape) + ", got " +
+             grouping::shape_text(parameter.shape));
+}
+
+void validate_requested_recipe(const Parameter& parameter, const std::string& group,
+                               const Recipe& recipe) {
+  if (parameter.frozen || !parameter.recipe || *parameter.recipe == recipe) return;
+  const std::vector<RecipeField> wanted = fields_of(*parameter.recipe), given = fields_of(recipe);
+  const auto differing = std::ranges::find_if(wanted, [&](const RecipeField& field) {
+    return std::ranges::find(given, field) == given.end();
+  });
+  const RecipeField& field = differing == wanted.end() ? wanted.front() : *differing;
+  const auto here = std::ranges::find(given, field.name, &RecipeField::name);
+  fail(group, parameter,
+       "recipe: the parameter asks for another than its group's: " + field.name + " " +
+           field.value + ", the group has " + (here == given.end() ? "none" : here->value) +
+           "; Routes gives it a group of its own");
+}
+
 ValueMemory validate_parameters(std::span<const ParameterGroup> groups) {
-  std::set<std::string_view> names;
+  const Names trained = trained_names(groups);
+  Names before;
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
+    const std::string title = title_of(g, groups[g].label);
     if (groups[g].parameters.empty())
-      throw std::invalid_argument("group " + std::to_string(g) +
-                                  ": parameters: must have at least one entry");
+      throw std::invalid_argument(title + ": parameters: must have at least one entry");
     for (const Parameter& parameter : groups[g].parameters) {
-      if (parameter.name.empty()) fail(g, parameter, "name: must not be empty");
-      if (!names.insert(parameter.name).second)
-        fail(g, parameter, "name: must be unique among all parameters");
-      validate_shape(parameter, g);
-      validate_tensor(parameter, g, parameter.value, "value");
-      validate_wire_type(parameter, g, groups[g].recipe);
+      validate_name(parameter, title, trained, before);
+      validate_shape(parameter, title);
+      validate_tensor(parameter, title, parameter.value, "value");
+      validate_wire_type(parameter, title, groups[g].recipe);
+      validate_requested_recipe(parameter, title, groups[g].recipe);
       if (!parameter.value.data && !is_empty(parameter))
-        fail(g, parameter, "value: the pointer must not be null");
+        fail(title, parameter, "value: the pointer must not be null");
     }
   }
   ValueMemory values(groups);
   for (int g = 0; g < static_cast<int>(groups.size()); ++g)
-    for (const Parameter& parameter : groups[g].parameters) validate_gradient(parameter, g, values);
+    for (const Parameter& parameter : groups[g].parameters)
+      validate_gradient(parameter, title_of(g, groups[g].label), values);
   return values;
 }
 

@@ -36,10 +36,13 @@ class ValueMemory {
 /// Gradients may overlap each other: they are only read.
 ValueMemory validate_parameters(std::span<const ParameterGroup> groups);
 
-/// Throws std::invalid_argument where type or strides are not those of the parameter's gradient.
-void validate_same_layout(const Parameter& parameter, int group, const Tensor& gradient);
+/// `group`: see title_of(). Throws std::invalid_argument where type or strides are not those of the
+/// parameter's gradient.
+void validate_same_layout(const Parameter& parameter, const std::string& group,
+                          const Tensor& gradient);
 
 /// The check of one gradient pointer that was changed since.
-void validate_gradient(const Parameter& parameter, int group, const ValueMemory& values);
+void validate_gradient(const Parameter& parameter, const std::string& group,
+                       const ValueMemory& values);
 
 }  // namespace shampoo

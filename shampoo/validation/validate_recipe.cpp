@@ -10,7 +10,7 @@
 
 namespace shampoo {
 
-void validate_recipe(const Recipe& recipe, int group) {
+void validate_recipe(const Recipe& recipe, const std::string& group) {
   const Checks checks(group);
   check_preconditioner(recipe, checks);
   check_grafting(recipe, checks);

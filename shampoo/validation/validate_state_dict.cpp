@@ -53,6 +53,11 @@ void validate_parameter(const ParameterState& parameter) {
   if (!(parameter.averaging_weight_sum >= 0) || std::isinf(parameter.averaging_weight_sum))
     fail(of + "averaging_weight_sum: must be in [0, inf), got " +
          grouping::exact_text(parameter.averaging_weight_sum));
+  for (const std::string& rate : parameter.own_rates) try {
+      RateField{std::string_view(rate)};
+    } catch (const std::invalid_argument& error) {
+      fail(of + "own_rates: " + error.what());
+    }
   for (const BlockState& block : parameter.blocks)
     require_count(of, "blocks.failures", block.failures);
 }

@@ -152,6 +152,42 @@ TEST_F(FashionRanks, TrainByEveryMethod) {
   }
 }
 
+TEST_F(FashionRanks, TrainByTheRoutesOfAFileAndGoOnWithTheSameBits) {
+  const Method routed = routed_method(FASHION_ROUTES);
+  const auto run = [&](int steps, const std::filesystem::path& folder) {
+    Task task{dataset, normalisation, 3, steps, 1};
+    task.checkpoints = CheckpointPlan{folder, 3, 2, true};
+    return on_ranks(2, [&](shampoo::Communicator& communicator) {
+      Progress progress(nullptr);
+      return train(communicator, task, {&routed, {.block = 1, .refresh = 1}, routed.rate, 5},
+                   progress);
+    });
+  };
+  const shampoo::test::TemporaryFolder first, second;
+  const Outcome undisturbed = run(6, first.path());
+  EXPECT_LT(undisturbed.epochs.back().loss, undisturbed.epochs.front().loss);
+  run(4, second.path());
+  EXPECT_EQ(run(6, second.path()).checksum, undisturbed.checksum);
+}
+
+TEST(RoutesOfAFile, AreRefusedWithTheFileAndThePlace) {
+  const shampoo::test::TemporaryFolder folder;
+  const auto refused = [&](const std::filesystem::path& file) -> std::string {
+    try {
+      routed_method(file);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto file = shampoo::test::write_file(folder.path() / "bad.json",
+                                              R"({"otherwise": {"rates": {"lr": 1}}})");
+  EXPECT_TRUE(refused(file).starts_with(file.string() + ": routes:\notherwise.rates.lr: "))
+      << refused(file);
+  EXPECT_EQ(refused(folder.path() / "gone.json"),
+            (folder.path() / "gone.json").string() + ": cannot be read");
+}
+
 TEST_F(FashionRanks, GoOnFromACheckpointWithTheSameBits) {
   const shampoo::test::TemporaryFolder folder;
   const auto run = [&](int ranks, int steps, bool resumes) {

@@ -36,6 +36,8 @@ INNER_ARROWS = {
         "shampoo/preconditioners", "shampoo/protocol", "shampoo/state", "shampoo/checkpoint"),
     "shampoo/gradients": ("shampoo/protocol", "shampoo/state", "shampoo/checkpoint"),
     "shampoo/validation": ("shampoo/protocol", "shampoo/state", "shampoo/checkpoint"),
+    "shampoo/routing": (
+        "shampoo/update", "shampoo/protocol", "shampoo/state", "shampoo/checkpoint"),
     "shampoo/update": ("shampoo/protocol", "shampoo/checkpoint"),
     "shampoo/protocol": ("shampoo/state", "shampoo/checkpoint"),
     "shampoo/state": ("shampoo/checkpoint",),

@@ -122,6 +122,8 @@ class Description {
           rows.push_back({name, number ? to_json(UserValue(*number)) : "not set"});
         },
         manifest_.rates[parameter.rates]);
+    for (const std::string& rate : parameter.own_rates)
+      rows.push_back({"own rate", printable(rate)});
     for (const RecipeField& field : manifest_.recipes[parameter.recipe])
       rows.push_back({printable(field.name), printable(field.value)});
     return "parameter " + printable(parameter.name) + "\n" + grouping::table(rows, 1);

@@ -40,6 +40,7 @@ class JsonFields {
   int small_number(const char* field) const { return number<int>(at(field), name(field)); }
   Dtype dtype() const;
 
+  std::vector<std::string> texts(const char* field) const;
   /// A list of whole numbers >= 0.
   template <typename Number = std::int64_t>
   std::vector<Number> numbers(const char* field) const {

@@ -119,6 +119,8 @@ void validate_parameters(const Manifest& manifest) {
             who + ": there are no rates " + std::to_string(parameter.rates));
     require(parameter.base_rates.value_or(0) < manifest.rates.size(),
             who + ": there are no rates " + std::to_string(parameter.base_rates.value_or(0)));
+    require_at_most(parameter.own_rates.size(), limits::slots, "own_rates of " + who);
+    for (const std::string& rate : parameter.own_rates) validate_text(rate, who + ": own_rates");
     validate_blocks(who, parameter, manifest.files.size());
     validate_slots(who, parameter, manifest);
   }

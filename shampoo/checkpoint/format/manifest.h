@@ -55,6 +55,7 @@ struct SavedParameter {
   double averaging_weight_sum = 0;
   std::uint32_t recipe = 0, rates = 0;                     ///< rows of the manifest's tables
   std::optional<std::uint32_t> base_rates = std::nullopt;  ///< likewise, of the table of rates
+  std::vector<std::string> own_rates = {};                 ///< names of rates, see ParameterState
   std::vector<std::uint32_t> slots = {};                   ///< rows of the manifest's table
   std::vector<std::uint32_t> files = {};  ///< by block: index in the manifest's files
   std::vector<int> failures = {};         ///< by block, likewise

@@ -94,6 +94,7 @@ SavedParameter parameter_from(const Json& json) {
   parameter.averaging_weight_sum = fields.real("averaging_weight_sum");
   parameter.recipe = JsonFields::number<std::uint32_t>(fields.at("recipe"), "recipe");
   parameter.rates = JsonFields::number<std::uint32_t>(fields.at("rates"), "rates");
+  if (fields.has("own_rates")) parameter.own_rates = fields.texts("own_rates");
   parameter.slots = fields.numbers<std::uint32_t>("slots");
   parameter.files = fields.numbers<std::uint32_t>("files");
   if (fields.has("base_rates"))

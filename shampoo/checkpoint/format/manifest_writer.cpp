@@ -78,6 +78,7 @@ OrderedJson json_of(const SavedParameter& parameter) {
                       {"slots", parameter.slots},
                       {"files", parameter.files}};
   if (parameter.base_rates) json["base_rates"] = *parameter.base_rates;
+  if (!parameter.own_rates.empty()) json["own_rates"] = parameter.own_rates;
   if (!parameter.failures.empty()) json["failures"] = parameter.failures;
   return json;
 }

@@ -40,6 +40,7 @@ inline void disturb(DeviceJob& job, int step) {
   job.model.send_gradients();
   job.optimizer->group(0).rates.learning_rate = 1e-3 * (step + 1);
   job.optimizer->group(1).rates.beta2 = 0.9 + 0.003 * step;
+  job.optimizer->group(0).set_rate(1, &Rates::weight_decay, 0.01 * step);
   job.set_present(4, step % 3 != 0);
   job.set_present(9, step % 5 != 0);
 }

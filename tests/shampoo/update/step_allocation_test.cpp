@@ -53,6 +53,7 @@ TEST_P(StepAllocations, NoneAfterTheFirstStep) {
   group.schedules["momentum"] = schedules::Cosine{.steps = 20};
   // Chunks of a few blocks, and of one.
   Optimizer optimizer(*backend, *ranks, {group}, {.direction_bytes = 20'000});
+  optimizer.group(0).set_rate(3, &Rates::learning_rate, 1e-2);
   int calls = 0;
   const auto hooks = optimizer.on_step({.after = [&](Optimizer&, StepResult&) { ++calls; }});
   std::vector<float> elsewhere(model.tensors.back().gradient);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/rates.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace shampoo {
+
+namespace {
+
+template <typename Field>
+std::string_view name_of(Field Rates::*field) {
+  const Rates rates;
+  std::string_view found;
+  for_each_field(
+      [&](std::string_view name, const auto& rate) {
+        if (static_cast<const void*>(&rate) == static_cast<const void*>(&(rates.*field)))
+          found = name;
+      },
+      rates);
+  return found;
+}
+
+}  // namespace
+
+RateField::RateField(double Rates::*field) : name_(name_of(field)) {}
+RateField::RateField(std::optional<double> Rates::*field) : name_(name_of(field)) {}
+
+RateField::RateField(std::string_view name) {
+  std::string all;
+  const Rates rates;
+  for_each_field(
+      [&](std::string_view known, const auto&) {
+        if (known == name) name_ = known;
+        all.append(all.empty() ? "" : ", ").append(known);
+      },
+      rates);
+  if (name_.empty())
+    throw std::invalid_argument("rate: must be one of " + all + ", got '" + std::string(name) +
+                                "'");
+}
+
+}  // namespace shampoo
