@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "shampoo/group.h"
 #include "tests/bench/prediction/device_floor.h"
 #include "tests/support/named_recipes.h"
 
