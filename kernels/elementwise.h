@@ -86,11 +86,22 @@ class Elementwise {
   virtual void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
                     ScanResult* result) = 0;
 
+  /// scales[t] <- *gradient_scale min(1, max_norm / |g_t|) for every tensor t, one block each, of
+  /// the last scan of this table: see clip_factor().
+  virtual void scale_tensors(const TileTable& gradients, double max_norm,
+                             const double* gradient_scale, double* scales) = 0;
+
+  /// values <- *keep values + *add gradients, for tensors whose gradient is present; for the others
+  /// values <- *keep values. Tensors with a null value are left alone. Where *keep is 0 the old
+  /// values are not read.
+  virtual void accumulate(const TileTable& elements, const double* keep, const double* add) = 0;
+
   /// masters <- values, for blocks that have one; slot <- values, in the arithmetic type. Either
   /// may be null.
   virtual void read_values(const TileTable& elements, void* masters, void* slot) = 0;
 
-  /// G = gradient_scale gradient_sign g + l2 W; V of both directions; M, F and P.
+  /// G = clip(gradient_scale gradient_sign g) + l2 W, to the gradient_limit; V of both directions;
+  /// M, F and P.
   virtual void filter(const PassContext& context, const GradientPass& pass) = 0;
 
   /// Scaling of preconditioned blocks to the grafting's norm, decay, averaging, learning rate; the

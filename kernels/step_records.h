@@ -39,6 +39,53 @@ struct ReplayCounter {
   std::int64_t repeated = 0;  ///< runs of a generation that had been used, which `count` excludes
 };
 
+/// The loss scale between steps.
+struct LossScale {
+  float scale = 1;              ///< a power of two, which the next loss is multiplied by
+  std::int32_t good_steps = 0;  ///< in a row, since the scale last changed
+  double inverse = 1;           ///< what the next scan multiplies gradients by: 1 / scale
+};
+
+/// How the loss scale changes: see updated_loss_scale().
+struct LossScaleUpdate {
+  std::int32_t interval = 0;  ///< good steps in a row after which it grows; 0: it never changes
+  float growth = 2, backoff = 0.5f;
+  float floor = 1, ceiling = 1;
+};
+
+/// Which steps are skipped because their gradient is much longer than usual: see is_outlier().
+struct NormLimit {
+  double deviations = 0;    ///< allowed above the mean
+  std::int32_t window = 0;  ///< number of norms that say what is usual; 0: there is no limit
+  double* norms = nullptr;  ///< [backend] the last `window` norms, norm n at n % window
+};
+
+/// What is decided about the gradients of a step once they were scanned.
+struct GradientRules {
+  LossScaleUpdate loss_scale = {};
+  double max_norm = __builtin_huge_val();  ///< of all gradients together, without the loss scale
+  NormLimit norm_limit = {};
+};
+
+/// State of GradientRules.
+struct GradientState {
+  LossScale now, before;        ///< after the step, and in it
+  double clip_factor = 1;       ///< by max_norm
+  double scale = 1;             ///< before.inverse clip_factor: PassContext::gradient_scale
+  std::int64_t norms = 0;       ///< number of norms that the window has seen
+  double replaced_norm = 0;     ///< by that of the step
+  std::int32_t added_norm = 0;  ///< 1: the step added one
+  std::int32_t outlier = 0;     ///< 1: the step was skipped because of its norm
+};
+
+/// Results of a step, and what it leaves for the next one.
+struct alignas(64) StepRecords {
+  ScanResult scan;
+  ReplayCounter runs;
+  NonFiniteDirections directions;
+  GradientState gradients;
+};
+
 /// Records of one size in one array, possibly with gaps between them.
 struct RecordArray {
   const void* array = nullptr;           ///< [backend]

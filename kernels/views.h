@@ -48,7 +48,7 @@ struct Block {
 /// The caller's tensors; a null gradient is absent.
 struct Tensors {
   void* const* values = nullptr;           ///< [backend]
-  const void* const* gradients = nullptr;  ///< [backend]
+  const void* const* gradients = nullptr;  ///< [backend] null: all are absent
   const Type* value_types = nullptr;       ///< [backend]
   const Type* gradient_types = nullptr;    ///< [backend]
 };
@@ -107,8 +107,16 @@ struct PassContext {
   TileTable elements;
   const Mode* modes = nullptr;                 ///< [backend] per block
   const Coefficients* coefficients = nullptr;  ///< [backend] per block
-  const double* gradient_scale = nullptr;      ///< [backend] one number; 1 is exact
+  const double* gradient_scale = nullptr;      ///< [backend] of every tensor; 1 is exact
   const std::int32_t* proceed = nullptr;       ///< [backend] one flag; 0: nothing is written
+  std::int64_t scale_stride = 0;  ///< from one tensor's scale to the next; 0: all have the same
+  /// Scaled elements of gradients are clipped to [-limit, limit].
+  double gradient_limit = __builtin_huge_val();
+
+  SHAMPOO_BOTH double scale_of(std::int32_t tensor) const {
+    return gradient_scale[tensor * scale_stride];
+  }
+  SHAMPOO_BOTH bool limits_gradients() const { return gradient_limit < __builtin_huge_val(); }
 };
 
 /// Gradients that some block of a stack may have, whatever the rates; a backend need not look for

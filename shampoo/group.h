@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "shampoo/gradient_options.h"
 #include "shampoo/grouping/box.h"
 #include "shampoo/kernels/types.h"
 #include "shampoo/rates.h"
@@ -145,7 +146,8 @@ enum class NonFinite : std::uint8_t {
 struct OptimizerOptions {
   NonFinite non_finite = NonFinite::skip;
   int skipped_in_a_row = 20;  ///< consecutive skipped steps after which step() throws; >= 1
-  bool merge_groups = true;   ///< off: one virtual group per group; results are the same bits
+  GradientOptions gradients = {};
+  bool merge_groups = true;  ///< off: one virtual group per group; results are the same bits
   /// There is no group at construction; add_group() adds them before the first step.
   bool starts_empty = false;
   /// Adds one small collective before a step writes: an error on any rank, or a difference between

@@ -183,6 +183,13 @@ void Optimizer::read_values() {
   parts_->engine->read_values();
 }
 
+double Optimizer::loss_scale() const { return parts_->protocol.loss_scale(); }
+const float* Optimizer::loss_scale_address() const { return parts_->protocol.loss_scale_address(); }
+void Optimizer::unscale(bool allow_float16) {
+  parts_->protocol.unscale(*parts_->engine, allow_float16);
+}
+void Optimizer::zero_gradients() { parts_->protocol.zero_gradients(*parts_->engine); }
+
 StepResult Optimizer::enqueue_step() {
   const bool captures = parts_->backend.is_capturing();
   StepResult result = parts_->protocol.take(*parts_->engine);

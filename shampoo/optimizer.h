@@ -137,6 +137,23 @@ class Optimizer {
   /// if there is none.
   StepResult latest_result();
 
+  /// What the next loss is to be multiplied by where OptimizerOptions::gradients has a LossScaling;
+  /// otherwise 1. Waits for the previous step.
+  double loss_scale() const;
+  /// [backend] The same number, for a backward pass that is queued after the step, or captured: the
+  /// address stays as long as the optimizer.
+  const float* loss_scale_address() const;
+  /// Divides the gradients of the next step by the loss scale, where they are, for callers who look
+  /// at them first; the step takes them as they then are. Queued, after a wait for the previous
+  /// step. Throws std::logic_error the second time before a step, after prepare_step() and during a
+  /// capture; std::invalid_argument for a gradient in float16 unless `allow_float16`, as what is
+  /// small becomes 0; the error that disabled the optimizer.
+  void unscale(bool allow_float16 = false);
+  /// Sets all gradients that are present to 0, where they are. Queued, after a wait for the
+  /// previous step. Throws std::logic_error after prepare_step() and during a capture; the error
+  /// that disabled the optimizer. Group::set_gradient() makes one absent instead.
+  void zero_gradients();
+
   /// Puts the evaluation values in place of the parameters' values on all ranks, until the returned
   /// guard ends: X = W + (1 - 1 / mu_y) (Z - W) for PrimalAveraging and ScheduleFree, with the
   /// present rate mu_y = train_interpolation, rounded once to the parameter's type. The values of

@@ -84,6 +84,9 @@ struct Progress {
   std::int64_t attempts = 0;  ///< number of steps, skipped ones included
   std::int64_t taken = 0;     ///< number of steps applied
   int skipped_in_a_row = 0;
+  double loss_scale = 0;        ///< of a DynamicLossScale; 0: there was none
+  std::int64_t good_steps = 0;  ///< steps in a row without overflow since the scale last changed
+  std::vector<double> gradient_norms = {};  ///< window of a SpikeGuard, the oldest first
   bool operator==(const Progress&) const = default;
 };
 

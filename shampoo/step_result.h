@@ -37,8 +37,15 @@ class StepResult {
   std::string_view non_finite_direction() const;
   /// Number of parameters with elements that had no gradient.
   std::int64_t absent_gradients() const;
-  /// Euclidean norm of all gradients together.
+  /// Euclidean norm of all gradients together, without the loss scale and before any clipping; NaN
+  /// where one is not finite.
   double gradient_norm() const;
+  /// What ClipGlobalNorm multiplied all gradients by; 1: nothing.
+  double clip_factor() const;
+  /// The loss scale of the step's gradients; 1 without LossScaling.
+  double loss_scale() const;
+  /// True if SpikeGuard skipped the step.
+  bool spike() const;
 
  private:
   friend class StepProtocol;
@@ -50,7 +57,11 @@ class StepResult {
 /// Counters of this rank since construction.
 struct Statistics {
   std::int64_t applied_steps = 0;
-  std::int64_t skipped_steps = 0;  ///< steps skipped because of a non-finite gradient
+  /// Steps skipped because of a non-finite gradient, including the next counter, or a spike.
+  std::int64_t skipped_steps = 0;
+  std::int64_t overflows = 0;      ///< skipped steps after which the loss scale was reduced
+  std::int64_t spikes = 0;         ///< steps that SpikeGuard skipped
+  std::int64_t clipped_steps = 0;  ///< steps whose StepResult::clip_factor() is less than 1
   /// Steps that blocks of this rank did not take; see StepResult::non_finite_direction().
   std::int64_t non_finite_directions = 0;
   std::int64_t refreshes = 0;  ///< number of roots computed, including the next four counters

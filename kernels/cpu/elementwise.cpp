@@ -29,8 +29,9 @@ Work work_on(const PassContext& context, const Tile& tile, const void* masters) 
           context.elements.blocks[tile.block],
           context.coefficients[tile.block],
           context.modes[tile.block],
-          *context.gradient_scale,
-          static_cast<const float*>(masters)};
+          context.scale_of(tile.tensor),
+          static_cast<const float*>(masters),
+          context.gradient_limit};
 }
 
 Work work_without_step(const TileTable& elements, std::int64_t index, const Coefficients& none) {
@@ -98,14 +99,35 @@ void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, 
   *result = found;
 }
 
-void CpuBackend::admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
-                       ScanResult* result, NonFiniteDirections* directions) {
-  admit_step(*permit, offers, *counter, *result, *directions);
+void CpuBackend::scale_tensors(const TileTable& gradients, double max_norm,
+                               const double* gradient_scale, double* scales) {
+  for (std::int64_t b = 0; b < gradients.block_count; ++b) {
+    const Block& block = gradients.blocks[b];
+    const double squared_norm = sum_of_tiles(block, gradients.partials);
+    scales[block.tensor] = *gradient_scale * clip_factor(max_norm, squared_norm);
+  }
+}
+
+void CpuBackend::admit(const StepPermit* permit, std::int32_t offers, const GradientRules& rules,
+                       StepRecords* records) {
+  admit_step(*permit, offers, rules, *records);
 }
 
 void CpuBackend::compare(const RecordArray& records, void* gathered, std::int32_t* proceed) {
   for (std::int64_t i = 0; i < records.count * (records.bytes / 4); ++i)
     if (!compare_word(records, i, gathered)) *proceed = 0;
+}
+
+void CpuBackend::accumulate(const TileTable& elements, const double* keep, const double* add) {
+  for_each_tile(elements, [&](std::int64_t index) {
+    const Coefficients none;
+    const Work work = work_without_step(elements, index, none);
+    if (elements.tensors.values[work.tile.tensor] == nullptr) return;
+    if (elements.arithmetic == Type::float64)
+      level_.in_double.accumulate_tile(work, *keep, *add);
+    else
+      level_.in_float.accumulate_tile(work, *keep, *add);
+  });
 }
 
 void CpuBackend::read_values(const TileTable& elements, void* masters, void* slot) {

@@ -24,7 +24,7 @@ void gather_gradient(const GradientContext& context, std::int64_t block, Real* t
     const Tile& tile = elements.tiles[b.first_tile + k];
     context.level.in<Real>().gather(
         {elements.tensors, tile, b, context.phase.coefficients[block], context.phase.modes[block],
-         *context.phase.gradient_scale, context.masters},
+         context.phase.scale_of(tile.tensor), context.masters, context.phase.gradient_limit},
         to + (tile.flat - b.flat));
   }
 }
@@ -43,8 +43,9 @@ bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t bloc
   const std::size_t order = stack.extent.size();
   const bool has_rows =
       order == 1 || (order == 2 && stack.extent[1] > 1 && b.gradient_row >= stack.extent[1]);
-  return b.regular && has_rows && b.gradient_column == 1 && *phase.gradient_scale == 1 &&
-         phase.coefficients[block].l2 == 0 && phase.coefficients[block].gradient_sign == 1 &&
+  return b.regular && has_rows && b.gradient_column == 1 && phase.scale_of(b.tensor) == 1 &&
+         !phase.limits_gradients() && phase.coefficients[block].l2 == 0 &&
+         phase.coefficients[block].gradient_sign == 1 &&
          phase.elements.tensors.gradient_types[b.tensor] ==
              (sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64);
 }

@@ -35,9 +35,12 @@ class CpuBackend final : public Backend {
   // elementwise.cpp
   void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
             ScanResult* result) override;
-  void admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
-             ScanResult* result, NonFiniteDirections* directions) override;
+  void scale_tensors(const TileTable& gradients, double max_norm, const double* gradient_scale,
+                     double* scales) override;
+  void admit(const StepPermit* permit, std::int32_t offers, const GradientRules& rules,
+             StepRecords* records) override;
   void compare(const RecordArray& records, void* gathered, std::int32_t* proceed) override;
+  void accumulate(const TileTable& elements, const double* keep, const double* add) override;
   void read_values(const TileTable& elements, void* masters, void* slot) override;
   void filter(const PassContext& context, const GradientPass& pass) override;
   void update(const PassContext& context, const UpdatePass& pass) override;

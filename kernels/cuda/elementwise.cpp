@@ -21,13 +21,23 @@ void DeviceBackend::scan(const TileTable& gradients, const double* gradient_scal
   device_->launch(1, ReduceScan{gradients, skips, result});
 }
 
-void DeviceBackend::admit(const StepPermit* permit, std::int32_t offers, ReplayCounter* counter,
-                          ScanResult* result, NonFiniteDirections* directions) {
-  device_->launch(1, Admit{permit, offers, counter, result, directions});
+void DeviceBackend::scale_tensors(const TileTable& gradients, double max_norm,
+                                  const double* gradient_scale, double* scales) {
+  device_->launch(gradients.block_count, ScaleTensor{gradients, max_norm, gradient_scale, scales});
+}
+
+void DeviceBackend::admit(const StepPermit* permit, std::int32_t offers, const GradientRules& rules,
+                          StepRecords* records) {
+  device_->launch(1, Admit{permit, offers, rules, records});
 }
 
 void DeviceBackend::compare(const RecordArray& records, void* gathered, std::int32_t* proceed) {
   device_->launch(1, Compare{records, gathered, proceed});
+}
+
+void DeviceBackend::accumulate(const TileTable& elements, const double* keep, const double* add) {
+  device_->launch(elements.tile_count,
+                  in_arithmetic<AccumulateTile>(elements.arithmetic, elements, keep, add));
 }
 
 void DeviceBackend::read_values(const TileTable& elements, void* masters, void* slot) {

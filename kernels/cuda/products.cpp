@@ -13,7 +13,9 @@ void DeviceBackend::accumulate_factors(const PassContext& phase, std::span<const
                                        std::span<const Selection>, const void* masters) {
   const Type arithmetic = phase.elements.arithmetic;
   const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
-  if (std::ranges::any_of(stacks, [](const Stack& stack) { return stack.gradients.gathered; }))
+  const bool limits = phase.limits_gradients();
+  if (limits ||
+      std::ranges::any_of(stacks, [](const Stack& stack) { return stack.gradients.gathered; }))
     with_real(arithmetic, [&](auto* tag) {
       using Real = Element<decltype(tag)>;
       device_->launch(phase.elements.tile_count,
@@ -39,8 +41,8 @@ void DeviceBackend::accumulate_factors(const PassContext& phase, std::span<const
                             stack.factors[k],
                             stack.layout};
         const auto [some_halves, wider, gathered] = stack.gradients;
-        if (wider || gathered || !has_halves) queue.add(task, stack.count);
-        if (some_halves && has_halves) halves.add(task, stack.count);
+        if (wider || gathered || limits || !has_halves) queue.add(task, stack.count);
+        if (some_halves && has_halves && !limits) halves.add(task, stack.count);
       }
     queue.flush();
     halves.flush();

@@ -3,21 +3,26 @@
 
 #include <cstdint>
 
-#include "kernels/rules/host_device.h"
+#include "kernels/rules/gradient_state_rule.h"
 #include "kernels/step_records.h"
 
 namespace shampoo::kernels {
 
 /// StepGuard::admit()
-SHAMPOO_RULE void admit_step(const StepPermit& permit, std::int32_t offers, ReplayCounter& counter,
-                             ScanResult& result, NonFiniteDirections& directions) {
-  directions = {};
+SHAMPOO_RULE void admit_step(const StepPermit& permit, std::int32_t offers,
+                             const GradientRules& rules, StepRecords& records) {
+  ReplayCounter& counter = records.runs;
+  ScanResult& result = records.scan;
+  records.directions = {};
+  const bool overflows = result.first_bad >= 0;
   const bool repeated = permit.generation != 0 && permit.generation == counter.last_generation;
   ++(repeated ? counter.repeated : counter.count);
   counter.last_generation = permit.generation;
   const bool fits = (permit.needs & ~offers) == 0;
   if (!fits) result.first_bad = needs_refresh;
-  if (!fits || repeated || permit.permitted == 0) result.proceed = 0;
+  const bool admitted = fits && !repeated && permit.permitted != 0;
+  if (!admitted) result.proceed = 0;
+  judge_gradients(rules, admitted, overflows, result, records.gradients);
 }
 
 /// Copies word i of all records, back to back; returns whether it agrees with the first record.

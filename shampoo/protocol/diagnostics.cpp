@@ -12,6 +12,7 @@
 #include "grouping/hash.h"
 #include "grouping/number_text.h"
 #include "shampoo/rates.h"
+#include "shampoo/validation/recipe_fields.h"
 
 namespace shampoo {
 
@@ -29,7 +30,8 @@ std::string options_text(const OptimizerOptions& options) {
          std::to_string(options.skipped_in_a_row) + ", merge_groups " +
          (options.merge_groups ? "true" : "false") + ", agree_before_commit " +
          (options.agree_before_commit ? "true" : "false") + ", compare_values_every " +
-         std::to_string(options.compare_values_every) + "\n";
+         std::to_string(options.compare_values_every) +
+         "\noptions: " + canonical_text(options.gradients) + "\n";
 }
 
 }  // namespace

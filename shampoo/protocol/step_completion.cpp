@@ -35,6 +35,7 @@ bool StepProtocol::await_replay() {
     if (!idle) std::this_thread::sleep_for(poll_interval);
   }
   prepared_ = false;
+  admitted_ = true;
   ++attempts_;
   voted_.reset();
   pending_ = latest_ = outcomes_.begin(*this);
@@ -100,22 +101,21 @@ void StepProtocol::complete(StepOutcome& outcome) {
     check_replays();
     decision = decide();
   });
+  if (decision.error && !decision.after_apply && admitted_)
+    report_.set_gradients(gradients_.taken_back(report_.seen_gradients()));
   if (!decision.after_apply) throw_if_failed(decision, "step " + std::to_string(attempts_) + ": ");
   std::optional<TransferableError> now = std::exchange(deferred_error_, std::nullopt);
   if (!consensus_.alone()) now = std::move(decision.error);
 
-  const std::string_view bad = engine_->name(decision.scan.first_bad);
-  outcome.applied = decision.scan.proceed != 0;
-  outcome.non_finite_gradient = bad;
-  outcome.absent_gradients = engine_->absent_gradients();
-  outcome.gradient_norm = std::sqrt(decision.scan.squared_norm);
+  describe_gradients(decision, outcome);
   engine_->clock().read(attempts_, outcome.applied);
   if (!outcome.applied) {
     deferred_error_ = std::move(now);
-    return count_skipped(bad);
+    return count_skipped(outcome.non_finite_gradient);
   }
   outcome.non_finite_direction = engine_->name(decision.non_finite_direction);
   ++statistics_.applied_steps;
+  statistics_.clipped_steps += outcome.clip_factor < 1;
   statistics_.non_finite_directions += report_.seen_directions().blocks;
   ++taken_;
   skipped_in_a_row_ = 0;
@@ -124,6 +124,18 @@ void StepProtocol::complete(StepOutcome& outcome) {
   engine_->count_step();
   if (!now && consensus_.alone()) now = std::exchange(deferred_error_, std::nullopt);
   if (now) rethrow(*now);
+}
+
+void StepProtocol::describe_gradients(const StepDecision& decision, StepOutcome& outcome) {
+  const kernels::GradientState& gradients = report_.seen_gradients();
+  outcome.applied = decision.scan.proceed != 0;
+  outcome.non_finite_gradient = engine_->name(decision.scan.first_bad);
+  outcome.absent_gradients = engine_->absent_gradients();
+  outcome.gradient_norm = std::sqrt(decision.scan.squared_norm);
+  outcome.clip_factor = gradients.clip_factor;
+  outcome.loss_scale = gradients.before.scale;
+  outcome.spike = gradients.outlier != 0;
+  unscaled_ = false;
 }
 
 /// Collects the results of a queued refresh. The other ranks receive an error in the next step.

@@ -54,5 +54,8 @@ std::string_view StepResult::non_finite_direction() const {
 }
 std::int64_t StepResult::absent_gradients() const { return outcome_->read().absent_gradients; }
 double StepResult::gradient_norm() const { return outcome_->read().gradient_norm; }
+double StepResult::clip_factor() const { return outcome_->read().clip_factor; }
+double StepResult::loss_scale() const { return outcome_->read().loss_scale; }
+bool StepResult::spike() const { return outcome_->read().spike; }
 
 }  // namespace shampoo

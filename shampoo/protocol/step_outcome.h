@@ -20,6 +20,8 @@ struct StepOutcome {
   std::string_view non_finite_direction = {};
   std::int64_t absent_gradients = 0;
   double gradient_norm = 0;
+  double clip_factor = 1, loss_scale = 1;
+  bool spike = false;
   std::exception_ptr error = nullptr;  ///< thrown by read()
 
   /// Waits until the outcome is known and returns it. Throws `error`, or std::logic_error if the

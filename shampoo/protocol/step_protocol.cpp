@@ -35,11 +35,9 @@ StepProtocol::StepProtocol(kernels::Backend& backend, Communicator& communicator
       communicator_(communicator),
       options_(options),
       consensus_(backend, communicator),
-      gradient_scale_(backend, sizeof(double)),
-      report_(backend, communicator.size(), options.agree_before_commit) {
-  const double one = 1;
-  backend.upload(gradient_scale_.data(), &one, sizeof(one));
-  backend.synchronize();
+      report_(backend, communicator.size(), options.agree_before_commit),
+      gradients_(backend, options.gradients, &report_.records()->gradients) {
+  report_.set_gradients(gradients_.load({}));
   if (options.agree_before_commit) vote_ = consensus_.headers();
 }
 
@@ -66,6 +64,8 @@ void StepProtocol::finish_load(const Progress& progress) {
   attempts_ = progress.attempts;
   taken_ = progress.taken;
   skipped_in_a_row_ = progress.skipped_in_a_row;
+  report_.set_gradients(gradients_.load(progress));
+  unscaled_ = false;
   prepared_ = values_compared_ = false;
   step_error_.reset();
   deferred_error_.reset();
@@ -192,15 +192,20 @@ StepResult StepProtocol::capture(Engine& engine) {
 
 void StepProtocol::queue(Engine& engine, bool captures) {
   kernels::ScanResult* const scan = report_.scan();
-  const StepInputs inputs{.gradient_scale = static_cast<const double*>(gradient_scale_.data()),
-                          .proceed = &scan->proceed,
-                          .non_finite_directions = report_.directions()};
+  StepInputs inputs{.gradient_scale = gradients_.scale(),
+                    .gradient_limit = gradients_.value_limit(),
+                    .proceed = &scan->proceed,
+                    .non_finite_directions = report_.directions()};
   const std::int32_t offers = captures ? needs_of(engine) : all_refreshes;
   StepClock& clock = engine.clock();
+  admitted_ = false;
   capture_error([&] {
     clock.begin_step();
-    engine.scan(inputs, options_.non_finite != NonFinite::ignore, scan);
-    backend_.admit(engine.permit().data(), offers, report_.runs(), scan, report_.directions());
+    const bool skips = options_.non_finite != NonFinite::ignore || gradients_.skips_overflows();
+    engine.scan(gradients_.scan_scale(), skips, scan);
+    backend_.admit(engine.permit().data(), offers, gradients_.rules(), report_.records());
+    if (const auto most = gradients_.max_parameter_norm()) engine.clip_parameters(*most, inputs);
+    admitted_ = true;
   });
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (vote_ && !passes_vote(engine)) return;
@@ -276,8 +281,8 @@ void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
 }
 
 std::int64_t StepProtocol::workspace_bytes() const {
-  return static_cast<std::int64_t>(gradient_scale_.bytes()) + report_.bytes() +
-         consensus_.workspace_bytes() + (evaluation_ ? evaluation_->bytes() : 0);
+  return gradients_.bytes() + report_.bytes() + consensus_.workspace_bytes() +
+         (evaluation_ ? evaluation_->bytes() : 0);
 }
 
 }  // namespace shampoo

@@ -11,6 +11,7 @@
 
 #include "distributor/caller_name.h"
 #include "distributor/exchange.h"
+#include "shampoo/gradients/gradient_pipeline.h"
 #include "shampoo/group.h"
 #include "shampoo/protocol/consensus.h"
 #include "shampoo/protocol/step_outcome.h"
@@ -63,7 +64,17 @@ class StepProtocol {
   /// Throws the error that disabled the optimizer, if any.
   void check_usable() const;
   std::uint64_t plan_hash() const { return plan_hash_; }
-  Progress progress() const { return {attempts_, taken_, skipped_in_a_row_}; }
+  /// Waits.
+  Progress progress() const;
+  /// Of the gradients of the next step; waits for the pending one.
+  double loss_scale();
+  /// [backend]
+  const float* loss_scale_address() const { return gradients_.loss_scale(); }
+  /// Multiplies the gradients of the next step by 1 / loss_scale(), where they are. Queued after a
+  /// wait for the previous step, which must not have been followed by prepare().
+  void unscale(Engine& engine, bool allow_float16);
+  /// Gradients <- 0, where they are. Likewise.
+  void zero_gradients(Engine& engine);
 
   /// Waits for the previous step and throws its error if that was not reported yet; then calls
   /// body(), the host work of a step, and uploads. On several ranks an error of body() is kept for
@@ -116,10 +127,14 @@ class StepProtocol {
   // Evaluation values: evaluation.cpp
   void exchange_values(Engine& engine, std::int64_t call, const std::function<void()>& fill);
 
+  // Writing gradients: loss_scale.cpp
+  void begin_writing_gradients(const char* call);
+
   // Outcome: step_completion.cpp
   bool await_replay();
   void throw_error();
   void complete(StepOutcome& outcome);
+  void describe_gradients(const StepDecision& decision, StepOutcome& outcome);
   void check_replays();
   void collect_refresh();
   StepDecision decide();
@@ -135,8 +150,8 @@ class StepProtocol {
   Communicator& communicator_;
   OptimizerOptions options_;
   Consensus consensus_;
-  kernels::Buffer gradient_scale_;
   StepReport report_;
+  GradientPipeline gradients_;
   Exchange* vote_ = nullptr;  ///< before every step; null without agree_before_commit
   Statistics statistics_;
   std::uint64_t plan_hash_ = 0;
@@ -147,6 +162,8 @@ class StepProtocol {
   Engine* engine_ = nullptr;         ///< of the prepared or pending step
   bool prepared_ = false;            ///< a step is prepared, and neither queued nor replayed
   bool captured_ = false;            ///< a step of engine_ was captured
+  bool admitted_ = false;            ///< the latest step was queued as far as its admission
+  bool unscaled_ = false;            ///< the gradients of the next step are
   kernels::ReplayCounter replays_;   ///< completed replays, as last reported
   bool values_compared_ = false;     ///< by a step since the last call that may have replaced them
   std::vector<double> value_norms_;  ///< of the prepared step; empty: it does not compare values

@@ -8,14 +8,15 @@ namespace shampoo {
 StepReport::StepReport(kernels::Backend& backend, int ranks, bool votes)
     : backend_(backend),
       ranks_(ranks == 1 ? 0 : static_cast<std::size_t>(ranks)),
-      device_(backend, sizeof(Start) + (votes ? 2 : 1) * ranks_ * sizeof(SegmentHeader)),
+      device_(backend,
+              sizeof(kernels::StepRecords) + (votes ? 2 : 1) * ranks_ * sizeof(SegmentHeader)),
       host_(backend, device_.bytes()),
       completed_runs_(backend, sizeof(std::int64_t)),
       mark_(backend.make_mark()),
       settled_(backend) {}
 
 std::size_t StepReport::offset(Round round) const {
-  return sizeof(Start) + (round == Round::vote ? ranks_ * sizeof(SegmentHeader) : 0);
+  return sizeof(kernels::StepRecords) + (round == Round::vote ? ranks_ * sizeof(SegmentHeader) : 0);
 }
 
 SegmentHeader* StepReport::headers(Round round) const {
@@ -28,6 +29,12 @@ std::span<const SegmentHeader> StepReport::seen_headers(Round round) const {
           ranks_};
 }
 
+void StepReport::set_gradients(const kernels::GradientState& state) {
+  on_host()->gradients = state;
+  backend_.upload(&records()->gradients, &on_host()->gradients, sizeof(state));
+  backend_.synchronize();
+}
+
 void StepReport::send() {
   backend_.download(host_.data(), device_.data(), device_.bytes());
   mark_->set();
@@ -35,7 +42,7 @@ void StepReport::send() {
 
 void StepReport::send_captured() {
   backend_.download(host_.data(), device_.data(), device_.bytes());
-  backend_.download(completed_runs_.data(), &runs()->count, sizeof(std::int64_t));
+  backend_.download(completed_runs_.data(), &records()->runs.count, sizeof(std::int64_t));
 }
 
 std::int64_t StepReport::completed_runs() const {

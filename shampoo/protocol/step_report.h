@@ -20,9 +20,11 @@ class StepReport {
   StepReport(kernels::Backend& backend, int ranks, bool votes);
 
   // [backend]
-  kernels::ScanResult* scan() const { return &on_device()->scan; }
-  kernels::ReplayCounter* runs() const { return &on_device()->runs; }
-  kernels::NonFiniteDirections* directions() const { return &on_device()->directions; }
+  kernels::StepRecords* records() const {
+    return static_cast<kernels::StepRecords*>(device_.data());
+  }
+  kernels::ScanResult* scan() const { return &records()->scan; }
+  kernels::NonFiniteDirections* directions() const { return &records()->directions; }
   SegmentHeader* headers(Round round) const;
 
   /// Queues the copy to the host.
@@ -36,6 +38,9 @@ class StepReport {
   const kernels::ScanResult& seen_scan() const { return on_host()->scan; }
   const kernels::ReplayCounter& seen_runs() const { return on_host()->runs; }
   const kernels::NonFiniteDirections& seen_directions() const { return on_host()->directions; }
+  const kernels::GradientState& seen_gradients() const { return on_host()->gradients; }
+  /// Sets them on the backend, too. Waits.
+  void set_gradients(const kernels::GradientState& state);
   std::span<const SegmentHeader> seen_headers(Round round) const;
   /// Number of runs up to the last captured step whose report was copied. Does not wait.
   std::int64_t completed_runs() const;
@@ -43,14 +48,7 @@ class StepReport {
   std::int64_t bytes() const { return static_cast<std::int64_t>(device_.bytes()); }
 
  private:
-  struct alignas(64) Start {
-    kernels::ScanResult scan;
-    kernels::ReplayCounter runs;
-    kernels::NonFiniteDirections directions;
-  };
-
-  Start* on_device() const { return static_cast<Start*>(device_.data()); }
-  Start* on_host() const { return static_cast<Start*>(host_.data()); }
+  kernels::StepRecords* on_host() const { return static_cast<kernels::StepRecords*>(host_.data()); }
   std::size_t offset(Round round) const;
 
   kernels::Backend& backend_;

@@ -10,6 +10,7 @@
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/state/packed_triangle.h"
 #include "shampoo/state/state_names.h"
+#include "shampoo/state/state_serialization.h"
 #include "shampoo/update/refresh_schedule.h"
 #include "shampoo/validation/validate_state_dict.h"
 
@@ -245,10 +246,7 @@ std::span<const std::byte> StateImport::bytes_of(const StateTensor& tensor, Type
 }
 
 std::string StateImport::lines() const {
-  const Progress& progress = dict_.progress;
-  std::string text = "progress: " + std::to_string(progress.attempts) + " steps, " +
-                     std::to_string(progress.taken) + " taken, the last " +
-                     std::to_string(progress.skipped_in_a_row) + " skipped\n";
+  std::string text = progress_text(dict_.progress);
   for (const ParameterState* const saved : match_.rows) {
     if (!saved) continue;
     const std::string parameter = "parameter '" + saved->name + "': ";

@@ -2,6 +2,7 @@
 #include "shampoo/state/state_serialization.h"
 
 #include "distributor/serialization.h"
+#include "grouping/number_text.h"
 
 namespace shampoo {
 
@@ -60,8 +61,21 @@ void for_each_field(Visitor&& visit, StateDict& dict) {
   visit("attempts", dict.progress.attempts);
   visit("taken", dict.progress.taken);
   visit("skipped_in_a_row", dict.progress.skipped_in_a_row);
+  visit("loss_scale", dict.progress.loss_scale);
+  visit("good_steps", dict.progress.good_steps);
+  visit("gradient_norms", dict.progress.gradient_norms);
   visit("parameters", dict.parameters);
   visit("tensors", dict.tensors);
+}
+
+std::string progress_text(const Progress& progress) {
+  std::string text = "progress: " + std::to_string(progress.attempts) + " steps, " +
+                     std::to_string(progress.taken) + " taken, the last " +
+                     std::to_string(progress.skipped_in_a_row) + " skipped; loss scale " +
+                     grouping::exact_text(progress.loss_scale) + " for " +
+                     std::to_string(progress.good_steps) + " steps; norms of gradients";
+  for (const double norm : progress.gradient_norms) text += " " + grouping::exact_text(norm);
+  return text + "\n";
 }
 
 std::string serialize_description(const StateDict& dict) { return serialize(dict); }

@@ -10,6 +10,8 @@ namespace shampoo {
 
 /// Serializes a state dict without the contents of its tensors.
 std::string serialize_description(const StateDict& dict);
+/// One line, equal for equal counters.
+std::string progress_text(const Progress& progress);
 /// Inverse of serialize_description(); `bytes` stay empty. Throws CommunicationError for a
 /// malformed record.
 StateDict deserialize_description(std::string_view record);

@@ -8,8 +8,7 @@ namespace shampoo {
 
 namespace {
 
-StridedTensor strided(const RegisteredParameter& registered, const grouping::Shape& merged) {
-  const Parameter& parameter = registered.parameter();
+StridedTensor strided(const Parameter& parameter, const grouping::Shape& merged) {
   const auto strides = [&](const Tensor& tensor) {
     return tensor.strides.empty() ? row_major_strides(parameter.shape) : tensor.strides;
   };
@@ -62,7 +61,12 @@ kernels::Block exchanged_block(const RegisteredParameter& parameter, int row,
 
 void ElementTable::append(const RegisteredParameter& parameter, const grouping::Box& box,
                           kernels::Block block, std::int64_t flat) {
-  strided(parameter, parameter.merged).append(box, flat, block, tiles_);
+  append(parameter.parameter(), parameter.merged, box, block, flat);
+}
+
+void ElementTable::append(const Parameter& parameter, const grouping::Shape& merged,
+                          const grouping::Box& box, kernels::Block block, std::int64_t flat) {
+  strided(parameter, merged).append(box, flat, block, tiles_);
   for (std::int32_t p = block.first_tile; p < block.first_tile + block.tile_count; ++p) {
     tiles_[p].block = static_cast<std::int32_t>(blocks_.size());
     tiles_[p].tensor = block.tensor;
@@ -70,14 +74,13 @@ void ElementTable::append(const RegisteredParameter& parameter, const grouping::
   blocks_.push_back(block);
 }
 
-void ElementTable::append_whole(const RegisteredParameter& parameter, int row) {
-  RegisteredParameter whole = parameter;
-  whole.merged = grouping::merge_small_dimensions(parameter.parameter().shape, grouping::never_cut,
-                                                  grouping::any_order);
+void ElementTable::append_whole(const Parameter& parameter, int row) {
+  const grouping::Shape merged =
+      grouping::merge_small_dimensions(parameter.shape, grouping::never_cut, grouping::any_order);
   kernels::Block block;
   block.tensor = row;
-  for (const grouping::Box& box : grouping::cut(whole.merged, grouping::never_cut))
-    append(whole, box, block, 0);
+  for (const grouping::Box& box : grouping::cut(merged, grouping::never_cut))
+    append(parameter, merged, box, block, 0);
 }
 
 void ElementTable::read_values_as_gradients() {
@@ -85,6 +88,14 @@ void ElementTable::read_values_as_gradients() {
     tile.gradient = tile.value;
     tile.gradient_row = tile.value_row;
     tile.gradient_column = tile.value_column;
+  }
+}
+
+void ElementTable::write_gradients_as_values() {
+  for (kernels::Tile& tile : tiles_) {
+    tile.value = tile.gradient;
+    tile.value_row = tile.gradient_row;
+    tile.value_column = tile.gradient_column;
   }
 }
 

@@ -39,12 +39,15 @@ class ElementTable {
   /// Appends a block. `block` holds the fields other than place and shape.
   void append(const RegisteredParameter& parameter, const grouping::Box& box, kernels::Block block,
               std::int64_t flat);
-  /// Appends a whole parameter as one block.
-  void append_whole(const RegisteredParameter& parameter, int row);
+  /// Appends a whole tensor as one block.
+  void append_whole(const Parameter& parameter, int row);
 
   /// Makes the kernels that read gradients read values in their place: with Tensors whose gradients
   /// are the values.
   void read_values_as_gradients();
+
+  /// Makes the kernels that write values write gradients in their place, in the same way.
+  void write_gradients_as_values();
 
   /// Sends the table; nothing is appended afterwards.
   void upload(kernels::Backend& backend);
@@ -57,6 +60,9 @@ class ElementTable {
   std::int64_t bytes() const;
 
  private:
+  void append(const Parameter& parameter, const grouping::Shape& merged, const grouping::Box& box,
+              kernels::Block block, std::int64_t flat);
+
   std::vector<kernels::Tile> tiles_;
   std::vector<kernels::Block> blocks_;
   kernels::Buffer sent_tiles_, sent_blocks_, partials_;

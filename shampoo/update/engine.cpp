@@ -38,15 +38,20 @@ int Engine::row(const grouping::Member& member) const {
   return first_rows_[member.group] + member.parameter;
 }
 
+void Engine::find_present() {
+  for (RegisteredParameter& registered : parameters_)
+    registered.present =
+        registered.parameter().gradient.data != nullptr && !registered.boxes.empty();
+  tensors_.set_gradients(parameters_);
+}
+
 void Engine::prepare() {
+  find_present();
   for (RegisteredParameter& registered : parameters_) {
-    const Parameter& parameter = registered.parameter();
     registered.read_rates();
-    registered.present = parameter.gradient.data != nullptr && !registered.boxes.empty();
     registered.averaging_weight =
         registered.present ? averaging_weight(registered.group->recipe(), registered.rates) : 0;
   }
-  tensors_.set_gradients(parameters_);
   const std::span<const kernels::Block> blocks = apply_table_.blocks();
   for (std::size_t b = 0; b < blocks.size(); ++b)
     apply_modes_[b] = parameters_[blocks[b].tensor].present ? Mode::preconditioned : Mode::absent;
@@ -74,7 +79,8 @@ void Engine::require_gradients() const {
 std::vector<double> Engine::value_norms() {
   ElementTable table;
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    if (!parameters_[p].thawed) table.append_whole(parameters_[p], static_cast<int>(p));
+    if (!parameters_[p].thawed)
+      table.append_whole(parameters_[p].parameter(), static_cast<int>(p));
   table.read_values_as_gradients();
   table.upload(backend_);
   kernels::Tensors tensors = tensors_.tensors();
@@ -116,10 +122,35 @@ bool Engine::exceeds_usual() const {
   });
 }
 
-void Engine::scan(const StepInputs& inputs, bool skips, kernels::ScanResult* result) {
+void Engine::scan(const double* gradient_scale, bool skips, kernels::ScanResult* result) {
   const PhaseRange range(*clock_, Phase::scan);
-  backend_.scan(scan_table_.elements(scan_type_, tensors_.tensors()), inputs.gradient_scale, skips,
+  backend_.scan(scan_table_.elements(scan_type_, tensors_.tensors()), gradient_scale, skips,
                 result);
+}
+
+void Engine::clip_parameters(double max_norm, StepInputs& inputs) {
+  auto* const scales = static_cast<double*>(gradient_scales_.data());
+  backend_.scale_tensors(scan_table_.elements(scan_type_, tensors_.tensors()), max_norm,
+                         inputs.gradient_scale, scales);
+  inputs.gradient_scale = scales;
+  inputs.scale_stride = 1;
+}
+
+void Engine::scale_gradients(const double* factor) {
+  if (!written_table_) {
+    written_table_ = std::make_unique<ElementTable>();
+    for (std::size_t p = 0; p < parameters_.size(); ++p)
+      written_table_->append_whole(parameters_[p].parameter(), static_cast<int>(p));
+    written_table_->write_gradients_as_values();
+    written_table_->upload(backend_);
+  }
+  find_present();
+  columns_.upload();
+  kernels::Tensors tensors = tensors_.tensors();
+  tensors.values = const_cast<void* const*>(tensors.gradients);
+  tensors.value_types = std::exchange(tensors.gradient_types, nullptr);
+  tensors.gradients = nullptr;
+  backend_.accumulate(written_table_->elements(Type::float64, tensors), factor, factor);
 }
 
 void Engine::compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics) {

@@ -26,6 +26,9 @@ class Engine {
 
   /// Host work of the next step. The caller then writes header() and permit().
   void prepare();
+  /// Present gradients <- *factor gradients, where they are; *factor [backend] may be 0. Uploads
+  /// their addresses.
+  void scale_gradients(const double* factor);
   /// Number of parameters with elements, but without a gradient in the prepared step.
   std::int64_t absent_gradients() const;
   /// Throws std::invalid_argument if no parameter has, or ever had, a gradient, and
@@ -48,7 +51,9 @@ class Engine {
   void upload() { columns_.upload(); }
 
   // The prepared step, in this order. Queued.
-  void scan(const StepInputs& inputs, bool skips, kernels::ScanResult* result);
+  void scan(const double* gradient_scale, bool skips, kernels::ScanResult* result);
+  /// Gives every parameter a scale of its own, so that no gradient is longer than `max_norm`.
+  void clip_parameters(double max_norm, StepInputs& inputs);
   /// Computes the updates in this rank's segment; on one rank applies them instead. Waits if a
   /// solver has host steps.
   void compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics);
@@ -96,6 +101,7 @@ class Engine {
   std::string describe(std::int64_t workspace_bytes, std::uint64_t plan_hash) const;
 
  private:
+  void find_present();
   void register_groups(std::span<const Group* const> added);
   void mark_thawed();
   void build_tables();
@@ -123,6 +129,8 @@ class Engine {
   /// Type that gradients are converted to before they are judged finite: float64 if a recipe
   /// computes in it. Sums are always in double, as squares of float32 values may overflow float32.
   Type scan_type_ = Type::float32;
+  kernels::Buffer gradient_scales_;              ///< per parameter, for clip_parameters()
+  std::unique_ptr<ElementTable> written_table_;  ///< for scale_gradients()
   kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_, value_exchange_;
   std::vector<std::unique_ptr<GroupStep>> group_steps_;

@@ -60,23 +60,24 @@ StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
   void* const masters = state_->flat(master_slot);
   double* const direction_norms =
       one_pass_ ? nullptr : static_cast<double*>(direction_norms_.data());
-  return {.pass = {table_.elements(arithmetic_, inputs.tensors), modes_.data(),
-                   coefficients_.data(), inputs.gradient_scale, inputs.proceed},
-          .present = present_,
-          .preconditioned = preconditioned_,
-          .refreshing = refreshing,
-          .statistics = statistics,
-          .clock = *inputs.clock,
-          .grafting_norms = static_cast<double*>(grafting_norms_.data()),
-          .direction_norms = direction_norms,
-          .gradients = {.masters = masters,
-                        .first_moment = state_->flat(first_moment_slot),
-                        .direction = inputs.direction},
-          .update = {.direction = inputs.direction,
-                     .direction_norms = direction_norms,
-                     .non_finite = inputs.non_finite_directions,
-                     .masters = masters,
-                     .segment = inputs.exchange}};
+  return {
+      .pass = {table_.elements(arithmetic_, inputs.tensors), modes_.data(), coefficients_.data(),
+               inputs.gradient_scale, inputs.proceed, inputs.scale_stride, inputs.gradient_limit},
+      .present = present_,
+      .preconditioned = preconditioned_,
+      .refreshing = refreshing,
+      .statistics = statistics,
+      .clock = *inputs.clock,
+      .grafting_norms = static_cast<double*>(grafting_norms_.data()),
+      .direction_norms = direction_norms,
+      .gradients = {.masters = masters,
+                    .first_moment = state_->flat(first_moment_slot),
+                    .direction = inputs.direction},
+      .update = {.direction = inputs.direction,
+                 .direction_norms = direction_norms,
+                 .non_finite = inputs.non_finite_directions,
+                 .masters = masters,
+                 .segment = inputs.exchange}};
 }
 
 GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,

@@ -20,7 +20,9 @@ namespace shampoo {
 /// What the virtual groups of a step share. [backend]
 struct StepInputs {
   kernels::Tensors tensors = {};
-  const double* gradient_scale = nullptr;
+  const double* gradient_scale = nullptr;  ///< see PassContext
+  std::int64_t scale_stride = 0;
+  double gradient_limit = __builtin_huge_val();
   const std::int32_t* proceed = nullptr;
   kernels::NonFiniteDirections* non_finite_directions = nullptr;
   void* direction = nullptr;  ///< of direction_bytes() of any of them

@@ -175,5 +175,6 @@ std::vector<RecipeField> fields_of(const Recipe& recipe) {
 }
 
 std::string canonical_text(const Recipe& recipe) { return text_of(recipe); }
+std::string canonical_text(const GradientOptions& options) { return text_of(options); }
 
 }  // namespace shampoo

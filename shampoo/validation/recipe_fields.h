@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "shampoo/gradient_options.h"
 #include "shampoo/recipe.h"
 
 namespace shampoo {
@@ -15,5 +16,8 @@ struct RecipeFieldDefault {
 };
 
 std::vector<RecipeFieldDefault> fields_with_defaults(const Recipe& recipe);
+
+/// "gradients(loss_scaling=none, ...)"
+std::string canonical_text(const GradientOptions& options);
 
 }  // namespace shampoo

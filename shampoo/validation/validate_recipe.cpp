@@ -5,6 +5,7 @@
 
 #include "shampoo/averaging/averaging.h"
 #include "shampoo/averaging/value_averaging.h"
+#include "shampoo/gradients/gradient_rules.h"
 #include "shampoo/preconditioners/preconditioner.h"
 #include "shampoo/validation/checks.h"
 
@@ -35,6 +36,7 @@ void validate_options(const OptimizerOptions& options) {
   if (options.compare_values_every < 0)
     throw std::invalid_argument("options: compare_values_every must be >= 0, got " +
                                 std::to_string(options.compare_values_every));
+  check(options.gradients);
   if (options.direction_bytes.value_or(0) < 0)
     throw std::invalid_argument("options: direction_bytes must be >= 0, got " +
                                 std::to_string(*options.direction_bytes));

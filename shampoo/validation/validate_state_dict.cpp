@@ -62,6 +62,20 @@ void validate_parameter(const ParameterState& parameter) {
     require_count(of, "blocks.failures", block.failures);
 }
 
+/// Anything else could not have been saved, and would spread.
+void validate_gradient_state(const Progress& progress) {
+  int exponent = 0;
+  const bool is_power =
+      progress.loss_scale > 0 && std::frexp(progress.loss_scale, &exponent) == 0.5;
+  if (progress.loss_scale != 0 && !is_power)
+    fail("progress.loss_scale: must be 0 or a power of two, got " +
+         grouping::exact_text(progress.loss_scale));
+  require_count("", "progress.good_steps", progress.good_steps);
+  for (const double norm : progress.gradient_norms)
+    if (!(norm >= 0) || std::isinf(norm))
+      fail("progress.gradient_norms: must be in [0, inf), got " + grouping::exact_text(norm));
+}
+
 }  // namespace
 
 void validate_state_dict(const StateDict& dict) {
@@ -72,6 +86,7 @@ void validate_state_dict(const StateDict& dict) {
   require_count("", "progress.attempts", dict.progress.attempts);
   require_count("", "progress.taken", dict.progress.taken);
   require_count("", "progress.skipped_in_a_row", dict.progress.skipped_in_a_row);
+  validate_gradient_state(dict.progress);
 
   std::set<std::string_view> parameters;
   for (const ParameterState& parameter : dict.parameters) {

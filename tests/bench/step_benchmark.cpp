@@ -79,7 +79,8 @@ nlohmann::ordered_json time_phases(const StepOptions& options, const Model& mode
                                    kernels::Backend& backend, Communicator& ranks,
                                    BenchTensors& tensors) {
   PhaseTimes phases(backend);
-  Optimizer optimizer(phases, ranks, tensors.groups(model, options.groups, recipe_of(options)));
+  Optimizer optimizer(phases, ranks, tensors.groups(model, options.groups, recipe_of(options)),
+                      optimizer_options(options));
   std::map<std::string, std::vector<double>> times;
   for (int step = 1; step <= options.frequency + options.steps; ++step) {
     tensors.draw_gradients();
@@ -135,6 +136,7 @@ nlohmann::ordered_json summary(const StepOptions& options, const Model& model, c
   result["threads"] = options.threads;
   result["frequency"] = options.frequency;
   result["staggered"] = options.staggered;
+  result["clip"] = options.clip;
   result["block_size"] = options.block;
   result["plain_ms"] = median(times.plain);
   result["plain_ms_fastest"] =
@@ -169,7 +171,8 @@ nlohmann::ordered_json measure_steps(const StepOptions& options, const Model& mo
                                      BenchTensors& tensors) {
   CountingBackend counted(backend);
   CountingCommunicator ranks(communicator);
-  Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)));
+  Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)),
+                      optimizer_options(options));
   const Times times = time_steps(options, tensors, optimizer, counted, ranks);
   return summary(options, model, times, backend, communicator, optimizer);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "shampoo/group.h"
 #include "tests/bench/prediction/device_floor.h"
 #include "tests/support/named_recipes.h"
 
@@ -24,6 +25,9 @@ struct StepOptions {
   std::string type = "float32";
   std::string recipe = "shampoo";
   std::string solver = "automatic";
+  std::string clip = "none";
+  double max_norm = 1;
+  bool loss_scale = false;
   bool staggered = false;
   bool json = false;
   bool roofline = false;
@@ -36,6 +40,7 @@ struct StepOptions {
 void add_options(CLI::App& app, StepOptions& options);
 
 NamedRecipe recipe_of(const StepOptions& options);
+OptimizerOptions optimizer_options(const StepOptions& options);
 /// Of values and gradients.
 Type type_of(const StepOptions& options);
 

@@ -34,34 +34,33 @@ TEST_P(StepAt, IsCountedAndSkippedUnlessItIsPermittedAndAbleToDoWhatItMust) {
       {{.permitted = 0, .needs = 5}, 5, 0, 3},
       {{.permitted = 0, .needs = 5}, 2, 0, kernels::needs_refresh},
   };
-  kernels::ReplayCounter counter{.count = 40};
+  kernels::StepRecords records;
+  records.runs.count = 40;
   for (const Case& c : cases) {
-    kernels::ScanResult result{.proceed = 1, .first_bad = 3, .squared_norm = 2.5};
-    kernels::NonFiniteDirections directions{.blocks = 3, .first_tensor = 1};
-    backend->admit(&c.permit, c.offers, &counter, &result, &directions);
-    EXPECT_EQ(directions.blocks, 0);
-    EXPECT_EQ(directions.first_tensor, -1);
-    EXPECT_EQ(result.proceed, c.proceed);
-    EXPECT_EQ(result.first_bad, c.first_bad);
-    EXPECT_EQ(result.squared_norm, 2.5);
+    records.scan = {.proceed = 1, .first_bad = 3, .squared_norm = 2.5};
+    records.directions = {.blocks = 3, .first_tensor = 1};
+    backend->admit(&c.permit, c.offers, {}, &records);
+    EXPECT_EQ(records.directions.blocks, 0);
+    EXPECT_EQ(records.directions.first_tensor, -1);
+    EXPECT_EQ(records.scan.proceed, c.proceed);
+    EXPECT_EQ(records.scan.first_bad, c.first_bad);
+    EXPECT_EQ(records.scan.squared_norm, 2.5);
   }
-  EXPECT_EQ(counter.count, 46);
+  EXPECT_EQ(records.runs.count, 46);
 
-  kernels::ScanResult skipped{.proceed = 0};
+  records.scan = {.proceed = 0};
   const kernels::StepPermit any;
-  kernels::NonFiniteDirections directions;
-  backend->admit(&any, 0, &counter, &skipped, &directions);
-  EXPECT_EQ(skipped.proceed, 0);
+  backend->admit(&any, 0, {}, &records);
+  EXPECT_EQ(records.scan.proceed, 0);
 }
 
 TEST_P(StepAt, RunsAGenerationOnce) {
-  kernels::ReplayCounter counter;
+  kernels::StepRecords records;
   const auto proceeds = [&](std::int64_t generation) {
     const kernels::StepPermit permit{.generation = generation};
-    kernels::ScanResult result;
-    kernels::NonFiniteDirections directions;
-    backend->admit(&permit, 0, &counter, &result, &directions);
-    return result.proceed;
+    records.scan = {};
+    backend->admit(&permit, 0, {}, &records);
+    return records.scan.proceed;
   };
   EXPECT_EQ(proceeds(0), 1);
   EXPECT_EQ(proceeds(0), 1);
@@ -69,9 +68,9 @@ TEST_P(StepAt, RunsAGenerationOnce) {
   EXPECT_EQ(proceeds(7), 0);
   EXPECT_EQ(proceeds(7), 0);
   EXPECT_EQ(proceeds(8), 1);
-  EXPECT_EQ(counter.count, 4);
-  EXPECT_EQ(counter.repeated, 2);
-  EXPECT_EQ(counter.last_generation, 8);
+  EXPECT_EQ(records.runs.count, 4);
+  EXPECT_EQ(records.runs.repeated, 2);
+  EXPECT_EQ(records.runs.last_generation, 8);
 }
 
 /// Records of 5 words: [1, 3) must be equal, word 4 must not be 0. Word 0 may differ, and what lies

@@ -20,10 +20,19 @@ void CountingBackend::scan(const kernels::TileTable& gradients, const double* gr
   launch().scan(gradients, gradient_scale, skips, result);
 }
 
+void CountingBackend::scale_tensors(const kernels::TileTable& gradients, double max_norm,
+                                    const double* gradient_scale, double* scales) {
+  launch().scale_tensors(gradients, max_norm, gradient_scale, scales);
+}
+
 void CountingBackend::admit(const kernels::StepPermit* permit, std::int32_t offers,
-                            kernels::ReplayCounter* counter, kernels::ScanResult* result,
-                            kernels::NonFiniteDirections* directions) {
-  launch().admit(permit, offers, counter, result, directions);
+                            const kernels::GradientRules& rules, kernels::StepRecords* records) {
+  launch().admit(permit, offers, rules, records);
+}
+
+void CountingBackend::accumulate(const kernels::TileTable& elements, const double* keep,
+                                 const double* add) {
+  launch().accumulate(elements, keep, add);
 }
 
 void CountingBackend::compare(const kernels::RecordArray& records, void* gathered,

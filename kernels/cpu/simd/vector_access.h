@@ -148,7 +148,7 @@ inline const Real* fetch_values(const Work& work, std::int64_t first, std::int64
 template <typename Real>
 inline const Real* fetch_gradient(const Work& work, std::int64_t first, std::int64_t count,
                                   Real* __restrict buffer) {
-  const GradientRule<Real> rule(work.gradient_scale, work.coefficients);
+  const GradientRule<Real> rule(work.gradient_scale, work.gradient_limit, work.coefficients);
   const Real* const g = fetch(gradient_of(work.tensors, work.tile), first, count, buffer);
   if (!rule.scales && !rule.decays) return g;
 

@@ -17,6 +17,7 @@ struct Work {
   Mode mode = Mode::unpreconditioned;
   double gradient_scale = 1;
   const float* masters = nullptr;  ///< null: the value is read even where the block has a master
+  double gradient_limit = __builtin_huge_val();
 };
 
 /// Sums of squares over one tile; 0 where they are not wanted.
@@ -54,6 +55,8 @@ struct VectorKernels {
   void (*update)(const Work&, const UpdatePass&);
   void (*filter_and_update)(const Work&, const GradientPass&, const UpdatePass&);
   void (*apply)(const Work&, const void* segments);
+  /// Elementwise::accumulate(), of one tile.
+  void (*accumulate_tile)(const Work&, double keep, double add);
   void (*read_masters)(const Work&, float* masters);
   void (*read_slot)(const Work&, Real* slot);
   void (*pack_values)(const Work&, void* segments);

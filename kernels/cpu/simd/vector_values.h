@@ -46,6 +46,31 @@ void apply(const Work& work, const void* segments) {
                       least(chunk, count - first));
 }
 
+/// See AccumulateRule; without a gradient W <- keep W.
+template <typename Real>
+void accumulate_tile(const Work& work, double keep, double add) {
+  const AccumulateRule<Real> rule(keep, add);
+  const Strided<void*> at = value_of(work.tensors, work.tile);
+  const std::int64_t count = elements_of(work.tile);
+  const bool present =
+      work.tensors.gradients != nullptr && work.tensors.gradients[work.tile.tensor] != nullptr;
+  alignas(64) Real w[chunk], buffer[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    if (rule.keeps)
+      read<Real>({at.base, at.type, at.columns, at.row, at.column}, first, n, w);
+    else
+      for (std::int64_t i = 0; i < n; ++i) w[i] = 0;
+    if (present) {
+      const Real* const g = fetch(gradient_of(work.tensors, work.tile), first, n, buffer);
+      for (std::int64_t i = 0; i < n; ++i) w[i] = rule(w[i], g[i]);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) w[i] = rule.kept(w[i]);
+    }
+    write(at, first, n, w);
+  }
+}
+
 template <typename Real>
 void read_masters(const Work& work, float* masters) {
   const std::int64_t count = elements_of(work.tile);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/elementwise/accumulate.h"
 #include "kernels/cuda/elementwise/apply.h"
 #include "kernels/cuda/elementwise/average.h"
 #include "kernels/cuda/elementwise/evaluate.h"
@@ -13,8 +14,11 @@ namespace shampoo::kernels::cuda {
 template int start(std::int64_t, const ScanTile<float>&, void*);
 template int start(std::int64_t, const ScanTile<double>&, void*);
 template int start(std::int64_t, const ReduceScan&, void*);
+template int start(std::int64_t, const ScaleTensor&, void*);
 template int start(std::int64_t, const Admit&, void*);
 template int start(std::int64_t, const Compare&, void*);
+template int start(std::int64_t, const AccumulateTile<float>&, void*);
+template int start(std::int64_t, const AccumulateTile<double>&, void*);
 template int start(std::int64_t, const ReadValues&, void*);
 template int start(std::int64_t, const FilterTile<float>&, void*);
 template int start(std::int64_t, const FilterTile<double>&, void*);

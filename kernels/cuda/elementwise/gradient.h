@@ -25,7 +25,8 @@ class Gradient {
   SHAMPOO_BOTH Gradient(const PassContext& context, const Tile& tile, const Block& block,
                         const void* masters)
       : gradient_(gradient_span(context.elements.tensors, tile)),
-        rule_(*context.gradient_scale, context.coefficients[tile.block]) {
+        rule_(context.scale_of(tile.tensor), context.gradient_limit,
+              context.coefficients[tile.block]) {
     if (rule_.decays) weights_ = weight_span(context.elements.tensors, tile, block, masters);
   }
 

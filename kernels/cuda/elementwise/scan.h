@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/elementwise/strided_span.h"
 #include "kernels/cuda/launch/reduce.h"
-#include "kernels/rules/arithmetic.h"
+#include "kernels/rules/gradient_state_rule.h"
 #include "kernels/step_records.h"
 #include "kernels/views.h"
 
@@ -41,6 +41,22 @@ struct ReduceScan {
   TileTable gradients;
   bool skips = true;
   ScanResult* result = nullptr;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// Elementwise::scale_tensors(). One block of threads per tensor.
+struct ScaleTensor {
+  static constexpr int threads = 128;
+  struct Shared {
+    double sums[threads];
+  };
+
+  TileTable gradients;
+  double max_norm = 0;
+  const double* gradient_scale = nullptr;
+  double* scales = nullptr;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -104,6 +120,22 @@ SHAMPOO_BOTH void ReduceScan::operator()(Threads& block, Shared& shared) const {
     result->proceed = skips && found ? 0 : 1;
     result->first_bad = found ? shared.bad[0] : -1;
     result->squared_norm = shared.sums[0];
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void ScaleTensor::operator()(Threads& block, Shared& shared) const {
+  const Block& tensor = gradients.blocks[block.index()];
+  block.each([&](int thread) {
+    double sum = 0;
+    for (std::int32_t i = thread; i < tensor.tile_count; i += threads)
+      sum += gradients.partials[tensor.first_tile + i];
+    shared.sums[thread] = sum;
+  });
+  reduce(block, shared.sums, [](double a, double b) { return a + b; });
+  block.each([&](int thread) {
+    if (thread == 0)
+      scales[tensor.tensor] = *gradient_scale * clip_factor(max_norm, shared.sums[0]);
   });
 }
 

@@ -15,14 +15,13 @@ struct Admit {
 
   const StepPermit* permit = nullptr;
   std::int32_t offers = 0;
-  ReplayCounter* counter = nullptr;
-  ScanResult* result = nullptr;
-  NonFiniteDirections* directions = nullptr;
+  GradientRules rules = {};
+  StepRecords* records = nullptr;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared&) const {
     block.each([&](int thread) {
-      if (thread == 0) admit_step(*permit, offers, *counter, *result, *directions);
+      if (thread == 0) admit_step(*permit, offers, rules, *records);
     });
   }
 };

@@ -63,7 +63,8 @@ SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& threads_of_block, S
   if (!phase.accumulates(tile.block) || (!all && phase.reads_in_place(tile.block))) return;
   const Block& block = phase.elements.blocks[tile.block];
   const Tensors& tensors = phase.elements.tensors;
-  const GradientRule<Real> rule(*phase.gradient_scale, phase.coefficients[tile.block]);
+  const GradientRule<Real> rule(phase.scale_of(tile.tensor), phase.gradient_limit,
+                                phase.coefficients[tile.block]);
   const bool has_master = masters != nullptr && block.master >= 0;
   const float* const master =
       has_master ? masters + block.master + (tile.flat - block.flat) : nullptr;
@@ -109,7 +110,7 @@ SHAMPOO_BOTH Strided<Real> Gram<Real, Side>::operand(const GramTask& task, std::
                    phase.elements.tensors.gradients[block.tensor]) +
                block.gradient;
     });
-    g.scale = static_cast<Real>(*phase.gradient_scale);
+    g.scale = static_cast<Real>(phase.scale_of(block.tensor));
     const bool is_first_of_two = task.order == 2 && task.dimension == 0;
     g.lines.inner = is_first_of_two ? block.gradient_row : block.gradient_column;
     g.places.inner = is_first_of_two ? block.gradient_column : block.gradient_row;

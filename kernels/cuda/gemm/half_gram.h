@@ -59,7 +59,8 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
       static_cast<float*>(task.factors) + member * array_elements(task.layout, n, sizeof(float));
   const float keep = static_cast<float>(phase.coefficients[row].factor_keep);
   const float add = static_cast<float>(phase.coefficients[row].factor_add);
-  const float scale = static_cast<float>(*phase.gradient_scale), square = scale * scale;
+  const float scale = static_cast<float>(phase.scale_of(phase.elements.blocks[row].tensor)),
+              square = scale * scale;
   Tile::for_each_sum(block, memory, sums, [&](int i, int j, float sum) {
     const std::int64_t r = top + i, c = start + j;
     if (r >= n || c > r) return;

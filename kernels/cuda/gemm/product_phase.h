@@ -24,7 +24,7 @@ struct ProductPhase : PassContext {
   }
   /// True if statistics read the gradient of a block in place; otherwise G is gathered.
   SHAMPOO_BOTH bool reads_in_place(std::int64_t block) const {
-    return elements.blocks[block].regular && coefficients[block].l2 == 0;
+    return elements.blocks[block].regular && coefficients[block].l2 == 0 && !limits_gradients();
   }
   /// True if, in float32 and for long sides, they come from matrix units: those of a gradient of 16
   /// bits that is read where it is.

@@ -3,6 +3,7 @@
 
 #include <variant>
 
+#include "kernels/cuda/elementwise/accumulate.h"
 #include "kernels/cuda/elementwise/apply.h"
 #include "kernels/cuda/elementwise/average.h"
 #include "kernels/cuda/elementwise/evaluate.h"
@@ -29,7 +30,8 @@ namespace shampoo::kernels::cuda {
 /// Every kernel of the library.
 using Kernel = std::variant<
     // one round per operation
-    ScanTile<float>, ScanTile<double>, ReduceScan, Admit, Compare, ReadValues, FilterTile<float>,
+    ScanTile<float>, ScanTile<double>, ReduceScan, ScaleTensor, Admit, Compare,
+    AccumulateTile<float>, AccumulateTile<double>, ReadValues, FilterTile<float>,
     FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, CountDirections,
     FilterAndUpdateTile<float>, FilterAndUpdateTile<double>, AverageTile<float>,
     AverageTile<double>, ApplyTile, PackTile, EvaluateTile<float>, EvaluateTile<double>,

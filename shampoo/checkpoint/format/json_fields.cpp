@@ -50,6 +50,14 @@ std::vector<std::string> JsonFields::texts(const char* field) const {
   return all;
 }
 
+std::vector<double> JsonFields::reals(const char* field) const {
+  const Json& list = at(field);
+  if (!list.is_array()) refuse(name(field) + ": must be a list");
+  std::vector<double> all;
+  for (const Json& element : list) all.push_back(real_from(element, name(field)));
+  return all;
+}
+
 Dtype JsonFields::dtype() const {
   const auto dtype = dtype_named(text("dtype"));
   if (!dtype) refuse(name("dtype") + ": " + in_quotes(text("dtype")) + " is unknown");

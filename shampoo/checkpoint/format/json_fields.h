@@ -39,6 +39,7 @@ class JsonFields {
   double real(const char* field) const { return real_from(at(field), name(field)); }
   int small_number(const char* field) const { return number<int>(at(field), name(field)); }
   Dtype dtype() const;
+  std::vector<double> reals(const char* field) const;
 
   std::vector<std::string> texts(const char* field) const;
   /// A list of whole numbers >= 0.

@@ -105,8 +105,12 @@ SavedParameter parameter_from(const Json& json) {
 
 Progress progress_from(const Json& json) {
   const JsonFields fields(json, "progress");
-  return {fields.number("attempts"), fields.number("taken"),
-          fields.small_number("skipped_in_a_row")};
+  Progress progress{fields.number("attempts"), fields.number("taken"),
+                    fields.small_number("skipped_in_a_row")};
+  if (fields.has("loss_scale")) progress.loss_scale = fields.real("loss_scale");
+  if (fields.has("good_steps")) progress.good_steps = fields.small_number("good_steps");
+  if (fields.has("gradient_norms")) progress.gradient_norms = fields.reals("gradient_norms");
+  return progress;
 }
 
 void verify_checksum(std::string_view text) {

@@ -91,8 +91,20 @@ std::string rows_of(const char* field, const Parts& parts) {
   return std::string(",\n\"") + field + "\":[" + text + "]";
 }
 
+/// Without what belongs to gradient options that were not set.
+OrderedJson json_of(const Progress& progress) {
+  OrderedJson json = {{"attempts", progress.attempts},
+                      {"taken", progress.taken},
+                      {"skipped_in_a_row", progress.skipped_in_a_row}};
+  if (progress.loss_scale != 0) {
+    json["loss_scale"] = progress.loss_scale;
+    json["good_steps"] = progress.good_steps;
+  }
+  if (!progress.gradient_norms.empty()) json["gradient_norms"] = progress.gradient_norms;
+  return json;
+}
+
 std::string body_of(const Manifest& manifest) {
-  const Progress& progress = manifest.progress;
   // The first line: see read_manifest_head().
   const OrderedJson head = {{"format", newest_format},
                             {"save", manifest.save},
@@ -104,10 +116,7 @@ std::string body_of(const Manifest& manifest) {
                             {"arithmetic", manifest.arithmetic},
                             {"ranks", manifest.ranks},
                             {"plan_hash", hexadecimal(manifest.plan_hash)},
-                            {"progress",
-                             {{"attempts", progress.attempts},
-                              {"taken", progress.taken},
-                              {"skipped_in_a_row", progress.skipped_in_a_row}}},
+                            {"progress", json_of(manifest.progress)},
                             {"user_values", json_of(manifest.user_values)}};
   std::string text = head.dump();
   text.pop_back();

@@ -31,6 +31,7 @@ constexpr KernelAssumption assumptions[] = {
     {"Gram", Unit::float32, 0.7, tile_product},
     {"ModeProduct", Unit::float32, 0.7, tile_product},
     {"ReduceScan", Unit::none, 1, launch_only},
+    {"ScaleTensor", Unit::none, 1, launch_only},
     {"Admit", Unit::none, 1, launch_only},
     {"Compare", Unit::none, 1, launch_only},
     {"SumTiles", Unit::none, 1, launch_only},

@@ -15,22 +15,18 @@ TEST_F(KernelLaunchOnDevice, IsNotBlamedForAnEarlierErrorOfTheCaller) {
   const auto backend = with_kernels(cuda_backend(CudaOptions{.device = 0}));
   const auto zeros = [&](std::size_t bytes) { return kernels::Buffer(*backend, bytes); };
   const kernels::Buffer permit = zeros(sizeof(kernels::StepPermit)),
-                        counter = zeros(sizeof(kernels::ReplayCounter)),
-                        result = zeros(sizeof(kernels::ScanResult)),
-                        directions = zeros(sizeof(kernels::NonFiniteDirections));
+                        records = zeros(sizeof(kernels::StepRecords));
   ASSERT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);
 
-  backend->admit(static_cast<const kernels::StepPermit*>(permit.data()), 0,
-                 static_cast<kernels::ReplayCounter*>(counter.data()),
-                 static_cast<kernels::ScanResult*>(result.data()),
-                 static_cast<kernels::NonFiniteDirections*>(directions.data()));
+  backend->admit(static_cast<const kernels::StepPermit*>(permit.data()), 0, {},
+                 static_cast<kernels::StepRecords*>(records.data()));
   backend->synchronize();
 
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice) << "it is still the caller's to read";
-  kernels::ReplayCounter runs;
-  backend->download(&runs, counter.data(), sizeof(runs));
+  kernels::StepRecords seen;
+  backend->download(&seen, records.data(), sizeof(seen));
   backend->synchronize();
-  EXPECT_EQ(runs.count, 1);
+  EXPECT_EQ(seen.runs.count, 1);
 }
 
 }  // namespace

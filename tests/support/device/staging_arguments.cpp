@@ -17,13 +17,6 @@ std::int64_t elements_of(const Tile& tile) {
   return static_cast<std::int64_t>(tile.rows) * tile.columns;
 }
 
-std::int64_t tensors_of(const TileTable& elements) {
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < elements.tile_count; ++i)
-    count = std::max<std::int64_t>(count, elements.tiles[i].tensor + 1);
-  return count;
-}
-
 /// From a tensor's first element to the last one of a tile.
 void note_tile(Staging& staging, const void* base, Type type, const Tile& tile, std::int64_t first,
                std::int64_t row, std::int64_t column) {
@@ -34,6 +27,13 @@ void note_tile(Staging& staging, const void* base, Type type, const Tile& tile, 
 
 }  // namespace
 
+std::int64_t tensors_of(const TileTable& elements) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < elements.tile_count; ++i)
+    count = std::max<std::int64_t>(count, elements.tiles[i].tensor + 1);
+  return count;
+}
+
 void note(Staging& staging, const TileTable& elements) {
   staging.note_array(elements.tiles, elements.tile_count);
   staging.note_array(elements.blocks, elements.block_count);
@@ -41,11 +41,12 @@ void note(Staging& staging, const TileTable& elements) {
   const kernels::Tensors& tensors = elements.tensors;
   const std::int64_t count = tensors_of(elements);
   staging.note_array(tensors.value_types, count);
-  staging.note_array(tensors.gradient_types, count);
+  if (tensors.gradients) staging.note_array(tensors.gradient_types, count);
   for (std::int64_t i = 0; i < elements.tile_count; ++i) {
     const Tile& tile = elements.tiles[i];
     note_tile(staging, tensors.values[tile.tensor], tensors.value_types[tile.tensor], tile,
               tile.value, tile.value_row, tile.value_column);
+    if (!tensors.gradients) continue;
     note_tile(staging, tensors.gradients[tile.tensor], tensors.gradient_types[tile.tensor], tile,
               tile.gradient, tile.gradient_row, tile.gradient_column);
   }
@@ -58,7 +59,8 @@ TileTable staged(Staging& staging, const TileTable& elements) {
   copy.blocks = staging.at(elements.blocks);
   copy.partials = staging.at(elements.partials);
   copy.tensors.values = staging.table(elements.tensors.values, count);
-  copy.tensors.gradients = staging.table(elements.tensors.gradients, count);
+  if (elements.tensors.gradients)
+    copy.tensors.gradients = staging.table(elements.tensors.gradients, count);
   copy.tensors.value_types = staging.at(elements.tensors.value_types);
   copy.tensors.gradient_types = staging.at(elements.tensors.gradient_types);
   return copy;
@@ -68,13 +70,19 @@ void note(Staging& staging, const PassContext& context) {
   note(staging, context.elements);
   staging.note_array(context.modes, context.elements.block_count);
   staging.note_array(context.coefficients, context.elements.block_count);
-  staging.note_array(context.gradient_scale, 1);
+  staging.note_array(context.gradient_scale,
+                     context.scale_stride == 0 ? 1 : tensors_of(context.elements));
   staging.note_array(context.proceed, 1);
 }
 
 PassContext staged(Staging& staging, const PassContext& context, const TileTable& elements) {
-  return {elements, staging.at(context.modes), staging.at(context.coefficients),
-          staging.at(context.gradient_scale), staging.at(context.proceed)};
+  return {elements,
+          staging.at(context.modes),
+          staging.at(context.coefficients),
+          staging.at(context.gradient_scale),
+          staging.at(context.proceed),
+          context.scale_stride,
+          context.gradient_limit};
 }
 
 void note_slot(Staging& staging, const TileTable& elements, const void* slot) {

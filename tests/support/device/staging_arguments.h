@@ -12,6 +12,8 @@
 /// arguments with the addresses of the copies.
 namespace shampoo::test {
 
+/// Number of rows of the table's tensors.
+std::int64_t tensors_of(const kernels::TileTable& elements);
 void note(Staging& staging, const kernels::TileTable& elements);
 kernels::TileTable staged(Staging& staging, const kernels::TileTable& elements);
 void note(Staging& staging, const kernels::PassContext& context);

@@ -39,9 +39,12 @@ class StagingBackend final : public kernels::Backend {
   // staging_elements.cpp
   void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool skips,
             kernels::ScanResult* result) override;
+  void scale_tensors(const kernels::TileTable& gradients, double max_norm,
+                     const double* gradient_scale, double* scales) override;
   void admit(const kernels::StepPermit* permit, std::int32_t offers,
-             kernels::ReplayCounter* counter, kernels::ScanResult* result,
-             kernels::NonFiniteDirections* directions) override;
+             const kernels::GradientRules& rules, kernels::StepRecords* records) override;
+  void accumulate(const kernels::TileTable& elements, const double* keep,
+                  const double* add) override;
   void compare(const kernels::RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const kernels::TileTable& elements, void* masters, void* slot) override;
   void filter(const kernels::PassContext& context, const kernels::GradientPass& pass) override;

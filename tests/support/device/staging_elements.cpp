@@ -23,17 +23,38 @@ void StagingBackend::scan(const TileTable& gradients, const double* gradient_sca
   staging.finish();
 }
 
-void StagingBackend::admit(const kernels::StepPermit* permit, std::int32_t offers,
-                           kernels::ReplayCounter* counter, kernels::ScanResult* result,
-                           kernels::NonFiniteDirections* directions) {
+void StagingBackend::scale_tensors(const TileTable& gradients, double max_norm,
+                                   const double* gradient_scale, double* scales) {
   Staging staging(*backend_);
-  staging.note_array(permit, 1);
-  staging.note_array(counter, 1);
-  staging.note_array(result, 1);
-  staging.note_array(directions, 1);
+  note(staging, gradients);
+  staging.note_array(gradient_scale, 1);
+  staging.note_array(scales, tensors_of(gradients));
   staging.begin();
-  backend_->admit(staging.at(permit), offers, staging.at(counter), staging.at(result),
-                  staging.at(directions));
+  backend_->scale_tensors(staged(staging, gradients), max_norm, staging.at(gradient_scale),
+                          staging.at(scales));
+  staging.finish();
+}
+
+void StagingBackend::admit(const kernels::StepPermit* permit, std::int32_t offers,
+                           const kernels::GradientRules& rules, kernels::StepRecords* records) {
+  Staging staging(*backend_);
+  kernels::GradientRules copy = rules;
+  staging.note_array(permit, 1);
+  staging.note_array(records, 1);
+  staging.note_array(rules.norm_limit.norms, rules.norm_limit.window);
+  staging.begin();
+  copy.norm_limit.norms = staging.at(rules.norm_limit.norms);
+  backend_->admit(staging.at(permit), offers, copy, staging.at(records));
+  staging.finish();
+}
+
+void StagingBackend::accumulate(const TileTable& elements, const double* keep, const double* add) {
+  Staging staging(*backend_);
+  note(staging, elements);
+  staging.note_array(keep, 1);
+  staging.note_array(add, 1);
+  staging.begin();
+  backend_->accumulate(staged(staging, elements), staging.at(keep), staging.at(add));
   staging.finish();
 }
 

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shampoo/gradients.h"
+
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "grouping/number_text.h"
+#include "kernels/rules/gradient_state_rule.h"
+#include "shampoo/gradients/gradient_list.h"
+
+namespace shampoo {
+
+double clip_gradient_norm(Backend& backend, std::span<const Parameter> parameters,
+                          double max_norm) {
+  if (!(max_norm > 0) || std::isinf(max_norm))
+    throw std::invalid_argument("clip_gradient_norm: max_norm must be in (0, inf), got " +
+                                grouping::exact_text(max_norm));
+  check_shapes(parameters);
+  std::vector<Tensor> gradients;
+  for (const Parameter& parameter : parameters) gradients.push_back(parameter.gradient);
+  GradientList list(kernels::kernels_of(backend), parameters, gradients);
+  const double squared_norm = list.squared_norm();
+  const double factor = kernels::clip_factor(max_norm, squared_norm);
+  if (factor < 1) list.scale(factor);
+  return std::sqrt(squared_norm);
+}
+
+struct GradientAccumulator::Parts {
+  Parts(kernels::Backend& b, std::vector<Parameter> from, const AccumulationOptions& o)
+      : options(o), parameters(std::move(from)), present(parameters.size()) {
+    allocate(b);
+    std::vector<Tensor> to;
+    for (std::size_t j = 0; j < parameters.size(); ++j) {
+      to.push_back(sum(j));
+      addresses.push_back(parameters[j].gradient.data);
+      rows.emplace(parameters[j].name, j);
+    }
+    list.emplace(b, parameters, to);
+    for (std::size_t j = 0; j < parameters.size(); ++j) parameters[j].gradient = to[j];
+  }
+
+  void allocate(kernels::Backend& b) {
+    constexpr std::size_t alignment = 64;
+    std::size_t end = 0;
+    for (const Parameter& parameter : parameters) {
+      std::size_t bytes = size_of(type_of(parameter));
+      for (const std::int64_t side : parameter.shape) bytes *= static_cast<std::size_t>(side);
+      begins.push_back(end);
+      end += (bytes + alignment - 1) / alignment * alignment;
+    }
+    sums = kernels::Buffer(b, end);
+  }
+  static Type type_of(const Parameter& parameter) {
+    return parameter.gradient.type == Type::float64 ? Type::float64 : Type::float32;
+  }
+  Tensor sum(std::size_t j) const {
+    return {static_cast<char*>(sums.data()) + begins[j], type_of(parameters[j])};
+  }
+
+  AccumulationOptions options;
+  std::vector<Parameter> parameters;  ///< with the sums as gradients
+  std::vector<void*> addresses;       ///< of the gradients of a micro-batch
+  std::vector<bool> present;          ///< in one of them
+  std::vector<std::size_t> begins;    ///< in bytes
+  std::unordered_map<std::string_view, std::size_t> rows;
+  kernels::Buffer sums;
+  std::optional<GradientList> list;
+  int added = 0;
+};
+
+GradientAccumulator::GradientAccumulator(Backend& backend, std::vector<Parameter> parameters,
+                                         const AccumulationOptions& options) {
+  if (options.micro_batches < 1)
+    throw std::invalid_argument("accumulation: micro_batches must be >= 1, got " +
+                                std::to_string(options.micro_batches));
+  check_shapes(parameters);
+  parts_ = std::make_unique<Parts>(kernels::kernels_of(backend), std::move(parameters), options);
+}
+
+GradientAccumulator::~GradientAccumulator() = default;
+GradientAccumulator::GradientAccumulator(GradientAccumulator&&) noexcept = default;
+GradientAccumulator& GradientAccumulator::operator=(GradientAccumulator&&) noexcept = default;
+
+const std::vector<Parameter>& GradientAccumulator::parameters() const { return parts_->parameters; }
+
+void GradientAccumulator::set_gradient(std::size_t j, void* data) {
+  parts_->addresses.at(j) = data;
+  parts_->list->set_gradient(j, data);
+}
+
+void GradientAccumulator::add() {
+  const AccumulationOptions& options = parts_->options;
+  if (parts_->added == options.micro_batches)
+    throw std::logic_error("GradientAccumulator: all of " + std::to_string(options.micro_batches) +
+                           " micro-batches were added since clear()");
+  ++parts_->added;
+  for (std::size_t j = 0; j < parts_->addresses.size(); ++j)
+    if (parts_->addresses[j] != nullptr) parts_->present[j] = true;
+  parts_->list->accumulate(1, options.mean ? 1.0 / options.micro_batches : 1.0);
+}
+
+void GradientAccumulator::set_gradients(Group& group) const {
+  for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+    const auto found = parts_->rows.find(group.parameters()[i].name);
+    if (found == parts_->rows.end()) continue;
+    const std::size_t j = found->second;
+    group.set_gradient(i, parts_->present[j] ? parts_->parameters[j].gradient.data : nullptr);
+  }
+}
+
+void GradientAccumulator::clear() {
+  parts_->added = 0;
+  parts_->present.assign(parts_->present.size(), false);
+  parts_->list->scale(0);
+}
+
+}  // namespace shampoo

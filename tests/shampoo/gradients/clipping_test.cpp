@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/shampoo/gradients/gradient_run.h"
+#include "tests/support/device/backends.h"
+
+namespace shampoo::test {
+namespace {
+
+class GradientClipping : public ::testing::TestWithParam<Place> {
+ protected:
+  void SetUp() override {
+    require(GetParam());
+    if (IsSkipped() || HasFatalFailure()) return;
+    backend = backend_at(GetParam());
+    ranks = single_rank_communicator(backend->memory_kind());
+  }
+
+  /// Six steps with the options, and without where `clip` changes gradients beforehand.
+  template <typename Clip>
+  void expect_same_bits(const Clipping& clipping, const Clip& clip) {
+    GradientRun clipped(*backend, *ranks, {.gradients = {.clipping = clipping}});
+    GradientRun plain(*backend, *ranks, {});
+    for (int step = 0; step < 6; ++step) {
+      const bool absent = step % 3 == 2;
+      const StepResult result = clipped.step();
+      plain.step([&](ToyModel<float>& model) {
+        std::vector<double> squares;
+        for (const auto& tensor : model.tensors) {
+          squares.push_back(0);
+          const bool counts = !absent || &tensor != &model.tensors[4];
+          for (const float g : tensor.gradient)
+            squares.back() += counts ? static_cast<double>(g) * static_cast<double>(g) : 0;
+        }
+        clip(model, squares, result);
+      });
+    }
+    EXPECT_EQ(clipped.model.values(), plain.model.values());
+  }
+
+  std::shared_ptr<kernels::Backend> backend;
+  std::unique_ptr<Communicator> ranks;
+};
+
+/// min(1, most / (norm + 1e-6))
+double factor_of(double squared_norm, double most) {
+  return std::min(1.0, most / (std::sqrt(squared_norm) + 1e-6));
+}
+
+TEST_P(GradientClipping, ByGlobalNormIsOneFactorForAllRecipes) {
+  for (const double most : {2.0, 1e3})
+    expect_same_bits(
+        ClipGlobalNorm{most},
+        [&](ToyModel<float>& model, const std::vector<double>& squares, const StepResult& result) {
+          double sum = 0;
+          for (const double square : squares) sum += square;
+          EXPECT_NEAR(result.gradient_norm(), std::sqrt(sum), 1e-12 * std::sqrt(sum));
+          EXPECT_NEAR(result.clip_factor(), factor_of(sum, most), 1e-12);
+          EXPECT_EQ(result.clip_factor() == 1, most == 1e3);
+          const auto factor = static_cast<float>(result.clip_factor());
+          for (auto& tensor : model.tensors)
+            for (float& g : tensor.gradient) g *= factor;
+        });
+}
+
+TEST_P(GradientClipping, ByParameterNormIsAFactorForEach) {
+  constexpr double most = 3;
+  expect_same_bits(
+      ClipParameterNorm{most},
+      [](ToyModel<float>& model, const std::vector<double>& squares, const StepResult& result) {
+        EXPECT_EQ(result.clip_factor(), 1);
+        int clipped = 0;
+        for (std::size_t t = 0; t < squares.size(); ++t) {
+          const auto factor = static_cast<float>(factor_of(squares[t], most));
+          clipped += factor < 1;
+          for (float& g : model.tensors[t].gradient) g *= factor;
+        }
+        EXPECT_GT(clipped, 3);
+        EXPECT_LT(clipped, 10);
+      });
+}
+
+TEST_P(GradientClipping, ByValueBoundsEveryElement) {
+  expect_same_bits(ClipValue{0.5}, [](ToyModel<float>& model, const std::vector<double>& squares,
+                                      const StepResult& result) {
+    double sum = 0;
+    for (const double square : squares) sum += square;
+    EXPECT_NEAR(result.gradient_norm(), std::sqrt(sum), 1e-12 * std::sqrt(sum));
+    for (auto& tensor : model.tensors)
+      for (float& g : tensor.gradient) g = std::clamp(g, -0.5f, 0.5f);
+  });
+}
+
+TEST_P(GradientClipping, OfAMeanOverRanksIsTheSameOnAllOfThem) {
+  // Gradients (3, 0) and (0, 4) on two ranks: their mean (1.5, 2) has the norm 2.5.
+  std::vector<float> value{0, 0}, gradient{1.5f, 2};
+  Placed<float> values(backend.get(), value), gradients(backend.get(), gradient);
+  ParameterGroup group{.parameters = {{.name = "w",
+                                       .shape = {2},
+                                       .value = values.data(),
+                                       .gradient = gradients.data()}},
+                       .rates = {.learning_rate = 1},
+                       .recipe = recipes::sgd()};
+  group.rates = read_rates(group.recipe, group.rates);
+  Optimizer optimizer(*backend, *ranks, {group}, {.gradients = {.clipping = ClipGlobalNorm{1}}});
+  EXPECT_EQ(optimizer.step().gradient_norm(), 2.5);
+  EXPECT_NEAR(values.fetch()[0], -0.6, 1e-6);
+  EXPECT_NEAR(values.fetch()[1], -0.8, 1e-6);
+  EXPECT_EQ(optimizer.statistics().clipped_steps, 1);
+}
+
+TEST_P(GradientClipping, LeavesGradientsWithoutANormAlone) {
+  for (const Clipping& clipping : {Clipping(ClipGlobalNorm{2}), Clipping(NoClipping{})}) {
+    GradientRun run(*backend, *ranks,
+                    {.non_finite = NonFinite::ignore, .gradients = {.clipping = clipping}});
+    const StepResult result = run.overflow();
+    EXPECT_TRUE(result.applied());
+    EXPECT_TRUE(std::isnan(result.gradient_norm()));
+    EXPECT_EQ(result.clip_factor(), 1);
+    GradientRun zeros(*backend, *ranks, {.gradients = {.clipping = clipping}});
+    const StepResult none = zeros.step([](ToyModel<float>& model) {
+      for (auto& tensor : model.tensors) std::ranges::fill(tensor.gradient, 0.0f);
+    });
+    EXPECT_TRUE(none.applied());
+    EXPECT_EQ(none.gradient_norm(), 0);
+    EXPECT_EQ(none.clip_factor(), 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, GradientClipping, ::testing::ValuesIn(all_places),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+}  // namespace
+}  // namespace shampoo::test
