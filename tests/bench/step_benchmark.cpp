@@ -169,7 +169,8 @@ nlohmann::ordered_json measure_steps(const StepOptions& options, const Model& mo
                                      BenchTensors& tensors) {
   CountingBackend counted(backend);
   CountingCommunicator ranks(communicator);
-  Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)));
+  Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)),
+                      {.direction_bytes = options.direction_bytes});
   const Times times = time_steps(options, tensors, optimizer, counted, ranks);
   return summary(options, model, times, backend, communicator, optimizer);
 }

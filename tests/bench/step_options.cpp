@@ -43,6 +43,9 @@ void add_options(CLI::App& app, StepOptions& options) {
       ->check(CLI::Range(0, 1'000'000));
   app.add_option("--block", options.block, "longest side of a block; 0: the model's")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--direction-bytes", options.direction_bytes,
+                 "of directions in memory at a time; a share of the state unless it is set")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--ranks", options.ranks, "processes or threads that share the work")
       ->check(CLI::Range(1, 1024));
   app.add_option("--communicator", options.communicator, "how ranks talk")
