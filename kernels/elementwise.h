@@ -18,7 +18,7 @@ struct ElementwiseDirection {
   void* companion = nullptr;      ///< [backend] X of maximal, A of centered; null for the others
 };
 
-/// One pass over the gradients of a virtual group. Slots hold the elements of all blocks in the
+/// One pass over the gradients of blocks of a virtual group. Slots hold their elements in the
 /// arithmetic type.
 struct GradientPass {
   const void* masters = nullptr;  ///< [backend] float32, read for L2 decay where a block has one
@@ -51,7 +51,7 @@ struct ValueAverage {
   bool replaces = false;            ///< W <- A, too, in blocks that send values
 };
 
-/// The end of the step of a virtual group.
+/// The end of the step of blocks of a virtual group.
 struct UpdatePass {
   AveragingRule averaging = AveragingRule::none;
   void* averaging_state = nullptr;         ///< [backend] B or Z; null without averaging

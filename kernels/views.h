@@ -102,7 +102,7 @@ struct Coefficients {
   double iterate_weight = 1;  ///< 1 - mu_x mu_y
 };
 
-/// Per-block inputs of the kernels of one step, for one virtual group.
+/// Per-block inputs of the kernels of one step, for blocks of one virtual group.
 struct PassContext {
   TileTable elements;
   const Mode* modes = nullptr;                 ///< [backend] per block

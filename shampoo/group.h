@@ -166,14 +166,17 @@ struct OptimizerOptions {
   /// Optimizer::describe() says why.
   std::string trace = {};
   /// Measures the phases on a device for Optimizer::describe() without a trace, which measures
-  /// them, too: two events around each, for every chunk of `direction_bytes`. On the CPU they are
-  /// always measured. May differ between ranks.
+  /// them, too: two events around each, for every chunk of directions. On the CPU they are always
+  /// measured. May differ between ranks.
   bool time_phases = false;
-  /// Bytes of directions, and of scratch memory of the same length that a device needs for them; as
-  /// many blocks as fit take their step at a time, at least one. >= 0; empty: all blocks of a
-  /// virtual group. Results are the same bits. With fewer blocks at a time roots, too, are computed
-  /// in smaller batches, and a captured step has products for the most factors that are ever due of
-  /// each batch. Elementwise kinds without grafting have no directions in memory.
+  /// Bytes of directions, and of scratch memory of the same length that a device needs for them,
+  /// that are in memory at a time: those of a chunk, which has as many blocks of a virtual group as
+  /// fit, at least one. >= 0. Empty: a twelfth of this rank's state, at least 1 MiB; most models
+  /// then have a workspace of at most a quarter of their state beside the exchange buffer, and more
+  /// layers make larger chunks, not more of them. Roots are refreshed for all chunks together, and
+  /// results are the same bits. Launches come once for every chunk, so many small ones leave
+  /// threads and devices idle. Elementwise kinds without grafting have no directions in memory. May
+  /// differ between ranks.
   std::optional<std::int64_t> direction_bytes = std::nullopt;
 };
 

@@ -35,7 +35,7 @@ std::string CpuBackend::arithmetic() const {
 }
 
 std::size_t CpuBackend::chunk_bytes(std::size_t largest) const {
-  constexpr std::size_t each_worker = std::size_t{1} << 20, most = std::size_t{64} << 20;
+  constexpr std::size_t each_worker = std::size_t{1} << 19, most = std::size_t{64} << 20;
   const std::size_t workers = static_cast<std::size_t>(workers_.pool.size());
   return std::min(workers * std::max(each_worker, 2 * largest), most);
 }

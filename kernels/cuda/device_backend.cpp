@@ -2,8 +2,6 @@
 #include "kernels/cuda/device_backend.h"
 
 #include <cstring>
-#include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -58,24 +56,15 @@ void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
   std::vector<Product> products;
   add_mode_products(stacks, arithmetic, products);
   if (arithmetic == Type::float32 && calls.symmetric_products) {
-    std::set<std::int64_t> sides{calls.largest_side};
-    for (const Stack& stack : stacks) sides.insert(stack.extent.begin(), stack.extent.end());
-    for (const std::int64_t side : sides)
-      if (side <= calls.largest_side) add_symmetric_products(side, products);
+    add_symmetric_products(calls.largest_side, products);
+    for (const auto& [side, count] : calls.matrices)
+      if (side != calls.largest_side) add_symmetric_products(side, products);
   }
   device_->reserve_products(products);
-  if (calls.decompositions) reserve_eigen(stacks, arithmetic, calls.largest_side);
-}
-
-void DeviceBackend::reserve_eigen(std::span<const Stack> stacks, Type arithmetic,
-                                  std::int64_t largest_side) {
-  std::map<std::int64_t, std::int64_t> counts;
-  for (const Stack& stack : stacks)
-    for (const std::int64_t side : stack.extent)
-      if (side <= largest_side) counts[side] += stack.count;
-  for (const auto& [side, count] : counts) device_->reserve_eigen(arithmetic, side, count);
+  if (!calls.decompositions) return;
+  for (const auto& [side, count] : calls.matrices) device_->reserve_eigen(arithmetic, side, count);
   // What fails is repeated in float64.
-  device_->reserve_eigen(Type::float64, largest_side, 1);
+  device_->reserve_eigen(Type::float64, calls.largest_side, 1);
 }
 
 }  // namespace shampoo::kernels::cuda

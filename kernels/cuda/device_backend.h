@@ -155,8 +155,6 @@ class DeviceBackend final : public Backend {
   void iterate(const PolarStack& stack, const PolarPlan& plan);
   void decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms);
 
-  void reserve_eigen(std::span<const Stack> stacks, Type arithmetic, std::int64_t largest_side);
-
   std::unique_ptr<Device> device_;
   std::map<void*, std::size_t> host_blocks_;  ///< of allocate_host()
   Workspace workspace_;

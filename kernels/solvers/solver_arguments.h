@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 
 namespace shampoo::kernels {
@@ -47,11 +48,12 @@ enum class Measure : std::uint8_t {
   definite_size
 };
 
-/// Largest matrix and kinds of calls of a solver, for the backend to reserve scratch memory.
+/// Matrices and kinds of calls of a solver, for the backend to reserve scratch memory.
 struct SolverCalls {
   std::int64_t largest_side = 0;
-  bool decompositions = true;      ///< eigh()
-  bool symmetric_products = true;  ///< multiply_symmetric()
+  bool decompositions = true;                          ///< eigh()
+  bool symmetric_products = true;                      ///< multiply_symmetric()
+  std::map<std::int64_t, std::int64_t> matrices = {};  ///< how many there are of each side
 };
 
 /// Flags of a root that was not computed, besides the codes of LAPACK and cuSOLVER.

@@ -48,9 +48,10 @@ void FactorSolver::reserve(StagedArrays& staged, std::span<const RootJob> all) {
 }
 
 SolverCalls FactorSolver::calls() const {
-  std::int64_t largest = 0;
-  for (const RootTable::Row& row : table_.rows()) largest = std::max(largest, row.side);
-  return {.largest_side = largest, .decompositions = waits(), .symmetric_products = !waits()};
+  SolverCalls calls{.decompositions = waits(), .symmetric_products = !waits()};
+  for (const RootTable::Row& row : table_.rows()) ++calls.matrices[row.side];
+  if (!calls.matrices.empty()) calls.largest_side = calls.matrices.rbegin()->first;
+  return calls;
 }
 
 void FactorSolver::enqueue(Rows rows, const std::int32_t* proceed) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace shampoo::kernels {
 
@@ -40,18 +41,20 @@ void SolverWorkspace::reserve(const RootTable& table) {
 }
 
 void SolverWorkspace::allocate_matrices() {
-  std::set<std::int64_t> sides;
-  std::size_t all = 0, largest = 0, all_values = 0;
-  for (const RootTable::Row& row : table_->rows()) {
-    sides.insert(row.side);
-    all += elements_of(row.side) * size_of(arithmetic_);
+  std::set<std::pair<double, std::int64_t>> shapes;
+  std::size_t usual = 0, largest = 0, all_values = 0;
+  for (std::size_t r = 0; r < table_->size(); ++r) {
+    const RootTable::Row& row = table_->rows()[r];
+    shapes.emplace(row.exponent, row.side);
+    if (table_->usual()[r] != 0) usual += elements_of(row.side) * size_of(arithmetic_);
     largest = std::max(largest, elements_of(row.side));
     all_values += static_cast<std::size_t>(row.side) * sizeof(double);
   }
-  const std::size_t gaps = alignment * sides.size();
-  const std::size_t usual = backend_.chunk_bytes(largest * size_of(arithmetic_)) + gaps;
-  // A repetition in float64 takes one matrix at a time where memory is short.
-  matrix_bytes_ = std::max(largest * sizeof(double), std::min(all + gaps, usual));
+  const std::size_t gaps = alignment * shapes.size();
+  const std::size_t most = backend_.chunk_bytes(largest * size_of(arithmetic_));
+  // More than are usually due at a time are computed one part after the other. A repetition in
+  // float64 takes one matrix at a time where memory is short.
+  matrix_bytes_ = std::max(largest * sizeof(double), std::min(usual, most) + gaps);
   memory_->reserve(backend_, matrices_, matrix_bytes_);
   values_ = Buffer(backend_, all_values + gaps);
 }

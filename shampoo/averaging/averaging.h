@@ -30,8 +30,8 @@ class GroupAveraging {
   /// Fills in the coefficients of one block that the kind reads; the others are set.
   virtual void set_coefficients(const AveragingStep& step,
                                 kernels::Coefficients& coefficients) const = 0;
-  /// Joins the pass that turns P into what is sent.
-  virtual void apply(StepContext& step) = 0;
+  /// Joins the pass that turns P of a chunk into what is sent.
+  virtual void apply(ChunkContext& chunk) = 0;
   /// [backend] Z, which starts from the parameters' values; null for kinds without.
   virtual void* iterate() const { return nullptr; }
 };

@@ -20,9 +20,9 @@ void IterateAveraging::set_coefficients(const AveragingStep& step,
       1 - (1 - coefficients.iterate_pull) * step.rates.train_interpolation;
 }
 
-void IterateAveraging::apply(StepContext& step) {
-  step.update.averaging = kernels::AveragingRule::iterate;
-  step.update.averaging_state = iterate_;
+void IterateAveraging::apply(ChunkContext& chunk) {
+  chunk.update.averaging = kernels::AveragingRule::iterate;
+  chunk.update.averaging_state = chunk.elements(iterate_);
 }
 
 std::vector<Slot> iterate_slots(const Recipe& recipe) {

@@ -18,7 +18,7 @@ class IterateAveraging : public GroupAveraging {
   explicit IterateAveraging(const GroupState& state);
 
   void set_coefficients(const AveragingStep& step, kernels::Coefficients& coefficients) const final;
-  void apply(StepContext& step) final;
+  void apply(ChunkContext& chunk) final;
   void* iterate() const final { return iterate_; }
 
  private:

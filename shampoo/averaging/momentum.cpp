@@ -19,11 +19,11 @@ class MomentumAveraging final : public GroupAveraging {
     coefficients.damp = kind_.undamped_start && step.step == 1 ? 1 : 1 - step.rates.dampening;
   }
 
-  void apply(StepContext& step) override {
+  void apply(ChunkContext& chunk) override {
     // B <- momentum B + (1 - dampening) P ; P <- B, or (1 - dampening) P + momentum B
-    step.update.averaging =
+    chunk.update.averaging =
         kind_.nesterov ? kernels::AveragingRule::nesterov : kernels::AveragingRule::momentum;
-    step.update.averaging_state = buffer_;
+    chunk.update.averaging_state = chunk.elements(buffer_);
   }
 
  private:

@@ -29,11 +29,11 @@ void GroupValueAveraging::prepare(std::size_t block, std::int64_t step) {
                                recipe_.value_averaging);
 }
 
-void GroupValueAveraging::apply(StepContext& step) const {
+void GroupValueAveraging::apply(ChunkContext& chunk) const {
   // A <- A + weight (W - A) ; W <- A under Lookahead
-  step.update.value_average = {
-      .weights = weights_.data(),
-      .average = average_,
+  chunk.update.value_average = {
+      .weights = weights_.data() + chunk.place.first_block,
+      .average = chunk.elements(average_),
       .replaces = std::visit([](const auto& kind) { return replaces_values(kind); },
                              recipe_.value_averaging)};
 }

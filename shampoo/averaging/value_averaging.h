@@ -26,7 +26,7 @@ class GroupValueAveraging {
   /// For the step that is prepared, counted from 1.
   void prepare(std::size_t block, std::int64_t step);
   /// Joins the pass that turns P into what is sent.
-  void apply(StepContext& step) const;
+  void apply(ChunkContext& chunk) const;
   /// [backend] A
   void* average() const { return average_; }
 

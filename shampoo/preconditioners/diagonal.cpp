@@ -49,12 +49,17 @@ class DiagonalPreconditioner final : public ElementwisePreconditioner {
   }
 
   void accumulate(StepContext& step) override {
-    if (role_ == Role::grafting) {
-      step.gradients.grafting = direction_;
-      step.gradients.grafting_norms = step.grafting_norms;
-    } else {
-      step.gradients.preconditioner = direction_;
-      step.gradients.direction_norms = step.direction_norms;
+    for (ChunkContext& chunk : step.chunks) {
+      kernels::ElementwiseDirection direction = direction_;
+      direction.second_moment = chunk.elements(direction.second_moment);
+      direction.companion = chunk.elements(direction.companion);
+      if (role_ == Role::grafting) {
+        chunk.gradients.grafting = direction;
+        chunk.gradients.grafting_norms = chunk.grafting_norms;
+      } else {
+        chunk.gradients.preconditioner = direction;
+        chunk.gradients.direction_norms = chunk.direction_norms;
+      }
     }
   }
 

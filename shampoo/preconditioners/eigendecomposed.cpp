@@ -34,13 +34,13 @@ class EigendecomposedPreconditioner final : public FactoredPreconditioner {
 
   void prepare(std::span<const BlockStep> blocks) override;
   void accumulate(StepContext& step) override;
-  void apply(StepContext& step) override;
+  void apply(ChunkContext& chunk) override;
   std::int64_t workspace_bytes() const override;
 
  private:
   void add_scales(const Eigendecomposed& kind, const PreconditionerContext& context, std::size_t s,
                   int dimension);
-  void compute_scales();
+  void compute_scales(const Chunk& chunk);
 
   /// The eigenvalues of one dimension of a stack, and l^-e.
   struct Scales {
@@ -54,6 +54,8 @@ class EigendecomposedPreconditioner final : public FactoredPreconditioner {
   std::vector<double> row_exponents_;
   std::vector<Scales> scales_;
   std::vector<kernels::SquareMatrixBatch> batches_;  ///< of the powers
+  std::vector<std::size_t> first_scales_;            ///< per stack, and the end
+  std::size_t stack_begin_ = 0;                      ///< first block of the stack that is added
 };
 
 EigendecomposedPreconditioner::EigendecomposedPreconditioner(const Eigendecomposed& kind,
@@ -68,11 +70,14 @@ EigendecomposedPreconditioner::EigendecomposedPreconditioner(const Eigendecompos
   for (std::size_t s = 0; s < stacks_.size(); ++s) {
     kernels::Stack& stack = stacks_[s];
     stack.layout = kernels::FactorLayout::packed;
+    first_scales_.push_back(scales_.size());
     for (int k = 0; k < static_cast<int>(stack.extent.size()); ++k) {
       stack.bases.push_back(context.state.arrays(static_cast<int>(s), basis_slot(k)));
       add_scales(kind, context, s, k);
     }
+    stack_begin_ += static_cast<std::size_t>(stack.count);
   }
+  first_scales_.push_back(scales_.size());
   epsilons_ = context.columns.add<double>(row_blocks_.size());
   exponents_ = context.columns.add<double>(row_blocks_.size());
   reserve_jobs(context, [](int, int) { return 1.0; });
@@ -95,7 +100,7 @@ void EigendecomposedPreconditioner::add_scales(const Eigendecomposed& kind,
   batches_.push_back(
       {type, side, stack.count, static_cast<std::int64_t>(row_blocks_.size()), powers, powers});
   for (std::int64_t b = 0; b < stack.count; ++b) {
-    row_blocks_.push_back(static_cast<std::size_t>(stack.first_block + b));
+    row_blocks_.push_back(stack_begin_ + static_cast<std::size_t>(b));
     row_exponents_.push_back(exponent_of(kind, static_cast<int>(stack.extent.size()), dimension));
   }
 }
@@ -110,29 +115,30 @@ void EigendecomposedPreconditioner::prepare(std::span<const BlockStep> blocks) {
 }
 
 /// s_k <- l_k^-e_k, damped with the current epsilon
-void EigendecomposedPreconditioner::compute_scales() {
-  for (const Scales& scales : scales_)
-    backend_.copy(scales.powers.data(), scales.values, scales.powers.bytes());
+void EigendecomposedPreconditioner::compute_scales(const Chunk& chunk) {
+  const std::size_t first = first_scales_[chunk.first_stack], end = first_scales_[chunk.end_stack];
+  for (std::size_t i = first; i < end; ++i)
+    backend_.copy(scales_[i].powers.data(), scales_[i].values, scales_[i].powers.bytes());
   spectrum_.epsilons = epsilons_.data();
   spectrum_.exponents = exponents_.data();
-  backend_.root_spectrum(batches_, spectrum_);
+  backend_.root_spectrum(std::span(batches_).subspan(first, end - first), spectrum_);
 }
 
 void EigendecomposedPreconditioner::accumulate(StepContext& step) {
   if (!whitens()) return FactoredPreconditioner::accumulate(step);
   const PhaseRange range(step.clock, Phase::factors);
-  compute_scales();
+  for (const ChunkContext& chunk : step.chunks) compute_scales(chunk.place);
   FactoredPreconditioner::accumulate(step);
 }
 
-void EigendecomposedPreconditioner::apply(StepContext& step) {
+void EigendecomposedPreconditioner::apply(ChunkContext& chunk) {
   if (!uses_eigenbases(recipe_)) return;
-  const PhaseRange range(step.clock, Phase::precondition);
-  compute_scales();
+  const PhaseRange range(chunk.clock, Phase::precondition);
+  compute_scales(chunk.place);
   // P <- F x_k Q_k diag(l_k^-e_k) Q_k^T, and |P|^2 of every block
   backend_.precondition_in_eigenbasis(
-      step.pass, stacks_, step.present,
-      {.direction = step.gradients.direction, .direction_norms = step.direction_norms});
+      chunk.pass, chunk.of(stacks_), chunk.present,
+      {.direction = chunk.gradients.direction, .direction_norms = chunk.direction_norms});
 }
 
 std::int64_t EigendecomposedPreconditioner::workspace_bytes() const {

@@ -78,28 +78,36 @@ class EigenvalueCorrectedPreconditioner final : public FactoredPreconditioner {
     if (first_moment_ == nullptr || step.refreshing != Refreshing::due || !refreshes())
       return FactoredPreconditioner::refresh(step);
     const PhaseRange range(step.clock, Phase::roots);
-    kernels::PassContext due = step.pass;
-    due.modes = due_.data();
-    backend_.rotate(due, stacks_, step.present, true, first_moment_);
+    rotate_first_moment(step, true);
     FactoredPreconditioner::refresh(step);
-    backend_.rotate(due, stacks_, step.present, false, first_moment_);
+    rotate_first_moment(step, false);
   }
 
-  void apply(StepContext& step) override {
+  void apply(ChunkContext& chunk) override {
     if (!uses_eigenbases(recipe_)) return;
-    const PhaseRange range(step.clock, Phase::precondition);
+    const PhaseRange range(chunk.clock, Phase::precondition);
     // E <- beta2 E + (1 - beta2) (G x_k Q_k)^2                     [Vyas 2024, Algorithm 3]
     // P <- ((F x_k Q_k) / ((E / (1 - beta2^t))^x + epsilon)) x_k Q_k^T, and |P|^2
-    backend_.precondition_in_eigenbasis(step.pass, stacks_, step.present,
-                                        {.masters = step.gradients.masters,
-                                         .second_moment = moment_,
+    backend_.precondition_in_eigenbasis(chunk.pass, chunk.of(stacks_), chunk.present,
+                                        {.masters = chunk.gradients.masters,
+                                         .second_moment = chunk.elements(moment_),
                                          .filters = filters_gradient(recipe_),
-                                         .first_moment = first_moment_,
-                                         .direction = step.gradients.direction,
-                                         .direction_norms = step.direction_norms});
+                                         .first_moment = chunk.elements(first_moment_),
+                                         .direction = chunk.gradients.direction,
+                                         .direction_norms = chunk.direction_norms});
   }
 
  private:
+  /// Of blocks that are due.
+  void rotate_first_moment(const StepContext& step, bool transposed) {
+    for (const ChunkContext& chunk : step.chunks) {
+      kernels::PassContext due = chunk.pass;
+      due.modes = due_.data() + chunk.place.first_block;
+      backend_.rotate(due, chunk.of(stacks_), chunk.present, transposed,
+                      chunk.elements(first_moment_));
+    }
+  }
+
   void* moment_;        ///< [backend] E
   void* first_moment_;  ///< [backend] M in the eigenbases; null: another pass filters
   /// Per block of this rank: preconditioned where it is due, otherwise absent.

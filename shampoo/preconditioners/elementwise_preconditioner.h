@@ -9,7 +9,7 @@ namespace shampoo {
 /// arranges: nothing is refreshed.
 class ElementwisePreconditioner : public WithoutRefresh {
  public:
-  void apply(StepContext&) final {}
+  void apply(ChunkContext&) final {}
   std::string_view waiting_solver() const final { return {}; }
 };
 

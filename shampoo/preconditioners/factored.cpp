@@ -135,7 +135,9 @@ void FactoredPreconditioner::reserve_solver(const PreconditionerContext& context
   job_blocks_.resize(jobs_.size());
   solver_->share(context.matrices);
   solver_->reserve(context.columns, all_jobs_);
-  backend_.reserve(stacks_, arithmetic_type(recipe_), solver_->calls());
+  const kernels::SolverCalls calls = solver_->calls();
+  for (const Chunk& chunk : context.chunks)
+    backend_.reserve(chunk.of(stacks_), arithmetic_type(recipe_), calls);
 }
 
 double FactoredPreconditioner::bias_correction(const Rates& rates, std::int64_t step) const {
@@ -168,19 +170,24 @@ void FactoredPreconditioner::prepare(std::span<const BlockStep> blocks) {
 void FactoredPreconditioner::accumulate(StepContext& step) {
   if (!recipe_.refresh.first) return;
   const PhaseRange range(step.clock, Phase::factors);
-  // L_k <- beta2 L_k + (1 - beta2) G x_{j != k} G                       [Gupta 2018, Algorithm 2]
-  if (!whitens())
-    return backend_.accumulate_factors(step.pass, stacks_, step.present, step.gradients.masters);
-  // L_k <- beta2 L_k + (1 - beta2) H x_{j != k} H, with H = G x_{j != k} R_j           [Lin 2025]
-  backend_.accumulate_whitened_factors(step.pass, stacks_, step.present, step.gradients.masters,
-                                       options_.statistic == Statistic::whitened_normalized);
+  const bool normalizes = options_.statistic == Statistic::whitened_normalized;
+  for (const ChunkContext& chunk : step.chunks) {
+    const void* const masters = chunk.gradients.masters;
+    if (whitens())
+      // L_k <- beta2 L_k + (1 - beta2) H x_{j != k} H, with H = G x_{j != k} R_j       [Lin 2025]
+      backend_.accumulate_whitened_factors(chunk.pass, chunk.of(stacks_), chunk.present, masters,
+                                           normalizes);
+    else
+      // L_k <- beta2 L_k + (1 - beta2) G x_{j != k} G                   [Gupta 2018, Algorithm 2]
+      backend_.accumulate_factors(chunk.pass, chunk.of(stacks_), chunk.present, masters);
+  }
 }
 
 void FactoredPreconditioner::refresh(StepContext& step) {
   const bool recorded = step.refreshing != Refreshing::due;
   if (step.refreshing == Refreshing::none || (recorded ? solver_->waits() : !refreshes())) return;
   const PhaseRange range(step.clock, Phase::roots);
-  solver_->enqueue(rows_of(step.refreshing), step.pass.proceed);
+  solver_->enqueue(rows_of(step.refreshing), step.chunks.front().pass.proceed);
   if (!solver_->waits()) return;
   solver_->collect(jobs());
   count(step.statistics);

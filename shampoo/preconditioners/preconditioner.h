@@ -11,6 +11,7 @@
 #include "kernels/solvers/solver_matrices.h"
 #include "kernels/staged_array.h"
 #include "shampoo/recipe.h"
+#include "shampoo/update/block_chunks.h"
 #include "shampoo/update/group_state.h"
 #include "shampoo/update/slots.h"
 #include "shampoo/update/step_context.h"
@@ -33,7 +34,8 @@ struct PreconditionerContext {
   /// Per block: those of one turn are refreshed together while their parameters have a gradient in
   /// every step.
   std::span<const std::int64_t> turns;
-  std::span<const kernels::Stack> stacks;
+  std::span<const kernels::Stack> stacks;  ///< of all chunks, one after the other
+  std::span<const Chunk> chunks;
   const GroupState& state;
   kernels::SolverMatrices& matrices;
   kernels::StagedArrays& columns;  ///< arrays that prepare() writes and kernels read
@@ -57,8 +59,8 @@ class GroupPreconditioner {
   virtual void accumulate(StepContext& step) = 0;
   /// Derived slots <- statistics, for blocks that are due.
   virtual void refresh(StepContext& step) = 0;
-  /// P <- F, for blocks that are preconditioned.
-  virtual void apply(StepContext& step) = 0;
+  /// P <- F, for blocks of the chunk that are preconditioned.
+  virtual void apply(ChunkContext& chunk) = 0;
 
   /// True if the prepared step refreshes a block.
   virtual bool refreshes() const = 0;

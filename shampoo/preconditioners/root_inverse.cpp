@@ -68,12 +68,12 @@ class RootInversePreconditioner final : public FactoredPreconditioner {
     reserve_jobs(context, [&](int order, int k) { return exponent_of(kind, order, k); });
   }
 
-  void apply(StepContext& step) override {
+  void apply(ChunkContext& chunk) override {
     if (!recipe_.refresh.first) return;
-    const PhaseRange range(step.clock, Phase::precondition);
+    const PhaseRange range(chunk.clock, Phase::precondition);
     // P <- F x_k R_k, and |P|^2 of every block
-    backend_.precondition(step.pass, stacks_, step.preconditioned, step.gradients.direction,
-                          step.direction_norms);
+    backend_.precondition(chunk.pass, chunk.of(stacks_), chunk.preconditioned,
+                          chunk.gradients.direction, chunk.direction_norms);
   }
 };
 

@@ -13,8 +13,10 @@ class SignPreconditioner final : public ElementwisePreconditioner {
 
   void accumulate(StepContext& step) override {
     // P = sign(F), sign(0) = 0                                                  [Bernstein 2018]
-    step.gradients.preconditioner = {.rule = kernels::DirectionRule::sign};
-    step.gradients.direction_norms = step.direction_norms;
+    for (ChunkContext& chunk : step.chunks) {
+      chunk.gradients.preconditioner = {.rule = kernels::DirectionRule::sign};
+      chunk.gradients.direction_norms = chunk.direction_norms;
+    }
   }
 };
 

@@ -40,17 +40,19 @@ class SpectralPreconditioner final : public WithoutRefresh {
         stacks_(context.stacks.begin(), context.stacks.end()),
         waits_(std::holds_alternative<Svd>(kind.solver)) {
     for (const kernels::Stack& stack : stacks_) plans_.push_back(plan_of(kind, stack.extent));
-    backend_.reserve_orthogonalization(stacks_, plans_, arithmetic_type(context.recipe));
+    for (const Chunk& chunk : context.chunks)
+      backend_.reserve_orthogonalization(chunk.of(stacks_), chunk.of(plans_),
+                                         arithmetic_type(context.recipe));
   }
 
   void set_coefficients(const Rates&, std::int64_t, kernels::Coefficients&) const override {}
   void accumulate(StepContext&) override {}
 
-  void apply(StepContext& step) override {
-    const PhaseRange range(step.clock, Phase::precondition);
+  void apply(ChunkContext& chunk) override {
+    const PhaseRange range(chunk.clock, Phase::precondition);
     // P <- scale U V^T, with F = U S V^T, and |P|^2 of every block                   [Jordan 2024]
-    backend_.orthogonalize(step.pass, stacks_, step.preconditioned, plans_,
-                           step.gradients.direction, step.direction_norms);
+    backend_.orthogonalize(chunk.pass, chunk.of(stacks_), chunk.preconditioned, chunk.of(plans_),
+                           chunk.gradients.direction, chunk.direction_norms);
   }
 
   std::string_view waiting_solver() const override {

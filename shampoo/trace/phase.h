@@ -6,7 +6,7 @@
 
 namespace shampoo {
 
-/// Parts of a step that are timed, each at most once in a step or in one part of a virtual group.
+/// What is timed, each at most once in a step, or in one virtual group, or in one of its chunks.
 enum class Phase : std::uint8_t {
   // of the step
   scan,
@@ -16,6 +16,7 @@ enum class Phase : std::uint8_t {
   // of a virtual group
   factors,
   roots,
+  // of a chunk
   filter,
   precondition,
   update
@@ -29,7 +30,7 @@ constexpr const char* name_of(Phase phase) {
   return names[static_cast<std::size_t>(phase)];
 }
 
-/// Place among all phases of a step with some virtual groups, or parts of them; `group` matters to
+/// Place among all phases of a step with some virtual groups, or chunks of them; `group` matters to
 /// the phases of one alone.
 constexpr std::size_t phase_index(Phase phase, std::size_t group) {
   const auto p = static_cast<std::size_t>(phase);

@@ -43,18 +43,17 @@ Line line_of(std::string name, const StepClock& clock, std::span<const Phase> ph
   return line;
 }
 
-void add_group(std::span<const std::unique_ptr<GroupStep>> parts, std::size_t v,
-               const StepClock& clock, std::vector<Line>& lines) {
-  const Recipe& recipe = parts.front()->recipe();
+void add_group(const GroupStep& group, std::size_t v, const StepClock& clock,
+               std::vector<Line>& lines) {
+  const Recipe& recipe = group.recipe();
   const double every = static_cast<double>(recipe.refresh.every);
   double passes = 0;
   PreconditionerWork work;
-  for (const auto& part : parts)
-    for (std::size_t b = 0; b < part->blocks().size(); ++b) {
-      const std::vector<std::int64_t>& extent = part->extent(b);
-      work += preconditioner_work(recipe, extent);
-      passes += static_cast<double>(passes_work(grouping::numel(extent)));
-    }
+  for (std::size_t b = 0; b < group.blocks().size(); ++b) {
+    const std::vector<std::int64_t>& extent = group.extent(b);
+    work += preconditioner_work(recipe, extent);
+    passes += static_cast<double>(passes_work(grouping::numel(extent)));
+  }
   const std::string name = "virtual group " + std::to_string(v) + ": ";
   const auto add = [&](const char* what, std::initializer_list<Phase> phases, double cost) {
     if (cost > 0) lines.push_back(line_of(name + what, clock, phases, v, cost));
@@ -67,14 +66,13 @@ void add_group(std::span<const std::unique_ptr<GroupStep>> parts, std::size_t v,
 
 }  // namespace
 
-std::string phase_table(std::span<const std::unique_ptr<GroupStep>> parts,
-                        std::span<const std::size_t> first_parts, const StepClock& clock) {
+std::string phase_table(std::span<const std::unique_ptr<GroupStep>> groups,
+                        const StepClock& clock) {
   std::vector<Line> lines;
   for (const Phase phase : {Phase::scan, Phase::vote, Phase::exchange, Phase::apply})
     lines.push_back(line_of(name_of(phase), clock, {&phase, 1}, 0, {}));
   std::erase_if(lines, [](const Line& line) { return line.time.all == 0; });
-  for (std::size_t v = 0; v + 1 < first_parts.size(); ++v)
-    add_group(parts.subspan(first_parts[v], first_parts[v + 1] - first_parts[v]), v, clock, lines);
+  for (std::size_t v = 0; v < groups.size(); ++v) add_group(*groups[v], v, clock, lines);
 
   double work = 0, time = 0;
   for (const Line& line : lines)

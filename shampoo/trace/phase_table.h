@@ -14,8 +14,7 @@ namespace shampoo {
 /// refreshes spread over their interval, and what was measured, if anything was. Predicted is what
 /// a rank computes for its blocks, at the costs of preconditioner_work() and passes_work(), by
 /// which blocks are placed; the measured share is one of the same phases. Lines end with '\n'.
-/// `first_parts`: as StepClock has it.
-std::string phase_table(std::span<const std::unique_ptr<GroupStep>> parts,
-                        std::span<const std::size_t> first_parts, const StepClock& clock);
+/// `groups`: of every virtual group.
+std::string phase_table(std::span<const std::unique_ptr<GroupStep>> groups, const StepClock& clock);
 
 }  // namespace shampoo

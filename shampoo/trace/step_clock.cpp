@@ -14,15 +14,15 @@ void add(PhaseTime& time, double seconds) {
 
 }  // namespace
 
-StepClock::StepClock(kernels::Memory& backend, std::span<const std::size_t> first_parts,
+StepClock::StepClock(kernels::Memory& backend, std::span<const std::size_t> first_chunks,
                      bool measures, TraceFile* trace)
     : backend_(backend), trace_(trace) {
   for (std::size_t i = 0; i < step_phases; ++i) lines_.push_back(i);
-  for (std::size_t v = 0; v + 1 < first_parts.size(); ++v)
-    for (std::size_t part = first_parts[v]; part < first_parts[v + 1]; ++part)
+  for (std::size_t v = 0; v + 1 < first_chunks.size(); ++v)
+    for (std::size_t chunk = first_chunks[v]; chunk < first_chunks[v + 1]; ++chunk)
       for (std::size_t i = 0; i < group_phases; ++i)
         lines_.push_back(step_phases + v * group_phases + i);
-  const std::size_t virtual_groups = first_parts.size() - 1;
+  const std::size_t virtual_groups = first_chunks.size() - 1;
   times_.resize(step_phases + virtual_groups * group_phases);
   seconds_.resize(times_.size());
   if (measures) timeline_ = backend.make_timeline(anchor(2));
@@ -55,17 +55,17 @@ void StepClock::mark(std::size_t point) {
 void StepClock::begin_step() { mark(step_point()); }
 void StepClock::end_step() { mark(step_point() + 1); }
 
-void StepClock::begin(Phase phase) {
-  if (depth_ == 0) mark(2 * phase_index(phase, part_));
+void StepClock::begin(Phase phase, std::size_t chunk) {
+  if (depth_ == 0) mark(2 * phase_index(phase, chunk));
   ++depth_;
   backend_.begin_range(name_of(phase));
 }
 
-void StepClock::end(Phase phase) noexcept {
+void StepClock::end(Phase phase, std::size_t chunk) noexcept {
   backend_.end_range();
   if (--depth_ > 0) return;
   try {
-    mark(2 * phase_index(phase, part_) + 1);
+    mark(2 * phase_index(phase, chunk) + 1);
   } catch (...) {  // the device failed, as the next call finds
   }
 }

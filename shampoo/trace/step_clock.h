@@ -26,9 +26,9 @@ struct PhaseTime {
 /// phases for profilers.
 class StepClock {
  public:
-  /// `first_parts`: the first part of every virtual group, and the end; there is at least one. A
-  /// phase takes as long as in all parts. Backend and trace must outlive it. `trace` may be null.
-  StepClock(kernels::Memory& backend, std::span<const std::size_t> first_parts, bool measures,
+  /// `first_chunks`: the first chunk of every virtual group, and the end; there is at least one. A
+  /// phase takes as long as in all chunks. Backend and trace must outlive it. `trace` may be null.
+  StepClock(kernels::Memory& backend, std::span<const std::size_t> first_chunks, bool measures,
             TraceFile* trace);
   /// Traces a step that has run and was not read.
   ~StepClock();
@@ -40,10 +40,9 @@ class StepClock {
   // Queued, or recorded in a capture.
   void begin_step();
   void end_step();
-  void begin(Phase phase);
-  void end(Phase phase) noexcept;
-  /// The part of a virtual group whose phases follow.
-  void set_part(std::size_t part) { part_ = part; }
+  /// `chunk`: of all chunks of all virtual groups; phases of the step have none.
+  void begin(Phase phase, std::size_t chunk);
+  void end(Phase phase, std::size_t chunk) noexcept;
 
   /// Adds the times of the latest step, whose end the caller has waited for.
   void read(std::int64_t step, std::optional<bool> applied);
@@ -63,9 +62,8 @@ class StepClock {
 
   kernels::Memory& backend_;
   TraceFile* trace_;
-  std::size_t part_ = 0;
   int depth_ = 0;                   ///< of phases that are open: the outermost is timed
-  std::vector<std::size_t> lines_;  ///< by phase_index() with parts: the place in times_
+  std::vector<std::size_t> lines_;  ///< by phase_index() with chunks: the place in times_
   std::vector<PhaseTime> times_;
   std::vector<double> seconds_;  ///< of one step, as times_
   PhaseTime step_time_;
@@ -78,15 +76,24 @@ class StepClock {
   double anchor_time_ = 0;  ///< of the other anchor, in seconds of the trace
 };
 
+/// The clock for the phases of one chunk; those of a whole virtual group count as its first one's.
+struct ChunkClock {
+  StepClock& clock;
+  std::size_t chunk = 0;  ///< among all chunks of all virtual groups
+};
+
 /// Times a phase and names it for profilers while it lives.
 class PhaseRange {
  public:
-  PhaseRange(StepClock& clock, Phase phase) : clock_(clock), phase_(phase) { clock.begin(phase); }
-  ~PhaseRange() { clock_.end(phase_); }
+  PhaseRange(ChunkClock clock, Phase phase) : clock_(clock), phase_(phase) {
+    clock_.clock.begin(phase_, clock_.chunk);
+  }
+  PhaseRange(StepClock& clock, Phase phase) : PhaseRange(ChunkClock{clock}, phase) {}
+  ~PhaseRange() { clock_.clock.end(phase_, clock_.chunk); }
   PhaseRange(const PhaseRange&) = delete;
 
  private:
-  StepClock& clock_;
+  ChunkClock clock_;
   Phase phase_;
 };
 

@@ -31,7 +31,7 @@ Engine::Engine(kernels::Backend& backend, Communicator& communicator,
   build_tables();
   build_group_steps(before);
   const bool measures = backend.is_immediate() || options.time_phases || trace != nullptr;
-  clock_ = std::make_unique<StepClock>(backend_, first_steps_, measures, trace);
+  clock_ = std::make_unique<StepClock>(backend_, first_chunks_, measures, trace);
 }
 
 int Engine::row(const grouping::Member& member) const {
@@ -160,11 +160,8 @@ void Engine::compute(StepInputs inputs, Refreshing refreshing, Statistics& stati
   inputs.direction = direction_.data();
   for (std::size_t v = 0; v < names_.size(); ++v) {
     const kernels::Range range(backend_, names_[v].c_str());
-    for (std::size_t s = first_steps_[v]; s < first_steps_[v + 1]; ++s) {
-      clock_->set_part(s);
-      GroupStep& part = *group_steps_[s];
-      part.enqueue(part.context(inputs, refreshing, statistics));
-    }
+    inputs.first_chunk = first_chunks_[v];
+    group_steps_[v]->enqueue(group_steps_[v]->context(inputs, refreshing, statistics));
   }
 }
 

@@ -77,12 +77,8 @@ class Engine {
   std::span<const Group* const> groups() const { return groups_; }
   std::span<const RegisteredParameter> parameters() const { return parameters_; }
   std::span<RegisteredParameter> parameters() { return parameters_; }
-  /// The steps of all virtual groups, one after the other; each on some of a group's blocks.
+  /// One for every virtual group.
   std::span<const std::unique_ptr<GroupStep>> group_steps() const { return group_steps_; }
-  /// Those of virtual group `v`.
-  std::span<const std::unique_ptr<GroupStep>> group_steps(std::size_t v) const {
-    return group_steps().subspan(first_steps_[v], first_steps_[v + 1] - first_steps_[v]);
-  }
   int rank() const { return communicator_.rank(); }
   kernels::Tensors tensors() const { return tensors_.tensors(); }
   /// Row of a member of a virtual group.
@@ -107,9 +103,10 @@ class Engine {
   void build_tables();
   void build_exchanges();
   void build_group_steps(const Engine* before);
-  /// This rank's blocks of virtual group `v`, in flat order, in parts whose directions are in
-  /// memory at a time.
-  std::vector<std::vector<OwnedBlock>> owned_blocks(int v) const;
+  /// This rank's blocks of virtual group `v`, in flat order.
+  std::vector<OwnedBlock> owned_blocks(int v) const;
+  /// See direction_limit().
+  std::int64_t direction_limit() const;
   std::pair<const GroupStep*, int> locate(std::string_view parameter, int block) const;
 
   kernels::Backend& backend_;
@@ -134,8 +131,8 @@ class Engine {
   kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_, value_exchange_;
   std::vector<std::unique_ptr<GroupStep>> group_steps_;
-  std::vector<std::size_t> first_steps_;  ///< per virtual group, and the end
-  kernels::Buffer direction_;             ///< of one of them at a time
+  std::vector<std::size_t> first_chunks_;  ///< per virtual group, and the end
+  kernels::Buffer direction_;              ///< of one chunk at a time
   kernels::SolverMatrices solver_matrices_;
   std::vector<std::string> names_;  ///< of virtual groups, as profiler ranges
   std::unique_ptr<StepClock> clock_;

@@ -105,16 +105,15 @@ void Engine::build_exchanges() {
     value_exchange_ = std::make_unique<Exchange>(*exchange_, bytes_of(value_segments_));
 }
 
-std::vector<std::vector<OwnedBlock>> Engine::owned_blocks(int v) const {
+std::vector<OwnedBlock> Engine::owned_blocks(int v) const {
   const std::vector<grouping::Block>& blocks = plan_.blocks[v];
   std::vector<OwnedBlock> owned;
   const auto stacks = grouping::stacks(plan_, v)[static_cast<std::size_t>(communicator_.rank())];
-  std::int64_t end = 0;
   for (std::size_t s = 0; s < stacks.size(); ++s)
     for (std::size_t i = 0; i < stacks[s].blocks.size(); ++i) {
       const auto b = static_cast<std::size_t>(stacks[s].blocks[i]);
-      const std::int64_t stride = grouping::flat_stride(stacks[s].extent);
-      const std::int64_t flat = stacks[s].offset + static_cast<std::int64_t>(i) * stride;
+      const std::int64_t flat =
+          stacks[s].offset + static_cast<std::int64_t>(i) * grouping::flat_stride(stacks[s].extent);
       owned.push_back({.parameter = row(plan_.virtual_groups[v].members[blocks[b].member]),
                        .index = blocks[b].index,
                        .stack = static_cast<int>(s),
@@ -122,38 +121,35 @@ std::vector<std::vector<OwnedBlock>> Engine::owned_blocks(int v) const {
                        .flat = flat,
                        .segment = segments_.blocks[v][b],
                        .phase = blocks[b].phase});
-      end = flat + stride;
     }
-  const Recipe& recipe = groups_[plan_.virtual_groups[v].members.front().group]->recipe();
-  if (owned.empty() || !options_.direction_bytes || !stores_direction(recipe))
-    return {std::move(owned)};
-  const auto size = static_cast<std::int64_t>(size_of(arithmetic_type(recipe)));
-  const std::int64_t arrays = 1 + backend_.scratch_directions();
-  return chunks_of(owned, end, *options_.direction_bytes / arrays / size);
+  return owned;
+}
+
+std::int64_t Engine::direction_limit() const {
+  const auto rank = static_cast<std::size_t>(communicator_.rank());
+  return shampoo::direction_limit(options_.direction_bytes, grouping::loads(plan_)[rank].state);
 }
 
 void Engine::build_group_steps(const Engine* before) {
+  const std::int64_t limit = direction_limit();
   std::size_t direction_bytes = 0;
+  first_chunks_.push_back(0);
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
     const int first = plan_.virtual_groups[v].members.front().group;
-    first_steps_.push_back(group_steps_.size());
-    for (std::vector<OwnedBlock>& owned : owned_blocks(static_cast<int>(v))) {
-      group_steps_.push_back(std::make_unique<GroupStep>(backend_, columns_, solver_matrices_,
-                                                         groups_[first]->recipe(), std::move(owned),
-                                                         parameters_));
-      direction_bytes = std::max(direction_bytes, group_steps_.back()->direction_bytes());
-    }
+    group_steps_.push_back(
+        std::make_unique<GroupStep>(backend_, columns_, solver_matrices_, groups_[first]->recipe(),
+                                    owned_blocks(static_cast<int>(v)), parameters_, limit));
+    direction_bytes = std::max(direction_bytes, group_steps_.back()->direction_bytes());
+    first_chunks_.push_back(first_chunks_.back() + group_steps_.back()->chunks().size());
     names_.push_back("virtual group " + std::to_string(v));
   }
-  first_steps_.push_back(group_steps_.size());
   direction_ = kernels::Buffer(backend_, direction_bytes);
   columns_.allocate();
   tensors_.set_values(parameters_);
   columns_.upload();
   read_values();
-  for (std::size_t v = 0; before && v + 1 < before->first_steps_.size(); ++v)
-    for (const auto& step : group_steps(v))
-      for (const auto& earlier : before->group_steps(v)) step->adopt(*earlier);
+  for (std::size_t v = 0; before && v < before->group_steps_.size(); ++v)
+    group_steps_[v]->adopt(*before->group_steps_[v]);
   backend_.synchronize();
 }
 

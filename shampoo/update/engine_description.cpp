@@ -66,12 +66,12 @@ std::string Engine::describe(std::int64_t workspace_bytes, std::uint64_t plan_ha
     if (!unread.empty())
       text += "virtual group " + std::to_string(v) + " does not read: " + unread + "\n";
   }
-  return text + "\n" + phase_table(group_steps_, first_steps_, *clock_);
+  return text + "\n" + phase_table(group_steps_, *clock_);
 }
 
 std::int64_t Engine::state_bytes() const {
   std::int64_t bytes = 0;
-  for (const auto& part : group_steps_) bytes += part->state().bytes();
+  for (const auto& group : group_steps_) bytes += group->state().bytes();
   return bytes;
 }
 
@@ -79,7 +79,7 @@ std::int64_t Engine::workspace_bytes() const {
   std::int64_t bytes = static_cast<std::int64_t>(columns_.bytes()) + scan_table_.bytes() +
                        apply_table_.bytes() + exchange_->bytes() +
                        static_cast<std::int64_t>(direction_.bytes()) + solver_matrices_.bytes();
-  for (const auto& part : group_steps_) bytes += part->workspace_bytes();
+  for (const auto& group : group_steps_) bytes += group->workspace_bytes();
   return bytes;
 }
 

@@ -54,18 +54,16 @@ void EvaluationValues::append_group(int v) {
     places[{row, planned.index}] = segments[b];
   }
 
-  for (const auto& group : engine_.group_steps(group_index)) {
-    OwnBlocks& own = own_.emplace_back(OwnBlocks{.group = group.get()});
-    for (std::size_t b = 0; b < group->blocks().size(); ++b) {
-      const OwnedBlock& owned = group->blocks()[b];
-      const RegisteredParameter& registered = engine_.parameters()[owned.parameter];
-      own.table.append(registered, registered.boxes[owned.index],
-                       block_of(owned.parameter, places.at({owned.parameter, owned.index}),
-                                group->element_block(b)),
-                       owned.flat);
-      own.factors.push_back(
-          evaluation_extrapolation(group->recipe(), registered.group->rates_of(registered.index)));
-    }
+  const GroupStep& group = *engine_.group_steps()[group_index];
+  OwnBlocks& own = own_.emplace_back(OwnBlocks{.group = &group});
+  for (const OwnedBlock& owned : group.blocks()) {
+    const RegisteredParameter& registered = engine_.parameters()[owned.parameter];
+    own.table.append(registered, registered.boxes[owned.index],
+                     block_of(owned.parameter, places.at({owned.parameter, owned.index}),
+                              {.master = owned.master}),
+                     owned.flat);
+    own.factors.push_back(
+        evaluation_extrapolation(group.recipe(), registered.group->rates_of(registered.index)));
   }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/update/group_step.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "grouping/stack.h"
-#include "shampoo/trace/step_clock.h"
 #include "shampoo/update/coefficients.h"
 #include "shampoo/update/refresh_schedule.h"
 
@@ -21,103 +21,138 @@ void GroupStep::enqueue(StepContext step) {
   if (grafting_) grafting_->accumulate(step);
   // (5) R_k <- (L_k / c2 + epsilon I)^(-e_k), for blocks that are due               [Anil 2020]
   preconditioner_->refresh(step);
-  // (6) F <- lerp(M, G, 1 - beta3) / c1 ; M <- lerp(M, G, 1 - beta1)      [Kingma 2015, Alg. 1]
-  filter_gradient(step);
-  // (7) P <- F x_1 R_1 ... x_o R_o                                         [Gupta 2018, Alg. 2]
-  preconditioner_->apply(step);
-  // (8) P <- P |graft(F)| / (|P| + 1e-16)                            [Agarwal 2020], [Shi 2023]
-  if (grafting_) graft_norm(step);
-  // (9) P <- P + alpha W                                                      [Loshchilov 2019]
-  // (10) B <- momentum B + (1 - dampening) P ; P <- B                             [Polyak 1964]
-  //      or Z <- Z - learning_rate P, U <- ...           [Defazio 2024, Alg. 1], [Defazio 2025b]
-  // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment; on one rank (12),
-  //      too. Where every element's step depends on that element alone, (6) is part of this pass.
-  // (13) A <- A + weight (W - A), with the new W              [Polyak 1992], [Izmailov 2018]
-  //      and W <- A                                                            [Zhang 2019]
-  decay_and_average(step);
+  for (ChunkContext& chunk : step.chunks) {
+    // (6) F <- lerp(M, G, 1 - beta3) / c1 ; M <- lerp(M, G, 1 - beta1)    [Kingma 2015, Alg. 1]
+    filter_gradient(chunk);
+    // (7) P <- F x_1 R_1 ... x_o R_o                                       [Gupta 2018, Alg. 2]
+    preconditioner_->apply(chunk);
+    // (8) P <- P |graft(F)| / (|P| + 1e-16)                          [Agarwal 2020], [Shi 2023]
+    if (grafting_) graft_norm(chunk);
+    // (9) P <- P + alpha W                                                    [Loshchilov 2019]
+    // (10) B <- momentum B + (1 - dampening) P ; P <- B                           [Polyak 1964]
+    //      or Z <- Z - learning_rate P, U <- ...         [Defazio 2024, Alg. 1], [Defazio 2025b]
+    // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment; on one rank
+    //      (12), too. Where every element's step depends on that element alone, (6) is part of
+    //      this pass.
+    // (13) A <- A + weight (W - A), with the new W            [Polyak 1992], [Izmailov 2018]
+    //      and W <- A                                                          [Zhang 2019]
+    decay_and_average(chunk);
+  }
 }
 
-void GroupStep::filter_gradient(StepContext& step) {
+void GroupStep::filter_gradient(ChunkContext& chunk) {
   if (one_pass_ || filters_gradient(recipe_)) return;
-  const PhaseRange range(step.clock, Phase::filter);
-  backend_.filter(step.pass, step.gradients);
+  const PhaseRange range(chunk.clock, Phase::filter);
+  backend_.filter(chunk.pass, chunk.gradients);
 }
 
-void GroupStep::graft_norm(StepContext& step) { step.update.grafting_norms = step.grafting_norms; }
+void GroupStep::graft_norm(ChunkContext& chunk) {
+  chunk.update.grafting_norms = chunk.grafting_norms;
+}
 
-void GroupStep::decay_and_average(StepContext& step) {
-  const PhaseRange range(step.clock, Phase::update);
-  if (averaging_) averaging_->apply(step);
-  if (value_averaging_) value_averaging_->apply(step);
+void GroupStep::decay_and_average(ChunkContext& chunk) {
+  const PhaseRange range(chunk.clock, Phase::update);
+  if (averaging_) averaging_->apply(chunk);
+  if (value_averaging_) value_averaging_->apply(chunk);
   if (one_pass_)
-    backend_.filter_and_update(step.pass, step.gradients, step.update);
+    backend_.filter_and_update(chunk.pass, chunk.gradients, chunk.update);
   else
-    backend_.update(step.pass, step.update);
+    backend_.update(chunk.pass, chunk.update);
 }
 
 StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
-                               Statistics& statistics) const {
+                               Statistics& statistics) {
+  contexts_.clear();
+  for (std::size_t c = 0; c < chunks_.size(); ++c) contexts_.push_back(chunk_context(c, inputs));
+  return {contexts_, contexts_.front().clock, refreshing, statistics};
+}
+
+ChunkContext GroupStep::chunk_context(std::size_t c, const StepInputs& inputs) const {
+  const Chunk& chunk = chunks_[c];
   void* const masters = state_->flat(master_slot);
-  double* const direction_norms =
-      one_pass_ ? nullptr : static_cast<double*>(direction_norms_.data());
-  return {
-      .pass = {table_.elements(arithmetic_, inputs.tensors), modes_.data(), coefficients_.data(),
-               inputs.gradient_scale, inputs.proceed, inputs.scale_stride, inputs.gradient_limit},
-      .present = present_,
-      .preconditioned = preconditioned_,
-      .refreshing = refreshing,
-      .statistics = statistics,
-      .clock = *inputs.clock,
-      .grafting_norms = static_cast<double*>(grafting_norms_.data()),
-      .direction_norms = direction_norms,
-      .gradients = {.masters = masters,
-                    .first_moment = state_->flat(first_moment_slot),
-                    .direction = inputs.direction},
+  const auto norms = [&](const kernels::Buffer& all) {
+    return static_cast<double*>(all.data()) + chunk.first_block;
+  };
+  ChunkContext context{
+      .place = chunk,
+      .clock = {*inputs.clock, inputs.first_chunk + c},
+      .pass = {tables_[c].elements(arithmetic_, inputs.tensors), modes_.data() + chunk.first_block,
+               coefficients_.data() + chunk.first_block, inputs.gradient_scale, inputs.proceed,
+               inputs.scale_stride, inputs.gradient_limit},
+      .present = {},
+      .preconditioned = {},
+      .grafting_norms = norms(grafting_norms_),
+      .direction_norms = one_pass_ ? nullptr : norms(direction_norms_),
+      .gradients = {.masters = masters, .direction = inputs.direction},
       .update = {.direction = inputs.direction,
-                 .direction_norms = direction_norms,
                  .non_finite = inputs.non_finite_directions,
                  .masters = masters,
                  .segment = inputs.exchange}};
+  context.present = context.of(present_);
+  context.preconditioned = context.of(preconditioned_);
+  context.gradients.first_moment = context.elements(state_->flat(first_moment_slot));
+  context.update.direction_norms = context.direction_norms;
+  return context;
 }
 
 GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
                      kernels::SolverMatrices& matrices, const Recipe& recipe,
                      std::vector<OwnedBlock> blocks,
-                     std::span<const RegisteredParameter> parameters)
+                     std::span<const RegisteredParameter> parameters, std::int64_t direction_limit)
     : backend_(backend),
       recipe_(recipe),
       arithmetic_(arithmetic_type(recipe)),
+      one_pass_(!stores_direction(recipe)),
       blocks_(std::move(blocks)),
+      grafting_norms_(backend, blocks_.size() * sizeof(double)),
+      direction_norms_(backend, blocks_.size() * sizeof(double)),
       block_steps_(blocks_.size()) {
+  cut_chunks(parameters, direction_limit);
   build_tables(columns, parameters);
   build_stacks(parameters);
   for (const OwnedBlock& owned : blocks_)
     turns_.push_back((owned.phase + parameters[owned.parameter].steps) % recipe_.refresh.every);
-  const PreconditionerContext context{backend_, recipe_, extents_, turns_,
-                                      stacks_,  *state_, matrices, columns};
+  const PreconditionerContext context{backend_, recipe_, extents_, turns_, stacks_,
+                                      chunks_,  *state_, matrices, columns};
   preconditioner_ = make_preconditioner(context);
   grafting_ = make_grafting(context);
   averaging_ = make_averaging(recipe_, *state_);
   value_averaging_ = make_value_averaging(recipe_, *state_, columns, blocks_.size());
-  allocate_norms();
+}
+
+void GroupStep::cut_chunks(std::span<const RegisteredParameter> parameters,
+                            std::int64_t direction_limit) {
+  for (const OwnedBlock& owned : blocks_)
+    extents_.push_back(parameters[owned.parameter].boxes[owned.index].extent);
+  const std::int64_t end =
+      blocks_.empty() ? 0 : blocks_.back().flat + grouping::flat_stride(extents_.back());
+  const std::int64_t arrays = 1 + backend_.scratch_directions();
+  const auto size = static_cast<std::int64_t>(size_of(arithmetic_));
+  chunks_ = cut_into_chunks(blocks_, end, one_pass_ ? end : direction_limit / arrays / size);
+  contexts_.reserve(chunks_.size());
 }
 
 void GroupStep::build_tables(kernels::StagedArrays& columns,
                              std::span<const RegisteredParameter> parameters) {
   std::vector<BlockPlacement> placements;
   std::int64_t masters = 0;
-  for (const OwnedBlock& owned : blocks_) {
-    const RegisteredParameter& parameter = parameters[owned.parameter];
-    const grouping::Box& box = parameter.boxes[owned.index];
-    const Type type = parameter.parameter().value.type;
-    kernels::Block block = exchanged_block(parameter, owned.parameter, owned.segment);
-    if (has_master(type))
-      block.master = std::exchange(masters, masters + grouping::flat_stride(box.extent));
-    table_.append(parameter, box, block, owned.flat);
-    placements.push_back({box.extent, type, owned.stack, owned.in_stack, owned.flat, block.master});
-    extents_.push_back(box.extent);
+  for (const Chunk& chunk : chunks_) {
+    ElementTable& table = tables_.emplace_back();
+    for (std::size_t b = chunk.first_block; b < chunk.end_block; ++b) {
+      OwnedBlock& owned = blocks_[b];
+      const RegisteredParameter& parameter = parameters[owned.parameter];
+      const grouping::Box& box = parameter.boxes[owned.index];
+      const Type type = parameter.parameter().value.type;
+      if (has_master(type))
+        owned.master = std::exchange(masters, masters + grouping::flat_stride(box.extent));
+      kernels::Block block = exchanged_block(parameter, owned.parameter, owned.segment);
+      block.master = owned.master;
+      table.append(parameter, box, block, owned.flat - chunk.first_element);
+      placements.push_back(
+          {box.extent, type, owned.stack, owned.in_stack, owned.flat, owned.master});
+    }
+    table.upload(backend_);
   }
-  table_.upload(backend_);
   state_ = std::make_unique<GroupState>(backend_, recipe_, std::move(placements));
 
   const std::size_t count = blocks_.size();
@@ -127,42 +162,42 @@ void GroupStep::build_tables(kernels::StagedArrays& columns,
   preconditioned_list_ = columns.add<std::int32_t>(count);
 }
 
-void GroupStep::allocate_norms() {
-  const std::size_t count = blocks_.size();
-  grafting_norms_ = kernels::Buffer(backend_, count * sizeof(double));
-  direction_norms_ = kernels::Buffer(backend_, count * sizeof(double));
-  one_pass_ = !stores_direction(recipe_);
-  if (one_pass_ || blocks_.empty()) return;
-  const std::int64_t elements = blocks_.back().flat + grouping::flat_stride(extents_.back());
-  direction_bytes_ = static_cast<std::size_t>(elements) * size_of(arithmetic_);
-}
-
 void GroupStep::build_stacks(std::span<const RegisteredParameter> parameters) {
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    if (blocks_[b].in_stack == 0) {
-      kernels::Stack stack;
-      stack.extent = extents_[b];
-      stack.stride = grouping::flat_stride(extents_[b]);
-      stack.first_block = static_cast<std::int64_t>(b);
-      stack.gradients = {false, false, recipe_.weight_decay == WeightDecay::l2};
-      stacks_.push_back(std::move(stack));
+  for (std::size_t c = 0; c < chunks_.size(); ++c)
+    for (std::size_t b = chunks_[c].first_block; b < chunks_[c].end_block; ++b) {
+      const std::size_t in_chunk = b - chunks_[c].first_block;
+      if (blocks_[b].in_stack == 0) {
+        kernels::Stack stack;
+        stack.extent = extents_[b];
+        stack.stride = grouping::flat_stride(extents_[b]);
+        stack.first_block = static_cast<std::int64_t>(in_chunk);
+        stack.gradients = {false, false, recipe_.weight_decay == WeightDecay::l2};
+        stacks_.push_back(std::move(stack));
+      }
+      kernels::Stack& stack = stacks_.back();
+      ++stack.count;
+      const bool half = size_of(parameters[blocks_[b].parameter].parameter().gradient.type) == 2;
+      const bool regular = tables_[c].blocks()[in_chunk].regular;
+      stack.gradients.gathered |= !regular;
+      stack.gradients.halves |= regular && half;
+      stack.gradients.wider |= regular && !half;
     }
-    kernels::Stack& stack = stacks_.back();
-    ++stack.count;
-    const bool half = size_of(parameters[blocks_[b].parameter].parameter().gradient.type) == 2;
-    const bool regular = table_.blocks()[b].regular;
-    stack.gradients.gathered |= !regular;
-    stack.gradients.halves |= regular && half;
-    stack.gradients.wider |= regular && !half;
-  }
   present_.resize(stacks_.size());
   preconditioned_.resize(stacks_.size());
 }
 
+std::size_t GroupStep::direction_bytes() const {
+  if (one_pass_) return 0;
+  const auto longest = std::ranges::max(chunks_, {}, &Chunk::elements);
+  return static_cast<std::size_t>(longest.elements()) * size_of(arithmetic_);
+}
+
 void GroupStep::read_values(const kernels::Tensors& tensors) {
   void* const masters = state_->flat(master_slot);
-  if (masters || iterate())
-    backend_.read_values(table_.elements(arithmetic_, tensors), masters, iterate());
+  if (!masters && !iterate()) return;
+  for (std::size_t c = 0; c < chunks_.size(); ++c)
+    backend_.read_values(tables_[c].elements(arithmetic_, tensors), masters,
+                         elements_of(iterate(), arithmetic_, chunks_[c]));
 }
 
 void* GroupStep::iterate() const {
@@ -183,11 +218,11 @@ void GroupStep::adopt(const GroupStep& before) {
 }
 
 void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
-  for (std::size_t s = 0; s < stacks_.size(); ++s) {
-    present_[s] = {present_list_.data() + stacks_[s].first_block, 0};
-    preconditioned_[s] = {preconditioned_list_.data() + stacks_[s].first_block, 0};
-  }
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    if (blocks_[b].in_stack == 0) {
+      present_[blocks_[b].stack] = {present_list_.data() + b, 0};
+      preconditioned_[blocks_[b].stack] = {preconditioned_list_.data() + b, 0};
+    }
     const RegisteredParameter& parameter = parameters[blocks_[b].parameter];
     block_steps_[b] = {};
     modes_[b] = Mode::absent;
@@ -250,7 +285,9 @@ std::string GroupStep::exhausted_block(std::span<const RegisteredParameter> para
 
 std::int64_t GroupStep::workspace_bytes() const {
   const std::size_t buffers = grafting_norms_.bytes() + direction_norms_.bytes();
-  return static_cast<std::int64_t>(buffers) + table_.bytes() + preconditioner_->workspace_bytes();
+  std::int64_t bytes = static_cast<std::int64_t>(buffers) + preconditioner_->workspace_bytes();
+  for (const ElementTable& table : tables_) bytes += table.bytes();
+  return bytes;
 }
 
 }  // namespace shampoo

@@ -12,6 +12,7 @@
 #include "shampoo/averaging/averaging.h"
 #include "shampoo/averaging/value_averaging.h"
 #include "shampoo/preconditioners/preconditioner.h"
+#include "shampoo/update/block_chunks.h"
 #include "shampoo/update/element_table.h"
 #include "shampoo/update/group_state.h"
 
@@ -28,19 +29,20 @@ struct StepInputs {
   void* direction = nullptr;  ///< of direction_bytes() of any of them
   void* exchange = nullptr;   ///< null: the values are updated, and nothing is sent
   StepClock* clock = nullptr;
+  std::size_t first_chunk = 0;  ///< of the virtual group, see ChunkClock
 };
 
-/// The step on the blocks of one virtual group that this rank owns, or some of them, whatever their
-/// kinds.
+/// The step on the blocks of one virtual group that this rank owns, whatever their kinds.
+/// Statistics and refreshes are those of all blocks; directions are computed chunk by chunk.
 class GroupStep {
  public:
   /// Blocks come stack by stack, in the order of the flat slots. `parameters` are all parameters of
   /// the optimizer, in a place that may change between calls. What a step reads goes into
   /// `columns`, which the caller gives memory and uploads, and which must outlive it, as `matrices`
-  /// must, which solvers share.
+  /// must, which solvers share. `direction_limit`: bytes, see there.
   GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
             kernels::SolverMatrices& matrices, const Recipe& recipe, std::vector<OwnedBlock> blocks,
-            std::span<const RegisteredParameter> parameters);
+            std::span<const RegisteredParameter> parameters, std::int64_t direction_limit);
 
   /// Masters and iterates <- values of the caller's tensors. Queued.
   void read_values(const kernels::Tensors& tensors);
@@ -56,9 +58,8 @@ class GroupStep {
   /// Name of the solver if the prepared refresh waits for the backend; empty otherwise.
   std::string_view waiting_solver() const { return preconditioner_->waiting_solver(); }
 
-  /// What enqueue() works on in the prepared step.
-  StepContext context(const StepInputs& inputs, Refreshing refreshing,
-                      Statistics& statistics) const;
+  /// What enqueue() works on in the prepared step. Replaces that of the call before.
+  StepContext context(const StepInputs& inputs, Refreshing refreshing, Statistics& statistics);
   /// Queues the prepared step, up to the updates in this rank's segment, or of the values. Waits,
   /// and counts the outcomes of the refresh, where waiting_solver() is not empty.
   void enqueue(StepContext step);
@@ -78,40 +79,41 @@ class GroupStep {
   }
 
   std::span<const OwnedBlock> blocks() const { return blocks_; }
+  std::span<const Chunk> chunks() const { return chunks_; }
   const std::vector<std::int64_t>& extent(std::size_t block) const { return extents_[block]; }
   const Recipe& recipe() const { return recipe_; }
   const GroupState& state() const { return *state_; }
-  /// Place of a block among the masters and the flat slots.
-  const kernels::Block& element_block(std::size_t block) const { return table_.blocks()[block]; }
   /// [backend] Z, or the average of values; null unless there are evaluation values.
   void* iterate() const;
   std::int64_t workspace_bytes() const;
-  /// Of P, for which StepInputs has memory.
-  std::size_t direction_bytes() const { return direction_bytes_; }
+  /// Of the longest chunk's P, for which StepInputs has memory; 0 where P is not stored.
+  std::size_t direction_bytes() const;
 
  private:
+  void cut_chunks(std::span<const RegisteredParameter> parameters, std::int64_t direction_limit);
   void build_tables(kernels::StagedArrays& columns,
                     std::span<const RegisteredParameter> parameters);
   void build_stacks(std::span<const RegisteredParameter> parameters);
-  void allocate_norms();
+  ChunkContext chunk_context(std::size_t c, const StepInputs& inputs) const;
   void select(const OwnedBlock& block, std::size_t b);
 
-  void filter_gradient(StepContext& step);
-  void graft_norm(StepContext& step);
-  void decay_and_average(StepContext& step);
+  void filter_gradient(ChunkContext& chunk);
+  void graft_norm(ChunkContext& chunk);
+  void decay_and_average(ChunkContext& chunk);
 
   kernels::Backend& backend_;
   const Recipe& recipe_;
   Type arithmetic_;
+  bool one_pass_;  ///< directions are not stored: see filter_and_update()
   std::vector<OwnedBlock> blocks_;
+  std::vector<Chunk> chunks_;
   std::vector<std::vector<std::int64_t>> extents_;  ///< per block
   std::vector<std::int64_t> turns_;                 ///< per block, see PreconditionerContext
   std::unique_ptr<GroupState> state_;
 
-  ElementTable table_;
-  std::vector<kernels::Stack> stacks_;
-  bool one_pass_ = false;  ///< directions are not stored: see filter_and_update()
-  std::size_t direction_bytes_ = 0;
+  std::vector<ElementTable> tables_;    ///< per chunk, and count from its beginning
+  std::vector<kernels::Stack> stacks_;  ///< first blocks count from the beginning of the chunk
+  std::vector<ChunkContext> contexts_;  ///< per chunk, of the step that is queued
   kernels::Buffer grafting_norms_, direction_norms_;
   kernels::StagedArray<kernels::Mode> modes_;
   kernels::StagedArray<kernels::Coefficients> coefficients_;

@@ -42,6 +42,7 @@ struct OwnedBlock {
   std::int64_t flat = 0;     ///< first element in flat slots
   std::int64_t segment = 0;  ///< first byte in the exchange buffer
   std::int64_t phase = 0;    ///< phase of the refresh schedule
+  std::int64_t master = -1;  ///< first element in the masters, or -1
 };
 
 }  // namespace shampoo

@@ -21,6 +21,7 @@ OptimizerOptions optimizer_options(const StepOptions& options) {
   if (options.clip == "parameter") made.gradients.clipping = ClipParameterNorm{options.max_norm};
   if (options.clip == "value") made.gradients.clipping = ClipValue{options.max_norm};
   if (options.loss_scale) made.gradients.loss_scaling = DynamicLossScale{};
+  made.direction_bytes = options.direction_bytes;
   return made;
 }
 
@@ -56,6 +57,9 @@ void add_options(CLI::App& app, StepOptions& options) {
   app.add_option("--steps", options.steps, "timed steps; 0: three times the frequency")
       ->check(CLI::Range(0, 1'000'000));
   app.add_option("--block", options.block, "longest side of a block; 0: the model's")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--direction-bytes", options.direction_bytes,
+                 "of directions in memory at a time; a share of the state unless it is set")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--ranks", options.ranks, "processes or threads that share the work")
       ->check(CLI::Range(1, 1024));

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "shampoo/group.h"
@@ -19,6 +20,7 @@ struct StepOptions {
   int threads = 0;
   int steps = 0;
   std::int64_t block = 0;
+  std::optional<std::int64_t> direction_bytes = {};  ///< see OptimizerOptions
   int ranks = 1;
   std::string communicator = "threads";
   std::string backend = "cpu";

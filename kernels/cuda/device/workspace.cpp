@@ -40,12 +40,10 @@ std::size_t panel_bytes(std::int64_t side, bool has_low) {
   return 2 * static_cast<std::size_t>(HalfPanels::size(side, has_low)) * sizeof(Float16);
 }
 
-std::size_t all_panel_bytes(std::span<const Stack> stacks) {
+std::size_t all_panel_bytes(const SolverCalls& calls) {
   std::size_t bytes = 0;
-  for (const Stack& stack : stacks)
-    for (std::size_t k = 0; k < stack.extent.size(); ++k)
-      if (stack.factors[k] != nullptr)
-        bytes += static_cast<std::size_t>(stack.count) * panel_bytes(stack.extent[k], true);
+  for (const auto& [side, count] : calls.matrices)
+    bytes += static_cast<std::size_t>(count) * panel_bytes(side, true);
   return bytes;
 }
 
@@ -87,7 +85,7 @@ void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const So
   grow(roots_, root_bytes(stacks, arithmetic));
   if (arithmetic == Type::float32 && calls.symmetric_products)
     grow(panels_, std::max(panel_bytes(calls.largest_side, true),
-                           std::min(all_panel_bytes(stacks), usual_panel_bytes)));
+                           std::min(all_panel_bytes(calls), usual_panel_bytes)));
 }
 
 void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,

@@ -37,13 +37,16 @@ struct RefreshReplays {
 TEST(ACapturedStep, WithARefreshServesOthersWithTheBitsOfPlainSteps) {
   struct Case {
     bool staggers, merges, all;
+    std::optional<std::int64_t> direction_bytes = {};
   };
-  for (const auto [staggers, merges, all] :
-       {Case{false, true, false}, Case{true, true, false}, Case{true, false, true}}) {
+  for (const auto [staggers, merges, all, direction_bytes] :
+       {Case{false, true, false}, Case{true, true, false}, Case{true, false, true},
+        Case{true, true, false, 0}, Case{true, true, true, 700}}) {
     Recipe queued = captured_recipe(Minimax{});
     queued.refresh.staggered = staggers;
     DeviceJob plain(queued, few_factors);
-    DeviceJob replayed(queued, few_factors, {}, {.merge_groups = merges});
+    DeviceJob replayed(queued, few_factors, {},
+                       {.merge_groups = merges, .direction_bytes = direction_bytes});
     RefreshReplays replays{.all = all};
     for (int step = 0; step < 20; ++step) {
       disturb(plain, step);
@@ -74,8 +77,8 @@ Recipe minimax_recipe() {
 const DeviceJob::Shapes ten_equal(10, {5, 4});
 
 /// Captures a step after some that are not. Expects it to multiply as many matrices as they did at
-/// most, and none of them to be large.
-void expect_only_due_work(DeviceJob& job) {
+/// most, and none of them to be large. Returns how many.
+std::int64_t expect_only_due_work(DeviceJob& job) {
   Optimizer& optimizer = *job.optimizer;
   std::int64_t most = 0, captured = 0;
   for (int step = 0; step <= 8; ++step) {
@@ -93,11 +96,16 @@ void expect_only_due_work(DeviceJob& job) {
   }
   EXPECT_GT(most, 0);
   EXPECT_EQ(captured, most);
+  return captured;
 }
 
-TEST(ACapturedStep, MultipliesNoMoreMatricesThanAreDueAtATime) {
+TEST(ACapturedStep, MultipliesNoMoreMatricesThanAreDueAtATimeWhateverTheChunks) {
   DeviceJob job(minimax_recipe(), ten_equal);
-  expect_only_due_work(job);
+  const std::int64_t matrices = expect_only_due_work(job);
+  for (const std::int64_t bytes : {0, 700}) {
+    DeviceJob in_chunks(minimax_recipe(), ten_equal, {}, {.direction_bytes = bytes});
+    EXPECT_EQ(expect_only_due_work(in_chunks), matrices) << bytes;
+  }
 }
 
 TEST(ACapturedStep, MultipliesNoMoreMatricesWhereAGroupHasJoinedLate) {

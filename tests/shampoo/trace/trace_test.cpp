@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <limits>
 #include <sstream>
@@ -67,6 +68,34 @@ TEST(ATrace, HasATrackForEachPhaseOfEachVirtualGroup) {
     if (event.track != "step") continue;
     EXPECT_EQ(event.arguments.at("applied"), event.step != 5) << event.step;
   }
+}
+
+TEST(ATrace, HasAnEventForEachChunkOfDirections) {
+  const TemporaryFolder folder;
+  ToyModel<float> model({{9, 8}, {13}, {6, 5}});
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  OptimizerOptions options = traced(folder);
+  options.direction_bytes = 0;
+  {
+    Optimizer optimizer(*backend, *ranks, two_recipes(model), options);
+    for (int step = 1; step <= 3; ++step) optimizer.step();
+    EXPECT_NE(optimizer.describe().find("step, mean of 3"), std::string::npos);
+  }
+
+  const std::vector<TracedEvent> events = read_trace(folder);
+  const auto count = [&](std::int64_t step, const std::string& track) {
+    return std::ranges::count_if(events, [&](const TracedEvent& event) {
+      return event.step == step && event.track == track;
+    });
+  };
+  // Blocks of at most 8: two of 9 x 8, one of 6 x 5. AdamW has no directions.
+  for (const char* phase : {"filter", "precondition", "update"})
+    EXPECT_EQ(count(2, "virtual group 0: " + std::string(phase)), 3) << phase;
+  EXPECT_EQ(count(2, "virtual group 0: factors"), 1);
+  EXPECT_EQ(count(2, "virtual group 0: roots"), 1);
+  EXPECT_EQ(count(2, "virtual group 1: update"), 1);
+  EXPECT_EQ(tracks_of(events, 3), plain);
 }
 
 TEST(ATrace, IsOneFilePerRank) {
@@ -145,11 +174,14 @@ TEST(ATrace, ChangesNoBits) {
   };
   OptimizerOptions unmerged = traced(folder);
   unmerged.merge_groups = false;
+  OptimizerOptions in_chunks = traced(folder);
+  in_chunks.direction_bytes = 0;
 
   const auto expected = train({});
 
   EXPECT_EQ(train(traced(folder)), expected);
   EXPECT_EQ(train(unmerged), expected);
+  EXPECT_EQ(train(in_chunks), expected);
 }
 
 TEST(ATrace, AllocatesNothingAfterTheFirstStep) {
