@@ -63,7 +63,7 @@ class MatrixSolver {
                        const std::uint8_t* active) = 0;
 
   // Solvers without host steps: every number stays in the backend's memory. Matrices are dense and
-  // symmetric bit for bit, and stay so.
+  // symmetric bit for bit, and stay so, unless a call says in which other form they are.
 
   /// A <- A / scale, exactly but for what underflows: scale is the power of two for which the
   /// largest |a_ij| of A / scale lies in [1/2, 1); 1 for a matrix of zeros or one that is not
@@ -74,18 +74,24 @@ class MatrixSolver {
   virtual void damp(std::span<const SquareMatrixBatch> a,
                     std::span<const SquareMatrixBatch> squared, const Damping& damping) = 0;
 
+  /// C <- A, dense, in a form. C is no operand.
+  virtual void convert(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> c,
+                       Form form) = 0;
+
   /// C <- weights.product A B + weights.first A + weights.identity I for A and B that commute: both
-  /// are polynomials of one matrix, or the same. A weight of 0 leaves its term out, whatever A
-  /// holds. C is no operand. C is symmetric bit for bit: of the elements of A B at (i, j) and
-  /// (j, i), one stands for both, or their mean.
+  /// are polynomials of one matrix, or the same. A and B have the form `operands`, split or half,
+  /// and C gets `form`. A weight of 0 leaves its term out, whatever A holds. C is no operand. C is
+  /// symmetric bit for bit: of the elements of A B at (i, j) and (j, i), one stands for both, or
+  /// their mean.
   virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
-                                  std::span<const SquareMatrixBatch> b, const Weights& weights,
-                                  Precision precision, std::span<const SquareMatrixBatch> c) = 0;
+                                  std::span<const SquareMatrixBatch> b, Form operands,
+                                  const Weights& weights, std::span<const SquareMatrixBatch> c,
+                                  Form form) = 0;
 
   /// failed <- 0 where max over elements of |M - I| <= limit, otherwise (NaN too) non_finite_root;
   /// skipped_root for all if *proceed ([backend]; null: 1) is 0, and for those that are not active.
   /// One flag per matrix.
-  virtual void check_identity(std::span<const SquareMatrixBatch> m, double limit,
+  virtual void check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
                               const std::int32_t* proceed, const std::uint8_t* active,
                               std::int32_t* failed) = 0;
 

@@ -121,10 +121,13 @@ class CpuBackend final : public Backend {
   void normalize(std::span<const SquareMatrixBatch> a, double* scales) override;
   void damp(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> squared,
             const Damping& damping) override;
+  void convert(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> c,
+               Form form) override;
   void multiply_symmetric(std::span<const SquareMatrixBatch> a,
-                          std::span<const SquareMatrixBatch> b, const Weights& weights,
-                          Precision precision, std::span<const SquareMatrixBatch> c) override;
-  void check_identity(std::span<const SquareMatrixBatch> m, double limit,
+                          std::span<const SquareMatrixBatch> b, Form operands,
+                          const Weights& weights, std::span<const SquareMatrixBatch> c,
+                          Form form) override;
+  void check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
                       const std::int32_t* proceed, const std::uint8_t* active,
                       std::int32_t* failed) override;
   void rescale(std::span<const SquareMatrixBatch> x, const double* scales,

@@ -112,9 +112,21 @@ void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
   });
 }
 
+/// All forms are dense here.
+void CpuBackend::convert(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> c,
+                         Form) {
+  for_each_matrix(workers_, a, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
+    with_real(a[g].type, [&]<typename Real>(Real*) {
+      std::copy_n(matrix_of<Real>(a[g], member), a[g].side * a[g].side,
+                  matrix_of<Real>(c[g], member));
+    });
+  });
+}
+
 void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
-                                    std::span<const SquareMatrixBatch> b, const Weights& weights,
-                                    Precision, std::span<const SquareMatrixBatch> c) {
+                                    std::span<const SquareMatrixBatch> b, Form,
+                                    const Weights& weights, std::span<const SquareMatrixBatch> c,
+                                    Form) {
   for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {
@@ -127,7 +139,7 @@ void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
   });
 }
 
-void CpuBackend::check_identity(std::span<const SquareMatrixBatch> m, double limit,
+void CpuBackend::check_identity(std::span<const SquareMatrixBatch> m, Form, double limit,
                                 const std::int32_t* proceed, const std::uint8_t* active,
                                 std::int32_t* failed) {
   const bool refused = proceed != nullptr && *proceed == 0;

@@ -134,10 +134,13 @@ class DeviceBackend final : public Backend {
   void normalize(std::span<const SquareMatrixBatch> a, double* scales) override;
   void damp(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> squared,
             const Damping& damping) override;
+  void convert(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> c,
+               Form form) override;
   void multiply_symmetric(std::span<const SquareMatrixBatch> a,
-                          std::span<const SquareMatrixBatch> b, const Weights& weights,
-                          Precision precision, std::span<const SquareMatrixBatch> c) override;
-  void check_identity(std::span<const SquareMatrixBatch> m, double limit,
+                          std::span<const SquareMatrixBatch> b, Form operands,
+                          const Weights& weights, std::span<const SquareMatrixBatch> c,
+                          Form form) override;
+  void check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
                       const std::int32_t* proceed, const std::uint8_t* active,
                       std::int32_t* failed) override;
   void rescale(std::span<const SquareMatrixBatch> x, const double* scales,
@@ -146,11 +149,13 @@ class DeviceBackend final : public Backend {
  private:
   /// Queues the average of the values that the update leaves, if there is one.
   void average_values(const PassContext& context, const UpdatePass& pass);
-  void multiply_halves(const ThreeOf& group, Precision precision);
-  /// Of products with roots and bases.
+  /// What HalfGram and Gram leave to a library.
+  void accumulate_by_library(const ProductPhase& phase, std::span<const Stack> stacks,
+                             const float* masters);
+  /// Of products with roots and bases, and of gradients.
   void add_mode_products(std::span<const Stack> stacks, Type arithmetic,
                          std::vector<Product>& products);
-  /// Of multiply_symmetric(), of float32.
+  /// Of multiply_symmetric(), of matrices that have forms.
   void add_symmetric_products(std::int64_t side, std::vector<Product>& products);
   void iterate(const PolarStack& stack, const PolarPlan& plan);
   void decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms);

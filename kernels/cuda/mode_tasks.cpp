@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/gemm/unpack_roots.h"
+#include "kernels/cuda/gemm/vector_product.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -68,11 +69,19 @@ class ModeRun {
     TaskQueue queue(std::type_identity<ModeTask>(), [&](const TaskList<ModeTask>& list) {
       device_.launch(list.blocks, ModeProduct<Real>{phase_, list, matrices_.accumulates});
     });
+    TaskQueue vectors(std::type_identity<ModeTask>(), [&](const TaskList<ModeTask>& list) {
+      device_.launch(list.blocks, VectorProduct<Real>{phase_, list, matrices_.accumulates});
+    });
     for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t, std::size_t) {
-      if (step < chain.length() && !chain.is_by_library())
-        queue.add(chain.task(step, source(chain, step), target(chain, step)), stack.count);
+      if (step >= chain.length() || chain.is_by_library()) return;
+      const ModeTask task = chain.task(step, source(chain, step), target(chain, step));
+      if (task.shape.elements() == task.shape.side)
+        vectors.add(task, stack.count);
+      else
+        queue.add(task, stack.count);
     });
     queue.flush();
+    vectors.flush();
   }
 
  private:

@@ -105,20 +105,21 @@ void DeviceBackend::iterate(const PolarStack& stack, const PolarPlan& plan) {
                   static_cast<std::size_t>(stack.elements()) * size_of(stack.type));
   const std::int64_t k = stack.side(), chunk = stack.chunk();
   SquareMatrixBatch r{.type = stack.type, .side = k, .data = workspace_.polar()};
-  SquareMatrixBatch q = r;
-  q.data = element_at(r.data, stack.type, chunk * k * k);
+  SquareMatrixBatch split = r;
+  split.data = element_at(r.data, stack.type, chunk * k * k);
   for (std::int64_t first = 0; first < stack.count; first += chunk) {
-    r.count = q.count = std::min(chunk, stack.count - first);
+    r.count = split.count = std::min(chunk, stack.count - first);
     void* x = element_at(odd ? stack.dense : stack.direction, stack.type, first * stack.stride);
     void* y = element_at(odd ? stack.direction : stack.dense, stack.type, first * stack.stride);
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       const auto [a, b, c] = plan.steps[s];
       const bool last = s + 1 == plan.steps.size();
       device_->multiply(gram_product(stack, x, r));
-      // R is as symmetric as the library's sums make it; Q is symmetric bit for bit.
-      multiply_symmetric({&r, 1}, {&r, 1}, {.product = c, .first = b, .identity = a},
-                         Precision::accurate, {&q, 1});
-      device_->multiply(polynomial_product(stack, q, x, y, last ? plan.scale : 1));
+      convert({&r, 1}, {&split, 1}, Form::split);
+      // R is as symmetric as the library's sums make it; Q, in its place, is so bit for bit.
+      multiply_symmetric({&split, 1}, {&split, 1}, Form::split,
+                         {.product = c, .first = b, .identity = a}, {&r, 1}, Form::dense);
+      device_->multiply(polynomial_product(stack, r, x, y, last ? plan.scale : 1));
       std::swap(x, y);
     }
   }

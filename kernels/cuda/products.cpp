@@ -2,20 +2,52 @@
 #include <algorithm>
 
 #include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/gram_terms.h"
 #include "kernels/cuda/gemm/half_gram.h"
 #include "kernels/cuda/gemm/mode_product.h"
 #include "kernels/cuda/gemm/tile_class.h"
+#include "kernels/cuda/gram_products.h"
 #include "kernels/cuda/mode_tasks.h"
 
 namespace shampoo::kernels::cuda {
+
+namespace {
+
+GramTask gram_task(const Stack& stack, std::size_t k, int tile) {
+  return {.tiles = lower_tiles(stack.extent[k], tile),
+          .first_block = stack.first_block,
+          .shape = mode_shape(stack.extent, k),
+          .order = static_cast<int>(stack.extent.size()),
+          .dimension = static_cast<int>(k),
+          .factors = stack.factors[k],
+          .layout = stack.layout};
+}
+
+/// body(stack, dimension) for all factors.
+template <typename Body>
+void for_each_factor(std::span<const Stack> stacks, const Body& body) {
+  for (const Stack& stack : stacks)
+    for (std::size_t k = 0; k < stack.extent.size(); ++k)
+      if (stack.factors[k] != nullptr) body(stack, k);
+}
+
+/// True if some block may have a gradient that HalfGram leaves.
+bool has_wider_gradients(const Stack& stack) {
+  return stack.gradients.wider || stack.gradients.gathered;
+}
+
+}  // namespace
 
 void DeviceBackend::accumulate_factors(const PassContext& phase, std::span<const Stack> stacks,
                                        std::span<const Selection>, const void* masters) {
   const Type arithmetic = phase.elements.arithmetic;
   const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
   const bool limits = phase.limits_gradients();
-  if (limits ||
-      std::ranges::any_of(stacks, [](const Stack& stack) { return stack.gradients.gathered; }))
+  bool gathers = false;
+  for_each_factor(stacks, [&](const Stack& stack, std::size_t k) {
+    gathers |= (limits || stack.gradients.gathered) && !has_library_gram(stack, k, arithmetic);
+  });
+  if (gathers)
     with_real(arithmetic, [&](auto* tag) {
       using Real = Element<decltype(tag)>;
       device_->launch(phase.elements.tile_count,
@@ -30,23 +62,55 @@ void DeviceBackend::accumulate_factors(const PassContext& phase, std::span<const
     TaskQueue halves(std::type_identity<GramTask>(), [&](const TaskList<GramTask>& list) {
       if constexpr (has_halves) device_->launch(list.blocks, HalfGram{p, list});
     });
-    for (const Stack& stack : stacks)
-      for (std::size_t k = 0; k < stack.extent.size(); ++k) {
-        if (stack.factors[k] == nullptr || !Class::has(arithmetic, stack.extent[k])) continue;
-        const GramTask task{lower_tiles(stack.extent[k], tile),
-                            stack.first_block,
-                            mode_shape(stack.extent, k),
-                            static_cast<int>(stack.extent.size()),
-                            static_cast<int>(k),
-                            stack.factors[k],
-                            stack.layout};
-        const auto [some_halves, wider, gathered] = stack.gradients;
-        if (wider || gathered || limits || !has_halves) queue.add(task, stack.count);
-        if (some_halves && has_halves && !limits) halves.add(task, stack.count);
-      }
+    for_each_factor(stacks, [&](const Stack& stack, std::size_t k) {
+      if (!Class::has(arithmetic, stack.extent[k])) return;
+      const GramTask task = gram_task(stack, k, tile);
+      const bool others = limits || has_wider_gradients(stack) || !has_halves;
+      if (others && !has_library_gram(stack, k, arithmetic)) queue.add(task, stack.count);
+      if (stack.gradients.halves && has_halves && !limits) halves.add(task, stack.count);
+    });
     queue.flush();
     halves.flush();
   });
+  accumulate_by_library(p, stacks, static_cast<const float*>(masters));
+}
+
+void DeviceBackend::accumulate_by_library(const ProductPhase& phase, std::span<const Stack> stacks,
+                                          const float* masters) {
+  const Type arithmetic = phase.elements.arithmetic;
+  const auto takes_part = [&](const Stack& stack, std::size_t k) {
+    return k < stack.extent.size() && (phase.limits_gradients() || has_wider_gradients(stack)) &&
+           has_library_gram(stack, k, arithmetic);
+  };
+  std::size_t order = 0;
+  for_each_factor(stacks, [&](const Stack& stack, std::size_t k) {
+    if (takes_part(stack, k)) order = std::max(order, k + 1);
+  });
+  if (order == 0) return;
+  device_->launch(phase.elements.tile_count, SplitGradients{phase, masters});
+  char* const roots = static_cast<char*>(workspace_.roots(stacks, arithmetic));
+  for (std::size_t k = 0; k < order; ++k) {
+    TaskQueue queue(std::type_identity<GramTask>(), [&](const TaskList<GramTask>& list) {
+      device_->launch(list.blocks, AddGram{phase, list});
+    });
+    std::size_t before = 0;
+    std::int64_t flat = 0;
+    for (const Stack& stack : stacks) {
+      if (takes_part(stack, k)) {
+        float* const sums = reinterpret_cast<float*>(roots + before);
+        const Bfloat16* const terms =
+            static_cast<const Bfloat16*>(phase.dense) + TermLayout::before(flat);
+        for (const Product& product : gram_products(stack, k, terms, sums))
+          device_->multiply(product);
+        GramTask task = gram_task(stack, k, AddGram::side);
+        task.sums = sums;
+        queue.add(task, stack.count);
+      }
+      before += dense_root_bytes(stack, arithmetic);
+      flat += stack.count * stack.stride;
+    }
+    queue.flush();
+  }
 }
 
 void DeviceBackend::accumulate_whitened_factors(const PassContext& phase,
@@ -83,10 +147,9 @@ void DeviceBackend::accumulate_whitened_factors(const PassContext& phase,
         if (!Class::has(arithmetic, stack.extent[k])) continue;
         const ModeShape shape = mode_shape(stack.extent, k);
         const double others = static_cast<double>(shape.before * shape.after);
-        queue.add({lower_tiles(stack.extent[k], Class::tile), stack.first_block, shape,
-                   static_cast<int>(stack.extent.size()), static_cast<int>(k), stack.factors[k],
-                   stack.layout, normalizes ? 1 / others : 1.0},
-                  stack.count);
+        GramTask task = gram_task(stack, k, Class::tile);
+        task.weight = normalizes ? 1 / others : 1.0;
+        queue.add(task, stack.count);
       }
       queue.flush();
     });
@@ -103,6 +166,11 @@ void DeviceBackend::add_mode_products(std::span<const Stack> stacks, Type arithm
       for (int step = 0; chain.is_by_library() && step < chain.length(); ++step)
         products.push_back(chain.product(step, arithmetic, memory, memory, memory));
     }
+  for_each_factor(stacks, [&](const Stack& stack, std::size_t k) {
+    if (!has_library_gram(stack, k, arithmetic)) return;
+    const auto terms = gram_products(stack, k, memory, memory);
+    products.insert(products.end(), terms.begin(), terms.end());
+  });
 }
 
 void DeviceBackend::precondition(const PassContext& phase, std::span<const Stack> stacks,

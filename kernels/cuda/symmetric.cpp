@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "kernels/cuda/device_backend.h"
-#include "kernels/cuda/gemm/half_panels.h"
+#include "kernels/cuda/gemm/form_kernels.h"
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 #include "kernels/cuda/gemm/tile_class.h"
@@ -14,8 +15,8 @@ namespace {
 
 /// Numbers of matrices in the order of a batch.
 void measure_in_batch(Device& device, const Batch<MatrixGroup>& batch, Number what,
-                      double* partials, double* numbers) {
-  device.launch(batch.blocks, MeasureParts{batch, what, nullptr, partials});
+                      double* partials, double* numbers, Form form = Form::dense) {
+  device.launch(batch.blocks, MeasureParts{batch, what, nullptr, partials, form});
   device.launch(batch.matrices(), MeasureMatrices{batch, what, nullptr, partials, numbers, true});
 }
 
@@ -30,46 +31,39 @@ std::int64_t thread_blocks(std::int64_t matrices, int threads) {
   return ceiling(matrices, threads);
 }
 
-/// Whether products of this kind run on units for 16 bits.
-bool splits(const SquareMatrixBatch& squares) {
-  return squares.type == Type::float32 && squares.side > longest_small_side;
+/// The high or low parts of matrices that are split.
+Matrices parts_of(const SquareMatrixBatch& squares, bool low, bool transposed) {
+  const std::int64_t n = squares.side;
+  return {static_cast<Float16*>(squares.data) + (low ? n * n : 0), Type::float16, n, 2 * n * n,
+          transposed};
 }
 
-/// A column range of panels.
-Matrices panel_part(const HalfPanels& panels, std::int64_t first_part, bool transposed) {
-  const std::int64_t n = panels.x.side;
-  return {panels.panels + first_part * HalfPanels::width(n), Type::float16,
-          HalfPanels::row(n, panels.has_low), HalfPanels::size(n, panels.has_low), transposed};
-}
-
-/// C <- A B from terms in float16; its mean with its transpose is the product.
-struct HalfProducts {
-  HalfProducts(const ThreeOf& group, Precision precision, void* panels);
-
-  bool square;
-  HalfPanels left, right;  ///< of a square the same
-  Product high, low;       ///< low.count is 0 where panels have no low part
+/// Products of parts that P is the sum of. That of both low parts, 2^-22 of the whole, is left out.
+struct Terms {
+  std::array<Product, 3> products;
+  int count = 1;
 };
 
-HalfProducts::HalfProducts(const ThreeOf& group, Precision precision, void* panels)
-    : square(group.a.data == group.b.data) {
-  const std::int64_t n = group.a.side, width = HalfPanels::width(n), count = group.a.count;
-  const bool has_low = precision == Precision::accurate;
-  auto* const memory = static_cast<Float16*>(panels);
-  left = {group.a, memory, has_low};
-  right = left;
-  if (!square) right = {group.b, memory + count * HalfPanels::size(n, has_low), has_low};
-
-  const Matrices a = panel_part(left, 0, false), b = panel_part(right, 0, true);
-  high = {n, n, n, count, a, b, group.c.data, Type::float32, n, n * n, 1, 0};
-  if (!has_low) return;
-  constexpr double low_unit = 1.0 / static_cast<double>(HalfPanels::low_scale);
-  low = high;
-  low.beta = 1;
-  low.b = panel_part(right, 1, true);
-  // hi lo + lo hi is twice the mean of hi lo and its transpose.
-  low.alpha = square ? 2 * low_unit : low_unit;
-  if (!square) low.depth = 2 * width;
+Terms terms_of(const SymmetricProductGroup& group, Form operands) {
+  const std::int64_t n = group.x.side;
+  const auto term = [&](bool low_a, bool low_b, double alpha, double beta) -> Product {
+    return {n, n, n, group.count(), parts_of(group.x, low_a, false),
+            // Symmetric: as its transpose, both operands are read along the sum.
+            parts_of(group.b, low_b, true), group.product.data, Type::float32, n, n * n, alpha,
+            beta};
+  };
+  Terms terms;
+  terms.products[0] = term(false, false, 1, 0);
+  if (operands == Form::half) return terms;
+  constexpr double unit = 1.0 / static_cast<double>(FormedMatrix::low_scale);
+  if (group.x.data == group.b.data) {
+    // hi lo + lo hi is twice the mean of hi lo and its transpose.
+    terms.products[terms.count++] = term(false, true, 2 * unit, 1);
+    return terms;
+  }
+  terms.products[terms.count++] = term(false, true, unit, 1);
+  terms.products[terms.count++] = term(true, false, unit, 1);
+  return terms;
 }
 
 }  // namespace
@@ -113,15 +107,33 @@ void DeviceBackend::damp(std::span<const SquareMatrixBatch> a,
       Workspace::rows);
 }
 
+void DeviceBackend::convert(std::span<const SquareMatrixBatch> a,
+                            std::span<const SquareMatrixBatch> c, Form form) {
+  for (std::size_t g = 0; g < a.size(); ++g)
+    if (!has_forms(a[g]))
+      copy(c[g].data, a[g].data,
+           static_cast<std::size_t>(a[g].count * a[g].side * a[g].side) * size_of(a[g].type));
+  for_each_batch<MatrixPairGroup>(
+      a.size(),
+      [&](std::size_t g) {
+        return has_forms(a[g]) ? MatrixPairGroup{a[g], c[g]} : MatrixPairGroup{};
+      },
+      row_parts_of<MatrixPairGroup>,
+      [&](const Batch<MatrixPairGroup>& batch) {
+        device_->launch(batch.blocks, Convert{batch, form});
+      });
+}
+
 void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
-                                       std::span<const SquareMatrixBatch> b, const Weights& weights,
-                                       Precision precision, std::span<const SquareMatrixBatch> c) {
+                                       std::span<const SquareMatrixBatch> b, Form operands,
+                                       const Weights& weights, std::span<const SquareMatrixBatch> c,
+                                       Form form) {
   for_each_tile_class([&]<typename Class>(Class) {
     if constexpr (Class::tile == 64)
       for_each_batch<ThreeOf>(
           a.size(),
           [&](std::size_t g) {
-            const bool mine = !splits(a[g]) && Class::has(a[g].type, a[g].side);
+            const bool mine = !has_forms(a[g]) && Class::has(a[g].type, a[g].side);
             return mine ? ThreeOf{a[g], b[g], c[g]} : ThreeOf{};
           },
           [](const ThreeOf& group) { return lower_tiles(group.c.side, Class::tile); },
@@ -130,50 +142,47 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                             SymmetricProduct<typename Class::real, Class::tile>{batch, weights});
           });
   });
-  for (std::size_t g = 0; g < a.size(); ++g) {
-    if (!splits(a[g])) continue;
-    const ThreeOf group{a[g], b[g], c[g]};
-    const std::int64_t side = a[g].side;
-    const std::int64_t most = workspace_.panel_matrices(side, precision == Precision::accurate);
-    for (std::int64_t first = 0; first < a[g].count; first += most)
-      multiply_halves(group.range(first, std::min(most, a[g].count - first)), precision);
-  }
-  for_each_batch<MatrixPairGroup>(
-      a.size(),
-      [&](std::size_t g) {
-        return splits(a[g]) ? MatrixPairGroup{a[g], c[g]} : MatrixPairGroup{};
-      },
-      [](const MatrixPairGroup& group) { return lower_tiles(group.x.side, mirrored_side); },
-      [&](const Batch<MatrixPairGroup>& batch) {
-        device_->launch(batch.blocks, LinearCombination{batch, weights});
-      });
-}
-
-void DeviceBackend::multiply_halves(const ThreeOf& group, Precision precision) {
-  const HalfProducts halves(group, precision, workspace_.panels());
-  for_each_batch<HalfPanels>(
-      halves.square ? 1 : 2, [&](std::size_t g) { return g == 0 ? halves.left : halves.right; },
-      row_parts_of<HalfPanels>,
-      [&](const Batch<HalfPanels>& batch) { device_->launch(batch.blocks, SplitFloat16{batch}); });
-  device_->multiply(halves.high);
-  if (halves.low.count > 0) device_->multiply(halves.low);
+  LinearCombination combination{{}, operands, weights, form};
+  const auto combine = [&] {
+    if (combination.batch.count > 0) device_->launch(combination.batch.blocks, combination);
+    combination.batch = {};
+  };
+  Workspace::Sums sums;
+  for (std::size_t g = 0; g < a.size(); ++g)
+    for (std::int64_t done = 0; has_forms(a[g]) && done < a[g].count;) {
+      SquareMatrixBatch product = a[g];
+      product.count = std::min(sums.fitting(a[g].side), a[g].count - done);
+      if (product.count == 0 || combination.batch.count == Batch<SymmetricProductGroup>::capacity) {
+        combine();
+        sums = workspace_.sums(product.side);
+        continue;
+      }
+      product.data = sums.take(product.side, product.count);
+      const SymmetricProductGroup group{range_of(a[g], done, product.count),
+                                        range_of(b[g], done, product.count), product,
+                                        range_of(c[g], done, product.count)};
+      const Terms terms = terms_of(group, operands);
+      for (int t = 0; t < terms.count; ++t) device_->multiply(terms.products[t]);
+      combination.batch.add(group, lower_tiles(product.side, mirrored_side));
+      done += product.count;
+    }
+  combine();
 }
 
 void DeviceBackend::add_symmetric_products(std::int64_t side, std::vector<Product>& products) {
-  const SquareMatrixBatch a{
-      .type = Type::float32, .side = side, .count = 1, .data = workspace_.panels()};
-  if (!splits(a)) return;
+  SquareMatrixBatch a{.type = Type::float32, .side = side, .count = 1};
+  if (!has_forms(a)) return;
+  // As aligned as a solver's matrices.
+  a.data = workspace_.sums(side).take(side, 1);
   SquareMatrixBatch other = a;
   other.data = nullptr;
-  for (const Precision precision : {Precision::half, Precision::accurate})
-    for (const SquareMatrixBatch& b : {a, other}) {
-      const HalfProducts halves({a, b, a}, precision, workspace_.panels());
-      products.push_back(halves.high);
-      if (halves.low.count > 0) products.push_back(halves.low);
-    }
+  for (const SquareMatrixBatch& b : {a, other}) {
+    const Terms terms = terms_of({a, b, a, a}, Form::split);
+    products.insert(products.end(), terms.products.begin(), terms.products.begin() + terms.count);
+  }
 }
 
-void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double limit,
+void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
                                    const std::int32_t* proceed, const std::uint8_t* active,
                                    std::int32_t* failed) {
   double* const partials = workspace_.partials();
@@ -181,7 +190,8 @@ void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, double 
   for_each_batch<MatrixGroup>(
       m.size(), [&](std::size_t g) { return MatrixGroup{m[g]}; }, row_parts_of<MatrixGroup>,
       [&](const Batch<MatrixGroup>& batch) {
-        measure_in_batch(*device_, batch, Number::distance_from_identity, partials, distances);
+        measure_in_batch(*device_, batch, Number::distance_from_identity, partials, distances,
+                         form);
         device_->launch(thread_blocks(batch.matrices(), CheckIdentity::threads),
                         CheckIdentity{batch, distances, limit, proceed, active, failed});
       },

@@ -34,22 +34,31 @@ class Iteration {
     // Shifts are never set, and so 0: damp() adds to the diagonal.
     w_.unpack_factors(m, w_.shifts.data(), w_.table().epsilons().data(), trace_exponent);
     w_.backend().normalize(w_.matrix(m), sizes());
-    choose(plan_.steps.front());
-    multiply(m, m, {}, x);
+    choose_form(0);
+    w_.backend().convert(w_.matrix(m), w_.matrix(n), form_);
+    multiply(n, n, {}, x, Form::dense);
     w_.backend().damp(w_.matrix(m), w_.matrix(x),
                       {.epsilons = w_.table().epsilons().data(),
                        .kappa_max = plan_.kappa_max,
                        .polynomial = plan_.steps.front().coefficients,
                        .scales = sizes(),
                        .clamped = static_cast<double*>(w_.clamped.data())});
+    convert(m, form_);
+    convert(x, form_of_x());
+  }
+
+  /// The form of this step's operands. Condition numbers fall: after half there is no split.
+  void choose_form(std::size_t s) {
+    const bool half = plan_.mixes && plan_.steps[s].kappa() <= half_kappa;
+    form_ = half ? Form::half : Form::split;
+    is_last_ = s + 1 == plan_.steps.size();
   }
 
   /// N <- a I + b M + c M^2 ; X <- X N
   void step(const MinimaxStep& step) {
-    choose(step);
     const auto [a, b, c] = step.coefficients;
-    multiply(m, m, {.product = c, .first = b, .identity = a}, n);
-    multiply(x, n, {}, other);
+    multiply(m, m, {.product = c, .first = b, .identity = a}, n, form_);
+    multiply(x, n, {}, other, form_of_x());
     w_.exchange(x, other);
   }
 
@@ -58,13 +67,13 @@ class Iteration {
     for (int power = plan_.root.p; power > 0;) {
       const bool squares = power > 1 && magnitude * magnitude <= largest_power;
       if (!squares || power % 2 == 1) {
-        multiply(t, m, {}, other);
+        multiply(t, m, {}, other, form_);
         w_.exchange(m, other);
         --power;
       }
       if (!squares) continue;
       // T <- T^2
-      multiply(t, t, {}, other);
+      multiply(t, t, {}, other, form_);
       w_.exchange(n, other);
       t = n;
       magnitude *= magnitude;
@@ -74,15 +83,15 @@ class Iteration {
 
   void check(const MinimaxStep& last, const std::int32_t* proceed) {
     const double limit = std::max(1 - last.least, last.greatest - 1) + slack;
-    w_.backend().check_identity(w_.matrix(m), limit, proceed, w_.table().active().data(),
+    w_.backend().check_identity(w_.matrix(m), form_, limit, proceed, w_.table().active().data(),
                                 static_cast<std::int32_t*>(w_.failed.data()));
   }
 
   /// X <- size^-exponent X^q
   void finish() {
-    precision_ = Precision::accurate;
+    form_ = Form::split;
     for (int power = 1, from = x; power < plan_.root.q; ++power, from = n) {
-      multiply(x, from, {}, other);
+      multiply(x, from, {}, other, power + 1 < plan_.root.q ? Form::split : Form::dense);
       w_.exchange(n, other);
     }
     if (plan_.root.q > 1) w_.exchange(x, n);
@@ -91,21 +100,29 @@ class Iteration {
   }
 
  private:
-  void choose(const MinimaxStep& step) {
-    const bool half = plan_.mixes && step.kappa() <= half_kappa;
-    precision_ = half ? Precision::half : Precision::accurate;
+  /// The last X is the root, or what its power is made of.
+  Form form_of_x() const {
+    if (!is_last_) return form_;
+    return plan_.root.q > 1 ? Form::split : Form::dense;
   }
 
-  void multiply(int left, int right, const Weights& weights, int product) {
-    w_.backend().multiply_symmetric(w_.matrix(left), w_.matrix(right), weights, precision_,
-                                    w_.matrix(product));
+  void convert(int matrix, Form form) {
+    if (form == Form::dense) return;
+    w_.backend().convert(w_.matrix(matrix), w_.matrix(other), form);
+    w_.exchange(matrix, other);
+  }
+
+  void multiply(int left, int right, const Weights& weights, int product, Form form) {
+    w_.backend().multiply_symmetric(w_.matrix(left), w_.matrix(right), form_, weights,
+                                    w_.matrix(product), form);
   }
 
   double* sizes() { return static_cast<double*>(w_.sizes.data()); }
 
   SolverWorkspace& w_;
   const MinimaxPlan& plan_;
-  Precision precision_ = Precision::accurate;
+  Form form_ = Form::split;
+  bool is_last_ = false;
 };
 
 /// Products of float32 keep M definite while its condition number, 2 (kappa_max + 1), times their
@@ -146,6 +163,7 @@ void enqueue_minimax(SolverWorkspace& workspace, const MinimaxPlan& plan, double
   const std::size_t count = plan.steps.size();
   for (std::size_t s = 0; s < count; ++s) {
     const MinimaxStep& step = plan.steps[s];
+    iteration.choose_form(s);
     if (s + 1 == count) iteration.check(step, proceed);
     if (s > 0) iteration.step(step);
     if (s + 1 < count) iteration.advance(s == 0 ? x : n, step.magnitude);

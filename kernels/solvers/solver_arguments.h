@@ -60,14 +60,15 @@ struct SolverCalls {
 inline constexpr std::int32_t non_finite_root = 1 << 30;
 inline constexpr std::int32_t skipped_root = 1 << 29;
 
-/// Rounding of products of symmetric matrices. A backend may always be more accurate, and is
-/// `accurate` in float64.
-enum class Precision : std::uint8_t {
-  /// As products in the matrices' own type: an element of A B carries an error of at most about
-  /// side 2^-23 sum_k |a_ik b_kj|. Products of more than one term of 16 bits each may stand in.
-  accurate,
-  /// Operands are rounded to float16 (to nearest, with its subnormal numbers), sums are in float32.
-  /// Callers keep elements of operands below 2^15.
+/// How a backend keeps a symmetric matrix of float32 that products are made of. It may keep more
+/// than a form asks for, and keeps all of float64 dense. Callers keep elements below 2^15.
+enum class Form : std::uint8_t {
+  dense,  ///< the numbers themselves
+  /// Each as a sum of two of 16 bits, off by at most max(2^-22 |x|, 2^-36). An element of the
+  /// product A B of such matrices carries an error of at most about side 2^-23 sum_k |a_ik b_kj|.
+  /// What is split can also be read as half.
+  split,
+  /// Each rounded to float16 (to nearest, with its subnormal numbers); sums of products in float32.
   half
 };
 

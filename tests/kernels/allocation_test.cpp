@@ -32,7 +32,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
                        .coefficients = {.l2 = 0.1, .decay = 0.1},
                        .seed = i});
     Table t(cases, type);
-    SquareBatch<double> a({90, 90, 200}), b({90, 90, 200});
+    SquareBatch<double> a({90, 90, 200}), b({90, 90, 200}), c({90, 90, 200});
     for (std::size_t m = 0; m < 3; ++m) fill_wishart<double>(a.side(m), 200, m, a.matrix(m));
     std::vector<double> column(3, 0.5), epsilons(3, 1e-3);
     std::vector<std::int32_t> failed(3);
@@ -53,14 +53,16 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->multiply(b.squares(), b.squares(), a.squares(), nullptr);
     backend->measure(a.squares(), kernels::Measure::frobenius, column.data(), nullptr);
     backend->normalize(b.squares(), column.data());
-    backend->multiply_symmetric(b.squares(), b.squares(), {}, kernels::Precision::half,
-                                a.squares());
+    backend->convert(b.squares(), c.squares(), kernels::Form::half);
+    backend->multiply_symmetric(c.squares(), c.squares(), kernels::Form::half, {}, a.squares(),
+                                kernels::Form::dense);
     backend->damp(b.squares(), a.squares(),
                   {.epsilons = epsilons.data(),
                    .kappa_max = 100,
                    .scales = column.data(),
                    .clamped = epsilons.data()});
-    backend->check_identity(b.squares(), 0.5, nullptr, nullptr, failed.data());
+    backend->check_identity(b.squares(), kernels::Form::dense, 0.5, nullptr, nullptr,
+                            failed.data());
     backend->rescale(b.squares(), column.data(), 0.5);
     backend->precondition(phase, t.stacks, selected, t.direction.data(), t.direction_norms.data());
     backend->update(phase, t.update_pass(kernels::AveragingRule::momentum));
@@ -83,8 +85,8 @@ Allocations of_small_products(kernels::Backend& backend, std::int64_t side) {
   backend.accumulate_factors(t.phase(), t.stacks, selected, nullptr);
   backend.precondition(t.phase(), t.stacks, selected, t.direction.data(), t.direction_norms.data());
   backend.multiply(a.squares(), a.squares(), b.squares(), nullptr);
-  backend.multiply_symmetric(a.squares(), a.squares(), {}, kernels::Precision::accurate,
-                             b.squares());
+  backend.multiply_symmetric(a.squares(), a.squares(), kernels::Form::split, {}, b.squares(),
+                             kernels::Form::dense);
   backend.reconstruct(a.squares(), b.squares());
   return counter.count();
 }

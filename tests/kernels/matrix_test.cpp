@@ -141,6 +141,28 @@ TYPED_TEST(Matrices, AccumulateAddsTheContractionOfEveryDimension) {
   }
 }
 
+TYPED_TEST(Matrices, FactorsHaveTheSameBitsAloneAndAmongBlocksOfOtherTypes) {
+  const Type types[] = {Type::bfloat16, this->real, Type::float16};
+  std::vector<TensorCase> many;
+  for (std::size_t i = 0; i < 12; ++i)
+    many.push_back({.shape = {70, 80},
+                    .gradient = types[i % 3],
+                    .coefficients = {.l2 = i % 4 == 0 ? 0.25 : 0.0, .factor_keep = 0.9},
+                    .seed = i + 1});
+  Table all(many, this->real);
+  this->backend->reserve(all.stacks, this->real, {1});
+  this->backend->accumulate_factors(all.phase(), all.stacks, all.selected(), nullptr);
+  for (std::size_t m = 0; m < many.size(); ++m) {
+    Table one({many[m]}, this->real);
+    this->backend->accumulate_factors(one.phase(), one.stacks, one.selected(), nullptr);
+    for (std::size_t k = 0; k < 2; ++k)
+      for (std::int64_t i = 0; i < many[m].shape[k]; ++i)
+        for (std::int64_t j = 0; j <= i; ++j)
+          ASSERT_EQ(all.factor(0, k, static_cast<std::int64_t>(m), i, j), one.factor(0, k, 0, i, j))
+              << "block " << m << " dimension " << k;
+  }
+}
+
 /// Sides one past a tile of 128 and more, layouts that accesses of 16 bytes fit and do not fit.
 std::vector<TensorCase> sixteen_bits() {
   std::vector<TensorCase> cases;

@@ -10,17 +10,22 @@
 
 namespace shampoo::test {
 
-/// A backend whose products of symmetric matrices in float32 round as products of float16 operands
-/// do: `half` takes one term, `accurate` two, x = hi + lo / 2^11, without the product of both lows.
+/// A backend whose symmetric matrices of float32 round as forms of 16 bits do: `half` takes one
+/// term, `split` two, x = hi + lo / 2^11, and products leave out that of both lows. Elements lie in
+/// memory as the numbers that the terms make.
 class RoundingBackend : public CountingBackend {
  public:
   using CountingBackend::CountingBackend;
+  using Batches = std::span<const kernels::SquareMatrixBatch>;
 
-  void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
-                          std::span<const kernels::SquareMatrixBatch> b,
-                          const kernels::Weights& weights, kernels::Precision precision,
-                          std::span<const kernels::SquareMatrixBatch> c) override {
-    for (std::size_t g = 0; g < a.size(); ++g)
+  void convert(Batches a, Batches c, kernels::Form form) override {
+    CountingBackend::convert(a, c, form);
+    for (const kernels::SquareMatrixBatch& group : c) round(group, form);
+  }
+
+  void multiply_symmetric(Batches a, Batches b, kernels::Form operands,
+                          const kernels::Weights& weights, Batches c, kernels::Form form) override {
+    for (std::size_t g = 0; g < a.size(); ++g) {
       for (std::int64_t member = 0; member < a[g].count; ++member) {
         const auto one = [member](const kernels::SquareMatrixBatch& group) {
           kernels::SquareMatrixBatch single = group;
@@ -28,18 +33,30 @@ class RoundingBackend : public CountingBackend {
           single.data = static_cast<float*>(group.data) + member * group.side * group.side;
           return single;
         };
-        multiply_one(one(a[g]), one(b[g]), weights, precision, one(c[g]));
+        multiply_one(one(a[g]), one(b[g]), operands, weights, one(c[g]));
       }
-    ++products[static_cast<std::size_t>(precision)];
+      round(c[g], form);
+    }
+    ++(operands == kernels::Form::half ? half_products : split_products);
   }
 
-  int products[2] = {};  ///< calls in either precision
+  int split_products = 0, half_products = 0;  ///< calls with operands of either form
 
  private:
   using Numbers = std::vector<float>;
 
+  static void round(const kernels::SquareMatrixBatch& group, kernels::Form form) {
+    if (form == kernels::Form::dense) return;
+    const auto count = static_cast<std::size_t>(group.count * group.side * group.side);
+    Numbers high(count), low(count);
+    split(group, high, low);
+    for (std::size_t i = 0; i < count; ++i)
+      static_cast<float*>(group.data)[i] =
+          form == kernels::Form::half ? high[i] : high[i] + 0x1p-11F * low[i];
+  }
+
   void multiply_one(const kernels::SquareMatrixBatch& a, const kernels::SquareMatrixBatch& b,
-                    const kernels::Weights& weights, kernels::Precision precision,
+                    kernels::Form operands, const kernels::Weights& weights,
                     const kernels::SquareMatrixBatch& c) {
     const std::int64_t n = a.side;
     const auto count = static_cast<std::size_t>(n * n);
@@ -53,13 +70,14 @@ class RoundingBackend : public CountingBackend {
       multiply({&l, 1}, {&r, 1}, {&p, 1}, nullptr);
     };
     times(high_a, high_b, sum);
-    if (precision == kernels::Precision::accurate) {
+    if (operands == kernels::Form::split) {
       times(high_a, low_b, term);
       for (std::size_t i = 0; i < count; ++i) sum[i] += 0x1p-11F * term[i];
       times(low_a, high_b, term);
       for (std::size_t i = 0; i < count; ++i) sum[i] += 0x1p-11F * term[i];
     }
-    const float* const from = static_cast<const float*>(a.data);
+    const float* const from =
+        operands == kernels::Form::half ? high_a.data() : static_cast<const float*>(a.data);
     float* const to = static_cast<float*>(c.data);
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
       for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
@@ -71,6 +89,7 @@ class RoundingBackend : public CountingBackend {
       }
   }
 
+  /// Of as many numbers as both have.
   static void split(const kernels::SquareMatrixBatch& a, Numbers& high, Numbers& low) {
     const float* const from = static_cast<const float*>(a.data);
     for (std::size_t i = 0; i < high.size(); ++i) {

@@ -18,7 +18,12 @@ class SquareBatch {
   /// One matrix per side; equal sides that follow each other form a group.
   explicit SquareBatch(const std::vector<std::int64_t>& sides) : sides_(sides) {
     std::int64_t elements = 0, all_values = 0, pair_elements = 0;
-    for (const std::int64_t n : sides) {
+    std::vector<std::int64_t> first;
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      const std::int64_t n = sides[i];
+      // Groups start at multiples of 64 elements from the first one.
+      if (i > 0 && n != sides[i - 1]) elements = (elements + 63) / 64 * 64;
+      first.push_back(elements);
       elements += n * n;
       all_values += n;
       pair_elements += n * (n + 1);
@@ -27,14 +32,13 @@ class SquareBatch {
     values_.resize(static_cast<std::size_t>(all_values));
     pairs_.resize(static_cast<std::size_t>(pair_elements));
 
-    Real* matrix = matrices_.data();
     Real* value = values_.data();
     Real* pair = pairs_.data();
-    for (const std::int64_t n : sides) {
-      first_matrix_.push_back(matrix);
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      const std::int64_t n = sides[i];
+      first_matrix_.push_back(matrices_.data() + first[i]);
       first_value_.push_back(value);
       arrays_.push_back(pair);
-      matrix += n * n;
       value += n;
       pair += n * (n + 1);
     }
@@ -46,6 +50,7 @@ class SquareBatch {
   std::span<const kernels::FactorBatch> pairs() const { return pair_groups_; }
 
   std::size_t size() const { return sides_.size(); }
+  const std::vector<std::int64_t>& sides() const { return sides_; }
   std::int64_t side(std::size_t i) const { return sides_[i]; }
   std::span<Real> matrix(std::size_t i) {
     return {first_matrix_[i], static_cast<std::size_t>(sides_[i] * sides_[i])};

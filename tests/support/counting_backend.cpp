@@ -155,18 +155,23 @@ void CountingBackend::damp(std::span<const kernels::SquareMatrixBatch> a,
   launch().damp(a, squared, damping);
 }
 
-void CountingBackend::multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
-                                         std::span<const kernels::SquareMatrixBatch> b,
-                                         const kernels::Weights& weights,
-                                         kernels::Precision precision,
-                                         std::span<const kernels::SquareMatrixBatch> c) {
-  launch().multiply_symmetric(a, b, weights, precision, c);
+void CountingBackend::convert(std::span<const kernels::SquareMatrixBatch> a,
+                              std::span<const kernels::SquareMatrixBatch> c, kernels::Form form) {
+  launch().convert(a, c, form);
 }
 
-void CountingBackend::check_identity(std::span<const kernels::SquareMatrixBatch> m, double limit,
-                                     const std::int32_t* proceed, const std::uint8_t* active,
-                                     std::int32_t* failed) {
-  launch().check_identity(m, limit, proceed, active, failed);
+void CountingBackend::multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
+                                         std::span<const kernels::SquareMatrixBatch> b,
+                                         kernels::Form operands, const kernels::Weights& weights,
+                                         std::span<const kernels::SquareMatrixBatch> c,
+                                         kernels::Form form) {
+  launch().multiply_symmetric(a, b, operands, weights, c, form);
+}
+
+void CountingBackend::check_identity(std::span<const kernels::SquareMatrixBatch> m,
+                                     kernels::Form form, double limit, const std::int32_t* proceed,
+                                     const std::uint8_t* active, std::int32_t* failed) {
+  launch().check_identity(m, form, limit, proceed, active, failed);
 }
 
 void CountingBackend::rescale(std::span<const kernels::SquareMatrixBatch> x, const double* scales,

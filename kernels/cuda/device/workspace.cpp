@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "kernels/cuda/gemm/half_panels.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
 #include "kernels/cuda/mode_chain.h"
 
@@ -17,16 +16,21 @@ constexpr std::size_t partial_bytes = rows * sizeof(double);
 constexpr std::size_t number_bytes = 4 * rows * sizeof(double);
 constexpr std::size_t row_bytes = partial_bytes + number_bytes + rows * sizeof(std::int32_t);
 
-/// Of panels, unless two matrices need more: 8 products of matrices of 1024 at a time fill a GPU,
-/// and more would only leave its cache.
-constexpr std::size_t usual_panel_bytes = std::size_t{96} << 20;
+constexpr std::size_t alignment = 256;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+/// Of sums, unless one matrix needs more: a solver's chunk.
+constexpr std::size_t usual_sum_bytes = std::size_t{64} << 20;
+
+std::size_t sum_bytes(std::int64_t side, std::int64_t count) {
+  return aligned(static_cast<std::size_t>(side * side * count) * sizeof(float));
+}
 
 std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
   std::int64_t elements = 0;
   for (const Stack& stack : stacks) elements += stack.count * stack.stride;
-  constexpr std::size_t alignment = 256;
-  const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(arithmetic);
-  return (bytes + alignment - 1) / alignment * alignment;
+  return aligned(static_cast<std::size_t>(elements) * size_of(arithmetic));
 }
 
 std::size_t root_bytes(std::span<const Stack> stacks, Type arithmetic) {
@@ -35,15 +39,9 @@ std::size_t root_bytes(std::span<const Stack> stacks, Type arithmetic) {
   return bytes;
 }
 
-/// Panels of both operands.
-std::size_t panel_bytes(std::int64_t side, bool has_low) {
-  return 2 * static_cast<std::size_t>(HalfPanels::size(side, has_low)) * sizeof(Float16);
-}
-
-std::size_t all_panel_bytes(const SolverCalls& calls) {
+std::size_t all_sum_bytes(const SolverCalls& calls) {
   std::size_t bytes = 0;
-  for (const auto& [side, count] : calls.matrices)
-    bytes += static_cast<std::size_t>(count) * panel_bytes(side, true);
+  for (const auto& [side, count] : calls.matrices) bytes += sum_bytes(side, count);
   return bytes;
 }
 
@@ -55,7 +53,7 @@ void require(bool has) {
 
 template <typename Body>
 void Workspace::for_each_part(const Body& body) const {
-  for (const Part* part : {&dense_, &roots_, &panels_, &rows_, &polar_norms_, &polar_}) body(*part);
+  for (const Part* part : {&dense_, &roots_, &sums_, &rows_, &polar_norms_, &polar_}) body(*part);
   for (const Part& part : outgrown_) body(part);
 }
 
@@ -84,8 +82,8 @@ void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const So
   grow(dense_, 2 * dense_bytes(stacks, arithmetic));
   grow(roots_, root_bytes(stacks, arithmetic));
   if (arithmetic == Type::float32 && calls.symmetric_products)
-    grow(panels_, std::max(panel_bytes(calls.largest_side, true),
-                           std::min(all_panel_bytes(calls), usual_panel_bytes)));
+    grow(sums_, std::max(sum_bytes(calls.largest_side, 1),
+                         std::min(all_sum_bytes(calls), usual_sum_bytes)));
 }
 
 void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
@@ -98,7 +96,7 @@ void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
     blocks += static_cast<std::size_t>(stack.count);
     grow(polar_, plans[s].steps.empty() ? stack.decomposition_bytes() : stack.product_bytes());
     if (arithmetic == Type::float32 && !plans[s].steps.empty())
-      grow(panels_, static_cast<std::size_t>(stack.chunk()) * panel_bytes(stack.side(), true));
+      grow(sums_, sum_bytes(stack.side(), stack.chunk()));
   }
   grow(polar_norms_, blocks * sizeof(double));
 }
@@ -133,10 +131,21 @@ double* Workspace::numbers() { return partials() + rows; }
 
 std::int32_t* Workspace::flags() { return reinterpret_cast<std::int32_t*>(numbers() + 4 * rows); }
 
-std::int64_t Workspace::panel_matrices(std::int64_t side, bool has_low) const {
-  const std::size_t matrices = panels_.bytes / panel_bytes(side, has_low);
-  require(matrices > 0);
-  return static_cast<std::int64_t>(matrices);
+Workspace::Sums Workspace::sums(std::int64_t side) {
+  require(sum_bytes(side, 1) <= sums_.bytes);
+  return {address(sums_), sums_.bytes};
+}
+
+std::int64_t Workspace::Sums::fitting(std::int64_t side) const {
+  return static_cast<std::int64_t>(bytes_ / sizeof(float)) / (side * side);
+}
+
+void* Workspace::Sums::take(std::int64_t side, std::int64_t count) {
+  void* const taken = memory_;
+  const std::size_t bytes = std::min(sum_bytes(side, count), bytes_);
+  memory_ += bytes;
+  bytes_ -= bytes;
+  return taken;
 }
 
 std::size_t Workspace::bytes() const {

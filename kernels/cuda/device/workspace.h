@@ -17,6 +17,21 @@ class Workspace {
   /// Matrices, or parts of matrices, that solver kernels with flags or partial sums take at once.
   static constexpr std::int64_t rows = 65536;
 
+  /// Room for sums of products of matrices, in float32.
+  class Sums {
+   public:
+    Sums() = default;
+    Sums(void* memory, std::size_t bytes) : memory_(static_cast<char*>(memory)), bytes_(bytes) {}
+
+    std::int64_t fitting(std::int64_t side) const;
+    /// At most as many as are fitting(), at a multiple of 256 bytes.
+    void* take(std::int64_t side, std::int64_t count);
+
+   private:
+    char* memory_ = nullptr;
+    std::size_t bytes_ = 0;  ///< that are left
+  };
+
   explicit Workspace(Device& device) : device_(device) {}
   ~Workspace();
   Workspace(const Workspace&) = delete;
@@ -36,9 +51,8 @@ class Workspace {
   double* partials();     ///< `rows` of them
   double* numbers();      ///< 4 `rows` of them
   std::int32_t* flags();  ///< `rows` of them
-  /// For this many matrices of a side at a time, at least one.
-  void* panels() { return address(panels_); }
-  std::int64_t panel_matrices(std::int64_t side, bool has_low) const;
+  /// All of it, which holds at least one matrix of a side.
+  Sums sums(std::int64_t side);
   /// Squared norms of all blocks that are orthogonalised.
   double* polar_norms();
   /// For two square matrices of each block of a chunk, or, of decompositions, for one matrix, its
@@ -59,7 +73,7 @@ class Workspace {
   void for_each_part(const Body& body) const;
 
   Device& device_;
-  Part dense_, roots_, panels_, rows_, polar_norms_, polar_;
+  Part dense_, roots_, sums_, rows_, polar_norms_, polar_;
   std::vector<Part> outgrown_;  ///< captured
 };
 

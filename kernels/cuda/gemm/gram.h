@@ -33,7 +33,8 @@ struct GramTask {
   int order = 0, dimension = 0;
   void* factors = nullptr;
   FactorLayout layout = FactorLayout::with_root;
-  double weight = 1;  ///< of C
+  double weight = 1;            ///< of C
+  const float* sums = nullptr;  ///< C of every block, where a library computes it
 };
 
 /// L <- keep L + add C, lower triangles. One block of threads per lower tile.
@@ -56,20 +57,18 @@ struct Gram {
   SHAMPOO_BOTH Strided<Real> operand(const GramTask& task, std::int64_t block) const;
 };
 
-template <typename Real>
-template <typename Threads>
-SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& threads_of_block, Shared&) const {
-  const Tile tile = phase.elements.tiles[threads_of_block.index()];
-  if (!phase.accumulates(tile.block) || (!all && phase.reads_in_place(tile.block))) return;
+/// body(e, G) for all elements e of a tile, from 0, in the order of flat slots.
+template <typename Real, typename Threads, typename Body>
+SHAMPOO_BOTH void for_each_gradient(Threads& block_of_threads, const ProductPhase& phase,
+                                    const Tile& tile, double scale, const float* masters,
+                                    const Body& body) {
   const Block& block = phase.elements.blocks[tile.block];
   const Tensors& tensors = phase.elements.tensors;
-  const GradientRule<Real> rule(phase.scale_of(tile.tensor), phase.gradient_limit,
-                                phase.coefficients[tile.block]);
+  const GradientRule<Real> rule(scale, phase.gradient_limit, phase.coefficients[tile.block]);
   const bool has_master = masters != nullptr && block.master >= 0;
   const float* const master =
       has_master ? masters + block.master + (tile.flat - block.flat) : nullptr;
-  Real* const to = static_cast<Real*>(phase.dense) + tile.flat;
-  const std::int64_t count = static_cast<std::int64_t>(tile.rows) * tile.columns;
+  const int count = tile.rows * tile.columns;  // at most tile_elements
 
   with_type(tensors.gradient_types[tile.tensor], [&](auto* gradient_tag) {
     const auto* const gradient =
@@ -79,8 +78,8 @@ SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& threads_of_block, S
       const auto* const value =
           static_cast<const Element<decltype(value_tag)>*>(tensors.values[tile.tensor]) +
           tile.value;
-      threads_of_block.each([&](int thread) {
-        for (std::int64_t e = thread; e < count; e += threads) {
+      block_of_threads.each([&](int thread) {
+        for (int e = thread; e < count; e += Threads::count) {
           const std::int64_t row = e / tile.columns, column = e % tile.columns;
           Real g = rule.scaled(
               real<Real>(gradient[row * tile.gradient_row + column * tile.gradient_column]));
@@ -89,11 +88,21 @@ SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& threads_of_block, S
                 g, has_master
                        ? real<Real>(master[e])
                        : real<Real>(value[row * tile.value_row + column * tile.value_column]));
-          to[e] = g;
+          body(e, g);
         }
       });
     });
   });
+}
+
+template <typename Real>
+template <typename Threads>
+SHAMPOO_BOTH void GatherGradients<Real>::operator()(Threads& block, Shared&) const {
+  const Tile tile = phase.elements.tiles[block.index()];
+  if (!phase.accumulates(tile.block) || (!all && phase.reads_in_place(tile.block))) return;
+  Real* const to = static_cast<Real*>(phase.dense) + tile.flat;
+  for_each_gradient<Real>(block, phase, tile, phase.scale_of(tile.tensor), masters,
+                          [&](int e, Real g) { to[e] = g; });
 }
 
 template <typename Real, int Side>

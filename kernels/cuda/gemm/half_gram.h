@@ -61,12 +61,20 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
   const float add = static_cast<float>(phase.coefficients[row].factor_add);
   const float scale = static_cast<float>(phase.scale_of(phase.elements.blocks[row].tensor)),
               square = scale * scale;
-  Tile::for_each_sum(block, memory, sums, [&](int i, int j, float sum) {
+  const auto element = [&](int i, int j) -> float* {
     const std::int64_t r = top + i, c = start + j;
-    if (r >= n || c > r) return;
-    float& to = factor[triangle_row(is_packed(task.layout), n, r) + c];
-    to = keep * to + add * (square * sum);
-  });
+    return r >= n || c > r ? nullptr : factor + triangle_row(is_packed(task.layout), n, r) + c;
+  };
+  Tile::for_each_sum(
+      block, memory, sums,
+      [&](int i, int j) {
+        const float* const from = element(i, j);
+        return from == nullptr ? 0.0F : *from;
+      },
+      [&](int i, int j, float sum, float before) {
+        float* const to = element(i, j);
+        if (to != nullptr) *to = keep * before + add * (square * sum);
+      });
 }
 
 template <typename Half, typename Threads>

@@ -73,10 +73,13 @@ class HalfTile {
     block.sync();
   }
 
-  /// body(i, j, sum) for all elements of the tile, threads along j.
-  template <typename Threads, typename Body>
+  /// store(i, j, sum, load(i, j)) for all elements of the tile, threads along j. What several
+  /// elements load is under way before the first of them is stored.
+  template <typename Threads, typename Load, typename Store>
   SHAMPOO_BOTH static void for_each_sum(Threads& block, Shared& shared, Sums<Threads>& sums,
-                                        Body&& body) {
+                                        Load&& load, Store&& store) {
+    constexpr int step = threads / side, at_once = 8;
+    static_assert(slice_rows % (step * at_once) == 0);
     for (int slice = 0; slice < side / slice_rows; ++slice) {
       block.each_warp([&](int warp) {
         if (warp / 4 == slice)
@@ -86,8 +89,15 @@ class HalfTile {
       block.sync();
       block.each([&](int thread) {
         const int j = thread % side;
-        for (int i = thread / side; i < slice_rows; i += threads / side)
-          body(slice * slice_rows + i, j, shared.slice[i * slice_pitch + j]);
+        for (int first = thread / side; first < slice_rows; first += step * at_once) {
+          float loaded[at_once];
+          for (int e = 0; e < at_once; ++e)
+            loaded[e] = load(slice * slice_rows + first + e * step, j);
+          for (int e = 0; e < at_once; ++e) {
+            const int i = first + e * step;
+            store(slice * slice_rows + i, j, shared.slice[i * slice_pitch + j], loaded[e]);
+          }
+        }
       });
       block.sync();
     }

@@ -2,8 +2,9 @@
 #include "kernels/cuda/gemm/basis_kernels.h"
 #include "kernels/cuda/gemm/eigen_kernels.h"
 #include "kernels/cuda/gemm/factor_root_kernels.h"
+#include "kernels/cuda/gemm/form_kernels.h"
 #include "kernels/cuda/gemm/gram.h"
-#include "kernels/cuda/gemm/half_panels.h"
+#include "kernels/cuda/gemm/gram_terms.h"
 #include "kernels/cuda/gemm/mode_product.h"
 #include "kernels/cuda/gemm/moment_kernels.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
@@ -16,6 +17,7 @@ namespace shampoo::kernels::cuda {
 
 template int start(std::int64_t, const GatherGradients<float>&, void*);
 template int start(std::int64_t, const GatherGradients<double>&, void*);
+template int start(std::int64_t, const SplitGradients&, void*);
 template int start(std::int64_t, const TakeDirections<float>&, void*);
 template int start(std::int64_t, const TakeDirections<double>&, void*);
 template int start(std::int64_t, const SumDirectionNorms&, void*);
@@ -36,7 +38,7 @@ template int start(std::int64_t, const FindShifts&, void*);
 template int start(std::int64_t, const Damp&, void*);
 template int start(std::int64_t, const CheckIdentity&, void*);
 template int start(std::int64_t, const LinearCombination&, void*);
-template int start(std::int64_t, const SplitFloat16&, void*);
+template int start(std::int64_t, const Convert&, void*);
 template int start(std::int64_t, const ScaleToUnitNorm<float>&, void*);
 template int start(std::int64_t, const ScaleToUnitNorm<double>&, void*);
 template int start(std::int64_t, const Embed&, void*);

@@ -60,6 +60,14 @@ SHAMPOO_BOTH constexpr RowRange row_part(std::int64_t side, std::int64_t part) {
   return {first, side - first < rows ? side - first : rows};
 }
 
+/// True if element `number` of whole rows, one after the other, is on the matrix's diagonal. Row r
+/// of them has it at r (side + 1) + rows.first; division by 32 bits is a fraction of that by 64.
+SHAMPOO_BOTH constexpr bool is_on_diagonal(std::int64_t side, const RowRange& rows,
+                                           std::int64_t number) {
+  const auto next = static_cast<std::uint32_t>(side + 1);
+  return static_cast<std::uint32_t>(number + side + 1 - rows.first) % next == 0;
+}
+
 /// body(null pointer to float or double)
 template <typename Body>
 SHAMPOO_BOTH inline void with_real(Type type, Body&& body) {

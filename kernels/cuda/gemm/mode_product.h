@@ -94,6 +94,20 @@ struct SumDirectionNorms {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
+/// body(matrix of a block, with its index along the dimension as the line)
+template <typename Real, typename Body>
+SHAMPOO_BOTH void with_mode_matrix(const ModeTask& task, std::int64_t member, const Body& body) {
+  const std::int64_t n = task.shape.side;
+  const Real* const matrices = static_cast<const Real*>(task.matrices);
+  if (task.is_basis) {
+    const std::int64_t lines = task.transposed ? 1 : n, places = task.transposed ? n : 1;
+    return body(Plain<Real>{{{lines}, {places}, n, n}, matrices + member * n * n});
+  }
+  const Real* const array = matrices + member * array_elements(task.layout, n, sizeof(Real));
+  if (task.layout == FactorLayout::with_float16_root) return body(Float16Root<Real>{array, n, n});
+  body(PairRoot<Real>{array, n, n});
+}
+
 template <typename Real>
 template <typename Threads, typename Matrix>
 SHAMPOO_BOTH void ModeProduct<Real>::contract(Threads& block, Shared& shared, const ModeTask& task,
@@ -128,22 +142,15 @@ SHAMPOO_BOTH void ModeProduct<Real>::contract(Threads& block, Shared& shared, co
 template <typename Real>
 template <typename Threads>
 SHAMPOO_BOTH void ModeProduct<Real>::operator()(Threads& block, Shared& shared) const {
-  const auto [task, member, tile] = list.item(block.index());
-  const std::int64_t row = task.first_block + member, n = task.shape.side;
+  const auto item = list.item(block.index());
+  const std::int64_t row = item.task.first_block + item.member;
   if (!(accumulates ? phase.accumulates(row) : phase.preconditions(row))) return;
   const std::int64_t flat = phase.elements.blocks[row].flat;
-  const Real* const from = static_cast<const Real*>(task.from) + flat;
-  Real* const to = static_cast<Real*>(task.to) + flat;
-  const Real* const matrices = static_cast<const Real*>(task.matrices);
-  if (!task.is_basis) {
-    const Real* const array = matrices + member * array_elements(task.layout, n, sizeof(Real));
-    if (task.layout == FactorLayout::with_float16_root)
-      return contract(block, shared, task, Float16Root<Real>{array, n, n}, tile, from, to);
-    return contract(block, shared, task, PairRoot<Real>{array, n, n}, tile, from, to);
-  }
-  const std::int64_t lines = task.transposed ? 1 : n, places = task.transposed ? n : 1;
-  contract(block, shared, task, Plain<Real>{{{lines}, {places}, n, n}, matrices + member * n * n},
-           tile, from, to);
+  const Real* const from = static_cast<const Real*>(item.task.from) + flat;
+  Real* const to = static_cast<Real*>(item.task.to) + flat;
+  with_mode_matrix<Real>(item.task, item.member, [&](const auto& matrix) {
+    contract(block, shared, item.task, matrix, item.tile, from, to);
+  });
 }
 
 template <typename Real>

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/gemm/form_kernels.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
 #include "kernels/cuda/launch/batch.h"
 #include "kernels/cuda/launch/reduce.h"
@@ -68,6 +69,7 @@ struct MeasureParts {
   Number what = Number::trace;
   const std::uint8_t* active = nullptr;
   double* partials = nullptr;  ///< out, per block of threads
+  Form form = Form::dense;     ///< of matrices for which has_forms() holds
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -75,8 +77,9 @@ struct MeasureParts {
  private:
   template <typename Real>
   SHAMPOO_BOTH static double term(Number what, Real x, bool on_diagonal);
-  template <typename Real, typename Threads>
-  SHAMPOO_BOTH void measure_elements(Threads& block, Shared& shared, const Real* a, std::int64_t n,
+  /// at(number of an element, row by row)
+  template <typename At, typename Threads>
+  SHAMPOO_BOTH void measure_elements(Threads& block, Shared& shared, const At& at, std::int64_t n,
                                      RowRange rows) const;
   template <typename Real, typename Threads>
   SHAMPOO_BOTH void measure_rows(Threads& block, Shared& shared, const Real* a, std::int64_t n,
@@ -120,8 +123,7 @@ SHAMPOO_BOTH void Combine::operator()(Threads& block, Shared&) const {
     block.each([&](int thread) {
       for (std::int64_t e = thread; e < count; e += threads) {
         Real to = scale * x[e];
-        // Element (i, i) of the matrix is number i (n + 1).
-        if ((rows.first * n + e) % (n + 1) == 0) to += shift;
+        if (is_on_diagonal(n, rows, e)) to += shift;
         y[e] = to;
       }
     });
@@ -156,14 +158,14 @@ SHAMPOO_BOTH constexpr double merge_numbers(Number what, double a, double b) {
   return is_maximum(what) ? largest_of(a, b) : a + b;
 }
 
-template <typename Real, typename Threads>
-SHAMPOO_BOTH void MeasureParts::measure_elements(Threads& block, Shared& shared, const Real* a,
+template <typename At, typename Threads>
+SHAMPOO_BOTH void MeasureParts::measure_elements(Threads& block, Shared& shared, const At& at,
                                                  std::int64_t n, RowRange rows) const {
   const std::int64_t begin = rows.first * n, count = rows.count * n;
   block.each([&](int thread) {
     double number = 0;
     for (std::int64_t e = thread; e < count; e += threads)
-      number = merge_numbers(what, number, term(what, a[begin + e], (begin + e) % (n + 1) == 0));
+      number = merge_numbers(what, number, term(what, at(begin + e), is_on_diagonal(n, rows, e)));
     shared.numbers[thread] = number;
   });
 }
@@ -207,10 +209,15 @@ SHAMPOO_BOTH void MeasureParts::operator()(Threads& block, Shared& shared) const
   with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     const Real* const a = static_cast<const Real*>(item.group.x.data) + item.member * n * n;
+    const FormedMatrix in_form = formed(item.group.x, item.member, form);
+    const auto dense = [a](std::int64_t e) { return a[e]; };
     if (what == Number::largest_row_sum)
       measure_rows(block, shared, a, n, rows);
+    else if (form == Form::dense || !has_forms(item.group.x))
+      measure_elements(block, shared, dense, n, rows);
     else
-      measure_elements(block, shared, a, n, rows);
+      measure_elements(
+          block, shared, [&](std::int64_t e) { return in_form.at(e); }, n, rows);
   });
   reduce(block, shared.numbers, [&](double a, double b) { return merge_numbers(what, a, b); });
   block.each([&](int thread) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/cuda/gemm/factor_root_kernels.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/launch/batch.h"
@@ -83,20 +82,6 @@ struct CheckIdentity {
   const std::int32_t* proceed = nullptr;
   const std::uint8_t* active = nullptr;
   std::int32_t* failed = nullptr;
-
-  template <typename Threads>
-  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
-};
-
-/// C <- product (C + C^T) / 2 + first A + identity I. One block of threads per lower tile.
-struct LinearCombination {
-  static constexpr int threads = 256;
-  struct Shared {
-    TransposedTile mirrored;
-  };
-
-  Batch<MatrixPairGroup> batch;  ///< of A and C
-  Weights weights;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -198,7 +183,7 @@ SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared&) const {
       for (std::int64_t e = thread; e < rows.count * n; e += threads) {
         Real to_s = of_squared * s[e] + of_a * a[e];
         Real to_a = a[e] * weight;
-        if ((rows.first * n + e) % (n + 1) == 0) {
+        if (is_on_diagonal(n, rows, e)) {
           to_s += of_identity;
           to_a += shift;
         }
@@ -219,50 +204,6 @@ SHAMPOO_BOTH void CheckIdentity::operator()(Threads& block, Shared&) const {
     failed[row] = refused || (active != nullptr && active[row] == 0) ? skipped_root
                   : distances[number] <= limit                       ? 0
                                                                      : non_finite_root;
-  });
-}
-
-template <typename Threads>
-SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) const {
-  constexpr int side = TransposedTile::side;
-  const auto item = batch.item(block.index());
-  const std::int64_t n = item.group.x.side, offset = item.member * n * n;
-  const TileIndex tile = lower_tile(item.part);
-  const std::int64_t top = tile.row * side, left = tile.column * side;
-  with_real(item.group.x.type, [&](auto* tag) {
-    using Real = Element<decltype(tag)>;
-    constexpr const Real* real = nullptr;
-    const Real* const a = static_cast<const Real*>(item.group.x.data) + offset;
-    Real* const c = static_cast<Real*>(item.group.y.data) + offset;
-    const Real product = static_cast<Real>(weights.product);
-    const Real first = static_cast<Real>(weights.first);
-    const Real identity = static_cast<Real>(weights.identity);
-    block.each([&](int thread) {
-      for (int e = thread; e < side * side; e += threads) {
-        const std::int64_t j = left + e / side, i = top + e % side;
-        if (i < n && j <= i) shared.mirrored.at(real, e % side, e / side) = c[j * n + i];
-      }
-    });
-    block.sync();
-    block.each([&](int thread) {
-      for (int e = thread; e < side * side; e += threads) {
-        const std::int64_t i = top + e / side, j = left + e % side;
-        if (i >= n || j > i) continue;
-        Real& above = shared.mirrored.at(real, e / side, e % side);
-        const Real mean = Real(0.5) * c[i * n + j] + Real(0.5) * above;
-        Real x = product * mean;
-        if (first != 0) x += first * a[i * n + j];
-        if (i == j) x += identity;
-        c[i * n + j] = above = x;
-      }
-    });
-    block.sync();
-    block.each([&](int thread) {
-      for (int e = thread; e < side * side; e += threads) {
-        const std::int64_t j = left + e / side, i = top + e % side;
-        if (i < n && j < i) c[j * n + i] = shared.mirrored.at(real, e % side, e / side);
-      }
-    });
   });
 }
 

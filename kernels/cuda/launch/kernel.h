@@ -14,9 +14,10 @@
 #include "kernels/cuda/gemm/basis_kernels.h"
 #include "kernels/cuda/gemm/eigen_kernels.h"
 #include "kernels/cuda/gemm/factor_root_kernels.h"
+#include "kernels/cuda/gemm/form_kernels.h"
 #include "kernels/cuda/gemm/gram.h"
+#include "kernels/cuda/gemm/gram_terms.h"
 #include "kernels/cuda/gemm/half_gram.h"
-#include "kernels/cuda/gemm/half_panels.h"
 #include "kernels/cuda/gemm/mode_product.h"
 #include "kernels/cuda/gemm/moment_kernels.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
@@ -24,6 +25,7 @@
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 #include "kernels/cuda/gemm/unpack_roots.h"
+#include "kernels/cuda/gemm/vector_product.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -35,15 +37,17 @@ using Kernel = std::variant<
     FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, CountDirections,
     FilterAndUpdateTile<float>, FilterAndUpdateTile<double>, AverageTile<float>,
     AverageTile<double>, ApplyTile, PackTile, EvaluateTile<float>, EvaluateTile<double>,
-    GatherGradients<float>, GatherGradients<double>, TakeDirections<float>, TakeDirections<double>,
-    SumDirectionNorms, UnpackFactors, UnpackRoots<float>, UnpackRoots<double>, PackRoots, Combine,
-    MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors,
-    Rescale, Normalize, FindShifts, Damp, CheckIdentity, LinearCombination, SplitFloat16,
-    ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors, UseMoments<float>,
-    UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
+    GatherGradients<float>, GatherGradients<double>, SplitGradients, TakeDirections<float>,
+    TakeDirections<double>, SumDirectionNorms, UnpackFactors, UnpackRoots<float>,
+    UnpackRoots<double>, PackRoots, Combine, MeasureParts, MeasureMatrices, GuardMatrices,
+    ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize, FindShifts, Damp,
+    CheckIdentity, LinearCombination, Convert, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>,
+    Embed, WeighSingularVectors, UseMoments<float>, UseMoments<double>, MoveBases,
+    OrthonormalizeRows, SortBasis,
     // fused multiply-adds
-    HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float>,
-    ModeProduct<double>, SquareProduct<float, 64>, SquareProduct<float, 128>,
-    SquareProduct<double, 64>, SymmetricProduct<float, 64>, SymmetricProduct<double, 64>>;
+    AddGram, HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float>,
+    ModeProduct<double>, VectorProduct<float>, VectorProduct<double>, SquareProduct<float, 64>,
+    SquareProduct<float, 128>, SquareProduct<double, 64>, SymmetricProduct<float, 64>,
+    SymmetricProduct<double, 64>>;
 
 }  // namespace shampoo::kernels::cuda

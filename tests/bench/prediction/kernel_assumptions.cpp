@@ -10,7 +10,7 @@ constexpr const char* tile_product =
     "computed";
 constexpr const char* leaves_most = "all but a few thread blocks leave at once";
 constexpr const char* launch_only = "one block of threads, or one per matrix: its launch";
-constexpr const char* part_of_rows = "streams rows; index arithmetic of 64 bits per element";
+constexpr const char* part_of_rows = "streams rows, 4 bytes at once; a division of 32 bits";
 constexpr const char* triangles = "tiles of 64, one triangle in strided rows";
 
 /// The unit of a phase changes here.
@@ -24,12 +24,16 @@ constexpr KernelAssumption assumptions[] = {
     {"ApplyTile", Unit::none, 0.85, "8 elements a thread, 32 bytes apart"},
     {"TakeDirections", Unit::none, 0.75, "sums in fp64 and a tree of 8 barriers"},
     {"UnpackRoots", Unit::none, 0.6, triangles},
+    {"SplitGradients", Unit::none, 0.65, "accesses of 4 and 2 bytes; a division of 32 bits"},
+    {"AddGram", Unit::none, 0.65, "tiles of 64, 17 KB of shared memory; rows that are not aligned"},
     {"GatherGradients", Unit::none, 0.8, leaves_most},
-    {"HalfGram", Unit::warp_float16, 0.25,
-     "panels one ahead; then 64 dependent reads and writes of the factor; loads of both operands "
+    {"HalfGram", Unit::warp_float16, 0.4,
+     "panels one ahead; then 8 rounds of 8 reads and writes of the factor; loads of both operands "
      "hit L2"},
     {"Gram", Unit::float32, 0.7, tile_product},
     {"ModeProduct", Unit::float32, 0.7, tile_product},
+    {"VectorProduct", Unit::none, 0.5,
+     "tiles of 64, 18 KB of shared memory; two barriers a tile, and nothing fetched ahead"},
     {"ReduceScan", Unit::none, 1, launch_only},
     {"ScaleTensor", Unit::none, 1, launch_only},
     {"Admit", Unit::none, 1, launch_only},
@@ -47,13 +51,14 @@ constexpr KernelAssumption assumptions[] = {
     // a refresh
     {"UnpackFactors", Unit::none, 0.6, triangles},
     {"PackRoots", Unit::none, 0.6, triangles},
-    {"LinearCombination", Unit::none, 0.67, "tiles of 64, 33 KB of shared memory a block"},
-    {"SplitFloat16", Unit::none, 0.45, "divisions of 64 bits, software conversions, 2-byte stores"},
+    {"LinearCombination", Unit::none, 0.75,
+     "two tiles of 64 a block, through 17 KB of shared memory; 16 bytes at once"},
+    {"Convert", Unit::none, 0.85, "streams rows, 16 bytes at once"},
     {"Normalize", Unit::none, 0.7, part_of_rows},
     {"Rescale", Unit::none, 0.7, part_of_rows},
-    {"Damp", Unit::none, 0.5, part_of_rows},
-    {"Combine", Unit::none, 0.5, part_of_rows},
-    {"MeasureParts", Unit::none, 0.5, part_of_rows},
+    {"Damp", Unit::none, 0.65, part_of_rows},
+    {"Combine", Unit::none, 0.65, part_of_rows},
+    {"MeasureParts", Unit::none, 0.65, part_of_rows},
     {"SymmetricProduct", Unit::float32, 0.7, tile_product},
     {"SquareProduct", Unit::float32, 0.7, tile_product},
     {"MeasureMatrices", Unit::none, 1, launch_only},

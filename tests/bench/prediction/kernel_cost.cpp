@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "tests/bench/prediction/element_cost.h"
+#include "tests/bench/prediction/gram_cost.h"
 
 namespace shampoo::test {
 
@@ -16,62 +17,8 @@ namespace {
 
 using namespace kernels::cuda;
 using kernels::Float16;
+using kernels::Form;
 using kernels::SquareMatrixBatch;
-
-double triangle(std::int64_t n) { return static_cast<double>(n * (n + 1) / 2); }
-
-/// 2 Side^2 depth for every tile
-double tile_flops(std::int64_t tiles, int side, std::int64_t depth) {
-  return 2.0 * static_cast<double>(tiles) * side * side * static_cast<double>(depth);
-}
-
-template <typename Task>
-std::int64_t members(const TaskList<Task>& list, int t) {
-  return ((t + 1 < list.count ? list.first[t + 1] : list.blocks) - list.first[t]) /
-         list.tasks[t].tiles;
-}
-
-/// body(task, row of a block) for all blocks of a list.
-template <typename Task, typename Body>
-void for_each_member(const TaskList<Task>& list, const Body& body) {
-  for (int t = 0; t < list.count; ++t)
-    for (std::int64_t m = 0; m < members(list, t); ++m)
-      body(list.tasks[t], list.tasks[t].first_block + m);
-}
-
-/// L <- keep L + add G G^T for one block: its gradient, and one triangle read and written.
-KernelCost gram_cost(const GramTask& task, std::size_t gradient_bytes, std::size_t factor_bytes,
-                     int side) {
-  const std::int64_t others = task.shape.before * task.shape.after;
-  return {static_cast<double>(gradient_bytes) * static_cast<double>(task.shape.elements()) +
-              2 * static_cast<double>(factor_bytes) * triangle(task.shape.side),
-          tile_flops(task.tiles, side, others)};
-}
-
-KernelCost half_gram_cost(const HalfGram& kernel) {
-  KernelCost cost;
-  for_each_member(kernel.list, [&](const GramTask& task, std::int64_t row) {
-    if (kernel.phase.accumulates(row) && kernel.phase.is_on_matrix_units(row))
-      cost += gram_cost(task, 2, sizeof(float), HalfGram::side);
-  });
-  return cost;
-}
-
-template <typename Real, int Side>
-KernelCost gram_cost(const Gram<Real, Side>& kernel) {
-  const ProductPhase& phase = kernel.phase;
-  KernelCost cost;
-  for_each_member(kernel.list, [&](const GramTask& task, std::int64_t row) {
-    if (!phase.accumulates(row)) return;
-    const bool in_place = !kernel.gathered && phase.reads_in_place(row);
-    if (Side == 128 && in_place && phase.is_on_matrix_units(row)) return;
-    const std::int32_t tensor = phase.elements.blocks[row].tensor;
-    cost += gram_cost(
-        task, in_place ? size_of(phase.elements.tensors.gradient_types[tensor]) : sizeof(Real),
-        sizeof(Real), Side);
-  });
-  return cost;
-}
 
 /// of(task) for all blocks that a kernel with roots or bases works on.
 template <typename Kernel, typename Of>
@@ -99,6 +46,16 @@ KernelCost mode_cost(const ModeProduct<Real>& kernel) {
                                         : root_bytes(task.layout, n, type_of_real<Real>);
     return KernelCost{2.0 * sizeof(Real) * static_cast<double>(task.shape.elements()) + matrix,
                       tile_flops(task.tiles, mode_tile, n)};
+  });
+}
+
+/// Whole roots, as both triangles of what is stored are read, or bases.
+template <typename Real>
+KernelCost vector_cost(const VectorProduct<Real>& kernel) {
+  return cost_of_multiplied(kernel, [](const ModeTask& task) {
+    const auto n = static_cast<double>(task.shape.side);
+    const bool narrow = task.layout == kernels::FactorLayout::with_float16_root && !task.is_basis;
+    return KernelCost{n * n * static_cast<double>(narrow ? sizeof(Float16) : sizeof(Real)), 0};
   });
 }
 
@@ -155,22 +112,26 @@ KernelCost packing(const Batch<PackedMatrixGroup>& batch, const BytesOf& bytes_o
   });
 }
 
-/// Both terms of the sum and its result.
-KernelCost combination(const LinearCombination& kernel) {
+double form_bytes(Form form) {
+  return form == Form::half    ? sizeof(Float16)
+         : form == Form::split ? 2 * sizeof(Float16)
+                               : sizeof(float);
+}
+
+KernelCost conversion(const Convert& kernel) {
   return cost_of_groups(kernel.batch, [&](const MatrixPairGroup& group) {
     const auto n = static_cast<double>(group.x.side);
-    const double first = kernel.weights.first != 0 ? triangle(group.x.side) : 0;
-    return KernelCost{(2 * n * n + first) * static_cast<double>(size_of(group.x.type)), 0};
+    return KernelCost{n * n * (sizeof(float) + form_bytes(kernel.form)), 0};
   });
 }
 
-KernelCost splitting(const SplitFloat16& kernel) {
-  return cost_of_groups(kernel.batch, [](const HalfPanels& group) {
+/// The product, one triangle of A unless it has no weight, and the result.
+KernelCost combination(const LinearCombination& kernel) {
+  return cost_of_groups(kernel.batch, [&](const SymmetricProductGroup& group) {
     const auto n = static_cast<double>(group.x.side);
+    const double first = kernel.weights.first != 0 ? triangle(group.x.side) : 0;
     return KernelCost{
-        n * n * sizeof(float) +
-            sizeof(Float16) * static_cast<double>(HalfPanels::size(group.x.side, group.has_low)),
-        0};
+        n * n * (sizeof(float) + form_bytes(kernel.form)) + first * form_bytes(kernel.operands), 0};
   });
 }
 
@@ -220,6 +181,8 @@ struct CostOf {
     return unpack_cost(k);
   }
   KernelCost operator()(const HalfGram& k) const { return half_gram_cost(k); }
+  KernelCost operator()(const AddGram& k) const { return add_cost(k); }
+  KernelCost operator()(const SplitGradients& k) const { return split_cost(k); }
   template <typename Real, int Side>
   KernelCost operator()(const Gram<Real, Side>& k) const {
     return gram_cost(k);
@@ -227,6 +190,10 @@ struct CostOf {
   template <typename Real>
   KernelCost operator()(const ModeProduct<Real>& k) const {
     return mode_cost(k);
+  }
+  template <typename Real>
+  KernelCost operator()(const VectorProduct<Real>& k) const {
+    return vector_cost(k);
   }
   KernelCost operator()(const UnpackFactors& k) const {
     return packing(k.batch, [](const auto& factors) {
@@ -239,12 +206,20 @@ struct CostOf {
     });
   }
   KernelCost operator()(const LinearCombination& k) const { return combination(k); }
-  KernelCost operator()(const SplitFloat16& k) const { return splitting(k); }
+  KernelCost operator()(const Convert& k) const { return conversion(k); }
   KernelCost operator()(const Normalize& k) const { return passes(k.batch, 2); }
   KernelCost operator()(const Rescale& k) const { return passes(k.batch, 2); }
   KernelCost operator()(const Damp& k) const { return passes(k.batch, 4); }
   KernelCost operator()(const Combine& k) const { return passes(k.batch, 2); }
-  KernelCost operator()(const MeasureParts& k) const { return passes(k.batch, 1); }
+  KernelCost operator()(const MeasureParts& k) const {
+    return cost_of_groups(k.batch, [&](const MatrixGroup& group) {
+      const auto n = static_cast<double>(group.x.side);
+      return KernelCost{n * n *
+                            (has_forms(group.x) ? form_bytes(k.form)
+                                                : static_cast<double>(size_of(group.x.type))),
+                        0};
+    });
+  }
   template <typename Real, int Side>
   KernelCost operator()(const SymmetricProduct<Real, Side>& k) const {
     return square_product<Side>(k.batch, true, &ThreeOf::c);

@@ -58,11 +58,16 @@ TEST(Prediction, CountsBothSidesOfABlockInFloat32) {
   EXPECT_EQ(sum_of(step, "UnpackRoots").cost.bytes,
             4 * (triangle(m) + triangle(n) + m * m + n * n));
 
-  // One lower tile of side 128 over n places, three over m places.
-  const PredictedLine gram = sum_of(step, "Gram<float, 128>");
-  EXPECT_EQ(gram.cost.flops, 2 * 128 * 128 * (n + 3 * m));
-  EXPECT_EQ(gram.cost.bytes, 8 * m * n + 8 * (triangle(m) + triangle(n)));
-  EXPECT_EQ(sum_of(step, "HalfGram").cost.flops, 0);
+  // Four products of two of three terms, for each of both sides.
+  const PredictedLine gram = sum_of(step, "product bfloat16");
+  EXPECT_EQ(gram.launches, 2 * 4);
+  EXPECT_EQ(gram.cost.flops, 4 * 2 * m * n * (m + n));
+  EXPECT_EQ(gram.cost.bytes, 4 * 2 * (2 * m * n * 2) + (1 + 3 * 2) * 4 * (m * m + n * n));
+  EXPECT_EQ(sum_of(step, "SplitGradients").cost.bytes, (4 + 3 * 2) * m * n);
+  EXPECT_EQ(sum_of(step, "AddGram").cost.bytes,
+            4 * (m * m + n * n) + 8 * (triangle(m) + triangle(n)));
+  EXPECT_EQ(sum_of(step, "Gram<float, 128>").launches, 0);
+  EXPECT_EQ(sum_of(step, "HalfGram").launches, 0);
 }
 
 TEST(Prediction, CountsBytesOfPassesOverElements) {
@@ -107,6 +112,15 @@ TEST(Prediction, CountsTheProductsOfARefresh) {
   EXPECT_EQ(sum_of(step, "product float16").cost.flops, products * 2 * (m * m * m + n * n * n));
   EXPECT_EQ(sum_of(step, "UnpackFactors").cost.bytes,
             4 * (triangle(m) + triangle(n) + m * m + n * n));
+  constexpr double squares = m * m + n * n, triangles = m * (m + 1) / 2 + n * (n + 1) / 2;
+  // What the accurate ones give is split, or, of the first and of the last of all, dense; others
+  // are of 16 bits. Five have a term of A, two of them accurate.
+  EXPECT_EQ(sum_of(step, "LinearCombination").cost.bytes,
+            (14 * (4 + 4) + 11 * (4 + 2) + (4 + 4)) * squares + (2 * 4 + 3 * 2) * triangles);
+  // A, M and N
+  EXPECT_EQ(sum_of(step, "Convert").cost.bytes, 3 * (4 + 4) * squares);
+  // Two norms and a row sum of dense matrices, and M at the end
+  EXPECT_EQ(sum_of(step, "MeasureParts").cost.bytes, (3 * 4 + 2) * squares);
 }
 
 /// A matrix, one that is as long as a tile and 1, a vector, a scalar.

@@ -95,8 +95,8 @@ TEST(MinimaxRoot, KeepsItsStatedErrorWithFloat16Products) {
           EXPECT_LE(split_error, 4 * float_error + 1e-6)
               << kind << ' ' << n << ' ' << kappa << ' ' << exponent;
         }
-  EXPECT_GT(backend.products[0], 0);
-  EXPECT_GT(backend.products[1], 0);
+  EXPECT_GT(backend.split_products, 0);
+  EXPECT_GT(backend.half_products, 0);
 }
 
 TEST(MinimaxRoot, WorksAtTheLargestConditionWithFloat16Products) {

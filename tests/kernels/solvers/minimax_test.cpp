@@ -31,8 +31,8 @@ TEST(MinimaxRoot, HalvesTheProductsThatNeedFloat32) {
   const Matrix a = rotated(eigenvalues("log_uniform", 5, 1e6), 1);
   roots_of<float>(backend, {a, a, a}, Minimax{.kappa_max = 1e6}, {.exponent = 0.25});
   // Six steps of five products; the first lacks X N, and the last lacks N^4 M.
-  EXPECT_EQ(backend.products[0], 14);
-  EXPECT_EQ(backend.products[1], 12);
+  EXPECT_EQ(backend.split_products, 14);
+  EXPECT_EQ(backend.half_products, 12);
 }
 
 TEST(MinimaxRoot, OfSpecialMatricesIsThatOfTheDampedOne) {

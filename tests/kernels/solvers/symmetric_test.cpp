@@ -6,31 +6,14 @@
 #include <limits>
 #include <vector>
 
-#include "tests/kernels/square_batch.h"
-#include "tests/support/device/backends.h"
+#include "tests/kernels/solvers/symmetric_primitives.h"
 
 // The primitives of solvers without host steps.
 
 namespace shampoo::test {
 namespace {
 
-const std::vector<std::int64_t> some_sides = {1, 2, 2, 7, 7, 64, 65, 65, 131};
-
-template <typename Tested>
-class SymmetricPrimitives : public AtPlace<Tested> {
- protected:
-  using Number = typename Tested::Real;
-
-  void SetUp() override {
-    AtPlace<Tested>::SetUp();
-    if (this->backend) this->backend->reserve({}, type_of<Number>, {some_sides.back()});
-    for (std::size_t m = 0; m < a.size(); ++m)
-      fill_wishart<Number>(a.side(m), a.side(m) + 1, m, a.matrix(m));
-  }
-
-  SquareBatch<Number> a{some_sides}, b{some_sides}, c{some_sides};
-  std::vector<double> numbers = std::vector<double>(some_sides.size(), -1);
-};
+using kernels::Form;
 
 TYPED_TEST_SUITE(SymmetricPrimitives, RealsAtAllPlaces, NameOfPlace);
 
@@ -38,7 +21,7 @@ TYPED_TEST(SymmetricPrimitives, NormalizeDividesByAPowerOfTwo) {
   using Real = typename TypeParam::Real;
   std::vector<std::vector<Real>> before;
   for (std::size_t m = 0; m < this->a.size(); ++m) {
-    for (Real& x : this->a.matrix(m)) x *= std::ldexp(Real(1), 22 * int(m) - 90);
+    for (Real& x : this->a.matrix(m)) x *= std::ldexp(Real(1), 22 * int(m % 9) - 90);
     before.emplace_back(this->a.matrix(m).begin(), this->a.matrix(m).end());
   }
   this->backend->normalize(this->a.squares(), this->numbers.data());
@@ -76,8 +59,7 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
   const std::size_t count = this->a.size();
   std::vector<double> scales(count, 4), epsilons, clamped(count, -1);
   this->backend->normalize(this->a.squares(), this->numbers.data());
-  this->backend->multiply_symmetric(this->a.squares(), this->a.squares(), {},
-                                    kernels::Precision::accurate, this->b.squares());
+  this->multiply(this->a, this->a, Form::split, {}, this->b);
   std::vector<std::vector<Real>> before;
   for (std::size_t m = 0; m < count; ++m) {
     before.emplace_back(this->a.matrix(m).begin(), this->a.matrix(m).end());
@@ -89,9 +71,8 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
                        .polynomial = {3, -2, 0.5},
                        .scales = scales.data(),
                        .clamped = clamped.data()});
-  this->backend->multiply_symmetric(this->a.squares(), this->a.squares(),
-                                    {.product = 0.5, .first = -2, .identity = 3},
-                                    kernels::Precision::accurate, this->c.squares());
+  this->multiply(this->a, this->a, Form::split, {.product = 0.5, .first = -2, .identity = 3},
+                 this->c);
 
   for (std::size_t m = 0; m < count; ++m) {
     const std::int64_t n = this->a.side(m);
@@ -129,11 +110,9 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
 
 TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
   using Real = typename TypeParam::Real;
-  this->backend->multiply_symmetric(this->a.squares(), this->a.squares(), {},
-                                    kernels::Precision::accurate, this->b.squares());
-  this->backend->multiply_symmetric(this->a.squares(), this->b.squares(),
-                                    {.product = 2, .first = 0.5, .identity = -1},
-                                    kernels::Precision::accurate, this->c.squares());
+  this->multiply(this->a, this->a, Form::split, {}, this->b);
+  this->multiply(this->a, this->b, Form::split, {.product = 2, .first = 0.5, .identity = -1},
+                 this->c);
   for (std::size_t m = 0; m < this->a.size(); ++m)
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
@@ -153,44 +132,6 @@ TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
       }
 }
 
-TYPED_TEST(SymmetricPrimitives, ProductsHaveTheSameBitsAloneAndAmongMany) {
-  using Real = typename TypeParam::Real;
-  // More than the scratch memory is for; on a GPU several times the tiles that it holds at once.
-  const bool is_gpu = TypeParam::place == Place::cuda;
-  const std::int64_t n = is_gpu ? 512 : 100;
-  const std::size_t count = is_gpu ? 70 : 7, kinds = 3;
-  kernels::Stack stack{.extent = {n}, .count = is_gpu ? 40 : 3, .stride = n, .factors = {&stack}};
-  this->backend->reserve({&stack, 1}, type_of<Real>, {n});
-  const std::vector<std::int64_t> sides(count, n);
-  SquareBatch<Real> left(sides), right(sides), all(sides);
-  for (std::size_t m = 0; m < count; ++m)
-    for (auto* batch : {&left, &right}) {
-      const std::span<Real> to = batch->matrix(m);
-      if (m < kinds)
-        fill_wishart<Real>(n, 5, 2 * m + (batch == &right), to);
-      else
-        std::ranges::copy(batch->matrix(m % kinds), to.begin());
-    }
-  const kernels::Weights weights{.product = 2, .first = 0.5, .identity = -1};
-  for (const auto precision : {kernels::Precision::accurate, kernels::Precision::half})
-    for (const bool squares : {false, true}) {
-      const auto multiply = [&](SquareBatch<Real>& x, SquareBatch<Real>& y, SquareBatch<Real>& to) {
-        this->backend->multiply_symmetric(x.squares(), (squares ? x : y).squares(), weights,
-                                          precision, to.squares());
-      };
-      multiply(left, right, all);
-      for (std::size_t m = 0; m < count; ++m) {
-        SquareBatch<Real> one_left({n}), one_right({n}), alone({n});
-        std::ranges::copy(left.matrix(m), one_left.matrix(0).begin());
-        std::ranges::copy(right.matrix(m), one_right.matrix(0).begin());
-        if (m < kinds) multiply(one_left, one_right, alone);
-        ASSERT_TRUE(
-            std::ranges::equal(all.matrix(m), m < kinds ? alone.matrix(0) : all.matrix(m % kinds)))
-            << "matrix " << m << (squares ? ", square" : "");
-      }
-    }
-}
-
 TYPED_TEST(SymmetricPrimitives, ProductsDoNotReadWhatHasNoWeight) {
   using Real = typename TypeParam::Real;
   constexpr Real infinity = std::numeric_limits<Real>::infinity();
@@ -198,15 +139,13 @@ TYPED_TEST(SymmetricPrimitives, ProductsDoNotReadWhatHasNoWeight) {
     std::ranges::fill(this->b.matrix(m), Real(1));
     this->a.at(m, 0, 0) = infinity;
   }
-  this->backend->multiply_symmetric(this->a.squares(), this->b.squares(), {},
-                                    kernels::Precision::half, this->c.squares());
+  this->multiply(this->a, this->b, Form::half, {}, this->c);
   for (std::size_t m = 0; m < this->a.size(); ++m) EXPECT_EQ(this->c.at(m, 0, 0), infinity);
 }
 
 TYPED_TEST(SymmetricPrimitives, ProductsOfHalfOperandsRoundThemOnce) {
   using Real = typename TypeParam::Real;
-  this->backend->multiply_symmetric(this->a.squares(), this->a.squares(), {},
-                                    kernels::Precision::half, this->c.squares());
+  this->multiply(this->a, this->a, Form::half, {}, this->c);
   // Both operands of a term are off by 2^-11 at most, or by half of float16's least number.
   const double unit = 2 * 0x1p-11;
   for (std::size_t m = 0; m < this->a.size(); ++m)
@@ -232,21 +171,31 @@ TYPED_TEST(SymmetricPrimitives, ChecksFlagWhatIsFarFromTheIdentityOrNotANumber) 
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) this->a.at(m, i, j) = i == j ? Real(1.25) : 0;
   this->a.at(1, 1, 0) = this->a.at(1, 0, 1) = Real(-0.5);
-  this->a.at(4, 2, 2) = std::numeric_limits<Real>::quiet_NaN();
+  this->a.at(4, 2, 2) = this->a.at(10, 9, 9) = std::numeric_limits<Real>::quiet_NaN();
   std::vector<std::int32_t> failed(this->a.size(), 5);
+  // Numbers of 16 bits stand for all of these.
+  SquareBatch<Real> halves(some_sides);
+  this->backend->convert(this->a.squares(), halves.squares(), Form::half);
   const auto flags = [&](double limit, const std::int32_t* proceed,
                          const std::uint8_t* active = nullptr) {
-    this->backend->check_identity(this->a.squares(), limit, proceed, active, failed.data());
+    this->backend->check_identity(halves.squares(), Form::half, limit, proceed, active,
+                                  failed.data());
+    const std::vector<std::int32_t> of_halves = failed;
+    this->backend->check_identity(this->a.squares(), Form::dense, limit, proceed, active,
+                                  failed.data());
+    EXPECT_EQ(failed, of_halves);
     return failed;
   };
   constexpr std::int32_t bad = kernels::non_finite_root, refused = kernels::skipped_root;
   const std::int32_t yes = 1, no = 0;
-  EXPECT_EQ(flags(0.25, nullptr), (std::vector<std::int32_t>{0, bad, 0, 0, bad, 0, 0, 0, 0}));
-  EXPECT_EQ(flags(0.5, &yes), (std::vector<std::int32_t>{0, 0, 0, 0, bad, 0, 0, 0, 0}));
+  EXPECT_EQ(flags(0.25, nullptr),
+            (std::vector<std::int32_t>{0, bad, 0, 0, bad, 0, 0, 0, 0, 0, bad}));
+  EXPECT_EQ(flags(0.5, &yes), (std::vector<std::int32_t>{0, 0, 0, 0, bad, 0, 0, 0, 0, 0, bad}));
   EXPECT_EQ(flags(0.5, &no), std::vector<std::int32_t>(failed.size(), refused));
-  const std::vector<std::uint8_t> some = {1, 1, 0, 1, 0, 0, 1, 0, 1};
-  EXPECT_EQ(flags(0.25, nullptr, some.data()),
-            (std::vector<std::int32_t>{0, bad, refused, 0, refused, refused, 0, refused, 0}));
+  const std::vector<std::uint8_t> some = {1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1};
+  EXPECT_EQ(
+      flags(0.25, nullptr, some.data()),
+      (std::vector<std::int32_t>{0, bad, refused, 0, refused, refused, 0, refused, 0, 0, bad}));
 }
 
 TYPED_TEST(SymmetricPrimitives, RescaleMultipliesByAPower) {

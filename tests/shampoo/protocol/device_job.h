@@ -31,11 +31,12 @@ class WorkCounter final : public CountingBackend {
     CountingBackend::upload(to, from_host, bytes);
   }
   void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
-                          std::span<const kernels::SquareMatrixBatch> b,
-                          const kernels::Weights& weights, kernels::Precision precision,
-                          std::span<const kernels::SquareMatrixBatch> c) override {
+                          std::span<const kernels::SquareMatrixBatch> b, kernels::Form operands,
+                          const kernels::Weights& weights,
+                          std::span<const kernels::SquareMatrixBatch> c,
+                          kernels::Form form) override {
     for (const kernels::SquareMatrixBatch& batch : a) products += batch.count;
-    CountingBackend::multiply_symmetric(a, b, weights, precision, c);
+    CountingBackend::multiply_symmetric(a, b, operands, weights, c, form);
   }
   std::int64_t uploads = 0, products = 0;  ///< products: matrices
 };

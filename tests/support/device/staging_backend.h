@@ -122,12 +122,15 @@ class StagingBackend final : public kernels::Backend {
   void damp(std::span<const kernels::SquareMatrixBatch> a,
             std::span<const kernels::SquareMatrixBatch> squared,
             const kernels::Damping& damping) override;
+  void convert(std::span<const kernels::SquareMatrixBatch> a,
+               std::span<const kernels::SquareMatrixBatch> c, kernels::Form form) override;
   void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
-                          std::span<const kernels::SquareMatrixBatch> b,
-                          const kernels::Weights& weights, kernels::Precision precision,
-                          std::span<const kernels::SquareMatrixBatch> c) override;
-  void check_identity(std::span<const kernels::SquareMatrixBatch> m, double limit,
-                      const std::int32_t* proceed, const std::uint8_t* active,
+                          std::span<const kernels::SquareMatrixBatch> b, kernels::Form operands,
+                          const kernels::Weights& weights,
+                          std::span<const kernels::SquareMatrixBatch> c,
+                          kernels::Form form) override;
+  void check_identity(std::span<const kernels::SquareMatrixBatch> m, kernels::Form form,
+                      double limit, const std::int32_t* proceed, const std::uint8_t* active,
                       std::int32_t* failed) override;
   void rescale(std::span<const kernels::SquareMatrixBatch> x, const double* scales,
                double exponent) override;

@@ -33,31 +33,40 @@ void StagingBackend::damp(std::span<const SquareMatrixBatch> a,
   staging.finish();
 }
 
+void StagingBackend::convert(std::span<const SquareMatrixBatch> a,
+                             std::span<const SquareMatrixBatch> c, kernels::Form form) {
+  Staging staging(*backend_);
+  note(staging, a);
+  note(staging, c);
+  staging.begin();
+  backend_->convert(staged(staging, a), staged(staging, c), form);
+  staging.finish();
+}
+
 void StagingBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                         std::span<const SquareMatrixBatch> b,
-                                        const kernels::Weights& weights,
-                                        kernels::Precision precision,
-                                        std::span<const SquareMatrixBatch> c) {
+                                        kernels::Form operands, const kernels::Weights& weights,
+                                        std::span<const SquareMatrixBatch> c, kernels::Form form) {
   Staging staging(*backend_);
   note(staging, a);
   note(staging, b);
   note(staging, c);
   staging.begin();
-  backend_->multiply_symmetric(staged(staging, a), staged(staging, b), weights, precision,
-                               staged(staging, c));
+  backend_->multiply_symmetric(staged(staging, a), staged(staging, b), operands, weights,
+                               staged(staging, c), form);
   staging.finish();
 }
 
-void StagingBackend::check_identity(std::span<const SquareMatrixBatch> m, double limit,
-                                    const std::int32_t* proceed, const std::uint8_t* active,
-                                    std::int32_t* failed) {
+void StagingBackend::check_identity(std::span<const SquareMatrixBatch> m, kernels::Form form,
+                                    double limit, const std::int32_t* proceed,
+                                    const std::uint8_t* active, std::int32_t* failed) {
   Staging staging(*backend_);
   note(staging, m);
   staging.note_array(proceed, proceed == nullptr ? 0 : 1);
   staging.note_array(active, active == nullptr ? 0 : rows_of(m));
   staging.note_array(failed, rows_of(m));
   staging.begin();
-  backend_->check_identity(staged(staging, m), limit, staging.at(proceed), staging.at(active),
+  backend_->check_identity(staged(staging, m), form, limit, staging.at(proceed), staging.at(active),
                            staging.at(failed));
   staging.finish();
 }

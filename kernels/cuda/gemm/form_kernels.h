@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/gemm/formed_matrix.h"
+#include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/gemm/tile_class.h"
+#include "kernels/cuda/launch/batch.h"
+
+/// Kernels of symmetric matrices of float32 that have forms.
+namespace shampoo::kernels::cuda {
+
+/// True if products of these run on units for 16 bits; all others are dense in every form.
+SHAMPOO_BOTH constexpr bool has_forms(const SquareMatrixBatch& squares) {
+  return squares.type == Type::float32 && squares.side > longest_small_side;
+}
+
+/// Matrix `member` of a group, of which every one takes the memory of its numbers.
+SHAMPOO_BOTH inline FormedMatrix formed(const SquareMatrixBatch& squares, std::int64_t member,
+                                        Form form) {
+  return {static_cast<float*>(squares.data) + member * squares.side * squares.side, squares.side,
+          form};
+}
+
+/// Y <- X, dense, in a form. One block of threads per part of rows.
+struct Convert {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<MatrixPairGroup> batch;
+  Form form = Form::split;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// A, B, the sums of their products as a library makes them, dense, and where the result goes.
+struct SymmetricProductGroup {
+  SquareMatrixBatch x, b, product, c;
+
+  SHAMPOO_BOTH std::int64_t count() const { return x.count; }
+  SymmetricProductGroup range(std::int64_t begin, std::int64_t n) const {
+    return {range_of(x, begin, n), range_of(b, begin, n), range_of(product, begin, n),
+            range_of(c, begin, n)};
+  }
+};
+
+/// C <- weight (P + P^T) / 2 + first A + identity I, of a product P. One block of threads per pair
+/// of tiles that mirror each other.
+struct LinearCombination {
+  static constexpr int threads = 256;
+  struct Shared {
+    float mirrored[mirrored_side][mirrored_side + 1];
+  };
+
+  Batch<SymmetricProductGroup> batch;
+  Form operands = Form::split;  ///< of A
+  Weights weights;
+  Form form = Form::split;  ///< of C
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+
+ private:
+  /// body(row, column) for all groups of eight of a tile.
+  template <typename Threads, typename Body>
+  SHAMPOO_BOTH static void for_each_eight(Threads& block, Body&& body) {
+    constexpr int across = mirrored_side / 8;
+    block.each([&](int thread) {
+      for (int e = thread; e < mirrored_side * across; e += threads)
+        body(e / across, e % across * 8);
+    });
+  }
+};
+
+template <typename Threads>
+SHAMPOO_BOTH void Convert::operator()(Threads& block, Shared&) const {
+  const auto item = batch.item(block.index());
+  const FormedMatrix x = formed(item.group.x, item.member, Form::dense);
+  const FormedMatrix y = formed(item.group.y, item.member, form);
+  const std::int64_t n = item.group.x.side;
+  const RowRange rows = row_part(n, item.part);
+  const int across = static_cast<int>(ceiling(n, 8));
+  block.each([&](int thread) {
+    for (int e = thread; e < static_cast<int>(rows.count) * across; e += threads) {
+      const std::int64_t row = rows.first + e / across, column = e % across * 8;
+      y.store(row, column, x.load(row, column));
+    }
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) const {
+  const auto item = batch.item(block.index());
+  const FormedMatrix a = formed(item.group.x, item.member, operands);
+  const FormedMatrix p = formed(item.group.product, item.member, Form::dense);
+  const FormedMatrix c = formed(item.group.c, item.member, form);
+  const TileIndex tile = lower_tile(item.part);
+  const std::int64_t top = tile.row * mirrored_side, left = tile.column * mirrored_side;
+  for_each_eight(block, [&](int row, int column) {
+    const EightNumbers above = p.load(left + row, top + column);
+    for (int k = 0; k < 8; ++k) shared.mirrored[column + k][row] = above.v[k];
+  });
+  block.sync();
+  const float of_product = static_cast<float>(weights.product);
+  const float first = static_cast<float>(weights.first);
+  const float identity = static_cast<float>(weights.identity);
+  for_each_eight(block, [&](int row, int column) {
+    const std::int64_t i = top + row, j = left + column;
+    EightNumbers x = p.load(i, j), of_a;
+    if (first != 0) of_a = a.load(i, j);
+    for (int k = 0; k < 8; ++k) {
+      float& above = shared.mirrored[row][column + k];
+      // The same at (i, j) and (j, i): halves are exact, and their sum does not depend on the
+      // order.
+      x.v[k] = of_product * (0.5F * x.v[k] + 0.5F * above);
+      if (first != 0) x.v[k] += first * of_a.v[k];
+      if (i == j + k) x.v[k] += identity;
+      above = x.v[k];
+    }
+    c.store(i, j, x);
+  });
+  if (top == left) return;
+  block.sync();
+  for_each_eight(block, [&](int row, int column) {
+    EightNumbers x;
+    for (int k = 0; k < 8; ++k) x.v[k] = shared.mirrored[column + k][row];
+    c.store(left + row, top + column, x);
+  });
+}
+
+}  // namespace shampoo::kernels::cuda

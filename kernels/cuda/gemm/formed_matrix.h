@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/launch/thread_block.h"
+#include "kernels/rules/stored.h"
+#include "kernels/solvers/solver_arguments.h"
+
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+#endif
+
+namespace shampoo::kernels::cuda {
+
+/// Two neighbours of 16 bits.
+struct alignas(4) HalfPair {
+  Float16 v[2];
+};
+
+/// The nearest numbers, ties to even. What is not a number stays so, with any bits.
+SHAMPOO_BOTH inline HalfPair nearest_halves(float x, float y) {
+#ifdef __CUDA_ARCH__
+  const __half2_raw pair = __floats2half2_rn(x, y);
+  return {{{pair.x}, {pair.y}}};
+#else
+  return {{to_float16(x), to_float16(y)}};
+#endif
+}
+
+SHAMPOO_BOTH inline float widened(Float16 x) {
+#ifdef __CUDA_ARCH__
+  return __half2float(__half(__half_raw{x.bits}));
+#else
+  return to_float(x);
+#endif
+}
+
+/// Neighbours in a row; those behind its end are 0.
+struct EightNumbers {
+  float v[8] = {};
+};
+
+/// A matrix of float32 in one of its forms, in the memory of its elements. As numbers of 16 bits,
+/// x = high + low / 2^11: all of high, then all of low. 16 bytes are moved at once where all rows
+/// start at multiples of 16.
+class FormedMatrix {
+ public:
+  static constexpr float low_scale = 2048;
+
+  SHAMPOO_BOTH FormedMatrix(void* data, std::int64_t side, Form form)
+      : data_(data),
+        side_(side),
+        form_(form),
+        by_eight_(side % 8 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0) {}
+
+  /// Element `number`, row by row.
+  SHAMPOO_BOTH float at(std::int64_t number) const {
+    if (form_ == Form::dense) return numbers()[number];
+    const float x = widened(high()[number]);
+    return form_ == Form::half ? x : x + widened(low()[number]) / low_scale;
+  }
+
+  /// Elements (row, column) to (row, column + 7); column is a multiple of 8.
+  SHAMPOO_BOTH EightNumbers load(std::int64_t row, std::int64_t column) const {
+    EightNumbers x;
+    if (row >= side_ || column >= side_) return x;
+    const std::int64_t first = row * side_ + column;
+    if (!by_eight_) {
+      for (int k = 0; k < 8; ++k)
+        if (column + k < side_) x.v[k] = at(first + k);
+      return x;
+    }
+    if (form_ == Form::dense) {
+      for (int half = 0; half < 2; ++half) {
+        const auto four = reinterpret_cast<const FourFloats*>(numbers() + first)[half];
+        for (int k = 0; k < 4; ++k) x.v[4 * half + k] = four.v[k];
+      }
+      return x;
+    }
+    add(*reinterpret_cast<const EightHalves*>(high() + first), 1, x);
+    if (form_ == Form::split)
+      add(*reinterpret_cast<const EightHalves*>(low() + first), 1 / low_scale, x);
+    return x;
+  }
+
+  /// Elements (row, column) to (row, column + 7) <- x; column is a multiple of 8.
+  SHAMPOO_BOTH void store(std::int64_t row, std::int64_t column, const EightNumbers& x) const {
+    if (row >= side_ || column >= side_) return;
+    const std::int64_t first = row * side_ + column;
+    const int count = static_cast<int>(side_ - column < 8 ? side_ - column : 8);
+    if (form_ == Form::dense) {
+      if (by_eight_) {
+        for (int half = 0; half < 2; ++half) {
+          const float* const v = x.v + 4 * half;
+          reinterpret_cast<FourFloats*>(numbers() + first)[half] = {{v[0], v[1], v[2], v[3]}};
+        }
+      } else {
+        for (int k = 0; k < 8; ++k)
+          if (k < count) numbers()[first + k] = x.v[k];
+      }
+      return;
+    }
+    EightHalves above, below;
+    for (int k = 0; k < 8; k += 2) {
+      above.pairs[k / 2] = nearest_halves(x.v[k], x.v[k + 1]);
+      if (form_ == Form::split)
+        below.pairs[k / 2] = nearest_halves(rest(x, above, k), rest(x, above, k + 1));
+    }
+    put(above, high() + first, count);
+    if (form_ == Form::split) put(below, low() + first, count);
+  }
+
+ private:
+  struct alignas(16) FourFloats {
+    float v[4];
+  };
+  struct alignas(16) EightHalves {
+    HalfPair pairs[4];
+    SHAMPOO_BOTH Float16 operator[](int k) const { return pairs[k / 2].v[k % 2]; }
+  };
+
+  SHAMPOO_BOTH float* numbers() const { return static_cast<float*>(data_); }
+  SHAMPOO_BOTH Float16* high() const { return static_cast<Float16*>(data_); }
+  SHAMPOO_BOTH Float16* low() const { return high() + side_ * side_; }
+
+  SHAMPOO_BOTH static void add(const EightHalves& halves, float scale, EightNumbers& x) {
+    for (int k = 0; k < 8; ++k) x.v[k] += widened(halves[k]) * scale;
+  }
+  /// 2^11 (x - high), without rounding.
+  SHAMPOO_BOTH static float rest(const EightNumbers& x, const EightHalves& high, int k) {
+    return (x.v[k] - widened(high[k])) * low_scale;
+  }
+  SHAMPOO_BOTH void put(const EightHalves& from, Float16* to, int count) const {
+    if (by_eight_)
+      *reinterpret_cast<EightHalves*>(to) = from;
+    else
+      for (int k = 0; k < 8; ++k)
+        if (k < count) to[k] = from[k];
+  }
+
+  void* data_;
+  std::int64_t side_;
+  Form form_;
+  bool by_eight_;
+};
+
+}  // namespace shampoo::kernels::cuda

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tests/kernels/solvers/symmetric_primitives.h"
+
+// Forms that symmetric matrices have between products.
+
+namespace shampoo::test {
+namespace {
+
+using kernels::Form;
+
+template <typename Tested>
+using SymmetricForms = SymmetricPrimitives<Tested>;
+TYPED_TEST_SUITE(SymmetricForms, RealsAtAllPlaces, NameOfPlace);
+
+TYPED_TEST(SymmetricForms, ProductsHaveTheSameBitsAloneAndAmongMany) {
+  using Real = typename TypeParam::Real;
+  // More than the scratch memory is for; on a GPU several times the tiles that it holds at once.
+  const bool is_gpu = TypeParam::place == Place::cuda;
+  const std::size_t count = is_gpu ? 70 : 7, kinds = 3;
+  for (const std::int64_t n : {is_gpu ? 512 : 100, is_gpu ? 509 : 104}) {
+    kernels::Stack stack{.extent = {n}, .count = is_gpu ? 40 : 3, .stride = n, .factors = {&stack}};
+    this->backend->reserve({&stack, 1}, type_of<Real>, {n});
+    const std::vector<std::int64_t> sides(count, n);
+    SquareBatch<Real> left(sides), right(sides), all(sides);
+    for (std::size_t m = 0; m < count; ++m)
+      for (auto* batch : {&left, &right}) {
+        const std::span<Real> to = batch->matrix(m);
+        if (m < kinds)
+          fill_wishart<Real>(n, 5, 2 * m + (batch == &right), to);
+        else
+          std::ranges::copy(batch->matrix(m % kinds), to.begin());
+      }
+    const kernels::Weights weights{.product = 2, .first = 0.5, .identity = -1};
+    for (const Form form : {Form::split, Form::half})
+      for (const bool squares : {false, true}) {
+        this->multiply(left, squares ? left : right, form, weights, all);
+        for (std::size_t m = 0; m < count; ++m) {
+          SquareBatch<Real> one_left({n}), one_right({n}), alone({n});
+          std::ranges::copy(left.matrix(m), one_left.matrix(0).begin());
+          std::ranges::copy(right.matrix(m), one_right.matrix(0).begin());
+          if (m < kinds)
+            this->multiply(one_left, squares ? one_left : one_right, form, weights, alone);
+          ASSERT_TRUE(std::ranges::equal(all.matrix(m),
+                                         m < kinds ? alone.matrix(0) : all.matrix(m % kinds)))
+              << "matrix " << m << (squares ? ", square" : "");
+        }
+      }
+  }
+}
+
+/// What a form has of a matrix: A I, of which no sum rounds.
+TYPED_TEST(SymmetricForms, FormsChangeElementsByNoMoreThanTheyMay) {
+  using Real = typename TypeParam::Real;
+  for (std::size_t m = 0; m < this->a.size(); ++m)
+    for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        // From 2^-20 to 2^14
+        this->a.at(m, i, j) *= std::ldexp(Real(1), static_cast<int>((i + j) % 34) - 20);
+        this->b.at(m, i, j) = i == j ? Real(1) : 0;
+      }
+  const auto expect_near = [&](double relative, double absolute) {
+    for (std::size_t m = 0; m < this->a.size(); ++m)
+      for (std::size_t i = 0; i < this->a.matrix(m).size(); ++i) {
+        const auto x = static_cast<double>(this->a.matrix(m)[i]);
+        EXPECT_NEAR(static_cast<double>(this->c.matrix(m)[i]), x,
+                    std::max(relative * std::abs(x), absolute));
+      }
+  };
+  this->multiply(this->a, this->b, Form::split, {}, this->c);
+  // The sum of both terms is rounded, too.
+  expect_near(0x1p-22 + 0x1p-24, 0x1p-36);
+  this->multiply(this->a, this->b, Form::half, {}, this->c);
+  expect_near(0x1p-11, 0x1p-25);
+}
+
+TYPED_TEST(SymmetricForms, WhatIsSplitCanBeReadAsHalf) {
+  SquareBatch<typename TypeParam::Real> split(some_sides);
+  this->backend->convert(this->a.squares(), split.squares(), Form::split);
+  this->backend->multiply_symmetric(split.squares(), split.squares(), Form::half, {.first = 2},
+                                    this->b.squares(), Form::dense);
+  this->multiply(this->a, this->a, Form::half, {.first = 2}, this->c);
+  for (std::size_t m = 0; m < this->a.size(); ++m)
+    EXPECT_TRUE(std::ranges::equal(this->b.matrix(m), this->c.matrix(m))) << "matrix " << m;
+}
+
+TYPED_TEST(SymmetricForms, ProductsInAFormAreConvertedProducts) {
+  const kernels::Weights weights{.product = 0.25, .first = 2, .identity = -1};
+  SquareBatch<typename TypeParam::Real> x(some_sides), in_form(some_sides), converted(some_sides);
+  for (const Form form : {Form::split, Form::half}) {
+    this->backend->convert(this->a.squares(), x.squares(), Form::split);
+    this->backend->multiply_symmetric(x.squares(), x.squares(), Form::split, weights,
+                                      in_form.squares(), form);
+    this->multiply(this->a, this->a, Form::split, weights, this->b);
+    this->backend->convert(this->b.squares(), converted.squares(), form);
+    for (auto* operand : {&in_form, &converted})
+      this->backend->multiply_symmetric(operand->squares(), operand->squares(), form, {.first = 1},
+                                        (operand == &in_form ? this->b : this->c).squares(),
+                                        Form::dense);
+    for (std::size_t m = 0; m < this->a.size(); ++m)
+      EXPECT_TRUE(std::ranges::equal(this->b.matrix(m), this->c.matrix(m))) << "matrix " << m;
+  }
+}
+
+}  // namespace
+}  // namespace shampoo::test

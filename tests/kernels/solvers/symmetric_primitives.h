@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/kernels/square_batch.h"
+#include "tests/support/device/backends.h"
+
+namespace shampoo::test {
+
+// Rows of the last two are read 16 bytes at a time.
+inline const std::vector<std::int64_t> some_sides = {1, 2, 2, 7, 7, 64, 65, 65, 131, 72, 136};
+
+template <typename Tested>
+class SymmetricPrimitives : public AtPlace<Tested> {
+ protected:
+  using Number = typename Tested::Real;
+
+  void SetUp() override {
+    AtPlace<Tested>::SetUp();
+    if (this->backend) this->backend->reserve({}, type_of<Number>, {some_sides.back()});
+    for (std::size_t m = 0; m < a.size(); ++m)
+      fill_wishart<Number>(a.side(m), a.side(m) + 1, m, a.matrix(m));
+  }
+
+  /// C <- weights of A B, from operands in a form.
+  void multiply(SquareBatch<Number>& left, SquareBatch<Number>& right, kernels::Form operands,
+                const kernels::Weights& weights, SquareBatch<Number>& product) {
+    const bool squares = &left == &right;
+    SquareBatch<Number> x(left.sides()), y(squares ? std::vector<std::int64_t>() : left.sides());
+    this->backend->convert(left.squares(), x.squares(), operands);
+    if (!squares) this->backend->convert(right.squares(), y.squares(), operands);
+    this->backend->multiply_symmetric(x.squares(), (squares ? x : y).squares(), operands, weights,
+                                      product.squares(), kernels::Form::dense);
+  }
+
+  SquareBatch<Number> a{some_sides}, b{some_sides}, c{some_sides};
+  std::vector<double> numbers = std::vector<double>(some_sides.size(), -1);
+};
+
+}  // namespace shampoo::test
