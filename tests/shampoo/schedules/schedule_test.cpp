@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/schedules.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 
+#include "shampoo/schedules.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {
