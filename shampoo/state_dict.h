@@ -68,10 +68,9 @@ struct ParameterState {
   /// Sum of learning_rate^power over these steps with ScheduleFree; otherwise 0.
   double averaging_weight_sum = 0;
   std::vector<RecipeField> recipe = {};  ///< fields of the recipe, see fields_of()
-  Rates rates = {};                      ///< rates of the group of this parameter
+  Rates rates = {};                      ///< rates of this parameter
   /// Group::base_rates, if the group has schedules.
   std::optional<Rates> base_rates = std::nullopt;
-  Rates rates = {};                      ///< rates of this parameter
   /// Names of the rates that it has for itself: see Group::set_rate(). The others are its group's.
   std::vector<std::string> own_rates = {};
   std::vector<BlockState> blocks = {};  ///< blocks held here
