@@ -159,6 +159,7 @@ StepResult StepProtocol::take(Engine& engine) {
     in_collective(attempts_, [&] { queue(engine, false); });
   } catch (...) {
     pending_.reset();
+    if (backend_.is_immediate()) report_.send();  // the loss scale may have changed
     throw;
   }
   if (backend_.is_immediate()) {
@@ -204,8 +205,8 @@ void StepProtocol::queue(Engine& engine, bool captures) {
     const bool skips = options_.non_finite != NonFinite::ignore || gradients_.skips_overflows();
     engine.scan(gradients_.scan_scale(), skips, scan);
     backend_.admit(engine.permit().data(), offers, gradients_.rules(), report_.records());
-    if (const auto most = gradients_.max_parameter_norm()) engine.clip_parameters(*most, inputs);
     admitted_ = true;
+    if (const auto most = gradients_.max_parameter_norm()) engine.clip_parameters(*most, inputs);
   });
   if (step_error_) set_status(engine, RankStatus::skipped);
   if (vote_ && !passes_vote(engine)) return;

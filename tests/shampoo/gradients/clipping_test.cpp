@@ -129,6 +129,25 @@ TEST_P(GradientClipping, LeavesGradientsWithoutANormAlone) {
   }
 }
 
+TEST_P(GradientClipping, TakesAStepInWhichAllGradientsAreAbsent) {
+  for (const Clipping& clipping : {Clipping(ClipGlobalNorm{2}), Clipping(ClipParameterNorm{2})}) {
+    GradientRun run(
+        *backend, *ranks,
+        {.gradients = {.loss_scaling = DynamicLossScale{.interval = 2}, .clipping = clipping}});
+    run.step();
+    const auto values = run.model.values();
+    for (int g = 0; g < run.optimizer.group_count(); ++g)
+      run.optimizer.group(g).set_gradient(0, nullptr);
+    const StepResult result = run.optimizer.step();
+    EXPECT_TRUE(result.applied());
+    EXPECT_EQ(result.absent_gradients(), 10);
+    EXPECT_EQ(result.gradient_norm(), 0);
+    EXPECT_EQ(result.clip_factor(), 1);
+    EXPECT_EQ(run.model.values(), values);
+    EXPECT_EQ(run.optimizer.loss_scale(), 0x1p17);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Places, GradientClipping, ::testing::ValuesIn(all_places),
                          [](const auto& tested) { return name_of(tested.param); });
 
