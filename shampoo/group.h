@@ -64,7 +64,7 @@ struct ParameterGroup {
   Rates rates = {};
   Recipe recipe = {};
   RateSchedules schedules = {};  ///< see Group::schedules
-  std::string label = {};  ///< for logs, describe() and errors; see Group::label()
+  std::string label = {};        ///< for logs, describe() and errors; see Group::label()
 };
 
 /// Names all parameters "g<group>.p<index>" if none has a name, for callers without names. Throws

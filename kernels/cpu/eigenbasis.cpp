@@ -51,7 +51,7 @@ struct BlockTask {
   void filter(const MemoryAhead& next_block, Real* a, Real* b) const {
     const std::int64_t count = block().elements;
     rotation.into(
-        fetch_gradient_rows<Real>(context, stack, row(), a), a, b,
+        fetch_gradient_rows<Real>(context, stack, row(), a, false), a, b,
         {ahead(elements(pass.second_moment), count), ahead(elements(pass.first_moment), count)});
     vector.precondition_gradient(coefficients(), stack.exponent, a, block().elements,
                                  elements(pass.second_moment), elements(pass.first_moment));

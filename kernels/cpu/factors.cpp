@@ -117,10 +117,11 @@ void accumulate_block(const GradientContext& context, const Stack& stack, std::i
                       const MemoryAhead& next_block, Scratch& scratch) {
   const std::int64_t block = stack.first_block + index;
   const Coefficients& c = context.phase.coefficients[block];
-  const Real keep = static_cast<Real>(c.factor_keep), add = static_cast<Real>(c.factor_add);
   const VectorKernels<Real>& vector = context.level.in<Real>();
   const GradientRows<Real> rows = fetch_gradient_rows<Real>(
-      context, stack, block, scratch.take<Real>(elements_of(stack.extent)));
+      context, stack, block, scratch.take<Real>(elements_of(stack.extent)), true);
+  const Real keep = static_cast<Real>(c.factor_keep);
+  const Real add = static_cast<Real>(c.factor_add * (rows.scale * rows.scale));
   Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
   Real* const products = scratch.take<Real>(product_scratch(stack));
 
@@ -176,7 +177,7 @@ void accumulate_whitened_block(const GradientContext& context, const Stack& stac
     std::copy(g, g + elements, h);
     whitening.apply(h, k);
     const double others = normalizes ? static_cast<double>(elements / at.side) : 1;
-    accumulate_factor(vector, at, GradientRows<Real>{h, 0}, is_packed(stack.layout), {},
+    accumulate_factor(vector, at, GradientRows<Real>{.data = h}, is_packed(stack.layout), {},
                       static_cast<Real>(c.factor_keep), static_cast<Real>(c.factor_add / others),
                       factor_of<Real>(stack, index, k), dense, products);
   }

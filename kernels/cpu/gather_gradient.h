@@ -34,18 +34,18 @@ template <typename Real>
 struct GradientRows {
   const Real* data = nullptr;
   std::int64_t stride = 0;
+  double scale = 1;  ///< G = scale data, but for its sign
 };
 
-/// True if G equals the caller's gradient bit for bit, and can be read there.
+/// True if G is the caller's gradient times a number, and can be read there.
 template <typename Real>
 bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t block) {
   const Block& b = phase.elements.blocks[block];
   const std::size_t order = stack.extent.size();
   const bool has_rows =
       order == 1 || (order == 2 && stack.extent[1] > 1 && b.gradient_row >= stack.extent[1]);
-  return b.regular && has_rows && b.gradient_column == 1 && phase.scale_of(b.tensor) == 1 &&
-         !phase.limits_gradients() && phase.coefficients[block].l2 == 0 &&
-         phase.coefficients[block].gradient_sign == 1 &&
+  return b.regular && has_rows && b.gradient_column == 1 && !phase.limits_gradients() &&
+         phase.coefficients[block].l2 == 0 &&
          phase.elements.tensors.gradient_types[b.tensor] ==
              (sizeof(Real) == sizeof(float) ? Type::float32 : Type::float64);
 }
@@ -62,15 +62,17 @@ RowsAhead gradient_ahead(const GradientContext& context, const Stack& stack, std
   return {gradient, stack.extent[0], stack.extent[1] * bytes, b.gradient_row * bytes};
 }
 
-/// G where it lies, or else copied to `buffer`.
+/// G, or where it may be `scaled` a multiple, where it lies, or else copied to `buffer`.
 template <typename Real>
 GradientRows<Real> fetch_gradient_rows(const GradientContext& context, const Stack& stack,
-                                       std::int64_t block, Real* buffer) {
+                                       std::int64_t block, Real* buffer, bool scaled) {
   const TileTable& elements = context.phase.elements;
   const Block& b = elements.blocks[block];
-  if (is_in_place<Real>(context.phase, stack, block)) {
+  const double scale = context.phase.scale_of(b.tensor);
+  const bool is_exact = scale * context.phase.coefficients[block].gradient_sign == 1;
+  if ((scaled || is_exact) && is_in_place<Real>(context.phase, stack, block)) {
     const Real* const gradient = static_cast<const Real*>(elements.tensors.gradients[b.tensor]);
-    return {gradient + b.gradient, stack.extent.size() == 1 ? 0 : b.gradient_row};
+    return {gradient + b.gradient, stack.extent.size() == 1 ? 0 : b.gradient_row, scale};
   }
   gather_gradient(context, block, buffer);
   return {buffer, 0};

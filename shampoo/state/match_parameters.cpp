@@ -120,13 +120,12 @@ class SavedRates {
 
   void add_base(const RegisteredParameter& registered, const ParameterState& saved,
                 LoadFaults& faults) {
-    if (loaded_.size() == 1)
-      saved_base_ = saved.base_rates;
-    else if (saved.base_rates != saved_base_)
-      faults.add(line_of(registered, "is in " + group_.title() +
-                                         " with others, but was saved with other base rates of "
-                                         "schedules; LoadOptions::keep_rates keeps those of the "
-                                         "group"));
+    if (base_of_ == nullptr)
+      base_of_ = &saved;
+    else if (saved.base_rates != base_of_->base_rates)
+      faults.add(line_of(registered, "is in " + group_.title() + " with '" + base_of_->name +
+                                         "', but was saved with other base rates of schedules; "
+                                         "LoadOptions::keep_rates keeps those of the group"));
     if (!saved.base_rates) return;
     base_ = ranges_.read_from(*saved.base_rates, group_.base_rates);
     check(registered, *base_, faults);
@@ -138,7 +137,8 @@ class SavedRates {
   std::map<std::string_view, First> firsts_;  ///< by rate: the first that is the group's
   std::set<std::size_t> loaded_;
   std::string other_;
-  std::optional<Rates> saved_base_, base_;
+  const ParameterState* base_of_ = nullptr;  ///< the first
+  std::optional<Rates> base_;
 };
 
 }  // namespace

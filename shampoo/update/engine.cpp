@@ -79,8 +79,7 @@ void Engine::require_gradients() const {
 std::vector<double> Engine::value_norms() {
   ElementTable table;
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    if (!parameters_[p].thawed)
-      table.append_whole(parameters_[p].parameter(), static_cast<int>(p));
+    if (!parameters_[p].thawed) table.append_whole(parameters_[p].parameter(), static_cast<int>(p));
   table.read_values_as_gradients();
   table.upload(backend_);
   kernels::Tensors tensors = tensors_.tensors();

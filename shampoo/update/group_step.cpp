@@ -121,7 +121,7 @@ GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
 }
 
 void GroupStep::cut_chunks(std::span<const RegisteredParameter> parameters,
-                            std::int64_t direction_limit) {
+                           std::int64_t direction_limit) {
   for (const OwnedBlock& owned : blocks_)
     extents_.push_back(parameters[owned.parameter].boxes[owned.index].extent);
   const std::int64_t end =

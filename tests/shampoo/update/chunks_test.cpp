@@ -74,11 +74,12 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome outcome_of(const Trainee& trainee, Place place, int ranks, std::int64_t direction_bytes) {
+Outcome outcome_of(const Trainee& trainee, Place place, int ranks, std::int64_t direction_bytes,
+                   const GradientOptions& gradients = {}) {
   Outcome outcome;
   run_ranks_at(place, ranks, [&](Communicator& communicator, kernels::Backend& backend) {
-    Job<float> job(communicator, trainee, {.groups = 2}, {.direction_bytes = direction_bytes},
-                   &backend);
+    Job<float> job(communicator, trainee, {.groups = 2},
+                   {.gradients = gradients, .direction_bytes = direction_bytes}, &backend);
     job.train(0, place == Place::cpu ? 7 : 4);
     StateDict state = job.optimizer->full_state_dict({.derived = true}, Gather::on_rank_0);
     Job<float>::Values trained = job.values();
@@ -89,6 +90,20 @@ Outcome outcome_of(const Trainee& trainee, Place place, int ranks, std::int64_t 
 }
 
 constexpr std::int64_t all_at_once = std::int64_t{1} << 40;
+
+TEST_P(ChunksOfDirections, GiveTheBitsOfAllAtOnceWithAnAverageOfValuesAndClippedGradients) {
+  Recipe recipe = quick_recipe();
+  recipe.averaging = Momentum{};
+  recipe.value_averaging = ExponentialAverage{.every = 2};
+  const Trainee trainee{.recipes = {recipe}, .narrow = true, .absent_every = 4};
+  const GradientOptions gradients{.clipping = ClipParameterNorm{0.1}};
+  const Outcome whole = outcome_of(trainee, GetParam(), 1, all_at_once, gradients);
+  EXPECT_NE(whole.evaluated, whole.trained);
+  EXPECT_NE(whole.trained, outcome_of(trainee, GetParam(), 1, all_at_once).trained);
+  for (const auto& [ranks, bytes] : {std::pair{1, 0}, std::pair{1, 700}, std::pair{3, 0}})
+    EXPECT_EQ(outcome_of(trainee, GetParam(), ranks, bytes, gradients), whole)
+        << ranks << " ranks, " << bytes << " bytes";
+}
 
 /// Values in float32 and bfloat16, absent gradients, an iterate, more ranks than some shapes have
 /// blocks; with and without grafting.
