@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/optimizer.h"
-
 #include <exception>
-#include <functional>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "shampoo/optimizer_parts.h"
 #include "shampoo/protocol/diagnostics.h"
-#include "shampoo/protocol/step_protocol.h"
-#include "shampoo/schedules/scheduled_rates.h"
-#include "shampoo/state/export_state.h"
-#include "shampoo/state/gather_state.h"
-#include "shampoo/state/import_state.h"
-#include "shampoo/state/optimizer_access.h"
-#include "shampoo/state/rename_state.h"
-#include "shampoo/update/engine.h"
 #include "shampoo/validation/checks.h"
-#include "shampoo/validation/rate_ranges.h"
-#include "shampoo/validation/validate_parameters.h"
 #include "shampoo/validation/validate_recipe.h"
 
 namespace shampoo {
@@ -35,44 +22,6 @@ std::string unique_label(const std::string& label, std::set<std::string>& taken)
 }
 
 }  // namespace
-
-/// Implementation of Optimizer.
-struct Optimizer::Parts {
-  Parts(kernels::Backend& b, Communicator& c, const OptimizerOptions& o)
-      : backend(b), communicator(c), options(o), protocol(b, c, o) {}
-  Parts(const Parts&) = delete;
-
-  void add(std::vector<ParameterGroup> added);
-  std::vector<std::unique_ptr<Group>> make_groups(std::vector<ParameterGroup> added,
-                                                  ValueMemory& all_values) const;
-  /// call(hooks) of those that still live.
-  template <typename Call>
-  void for_each_hooks(const Call& call) const {
-    const std::size_t count = hooks.size();  // without those that a hook adds
-    for (std::size_t h = 0; h < count; ++h)
-      if (const auto living = hooks[h].lock()) call(*living);
-  }
-  void check_rates() const {
-    for (std::size_t g = 0; g < groups.size(); ++g) ranges[g].check(*groups[g]);
-  }
-
-  kernels::Backend& backend;
-  Communicator& communicator;
-  OptimizerOptions options;
-  ValueMemory values;
-  std::vector<std::unique_ptr<Group>> groups;
-  std::vector<RateRanges> ranges;  ///< per group
-  ScheduledRates schedules;
-  std::vector<std::weak_ptr<const StepHooks>> hooks;
-  std::unique_ptr<TraceFile> trace;  ///< null: none
-  std::unique_ptr<Engine> engine;
-  StepProtocol protocol;
-  CheckpointLineage lineage;
-  /// Called at the end of an Evaluation, as long as this object exists.
-  std::shared_ptr<const std::function<void(bool)>> end_evaluation =
-      std::make_shared<const std::function<void(bool)>>(
-          [this](bool unwinding) { protocol.end_evaluation(*engine, unwinding); });
-};
 
 std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<ParameterGroup> added,
                                                                   ValueMemory& all_values) const {
@@ -214,47 +163,6 @@ Evaluation Optimizer::evaluate() {
   return Evaluation(parts_->end_evaluation);
 }
 
-StateDict Optimizer::state_dict(const StateDictOptions& options) const {
-  parts_->protocol.wait_for_previous();
-  parts_->protocol.check_usable();
-  parts_->protocol.require_training("state_dict");
-  StateDict dict = export_state(parts_->backend, *parts_->engine, options);
-  dict.progress = parts_->protocol.progress();
-  return dict;
-}
-
-StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gather) {
-  parts_->protocol.wait_for_previous();
-  parts_->protocol.check_usable();
-  parts_->protocol.require_training("full_state_dict");
-  StateDict own;
-  parts_->protocol.vote(collecting_state, "request", [&] {
-    own = state_dict(options);
-    return std::string("state dict: derived ") + (options.derived ? "true" : "false") +
-           ", contents " + (options.contents ? "true" : "false") + ", gathered " +
-           (gather == Gather::everywhere ? "everywhere" : "on rank 0");
-  });
-  return gather_state(parts_->backend, parts_->communicator, parts_->protocol, std::move(own),
-                      options, gather,
-                      std::max<std::int64_t>(1, gather_bytes / parts_->communicator.size()));
-}
-
-LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& options) {
-  StateDict renamed;
-  std::optional<StateImport> state;
-  const auto examine = [&] {
-    if (options.rename) renamed = renamed_copy(dict, options.rename);
-    state.emplace(parts_->backend, *parts_->engine, options.rename ? renamed : dict, options);
-    return state->lines();
-  };
-  parts_->protocol.load(examine, [&](Statistics& statistics) {
-    OptimizerAccess::replace_rates(*this, *state);
-    state->replace(statistics);
-    return dict.progress;
-  });
-  return std::move(state->report());
-}
-
 std::string Optimizer::failure() const {
   parts_->protocol.wait_for_previous();
   return parts_->protocol.failure();
@@ -298,26 +206,6 @@ std::string Optimizer::describe() const {
   parts_->protocol.wait_for_previous();
   std::string text = parts_->engine->describe(workspace_bytes(), parts_->protocol.plan_hash());
   return parts_->trace ? text + parts_->trace->description() + "\n" : text;
-}
-
-kernels::Backend& OptimizerAccess::backend(const Optimizer& optimizer) {
-  return optimizer.parts_->backend;
-}
-Communicator& OptimizerAccess::communicator(const Optimizer& optimizer) {
-  return optimizer.parts_->communicator;
-}
-StepProtocol& OptimizerAccess::protocol(const Optimizer& optimizer) {
-  return optimizer.parts_->protocol;
-}
-Engine& OptimizerAccess::engine(const Optimizer& optimizer) { return *optimizer.parts_->engine; }
-void OptimizerAccess::replace_rates(Optimizer& optimizer, const StateImport& state) {
-  Optimizer::Parts& parts = *optimizer.parts_;
-  for (const auto& [group, rates] : state.rates()) parts.groups[group]->replace_rates(rates);
-  for (const auto& [group, rates] : state.base_rates()) parts.groups[group]->base_rates = rates;
-  parts.schedules.forget_values();
-}
-CheckpointLineage& OptimizerAccess::lineage(const Optimizer& optimizer) {
-  return optimizer.parts_->lineage;
 }
 
 }  // namespace shampoo

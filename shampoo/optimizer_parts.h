@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "shampoo/optimizer.h"
+#include "shampoo/protocol/step_protocol.h"
+#include "shampoo/schedules/scheduled_rates.h"
+#include "shampoo/state/checkpoint_lineage.h"
+#include "shampoo/update/engine.h"
+#include "shampoo/validation/rate_ranges.h"
+#include "shampoo/validation/validate_parameters.h"
+
+namespace shampoo {
+
+/// Implementation of Optimizer.
+struct Optimizer::Parts {
+  Parts(kernels::Backend& b, Communicator& c, const OptimizerOptions& o)
+      : backend(b), communicator(c), options(o), protocol(b, c, o) {}
+  Parts(const Parts&) = delete;
+
+  void add(std::vector<ParameterGroup> added);
+  std::vector<std::unique_ptr<Group>> make_groups(std::vector<ParameterGroup> added,
+                                                  ValueMemory& all_values) const;
+  /// call(hooks) of those that still live.
+  template <typename Call>
+  void for_each_hooks(const Call& call) const {
+    const std::size_t count = hooks.size();  // without those that a hook adds
+    for (std::size_t h = 0; h < count; ++h)
+      if (const auto living = hooks[h].lock()) call(*living);
+  }
+  void check_rates() const {
+    for (std::size_t g = 0; g < groups.size(); ++g) ranges[g].check(*groups[g]);
+  }
+
+  kernels::Backend& backend;
+  Communicator& communicator;
+  OptimizerOptions options;
+  ValueMemory values;
+  std::vector<std::unique_ptr<Group>> groups;
+  std::vector<RateRanges> ranges;  ///< per group
+  ScheduledRates schedules;
+  std::vector<std::weak_ptr<const StepHooks>> hooks;
+  std::unique_ptr<TraceFile> trace;  ///< null: none
+  std::unique_ptr<Engine> engine;
+  StepProtocol protocol;
+  CheckpointLineage lineage;
+  /// Called at the end of an Evaluation, as long as this object exists.
+  std::shared_ptr<const std::function<void(bool)>> end_evaluation =
+      std::make_shared<const std::function<void(bool)>>(
+          [this](bool unwinding) { protocol.end_evaluation(*engine, unwinding); });
+};
+
+}  // namespace shampoo
