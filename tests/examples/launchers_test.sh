@@ -25,11 +25,12 @@ compare shampoorun
 "$mpiexec" -n 2 "$fashion" "${arguments[@]}" > "$folder/mpirun" 2>&1 || true
 compare mpirun
 
-# torchrun 1.13 on Python 3.11 stumbles over its default of -r and -t.
+# torchrun 1.13 on Python 3.11 stumbles over its default of -r and -t, and with --standalone takes a
+# port that other jobs may have.
 for torchrun in /usr/bin/torchrun ${SHAMPOO_TORCH_PYTHON:+"$(dirname "$SHAMPOO_TORCH_PYTHON")/torchrun"}; do
   if [[ -x $torchrun ]]; then
     "$torchrun" --no_python -r 9:1 -t 9:1 --monitor_interval 0.2 --nproc_per_node 2 \
-      --log_dir "$folder" --standalone "$fashion" "${arguments[@]}" > "$folder/torchrun" 2>&1 || true
+      --log_dir "$folder" --rdzv_backend c10d --rdzv_endpoint localhost:0 "$fashion" "${arguments[@]}" > "$folder/torchrun" 2>&1 || true
     compare torchrun
   else
     echo "torchrun: skipped, $torchrun is not there"

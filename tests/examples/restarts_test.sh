@@ -87,7 +87,7 @@ for torchrun in /usr/bin/torchrun ${SHAMPOO_TORCH_PYTHON:+"$(dirname "$SHAMPOO_T
   if [[ -x $torchrun ]]; then
     rm -rf "$folder/torchrun.saved"
     interrupted torchrun "$torchrun" --no_python -r 9:1 -t 9:1 --monitor_interval 0.2 \
-      --nproc_per_node 2 --max_restarts 2 --log_dir "$folder" --standalone
+      --nproc_per_node 2 --max_restarts 2 --log_dir "$folder" --rdzv_backend c10d --rdzv_endpoint localhost:0
   else
     echo "torchrun: skipped, $torchrun is not there"
   fi
