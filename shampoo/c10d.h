@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -29,7 +30,14 @@ class C10dCollectives {
       auto* part = static_cast<char*>(data);
       for (std::size_t r = 0; r < counts.size(); part += counts[r++])
         if (counts[r] > 0) works.push_back(start_broadcast(part, counts[r], r, context));
-      for (const auto& work : works) work->wait();
+      // What is under way uses the memory even if another part has failed.
+      std::exception_ptr first;
+      for (const auto& work : works) try {
+          work->wait();
+        } catch (...) {
+          if (!first) first = std::current_exception();
+        }
+      if (first) std::rethrow_exception(first);
     });
   }
 

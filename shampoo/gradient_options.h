@@ -95,7 +95,7 @@ using Clipping = std::variant<NoClipping, ClipGlobalNorm, ClipParameterNorm, Cli
 /// Skips a step whose gradient norm exceeds mean + deviations sigma of the last `window` finite
 /// norms, with the sample's sigma, once there are so many and they are not all equal. Norms of
 /// skipped steps enter the window, too, so that a lasting change is soon taken as usual. The window
-/// is part of the state that is saved and loaded, if it has the same length.
+/// is part of the state that is saved and loaded: of another length, its newest norms.
 struct SpikeGuard {
   static constexpr std::string_view name = "spike_guard";
   double deviations = 6;  ///< in (0, inf)

@@ -56,6 +56,7 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
 }
 
 void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
+  if (in_hook) throw std::logic_error("add_group: not in a hook, where a step is under way");
   ValueMemory all_values;
   std::vector<std::unique_ptr<Group>> made;
   std::unique_ptr<Engine> next;
@@ -114,11 +115,12 @@ std::shared_ptr<const StepHooks> Optimizer::on_step(StepHooks hooks) {
 
 void Optimizer::prepare_step() {
   std::erase_if(parts_->hooks, [](const auto& hooks) { return hooks.expired(); });
+  parts_->hooks_of_step = parts_->hooks.size();
   parts_->protocol.prepare(*parts_->engine, [this] {
-    parts_->for_each_hooks([this](const StepHooks& hooks) {
+    parts_->for_each_hooks(parts_->hooks_of_step, [this](const StepHooks& hooks) {
       if (hooks.before) hooks.before(*this);
     });
-    parts_->schedules.set(parts_->groups, parts_->protocol.progress().taken);
+    parts_->schedules.set(parts_->groups, parts_->protocol.taken());
     parts_->check_rates();
     parts_->engine->prepare();
     parts_->engine->require_gradients();
@@ -143,7 +145,7 @@ StepResult Optimizer::enqueue_step() {
   const bool captures = parts_->backend.is_capturing();
   StepResult result = parts_->protocol.take(*parts_->engine);
   if (!captures)
-    parts_->for_each_hooks([&](const StepHooks& hooks) {
+    parts_->for_each_hooks(parts_->hooks_of_step, [&](const StepHooks& hooks) {
       if (hooks.after) hooks.after(*this, result);
     });
   return result;

@@ -35,7 +35,7 @@ class [[nodiscard]] Evaluation {
   }
 
   /// Brings the training values back, bit for bit; whatever was written to the values since
-  /// evaluate() is lost. Collective if a group averages an iterate, in one exchange; waits. Throws
+  /// evaluate() is lost. Collective where evaluate() is, in one exchange; waits. Throws
   /// CommunicationError or DeviceError, and then the optimizer is disabled until a state is loaded,
   /// and values may be of either kind. Does nothing the second time, and after the optimizer was
   /// destroyed.
@@ -95,9 +95,9 @@ class Optimizer {
   /// Has hooks called as long as the returned handle lives, which may end in a hook: `before` as
   /// the first thing that prepare_step() does once the step before is known, where it may set rates
   /// and gradients, and `after` as the last one of enqueue_step(), also of a step that is skipped.
-  /// In the order of registration; not for replays. An exception of `before` is one of the step, on
-  /// all ranks; one of `after` leaves the step taken. Hooks that are added in a hook are called
-  /// from the next step on.
+  /// In the order of registration; for replays `before` alone. An exception of `before` is one of
+  /// the step, on all ranks; one of `after` leaves the step taken. Hooks that are added in a hook
+  /// are called from the next step on; add_group() throws std::logic_error there.
   [[nodiscard]] std::shared_ptr<const StepHooks> on_step(StepHooks hooks);
 
   /// Host work of the next step: reads the outcome of the previous step, validates rates and
@@ -159,7 +159,10 @@ class Optimizer {
   /// present rate mu_y = train_interpolation, rounded once to the parameter's type. The values of
   /// other parameters stay as they are. Owners keep a copy of the training values of their blocks.
   ///
-  /// Collective, with equal rates, if a group averages an iterate, in one exchange of values in
+  /// With Recipe::value_averaging the average A takes their place, and nothing is computed.
+  ///
+  /// Collective, with equal rates, if a group averages an iterate or values, in one exchange of
+  /// values in
   /// their own types; otherwise without communication. Waits. Inside, step(), prepare_step(),
   /// enqueue_step(), state_dict(), save(), load(), add_group() and evaluate() throw
   /// std::logic_error on all ranks, with nothing changed. Throws std::logic_error where a step is
@@ -170,8 +173,8 @@ class Optimizer {
 
   /// To be called on all ranks after the caller has overwritten values, as by broadcasting them:
   /// the float32 masters of 16-bit values, which the next step would otherwise bring back, and
-  /// averaged iterates start again from the values. Queued. Throws the error that disabled the
-  /// optimizer.
+  /// averaged iterates and averages of values start again from the values. Queued. Throws the error
+  /// that disabled the optimizer.
   void read_values();
 
   /// Adds a group; existing groups keep their state and owners. Parameters of it that were frozen

@@ -24,12 +24,18 @@ struct Optimizer::Parts {
   void add(std::vector<ParameterGroup> added);
   std::vector<std::unique_ptr<Group>> make_groups(std::vector<ParameterGroup> added,
                                                   ValueMemory& all_values) const;
-  /// call(hooks) of those that still live.
+  /// call(hooks) of the first `count` that still live.
   template <typename Call>
-  void for_each_hooks(const Call& call) const {
-    const std::size_t count = hooks.size();  // without those that a hook adds
-    for (std::size_t h = 0; h < count; ++h)
-      if (const auto living = hooks[h].lock()) call(*living);
+  void for_each_hooks(std::size_t count, const Call& call) {
+    in_hook = true;
+    try {
+      for (std::size_t h = 0; h < count; ++h)
+        if (const auto living = hooks[h].lock()) call(*living);
+    } catch (...) {
+      in_hook = false;
+      throw;
+    }
+    in_hook = false;
   }
   void check_rates() const {
     for (std::size_t g = 0; g < groups.size(); ++g) ranges[g].check(*groups[g]);
@@ -43,6 +49,8 @@ struct Optimizer::Parts {
   std::vector<RateRanges> ranges;  ///< per group
   ScheduledRates schedules;
   std::vector<std::weak_ptr<const StepHooks>> hooks;
+  std::size_t hooks_of_step = 0;  ///< hooks when the step was prepared
+  bool in_hook = false;
   std::unique_ptr<TraceFile> trace;  ///< null: none
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -48,13 +50,16 @@ struct TensorGroup {
 };
 
 /// The parameters of a module, by name, each in the group that group_of(name, tensor) names by its
-/// index; one with a negative index, or that needs no gradient, is left out. Throws
+/// index; one with a negative index, that needs no gradient, or that is another one (tied weights),
+/// is left out. Throws
 /// std::invalid_argument for an index that there is not.
 inline std::vector<TensorGroup> groups_by(
     const torch::nn::Module& module, std::vector<TensorGroup> groups,
     const std::function<int(const std::string& name, const at::Tensor& tensor)>& group_of) {
+  std::set<const void*> known;
   for (const auto& entry : module.named_parameters()) {
     if (!entry.value().requires_grad()) continue;
+    if (!known.insert(entry.value().unsafeGetTensorImpl()).second) continue;
     const int index = group_of(entry.key(), entry.value());
     if (index < 0) continue;
     if (index >= static_cast<int>(groups.size()))
@@ -80,12 +85,15 @@ class TorchOptimizer {
         groups_(std::move(groups)),
         optimizer_(backend, communicator, parameters(backend), options) {}
 
-  /// Values of all ranks <- those of `root`. Collective.
+  /// Values of all ranks <- those of `root`; averages of them start again, so before a load.
+  /// Collective.
   void broadcast(int root = 0) {
     const torch::NoGradGuard guard;
     for_each([&](const std::string&, const at::Tensor& value) {
       at::Tensor dense = value.detach().contiguous();
-      communicator_->broadcast(dense.data_ptr(), static_cast<std::int64_t>(dense.nbytes()), root)
+      communicator_
+          ->broadcast(dense.data_ptr(), static_cast<std::int64_t>(dense.nbytes()), root,
+                      {stream_, std::make_shared<at::Tensor>(dense)})
           .wait();
       if (dense.data_ptr() != value.data_ptr()) value.detach().copy_(dense);
     });
@@ -93,18 +101,29 @@ class TorchOptimizer {
   }
 
   /// Gradients <- their mean over ranks. One that is undefined on some ranks counts as zeros there;
-  /// one that is undefined on all of them stays so. Collective.
+  /// one that is undefined on all of them stays so. Collective; waits. Throws what step() throws of
+  /// gradients, on all ranks.
   void average() {
-    arrange_gradients();
-    if (communicator_->size() == 1) return;
     std::vector<at::Tensor> values;
     for_each([&](const std::string&, const at::Tensor& value) { values.push_back(value); });
-    const at::Tensor present = at::zeros(static_cast<std::int64_t>(values.size()),
-                                         values.front().options().dtype(at::kFloat));
+    if (values.empty()) return;
+    // Which gradients there are, and whether a rank cannot go on.
+    at::Tensor present = at::zeros(static_cast<std::int64_t>(values.size()) + 1, at::kFloat);
+    std::string fault;
+    try {
+      arrange_gradients();
+    } catch (const std::exception& error) {
+      fault = error.what();
+      present[-1] = 1;
+    }
     for (std::size_t i = 0; i < values.size(); ++i)
       if (values[i].grad().defined()) present[static_cast<std::int64_t>(i)] = 1;
-    communicator_->all_reduce(present.data_ptr(), present.numel(), Type::float32, stream());
+    present = present.to(values.front().device());
+    communicator_->all_reduce(present.data_ptr(), present.numel(), Type::float32, stream_);
     const at::Tensor on_host = present.cpu();
+    if (on_host[-1].item<float>() != 0)
+      throw std::invalid_argument(fault.empty() ? "average: another rank cannot take part" : fault);
+    if (communicator_->size() == 1) return;
     std::vector<TensorSpan> spans;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (on_host[static_cast<std::int64_t>(i)].item<float>() == 0) continue;
@@ -113,29 +132,23 @@ class TorchOptimizer {
       spans.push_back(
           {gradient.data_ptr(), gradient.numel(), type_of(gradient.scalar_type(), "gradient")});
     }
-    communicator_->average(spans, stream());
+    communicator_->average(spans, stream_);
   }
 
   /// Takes a step with the tensors' present gradients; an undefined one is absent. A gradient of
-  /// another layout or type than its value's is brought into that first. Throws
-  /// std::invalid_argument, naming the tensor, for a sparse gradient, and for a value whose memory,
-  /// type or strides are no longer what they were at construction; and as Optimizer::step().
+  /// another layout or type than its value's is brought into that first. Throws on all ranks,
+  /// naming the tensor, for a sparse gradient, one of another shape or device, and for a value
+  /// whose memory, type or strides are no longer what they were at construction; and as
+  /// Optimizer::step().
   StepResult step() {
-    arrange_gradients();
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) {
-        const auto& [name, value] = groups_[g].tensors[j];
-        const Parameter& registered = group(g).parameters()[j];
-        const Tensor now = view_of(value, name);
-        if (now.data != registered.value.data || now.type != registered.value.type ||
-            now.strides != registered.value.strides)
-          throw std::invalid_argument(name +
-                                      ": its value has moved, or changed its type, since the "
-                                      "optimizer was made; make another one");
-        void* const gradient = value.grad().defined() ? value.grad().data_ptr() : nullptr;
-        group(g).set_gradient(j, gradient);
-      }
+    const auto lends = optimizer_.on_step({.before = [this](Optimizer&) { lend_gradients(); }});
     return optimizer_.step();
+  }
+
+  /// Optimizer::unscale() of the tensors' present gradients.
+  void unscale(bool allow_float16 = false) {
+    lend_gradients();
+    optimizer_.unscale(allow_float16);
   }
 
   /// Evaluates the closure once, with gradients enabled, takes a step, and returns the loss.
@@ -152,6 +165,8 @@ class TorchOptimizer {
   /// Drops gradients, or makes those that there are zero.
   void zero_grad(bool set_to_none = true) {
     const torch::NoGradGuard guard;
+    for (std::size_t g = 0; set_to_none && g < groups_.size(); ++g)
+      for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) group(g).set_gradient(j, nullptr);
     for_each([&](const std::string&, const at::Tensor& value) {
       at::Tensor& gradient = value.mutable_grad();
       if (!gradient.defined()) return;
@@ -164,7 +179,8 @@ class TorchOptimizer {
 
   /// Live: read at every step.
   Rates& rates(int index) { return optimizer_.group(index).rates; }
-  /// For save(), load(), describe() and all the rest.
+  /// For save(), load(), describe() and all the rest that needs no gradients: those that it knows
+  /// are of the last step() or unscale().
   Optimizer& native() { return optimizer_; }
 
  private:
@@ -175,7 +191,6 @@ class TorchOptimizer {
   }
 
   Group& group(std::size_t index) { return optimizer_.group(static_cast<int>(index)); }
-  StreamRef stream() const { return stream_; }
 
   /// A dense gradient of the value, without memory.
   static at::Tensor layout_of(const at::Tensor& value) {
@@ -215,6 +230,23 @@ class TorchOptimizer {
             (on_device ? "cuda:" + std::to_string(backend.device()) : std::string("the CPU's")));
   }
 
+  /// The optimizer's gradients <- the tensors'.
+  void lend_gradients() {
+    arrange_gradients();
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) {
+        const auto& [name, value] = groups_[g].tensors[j];
+        const Tensor& registered = group(g).parameters()[j].value;
+        const Tensor now = view_of(value, name);
+        if (now.data != registered.data || now.type != registered.type ||
+            now.strides != registered.strides)
+          throw std::invalid_argument(name +
+                                      ": its value has moved, or changed its type, since the "
+                                      "optimizer was made; make another one");
+        group(g).set_gradient(j, value.grad().defined() ? value.grad().data_ptr() : nullptr);
+      }
+  }
+
   /// Gradients of other layouts or types than their values' are replaced.
   void arrange_gradients() {
     const torch::NoGradGuard guard;
@@ -224,6 +256,9 @@ class TorchOptimizer {
       if (gradient.layout() != at::kStrided)
         throw std::invalid_argument("tensor '" + name +
                                     "': its gradient must be dense, not sparse");
+      if (gradient.sizes() != value.sizes() || gradient.device() != value.device())
+        throw std::invalid_argument("tensor '" + name +
+                                    "': its gradient must have its shape, and lie where it does");
       if (gradient.scalar_type() == value.scalar_type() &&
           gradient.strides() == layout_of(value).strides())
         return;

@@ -60,7 +60,7 @@ class TorchState {
     add(module.named_buffers(), buffers);
   }
 
-  /// A generator's state, of each rank its own.
+  /// A generator's state, of each rank its own; in host memory, so for the CPU's backend.
   void add_generator(at::Generator generator = at::detail::getDefaultCPUGenerator(),
                      const std::string& name = "generator") {
     generators_.push_back({name, std::move(generator)});
@@ -89,6 +89,8 @@ class TorchState {
   /// Modules and generators <- what was loaded since lend().
   void take_back() {
     const torch::NoGradGuard guard;
+    if (lent_.size() != tensors_.size() + generators_.size())
+      throw std::logic_error("TorchState: take_back() needs lend() before it");
     for (std::size_t i = 0; i < tensors_.size(); ++i)
       if (lent_[i].data_ptr() != tensors_[i].tensor.data_ptr())
         tensors_[i].tensor.detach().copy_(lent_[i]);

@@ -70,7 +70,9 @@ GradientRows<Real> fetch_gradient_rows(const GradientContext& context, const Sta
   const Block& b = elements.blocks[block];
   const double scale = context.phase.scale_of(b.tensor);
   const bool is_exact = scale * context.phase.coefficients[block].gradient_sign == 1;
-  if ((scaled || is_exact) && is_in_place<Real>(context.phase, stack, block)) {
+  // Beyond that, squares of what is not scaled yet may leave float32's range.
+  const bool may_wait = scaled && scale >= 0x1p-32 && scale <= 1;
+  if ((may_wait || is_exact) && is_in_place<Real>(context.phase, stack, block)) {
     const Real* const gradient = static_cast<const Real*>(elements.tensors.gradients[b.tensor]);
     return {gradient + b.gradient, stack.extent.size() == 1 ? 0 : b.gradient_row, scale};
   }

@@ -66,6 +66,7 @@ class StepProtocol {
   std::uint64_t plan_hash() const { return plan_hash_; }
   /// Waits.
   Progress progress() const;
+  std::int64_t taken() const { return taken_; }
   /// Of the gradients of the next step; waits for the pending one.
   double loss_scale();
   /// [backend]

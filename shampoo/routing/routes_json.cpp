@@ -199,13 +199,13 @@ void RoutesJson::read_recipe_and_rates(const Json& json, const std::string& wher
     else if (!recipe->is_object())
       fail(where + ".recipe", "the name of a recipe or an object", *recipe);
     const Json none = Json::object();
-    for (const auto& [field, value] : (recipe->is_object() ? *recipe : none).items())
+    for (const auto& [key, value] : (recipe->is_object() ? *recipe : none).items())
       if (value.is_object() || value.is_null())
-        fail(where + ".recipe." + field, "a string, a number, a list, true or false", value);
-      else if (field == "name" && value.is_string())
+        fail(where + ".recipe." + key, "a string, a number, a list, true or false", value);
+      else if (key == "name" && value.is_string())
         name = value.get<std::string>();
       else
-        fields.push_back({field, value.is_string() ? value.get<std::string>() : value.dump()});
+        fields.push_back({key, value.is_string() ? value.get<std::string>() : value.dump()});
   }
   if (!name.empty()) {
     if (const std::optional<Route> known = recipe_named(name))

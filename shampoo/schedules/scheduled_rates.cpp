@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/schedules/scheduled_rates.h"
 
+#include <cmath>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "grouping/number_text.h"
 
 namespace shampoo {
 
@@ -62,6 +66,10 @@ void ScheduledRates::set(std::span<const std::unique_ptr<Group>> groups, std::in
                  ", which the caller has changed; assign base_rates." + entry.rate +
                  " or another schedule, or erase this one");
       entry.value = entry.cursor.at(step);
+      if (!std::isfinite(entry.value))
+        fail(*groups[g], entry.rate,
+             "must be finite, got " + grouping::exact_text(entry.value) + " for step " +
+                 std::to_string(step));
     }
   }
   for (std::size_t g = 0; g < groups.size(); ++g)

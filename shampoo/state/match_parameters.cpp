@@ -154,8 +154,12 @@ StateMatch match_parameters(std::span<const RegisteredParameter> parameters, con
   for (std::size_t row = 0; row < parameters.size(); ++row) {
     const RegisteredParameter& registered = parameters[row];
     const std::string& name = registered.parameter().name;
-    if (!name.starts_with(options.prefix) || registered.is_frozen()) continue;
+    if (!name.starts_with(options.prefix)) continue;
     const auto found = by_name.find(name);
+    if (registered.is_frozen()) {  // has no state here
+      if (found != by_name.end() && !registered.thawed) by_name.erase(found);
+      continue;
+    }
     if (found == by_name.end()) {
       report.missing.push_back(name);
       continue;

@@ -139,7 +139,8 @@ void Engine::scale_gradients(const double* factor) {
   if (!written_table_) {
     written_table_ = std::make_unique<ElementTable>();
     for (std::size_t p = 0; p < parameters_.size(); ++p)
-      written_table_->append_whole(parameters_[p].parameter(), static_cast<int>(p));
+      if (!parameters_[p].thawed)
+        written_table_->append_whole(parameters_[p].parameter(), static_cast<int>(p));
     written_table_->write_gradients_as_values();
     written_table_->upload(backend_);
   }

@@ -36,8 +36,8 @@ struct FilterInputs {
 /// that of the direction's to partials[tile_count + tile]. One block of threads per tile.
 template <typename Real>
 struct FilterTile {
-  static constexpr int threads = 256;
-  static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 3 : 1;
+  static constexpr int threads = 128;
+  static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 5 : 2;
   struct Shared {
     double sums[threads], direction_sums[threads];
   };

@@ -29,8 +29,7 @@ struct TermLayout {
   }
 };
 
-/// Terms <- G of every block whose statistics HalfGram leaves, without the gradient's scale where
-/// it is read in place. One block of threads per tile.
+/// Terms <- G of every block whose statistics HalfGram leaves. One block of threads per tile.
 struct SplitGradients {
   static constexpr int threads = 256;
   struct Shared {};
@@ -64,7 +63,7 @@ SHAMPOO_BOTH void SplitGradients::operator()(Threads& threads_of_block, Shared&)
   const Block& block = phase.elements.blocks[tile.block];
   if (!phase.accumulates(tile.block) || phase.is_on_matrix_units(tile.block)) return;
   if (block.elements < TermLayout::least_elements) return;
-  const double scale = phase.reads_in_place(tile.block) ? 1 : phase.scale_of(tile.tensor);
+  const double scale = phase.scale_of(tile.tensor);
   Bfloat16* const to = static_cast<Bfloat16*>(phase.dense) + TermLayout::before(block.flat) +
                        (tile.flat - block.flat);
   const std::int64_t stride = TermLayout::stride(block.elements);
@@ -98,9 +97,6 @@ SHAMPOO_BOTH void AddGram::operator()(Threads& block, Shared& shared) const {
       static_cast<float*>(task.factors) + member * array_elements(task.layout, n, sizeof(float));
   const float keep = static_cast<float>(phase.coefficients[row].factor_keep);
   const float add = static_cast<float>(phase.coefficients[row].factor_add);
-  const double of_tensor = phase.scale_of(phase.elements.blocks[row].tensor);
-  const float scale = phase.reads_in_place(row) ? static_cast<float>(of_tensor) : 1.0F;
-  const float square = scale * scale;
   constexpr int rows = threads / side, at_once = 8;
   block.each([&](int thread) {
     const std::int64_t j = left + thread % side;
@@ -117,7 +113,7 @@ SHAMPOO_BOTH void AddGram::operator()(Threads& block, Shared& shared) const {
       for (int e = 0; e < at_once; ++e) {
         const std::int64_t i = top + first + e * rows;
         if (i >= n || j > i) continue;
-        factor[triangle_row(packed, n, i) + j] = keep * before[e] + add * (square * sum[e]);
+        factor[triangle_row(packed, n, i) + j] = keep * before[e] + add * sum[e];
       }
     }
   });

@@ -21,7 +21,9 @@ import numpy
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
           "I16": "<i2", "I8": "i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1",
-          "BOOL": "?"}
+          "BOOL": "?", "C64": "<c8", "F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1",
+          "F8_E4M3FNUZ": "u1", "F8_E5M2FNUZ": "u1"}
+LONGEST_HEADER = 100_000_000
 
 
 class Shard(collections.abc.Mapping):
@@ -30,20 +32,36 @@ class Shard(collections.abc.Mapping):
     def __init__(self, path):
         self.path = path
         with open(path, "rb") as file:
-            self.begin = 8 + int.from_bytes(file.read(8), "little")
-            self.entries = json.loads(file.read(self.begin - 8))
-        self.metadata = self.entries.pop("__metadata__", {})
+            length = int.from_bytes(file.read(8), "little")
+            if length > LONGEST_HEADER:
+                raise ValueError(f"{path}: a header of {length} bytes")
+            try:
+                self.entries = json.loads(file.read(length))
+                self.metadata = self.entries.pop("__metadata__", {})
+            except (ValueError, AttributeError) as error:
+                raise ValueError(f"{path}: its header is damaged: {error}") from error
+        self.begin = 8 + length
         self.bytes = numpy.memmap(path, "u1", "r")
 
     def raw(self, name):
-        first, last = self.entries[name]["data_offsets"]
+        first, last = self._entry(name, "data_offsets")
         return self.bytes[self.begin + first:self.begin + last]
 
     def dtype(self, name):
-        return self.entries[name]["dtype"]
+        return self._entry(name, "dtype")
+
+    def _entry(self, name, field):
+        try:
+            return self.entries[name][field]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{self.path}: there is no tensor {name}") from error
 
     def __getitem__(self, name):
-        return self.raw(name).view(DTYPES[self.dtype(name)]).reshape(self.entries[name]["shape"])
+        """Bytes for a type that numpy has no place for, of less than a byte."""
+        dtype = self.dtype(name)
+        if dtype not in DTYPES:
+            return self.raw(name)
+        return self.raw(name).view(DTYPES[dtype]).reshape(self._entry(name, "shape"))
 
     def __iter__(self):
         return iter(self.entries)
@@ -77,11 +95,20 @@ class Checkpoint:
 
     def __init__(self, folder, torch=False):
         self.folder = pathlib.Path(folder)
-        self.manifest = json.loads((self.folder / "manifest.json").read_text("utf-8"))
-        if self.manifest["format"] != 1 or self.manifest.get("required_features"):
-            raise ValueError(f"{self.folder}: format {self.manifest['format']} with "
+        try:
+            self.manifest = json.loads((self.folder / "manifest.json").read_text("utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{self.folder / 'manifest.json'}: is damaged: {error}") from error
+        if self.manifest.get("format") != 1 or self.manifest.get("required_features"):
+            raise ValueError(f"{self.folder}: format {self.manifest.get('format')} with "
                              f"{self.manifest.get('required_features')}; this reads format 1")
         self.torch = torch
+        try:
+            self._open()
+        except (KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"{self.folder / 'manifest.json'}: lacks {error}") from error
+
+    def _open(self):
         self.shards = []
         for file in self.manifest["files"]:
             path = self.folder / file["name"]
@@ -191,12 +218,18 @@ def list_checkpoints(directory):
     """Rows of the complete checkpoints of a directory, the latest, by sequence, last."""
     found = []
     for folder in pathlib.Path(directory).glob("step-*"):
-        if not folder.name[5:].isdigit() or not (folder / "manifest.json").is_file():
+        step, _, old = folder.name.partition(".old-")
+        if not step[5:].isdigit() or (old and (folder.parent / step).exists()):
             continue
-        with open(folder / "manifest.json", encoding="utf-8") as file:
-            row = json.loads(file.readline().rstrip().rstrip(",") + "}")
-        found.append({key: row.get(key, 0) for key in ("step", "sequence", "save", "parent")})
-        found[-1]["folder"] = folder
+        try:
+            manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+            row = {key: manifest.get(key, 0) for key in ("step", "sequence", "save", "parent")}
+            if any((folder / file["name"]).stat().st_size != file["bytes"]
+                   for file in manifest["files"]):
+                continue
+        except (OSError, ValueError, KeyError, AttributeError):
+            continue  # broken
+        found.append({**row, "folder": folder})
     return sorted(found, key=lambda row: row["sequence"])
 
 

@@ -127,8 +127,32 @@ void mistakes_are_named(Job& job) {
   weight.mutable_grad() = torch::ones({3, 2}).to_sparse();
   expect_error("'weight': its gradient must be dense", [&] { optimizer.step(); });
   weight.mutable_grad() = torch::ones({3, 2});
+  weight.mutable_grad() = torch::ones({2, 2});
+  expect_error("'weight': its gradient must have its shape", [&] { optimizer.average(); });
+  weight.mutable_grad() = torch::ones({3, 2});
   weight.set_data(torch::ones({3, 2}));
   expect_error("weight: its value has moved", [&] { optimizer.step(); });
+}
+
+/// A rank with a fault throws its own error, and the others one too, instead of waiting.
+void faults_of_one_rank_reach_all(Job& job) {
+  if (job.ranks.size() == 1) return;
+  const at::Tensor weight = leaf(torch::ones({3, 2}));
+  TorchOptimizer optimizer = job.optimizer({{"weight", weight}});
+  const bool is_wrong = job.ranks.rank() == 1;
+  const auto spoil = [&] {
+    weight.mutable_grad() = torch::ones({3, 2});
+    if (is_wrong) weight.mutable_grad() = torch::ones({3, 2}).to_sparse();
+  };
+  spoil();
+  expect_error(is_wrong ? "'weight': its gradient" : "another rank", [&] { optimizer.average(); });
+  try {
+    optimizer.step();
+  } catch (const std::exception& error) {
+    return check(std::string(error.what()).find("'weight': its gradient") != std::string::npos,
+                 error.what());
+  }
+  throw std::runtime_error("a fault of one rank is no error of the step");
 }
 
 void generators_go_on(Job& job, const std::string& folder) {
@@ -210,6 +234,7 @@ int main(int, char** argv) try {
   presence_is_agreed(job);
   values_are_broadcast(job);
   mistakes_are_named(job);
+  faults_of_one_rank_reach_all(job);
   generators_go_on(job, argv[1]);
   process_groups_give_the_same_bits(job);
   std::printf("rank %d of %d: as promised\n", ranks->rank(), ranks->size());

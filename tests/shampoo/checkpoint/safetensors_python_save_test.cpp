@@ -62,7 +62,7 @@ constexpr const char* damage = R"(
 shampoo_checkpoint.open_checkpoint(root).verify()
 for file in sorted((root / "step-7").iterdir()):
     text = file.read_bytes()
-    for place in {len(text) // 3, len(text) // 2, len(text) - 9}:
+    for place in {3, 12, len(text) // 3, len(text) // 2, len(text) - 9}:
         changed = text[:place] + bytes([text[place] ^ 1]) + text[place + 1:]
         copy = folder / "copy"
         shutil.copytree(root / "step-7", copy)
@@ -112,6 +112,12 @@ TEST_F(SafetensorsInPython, FindsEveryByteThatChanged) {
   if (run("import xxhash") != 0) GTEST_SKIP() << "no xxhash in this Python";
   save_first<float>(folder_.path() / "root", everything(), {.ranks = 2});
   EXPECT_EQ(run(module + damage), 0) << output();
+  std::filesystem::create_directory(folder_.path() / "root/step-8");
+  std::ofstream(folder_.path() / "root/step-8/manifest.json") << "{";
+  EXPECT_EQ(run(module + "assert [row['step'] for row in "
+                         "shampoo_checkpoint.list_checkpoints(root)] == [7]\n"),
+            0)
+      << output();
 }
 
 }  // namespace
