@@ -85,6 +85,7 @@ void for_each_batch(std::size_t count, GroupAt&& group_at, PartsOf&& parts_of, R
   };
   for (std::size_t g = 0; g < count; ++g) {
     const Group group = group_at(g);
+    if (group.count() == 0) continue;
     const std::int64_t parts = parts_of(group);
     for (std::int64_t done = 0; done < group.count();) {
       const std::int64_t fitting = (most_blocks - batch.blocks) / parts;
