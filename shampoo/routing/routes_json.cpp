@@ -208,8 +208,8 @@ void RoutesJson::read_recipe_and_rates(const Json& json, const std::string& wher
         fields.push_back({key, value.is_string() ? value.get<std::string>() : value.dump()});
   }
   if (!name.empty()) {
-    if (const std::optional<Route> known = recipe_named(name))
-      route = *known;
+    if (const std::optional<Route> found = recipe_named(name))
+      route = *found;
     else
       fail(where + ".recipe", "one of " + recipe_names_text(), Json(name));
   }
