@@ -22,8 +22,10 @@ std::array<Product, 4> gram_products(const Stack& stack, std::size_t k, const vo
   const std::int64_t n = shape.side, others = shape.before * shape.after;
   const bool is_first = shape.before == 1;
   const auto operand = [&](int term, bool transposed) -> Matrices {
-    return {static_cast<const Bfloat16*>(terms) + term * TermLayout::stride(shape.elements()),
-            Type::bfloat16, is_first ? others : n, TermLayout::before(stack.stride), transposed};
+    const auto* const first = static_cast<const Bfloat16*>(terms);  // null: only plans are made
+    const std::int64_t offset = term * TermLayout::stride(shape.elements());
+    return {first == nullptr ? nullptr : first + offset, Type::bfloat16, is_first ? others : n,
+            TermLayout::before(stack.stride), transposed};
   };
   // X X^T of X, n x others; X^T X where it lies as others x n.
   const auto product = [&](int left, int right, double alpha, double beta) -> Product {

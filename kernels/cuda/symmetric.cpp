@@ -31,11 +31,11 @@ std::int64_t thread_blocks(std::int64_t matrices, int threads) {
   return ceiling(matrices, threads);
 }
 
-/// The high or low parts of matrices that are split.
+/// The high or low parts of matrices that are split; null where only plans are made.
 Matrices parts_of(const SquareMatrixBatch& squares, bool low, bool transposed) {
   const std::int64_t n = squares.side;
-  return {static_cast<Float16*>(squares.data) + (low ? n * n : 0), Type::float16, n, 2 * n * n,
-          transposed};
+  auto* const high = static_cast<Float16*>(squares.data);
+  return {low && high != nullptr ? high + n * n : high, Type::float16, n, 2 * n * n, transposed};
 }
 
 /// Products of parts that P is the sum of. That of both low parts, 2^-22 of the whole, is left out.

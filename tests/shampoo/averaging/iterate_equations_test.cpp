@@ -13,7 +13,7 @@ namespace {
 
 using Vector = std::vector<double>;
 
-constexpr std::size_t elements = 12;
+constexpr std::size_t equation_size = 12;
 
 /// In float64, without a preconditioner and a first moment: the direction is the gradient.
 Recipe sgd(const Averaging& averaging) {
@@ -43,14 +43,14 @@ struct Loop {
   /// Z <- (1 - decay) Z - step ; X <- (1 - c) X + c Z
   template <typename Direction>
   void step(double decay, double learning_rate, double c, const Direction& direction) {
-    for (std::size_t i = 0; i < elements; ++i) {
+    for (std::size_t i = 0; i < equation_size; ++i) {
       z[i] = (1 - decay) * z[i] - learning_rate * direction(i);
       x[i] += c * (z[i] - x[i]);
     }
   }
   Vector trained(double mu_y) const {
-    Vector w(elements);
-    for (std::size_t i = 0; i < elements; ++i) w[i] = mu_y * x[i] + (1 - mu_y) * z[i];
+    Vector w(equation_size);
+    for (std::size_t i = 0; i < equation_size; ++i) w[i] = mu_y * x[i] + (1 - mu_y) * z[i];
     return w;
   }
 
@@ -94,7 +94,7 @@ TEST_F(Iterates, ScheduleFreeIsTheWeightedMeanOfTheIterates) {
       sum += std::pow(learning_rate, power);
       optimizer.step();
       // Decay of Z does not move X: what W means moves instead.
-      for (std::size_t i = 0; i < elements; ++i)
+      for (std::size_t i = 0; i < equation_size; ++i)
         loop.x[i] += (1 - 1 / mu_y) * (-learning_rate * weight_decay * loop.z[i]);
       loop.step(learning_rate * weight_decay, learning_rate, std::pow(learning_rate, power) / sum,
                 [&](std::size_t i) { return gradient()[i]; });
@@ -124,7 +124,7 @@ TEST_F(Iterates, NothingMovesWhileTheLearningRateIsZero) {
     }
     optimizer.group(0).rates.learning_rate = 0.01;
     optimizer.step();
-    for (std::size_t i = 0; i < elements; ++i) {
+    for (std::size_t i = 0; i < equation_size; ++i) {
       EXPECT_NE(values()[i], start[i]);
       EXPECT_NEAR(values()[i], start[i], 0.1);
     }
@@ -146,8 +146,8 @@ class AdamLoop {
 
   Vector direction(const Vector& g) {
     ++steps_;
-    Vector u(elements);
-    for (std::size_t i = 0; i < elements; ++i) {
+    Vector u(equation_size);
+    for (std::size_t i = 0; i < equation_size; ++i) {
       m_[i] = rates_.beta1 * m_[i] + (1 - rates_.beta1) * g[i];
       v_[i] = rates_.beta2 * v_[i] + (1 - rates_.beta2) * g[i] * g[i];
       u[i] = m_[i] / (1 - std::pow(rates_.beta1, steps_)) /
@@ -159,7 +159,7 @@ class AdamLoop {
  private:
   Rates rates_;
   int steps_ = 0;
-  Vector m_ = Vector(elements), v_ = Vector(elements);
+  Vector m_ = Vector(equation_size), v_ = Vector(equation_size);
 };
 
 TEST_F(Iterates, NamedRecipesAreAdamWithTheirAveraging) {
@@ -179,7 +179,7 @@ TEST_F(Iterates, NamedRecipesAreAdamWithTheirAveraging) {
       // As the authors' code has it, with decay of z.
       const Vector u = adam.direction(gradient());
       const double c = schedule_free ? 1.0 / step : 1 - rates.evaluation_interpolation;
-      for (std::size_t i = 0; i < elements; ++i) {
+      for (std::size_t i = 0; i < equation_size; ++i) {
         z[i] *= 1 - lr * rates.weight_decay;
         y[i] += c * (z[i] - y[i]) + lr * (mu_y * (1 - c) - 1) * u[i];
         z[i] -= lr * u[i];
