@@ -47,7 +47,7 @@ class Prefetch {
 
  private:
   /// In the time of `depth_part` terms of a tile.
-  static constexpr std::int64_t most_lines = 4;
+  static constexpr std::int64_t most_lines = 16;
 
   void begin() {
     rest_ = rows_ == end_ ? 0 : rows_->rows;
@@ -78,16 +78,16 @@ class Prefetch {
 };
 
 /// to[k][c] <- columns [first, first + columns) of an operand with `count` of them, zeros behind.
-template <typename Real>
+template <std::int64_t columns, typename Real>
 inline void pack(const BlockOperand<Real>& x, std::int64_t depth, std::int64_t first,
-                 std::int64_t count, std::int64_t columns, Real* to) {
+                 std::int64_t count, Real* to) {
   constexpr std::int64_t lanes = Vector<Real>::lanes;
   const std::int64_t width = std::min(columns, count - first);
   if (x.along_depth) {
     const Real* const from = x.data + first * x.stride;
     std::int64_t k = 0;
-    if (width == columns && columns % lanes == 0)
-      for (; k + lanes <= depth; k += lanes)
+    if constexpr (columns % lanes == 0)
+      for (; width == columns && k + lanes <= depth; k += lanes)
         for (std::int64_t c = 0; c < columns; c += lanes)
           transpose_square(from + c * x.stride + k, x.stride, to + k * columns + c, columns);
     for (; k < depth; ++k)
@@ -98,7 +98,7 @@ inline void pack(const BlockOperand<Real>& x, std::int64_t depth, std::int64_t f
   const Real* from = x.data + first;
   if (width == columns)
     for (std::int64_t k = 0; k < depth; ++k, from += x.stride, to += columns)
-      __builtin_memcpy(to, from, static_cast<std::size_t>(columns) * sizeof(Real));
+      __builtin_memcpy(to, from, columns * sizeof(Real));
   else
     for (std::int64_t k = 0; k < depth; ++k, from += x.stride, to += columns)
       for (std::int64_t c = 0; c < columns; ++c) to[c] = c < width ? from[c] : Real(0);

@@ -20,55 +20,74 @@ double squared_norm(const Real* x, std::int64_t count) {
   return sum.total();
 }
 
-template <typename Real>
-void rank_one(Real* factor, bool packed, std::int64_t side, const Real* __restrict g, Real keep,
-              Real add) {
+/// L <- keep L + add C in the lower triangle of a factor; c(i, j): an element, or a vector from it
+/// on
+template <typename Real, typename Element, typename Elements>
+inline void add_to_triangle(Real* factor, bool packed, std::int64_t side, Real keep,
+                            const Element& element, const Elements& elements) {
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   for (std::int64_t i = 0; i < side; ++i) {
-    Real* __restrict row = factor + triangle_row(packed, side, i);
-    const Real scaled = add * g[i];
-    for (std::int64_t j = 0; j <= i; ++j) row[j] = keep * row[j] + scaled * g[j];
-  }
-}
-
-template <typename Real>
-void blend(Real* factor, bool packed, std::int64_t side, const Real* __restrict c, Real keep,
-           Real add) {
-  for (std::int64_t i = 0; i < side; ++i) {
-    Real* __restrict row = factor + triangle_row(packed, side, i);
-    const Real* __restrict other = c + i * side;
-    for (std::int64_t j = 0; j <= i; ++j) row[j] = keep * row[j] + add * other[j];
-  }
-}
-
-/// The other triangle of a symmetric matrix <- its upper, or lower, one
-template <bool upper, typename Real>
-void complete(Real* dense, std::int64_t side) {
-  constexpr std::int64_t tile = Vector<Real>::lanes;
-  const auto put = [&](std::int64_t i, std::int64_t j) {
-    dense[upper ? j * side + i : i * side + j] = dense[upper ? i * side + j : j * side + i];
-  };
-  const std::int64_t whole = side / tile * tile;
-  for (std::int64_t top = 0; top < whole; top += tile) {
-    for (std::int64_t i = top; i < top + tile; ++i)
-      for (std::int64_t j = i + 1; j < top + tile; ++j) put(i, j);
-    for (std::int64_t left = top + tile; left < whole; left += tile) {
-      Real* const right_of = dense + top * side + left;
-      Real* const below = dense + left * side + top;
-      transpose_square(upper ? right_of : below, side, upper ? below : right_of, side);
+    Real* const row = factor + triangle_row(packed, side, i);
+    std::int64_t j = 0;
+    // What lies behind the triangle's row, in this array and row, is written as it was.
+    for (; j <= i && j + lanes <= side; j += lanes) {
+      const auto old = load(row + j);
+      store(first_lanes<Real>(i + 1 - j, keep * old + elements(i, j), old), row + j);
     }
+    for (; j <= i; ++j) row[j] = keep * row[j] + element(i, j);
   }
+}
+
+template <typename Real>
+void rank_one(Real* factor, bool packed, std::int64_t side, const Real* g, Real keep, Real add) {
+  add_to_triangle(
+      factor, packed, side, keep,
+      [&](std::int64_t i, std::int64_t j) { return (add * g[i]) * g[j]; },
+      [&](std::int64_t i, std::int64_t j) { return (add * g[i]) * load(g + j); });
+}
+
+template <typename Real>
+void blend(Real* factor, bool packed, std::int64_t side, const Real* c, Real keep, Real add) {
+  add_to_triangle(
+      factor, packed, side, keep,
+      [&](std::int64_t i, std::int64_t j) { return add * c[i * side + j]; },
+      [&](std::int64_t i, std::int64_t j) { return add * load(c + i * side + j); });
+}
+
+/// `to`, both triangles, <- the symmetric matrix of which `from` has the upper, or lower, one; in
+/// place, too.
+template <bool upper, typename Real>
+void mirror(const Real* from, std::int64_t stride, Real* to, std::int64_t side) {
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
+  const std::int64_t whole = side / lanes * lanes;
+  for (std::int64_t top = 0; top < whole; top += lanes)
+    for (std::int64_t left = top; left < whole; left += lanes) {
+      const std::int64_t row = upper ? top : left, column = upper ? left : top;
+      typename Vector<Real>::type square[lanes], transposed[lanes];
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < lanes; ++i)
+        transposed[i] = square[i] = load(from + (row + i) * stride + column);
+      exchange_lanes<Real, 1>(transposed);
+      if (left == top)
+#pragma GCC unroll 16
+        for (std::int64_t i = 0; i < lanes; ++i)
+          square[i] = upper ? first_lanes<Real>(i, transposed[i], square[i])
+                            : first_lanes<Real>(i, square[i], transposed[i]);
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < lanes; ++i) {
+        if (left != top) store(transposed[i], to + (column + i) * side + row);
+        store(square[i], to + (row + i) * side + column);
+      }
+    }
   for (std::int64_t i = 0; i < side; ++i)
-    for (std::int64_t j = i < whole ? whole : i + 1; j < side; ++j) put(i, j);
+    for (std::int64_t j = i < whole ? whole : i; j < side; ++j)
+      to[i * side + j] = to[j * side + i] = from[upper ? i * stride + j : j * stride + i];
 }
 
 /// The root of a pair array, both triangles.
 template <typename Real>
-void mirror_root(const Real* pair, std::int64_t side, Real* __restrict dense) {
-  for (std::int64_t i = 0; i < side; ++i) {
-    const Real* const row = pair + i * (side + 1) + 1;
-    for (std::int64_t j = i; j < side; ++j) dense[i * side + j] = row[j];
-  }
-  complete<true>(dense, side);
+void mirror_root(const Real* pair, std::int64_t side, Real* dense) {
+  mirror<true>(pair + 1, side + 1, dense, side);
 }
 
 /// The root of an array with_float16_root, both triangles.
@@ -82,7 +101,7 @@ void widen_root(const Real* array, std::int64_t side, Real* __restrict dense) {
     const Real d_i = d[i];
     for (std::int64_t j = 0; j <= i; ++j) to[j] = real<Real>(row[j]) * (d_i * d[j]);
   }
-  complete<false>(dense, side);
+  mirror<false>(dense, side, dense, side);
 }
 
 /// Row i of the upper triangle serves y_i and, being also column i, all later elements of y.
