@@ -33,7 +33,10 @@ double clip_gradient_norm(Backend& backend, std::span<const Parameter> parameter
 struct GradientAccumulator::Parts {
   Parts(kernels::Backend& b, std::vector<Parameter> from, const AccumulationOptions& o)
       : options(o), parameters(std::move(from)), present(parameters.size()) {
-    allocate(b);
+    if (options.sums.empty())
+      allocate(b);
+    else
+      check_sums();
     std::vector<Tensor> to;
     for (std::size_t j = 0; j < parameters.size(); ++j) {
       to.push_back(sum(j));
@@ -42,23 +45,45 @@ struct GradientAccumulator::Parts {
     }
     list.emplace(b, parameters, to);
     for (std::size_t j = 0; j < parameters.size(); ++j) parameters[j].gradient = to[j];
+    if (!options.sums.empty()) list->scale(0);
+  }
+
+  void check_sums() const {
+    if (options.sums.size() != parameters.size())
+      throw std::invalid_argument("accumulation: sums must have a tensor for each of " +
+                                  std::to_string(parameters.size()) + " parameters, got " +
+                                  std::to_string(options.sums.size()));
+    for (std::size_t j = 0; j < parameters.size(); ++j) {
+      const Tensor& sum = options.sums[j];
+      const Type type = type_of(parameters[j]);
+      const bool missing = sum.data == nullptr && elements_of(parameters[j]) > 0;
+      if (missing || sum.type != type || !sum.strides.empty())
+        throw std::invalid_argument("accumulation: sums: " + parameters[j].name +
+                                    ": must be a row-major tensor in " +
+                                    std::string(name_of(type)) + " without strides, and not null");
+    }
   }
 
   void allocate(kernels::Backend& b) {
     constexpr std::size_t alignment = 64;
     std::size_t end = 0;
     for (const Parameter& parameter : parameters) {
-      std::size_t bytes = size_of(type_of(parameter));
-      for (const std::int64_t side : parameter.shape) bytes *= static_cast<std::size_t>(side);
+      const std::size_t bytes = size_of(type_of(parameter)) * elements_of(parameter);
       begins.push_back(end);
       end += (bytes + alignment - 1) / alignment * alignment;
     }
     sums = kernels::Buffer(b, end);
   }
+  static std::size_t elements_of(const Parameter& parameter) {
+    std::size_t elements = 1;
+    for (const std::int64_t side : parameter.shape) elements *= static_cast<std::size_t>(side);
+    return elements;
+  }
   static Type type_of(const Parameter& parameter) {
     return parameter.gradient.type == Type::float64 ? Type::float64 : Type::float32;
   }
   Tensor sum(std::size_t j) const {
+    if (!options.sums.empty()) return options.sums[j];
     return {static_cast<char*>(sums.data()) + begins[j], type_of(parameters[j])};
   }
 

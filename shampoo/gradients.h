@@ -23,11 +23,14 @@ double clip_gradient_norm(Backend& backend, std::span<const Parameter> parameter
 struct AccumulationOptions {
   int micro_batches = 1;  ///< >= 1
   bool mean = true;       ///< over micro-batches, including those without a gradient; off: the sum
+  /// Where the sums lie, a tensor for each parameter, which is set to 0: of the types below,
+  /// row-major, borrowed. Empty: memory of the accumulator's own.
+  std::vector<Tensor> sums = {};
 };
 
 /// Sums of gradients over the micro-batches of a step: A <- A + w g with w = 1 / micro_batches, or
-/// 1 for a sum. The sums are in memory of this object: float64 for gradients in float64, otherwise
-/// float32, row-major. Backend and gradients are borrowed and must outlive it.
+/// 1 for a sum. The sums are float64 for gradients in float64, otherwise float32. Backend and
+/// gradients are borrowed and must outlive it.
 class GradientAccumulator {
  public:
   /// Throws std::invalid_argument that names the option, or the parameter.

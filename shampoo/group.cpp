@@ -73,11 +73,7 @@ Rates Group::rates_of(std::size_t j) const {
   Rates all = rates;
   auto own = std::ranges::lower_bound(own_rates_, j, {}, &OwnRate::parameter);
   for (; own != own_rates_.end() && own->parameter == j; ++own)
-    for_each_field(
-        [&](std::string_view name, auto& rate) {
-          if (name == own->rate) rate = own->value;
-        },
-        all);
+    RateField(own->rate).set(all, own->value);
   return all;
 }
 

@@ -41,7 +41,9 @@ struct Tensor {
 /// Values are equal on all ranks, see OptimizerOptions::compare_values_every.
 struct Parameter {
   std::string name = {};  ///< unique among all parameters of the optimizer, not empty
-  std::vector<std::int64_t> shape = {};  ///< global shape; empty: a scalar
+  /// Global shape; empty: a scalar. Layers that are stacked in one tensor are parameters of their
+  /// own: as one, they would get a Kronecker factor across layers.
+  std::vector<std::int64_t> shape = {};
   /// Reserved: only the whole tensor is accepted, std::invalid_argument otherwise.
   std::optional<Box> box = std::nullopt;
   Tensor value = {};     ///< value of any type; 16-bit types have a float32 master

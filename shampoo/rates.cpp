@@ -27,17 +27,36 @@ RateField::RateField(double Rates::*field) : name_(name_of(field)) {}
 RateField::RateField(std::optional<double> Rates::*field) : name_(name_of(field)) {}
 
 RateField::RateField(std::string_view name) {
-  std::string all;
   const Rates rates;
   for_each_field(
       [&](std::string_view known, const auto&) {
         if (known == name) name_ = known;
-        all.append(all.empty() ? "" : ", ").append(known);
       },
       rates);
-  if (name_.empty())
-    throw std::invalid_argument("rate: must be one of " + all + ", got '" + std::string(name) +
-                                "'");
+  if (!name_.empty()) return;
+  std::string all;
+  for_each_field([&](std::string_view known,
+                     const auto&) { all.append(all.empty() ? "" : ", ").append(known); },
+                 rates);
+  throw std::invalid_argument("rate: must be one of " + all + ", got '" + std::string(name) + "'");
+}
+
+std::optional<double> RateField::of(const Rates& rates) const {
+  std::optional<double> value;
+  for_each_field(
+      [&](std::string_view name, const auto& rate) {
+        if (name == name_) value = rate;
+      },
+      rates);
+  return value;
+}
+
+void RateField::set(Rates& rates, double value) const {
+  for_each_field(
+      [&](std::string_view name, auto& rate) {
+        if (name == name_) rate = value;
+      },
+      rates);
 }
 
 }  // namespace shampoo

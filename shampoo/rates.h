@@ -80,6 +80,9 @@ class RateField {
   RateField(const char* name) : RateField(std::string_view(name)) {}
 
   std::string_view name() const { return name_; }
+  /// Empty where it is not set.
+  std::optional<double> of(const Rates& rates) const;
+  void set(Rates& rates, double value) const;
 
  private:
   std::string_view name_;  ///< of the library's own

@@ -18,10 +18,11 @@
 namespace shampoo {
 
 enum class WeightDecay : std::uint8_t {
-  decoupled,   ///< W <- W - lr wd W, as torch.optim.AdamW [Loshchilov 2019]
-  l2,          ///< G <- G + wd W, as torch.optim.Adam
-  corrected,   ///< W <- W - lr^2 wd / peak W, with the rate peak_learning_rate [Defazio 2025a]
-  independent  ///< W <- W - lr wd / peak W [Loshchilov 2019, Algorithm 2]
+  decoupled,    ///< W <- W - lr wd W, as torch.optim.AdamW [Loshchilov 2019]
+  l2,           ///< G <- G + wd W, as torch.optim.Adam
+  corrected,    ///< W <- W - lr^2 wd / peak W, with the rate peak_learning_rate [Defazio 2025a]
+  independent,  ///< W <- W - lr wd / peak W [Loshchilov 2019, Algorithm 2]
+  plain         ///< W <- W - wd W, whatever the learning rate is, unless that is 0
 };
 
 struct NoAveraging {

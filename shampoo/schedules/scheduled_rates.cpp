@@ -13,43 +13,19 @@ namespace shampoo {
 
 namespace {
 
-/// Empty: it is not set, or not there.
-std::optional<double> rate_of(const Rates& rates, std::string_view name) {
-  std::optional<double> value;
-  for_each_field(
-      [&](std::string_view field, const auto& rate) {
-        if (field == name) value = rate;
-      },
-      rates);
-  return value;
-}
-
-void set_rate(Rates& rates, std::string_view name, double value) {
-  for_each_field(
-      [&](std::string_view field, auto& rate) {
-        if (field == name) rate = value;
-      },
-      rates);
-}
-
 [[noreturn]] void fail(const Group& group, std::string_view rate, const std::string& what) {
   throw std::invalid_argument(group.title() + ": schedules: " + std::string(rate) + ": " + what);
 }
 
 double base_of(const Group& group, const std::string& rate) {
-  const std::optional<double> base = rate_of(group.base_rates, rate);
-  if (base) return *base;
-  std::string names;
-  bool is_rate = false;
-  for_each_field(
-      [&](std::string_view name, const auto&) {
-        is_rate = is_rate || name == rate;
-        names.append(names.empty() ? "" : ", ").append(name);
-      },
-      group.rates);
-  fail(group, rate,
-       is_rate ? "is not set in base_rates: there is no value to start from"
-               : "is not one of the rates, " + names);
+  std::optional<double> base;
+  try {
+    base = RateField(rate).of(group.base_rates);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(group.title() + ": schedules: " + error.what());
+  }
+  if (!base) fail(group, rate, "is not set in base_rates: there is no value to start from");
+  return *base;
 }
 
 }  // namespace
@@ -59,7 +35,7 @@ void ScheduledRates::set(std::span<const std::unique_ptr<Group>> groups, std::in
   for (std::size_t g = 0; g < groups.size(); ++g) {
     update_entries(groups, g);
     for (Entry& entry : groups_[g]) {
-      const std::optional<double> found = rate_of(groups[g]->rates, entry.rate);
+      const std::optional<double> found = RateField(entry.rate).of(groups[g]->rates);
       if (entry.last && found != entry.last)
         fail(*groups[g], entry.rate,
              "the step sets rates." + entry.rate +
@@ -74,7 +50,7 @@ void ScheduledRates::set(std::span<const std::unique_ptr<Group>> groups, std::in
   }
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (Entry& entry : groups_[g]) {
-      set_rate(groups[g]->rates, entry.rate, entry.value);
+      RateField(entry.rate).set(groups[g]->rates, entry.value);
       entry.last = entry.value;
     }
 }

@@ -18,6 +18,8 @@ double decoupled_decay(WeightDecay kind, const Rates& rates) {
       return rates.weight_decay * rates.learning_rate / peak;
     case WeightDecay::independent:
       return rates.weight_decay / peak;
+    case WeightDecay::plain:
+      return rates.learning_rate > 0 ? rates.weight_decay / rates.learning_rate : 0;
   }
   return 0;
 }

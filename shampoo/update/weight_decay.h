@@ -11,8 +11,9 @@ double l2_decay(WeightDecay kind, const Rates& rates);
 
 /// P <- P + decay W, before the step length is applied. The decay is weight_decay for `decoupled`
 /// [Loshchilov 2019], weight_decay learning_rate / peak for `corrected` [Defazio 2025a],
-/// weight_decay / peak for `independent` [Loshchilov 2019, Algorithm 2], and 0 for `l2`; the peak
-/// is peak_learning_rate, or learning_rate where that is not set.
+/// weight_decay / peak for `independent` [Loshchilov 2019, Algorithm 2], weight_decay /
+/// learning_rate for `plain`, and 0 for `l2`; the peak is peak_learning_rate, or learning_rate
+/// where that is not set.
 double decoupled_decay(WeightDecay kind, const Rates& rates);
 
 }  // namespace shampoo

@@ -18,8 +18,8 @@ struct OptionNames<Type> {
 };
 template <>
 struct OptionNames<WeightDecay> {
-  static constexpr std::array<std::string_view, 4> all{"decoupled", "l2", "corrected",
-                                                       "independent"};
+  static constexpr std::array<std::string_view, 5> all{"decoupled", "l2", "corrected",
+                                                       "independent", "plain"};
 };
 template <>
 struct OptionNames<Arithmetic> {

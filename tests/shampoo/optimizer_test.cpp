@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -54,6 +55,31 @@ TEST_F(Engine, LeavesAParameterWithoutGradientAlone) {
   EXPECT_NE(model.tensors[1].value, before[1]);
   EXPECT_EQ(optimizer.steps("tensor0"), 0);
   EXPECT_EQ(optimizer.steps("tensor1"), 4);
+}
+
+TEST_F(Engine, DecaysByTheFormulaOfEachKindWhereTheGradientIsZero) {
+  constexpr double rate = 0.25, peak = 0.5, decay = 0.125;
+  const auto decayed = [&](WeightDecay kind, double learning_rate) {
+    ToyModel<float> model({{9, 8}, {13}});
+    for (auto& tensor : model.tensors) {
+      std::ranges::fill(tensor.gradient, 0.0f);
+      std::ranges::fill(tensor.value, 1.0f);
+    }
+    Recipe recipe = quick_recipe();
+    recipe.weight_decay = kind;
+    Rates rates{.learning_rate = learning_rate, .weight_decay = decay};
+    if (kind == WeightDecay::corrected || kind == WeightDecay::independent)
+      rates.peak_learning_rate = peak;
+    Optimizer optimizer(*backend, *ranks, {model.group(recipe, rates)});
+    optimizer.step();
+    EXPECT_EQ(model.tensors[0].value.front(), model.tensors[1].value.back());
+    return 1 - model.tensors[0].value.front();
+  };
+  EXPECT_EQ(decayed(WeightDecay::decoupled, rate), rate * decay);
+  EXPECT_EQ(decayed(WeightDecay::corrected, rate), rate * rate / peak * decay);
+  EXPECT_EQ(decayed(WeightDecay::independent, rate), rate / peak * decay);
+  EXPECT_EQ(decayed(WeightDecay::plain, rate), decay);
+  EXPECT_EQ(decayed(WeightDecay::plain, 0), 0);
 }
 
 TEST_F(Engine, LeavesAVirtualGroupWithoutGradientsAloneBesideOthers) {

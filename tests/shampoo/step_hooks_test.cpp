@@ -43,6 +43,61 @@ TEST(StepHooks, MaySetRatesAndGradientsOfTheStep) {
   EXPECT_EQ(hooked.job.values(), plain.job.values());
 }
 
+TEST(StepHooks, MayTransformAndDropGradientsBeforeTheyAreScanned) {
+  run_ranks(3, [](Communicator& communicator) {
+    const auto backend = cpu_kernels({.threads = 1});
+    ToyModel<float> hooked({{9, 8}, {13}, {5, 1}}), plain({{9, 8}, {13}, {5, 1}});
+    Optimizer one(*backend, communicator, {hooked.group(quick_recipe())});
+    Optimizer other(*backend, communicator, {plain.group(quick_recipe())});
+    float factor = 2;
+    const auto hook = one.on_step({.before = [&](Optimizer& optimizer) {
+      for (auto& tensor : hooked.tensors)
+        for (float& element : tensor.gradient) element *= factor;
+      optimizer.group(0).set_gradient(1, nullptr);
+    }});
+    other.group(0).set_gradient(1, nullptr);
+    for (int step = 0; step < 4; ++step) {
+      hooked.new_gradients();
+      plain.new_gradients();
+      for (auto& tensor : plain.tensors)
+        for (float& element : tensor.gradient) element *= 2;
+      one.step();
+      other.step();
+    }
+    EXPECT_EQ(hooked.values(), plain.values());
+    factor = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(one.step().non_finite_gradient(), "tensor0");
+  });
+}
+
+TEST(StepHooks, MaySeeScaledGradientsAtTheirTrueScale) {
+  constexpr float scale = 1024;
+  const auto backend = cpu_kernels({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  ToyModel<float> hooked({{9, 8}, {13}}), plain({{9, 8}, {13}});
+  Optimizer one(*backend, *ranks, {hooked.group(quick_recipe())},
+                {.gradients = {.loss_scaling = FixedLossScale{scale}}});
+  Optimizer other(*backend, *ranks, {plain.group(quick_recipe())});
+  const auto add_one = [](ToyModel<float>& model) {
+    for (auto& tensor : model.tensors)
+      for (float& element : tensor.gradient) element += 1;
+  };
+  const auto hook = one.on_step({.before = [&](Optimizer& optimizer) {
+    optimizer.unscale();
+    add_one(hooked);
+  }});
+  for (int step = 0; step < 3; ++step) {
+    hooked.new_gradients();
+    plain.new_gradients();
+    for (auto& tensor : hooked.tensors)
+      for (float& element : tensor.gradient) element *= scale;
+    add_one(plain);
+    one.step();
+    other.step();
+  }
+  EXPECT_EQ(hooked.values(), plain.values());
+}
+
 TEST(StepHooks, MayBeAddedAndRemovedInAHook) {
   Alone alone;
   Optimizer& optimizer = *alone.job.optimizer;

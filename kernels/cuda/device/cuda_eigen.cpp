@@ -10,12 +10,12 @@ namespace shampoo::kernels::cuda {
 namespace {
 
 /// cuSOLVER fails above some 32 thousand matrices.
-constexpr std::int64_t most_matrices = 16384;
+constexpr std::int64_t most_eigenproblems = 16384;
 
 constexpr cusolverEigMode_t vectors = CUSOLVER_EIG_MODE_VECTOR;
 constexpr cublasFillMode_t triangle = CUBLAS_FILL_MODE_LOWER;
 
-cudaDataType data_type(Type type) { return type == Type::float64 ? CUDA_R_64F : CUDA_R_32F; }
+cudaDataType eigenvalue_type(Type type) { return type == Type::float64 ? CUDA_R_64F : CUDA_R_32F; }
 
 /// `count` matrices of a problem from number `first` on.
 EigenProblem part(const EigenProblem& problem, std::int64_t first, std::int64_t count) {
@@ -69,7 +69,7 @@ CudaEigen::Bytes CudaEigen::needed_by_jacobi(const EigenProblem& p) const {
 CudaEigen::Bytes CudaEigen::needed(const EigenProblem& p) const {
   if (p.solver == Eigensolver::jacobi) return needed_by_jacobi(p);
   Bytes bytes;
-  const cudaDataType type = data_type(p.type);
+  const cudaDataType type = eigenvalue_type(p.type);
   check(cusolverDnXsyevBatched_bufferSize(library_, parameters_, vectors, triangle, p.side, type,
                                           p.matrices, p.side, type, p.values, type, &bytes.device,
                                           &bytes.host, p.count),
@@ -84,7 +84,7 @@ std::int64_t CudaEigen::part_of(const EigenProblem& problem) {
   create();
 
   EigenProblem tried = problem;
-  tried.count = std::min(problem.count, most_matrices);
+  tried.count = std::min(problem.count, most_eigenproblems);
   Bytes bytes = needed(tried);
   while (tried.count > 1 && bytes.device > most_bytes_) {
     tried.count = (tried.count + 1) / 2;
@@ -118,7 +118,7 @@ void CudaEigen::decompose(const EigenProblem& problem) {
 }
 
 void CudaEigen::run(const EigenProblem& p) {
-  const cudaDataType type = data_type(p.type);
+  const cudaDataType type = eigenvalue_type(p.type);
   check(cusolverDnXsyevBatched(library_, parameters_, vectors, triangle, p.side, type, p.matrices,
                                p.side, type, p.values, type, workspace_.data(), workspace_.bytes(),
                                host_.data(), host_.size(), p.failed, p.count),

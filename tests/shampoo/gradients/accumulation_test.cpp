@@ -35,6 +35,31 @@ class Accumulation : public ::testing::TestWithParam<Place> {
   std::unique_ptr<Communicator> ranks;
 };
 
+TEST_P(Accumulation, MayBeIntoTensorsOfTheCaller) {
+  ToyModel<float> model(awkward_shapes(), 1, backend.get()),
+      target(awkward_shapes(), 2, backend.get());
+  target.new_gradients();
+  AccumulationOptions options{.micro_batches = 2, .mean = false};
+  for (const Parameter& parameter : parameters_of(target))
+    options.sums.push_back({parameter.gradient.data, Type::float32});
+  GradientAccumulator sums(*backend, parameters_of(model), options);
+  model.new_gradients();
+  sums.add();
+  for (std::size_t t = 0; t < model.tensors.size(); ++t) {
+    EXPECT_EQ(sums.parameters()[t].gradient.data, options.sums[t].data);
+    const std::vector<float>& gradient = model.tensors[t].gradient;
+    EXPECT_EQ(fetch<float>(options.sums[t], gradient.size()), gradient) << t;
+  }
+
+  options.sums[0].type = Type::float64;
+  EXPECT_NE(error_of<std::invalid_argument>([&] {
+              GradientAccumulator(*backend, parameters_of(model), options);
+            }).find("accumulation: sums: tensor0: must be a row-major tensor in float32"),
+            std::string::npos);
+  options.sums.pop_back();
+  EXPECT_THROW(GradientAccumulator(*backend, parameters_of(model), options), std::invalid_argument);
+}
+
 TEST_P(Accumulation, OfMicroBatchesIsTheirSumOrMean) {
   for (const bool mean : {true, false}) {
     ToyModel<float> model(awkward_shapes(), 1, backend.get());

@@ -198,7 +198,8 @@ TEST(ScheduledRates, NeedARateWithAValue) {
     group.schedules[rate] = cosine;
     return error_of<std::invalid_argument>([&] { Optimizer(*backend, *ranks, {group}); });
   };
-  expect_says(refusal("lr"), {"group 0: schedules: lr: is not one of the rates, learning_rate, "});
+  expect_says(refusal("lr"),
+              {"group 0: schedules: rate: must be one of learning_rate, ", "got 'lr'"});
   EXPECT_EQ(refusal("beta3"),
             "group 0: schedules: beta3: is not set in base_rates: there is no value to start from");
   EXPECT_EQ(refusal("beta2"), "");

@@ -71,12 +71,14 @@ class MergedGroups : public ::testing::TestWithParam<Place> {
 };
 
 TEST_P(MergedGroups, GiveTheSameBitsAsUnmergedOnesInFloat32) {
-  for (const WeightDecay decay : {WeightDecay::decoupled, WeightDecay::l2, WeightDecay::corrected})
+  for (const WeightDecay decay :
+       {WeightDecay::decoupled, WeightDecay::l2, WeightDecay::corrected, WeightDecay::plain})
     expect_the_bits_of_unmerged_ones<float>(recipe_of(Arithmetic::float32, decay), steps_);
 }
 
 TEST_P(MergedGroups, GiveTheSameBitsAsUnmergedOnesInFloat64) {
-  for (const WeightDecay decay : {WeightDecay::decoupled, WeightDecay::l2, WeightDecay::corrected})
+  for (const WeightDecay decay :
+       {WeightDecay::decoupled, WeightDecay::l2, WeightDecay::corrected, WeightDecay::plain})
     expect_the_bits_of_unmerged_ones<double>(recipe_of(Arithmetic::float64, decay), steps_);
 }
 

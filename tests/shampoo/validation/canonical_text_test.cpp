@@ -87,6 +87,7 @@ std::vector<std::function<void(Recipe&)>> changes() {
       [](Recipe& r) { r.weight_decay = WeightDecay::l2; },
       [](Recipe& r) { r.weight_decay = WeightDecay::corrected; },
       [](Recipe& r) { r.weight_decay = WeightDecay::independent; },
+      [](Recipe& r) { r.weight_decay = WeightDecay::plain; },
       [](Recipe& r) { r.averaging = Momentum{}; },
       [](Recipe& r) { r.averaging = Momentum{.nesterov = true}; },
       [](Recipe& r) { r.averaging = Momentum{.undamped_start = true}; },
