@@ -120,7 +120,8 @@ TEST(RecipeFrom, SaysWhatItCannotRead) {
        "9223372036854775807], got '9223372036854775808'"},
       {{{"filter", "True"}}, "recipe.filter: must be true or false, got 'True'"},
       {{{"weight_decay", "0.1"}},
-       "recipe.weight_decay: must be one of decoupled, l2, corrected, independent, plain, got '0.1'"},
+       "recipe.weight_decay: must be one of decoupled, l2, corrected, independent, plain, got "
+       "'0.1'"},
       {{{"preconditioner.root_type", "half"}},
        "recipe.preconditioner.root_type: must be none or one of float64, float32, bfloat16, "
        "float16, got 'half'"},
