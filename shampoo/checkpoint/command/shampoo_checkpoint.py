@@ -419,12 +419,13 @@ class Reference:
     get_optimizer_state_dict(model, optimizer)}), with torch.distributed.checkpoint.state_dict."""
 
     def __init__(self, path):
-        self.zip = zipfile.ZipFile(path)
-        index = next((name for name in self.zip.namelist() if name.endswith("/data.pkl")), None)
-        if index is None:
-            raise ValueError(f"{path}: was not written by torch.save()")
+        try:
+            self.zip = zipfile.ZipFile(path)
+            index, = (name for name in self.zip.namelist() if name.endswith("/data.pkl"))
+            content = StateUnpickler(self.zip.open(index)).load()
+        except (zipfile.BadZipFile, ValueError, pickle.UnpicklingError, EOFError) as error:
+            raise ValueError(f"{path}: was not written by torch.save(): {error}") from error
         self.prefix = index[:-len("data.pkl")]
-        content = StateUnpickler(self.zip.open(index)).load()
         try:
             self.model = content["model"]
             self.groups = content["optimizer"]["param_groups"]
@@ -851,7 +852,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         sys.exit(f"shampoo_checkpoint: {error}")
     except ImportError as error:
         sys.exit(f"shampoo_checkpoint: {error}; pip install numpy xxhash torch")

@@ -123,16 +123,13 @@ class MovingModel {
   std::vector<Entry> tensors_;
 };
 
-class MovingRuns : public SafetensorsInPython, public testing::WithParamInterface<MovingRun> {
+/// Runs the converter in Python.
+class ConvertedState : public SafetensorsInPython {
  protected:
   void SetUp() override {
     SafetensorsInPython::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     if (run("import xxhash") != 0) GTEST_SKIP() << "no xxhash in this Python";
-  }
-
-  std::string file(const std::string& ending) const {
-    return SHAMPOO_REFERENCE_GOLDEN "/" + GetParam().name + ending;
   }
 
   int convert(const std::string& script) {
@@ -142,6 +139,13 @@ class MovingRuns : public SafetensorsInPython, public testing::WithParamInterfac
         "')\nimport shampoo_checkpoint\n"
         "folder = pathlib.Path(sys.argv[1])\n" +
         script);
+  }
+};
+
+class MovingRuns : public ConvertedState, public testing::WithParamInterface<MovingRun> {
+ protected:
+  std::string file(const std::string& ending) const {
+    return SHAMPOO_REFERENCE_GOLDEN "/" + GetParam().name + ending;
   }
 };
 
@@ -222,6 +226,59 @@ INSTANTIATE_TEST_SUITE_P(Reference, MovingRuns,
                          testing::Values(grafted(), unpacked(),
                                          moving("soap", EigenvalueCorrected{.solver = Qr{}})),
                          [](const auto& each) { return each.param.name; });
+
+/// Each call has to end with a ValueError that has all of its words.
+constexpr const char* refuse = R"python(
+import pickle, zipfile
+
+def write(name, content):
+    with zipfile.ZipFile(folder / name, "w") as file:
+        file.writestr("a/data.pkl", pickle.dumps(content))
+    return folder / name
+
+def refused(call, *words):
+    try:
+        call()
+    except ValueError as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise AssertionError(words)
+
+root = folder / "root"
+(folder / "text.pt").write_text("no archive")
+from_reference = shampoo_checkpoint.from_reference
+refused(lambda: from_reference(folder / "text.pt", root), "text.pt", "torch.save()")
+refused(lambda: from_reference(write("list.pt", [1]), root), "list.pt", "'param_groups'")
+numbered = {"model": {}, "optimizer": {"state": {0: {}}, "param_groups": [{"params": [0]}]}}
+refused(lambda: from_reference(write("numbered.pt", numbered), root),
+        "parameter 0", "by name", "get_optimizer_state_dict()")
+stored = shampoo_checkpoint.Stored("F32", "0", 3, (2, 2), (2, 1))
+refused(lambda: stored.view(numpy.zeros(6, "f4")), "outside of its storage")
+assert not root.exists()
+
+theirs = from_reference(golden + "/soap-5.pt", root)
+checkpoint = shampoo_checkpoint.open_checkpoint(theirs)
+refused(lambda: shampoo_checkpoint.to_reference(checkpoint, folder / "x.pt", golden + "/shampoo-0.pt"),
+        "parameter 'matrix'", "no slot root/0", "its recipe is another")
+checkpoint.parameters["vector"]["steps"] = 4
+refused(lambda: shampoo_checkpoint.to_reference(checkpoint, folder / "x.pt", golden + "/soap-0.pt"),
+        "parameter 'vector'", "4 steps", "one counter")
+checkpoint.parameters["matrix"]["block_size"] = 16
+refused(lambda: shampoo_checkpoint.to_reference(checkpoint, folder / "x.pt", golden + "/soap-0.pt"),
+        "parameter 'matrix'", "max_preconditioner_dim", "at 8", "at 16")
+assert not (folder / "x.pt").exists()
+try:
+    from_reference(golden + "/soap-5.pt", root)
+except FileExistsError as error:
+    assert "step-5" in str(error)
+else:
+    raise AssertionError("overwrites a checkpoint")
+)python";
+
+TEST_F(ConvertedState, IsRefusedWithWhatIsWrong) {
+  EXPECT_EQ(convert("golden = '" SHAMPOO_REFERENCE_GOLDEN "'\n" + std::string(refuse)), 0)
+      << output();
+}
 
 }  // namespace
 }  // namespace shampoo::test
