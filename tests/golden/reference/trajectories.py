@@ -3,7 +3,7 @@
 """Trajectories of facebookresearch/optimizers in float32, on which a run moves to the library and
 back. Needs Python 3.12, torch, numpy, safetensors, and that repository:
 
-    PYTHONPATH=OPTIMIZERS trajectories.py make               # writes the files beside this one
+    PYTHONPATH=OPTIMIZERS trajectories.py make [CASE ...]    # writes the files beside this one
     PYTHONPATH=OPTIMIZERS trajectories.py check CASE FROM.pt # goes on from step 5 of another run
 
 For each case CASE-0.pt and CASE-5.pt, state dicts of the model and the optimizer after 0 and 5
@@ -18,8 +18,9 @@ import sys
 
 import torch
 from distributed_shampoo import (
-    AdamPreconditionerConfig, DefaultSOAPConfig, DistributedShampoo,
-    RootInvShampooPreconditionerConfig, SingleDeviceDistributedConfig)
+    AdaGradPreconditionerConfig, AdamPreconditionerConfig, DefaultSOAPConfig, DistributedShampoo,
+    RMSpropPreconditionerConfig, RootInvShampooPreconditionerConfig, ScheduleFreeConfig,
+    SingleDeviceDistributedConfig)
 from distributed_shampoo.shampoo_types import ClassicMomentumConfig, WeightDecayType
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -39,7 +40,15 @@ CASES = {
         USUAL, betas=(0.0, 1.0), weight_decay_type=WeightDecayType.L2,
         distributed_config=SingleDeviceDistributedConfig(target_parameter_dimensionality=2),
         preconditioner_config=RootInvShampooPreconditionerConfig(use_symmetric_packing=False)),
+    "schedule_free": dict(
+        USUAL, grafting_config=AdaGradPreconditionerConfig(epsilon=1e-6),
+        weight_decay_type=WeightDecayType.CORRECTED, use_bias_correction=False,
+        preconditioner_config=RootInvShampooPreconditionerConfig(
+            use_trace_scaling=True, trace_scaling_exponent=0.25),
+        iterate_averaging_config=ScheduleFreeConfig(train_interp_coeff=0.75)),
     "soap": dict(USUAL, preconditioner_config=DefaultSOAPConfig),
+    "soap_grafted": dict(USUAL, beta3=0.8, preconditioner_config=DefaultSOAPConfig,
+                         grafting_config=RMSpropPreconditionerConfig(beta2=0.98, epsilon=1e-6)),
 }
 
 
@@ -144,8 +153,8 @@ def check(case, path):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["make"]:
-        for each in CASES:
+    if sys.argv[1:2] == ["make"]:
+        for each in sys.argv[2:] or CASES:
             make(each)
     elif sys.argv[1:2] == ["check"]:
         sys.exit(0 if check(*sys.argv[2:]) else 1)
