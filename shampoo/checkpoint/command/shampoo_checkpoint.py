@@ -423,7 +423,8 @@ class Reference:
             self.zip = zipfile.ZipFile(path)
             index, = (name for name in self.zip.namelist() if name.endswith("/data.pkl"))
             content = StateUnpickler(self.zip.open(index)).load()
-        except (zipfile.BadZipFile, ValueError, pickle.UnpicklingError, EOFError) as error:
+        except (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, TypeError,
+                LookupError, AttributeError) as error:
             raise ValueError(f"{path}: was not written by torch.save(): {error}") from error
         self.prefix = index[:-len("data.pkl")]
         try:
@@ -634,9 +635,10 @@ def slot_from(reference, name, state, slots, slot, keys, extent, dtype):
     return array.astype(DTYPES[dtype])
 
 
-def from_reference(path, directory):
+def from_reference(path, directory, prefix="model/"):
     """Writes step-N into a directory of checkpoints, of a file of torch.save(): see Reference. The
-    model's tensors become the trainer's, "model/NAME". Returns the folder. Needs xxhash."""
+    model's tensors become the trainer's, with `prefix` before their names. Returns the folder.
+    Needs xxhash."""
     reference, tensors = Reference(path), {}
     tables = {"slots": [], "recipes": [], "rates": [], "parameters": [], "user_tensors": []}
 
@@ -671,9 +673,9 @@ def from_reference(path, directory):
             "files": [0] * len(states)})
     for name, stored in reference.model.items():
         if isinstance(stored, Stored):
-            tensors["user/model/" + name] = tensor_of(stored.dtype, stored.shape,
-                                                      functools.partial(reference.read, stored))
-            tables["user_tensors"].append({"name": "model/" + name, "dtype": stored.dtype,
+            tensors["user/" + prefix + name] = tensor_of(
+                stored.dtype, stored.shape, functools.partial(reference.read, stored))
+            tables["user_tensors"].append({"name": prefix + name, "dtype": stored.dtype,
                                            "shape": list(stored.shape), "file": 0})
     return write_checkpoint(directory, tensors, tables)
 
@@ -740,11 +742,13 @@ class Filled:
 
     def write(self, path):
         entries, prefix = self.reference.zip, self.reference.prefix + "data/"
-        with zipfile.ZipFile(path, "w") as file:
+        pending = pathlib.Path(f"{path}.tmp")
+        with zipfile.ZipFile(pending, "w") as file:
             for entry in entries.infolist():
                 changed = self.storages.get(entry.filename.removeprefix(prefix))
                 file.writestr(entry.filename, entries.read(entry) if changed is None
                               else changed.tobytes())
+        os.replace(pending, path)
 
 
 def slots_to(checkpoint, filled, name, slots, merged, size, states):
@@ -768,10 +772,11 @@ def slots_to(checkpoint, filled, name, slots, merged, size, states):
             filled.put(stored, array, f"parameter {name!r}: {slot['name']}")
 
 
-def to_reference(checkpoint, path, template):
+def to_reference(checkpoint, path, template, prefix="model/"):
     """Writes a file of torch.save() with the state, the steps and the model's tensors of a
-    checkpoint, and everything else, the options too, as it is in `template`: a file, as Reference
-    describes, of an optimizer there with the same parameters, at any step."""
+    checkpoint, whose names there have `prefix` before them, and everything else, the options too,
+    as it is in `template`: a file, as Reference describes, of an optimizer there with the same
+    parameters, at any step."""
     filled = Filled(template)
     for name, group in filled.reference.parameters:
         what, first = f"parameter {name!r}", group["params"][0]
@@ -799,8 +804,12 @@ def to_reference(checkpoint, path, template):
         if "lr_sum" in state:
             filled.put(state["lr_sum"], numpy.array(row["averaging_weight_sum"]), what)
     for name, stored in filled.reference.model.items():
-        if isinstance(stored, Stored) and "model/" + name in checkpoint.user:
-            filled.put(stored, checkpoint.user["model/" + name], f"model/{name}")
+        if not isinstance(stored, Stored):
+            continue
+        if prefix + name not in checkpoint.user:
+            raise ValueError(f"{checkpoint.folder}: has no user tensor {prefix + name!r} for the "
+                             f"model's {name!r}; another prefix says how it is called")
+        filled.put(stored, checkpoint.user[prefix + name], prefix + name)
     filled.write(path)
     return path
 
@@ -822,6 +831,8 @@ def main():
             command.add_argument("--shard-bytes", type=int)
         if name == "convert":
             command.add_argument("to", help="a directory of checkpoints, or a .pt")
+            command.add_argument("--prefix", default="model/",
+                                 help="of the model's tensors in the checkpoint [model/]")
             command.add_argument("--like", help="to a .pt: one of an optimizer there with the same "
                                                 "parameters, at any step, whose options it gets")
     options = parser.parse_args()
@@ -829,11 +840,11 @@ def main():
         for row in list_checkpoints(options.path):
             print(f"step {row['step']:>10}  {row['folder']}")
     elif options.command == "convert" and options.path.endswith(".pt"):
-        print(from_reference(options.path, options.to))
+        print(from_reference(options.path, options.to, options.prefix))
     elif options.command == "convert":
         if options.like is None:
             parser.error("convert: to a .pt needs --like")
-        print(to_reference(open_checkpoint(options.path), options.to, options.like))
+        print(to_reference(open_checkpoint(options.path), options.to, options.like, options.prefix))
     elif options.command == "show":
         checkpoint = open_checkpoint(options.path)
         for name, tensor in itertools.chain(checkpoint.user.tensors.items(),
