@@ -245,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(Reference, MovingRuns,
 
 /// Each call has to end with an error that has all of its words.
 constexpr const char* refuse = R"python(
-import pickle, zipfile
+import pickle, subprocess, zipfile
 
 def write(name, content):
     with zipfile.ZipFile(folder / name, "w") as file:
@@ -274,6 +274,9 @@ assert not root.exists()
 
 theirs = from_reference(golden + "/soap-5.pt", root)
 checkpoint = shampoo_checkpoint.open_checkpoint(theirs)
+command = [sys.executable, shampoo_checkpoint.__file__, "convert"]
+assert subprocess.run([*command, root, folder / "x.pt"]).returncode == 2  # without --like
+subprocess.run([*command, root, folder / "y.pt", "--like", golden + "/soap-0.pt"], check=True)
 refused(lambda: to_reference(checkpoint, folder / "x.pt", golden + "/shampoo-0.pt"),
         "parameter 'matrix'", "no slot root/0", "its recipe is another")
 refused(lambda: to_reference(checkpoint, folder / "x.pt", golden + "/soap-0.pt", "weights/"),
