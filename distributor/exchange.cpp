@@ -18,7 +18,8 @@ Exchange::Exchange(kernels::Backend& backend, Communicator& communicator,
       headers_(counts_.size()),
       settled_(backend) {
   if (communicator.memory() != backend.memory_kind())
-    throw std::invalid_argument("communicator: must use the same memory space as the backend");
+    throw std::invalid_argument(
+        "communicator: must work in the backend's memory, as that of join(backend) does");
   bytes_ = std::max(lay_out(), capacity);
   buffer_ = communicator.allocate(bytes_);
   if (!buffer_) {

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -51,8 +52,7 @@ struct TensorGroup {
 
 /// The parameters of a module, by name, each in the group that group_of(name, tensor) names by its
 /// index; one with a negative index, that needs no gradient, or that is another one (tied weights),
-/// is left out. Throws
-/// std::invalid_argument for an index that there is not.
+/// is left out. Throws std::invalid_argument for an index that there is not.
 inline std::vector<TensorGroup> groups_by(
     const torch::nn::Module& module, std::vector<TensorGroup> groups,
     const std::function<int(const std::string& name, const at::Tensor& tensor)>& group_of) {
@@ -76,14 +76,16 @@ inline std::vector<TensorGroup> groups_by(
 /// with, which should be torch's current one. Calls are collective where Optimizer's are.
 class TorchOptimizer {
  public:
-  /// Throws std::invalid_argument, naming the tensor, where one is undefined, sparse, no leaf that
-  /// requires a gradient, of another type than parameters have, or not in the backend's memory; and
-  /// as Optimizer's constructor.
+  /// Throws std::invalid_argument, naming the tensor and on several ranks the rank, on all of them,
+  /// where one is undefined, sparse, no leaf that requires a gradient, of another type than
+  /// parameters have, or not in the backend's memory; and as Optimizer's constructor. Collective.
   TorchOptimizer(Backend& backend, Communicator& communicator, std::vector<TensorGroup> groups,
                  const OptimizerOptions& options = {})
       : communicator_(&communicator),
+        stream_{backend.stream()},
+        device_(backend.device() < 0 ? "cpu" : "cuda:" + std::to_string(backend.device())),
         groups_(std::move(groups)),
-        optimizer_(backend, communicator, parameters(backend), options) {}
+        optimizer_(backend, communicator, agreed_parameters(), options) {}
 
   /// Values of all ranks <- those of `root`; averages of them start again, so before a load.
   /// Collective.
@@ -106,7 +108,6 @@ class TorchOptimizer {
   void average() {
     std::vector<at::Tensor> values;
     for_each([&](const std::string&, const at::Tensor& value) { values.push_back(value); });
-    if (values.empty()) return;
     // Which gradients there are, and whether a rank cannot go on.
     at::Tensor present = at::zeros(static_cast<std::int64_t>(values.size()) + 1, at::kFloat);
     std::string fault;
@@ -118,11 +119,10 @@ class TorchOptimizer {
     }
     for (std::size_t i = 0; i < values.size(); ++i)
       if (values[i].grad().defined()) present[static_cast<std::int64_t>(i)] = 1;
-    present = present.to(values.front().device());
+    present = present.to(device_);
     communicator_->all_reduce(present.data_ptr(), present.numel(), Type::float32, stream_);
     const at::Tensor on_host = present.cpu();
-    if (on_host[-1].item<float>() != 0)
-      throw std::invalid_argument(fault.empty() ? "average: another rank cannot take part" : fault);
+    if (on_host[-1].item<float>() != 0) agree(fault);
     if (communicator_->size() == 1) return;
     std::vector<TensorSpan> spans;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -197,13 +197,42 @@ class TorchOptimizer {
     return at::empty_like(value, value.options().device(at::kMeta));
   }
 
-  std::vector<ParameterGroup> parameters(const Backend& backend) {
-    stream_ = {backend.stream()};
+  /// All ranks throw the fault of the first one that has some. Collective; waits.
+  void agree(const std::string& fault) {
+    constexpr std::int64_t longest = 1024;
+    const int ranks = communicator_->size();
+    at::Tensor texts = at::zeros({ranks, longest}, at::kByte);
+    fault.copy(static_cast<char*>(texts[communicator_->rank()].data_ptr()), longest - 1);
+    texts = texts.to(device_);
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), longest);
+    const BufferLease lease{stream_, std::make_shared<at::Tensor>(texts)};
+    communicator_->all_gather(texts.data_ptr(), counts, lease).wait();
+    texts = texts.cpu();
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string text = static_cast<const char*>(texts[rank].data_ptr());
+      const std::string who = ranks == 1 ? "" : "rank " + std::to_string(rank) + ": ";
+      if (!text.empty()) throw std::invalid_argument(who + text);
+    }
+  }
+
+  std::vector<ParameterGroup> agreed_parameters() {
+    std::vector<ParameterGroup> made;
+    std::string fault;
+    try {
+      made = parameters();
+    } catch (const std::exception& error) {
+      fault = error.what();
+    }
+    agree(fault);
+    return made;
+  }
+
+  std::vector<ParameterGroup> parameters() const {
     std::vector<ParameterGroup> made;
     for (const TensorGroup& group : groups_) {
       made.push_back({.rates = group.rates, .recipe = group.recipe});
       for (const auto& [name, value] : group.tensors) {
-        check_value(backend, name, value);
+        check_value(name, value);
         const Tensor view = view_of(value, name);
         made.back().parameters.push_back(
             {.name = name,
@@ -215,19 +244,14 @@ class TorchOptimizer {
     return made;
   }
 
-  static void check_value(const Backend& backend, const std::string& name,
-                          const at::Tensor& value) {
+  void check_value(const std::string& name, const at::Tensor& value) const {
     const auto require = [&](bool holds, const std::string& what) {
       if (!holds) throw std::invalid_argument("tensor '" + name + "': must " + what);
     };
     require(value.defined(), "be defined");
     require(value.layout() == at::kStrided, "be dense, not sparse");
     require(value.is_leaf() && value.requires_grad(), "be a leaf that requires a gradient");
-    const bool on_device = backend.memory_kind() != MemoryKind::host;
-    require(
-        on_device ? value.is_cuda() && value.get_device() == backend.device() : value.is_cpu(),
-        "be in the backend's memory, which is " +
-            (on_device ? "cuda:" + std::to_string(backend.device()) : std::string("the CPU's")));
+    require(value.device() == device_, "be in the backend's memory, which is " + device_.str());
   }
 
   /// The optimizer's gradients <- the tensors'.
@@ -268,6 +292,7 @@ class TorchOptimizer {
 
   Communicator* communicator_;
   StreamRef stream_;
+  at::Device device_;  ///< whose memory is the backend's
   std::vector<TensorGroup> groups_;
   Optimizer optimizer_;
 };

@@ -47,6 +47,9 @@ inline checkpoint::Dtype dtype_of(at::ScalarType type, const std::string& what) 
 /// Modules are borrowed, generators shared.
 class TorchState {
  public:
+  /// The memory of the backend, in which lent tensors have to be.
+  explicit TorchState(at::Device device = at::kCPU) : device_(device) {}
+
   /// Parameters and buffers of a module, by prefix and name. Buffers that differ between ranks, as
   /// running statistics do, need Sharding::per_rank.
   void add_module(const torch::nn::Module& module, const std::string& prefix = "model/",
@@ -60,7 +63,8 @@ class TorchState {
     add(module.named_buffers(), buffers);
   }
 
-  /// A generator's state, of each rank its own; in host memory, so for the CPU's backend.
+  /// A generator's state, of each rank its own: the CPU's, or
+  /// at::cuda::detail::getDefaultCUDAGenerator() under another name. Names are unique.
   void add_generator(at::Generator generator = at::detail::getDefaultCPUGenerator(),
                      const std::string& name = "generator") {
     generators_.push_back({name, std::move(generator)});
@@ -82,7 +86,7 @@ class TorchState {
     for (const Entry& entry : tensors_)
       lend(entry.name, entry.tensor.detach().contiguous(), entry.sharding);
     for (const auto& [name, generator] : generators_)
-      lend(name, generator.get_state(), Sharding::per_rank);
+      lend(name, generator.get_state().to(device_), Sharding::per_rank);
     return state_;
   }
 
@@ -95,7 +99,7 @@ class TorchState {
       if (lent_[i].data_ptr() != tensors_[i].tensor.data_ptr())
         tensors_[i].tensor.detach().copy_(lent_[i]);
     for (std::size_t i = 0; i < generators_.size(); ++i)
-      generators_[i].second.set_state(lent_[tensors_.size() + i]);
+      generators_[i].second.set_state(lent_[tensors_.size() + i].cpu());
   }
 
  private:
@@ -105,6 +109,7 @@ class TorchState {
     Sharding sharding;
   };
 
+  at::Device device_;
   std::vector<Entry> tensors_;
   std::vector<std::pair<std::string, at::Generator>> generators_;
   std::vector<at::Tensor> lent_;  ///< of tensors_, then of generators_

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "examples/fashion/chart.h"
+#include "examples/fashion/group_rates.h"
 #include "examples/fashion/options.h"
 #include "examples/fashion/sweep.h"
 #include "examples/fashion/table.h"
@@ -56,6 +57,19 @@ void run(const Options& options, shampoo::Communicator& ranks) {
   std::printf("checksum %016" PRIx64 "\n", comparison.checksum);
 }
 
+void show_group_rates(const Options& options) {
+  const Dataset dataset = read_dataset(options.data);
+  const Normalisation normalisation(dataset.train);
+  const Method& chosen = method(options.methods.front());
+  Progress progress(stdout);
+  const auto runs = compare_group_rates(
+      {dataset, normalisation, options.epochs, options.steps,
+       options.threads.value_or(shampoo::default_threads())},
+      {&chosen, options.preconditioning, options.rate.value_or(chosen.rate), options.seed},
+      progress);
+  std::printf("\n%s", group_rates_table(runs).c_str());
+}
+
 /// Trains as one of the ranks. The others hear of what fails here.
 void run_as_rank(const Options& options) {
   const auto backend = shampoo::cpu_backend({.threads = 1});
@@ -76,7 +90,12 @@ void run_as_rank(const Options& options) {
 
 int main(int argc, char** argv) {
   try {
-    if (const auto options = read_options(argc, argv)) run_as_rank(*options);
+    const auto options = read_options(argc, argv);
+    if (!options) return 0;
+    if (options->group_rates)
+      show_group_rates(*options);
+    else
+      run_as_rank(*options);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fashion: %s\n", error.what());

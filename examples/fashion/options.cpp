@@ -116,6 +116,11 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->capture_default_str();
   auto* const sweep = app.add_flag(
       "--sweep", options.sweep, "Train at three rates with three seeds each, and print the means");
+  auto* const group_rates = app.add_flag(
+      "--group-rates", options.group_rates,
+      "Give every tensor a group with a rate of its own, train with the first optimizer on 1 and 2 "
+      "ranks, which are threads, with groups merged, unmerged and in an optimizer each, and print "
+      "what a step takes");
   auto* const trace =
       app.add_option("--trace", options.trace,
                      "Folder for traces of each optimizer's steps, which ui.perfetto.dev opens")
@@ -139,6 +144,8 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->needs(checkpoint);
   for (CLI::Option* const other : {optimizer, rate, block, refresh, at_once, sweep})
     routes->excludes(other);
+  for (CLI::Option* const other : {routes, at_once, sweep, trace, checkpoint})
+    group_rates->excludes(other);
   sweep->excludes(checkpoint);
   sweep->excludes(rate);
   sweep->excludes(trace);

@@ -25,6 +25,7 @@ struct Options {
   Preconditioning preconditioning{.block = 256, .refresh = 10};
   std::optional<double> rate;  ///< peak learning rate, in place of each method's own
   bool sweep = false;
+  bool group_rates = false;  ///< compare_group_rates() of the first method, in place of a training
   std::optional<CheckpointPlan> checkpoints;
   std::filesystem::path trace;  ///< empty: none
   std::string schedule;         ///< name; empty: the method's own

@@ -41,6 +41,9 @@ CheckpointSearch::CheckpointSearch(Optimizer& optimizer, const std::filesystem::
 void CheckpointSearch::look() {
   if (!std::exchange(looked_, true)) {
     is_one_ = step_of(path_) || std::filesystem::exists(path_ / manifest_name);
+    if (is_one_ && !std::filesystem::exists(path_))
+      throw CheckpointError(path_.string() + ": there is no checkpoint; shampoo-checkpoint list " +
+                            path_.parent_path().string() + " names those that there are");
     if (is_one_) {
       folder_ = path_.string();
       return;

@@ -140,7 +140,10 @@ std::optional<LoadedCheckpoint> load_latest(Optimizer& optimizer, const std::fil
 LoadedCheckpoint load_existing(Optimizer& optimizer, const std::filesystem::path& path,
                                UserState* user, const CheckpointOptions& options) {
   auto loaded = load_latest(optimizer, path, user, options);
-  if (!loaded) throw CheckpointError(path.string() + ": there is no checkpoint");
+  if (!loaded)
+    throw CheckpointError(path.string() +
+                          ": there is no checkpoint, no complete folder step-N; resume() accepts "
+                          "that, and returns nothing");
   return std::move(*loaded);
 }
 

@@ -198,8 +198,9 @@ std::optional<TransferableError> Consensus::find_difference(std::span<const Segm
   if (differ(headers, [](const SegmentHeader& h) { return h.rates; }))
     return disagreement("the ranks do not have the same rates: " + lines(diagnostics.rates()));
   if (differ(headers, [](const SegmentHeader& h) { return h.presence; }))
-    return disagreement("the ranks do not have the same gradients or values: " +
-                        lines(diagnostics.presence()));
+    return disagreement(
+        "the ranks do not have the same gradients or values: " + lines(diagnostics.presence()) +
+        "; average gradients before every step, broadcast values before the first");
   return std::nullopt;
 }
 

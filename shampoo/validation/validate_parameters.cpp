@@ -40,7 +40,8 @@ void validate_shape(const Parameter& parameter, const std::string& group) {
 void validate_tensor(const Parameter& parameter, const std::string& group, const Tensor& tensor,
                      const char* field) {
   const std::string name(field);
-  if (tensor.type > Type::float16) fail(group, parameter, name + ".type: is not a type");
+  if (tensor.type > Type::float16)
+    fail(group, parameter, name + ".type: must be float64, float32, bfloat16 or float16");
   if (!tensor.strides.empty()) {
     if (tensor.strides.size() != parameter.shape.size())
       fail(group, parameter,

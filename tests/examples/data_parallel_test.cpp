@@ -13,6 +13,7 @@
 
 #include "distributor/communicator.h"
 #include "examples/fashion/agreement.h"
+#include "examples/fashion/group_rates.h"
 #include "examples/fashion/network/layout.h"
 #include "examples/fashion/random.h"
 #include "examples/fashion/replica.h"
@@ -216,6 +217,34 @@ TEST_F(FashionRanks, GoOnFromACheckpointWithTheSameBits) {
   ASSERT_EQ(listing.complete.size(), 2u);
   EXPECT_EQ(listing.complete[0].step, 4);
   EXPECT_EQ(listing.complete[1].step, 6);
+}
+
+TEST_F(FashionRanks, EndWithTheSameDigitsWhetherGroupsOfDifferentRatesAreMergedOrNot) {
+  constexpr int tensors = 8;
+  Progress progress(nullptr);
+  const Attempt attempt{&method("shampoo"), {.block = 512, .refresh = 2}, 1e-3, 5};
+  const auto runs = compare_group_rates({dataset, normalisation, 3, 5, 1}, attempt, progress);
+
+  ASSERT_EQ(runs.size(), 6u);
+  for (std::size_t first = 0; first < runs.size(); first += 3) {
+    const GroupRatesRun &merged = runs[first], &unmerged = runs[first + 1],
+                        &apart = runs[first + 2];
+    EXPECT_EQ(merged.ranks, first == 0 ? 1 : 2);
+    for (const GroupRatesRun* const other : {&unmerged, &apart}) {
+      EXPECT_EQ(other->window_loss, merged.window_loss);
+      EXPECT_EQ(other->lifetime_loss, merged.lifetime_loss);
+      EXPECT_EQ(other->checksum, merged.checksum);
+      EXPECT_GT(other->launches, 2 * merged.launches);
+    }
+    EXPECT_EQ(merged.optimizers, 1);
+    EXPECT_EQ(apart.optimizers, tensors);
+    // One a step, and what a first step adds.
+    EXPECT_EQ(unmerged.collectives, merged.collectives);
+    EXPECT_EQ(apart.collectives, tensors * merged.collectives);
+    EXPECT_EQ(unmerged.bytes, merged.bytes);
+    EXPECT_EQ(merged.bytes > 0, merged.ranks > 1);
+  }
+  EXPECT_EQ(std::ranges::count(group_rates_table(runs), '\n'), 7);
 }
 
 TEST_F(FashionRanks, ShareTheTestImages) {

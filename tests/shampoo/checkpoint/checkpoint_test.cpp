@@ -153,7 +153,8 @@ TEST_F(Checkpoints, ThatAreNotThereAreNamed) {
   const auto message = [&](const std::filesystem::path& path) {
     return error_of<CheckpointError>([&] { load(*alone.job.optimizer, path); });
   };
-  expect_says(message(root_), {root_.string(), "there is no checkpoint"});
+  expect_says(message(root_), {root_.string(), "there is no checkpoint", "resume()"});
+  expect_says(message(root_ / "step-8"), {"step-8: there is no checkpoint", "list"});
   save_first<float>(root_, small, {});
   std::filesystem::remove(root_ / "step-7" / "manifest.json");
   expect_says(message(root_), {"step-7 is broken", "manifest.json"});

@@ -76,6 +76,32 @@ for file in sorted((root / "step-7").iterdir()):
         shutil.rmtree(copy)
 )";
 
+/// 16 tensors of 1 MiB.
+constexpr const char* export_large = R"(
+import os, tracemalloc
+sides = [1 << 18]
+tensors = {f"user/t{i}": shampoo_checkpoint.tensor_of("F32", sides, lambda i=i: numpy.full(sides, i, "f4"))
+           for i in range(16)}
+rows = [{"name": f"t{i}", "dtype": "F32", "shape": sides, "file": 0} for i in range(16)]
+tables = {name: [] for name in ("slots", "recipes", "rates", "parameters")}
+shampoo_checkpoint.write_checkpoint(root, tensors, {**tables, "user_tensors": rows})
+files = os.listdir("/proc/self/fd")
+checkpoint = shampoo_checkpoint.open_checkpoint(root)
+kept = checkpoint.user["t3"]
+assert len(os.listdir("/proc/self/fd")) == len(files)
+tracemalloc.start()
+shampoo_checkpoint.export(checkpoint, folder / "out.safetensors")
+checkpoint.verify()
+assert tracemalloc.get_traced_memory()[1] < 3 << 20, tracemalloc.get_traced_memory()
+exported = shampoo_checkpoint.Shard(folder / "out.safetensors")
+assert [exported[f"t{i}"][-1] for i in range(16)] == list(range(16))
+)";
+
+TEST_F(SafetensorsInPython, HoldsOneTensorAndNoFile) {
+  if (run("import xxhash") != 0) GTEST_SKIP() << "no xxhash in this Python";
+  EXPECT_EQ(run(module + export_large), 0) << output();
+}
+
 TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
   const Trainee trainee = everything();
   save_first<float>(folder_.path() / "root", trainee, {.ranks = 3, .groups = 2});

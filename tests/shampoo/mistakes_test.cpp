@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What first users do wrong: each error says what is wrong, and what to do. That nothing has
+// changed then is tested where the rules are.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "tests/shampoo/toy_model.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
+
+namespace shampoo::test {
+namespace {
+
+class AMistake : public testing::Test {
+ protected:
+  using Body = std::function<void(Communicator&, Backend&, ToyModel<float>&)>;
+
+  /// What a job of so many ranks ends with; each has the same two tensors.
+  static std::string error(int ranks, const Body& body) {
+    return error_of<std::exception>([&] {
+      run_ranks(ranks, [&](Communicator& communicator) {
+        communicator.set_deadline(std::chrono::seconds(20));
+        const auto backend = cpu_backend({.threads = 1});
+        ToyModel<float> model({{4, 3}, {5}});
+        body(communicator, *backend, model);
+      });
+    });
+  }
+
+  /// Of one rank whose group was changed before the optimizer saw it.
+  static std::string error_of_group(const std::function<void(ParameterGroup&)>& spoil) {
+    return error(1, [&](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+      ParameterGroup group = model.group();
+      spoil(group);
+      Optimizer(backend, ranks, {group}).step();
+    });
+  }
+
+  static void expect_said(const std::string& error, const std::string& wrong,
+                          const std::string& remedy) {
+    EXPECT_NE(error.find(wrong), std::string::npos) << "'" << wrong << "' in: " << error;
+    EXPECT_NE(error.find(remedy), std::string::npos) << "'" << remedy << "' in: " << error;
+  }
+};
+
+TEST_F(AMistake, InAShapeIsNamedWithItsSide) {
+  expect_said(error_of_group([](ParameterGroup& group) {
+                group.parameters[0].shape = {4, -3};
+              }),
+              "'tensor0': shape", "must be >= 0, got -3");
+}
+
+TEST_F(AMistake, InATypeIsNamedWithThoseThatThereAre) {
+  expect_said(error_of_group([](ParameterGroup& group) {
+                group.parameters[1].gradient.type = static_cast<Type>(9);
+              }),
+              "'tensor1': gradient.type", "float64, float32, bfloat16 or float16");
+}
+
+TEST_F(AMistake, InANameIsNamed) {
+  expect_said(error_of_group([](ParameterGroup& group) { group.parameters[1].name = "tensor0"; }),
+              "'tensor0': name", "must be unique");
+}
+
+TEST_F(AMistake, InARateIsNamedWithItsRange) {
+  expect_said(error_of_group([](ParameterGroup& group) {
+                group.rates.learning_rate = std::numeric_limits<double>::quiet_NaN();
+              }),
+              "learning_rate", "must be in [0, inf), got nan");
+}
+
+TEST_F(AMistake, WithGradientsThatNobodyAveragedTellsToDoIt) {
+  expect_said(error(3,
+                    [](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+                      Optimizer optimizer(backend, ranks, {model.group()});
+                      model.tensors[0].gradient[1] += static_cast<float>(ranks.rank());
+                      optimizer.step();
+                    }),
+              "the ranks do not have the same gradients", "average them before every step");
+}
+
+TEST_F(AMistake, WithAnAverageThatOneRankForgotNamesBothCalls) {
+  const std::string said =
+      error(3, [](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+        Optimizer optimizer(backend, ranks, {model.group()});
+        if (ranks.rank() > 0)
+          ranks.average({TensorSpan{model.tensors[0].gradient.data(), 12, Type::float32}});
+        optimizer.step();
+      });
+  expect_said(said, "rank 0 is in all_gather", "ranks 1 and 2 are in all_to_all");
+  expect_said(said, "step 1", "average");
+}
+
+TEST_F(AMistake, WithValuesThatNobodyBroadcastTellsToDoIt) {
+  expect_said(error(2,
+                    [](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+                      model.tensors[0].value[0] += static_cast<float>(ranks.rank());
+                      Optimizer(backend, ranks, {model.group()}).step();
+                    }),
+              "'tensor0': its value", "broadcast values before the first");
+}
+
+TEST_F(AMistake, WithAnotherCommunicatorNamesTheRankThatIsNotInThisOne) {
+  expect_said(
+      error(2,
+            [](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+              const auto alone = single_rank_communicator();
+              Optimizer(backend, ranks.rank() == 1 ? *alone : ranks, {model.group()}).step();
+            }),
+      "all_gather (collective 1, adding groups)", "rank 1 has left");
+  expect_said(error(1,
+                    [](Communicator&, Backend& backend, ToyModel<float>& model) {
+                      const auto elsewhere = single_rank_communicator(MemoryKind::cuda);
+                      Optimizer(backend, *elsewhere, {model.group()}).step();
+                    }),
+              "communicator: must work in the backend's memory", "join(backend)");
+}
+
+TEST_F(AMistake, WithMemoryThatTwoTensorsShareNamesBoth) {
+  expect_said(error_of_group([](ParameterGroup& group) {
+                group.parameters[1].value = group.parameters[0].value;
+              }),
+              "'tensor1': value: overlaps the value of 'tensor0'", "must not share memory");
+}
+
+TEST_F(AMistake, WithACheckpointTellsWhatThereIs) {
+  const TemporaryFolder folder;
+  const auto load_in = [&](const std::filesystem::path& path) {
+    return error(1, [&](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+      Optimizer optimizer(backend, ranks, {model.group()});
+      UserState user{.rank_values = {{"position", std::int64_t{0}}}};
+      load(optimizer, path, user);
+    });
+  };
+  expect_said(load_in(folder.path()), "there is no checkpoint", "resume() accepts that");
+  EXPECT_EQ(error(2,
+                  [&](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+                    Optimizer optimizer(backend, ranks, {model.group()});
+                    optimizer.step();
+                    save(optimizer, folder.path(),
+                         {.rank_values = {{"position", std::int64_t{ranks.rank()}}}});
+                  }),
+            "");
+  expect_said(load_in(folder.path() / "step-7"), "step-7: there is no checkpoint",
+              "shampoo-checkpoint list " + folder.path().string());
+  expect_said(load_in(folder.path()), "'position': was saved by each of 2 ranks, and there are 1",
+              "OtherRanks::keep");
+}
+
+}  // namespace
+}  // namespace shampoo::test
