@@ -29,7 +29,7 @@ std::vector<Outcome> train_with_seeds(shampoo::Backend& backend, shampoo::Commun
                                       const Text& text, const Options& options,
                                       const Attempt& first) {
   std::vector<Outcome> runs;
-  for (int seed = 1; seed <= options.seeds; ++seed) {
+  for (int seed = options.seed; seed < options.seed + options.seeds; ++seed) {
     Attempt attempt = first;
     attempt.seed = static_cast<std::uint64_t>(seed);
     const auto report = [&](const Reading& reading) {

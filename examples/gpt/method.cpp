@@ -65,6 +65,8 @@ std::vector<shampoo::ParameterGroup> parameter_groups(const Method& method,
   rates.learning_rate = peak_rate(method, settings);
   rates.weight_decay = settings.weight_decay;
   rates.beta2 = settings.beta2.value_or(rates.beta2);
+  if (recipe.grafting && settings.grafting == "sgd") recipe.grafting = shampoo::Sgd{};
+  if (settings.grafting == "none") recipe.grafting.reset();
   if (recipe.blocking.size != shampoo::grouping::never_cut) {
     recipe.blocking.size = settings.block.value_or(static_cast<int>(recipe.blocking.size));
     const std::int64_t every = settings.refresh.value_or(static_cast<int>(recipe.refresh.every));

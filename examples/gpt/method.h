@@ -30,9 +30,10 @@ struct Settings {
   std::optional<double> embedding_rate = {};    ///< of embeddings and head; `rate` unless set
   std::optional<int> block = {}, refresh = {};  ///< of recipes with roots or bases
   std::optional<double> beta2 = {};             ///< of the recipe's statistics
+  std::string grafting = "adam";                ///< of Shampoo and KL-Shampoo: or "sgd", "none"
   double weight_decay = 0.1;                    ///< of all but vectors
   std::string schedule = "cosine";              ///< or "wsd"
-  std::int64_t warm_up = 100, steps = 1000;
+  std::int64_t warm_up = 50, steps = 500;
 };
 
 /// Rate of the matrices at its peak.

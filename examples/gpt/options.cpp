@@ -69,14 +69,18 @@ void add_optimizer(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"cosine", "wsd"}).description(""))
       ->type_name("cosine|wsd")
       ->capture_default_str();
-  add_count(app, "--warm-up", settings.warm_up, "Steps of the warm-up [100]", 0);
-  add_count(app, "--steps", settings.steps, "Steps of the schedule [1000]");
+  add_count(app, "--warm-up", settings.warm_up, "Steps of the warm-up [50]", 0);
+  add_count(app, "--steps", settings.steps, "Steps of the schedule [500]");
   add_count(app, "--until", options.task.until, "End after this step; the schedule stays");
   add_number(app, "--weight-decay", settings.weight_decay, "Of all but vectors")
       ->capture_default_str();
   add_number(app, "--clip", options.task.clip, "Global norm of the gradients; 0: no clipping")
       ->capture_default_str();
   add_number(app, "--beta2", settings.beta2, "Decay of the optimizer's statistics");
+  app.add_option("--grafting", settings.grafting, "Of Shampoo and KL-Shampoo")
+      ->check(CLI::IsMember({"adam", "sgd", "none"}).description(""))
+      ->type_name("adam|sgd|none")
+      ->capture_default_str();
   add_count(app, "--block", settings.block, "Longest side of a block");
   add_count(app, "--refresh", settings.refresh, "Steps between two refreshes of roots or bases");
 }
@@ -95,7 +99,9 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->type_name("PATH");
   add_model(app, options, precision);
   add_optimizer(app, options);
-  add_count(app, "--seeds", options.seeds, "Train each with so many seeds, and print means");
+  add_count(app, "--seed", options.seed, "Of first values and batches [1]");
+  add_count(app, "--seeds", options.seeds,
+            "Train with so many seeds, from the first on, and print means");
   app.add_option("--target", options.target,
                  "Loss whose steps the table has [that of AdamW's best rate]")
       ->type_name("X");

@@ -15,7 +15,7 @@ struct Options {
   std::filesystem::path text;
   std::vector<std::string> methods = {"shampoo", "soap", "muon", "adamw"};
   std::vector<double> rates;  ///< each method is trained at all of them; its own if empty
-  int seeds = 1;              ///< 1, 2, ...: each of them
+  int seed = 1, seeds = 1;    ///< the first, and how many from it on
   Settings settings = {};
   Task task = {};
   std::optional<int> threads;
