@@ -2,6 +2,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
@@ -58,10 +59,14 @@ void write_results(const std::vector<Result>& results, const Options& options) {
 }
 
 void run(const Options& options) {
+  const Text text = read_text(options.text);
+  // Found now rather than after the training.
+  const auto folder = std::filesystem::absolute(options.output).parent_path();
+  if (!std::filesystem::is_directory(folder))
+    throw std::runtime_error("--output: there is no folder " + folder.string());
   const int threads = options.threads.value_or(shampoo::default_threads());
   const auto backend = backend_named(options.backend, threads);
   const auto ranks = shampoo::join(*backend);
-  const Text text = read_text(options.text);
   Options own = options;
   own.task.threads = threads;
 

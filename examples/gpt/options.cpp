@@ -35,20 +35,24 @@ CLI::Option* add_number(CLI::App& app, const char* name, Number& number, const c
       ->type_name("X");
 }
 
+void add_choice(CLI::App& app, const char* name, std::string& choice, const char* what,
+                const std::vector<std::string>& all) {
+  app.add_option(name, choice, what)
+      ->check(CLI::IsMember(all).description(""))
+      ->type_name(CLI::detail::join(all, "|"))
+      ->capture_default_str();
+}
+
 void add_model(CLI::App& app, Options& options, std::string& precision) {
   add_count(app, "--layers", options.task.size.layers, "Transformer blocks [4]");
   add_count(app, "--width", options.task.size.width, "Channels [128]");
   add_count(app, "--heads", options.task.size.heads, "Heads of a block [4]");
   add_count(app, "--context", options.task.size.context, "Bytes that a byte can depend on [64]");
   add_count(app, "--batch", options.task.batch, "Sequences of a step, of all ranks together [16]");
-  app.add_option("--precision", precision, "Of values and gradients; bf16: with float32 masters")
-      ->check(CLI::IsMember({"fp32", "bf16"}).description(""))
-      ->type_name("fp32|bf16")
-      ->capture_default_str();
-  app.add_option("--backend", options.backend, "Where values, gradients and state lie")
-      ->check(CLI::IsMember({"cpu", "cuda"}).description(""))
-      ->type_name("cpu|cuda")
-      ->capture_default_str();
+  add_choice(app, "--precision", precision, "Of values and gradients; bf16: with float32 masters",
+             {"fp32", "bf16"});
+  add_choice(app, "--backend", options.backend, "Where values, gradients and state lie",
+             {"cpu", "cuda"});
 }
 
 void add_optimizer(CLI::App& app, Options& options) {
@@ -65,10 +69,7 @@ void add_optimizer(CLI::App& app, Options& options) {
       ->delimiter(',');
   add_number(app, "--embedding-rate", settings.embedding_rate,
              "Peak learning rate of embeddings and head [that of the matrices]");
-  app.add_option("--schedule", settings.schedule, "After a warm-up")
-      ->check(CLI::IsMember({"cosine", "wsd"}).description(""))
-      ->type_name("cosine|wsd")
-      ->capture_default_str();
+  add_choice(app, "--schedule", settings.schedule, "After a warm-up", {"cosine", "wsd"});
   add_count(app, "--warm-up", settings.warm_up, "Steps of the warm-up [50]", 0);
   add_count(app, "--steps", settings.steps, "Steps of the schedule [500]");
   add_count(app, "--until", options.task.until, "End after this step; the schedule stays");
@@ -77,10 +78,8 @@ void add_optimizer(CLI::App& app, Options& options) {
   add_number(app, "--clip", options.task.clip, "Global norm of the gradients; 0: no clipping")
       ->capture_default_str();
   add_number(app, "--beta2", settings.beta2, "Decay of the optimizer's statistics");
-  app.add_option("--grafting", settings.grafting, "Of Shampoo and KL-Shampoo")
-      ->check(CLI::IsMember({"adam", "sgd", "none"}).description(""))
-      ->type_name("adam|sgd|none")
-      ->capture_default_str();
+  add_choice(app, "--grafting", settings.grafting, "Of Shampoo and KL-Shampoo",
+             {"adam", "sgd", "none"});
   add_count(app, "--block", settings.block, "Longest side of a block");
   add_count(app, "--refresh", settings.refresh, "Steps between two refreshes of roots or bases");
 }

@@ -56,10 +56,9 @@ double baseline(std::span<const Result> results) {
 
 std::string results_table(std::span<const Result> results, double target) {
   std::string table = text(
-      "optimizer     rate    loss   steps and s to %.4f   step ms   of it "
-      "optimizer   bytes/parameter\n",
+      "optimizer     rate    loss  steps to %.4f  seconds to it  ms/step  optimizer  bytes/param\n",
       target);
-  for (int i = 0; i < 92; ++i) table += "─";
+  for (int i = 0; i < 91; ++i) table += "─";
   table += "\n";
   for (const Result& result : results) {
     const Reading &first = result.curve.front(), &last = result.curve.back();
@@ -67,9 +66,9 @@ std::string results_table(std::span<const Result> results, double target) {
     const auto reached = result.reaches(target);
     table += text("%-10s  %6.3g  %6.4f  ", result.method->name.c_str(), result.rate, result.loss());
     table += reached
-                 ? text("%9lld  %11.1f", static_cast<long long>(reached->step), reached->seconds)
-                 : text("%9s  %11s", "-", "-");
-    table += text("  %8.1f  %17.2f  %16.1f\n", 1000 * (last.seconds - first.seconds) / steps,
+                 ? text("%15lld  %13.1f", static_cast<long long>(reached->step), reached->seconds)
+                 : text("%15s  %13s", "-", "-");
+    table += text("  %7.1f  %9.2f  %11.1f\n", 1000 * (last.seconds - first.seconds) / steps,
                   1000 * (last.optimizer_seconds - first.optimizer_seconds) / steps,
                   result.bytes_per_parameter);
   }

@@ -28,7 +28,8 @@ struct Result {
 /// The lowest loss of AdamW, of the first result if there is no AdamW.
 double baseline(std::span<const Result> results);
 
-/// A line for each result; steps and seconds to `target`.
+/// A line for each result: steps and seconds to the loss `target`, milliseconds of a step and of
+/// the optimizer in it, bytes of state and workspace.
 std::string results_table(std::span<const Result> results, double target);
 
 }  // namespace gpt

@@ -15,6 +15,14 @@ namespace {
 
 constexpr std::size_t piece = 4096, one_in = 16;
 
+/// Places at which a window of this length can begin.
+std::int64_t places(const Bytes& text, std::int64_t length) {
+  if (length > std::ssize(text))
+    throw std::invalid_argument("--context: the text is shorter than a window of " +
+                                std::to_string(length) + " bytes");
+  return std::ssize(text) - length + 1;
+}
+
 void add_window(const Bytes& text, std::int64_t first, std::int64_t length, Bytes& windows) {
   windows.insert(windows.end(), text.begin() + first, text.begin() + first + length);
 }
@@ -39,17 +47,17 @@ Text::Text(std::string_view all) {
 Bytes Text::batch(std::uint64_t seed, std::int64_t step, std::int64_t count,
                   std::int64_t length) const {
   fashion::Random random(seed + 0x9e3779b97f4a7c15u * (static_cast<std::uint64_t>(step) + 1));
-  const auto places = static_cast<double>(std::ssize(train_) - length + 1);
+  const auto all = static_cast<double>(places(train_, length));
   Bytes windows;
   for (std::int64_t i = 0; i < count; ++i)
-    add_window(train_, static_cast<std::int64_t>(random.uniform() * places), length, windows);
+    add_window(train_, static_cast<std::int64_t>(random.uniform() * all), length, windows);
   return windows;
 }
 
 Bytes Text::validation(std::int64_t count, std::int64_t length) const {
   Bytes windows;
   for (std::int64_t i = 0; i < count; ++i)
-    add_window(held_out_, i * (std::ssize(held_out_) - length) / count, length, windows);
+    add_window(held_out_, i * places(held_out_, length) / count, length, windows);
   return windows;
 }
 

@@ -19,9 +19,9 @@ class Text {
   const Bytes& held_out() const { return held_out_; }
 
   /// `count` windows of `length` bytes from random places of the training text, back to back. A
-  /// function of text, seed and step.
+  /// function of text, seed and step. Throws std::invalid_argument where the text is shorter.
   Bytes batch(std::uint64_t seed, std::int64_t step, std::int64_t count, std::int64_t length) const;
-  /// `count` windows, spread evenly over what is held out.
+  /// `count` windows, spread evenly over what is held out. Throws likewise.
   Bytes validation(std::int64_t count, std::int64_t length) const;
 
  private:
