@@ -11,6 +11,8 @@ namespace {
 
 using namespace shampoo::recipes;
 
+constexpr double embedding_rate = 3e-3;
+
 std::vector<Method> all_methods() {
   const auto with_rate = [](shampoo::Rates rates, double rate) {
     rates.learning_rate = rate;
@@ -73,8 +75,9 @@ std::vector<shampoo::ParameterGroup> parameter_groups(const Method& method,
     if (recipe.refresh.first != 1) recipe.refresh.first = every;
     recipe.refresh.every = every;
   }
-  shampoo::Rates others = method.key == "adamw" ? rates : shampoo::Rates{};
-  others.learning_rate = settings.embedding_rate.value_or(rates.learning_rate);
+  shampoo::Rates others =
+      method.key == "adamw" ? rates : shampoo::Rates{.learning_rate = embedding_rate};
+  others.learning_rate = settings.embedding_rate.value_or(others.learning_rate);
   others.weight_decay = settings.weight_decay;
   auto groups =
       shampoo::routes::language_model(recipe, rates, others)

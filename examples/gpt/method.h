@@ -27,7 +27,8 @@ const Method& method(const std::string& key);
 /// What may be set beside the method.
 struct Settings {
   std::optional<double> rate = {};  ///< peak, of the matrices; the method's own unless set
-  std::optional<double> embedding_rate = {};    ///< of embeddings and head; `rate` unless set
+  /// Peak, of all else; 3e-3 unless set, or with AdamW that of the matrices.
+  std::optional<double> embedding_rate = {};
   std::optional<int> block = {}, refresh = {};  ///< of recipes with roots or bases
   std::optional<double> beta2 = {};             ///< of the recipe's statistics
   std::string grafting = "adam";                ///< of Shampoo and KL-Shampoo: or "sgd", "none"

@@ -68,7 +68,7 @@ void add_optimizer(CLI::App& app, Options& options) {
              "Peak learning rates of the matrices, separated by commas [each optimizer's best]")
       ->delimiter(',');
   add_number(app, "--embedding-rate", settings.embedding_rate,
-             "Peak learning rate of embeddings and head [that of the matrices]");
+             "Peak learning rate of all else [3e-3, or with AdamW that of the matrices]");
   add_choice(app, "--schedule", settings.schedule, "After a warm-up", {"cosine", "wsd"});
   add_count(app, "--warm-up", settings.warm_up, "Steps of the warm-up [50]", 0);
   add_count(app, "--steps", settings.steps, "Steps of the schedule [500]");
