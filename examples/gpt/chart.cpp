@@ -23,8 +23,7 @@ constexpr Color ink{0.13, 0.15, 0.19}, quiet{0.42, 0.45, 0.50}, grid{0.90, 0.91,
 
 /// In the order of methods().
 constexpr std::array palette = {Color{0.04, 0.42, 0.60}, Color{0.76, 0.12, 0.28},
-                                Color{0.55, 0.35, 0.08}, Color{0.13, 0.55, 0.33},
-                                Color{0.88, 0.44, 0.16}};
+                                Color{0.13, 0.55, 0.33}, Color{0.88, 0.44, 0.16}};
 
 Color color(const Result& result) {
   return palette[static_cast<std::size_t>(result.method - methods().data()) % palette.size()];
@@ -93,7 +92,8 @@ void draw_losses(std::span<const Result> results, double target,
   Canvas canvas(width, height);
   canvas.text({left, 80}, "A small GPT-2 on the bytes of a text",
               {.size = 46, .color = ink, .bold = true});
-  canvas.text({left, 132}, "Validation loss, nats per byte; dotted: where AdamW ends",
+  canvas.text({left, 132},
+              "Validation loss, nats per byte; dashed: " + label(std::round(target * 1e4) / 1e4),
               {.size = 32, .color = quiet});
   steps.draw_axes(canvas, "steps");
   seconds.draw_axes(canvas, "seconds of training");

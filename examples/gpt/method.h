@@ -31,7 +31,7 @@ struct Settings {
   std::optional<double> embedding_rate = {};
   std::optional<int> block = {}, refresh = {};  ///< of recipes with roots or bases
   std::optional<double> beta2 = {};             ///< of the recipe's statistics
-  std::string grafting = "adam";                ///< of Shampoo and KL-Shampoo: or "sgd", "none"
+  std::string grafting = "adam";                ///< of Shampoo: or "sgd", "none"
   double weight_decay = 0.1;                    ///< of all but vectors
   std::string schedule = "cosine";              ///< or "wsd"
   std::int64_t warm_up = 50, steps = 500;

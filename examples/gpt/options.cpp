@@ -78,8 +78,7 @@ void add_optimizer(CLI::App& app, Options& options) {
   add_number(app, "--clip", options.task.clip, "Global norm of the gradients; 0: no clipping")
       ->capture_default_str();
   add_number(app, "--beta2", settings.beta2, "Decay of the optimizer's statistics");
-  add_choice(app, "--grafting", settings.grafting, "Of Shampoo and KL-Shampoo",
-             {"adam", "sgd", "none"});
+  add_choice(app, "--grafting", settings.grafting, "Of Shampoo", {"adam", "sgd", "none"});
   add_count(app, "--block", settings.block, "Longest side of a block");
   add_count(app, "--refresh", settings.refresh, "Steps between two refreshes of roots or bases");
 }
