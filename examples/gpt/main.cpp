@@ -58,17 +58,15 @@ void write_results(const std::vector<Result>& results, const Options& options) {
   std::printf("Loss curves: %s\nThis table:  %s\n", options.output.c_str(), table_file.c_str());
 }
 
-void run(const Options& options) {
+void run(Options options) {
   const Text text = read_text(options.text);
   // Found now rather than after the training.
   const auto folder = std::filesystem::absolute(options.output).parent_path();
   if (!std::filesystem::is_directory(folder))
     throw std::runtime_error("--output: there is no folder " + folder.string());
-  const int threads = options.threads.value_or(shampoo::default_threads());
-  const auto backend = backend_named(options.backend, threads);
+  options.task.threads = options.threads.value_or(shampoo::default_threads());
+  const auto backend = backend_named(options.backend, options.task.threads);
   const auto ranks = shampoo::join(*backend);
-  Options own = options;
-  own.task.threads = threads;
 
   std::vector<Result> results;
   std::string samples;
@@ -80,7 +78,7 @@ void run(const Options& options) {
     for (const double rate : rates) {
       Attempt attempt{.method = method, .settings = options.settings};
       attempt.settings.rate = rate;
-      const auto runs = train_with_seeds(*backend, *ranks, text, own, attempt);
+      const auto runs = train_with_seeds(*backend, *ranks, text, options, attempt);
       results.emplace_back(runs);
       checksum = runs.back().checksum;
       if (rate == rates.back() && options.task.sample > 0)
