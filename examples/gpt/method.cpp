@@ -21,7 +21,7 @@ std::vector<Method> all_methods() {
   return {{"shampoo", "Shampoo", {}, with_rate({}, 12e-3)},
           {"soap", "SOAP", soap(), with_rate(soap_rates(), 12e-3)},
           {"muon", "Muon", muon(), with_rate(muon_rates(), 12e-3)},
-          {"adamw", "AdamW", adamw(), with_rate({}, 12e-3)}};
+          {"adamw", "AdamW", adamw(), with_rate({}, 6e-3)}};
 }
 
 /// Rises in straight line, then half a cosine down to a tenth, or constant and a straight line down
