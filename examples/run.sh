@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is needed, builds, and trains a small network on Fashion-MNIST with Shampoo, SOAP,
-# Muon and AdamW. Arguments go to the trainer; try examples/run.sh --help.
+# Installs what is needed, builds, and trains with Shampoo, SOAP, Muon and AdamW: a small network on
+# Fashion-MNIST, or a small GPT-2 on the King James Bible.
+#   run.sh [gpt] [ARGUMENTS]   arguments go to the trainer; try examples/run.sh gpt --help
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build/release
+example=fashion
+if [[ ${1:-} == gpt ]]; then
+  example=gpt
+  shift
+fi
 
 fail() {
   echo "examples/run.sh: $1" >&2
@@ -18,7 +24,14 @@ cd "$root"
 if [[ ! -f $build/build.ninja ]]; then
   log=$(cmake --preset release 2>&1) || { echo "$log" >&2; fail "cmake --preset release failed."; }
 fi
-cmake --build --preset release --target fashion || fail "the build failed."
+cmake --build --preset release --target $example || fail "the build failed."
 cd "$OLDPWD"
 
-exec "$build/examples/fashion" --output "$build/fashion.png" "$@"
+arguments=(--output "$build/$example.png")
+if [[ $example == gpt ]]; then
+  text=$build/examples/bible.txt
+  # One verse per line, without its number.
+  [[ -s $text ]] || bible -f gen1:1-rev22:21 | sed 's/^[^ ]* //' > "$text"
+  arguments+=(--text "$text")
+fi
+exec "$build/examples/$example" "${arguments[@]}" "$@"
