@@ -46,8 +46,15 @@ struct SymmetricProductGroup {
   }
 };
 
-/// C <- weight (P + P^T) / 2 + first A + identity I, of a product P. One block of threads per pair
-/// of tiles that mirror each other.
+/// True if P is as symmetric as its operand: sums of the same terms in the same order. Its upper
+/// tiles need not be there. P of a product of two matrices is the better for the mean with P^T.
+SHAMPOO_BOTH inline bool is_half_square(const SymmetricProductGroup& group, Form operands) {
+  return operands == Form::half && group.x.data == group.b.data;
+}
+
+/// C <- weight (P + P^T) / 2 + first A + identity I, of a product P; of half squares, off the
+/// diagonal, P of the lower tile stands for the mean. One block of threads per pair of tiles that
+/// mirror each other.
 struct LinearCombination {
   static constexpr int threads = 256;
   struct Shared {
@@ -98,11 +105,14 @@ SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) 
   const FormedMatrix c = formed(item.group.c, item.member, form);
   const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * mirrored_side, left = tile.column * mirrored_side;
-  for_each_eight(block, [&](int row, int column) {
-    const EightNumbers above = p.load(left + row, top + column);
-    for (int k = 0; k < 8; ++k) shared.mirrored[column + k][row] = above.v[k];
-  });
-  block.sync();
+  const bool is_mean = top == left || !is_half_square(item.group, operands);
+  if (is_mean) {
+    for_each_eight(block, [&](int row, int column) {
+      const EightNumbers above = p.load(left + row, top + column);
+      for (int k = 0; k < 8; ++k) shared.mirrored[column + k][row] = above.v[k];
+    });
+    block.sync();
+  }
   const float of_product = static_cast<float>(weights.product);
   const float first = static_cast<float>(weights.first);
   const float identity = static_cast<float>(weights.identity);
@@ -114,7 +124,8 @@ SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) 
       float& above = shared.mirrored[row][column + k];
       // The same at (i, j) and (j, i): halves are exact, and their sum does not depend on the
       // order.
-      x.v[k] = of_product * (0.5F * x.v[k] + 0.5F * above);
+      if (is_mean) x.v[k] = 0.5F * x.v[k] + 0.5F * above;
+      x.v[k] *= of_product;
       if (first != 0) x.v[k] += first * of_a.v[k];
       if (i == j + k) x.v[k] += identity;
       above = x.v[k];

@@ -129,9 +129,12 @@ KernelCost conversion(const Convert& kernel) {
 KernelCost combination(const LinearCombination& kernel) {
   return cost_of_groups(kernel.batch, [&](const SymmetricProductGroup& group) {
     const auto n = static_cast<double>(group.x.side);
-    const double first = kernel.weights.first != 0 ? triangle(group.x.side) : 0;
-    return KernelCost{
-        n * n * (sizeof(float) + form_bytes(kernel.form)) + first * form_bytes(kernel.operands), 0};
+    const double lower = triangle(group.x.side);
+    const double product = kernels::cuda::is_half_square(group, kernel.operands) ? lower : n * n;
+    const double first = kernel.weights.first != 0 ? lower : 0;
+    return KernelCost{product * sizeof(float) + n * n * form_bytes(kernel.form) +
+                          first * form_bytes(kernel.operands),
+                      0};
   });
 }
 

@@ -107,16 +107,23 @@ TEST(Prediction, CountsTheProductsOfARefresh) {
   constexpr double m = 128, n = 256;
   const Model model{256, {{"w", {128, 256}}}};
   const auto step = planned_steps(model, shampoo_recipe(256), Type::float32, 2 * frequency).back();
-  // Accurate: 9 squares in 2 terms, 5 other products in 3; 12 of 16 bits.
+  // Accurate: 9 squares in 2 terms, 5 other products in 3; 12 of 16 bits, of which 7 are squares.
   constexpr double products = 9 * 2 + 5 * 3 + 12;
   EXPECT_EQ(sum_of(step, "product float16").cost.flops, products * 2 * (m * m * m + n * n * n));
   EXPECT_EQ(sum_of(step, "UnpackFactors").cost.bytes,
             4 * (triangle(m) + triangle(n) + m * m + n * n));
   constexpr double squares = m * m + n * n, triangles = m * (m + 1) / 2 + n * (n + 1) / 2;
   // What the accurate ones give is split, or, of the first and of the last of all, dense; others
-  // are of 16 bits. Five have a term of A, two of them accurate.
+  // are of 16 bits. Of squares of these one triangle is read. Five have a term of A, two of them
+  // accurate.
   EXPECT_EQ(sum_of(step, "LinearCombination").cost.bytes,
-            (14 * (4 + 4) + 11 * (4 + 2) + (4 + 4)) * squares + (2 * 4 + 3 * 2) * triangles);
+            ((26 - 7) * 4 + 15 * 4 + 11 * 2) * squares + (7 * 4 + 2 * 4 + 3 * 2) * triangles);
+  // Of long sides, it alone is computed, in two panels.
+  const auto long_step =
+      planned_steps({512, {{"w", {512, 512}}}}, shampoo_recipe(512), Type::float32, 2 * frequency)
+          .back();
+  EXPECT_EQ(sum_of(long_step, "product float16").cost.flops,
+            (products - 7 / 4.0) * 2 * (2 * 512.0 * 512 * 512));
   // A, M and N
   EXPECT_EQ(sum_of(step, "Convert").cost.bytes, 3 * (4 + 4) * squares);
   // Two norms and a row sum of dense matrices, and M at the end

@@ -54,6 +54,31 @@ TYPED_TEST(SymmetricForms, ProductsHaveTheSameBitsAloneAndAmongMany) {
   }
 }
 
+/// A A twice: of equal matrices, and as a square, which a GPU makes in two panels if it is half.
+TYPED_TEST(SymmetricForms, LongSquaresAreSymmetricProductsOfTheirOperand) {
+  using Real = typename TypeParam::Real;
+  for (const std::int64_t n : {512, 577}) {
+    this->backend->reserve({}, type_of<Real>, {n});
+    SquareBatch<Real> x({n}), same({n}), square({n}), product({n});
+    for (auto* batch : {&x, &same}) fill_wishart<Real>(n, 5, 1, batch->matrix(0));
+    for (const Form form : {Form::split, Form::half}) {
+      this->multiply(x, same, form, {}, product);
+      this->multiply(x, x, form, {}, square);
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j <= i; ++j) {
+          // Both have n products and sums that round, of at most sum_k |a_ik a_kj|; by Cauchy and
+          // Schwarz. The bound's own elements round, too.
+          const double most = 1.01 * std::sqrt(static_cast<double>(product.at(0, i, i)) *
+                                               static_cast<double>(product.at(0, j, j)));
+          ASSERT_NEAR(square.at(0, i, j), product.at(0, i, j),
+                      2 * static_cast<double>(n + 4) * epsilon_of<Real> * most)
+              << i << ' ' << j;
+          ASSERT_EQ(square.at(0, i, j), square.at(0, j, i)) << i << ' ' << j;
+        }
+    }
+  }
+}
+
 /// What a form has of a matrix: A I, of which no sum rounds.
 TYPED_TEST(SymmetricForms, FormsChangeElementsByNoMoreThanTheyMay) {
   using Real = typename TypeParam::Real;
