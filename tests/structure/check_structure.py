@@ -47,6 +47,7 @@ OPTIMIZER = ("shampoo/optimizer.h", "shampoo/shampoo.h")
 
 # What users include by name; every other public header has to be reachable from these.
 USER_HEADERS = (
+    "shampoo/c.h",
     "shampoo/shampoo.h",
     "distributor/transports/gloo/gloo.h",
     "distributor/transports/mpi/mpi.h",
