@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The library for C99, and for C++ below 20. Link libshampoo.so, or libshampoo.a with a C++
- * compiler or -lstdc++ -lm.
+/* The library for C99, and for C++ below 20:
+ *     cc -std=c99 train.c $(pkg-config --cflags-only-I --libs shampoo) -lstdc++ -lm
  *
  * Functions that can fail return a shampoo_status, and change nothing where C++ would have changed
  * nothing; shampoo_last_error() says what was wrong. No exception leaves a function. Handles are
@@ -23,15 +23,15 @@ extern "C" {
 
 typedef enum shampoo_status {
   SHAMPOO_OK = 0,
-  SHAMPOO_INVALID_ARGUMENT = 1,   /* also a NULL that is not allowed; nothing has changed */
-  SHAMPOO_LOGIC_ERROR = 2,        /* called where it may not be */
-  SHAMPOO_DEVICE_ERROR = 3,       /* DeviceError */
+  SHAMPOO_INVALID_ARGUMENT = 1,    /* also a NULL that is not allowed; nothing has changed */
+  SHAMPOO_LOGIC_ERROR = 2,         /* called where it may not be */
+  SHAMPOO_DEVICE_ERROR = 3,        /* DeviceError */
   SHAMPOO_COMMUNICATION_ERROR = 4, /* CommunicationError */
-  SHAMPOO_NUMERICAL_ERROR = 5,    /* NumericalError */
-  SHAMPOO_CHECKPOINT_ERROR = 6,   /* CheckpointError */
-  SHAMPOO_SYSTEM_ERROR = 7,       /* a full disk, a folder that may not be written */
+  SHAMPOO_NUMERICAL_ERROR = 5,     /* NumericalError */
+  SHAMPOO_CHECKPOINT_ERROR = 6,    /* CheckpointError */
+  SHAMPOO_SYSTEM_ERROR = 7,        /* a full disk, a folder that may not be written */
   SHAMPOO_OUT_OF_MEMORY = 8,
-  SHAMPOO_ERROR = 9               /* anything else */
+  SHAMPOO_ERROR = 9 /* anything else */
 } shampoo_status;
 
 /* What was wrong with the last call on this thread that failed; "" before the first. Valid until
@@ -135,13 +135,12 @@ shampoo_status shampoo_add_from_slab(shampoo_setup* setup, const char* name, int
                                      const int64_t* shape, const shampoo_slab* slab,
                                      int64_t offset);
 /* The same for `count` layers: layer i = 0, 1, ... has the name `pattern` with i in place of its
- * one "%d", and begins with element first + i * stride of the slab. shape: of one layer. Thus llm.c's
- * qkvw of shape {L, 3C, C} is
- *     shampoo_add_stacked(setup, "h.%d.attn.weight", 2, (int64_t[]){3 * C, C}, &slab, first,
- *                         3 * C * C, L)
- * Added as one tensor of shape {L, 3C, C} instead, it is accepted, too, but then it is one tensor of
- * three sides: where these are not merged, its blocks mix the layers, and have a third factor, of
- * side L, across them. shampoo_describe() lists tensors that have more than two sides. */
+ * one "%d", and begins with element first + i * stride of the slab. shape: of one layer. Thus
+ * llm.c's qkvw of shape {L, 3C, C} is shampoo_add_stacked(setup, "h.%d.attn.weight", 2,
+ * (int64_t[]){3 * C, C}, &slab, first, 3 * C * C, L) Added as one tensor of shape {L, 3C, C}
+ * instead, it is accepted, too, but then it is one tensor of three sides: where these are not
+ * merged, its blocks mix the layers, and have a third factor, of side L, across them.
+ * shampoo_describe() lists tensors that have more than two sides. */
 shampoo_status shampoo_add_stacked(shampoo_setup* setup, const char* pattern, int sides,
                                    const int64_t* shape, const shampoo_slab* slab, int64_t first,
                                    int64_t stride, int64_t count);
@@ -173,8 +172,9 @@ void shampoo_optimizer_free(shampoo_optimizer* optimizer);
 
 /* Optimizer::step(). Collective. On a device it only queues. */
 shampoo_status shampoo_step(shampoo_optimizer* optimizer);
-/* Optimizer::latest_result(). Waits for the step. Each of the pointers may be NULL. applied: 0 for a
- * step that was skipped. gradient_norm: before clipping. clip_factor: 1 where nothing was clipped. */
+/* Optimizer::latest_result(). Waits for the step. Each of the pointers may be NULL. applied: 0 for
+ * a step that was skipped. gradient_norm: before clipping. clip_factor: 1 where nothing was
+ * clipped. */
 shampoo_status shampoo_latest_step(shampoo_optimizer* optimizer, int* applied,
                                    double* gradient_norm, double* clip_factor);
 
@@ -207,8 +207,8 @@ shampoo_status shampoo_steps(const shampoo_optimizer* optimizer, const char* par
 /* -1 for NULL. */
 int shampoo_group_count(const shampoo_optimizer* optimizer);
 
-/* Optimizer::describe(), Group::label(), and the canonical text of Group::recipe(). NULL on failure.
- * The optimizer's own, until the next call of one of these three. */
+/* Optimizer::describe(), Group::label(), and the canonical text of Group::recipe(). NULL on
+ * failure. The optimizer's own, until the next call of one of these three. */
 const char* shampoo_describe(shampoo_optimizer* optimizer);
 const char* shampoo_group_label(shampoo_optimizer* optimizer, int group);
 const char* shampoo_group_recipe(shampoo_optimizer* optimizer, int group);
@@ -227,8 +227,8 @@ shampoo_status shampoo_user_state_add_values(shampoo_user_state* user,
  * freed. */
 shampoo_status shampoo_user_state_add_tensor(shampoo_user_state* user, const char* name, int sides,
                                              const int64_t* shape, shampoo_tensor tensor);
-/* Bytes in the backend's memory, borrowed likewise. per_rank: 0 if they are equal on all ranks, else
- * each rank has its own, as of a random number generator. */
+/* Bytes in the backend's memory, borrowed likewise. per_rank: 0 if they are equal on all ranks,
+ * else each rank has its own, as of a random number generator. */
 shampoo_status shampoo_user_state_add_bytes(shampoo_user_state* user, const char* name, void* data,
                                             int64_t count, int per_rank);
 /* Values by name, equal on all ranks. A resume wants those that were saved to be there. */

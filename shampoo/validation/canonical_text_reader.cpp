@@ -22,6 +22,7 @@ class CanonicalTextReader {
   std::vector<RecipeField> read() {
     if (word() != Recipe::name) fail("'recipe'");
     read_options("", 0);
+    skip_spaces();
     if (next_ < text_.size()) fail("the end");
     return std::move(fields_);
   }

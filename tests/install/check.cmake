@@ -52,6 +52,7 @@ run(${COMPILER} ${compiler_flags} "-I${own}" "${CMAKE_CURRENT_LIST_DIR}/main.cpp
   -o "${SCRATCH}/by_pkg_config")
 run("${SCRATCH}/by_pkg_config")
 
+list(REMOVE_ITEM options -std=c++20)  # as pkg-config --cflags-only-I --libs
 run(${c_compiler} ${compiler_flags} -std=c99 -pedantic -Wall -Wextra -Werror
   "${CMAKE_CURRENT_LIST_DIR}/main.c" ${options} -lstdc++ -lm -o "${SCRATCH}/c_by_pkg_config")
 
