@@ -18,8 +18,8 @@ install(FILES
   ${PROJECT_BINARY_DIR}/shampooConfig.cmake ${PROJECT_BINARY_DIR}/shampooConfigVersion.cmake
   shampoo/shampooTorch.cmake
   DESTINATION ${SHAMPOO_PACKAGE_FOLDER})
-# Compiled by programs, with their torch.
-install(FILES shampoo/c10d.h shampoo/torch.h shampoo/torch_state.h
+# Compiled by programs, with their torch and their dlpack.h.
+install(FILES shampoo/c10d.h shampoo/dlpack.h shampoo/torch.h shampoo/torch_state.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shampoo)
 
 # The names to link with, without folders, so that the package can be moved.

@@ -245,4 +245,9 @@ Recipe recipe_from(std::span<const RecipeField> fields, const Recipe& base = {})
 /// One text for equal recipes: what grouping compares, describe() prints and hashes cover.
 std::string canonical_text(const Recipe& recipe);
 
+/// Inverse of canonical_text(). Fields that are left out are at their defaults:
+/// "recipe(refresh=refresh(every=20))". Throws std::invalid_argument with the place of a text that
+/// is none, and as recipe_from() does for fields and values.
+Recipe recipe_from_text(std::string_view canonical);
+
 }  // namespace shampoo

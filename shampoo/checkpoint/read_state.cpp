@@ -25,7 +25,6 @@ StateReader::StateReader(const Reader& reader, Checksums checksums,
   for (const auto& [name, saved] : named_) parameters_.emplace(name, saved);
 }
 
-/// Without blocks.
 ParameterState StateReader::describe(const std::string& name, const SavedParameter& saved) const {
   const Manifest& manifest = reader_.manifest();
   return {.name = name,

@@ -29,6 +29,9 @@ class StateReader {
   /// std::system_error.
   StateDict read(const StateDict& own, const std::string& prefix) const;
 
+  /// What the manifest has of a parameter, under this name and without blocks.
+  ParameterState describe(const std::string& name, const SavedParameter& saved) const;
+
  private:
   /// A tensor that is assembled from shards.
   struct Target {
@@ -41,7 +44,6 @@ class StateReader {
     const SavedSlot* slot = nullptr;
   };
 
-  ParameterState describe(const std::string& name, const SavedParameter& saved) const;
   Source find(const StateTensor& own) const;
   void add_elements(std::span<const StateTensor* const> own, StateDict& dict) const;
   std::vector<std::int64_t> blocks_of(const SavedParameter& saved,

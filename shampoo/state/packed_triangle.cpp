@@ -163,4 +163,41 @@ void set_identity(const SlotStorage& storage, std::byte* array) {
   });
 }
 
+std::string scales_slot_of(std::string_view slot) {
+  constexpr std::string_view roots = "root/";
+  if (!slot.starts_with(roots)) return {};
+  return "root_scale/" + std::string(slot.substr(roots.size()));
+}
+
+void unpack_square(const std::byte* packed, Type type, std::int64_t n, std::byte* square) {
+  const std::size_t size = size_of(type), side = static_cast<std::size_t>(n);
+  for (std::size_t i = 0; i < side; ++i)
+    for (std::size_t j = 0; j <= i; ++j, packed += size) {
+      std::memcpy(square + (i * side + j) * size, packed, size);
+      std::memcpy(square + (j * side + i) * size, packed, size);
+    }
+}
+
+void unpack_scaled_square(const std::byte* packed, Type type, const std::byte* scales,
+                          Type scales_type, std::int64_t n, std::byte* square) {
+  const std::size_t side = static_cast<std::size_t>(n);
+  const auto number = [](const std::byte* all, Type of, std::size_t index) {
+    return with_number(of, [&]<typename Number>(Number value) {
+      std::memcpy(&value, all + index * sizeof(Number), sizeof(Number));
+      return kernels::real<double>(value);
+    });
+  };
+  for (std::size_t i = 0; i < side; ++i)
+    for (std::size_t j = 0; j < side; ++j) {
+      const std::size_t low = std::max(i, j), place = low * (low + 1) / 2 + std::min(i, j);
+      // Scales are powers of two: exact.
+      const double product = number(scales, scales_type, i) * number(packed, type, place) *
+                             number(scales, scales_type, j);
+      with_number(scales_type, [&]<typename Number>(Number) {
+        const auto value = kernels::stored<Number>(product);
+        std::memcpy(square + (i * side + j) * sizeof(Number), &value, sizeof(Number));
+      });
+    }
+}
+
 }  // namespace shampoo

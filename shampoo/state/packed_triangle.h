@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "kernels/rules/factor_layout.h"
 #include "kernels/types.h"
@@ -44,5 +46,13 @@ void unpack(const std::byte* packed, const SlotStorage& storage, std::byte* arra
 bool is_identity(const SlotStorage& storage, const std::byte* packed);
 /// Writes the identity into a matrix of zeros, or ones into a vector.
 void set_identity(const SlotStorage& storage, std::byte* array);
+
+/// The slot with the scales of a root in float16; empty for a slot that has none.
+std::string scales_slot_of(std::string_view slot);
+/// square <- the n x n matrix whose packed lower triangle this is, row-major. With scales d, of
+/// type `scales_type`, d_i C_ij d_j in that type.
+void unpack_square(const std::byte* packed, Type type, std::int64_t n, std::byte* square);
+void unpack_scaled_square(const std::byte* packed, Type type, const std::byte* scales,
+                          Type scales_type, std::int64_t n, std::byte* square);
 
 }  // namespace shampoo

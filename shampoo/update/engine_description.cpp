@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan and its memory, for a person.
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -45,6 +46,23 @@ std::string frozen_line(std::span<const RegisteredParameter> parameters) {
   return grouping::wrap(text, text_width, 2);
 }
 
+/// Tensors that the cut has left with more than two sides, which may be layers of a stack.
+std::string high_order_line(std::span<const RegisteredParameter> parameters) {
+  std::string text;
+  for (const RegisteredParameter& registered : parameters) {
+    if (registered.boxes.empty()) continue;
+    const auto slots =
+        preconditioner_slots(registered.group->recipe(), registered.boxes.front().extent);
+    const bool has_third = std::ranges::any_of(slots, [](const Slot& slot) {
+      return slot.layout != StateLayout::elements && slot.dimension == 2;
+    });
+    if (!has_third) continue;
+    text += text.empty() ? "a factor for each of more than two sides: " : ", ";
+    text += registered.parameter().name + " " + grouping::shape_text(registered.merged);
+  }
+  return grouping::wrap(text, text_width, 2);
+}
+
 }  // namespace
 
 std::string Engine::describe(std::int64_t workspace_bytes, std::uint64_t plan_hash) const {
@@ -57,7 +75,7 @@ std::string Engine::describe(std::int64_t workspace_bytes, std::uint64_t plan_ha
                                                 .plan_hash = plan_hash});
   text += "\nrates\n";
   for (const Group* const group : groups_) text += rates_line(*group);
-  text += frozen_line(parameters_);
+  text += frozen_line(parameters_) + high_order_line(parameters_);
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
     const Recipe& recipe = groups_[plan_.virtual_groups[v].members.front().group]->recipe();
     std::string unread;

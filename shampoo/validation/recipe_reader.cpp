@@ -106,6 +106,9 @@ class RecipeReader {
 
   template <OptionStruct Options>
   void read(const std::string& path, Options& options) {
+    // A canonical text has the name here.
+    if (const auto text = texts_.find(path); text != texts_.end() && text->second == Options::name)
+      known_.insert(path);
     Options::for_each_field(
         [&](std::string_view field, auto& value) {
           read((path.empty() ? "" : path + ".") + std::string(field), value);

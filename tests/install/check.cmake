@@ -23,8 +23,15 @@ foreach(header kernels/types.h kernels/backend.h distributor/communicator.h grou
   file(WRITE "${own}/${header}" "#error the library includes the header of another project\n")
 endforeach()
 
+# g++ is gcc's, clang++-14 that of clang-14.
+cmake_path(GET COMPILER FILENAME c_compiler)
+string(REPLACE "clang++" "clang" c_compiler "${c_compiler}")
+string(REPLACE "g++" "gcc" c_compiler "${c_compiler}")
+string(REPLACE "c++" "cc" c_compiler "${c_compiler}")
+
 run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}" -B "${SCRATCH}/found"
   "-DCMAKE_PREFIX_PATH=${moved}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
+  "-DCMAKE_C_COMPILER=${c_compiler}" "-DCMAKE_C_FLAGS=${FLAGS}"
   -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -DCMAKE_INSTALL_LIBDIR=lib "-DOWN_HEADERS=${own}")
 run(${CMAKE_COMMAND} --build "${SCRATCH}/found")
 run("${SCRATCH}/found/stranger")
@@ -44,6 +51,22 @@ separate_arguments(compiler_flags UNIX_COMMAND "${FLAGS}")
 run(${COMPILER} ${compiler_flags} "-I${own}" "${CMAKE_CURRENT_LIST_DIR}/main.cpp" ${options}
   -o "${SCRATCH}/by_pkg_config")
 run("${SCRATCH}/by_pkg_config")
+
+list(REMOVE_ITEM options -std=c++20)  # as pkg-config --cflags-only-I --libs
+run(${c_compiler} ${compiler_flags} -std=c99 -pedantic -Wall -Wextra -Werror
+  "${CMAKE_CURRENT_LIST_DIR}/main.c" ${options} -lstdc++ -lm -o "${SCRATCH}/c_by_pkg_config")
+
+# The same bits in C as in C++, also by way of a checkpoint.
+execute_process(COMMAND "${SCRATCH}/found/same_as_c" OUTPUT_VARIABLE expected
+  COMMAND_ERROR_IS_FATAL ANY)
+foreach(program "${SCRATCH}/found/stranger_in_c" "${SCRATCH}/c_by_pkg_config"
+    "${SCRATCH}/c_by_pkg_config ${SCRATCH}/checkpoints")
+  separate_arguments(program)
+  execute_process(COMMAND ${program} OUTPUT_VARIABLE values COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT values STREQUAL expected)
+    message(FATAL_ERROR "${program}: other values than in C++:\n${values}\n${expected}")
+  endif()
+endforeach()
 
 file(GLOB_RECURSE libraries "${moved}/*/libshampoo.so")
 foreach(file "${SCRATCH}/found/stranger" "${SCRATCH}/by_pkg_config" ${libraries})

@@ -8,6 +8,7 @@ import check_structure
 
 # A tree without a violation: every user's header, and a variant of kinds.
 HEALTHY = {
+    "shampoo/c.h": [],
     "shampoo/shampoo.h": ['#include "shampoo/recipe.h"'],
     "shampoo/optimizer.h": ["#pragma once"],
     "shampoo/recipe.h": ["struct Adam {};", "struct Sign {};",
@@ -97,7 +98,7 @@ class Planted(unittest.TestCase):
         names = [f"kernels/header_{i}.h" for i in range(22)]
         files = {name: [] for name in names}
         files["shampoo/recipe.h"] = HEALTHY["shampoo/recipe.h"] + [f'#include "shampoo/{name}"' for name in names]
-        # With the user's five.
+        # With the user's six.
         self.assert_allowed({**files, "shampoo/recipe.h": files["shampoo/recipe.h"][:-1]}, names[:-1])
         self.assert_found("header count", "shampoo/shampoo.h", 1, files, names)
 

@@ -79,6 +79,7 @@ TEST(RecipeFrom, IsTheInverseOfFieldsOfForAllFieldsOfAllKinds) {
     random.fill(recipe);
     random.fill(base);
     EXPECT_EQ(recipe_from(fields_of(recipe)), recipe) << canonical_text(recipe);
+    EXPECT_EQ(recipe_from_text(canonical_text(recipe)), recipe) << canonical_text(recipe);
     EXPECT_EQ(recipe_from(fields_of(recipe), base), recipe) << canonical_text(recipe);
     if (HasFailure()) return;
   }
@@ -96,6 +97,31 @@ TEST(RecipeFrom, TakesWhatIsNotGivenFromTheBase) {
   const std::vector<RecipeField> other = {{"preconditioner", "sign"}};
   base.preconditioner = Sign{};
   EXPECT_EQ(recipe_from(other, recipes::soap()).preconditioner, base.preconditioner);
+}
+
+TEST(RecipeFromText, LeavesWhatItDoesNotHaveAtDefaults) {
+  Recipe expected = {.refresh = {.every = 20}};
+  EXPECT_EQ(recipe_from_text("recipe(refresh=refresh(every=20))"), expected);
+  EXPECT_EQ(recipe_from_text(" recipe ( refresh = refresh( every = 20 ) ) "), expected);
+  EXPECT_EQ(recipe_from_text("recipe"), Recipe());
+}
+
+TEST(RecipeFromText, SaysWhereATextIsNone) {
+  const auto error = [](const std::string& text) {
+    return error_of<std::invalid_argument>([&] { recipe_from_text(text); });
+  };
+  EXPECT_EQ(error("soup(x=1)"), "recipe: must have 'recipe' at character 4, got '(x=1)'");
+  EXPECT_EQ(error("recipe(refresh)"), "recipe: must have '=' at character 14, got ')'");
+  EXPECT_EQ(error("recipe(filter=true"), "recipe: must have ',' or ')' at character 18, got ''");
+  EXPECT_EQ(error("recipe(filter=)"),
+            "recipe: must have a name or a value at character 14, got ')'");
+  EXPECT_EQ(error("recipe(filter=true))"), "recipe: must have the end at character 19, got ')'");
+  EXPECT_EQ(error("recipe(a=[1, 2)"), "recipe: must have ',' or ']' at character 14, got ')'");
+  std::string deep;
+  for (int i = 0; i < 20; ++i) deep += i == 0 ? "recipe" : "(a=b";
+  EXPECT_EQ(error(deep).substr(0, 31), "recipe: must have fewer levels ");
+  EXPECT_EQ(error("recipe(refresh=refresh(evry=20))").substr(0, 46),
+            "recipe.refresh.evry: there is no such field; t");
 }
 
 struct Bad {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/rates.h"
-
 #include <stdexcept>
 #include <string>
+
+#include "shampoo/rates.h"
 
 namespace shampoo {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shampoo/state_dict.h"
-
 #include <algorithm>
 #include <array>
 #include <stdexcept>
 
 #include "shampoo/state/state_names.h"
+#include "shampoo/state_dict.h"
 
 namespace shampoo {
 

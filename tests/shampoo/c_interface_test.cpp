@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <thread>
+
+#include "shampoo/c.h"
+#include "shampoo/shampoo.h"
+#include "tests/support/temporary_folder.h"
+
+namespace shampoo::test {
+namespace {
+
+/// Three layers of a stacked tensor 3 x 4 x 5, behind 2 elements, and gradients of ones.
+class CInterface : public testing::Test {
+ protected:
+  CInterface() {
+    EXPECT_EQ(shampoo_cpu_backend(1, &backend_), SHAMPOO_OK);
+    EXPECT_EQ(shampoo_single_rank(backend_, &ranks_), SHAMPOO_OK);
+    EXPECT_EQ(shampoo_setup_create(&setup_), SHAMPOO_OK);
+  }
+  ~CInterface() override {
+    shampoo_optimizer_free(optimizer_);
+    shampoo_setup_free(setup_);
+    shampoo_communicator_free(ranks_);
+    shampoo_backend_free(backend_);
+  }
+
+  shampoo_status create() {
+    shampoo_optimizer_free(std::exchange(optimizer_, nullptr));
+    return shampoo_optimizer_create(backend_, ranks_, setup_, &optimizer_);
+  }
+  shampoo_status add_stacked(const char* pattern, std::int64_t count = 3) {
+    const std::int64_t shape[] = {4, 5};
+    return shampoo_add_stacked(setup_, pattern, 2, shape, &slab_, 2, 20, count);
+  }
+  static std::string error() { return shampoo_last_error(); }
+
+  std::vector<float> values_ = std::vector<float>(62, 1.0f), gradients_ = values_;
+  shampoo_slab slab_ = {values_.data(), SHAMPOO_FLOAT32, gradients_.data(), SHAMPOO_FLOAT32};
+  shampoo_backend* backend_ = nullptr;
+  shampoo_communicator* ranks_ = nullptr;
+  shampoo_setup* setup_ = nullptr;
+  shampoo_optimizer* optimizer_ = nullptr;
+};
+
+TEST_F(CInterface, RoutesTensorsAndKeepsRecipesAsTexts) {
+  ASSERT_EQ(add_stacked("h.%d.w"), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(error(),
+            "parameter 'h.0.w': is in no group; call shampoo_begin_group() before it is added, or "
+            "shampoo_route() behind it");
+  ASSERT_EQ(shampoo_route(setup_, R"({"rules": [{"match": {"names": ["h.1.w"]},
+      "recipe": "adamw", "label": "one"}], "otherwise": {"recipe": "soap", "label": "rest"}})"),
+            SHAMPOO_OK)
+      << error();
+  ASSERT_EQ(shampoo_begin_group(setup_, "last", canonical_text(recipes::lion()).c_str()),
+            SHAMPOO_OK);
+  const std::int64_t shape[] = {1, 2};
+  ASSERT_EQ(shampoo_add_from_slab(setup_, "first", 2, shape, &slab_, 0), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_OK) << error();
+  ASSERT_EQ(shampoo_group_count(optimizer_), 3);
+  const std::vector<std::pair<std::string, Recipe>> expected = {
+      {"one", recipes::adamw()}, {"rest", recipes::soap()}, {"last", recipes::lion()}};
+  for (int g = 0; g < 3; ++g) {
+    EXPECT_EQ(shampoo_group_label(optimizer_, g), expected[g].first);
+    EXPECT_EQ(shampoo_group_recipe(optimizer_, g), canonical_text(expected[g].second));
+  }
+  double rate = 0;
+  ASSERT_EQ(shampoo_get_rate(optimizer_, 1, "learning_rate", &rate), SHAMPOO_OK);
+  EXPECT_EQ(rate, recipes::soap_rates().learning_rate);
+  EXPECT_EQ(shampoo_group_label(optimizer_, 3), nullptr);
+  EXPECT_EQ(error(), "group: must be in [0, 3), got 3");
+}
+
+TEST_F(CInterface, SaysWhatIsWrong) {
+  struct Fault {
+    std::function<shampoo_status()> call;
+    std::string message;
+  };
+  const std::int64_t shape[] = {4, 5};
+  const shampoo_tensor tensor{values_.data(), SHAMPOO_FLOAT32, nullptr};
+  const std::vector<Fault> faults = {
+      {[&] { return add_stacked("h.w"); },
+       "pattern: must have \"%d\" once and no other '%', got 'h.w'"},
+      {[&] { return add_stacked("h.%s.%d"); },
+       "pattern: must have \"%d\" once and no other '%', got 'h.%s.%d'"},
+      {[&] { return add_stacked("h.%d", 0); }, "'h.%d': count: must be >= 1, got 0"},
+      {[&] { return shampoo_add_tensor(setup_, nullptr, 2, shape, tensor, tensor); },
+       "name: must not be NULL"},
+      {[&] { return shampoo_add_tensor(setup_, "x", -1, shape, tensor, tensor); },
+       "sides: must be >= 0, got -1"},
+      {[&] { return shampoo_add_from_slab(setup_, "x", 2, shape, &slab_, -3); },
+       "parameter 'x': offset: must be >= 0, got -3"},
+      {[&] { return shampoo_route(setup_, "[]"); }, "routes:\nroutes: must be an object, got []"}};
+  for (const Fault& fault : faults) {
+    EXPECT_EQ(fault.call(), SHAMPOO_INVALID_ARGUMENT) << fault.message;
+    EXPECT_EQ(error(), fault.message);
+  }
+  EXPECT_EQ(shampoo_setup_rate(setup_, "beta1", 0.5), SHAMPOO_LOGIC_ERROR);
+  EXPECT_EQ(shampoo_begin_group(setup_, "", "soup"), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_TRUE(error().starts_with("recipe: must be one of shampoo, soap, ")) << error();
+
+  std::string elsewhere = "not asked";
+  std::thread([&] { elsewhere = error(); }).join();
+  EXPECT_EQ(elsewhere, "");
+
+  ASSERT_EQ(shampoo_begin_group(setup_, nullptr, nullptr), SHAMPOO_OK);
+  ASSERT_EQ(add_stacked("h.%d.w"), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_setup_rate(setup_, "learning_rate", -1), SHAMPOO_OK);
+  shampoo_optimizer* made = nullptr;
+  EXPECT_EQ(shampoo_optimizer_create(backend_, ranks_, setup_, &made), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(made, nullptr);
+  EXPECT_NE(error().find("learning_rate"), std::string::npos);
+}
+
+TEST_F(CInterface, ListsTensorsWithAFactorAcrossLayers) {
+  ASSERT_EQ(shampoo_begin_group(setup_, nullptr, "recipe(blocking=blocking(size=6))"), SHAMPOO_OK);
+  const std::int64_t shape[] = {3, 4, 5};
+  ASSERT_EQ(shampoo_add_from_slab(setup_, "qkvw", 3, shape, &slab_, 2), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_OK) << error();
+  const std::string line = "a factor for each of more than two sides: qkvw (3, 4, 5)";
+  EXPECT_NE(std::string(shampoo_describe(optimizer_)).find(line), std::string::npos)
+      << shampoo_describe(optimizer_);
+
+  shampoo_setup_free(std::exchange(setup_, nullptr));
+  ASSERT_EQ(shampoo_setup_create(&setup_), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_begin_group(setup_, nullptr, "recipe(blocking=blocking(size=6))"), SHAMPOO_OK);
+  ASSERT_EQ(add_stacked("h.%d.w"), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_OK) << error();
+  EXPECT_EQ(std::string(shampoo_describe(optimizer_)).find("a factor for each"), std::string::npos);
+}
+
+TEST_F(CInterface, TrainsAveragesEvaluatesAndResumes) {
+  ASSERT_EQ(shampoo_begin_group(setup_, nullptr, "schedule_free_adamw"), SHAMPOO_OK);
+  ASSERT_EQ(add_stacked("h.%d.w"), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_OK) << error();
+  const shampoo_span span{gradients_.data(), 62, SHAMPOO_FLOAT32};
+  EXPECT_EQ(shampoo_average(ranks_, &span, 1, nullptr), SHAMPOO_OK);
+  EXPECT_EQ(shampoo_broadcast(ranks_, span, 0, nullptr), SHAMPOO_OK);
+  EXPECT_EQ(shampoo_broadcast(ranks_, span, 1, nullptr), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(shampoo_latest_step(optimizer_, nullptr, nullptr, nullptr), SHAMPOO_LOGIC_ERROR);
+  ASSERT_EQ(shampoo_set_gradient(optimizer_, 0, "h.2.w", nullptr), SHAMPOO_OK);
+  EXPECT_EQ(shampoo_set_gradient(optimizer_, 0, "h.3.w", nullptr), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "group 0: there is no parameter 'h.3.w'");
+  ASSERT_EQ(shampoo_set_parameter_rate(optimizer_, 0, "h.1.w", "learning_rate", 0), SHAMPOO_OK);
+  for (int step = 0; step < 2; ++step) ASSERT_EQ(shampoo_step(optimizer_), SHAMPOO_OK) << error();
+  EXPECT_EQ(values_[1], 1.0f);
+  EXPECT_NE(values_[2], 1.0f);
+  EXPECT_EQ(values_[22], 1.0f);
+  EXPECT_EQ(values_[42], 1.0f);
+  double norm = 0;
+  ASSERT_EQ(shampoo_latest_step(optimizer_, nullptr, &norm, nullptr), SHAMPOO_OK);
+  EXPECT_FLOAT_EQ(static_cast<float>(norm), std::sqrt(40.0f));
+  std::int64_t steps = -1;
+  ASSERT_EQ(shampoo_steps(optimizer_, "h.2.w", &steps), SHAMPOO_OK);
+  EXPECT_EQ(steps, 0);
+
+  const std::vector<float> trained = values_;
+  EXPECT_EQ(shampoo_end_evaluation(optimizer_), SHAMPOO_LOGIC_ERROR);
+  ASSERT_EQ(shampoo_evaluate(optimizer_), SHAMPOO_OK);
+  EXPECT_NE(values_, trained);
+  EXPECT_EQ(shampoo_step(optimizer_), SHAMPOO_LOGIC_ERROR);
+  ASSERT_EQ(shampoo_end_evaluation(optimizer_), SHAMPOO_OK);
+  EXPECT_EQ(values_, trained);
+
+  const TemporaryFolder folder;
+  const std::string directory = (folder.path() / "checkpoints").string();
+  shampoo_user_state* user = nullptr;
+  ASSERT_EQ(shampoo_user_state_create(&user), SHAMPOO_OK);
+  std::uint8_t generator[3] = {1, 2, 3};
+  ASSERT_EQ(shampoo_user_state_add_values(user, optimizer_), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_user_state_add_bytes(user, "generator", generator, 3, 1), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_user_state_set_integer(user, "epoch", 7), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_user_state_set_number(user, "loss", 0.5), SHAMPOO_OK);
+  std::int64_t step = 0, epoch = 0;
+  ASSERT_EQ(shampoo_resume(optimizer_, directory.c_str(), user, &step), SHAMPOO_OK);
+  EXPECT_EQ(step, -1);
+  ASSERT_EQ(shampoo_save(optimizer_, directory.c_str(), user, 0), SHAMPOO_OK) << error();
+  std::ranges::fill(values_, 9.0f);
+  generator[1] = 0;
+  ASSERT_EQ(shampoo_user_state_set_integer(user, "epoch", 0), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_resume(optimizer_, directory.c_str(), user, &step), SHAMPOO_OK) << error();
+  EXPECT_EQ(step, 2);
+  EXPECT_EQ(generator[1], 2);
+  EXPECT_TRUE(std::equal(trained.begin() + 2, trained.end(), values_.begin() + 2));
+  ASSERT_EQ(shampoo_user_state_get_integer(user, "epoch", &epoch), SHAMPOO_OK);
+  EXPECT_EQ(epoch, 7);
+  EXPECT_EQ(shampoo_user_state_get_integer(user, "loss", &epoch), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(shampoo_save(optimizer_, "/proc/none", user, 0), SHAMPOO_SYSTEM_ERROR);
+  shampoo_user_state_free(user);
+}
+
+}  // namespace
+}  // namespace shampoo::test
