@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 #include <stdexcept>
-#include <string_view>
 
 #include "shampoo/c/c_handles.h"
 
@@ -113,13 +112,9 @@ shampoo_status shampoo_get_rate(shampoo_optimizer* optimizer, int group, const c
   return guarded([&] {
     require(rate, "rate");
     require(value, "value");
-    const shampoo::RateField field(rate);
-    for_each_field(
-        [&](std::string_view name, const std::optional<double>& known) {
-          if (name == field.name())
-            *value = known.value_or(std::numeric_limits<double>::quiet_NaN());
-        },
-        group_of(optimizer, group).rates);
+    *value = shampoo::RateField(rate)
+                 .of(group_of(optimizer, group).rates)
+                 .value_or(std::numeric_limits<double>::quiet_NaN());
   });
 }
 
