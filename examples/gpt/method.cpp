@@ -24,7 +24,7 @@ std::vector<Method> all_methods() {
           {"adamw", "AdamW", adamw(), with_rate({}, 6e-3)}};
 }
 
-/// Rises in straight line, then half a cosine down to a tenth, or constant and a straight line down
+/// Rises in a straight line, then half a cosine down to a tenth, or constant and a straight line down
 /// to 0 in the last fifth.
 shampoo::Schedule schedule_of(const Settings& settings, double peak) {
   namespace kinds = shampoo::schedules;
