@@ -24,8 +24,8 @@ std::vector<Method> all_methods() {
           {"adamw", "AdamW", adamw(), with_rate({}, 6e-3)}};
 }
 
-/// Rises in a straight line, then half a cosine down to a tenth, or constant and a straight line down
-/// to 0 in the last fifth.
+/// Rises in a straight line, then half a cosine down to a tenth, or constant and a straight line
+/// down to 0 in the last fifth.
 shampoo::Schedule schedule_of(const Settings& settings, double peak) {
   namespace kinds = shampoo::schedules;
   const std::int64_t warm_up = std::min(settings.warm_up, settings.steps - 1);
