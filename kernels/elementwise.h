@@ -51,6 +51,41 @@ struct ValueAverage {
   bool replaces = false;            ///< W <- A, too, in blocks that send values
 };
 
+/// Sums over the elements of one block.
+struct DirectionSums {
+  double direction = 0;  ///< P . P, of the P that is stored
+  double mixed = 0;      ///< P . W
+  double values = 0;     ///< W . W
+};
+
+enum class ScalingRule : std::uint8_t {
+  none,
+  clip,  ///< P <- P min(1, limit / rms(P)), before decay is added
+  trust  ///< D <- D min(most, limit |W| / |D|), with D = P + decay W; D where a norm is 0
+};
+
+/// A factor on directions that have the grafting's norm: see direction_factors().
+struct DirectionScaling {
+  ScalingRule rule = ScalingRule::none;
+  double limit = 1, most = 1;
+  /// [backend] per block, out of measure_directions(). A block whose P is not finite takes no step.
+  /// Null: directions are not measured, and the rule is none.
+  const DirectionSums* sums = nullptr;
+};
+
+enum class ProjectionRule : std::uint8_t {
+  none,
+  bounds,    ///< W <- min(max(W, lower), upper)
+  unit_norm  ///< W <- W / |W| ; W where |W| is 0 or not finite
+};
+
+/// What becomes of new values of blocks that send values, before they join their average.
+struct ValueProjection {
+  ProjectionRule rule = ProjectionRule::none;
+  double lower = 0, upper = 0;
+  double* squared_norms = nullptr;  ///< [backend] out, per block; null but for unit_norm
+};
+
 /// The end of the step of blocks of a virtual group.
 struct UpdatePass {
   AveragingRule averaging = AveragingRule::none;
@@ -64,6 +99,8 @@ struct UpdatePass {
   void* masters = nullptr;                    ///< [backend] float32
   /// [backend] out; null: the values change instead, as apply() would change them.
   void* segment = nullptr;
+  DirectionScaling scaling = {};
+  ValueProjection projection = {};  ///< of blocks that take their step
   ValueAverage value_average = {};  ///< of blocks that take their step
 };
 
@@ -104,12 +141,22 @@ class Elementwise {
   /// M, F and P.
   virtual void filter(const PassContext& context, const GradientPass& pass) = 0;
 
-  /// Scaling of preconditioned blocks to the grafting's norm, decay, averaging, learning rate; the
-  /// result goes into the segment, or to the values, which then join their average.
+  /// P <- P norm_ratio(), in place, for a caller's look at it; later passes have no grafting norms.
+  virtual void graft_directions(const PassContext& context, const UpdatePass& pass,
+                                void* direction) = 0;
+
+  /// pass.scaling.sums <- the sums of every block that is present; those with W by
+  /// ScalingRule::trust alone.
+  virtual void measure_directions(const PassContext& context, const UpdatePass& pass,
+                                  DirectionSums* sums) = 0;
+
+  /// Scaling of preconditioned blocks to the grafting's norm, of all blocks by their sums, decay,
+  /// averaging, learning rate; the result goes into the segment, or to the values, which then are
+  /// projected and join their average.
   virtual void update(const PassContext& context, const UpdatePass& pass) = 0;
 
   /// filter(), then update(), in one pass that does not store P: for elementwise preconditioners
-  /// without grafting and norms.
+  /// without grafting, norms and sums.
   virtual void filter_and_update(const PassContext& context, const GradientPass& gradients,
                                  const UpdatePass& pass) = 0;
 

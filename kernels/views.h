@@ -61,7 +61,7 @@ struct TileTable {
   const Block* blocks = nullptr;  ///< [backend]
   std::int64_t block_count = 0;
   Tensors tensors;
-  double* partials = nullptr;  ///< [backend] two numbers per tile, for reductions
+  double* partials = nullptr;  ///< [backend] three numbers per tile, for reductions
 };
 
 /// Role of one block in a step.

@@ -145,6 +145,17 @@ enum class NonFinite : std::uint8_t {
   ignore  ///< the step is taken
 };
 
+/// A block of a parameter's direction P, which its owner computes: see
+/// OptimizerOptions::transform_direction.
+struct DirectionBlock {
+  const Parameter& parameter;
+  /// Of the block, in the parameter's shape with small dimensions merged: see Blocking.
+  const Box& box;
+  Type type;   ///< float32 or float64: Recipe::arithmetic
+  void* data;  ///< [backend] in and out: its elements, in row-major order
+  std::int64_t elements;
+};
+
 struct OptimizerOptions {
   NonFinite non_finite = NonFinite::skip;
   int skipped_in_a_row = 20;  ///< consecutive skipped steps after which step() throws; >= 1
@@ -158,6 +169,15 @@ struct OptimizerOptions {
   /// The values of all ranks are compared in the first step after construction, add_group() and a
   /// load, and in every so many steps; 0: in those alone. Such a step waits for one pass over them.
   int compare_values_every = 0;
+  /// Changes directions where they are, after grafting, before UpdateScaling, decay, momentum and
+  /// the learning rate: called in every step for every block with a gradient that this rank owns,
+  /// on the host, where a device's work is to be queued on the backend's stream. On a device also
+  /// in steps that turn out to be skipped, where results are not used, and for replays only in the
+  /// capture. What it leaves must not depend on the rank. A block with an element that is not
+  /// finite then takes no step: see Statistics. An exception is an error of the step, on all ranks,
+  /// after which the optimizer is disabled until a state is loaded. Directions are in memory; not
+  /// part of the state.
+  std::function<void(const DirectionBlock&)> transform_direction = {};
   /// Folder, made if it is missing, in which this rank writes rank-R.json, in place of an earlier
   /// one: a trace of every phase of every step for chrome://tracing or ui.perfetto.dev, with a
   /// track for each phase of each virtual group. Times are those of the backend's queue, of

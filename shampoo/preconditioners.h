@@ -239,4 +239,39 @@ struct Spectral {
 using Preconditioner = std::variant<RootInverse, Eigendecomposed, EigenvalueCorrected,
                                     KullbackLeibler, Sgd, AdaGrad, RmsProp, Adam, Sign, Spectral>;
 
+struct NoUpdateScaling {
+  static constexpr std::string_view name = "none";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
+  bool operator==(const NoUpdateScaling&) const = default;
+};
+/// P <- P min(1, limit / rms(P)): the root mean square over a block is at most `limit`
+/// [Shazeer 2018, section 6].
+struct UpdateClipping {
+  static constexpr std::string_view name = "clipping";
+  double limit = 1;  ///< in (0, inf)
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("limit", self.limit);
+  }
+  bool operator==(const UpdateClipping&) const = default;
+};
+/// D <- D min(most, coefficient |W| / |D|) over a block, D = P with its decoupled decay; D where a
+/// norm is 0 [You 2017], [You 2020].
+struct TrustRatio {
+  static constexpr std::string_view name = "trust_ratio";
+  double coefficient = 1;  ///< in (0, inf)
+  double most = 10;        ///< in (0, inf)
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("coefficient", self.coefficient);
+    visit("most", self.most);
+  }
+  bool operator==(const TrustRatio&) const = default;
+};
+/// A factor on every block's direction, after grafting, before momentum and the learning rate. Its
+/// norms take one pass over the directions, which then are in memory. A block is a parameter where
+/// Blocking does not cut it.
+using UpdateScaling = std::variant<NoUpdateScaling, UpdateClipping, TrustRatio>;
+
 }  // namespace shampoo

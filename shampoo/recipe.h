@@ -128,6 +128,37 @@ struct Lookahead {
 using ValueAveraging =
     std::variant<NoValueAverage, ExponentialAverage, StochasticWeightAverage, Lookahead>;
 
+struct NoProjection {
+  static constexpr std::string_view name = "none";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
+  bool operator==(const NoProjection&) const = default;
+};
+/// W <- min(max(W, lower), upper).
+struct Bounds {
+  static constexpr std::string_view name = "bounds";
+  std::optional<double> lower = 0;             ///< empty: none
+  std::optional<double> upper = std::nullopt;  ///< >= lower; empty: none
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&& visit, Self& self) {
+    visit("lower", self.lower);
+    visit("upper", self.upper);
+  }
+  bool operator==(const Bounds&) const = default;
+};
+/// W <- W / |W|, with the norm of the whole parameter, which must be one block; W where that is 0.
+struct UnitNorm {
+  static constexpr std::string_view name = "unit_norm";
+  template <typename Visitor, typename Self>
+  static void for_each_field(Visitor&&, Self&) {}
+  bool operator==(const UnitNorm&) const = default;
+};
+/// Projection of the values that a step leaves, by their owner, before they join their average, in
+/// the type of the master or the value: then they are rounded as ever. Steps that are skipped and
+/// absent gradients leave values alone. Needs Communication::values; not with averages that replace
+/// values or averagings of iterates.
+using Projection = std::variant<NoProjection, Bounds, UnitNorm>;
+
 /// When roots are recomputed, in steps of the parameter. Read by preconditioners that have some;
 /// before `first` the direction is that of the grafting. Without grafting it is F, or, for kinds
 /// with eigenbases, what they give with the bases that they have, at first the identity:
@@ -208,6 +239,8 @@ struct Recipe {
   bool maximize = false;  ///< G <- -G as it is read, before L2 decay is added
   bool filter = true;     ///< false: F = G, no first moment is kept, beta1 and beta3 are not read
   ValueAveraging value_averaging = NoValueAverage{};
+  UpdateScaling update_scaling = NoUpdateScaling{};
+  Projection projection = NoProjection{};
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("preconditioner", self.preconditioner);
@@ -222,6 +255,8 @@ struct Recipe {
     visit("maximize", self.maximize);
     visit("filter", self.filter);
     visit("value_averaging", self.value_averaging);
+    visit("update_scaling", self.update_scaling);
+    visit("projection", self.projection);
   }
   bool operator==(const Recipe&) const = default;
 };

@@ -34,11 +34,10 @@ shampoo::UserState Checkpoints::user_state(RunState& state) {
   const auto size = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
   user.tensors.push_back({"losses", {size(state.losses)}, state.losses.data()});
   user.tensors.push_back({"accuracies", {size(state.accuracies)}, state.accuracies.data()});
-  user.values = {{"step", std::int64_t{state.step}},
-                 {"seed", static_cast<std::int64_t>(identity_.seed)},
-                 {"rate", identity_.rate},
-                 {"seconds", state.seconds},
-                 {"optimizer_seconds", state.optimizer_seconds}};
+  user.values = {
+      {"step", std::int64_t{state.step}}, {"seed", static_cast<std::int64_t>(identity_.seed)},
+      {"rate", identity_.rate},           {"gradients", identity_.gradients},
+      {"seconds", state.seconds},         {"optimizer_seconds", state.optimizer_seconds}};
   if (!identity_.routes.empty()) user.values["routes"] = identity_.routes;
   return user;
 }
@@ -53,6 +52,9 @@ std::string Checkpoints::resume(RunState& state) {
   require_same("seed", std::get<std::int64_t>(found.values.at("seed")) ==
                            static_cast<std::int64_t>(identity_.seed));
   require_same("rate", std::get<double>(found.values.at("rate")) == identity_.rate);
+  const auto& gradients = std::get<std::string>(found.values.at("gradients"));
+  if (gradients != identity_.gradients)
+    require_same(("way to its gradients: " + gradients).c_str(), false);
   if (!identity_.routes.empty())
     require_same("routing", std::get<std::string>(found.values.at("routes")) == identity_.routes);
   state.step = static_cast<int>(std::get<std::int64_t>(found.values.at("step")));

@@ -32,6 +32,7 @@ struct RunIdentity {
   std::string method;
   std::uint64_t seed;
   double rate;
+  std::string gradients;    ///< how they come about
   std::string routes = {};  ///< as JSON, kept in the checkpoints; empty: none
 };
 

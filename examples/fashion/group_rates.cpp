@@ -25,10 +25,10 @@ const char* name_of(Grouping grouping) {
   return grouping == Grouping::unmerged ? "unmerged" : "an optimizer each";
 }
 
-std::vector<shampoo::ParameterGroup> group_of_each(const Attempt& attempt,
-                                                   Network<float>& network) {
+std::vector<shampoo::ParameterGroup> group_of_each(const Attempt& attempt, const Replica& replica) {
   std::vector<shampoo::ParameterGroup> each;
-  for (const auto& group : parameter_groups(*attempt.method, attempt.preconditioning, network))
+  for (const auto& group :
+       parameter_groups(*attempt.method, attempt.preconditioning, replica.parameters()))
     for (const shampoo::Parameter& parameter : group.parameters) {
       each.push_back(group);
       each.back().parameters = {parameter};
@@ -49,7 +49,7 @@ GroupRatesRun train_grouped(shampoo::Communicator& ranks, const Task& task, cons
   shampoo::test::CountingBackend backend(*kernels);
   shampoo::test::CountingCommunicator exchange(ranks);
   Replica replica(ranks, task.dataset, task.normalisation, task.threads, attempt.seed);
-  auto groups = group_of_each(attempt, replica.network());
+  auto groups = group_of_each(attempt, replica);
   std::vector<shampoo::Optimizer> optimizers;
   if (grouping == Grouping::apart)
     for (const shampoo::ParameterGroup& group : groups)

@@ -47,9 +47,9 @@ void run(const Options& options, shampoo::Communicator& ranks) {
   const Dataset dataset = read_dataset(options.data);
   const Normalisation normalisation(dataset.train);
   const int threads = options.threads.value_or(shampoo::default_threads());
-  const Task task{dataset,       normalisation,    options.epochs,
-                  options.steps, threads,          options.checkpoints,
-                  options.trace, options.schedule, options.ema};
+  const Task task{dataset,     normalisation,       options.epochs,  options.steps,
+                  threads,     options.checkpoints, options.trace,   options.schedule,
+                  options.ema, options.clip,        options.numerics};
   Progress progress(first ? stdout : nullptr);
   const Comparison comparison = compare(ranks, task, options, progress);
   if (!first) return;

@@ -106,13 +106,7 @@ Method routed_method(const std::filesystem::path& file) {
 
 std::vector<shampoo::ParameterGroup> parameter_groups(const Method& method,
                                                       const Preconditioning& preconditioning,
-                                                      Network<float>& network) {
-  std::vector<shampoo::Parameter> parameters;
-  for (const auto& tensor : network.tensors())
-    parameters.push_back({.name = tensor.name,
-                          .shape = tensor.shape,
-                          .value = tensor.value,
-                          .gradient = tensor.gradient});
+                                                      std::vector<shampoo::Parameter> parameters) {
   if (method.routes) try {
       return method.routes->groups(std::move(parameters));
     } catch (const std::invalid_argument& error) {

@@ -51,6 +51,6 @@ struct Preconditioning {
 /// the method's routes. Learning rates are factors of the schedule's.
 std::vector<shampoo::ParameterGroup> parameter_groups(const Method& method,
                                                       const Preconditioning& preconditioning,
-                                                      Network<float>& network);
+                                                      std::vector<shampoo::Parameter> parameters);
 
 }  // namespace fashion

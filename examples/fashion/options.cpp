@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <string>
 
@@ -75,6 +76,27 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
                    : "a number in [0, 1) is needed";
       })
       ->type_name("X");
+  app.add_option("--clip", options.clip, "Largest norm of all gradients together")
+      ->check([](const std::string& text) {
+        double number = 0;
+        return CLI::detail::lexical_cast(text, number) && number > 0 && number < 1e9
+                   ? std::string()
+                   : "a number above 0 is needed";
+      })
+      ->type_name("X");
+  app.add_option("--accumulate", options.numerics.micro_batches,
+                 "Micro-batches that a rank's share of a batch is cut into, whose gradients are "
+                 "summed")
+      ->check(CLI::Range(1, batch_size))
+      ->type_name("N")
+      ->capture_default_str();
+  const std::map<std::string, Precision> precisions = {
+      {"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}};
+  app.add_option("--precision", options.numerics.precision,
+                 "Of the values and gradients that are trained: fp32, bf16, or fp16, which has a "
+                 "dynamic loss scale [fp32]")
+      ->transform(CLI::CheckedTransformer(precisions).description(""))
+      ->type_name("TYPE");
   const int most = std::numeric_limits<int>::max();
   app.add_option("--epochs", options.epochs, "Passes over the training images")
       ->check(CLI::Range(1, 10000))
@@ -146,6 +168,8 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
     routes->excludes(other);
   for (CLI::Option* const other : {routes, at_once, sweep, trace, checkpoint})
     group_rates->excludes(other);
+  for (const char* const other : {"--clip", "--accumulate", "--precision"})
+    group_rates->excludes(app.get_option(other));
   sweep->excludes(checkpoint);
   sweep->excludes(rate);
   sweep->excludes(trace);

@@ -9,6 +9,7 @@
 
 #include "examples/fashion/checkpoints.h"
 #include "examples/fashion/method.h"
+#include "examples/fashion/replica.h"
 
 namespace fashion {
 
@@ -30,6 +31,8 @@ struct Options {
   std::filesystem::path trace;  ///< empty: none
   std::string schedule;         ///< name; empty: the method's own
   std::optional<double> ema;    ///< decay of an average of the values
+  std::optional<double> clip;   ///< largest norm of all gradients together
+  Numerics numerics;
 };
 
 /// Reads the command line. Empty after --help, which it prints.

@@ -2,12 +2,12 @@
 #include "examples/fashion/replica.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "examples/fashion/network/layout.h"
+#include "shampoo/shampoo.h"
 
 namespace fashion {
 
@@ -24,7 +24,8 @@ Share batch_share(const shampoo::Communicator& ranks) {
 }  // namespace
 
 Replica::Replica(shampoo::Communicator& ranks, const Dataset& dataset,
-                 const Normalisation& normalisation, int threads, std::uint64_t seed)
+                 const Normalisation& normalisation, int threads, std::uint64_t seed,
+                 const Numerics& numerics)
     : ranks_(ranks),
       share_(batch_share(ranks)),
       test_(dataset.test),
@@ -32,21 +33,59 @@ Replica::Replica(shampoo::Communicator& ranks, const Dataset& dataset,
       workers_(threads),
       network_(workers_, seed, batch_size),
       batches_(dataset.train, normalisation, batch_size, seed, share_),
+      micro_batches_(numerics.micro_batches),
       test_batch_(batch_size * image_size) {
+  if (const int most = batch_size / ranks.size(); micro_batches_ > most)
+    throw std::invalid_argument("--accumulate: must be at most " + std::to_string(most) +
+                                ", the images of a batch that a rank has, got " +
+                                std::to_string(micro_batches_));
   for (const auto& tensor : network_.tensors())
-    gradients_.push_back({.data = tensor.gradient,
-                          .count = std::accumulate(tensor.shape.begin(), tensor.shape.end(),
-                                                   std::int64_t{1}, std::multiplies<>()),
-                          .type = shampoo::Type::float32});
+    parameters_.push_back({.name = tensor.name,
+                           .shape = tensor.shape,
+                           .value = tensor.value,
+                           .gradient = tensor.gradient});
+  if (numerics.precision != Precision::fp32) {
+    const auto type =
+        numerics.precision == Precision::bf16 ? shampoo::Type::bfloat16 : shampoo::Type::float16;
+    narrow_.emplace(network_, numerics.precision);
+    for (std::size_t p = 0; p < parameters_.size(); ++p) {
+      NarrowTensors::Tensor& tensor = narrow_->tensors()[p];
+      parameters_[p].value = shampoo::Tensor(tensor.value.data(), type);
+      parameters_[p].gradient = shampoo::Tensor(tensor.gradient.data(), type);
+    }
+  }
+  if (micro_batches_ > 1) {
+    accumulation_ = shampoo::cpu_backend({.threads = threads});
+    accumulator_.emplace(
+        *accumulation_, std::move(parameters_),
+        shampoo::AccumulationOptions{.micro_batches = micro_batches_, .mean = false});
+    parameters_ = accumulator_->parameters();
+  }
+  for (const shampoo::Parameter& parameter : parameters_)
+    gradients_.push_back({.data = parameter.gradient.data,
+                          .count = shampoo::grouping::numel(parameter.shape),
+                          .type = parameter.gradient.type});
 }
 
-double Replica::find_gradient() {
+double Replica::find_gradient(double loss_scale) {
   batches_.advance();
   // average() divides by the number of ranks, which the scale therefore contains.
-  const float scale = 1.0f / batch_size * static_cast<float>(ranks_.size());
-  const Score own = network_.forward_backward(batches_.images(), batches_.labels(), scale);
+  const auto scale = static_cast<float>(loss_scale / batch_size * ranks_.size());
+  const std::span<const float> images = batches_.images();
+  const std::span<const std::uint8_t> labels = batches_.labels();
+  if (accumulator_) accumulator_->clear();
+  double loss = 0;
+  for (int k = 0; k < micro_batches_; ++k) {
+    const Share part = share(static_cast<int>(labels.size()), k, micro_batches_);
+    loss += network_
+                .forward_backward(images.subspan(part.first * image_size, part.count * image_size),
+                                  labels.subspan(part.first, part.count), scale)
+                .loss;
+    if (narrow_) narrow_->round_gradients();
+    if (accumulator_) accumulator_->add();
+  }
   ranks_.average(gradients_);
-  return own.loss;
+  return loss;
 }
 
 double Replica::test_accuracy() {

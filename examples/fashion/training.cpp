@@ -2,6 +2,7 @@
 #include "examples/fashion/training.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
@@ -78,7 +79,7 @@ std::string sentence(const Method& method, std::size_t epoch, const Epoch& resul
 /// The groups of an attempt. With a schedule of the library they begin with their peak rates.
 std::vector<shampoo::ParameterGroup> groups_of(const Task& task, const Attempt& attempt,
                                                Replica& replica) {
-  auto groups = parameter_groups(*attempt.method, attempt.preconditioning, replica.network());
+  auto groups = parameter_groups(*attempt.method, attempt.preconditioning, replica.parameters());
   const int per_epoch = replica.steps_per_epoch();
   for (shampoo::ParameterGroup& group : groups) {
     if (task.ema) group.recipe.value_averaging = shampoo::ExponentialAverage{.decay = *task.ema};
@@ -97,6 +98,24 @@ std::vector<double> learning_rates(shampoo::Optimizer& optimizer) {
   return rates;
 }
 
+/// Dynamic loss scaling where gradients are in float16.
+shampoo::OptimizerOptions options_of(const Task& task, const Attempt& attempt) {
+  shampoo::OptimizerOptions options;
+  if (task.clip) options.gradients.clipping = shampoo::ClipGlobalNorm{*task.clip};
+  if (task.numerics.precision == Precision::fp16)
+    options.gradients.loss_scaling = shampoo::DynamicLossScale{};
+  if (!task.trace.empty()) options.trace = task.trace / attempt.method->key;
+  return options;
+}
+
+/// What else makes gradients, for checkpoints.
+std::string gradients_of(const Task& task) {
+  constexpr std::array precisions = {"fp32", "bf16", "fp16"};
+  return std::string(precisions[static_cast<std::size_t>(task.numerics.precision)]) + ", " +
+         std::to_string(task.numerics.micro_batches) + " micro-batches, clipped to " +
+         (task.clip ? std::to_string(*task.clip) : "nothing");
+}
+
 /// One step; returns its seconds.
 double timed_step(shampoo::Optimizer& optimizer) {
   const Stopwatch watch;
@@ -111,10 +130,10 @@ class Run {
       : ranks_(ranks),
         attempt_(attempt),
         progress_(progress),
-        replica_(ranks, task.dataset, task.normalisation, task.threads, attempt.seed),
+        replica_(ranks, task.dataset, task.normalisation, task.threads, attempt.seed,
+                 task.numerics),
         backend_(shampoo::cpu_backend({.threads = task.threads})),
-        optimizer_(*backend_, ranks, groups_of(task, attempt, replica_),
-                   {.trace = task.trace.empty() ? "" : task.trace / attempt.method->key}),
+        optimizer_(*backend_, ranks, groups_of(task, attempt, replica_), options_of(task, attempt)),
         factors_(learning_rates(optimizer_)),
         per_epoch_(replica_.steps_per_epoch()),
         planned_(task.epochs * per_epoch_),
@@ -125,10 +144,11 @@ class Run {
     if (!task.checkpoints) return;
     checkpoints_.emplace(
         ranks, optimizer_, replica_.network(), *task.checkpoints,
-        RunIdentity{attempt.method->name, attempt.seed, attempt.rate,
+        RunIdentity{attempt.method->name, attempt.seed, attempt.rate, gradients_of(task),
                     attempt.method->routes ? attempt.method->routes->to_json() : std::string()});
     if (const std::string found = checkpoints_->resume(state_); !found.empty()) {
       replica_.seek(state_.step);
+      replica_.write_values();
       progress.note(attempt.method->name + " " + found);
     }
   }
@@ -138,9 +158,10 @@ class Run {
     const int begin = state_.step;
     LossCurve curve(state_.losses, begin);
     while (state_.step < steps_) {
-      curve.add(replica_.find_gradient());
+      curve.add(replica_.find_gradient(optimizer_.loss_scale()));
       if (!scheduled_) set_rates();
       state_.optimizer_seconds += timed_step(optimizer_);
+      replica_.read_values();
       const double rate = optimizer_.group(0).rates.learning_rate;
       ++state_.step;
       if (state_.step == 1 || state_.step == steps_ || state_.step % losses_at_once == 0 ||
@@ -177,8 +198,12 @@ class Run {
   }
 
   double test_accuracy() {
-    const shampoo::Evaluation evaluation = optimizer_.evaluate();
-    return replica_.test_accuracy();
+    shampoo::Evaluation evaluation = optimizer_.evaluate();
+    replica_.read_values();
+    const double accuracy = replica_.test_accuracy();
+    evaluation.end();
+    replica_.read_values();
+    return accuracy;
   }
 
   void finish_epoch(int steps) {

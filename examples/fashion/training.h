@@ -11,6 +11,7 @@
 #include "examples/fashion/method.h"
 #include "examples/fashion/network/dataset.h"
 #include "examples/fashion/progress.h"
+#include "examples/fashion/replica.h"
 #include "shampoo/distributor/communicator.h"
 
 namespace fashion {
@@ -25,7 +26,9 @@ struct Task {
   std::optional<CheckpointPlan> checkpoints = std::nullopt;
   std::filesystem::path trace = {};  ///< folder of traces, one in it per optimizer; empty: none
   std::string schedule = {};         ///< see schedule_named(); empty: the method's own
-  std::optional<double> ema = std::nullopt;  ///< decay of an average of the values
+  std::optional<double> ema = std::nullopt;   ///< decay of an average of the values
+  std::optional<double> clip = std::nullopt;  ///< largest norm of all gradients together
+  Numerics numerics = {};
 };
 
 /// One way to train it.

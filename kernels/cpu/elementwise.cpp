@@ -159,12 +159,43 @@ void CpuBackend::filter(const PassContext& context, const GradientPass& pass) {
   sum_tiles(context, direction_partials, pass.direction_norms);
 }
 
+void CpuBackend::graft_directions(const PassContext& context, const UpdatePass& pass,
+                                  void* direction) {
+  if (*context.proceed == 0) return;
+  const bool in_double = context.elements.arithmetic == Type::float64;
+  for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
+    in_double ? level_.in_double.graft(work, pass, direction)
+              : level_.in_float.graft(work, pass, direction);
+  });
+}
+
+void CpuBackend::measure_directions(const PassContext& context, const UpdatePass& pass,
+                                    DirectionSums* sums) {
+  if (*context.proceed == 0) return;
+  const TileTable& elements = context.elements;
+  double* const mixed = elements.partials + elements.tile_count;
+  double* const values = mixed + elements.tile_count;
+  for_each_present_tile(context, pass.masters, [&](std::int64_t index, const Work& work) {
+    const DirectionSums of_tile = elements.arithmetic == Type::float64
+                                      ? level_.in_double.measure(work, pass)
+                                      : level_.in_float.measure(work, pass);
+    elements.partials[index] = of_tile.direction;
+    mixed[index] = of_tile.mixed;
+    values[index] = of_tile.values;
+  });
+  for (std::int64_t i = 0; i < elements.block_count; ++i)
+    if (context.modes[i] != Mode::absent)
+      sums[i] = {sum_of_tiles(elements.blocks[i], elements.partials),
+                 sum_of_tiles(elements.blocks[i], mixed), sum_of_tiles(elements.blocks[i], values)};
+}
+
 void CpuBackend::update(const PassContext& context, const UpdatePass& pass) {
   if (*context.proceed == 0) return;
   const bool in_double = context.elements.arithmetic == Type::float64;
   for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
     in_double ? level_.in_double.update(work, pass) : level_.in_float.update(work, pass);
   });
+  project(context, pass);
   if (pass.non_finite == nullptr) return;
   for (std::int64_t b = 0; b < context.elements.block_count; ++b)
     count_direction(context, pass, static_cast<std::int32_t>(b), *pass.non_finite);
@@ -177,6 +208,29 @@ void CpuBackend::filter_and_update(const PassContext& context, const GradientPas
   for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
     in_double ? level_.in_double.filter_and_update(work, gradients, pass)
               : level_.in_float.filter_and_update(work, gradients, pass);
+  });
+  project(context, pass);
+}
+
+void CpuBackend::project(const PassContext& context, const UpdatePass& pass) {
+  if (pass.projection.rule == ProjectionRule::none) return;
+  const TileTable& elements = context.elements;
+  const bool in_double = elements.arithmetic == Type::float64;
+  if (pass.projection.rule == ProjectionRule::unit_norm) {
+    for_each_present_tile(context, pass.masters, [&](std::int64_t index, const Work& work) {
+      elements.partials[index] = in_double ? level_.in_double.new_value_norm(work, pass)
+                                           : level_.in_float.new_value_norm(work, pass);
+    });
+    for (std::int64_t i = 0; i < elements.block_count; ++i)
+      if (context.modes[i] != Mode::absent)
+        pass.projection.squared_norms[i] = sum_of_tiles(elements.blocks[i], elements.partials);
+  }
+  const auto project_tile = [&](const auto& level, const Work& work) {
+    level.project_values(work, pass);
+    level.average_values(work, pass);
+  };
+  for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
+    in_double ? project_tile(level_.in_double, work) : project_tile(level_.in_float, work);
   });
 }
 

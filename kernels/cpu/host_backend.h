@@ -43,6 +43,10 @@ class CpuBackend final : public Backend {
   void accumulate(const TileTable& elements, const double* keep, const double* add) override;
   void read_values(const TileTable& elements, void* masters, void* slot) override;
   void filter(const PassContext& context, const GradientPass& pass) override;
+  void graft_directions(const PassContext& context, const UpdatePass& pass,
+                        void* direction) override;
+  void measure_directions(const PassContext& context, const UpdatePass& pass,
+                          DirectionSums* sums) override;
   void update(const PassContext& context, const UpdatePass& pass) override;
   void filter_and_update(const PassContext& context, const GradientPass& gradients,
                          const UpdatePass& pass) override;
@@ -140,6 +144,7 @@ class CpuBackend final : public Backend {
   /// body(index, work) for the tiles of blocks that are not absent.
   template <typename Body>
   void for_each_present_tile(const PassContext& context, const void* masters, Body&& body);
+  void project(const PassContext& context, const UpdatePass& pass);
 
   VectorLevel level_;
   Workers workers_;

@@ -62,6 +62,10 @@ class DeviceBackend final : public Backend {
   void accumulate(const TileTable& elements, const double* keep, const double* add) override;
   void read_values(const TileTable& elements, void* masters, void* slot) override;
   void filter(const PassContext& context, const GradientPass& pass) override;
+  void graft_directions(const PassContext& context, const UpdatePass& pass,
+                        void* direction) override;
+  void measure_directions(const PassContext& context, const UpdatePass& pass,
+                          DirectionSums* sums) override;
   void update(const PassContext& context, const UpdatePass& pass) override;
   void filter_and_update(const PassContext& context, const GradientPass& gradients,
                          const UpdatePass& pass) override;
@@ -147,8 +151,9 @@ class DeviceBackend final : public Backend {
                double exponent) override;
 
  private:
-  /// Queues the average of the values that the update leaves, if there is one.
-  void average_values(const PassContext& context, const UpdatePass& pass);
+  /// Queues the projection and the average of the values that the update leaves.
+  void finish_values(const PassContext& context, const UpdatePass& pass);
+  void sum_partials(const PassContext& context, int count, double* sums);
   /// What HalfGram and Gram leave to a library.
   void accumulate_by_library(const ProductPhase& phase, std::span<const Stack> stacks,
                              const float* masters);

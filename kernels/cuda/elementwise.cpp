@@ -55,12 +55,26 @@ void DeviceBackend::filter(const PassContext& context, const GradientPass& pass)
       SumTiles{elements, context.modes, context.proceed, grafting_norms, pass.direction_norms});
 }
 
+void DeviceBackend::graft_directions(const PassContext& context, const UpdatePass& pass,
+                                     void* direction) {
+  device_->launch(context.elements.tile_count,
+                  in_arithmetic<GraftTile>(context.elements.arithmetic, context, pass, direction));
+}
+
+void DeviceBackend::measure_directions(const PassContext& context, const UpdatePass& pass,
+                                       DirectionSums* sums) {
+  static_assert(sizeof(DirectionSums) == 3 * sizeof(double));
+  device_->launch(context.elements.tile_count,
+                  in_arithmetic<MeasureTile>(context.elements.arithmetic, context, pass));
+  sum_partials(context, 3, &sums->direction);
+}
+
 void DeviceBackend::update(const PassContext& context, const UpdatePass& pass) {
   device_->launch(context.elements.tile_count,
                   in_arithmetic<UpdateTile>(context.elements.arithmetic, context, pass));
-  if (pass.direction_norms != nullptr && pass.non_finite != nullptr)
-    device_->launch(1, CountDirections{context, pass});
-  average_values(context, pass);
+  const bool judges = pass.direction_norms != nullptr || pass.scaling.sums != nullptr;
+  if (judges && pass.non_finite != nullptr) device_->launch(1, CountDirections{context, pass});
+  finish_values(context, pass);
 }
 
 void DeviceBackend::filter_and_update(const PassContext& context, const GradientPass& gradients,
@@ -68,13 +82,25 @@ void DeviceBackend::filter_and_update(const PassContext& context, const Gradient
   device_->launch(
       context.elements.tile_count,
       in_arithmetic<FilterAndUpdateTile>(context.elements.arithmetic, context, gradients, pass));
-  average_values(context, pass);
+  finish_values(context, pass);
 }
 
-void DeviceBackend::average_values(const PassContext& context, const UpdatePass& pass) {
-  if (pass.value_average.average == nullptr) return;
-  device_->launch(context.elements.tile_count,
-                  in_arithmetic<AverageTile>(context.elements.arithmetic, context, pass));
+void DeviceBackend::finish_values(const PassContext& context, const UpdatePass& pass) {
+  const std::int64_t tiles = context.elements.tile_count;
+  const Type arithmetic = context.elements.arithmetic;
+  if (pass.projection.rule == ProjectionRule::unit_norm) {
+    device_->launch(tiles, in_arithmetic<NewValueNormTile>(arithmetic, context, pass));
+    sum_partials(context, 1, pass.projection.squared_norms);
+  }
+  if (pass.projection.rule != ProjectionRule::none)
+    device_->launch(tiles, in_arithmetic<ProjectTile>(arithmetic, context, pass));
+  if (pass.value_average.average != nullptr)
+    device_->launch(tiles, in_arithmetic<AverageTile>(arithmetic, context, pass));
+}
+
+void DeviceBackend::sum_partials(const PassContext& context, int count, double* sums) {
+  device_->launch((context.elements.block_count + SumPartials::threads - 1) / SumPartials::threads,
+                  SumPartials{context, count, sums});
 }
 
 void DeviceBackend::apply(const TileTable& elements, const Mode* modes, const void* segments,

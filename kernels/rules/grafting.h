@@ -3,6 +3,7 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/rules/arithmetic.h"
+#include "kernels/rules/update_rule.h"
 
 namespace shampoo::kernels {
 
@@ -13,10 +14,35 @@ SHAMPOO_RULE double norm_ratio(const UpdatePass& pass, Mode mode, std::int32_t b
   return root(pass.grafting_norms[block]) / (root(pass.direction_norms[block]) + 1e-16);
 }
 
+/// P <- ratio P min(1, limit sqrt(n) / |ratio P|) [Shazeer 2018, section 6], or
+/// D <- D min(most, limit |W| / |D|), with D = ratio P + decay W [You 2017], [You 2020].
+SHAMPOO_RULE DirectionFactors direction_factors(const UpdatePass& pass, Mode mode,
+                                                const Coefficients& coefficients,
+                                                std::int64_t elements, std::int32_t block) {
+  const double ratio = norm_ratio(pass, mode, block);
+  if (pass.scaling.rule == ScalingRule::none) return {ratio, 1};
+  const DirectionSums& sums = pass.scaling.sums[block];
+  if (pass.scaling.rule == ScalingRule::clip) {
+    const double norm = ratio * root(sums.direction);
+    const double most = pass.scaling.limit * root(static_cast<double>(elements));
+    return {norm > most ? ratio * (most / norm) : ratio, 1};
+  }
+  const double decay = coefficients.decay;
+  const double squared =
+      ratio * ratio * sums.direction + 2 * ratio * decay * sums.mixed + decay * decay * sums.values;
+  if (!(squared > 0 && sums.values > 0)) return {ratio, 1};
+  const double trust = pass.scaling.limit * root(sums.values) / root(squared);
+  const double factor = trust < pass.scaling.most ? trust : pass.scaling.most;
+  return {ratio * factor, factor};
+}
+
 /// Whether a block takes its step: not if its direction, or the factor to the grafting's norm, is
 /// not finite.
 template <typename Real>
 SHAMPOO_RULE bool takes_step(const UpdatePass& pass, Mode mode, std::int32_t block) {
+  if (mode != Mode::absent && pass.scaling.sums != nullptr &&
+      !is_finite(pass.scaling.sums[block].direction))
+    return false;
   if (mode != Mode::preconditioned || pass.direction_norms == nullptr) return true;
   return is_finite(pass.direction_norms[block]) &&
          is_finite(static_cast<Real>(norm_ratio(pass, mode, block)));

@@ -8,12 +8,19 @@
 
 namespace shampoo::kernels {
 
+/// Factors of one block.
+struct DirectionFactors {
+  double direction = 1;  ///< of P
+  double decay = 1;      ///< of decay W
+};
+
 /// The end of a step, for the elements of one block.
 template <typename Real>
 struct UpdateRule {
-  SHAMPOO_RULE UpdateRule(const Coefficients& c, double ratio_of_norms, AveragingRule averaging)
-      : ratio(static_cast<Real>(ratio_of_norms)),
-        decay(static_cast<Real>(c.decay)),
+  SHAMPOO_RULE UpdateRule(const Coefficients& c, const DirectionFactors& factors,
+                          AveragingRule averaging)
+      : ratio(static_cast<Real>(factors.direction)),
+        decay(static_cast<Real>(c.decay * factors.decay)),
         momentum(static_cast<Real>(c.momentum)),
         damp(static_cast<Real>(c.damp)),
         step(static_cast<Real>(c.step)),
@@ -80,6 +87,27 @@ struct ValueAverageRule {
 
   Real weight;
   bool copies;
+};
+
+/// W, projected: see ValueProjection.
+template <typename Real>
+struct ProjectedValue {
+  SHAMPOO_RULE ProjectedValue(const ValueProjection& of, std::int32_t block)
+      : bounds(of.rule == ProjectionRule::bounds),
+        lower(static_cast<Real>(of.lower)),
+        upper(static_cast<Real>(of.upper)) {
+    if (bounds) return;
+    const double norm = root(of.squared_norms[block]);
+    if (norm > 0 && is_finite(norm)) scale = static_cast<Real>(1 / norm);
+  }
+
+  SHAMPOO_RULE Real operator()(Real w) const {
+    if (!bounds) return w * scale;
+    return w < lower ? lower : w > upper ? upper : w;
+  }
+
+  bool bounds;
+  Real lower, upper, scale = 1;
 };
 
 /// True if values and segment are converted, and W + U is computed, in double: the wider of both

@@ -31,11 +31,9 @@ void GroupValueAveraging::prepare(std::size_t block, std::int64_t step) {
 
 void GroupValueAveraging::apply(ChunkContext& chunk) const {
   // A <- A + weight (W - A) ; W <- A under Lookahead
-  chunk.update.value_average = {
-      .weights = weights_.data() + chunk.place.first_block,
-      .average = chunk.elements(average_),
-      .replaces = std::visit([](const auto& kind) { return replaces_values(kind); },
-                             recipe_.value_averaging)};
+  chunk.update.value_average = {.weights = weights_.data() + chunk.place.first_block,
+                                .average = chunk.elements(average_),
+                                .replaces = replaces_values(recipe_)};
 }
 
 void check_value_averaging(const Recipe& recipe, const Checks& checks) {
@@ -52,6 +50,10 @@ void check_value_averaging(const Recipe& recipe, const Checks& checks) {
 
 bool averages_values(const Recipe& recipe) {
   return !std::holds_alternative<NoValueAverage>(recipe.value_averaging);
+}
+
+bool replaces_values(const Recipe& recipe) {
+  return std::visit([](const auto& kind) { return replaces_values(kind); }, recipe.value_averaging);
 }
 
 std::vector<Slot> value_averaging_slots(const Recipe& recipe) {

@@ -39,6 +39,8 @@ class GroupValueAveraging {
 /// Throws std::invalid_argument for options out of range.
 void check_value_averaging(const Recipe& recipe, const Checks& checks);
 bool averages_values(const Recipe& recipe);
+/// True if averages take the place of values.
+bool replaces_values(const Recipe& recipe);
 /// "value_average": A.
 std::vector<Slot> value_averaging_slots(const Recipe& recipe);
 /// Null for NoValueAverage.

@@ -30,7 +30,8 @@ std::string options_text(const OptimizerOptions& options) {
          std::to_string(options.skipped_in_a_row) + ", merge_groups " +
          (options.merge_groups ? "true" : "false") + ", agree_before_commit " +
          (options.agree_before_commit ? "true" : "false") + ", compare_values_every " +
-         std::to_string(options.compare_values_every) +
+         std::to_string(options.compare_values_every) + ", transform_direction " +
+         (options.transform_direction ? "set" : "not set") +
          "\noptions: " + canonical_text(options.gradients) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shampoo/preconditioners/preconditioner.h"
+#include "shampoo/transforms/projection.h"
 #include "shampoo/update/refresh_schedule.h"
 #include "shampoo/update/slots.h"
 
@@ -27,6 +28,8 @@ void cut(RegisteredParameter& registered) {
   // The first block is the largest along every dimension.
   const std::vector<std::int64_t>& extent = registered.boxes.front().extent;
   if (const std::string fault = block_fault(recipe, extent); !fault.empty())
+    throw std::invalid_argument(registered.title() + ": " + fault);
+  if (const std::string fault = projection_fault(recipe, registered.boxes.size()); !fault.empty())
     throw std::invalid_argument(registered.title() + ": " + fault);
   for (const Slot& slot : slots_of(recipe, extent, registered.parameter().value.type))
     if (side_of(slot, extent) > longest_side)

@@ -111,7 +111,7 @@ std::vector<double> ElementTable::sums(kernels::Backend& backend, std::size_t te
 void ElementTable::upload(kernels::Backend& backend) {
   send(backend, tiles_, sent_tiles_);
   send(backend, blocks_, sent_blocks_);
-  partials_ = kernels::Buffer(backend, 2 * tiles_.size() * sizeof(double));
+  partials_ = kernels::Buffer(backend, 3 * tiles_.size() * sizeof(double));
 }
 
 kernels::TileTable ElementTable::elements(Type arithmetic, const kernels::Tensors& tensors) const {

@@ -53,7 +53,7 @@ class ElementTable {
   void upload(kernels::Backend& backend);
 
   kernels::TileTable elements(Type arithmetic, const kernels::Tensors& tensors) const;
-  /// First of the two numbers per tile that reductions leave, summed for each of `tensors`. Waits.
+  /// First of the numbers per tile that reductions leave, summed for each of `tensors`. Waits.
   std::vector<double> sums(kernels::Backend& backend, std::size_t tensors) const;
   std::int64_t block_count() const { return static_cast<std::int64_t>(blocks_.size()); }
   std::span<const kernels::Block> blocks() const { return blocks_; }

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "grouping/stack.h"
+#include "shampoo/transforms/projection.h"
+#include "shampoo/transforms/update_scaling.h"
 #include "shampoo/update/coefficients.h"
 #include "shampoo/update/refresh_schedule.h"
 
@@ -28,12 +30,15 @@ void GroupStep::enqueue(StepContext step) {
     preconditioner_->apply(chunk);
     // (8) P <- P |graft(F)| / (|P| + 1e-16)                          [Agarwal 2020], [Shi 2023]
     if (grafting_) graft_norm(chunk);
+    // (14) P <- transform(P), scaled by its norm          [Shazeer 2018], [You 2017], [You 2020]
+    if (measures_) scale_direction(chunk);
     // (9) P <- P + alpha W                                                    [Loshchilov 2019]
     // (10) B <- momentum B + (1 - dampening) P ; P <- B                           [Polyak 1964]
     //      or Z <- Z - learning_rate P, U <- ...         [Defazio 2024, Alg. 1], [Defazio 2025b]
     // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment; on one rank
     //      (12), too. Where every element's step depends on that element alone, (6) is part of
     //      this pass.
+    // (15) W <- its projection, with the new W
     // (13) A <- A + weight (W - A), with the new W            [Polyak 1992], [Izmailov 2018]
     //      and W <- A                                                          [Zhang 2019]
     decay_and_average(chunk);
@@ -48,6 +53,36 @@ void GroupStep::filter_gradient(ChunkContext& chunk) {
 
 void GroupStep::graft_norm(ChunkContext& chunk) {
   chunk.update.grafting_norms = chunk.grafting_norms;
+}
+
+void GroupStep::scale_direction(ChunkContext& chunk) {
+  const PhaseRange range(chunk.clock, Phase::update);
+  if (transform_) {
+    if (chunk.update.grafting_norms != nullptr)
+      backend_.graft_directions(chunk.pass, chunk.update, chunk.gradients.direction);
+    chunk.update.grafting_norms = nullptr;
+    transform_blocks(chunk);
+  }
+  chunk.update.scaling = scaling_of(recipe_);
+  auto* const sums =
+      static_cast<kernels::DirectionSums*>(direction_sums_.data()) + chunk.place.first_block;
+  backend_.measure_directions(chunk.pass, chunk.update, sums);
+  chunk.update.scaling.sums = sums;
+}
+
+void GroupStep::transform_blocks(const ChunkContext& chunk) {
+  const auto size = static_cast<std::int64_t>(size_of(arithmetic_));
+  for (std::size_t b = chunk.place.first_block; b < chunk.place.end_block; ++b) {
+    if (modes_[b] == Mode::absent) continue;
+    const OwnedBlock& block = blocks_[b];
+    const RegisteredParameter& parameter = parameters_[block.parameter];
+    const std::int64_t first = block.flat - chunk.place.first_element;
+    transform_({.parameter = parameter.parameter(),
+                .box = parameter.boxes[block.index],
+                .type = arithmetic_,
+                .data = static_cast<char*>(chunk.gradients.direction) + first * size,
+                .elements = grouping::numel(extents_[b])});
+  }
 }
 
 void GroupStep::decay_and_average(ChunkContext& chunk) {
@@ -92,98 +127,9 @@ ChunkContext GroupStep::chunk_context(std::size_t c, const StepInputs& inputs) c
   context.preconditioned = context.of(preconditioned_);
   context.gradients.first_moment = context.elements(state_->flat(first_moment_slot));
   context.update.direction_norms = context.direction_norms;
+  context.update.projection = projection_of(recipe_);
+  if (value_norms_.data() != nullptr) context.update.projection.squared_norms = norms(value_norms_);
   return context;
-}
-
-GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
-                     kernels::SolverMatrices& matrices, const Recipe& recipe,
-                     std::vector<OwnedBlock> blocks,
-                     std::span<const RegisteredParameter> parameters, std::int64_t direction_limit)
-    : backend_(backend),
-      recipe_(recipe),
-      arithmetic_(arithmetic_type(recipe)),
-      one_pass_(!stores_direction(recipe)),
-      blocks_(std::move(blocks)),
-      grafting_norms_(backend, blocks_.size() * sizeof(double)),
-      direction_norms_(backend, blocks_.size() * sizeof(double)),
-      block_steps_(blocks_.size()) {
-  cut_chunks(parameters, direction_limit);
-  build_tables(columns, parameters);
-  build_stacks(parameters);
-  for (const OwnedBlock& owned : blocks_)
-    turns_.push_back((owned.phase + parameters[owned.parameter].steps) % recipe_.refresh.every);
-  const PreconditionerContext context{backend_, recipe_, extents_, turns_, stacks_,
-                                      chunks_,  *state_, matrices, columns};
-  preconditioner_ = make_preconditioner(context);
-  grafting_ = make_grafting(context);
-  averaging_ = make_averaging(recipe_, *state_);
-  value_averaging_ = make_value_averaging(recipe_, *state_, columns, blocks_.size());
-}
-
-void GroupStep::cut_chunks(std::span<const RegisteredParameter> parameters,
-                           std::int64_t direction_limit) {
-  for (const OwnedBlock& owned : blocks_)
-    extents_.push_back(parameters[owned.parameter].boxes[owned.index].extent);
-  const std::int64_t end =
-      blocks_.empty() ? 0 : blocks_.back().flat + grouping::flat_stride(extents_.back());
-  const std::int64_t arrays = 1 + backend_.scratch_directions();
-  const auto size = static_cast<std::int64_t>(size_of(arithmetic_));
-  chunks_ = cut_into_chunks(blocks_, end, one_pass_ ? end : direction_limit / arrays / size);
-  contexts_.reserve(chunks_.size());
-}
-
-void GroupStep::build_tables(kernels::StagedArrays& columns,
-                             std::span<const RegisteredParameter> parameters) {
-  std::vector<BlockPlacement> placements;
-  std::int64_t masters = 0;
-  for (const Chunk& chunk : chunks_) {
-    ElementTable& table = tables_.emplace_back();
-    for (std::size_t b = chunk.first_block; b < chunk.end_block; ++b) {
-      OwnedBlock& owned = blocks_[b];
-      const RegisteredParameter& parameter = parameters[owned.parameter];
-      const grouping::Box& box = parameter.boxes[owned.index];
-      const Type type = parameter.parameter().value.type;
-      if (has_master(type))
-        owned.master = std::exchange(masters, masters + grouping::flat_stride(box.extent));
-      kernels::Block block = exchanged_block(parameter, owned.parameter, owned.segment);
-      block.master = owned.master;
-      table.append(parameter, box, block, owned.flat - chunk.first_element);
-      placements.push_back(
-          {box.extent, type, owned.stack, owned.in_stack, owned.flat, owned.master});
-    }
-    table.upload(backend_);
-  }
-  state_ = std::make_unique<GroupState>(backend_, recipe_, std::move(placements));
-
-  const std::size_t count = blocks_.size();
-  modes_ = columns.add<Mode>(count);
-  coefficients_ = columns.add<kernels::Coefficients>(count);
-  present_list_ = columns.add<std::int32_t>(count);
-  preconditioned_list_ = columns.add<std::int32_t>(count);
-}
-
-void GroupStep::build_stacks(std::span<const RegisteredParameter> parameters) {
-  for (std::size_t c = 0; c < chunks_.size(); ++c)
-    for (std::size_t b = chunks_[c].first_block; b < chunks_[c].end_block; ++b) {
-      const std::size_t in_chunk = b - chunks_[c].first_block;
-      if (blocks_[b].in_stack == 0) {
-        kernels::Stack stack;
-        stack.extent = extents_[b];
-        stack.stride = grouping::flat_stride(extents_[b]);
-        stack.first_block = static_cast<std::int64_t>(in_chunk);
-        stack.gradients = {false, false, recipe_.weight_decay == WeightDecay::l2};
-        stacks_.push_back(std::move(stack));
-      }
-      kernels::Stack& stack = stacks_.back();
-      ++stack.count;
-      const bool half = size_of(parameters[blocks_[b].parameter].parameter().gradient.type) == 2;
-      const bool regular = tables_[c].blocks()[in_chunk].regular;
-      stack.gradients.gathered |= !regular;
-      stack.gradients.halves |= regular && half;
-      stack.gradients.wider |= regular && !half;
-    }
-  present_.resize(stacks_.size());
-  preconditioned_.resize(stacks_.size());
 }
 
 std::size_t GroupStep::direction_bytes() const {
@@ -218,6 +164,7 @@ void GroupStep::adopt(const GroupStep& before) {
 }
 
 void GroupStep::prepare(std::span<const RegisteredParameter> parameters) {
+  parameters_ = parameters;
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_[b].in_stack == 0) {
       present_[blocks_[b].stack] = {present_list_.data() + b, 0};
@@ -284,7 +231,8 @@ std::string GroupStep::exhausted_block(std::span<const RegisteredParameter> para
 }
 
 std::int64_t GroupStep::workspace_bytes() const {
-  const std::size_t buffers = grafting_norms_.bytes() + direction_norms_.bytes();
+  const std::size_t buffers = grafting_norms_.bytes() + direction_norms_.bytes() +
+                              direction_sums_.bytes() + value_norms_.bytes();
   std::int64_t bytes = static_cast<std::int64_t>(buffers) + preconditioner_->workspace_bytes();
   for (const ElementTable& table : tables_) bytes += table.bytes();
   return bytes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@
 #include "shampoo/update/group_state.h"
 
 namespace shampoo {
+
+using DirectionTransform = std::function<void(const DirectionBlock&)>;
 
 /// What the virtual groups of a step share. [backend]
 struct StepInputs {
@@ -39,10 +42,12 @@ class GroupStep {
   /// Blocks come stack by stack, in the order of the flat slots. `parameters` are all parameters of
   /// the optimizer, in a place that may change between calls. What a step reads goes into
   /// `columns`, which the caller gives memory and uploads, and which must outlive it, as `matrices`
-  /// must, which solvers share. `direction_limit`: bytes, see there.
+  /// must, which solvers share, and `transform`, which may be empty. `direction_limit`: bytes, see
+  /// there.
   GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
             kernels::SolverMatrices& matrices, const Recipe& recipe, std::vector<OwnedBlock> blocks,
-            std::span<const RegisteredParameter> parameters, std::int64_t direction_limit);
+            std::span<const RegisteredParameter> parameters, const DirectionTransform& transform,
+            std::int64_t direction_limit);
 
   /// Masters and iterates <- values of the caller's tensors. Queued.
   void read_values(const kernels::Tensors& tensors);
@@ -99,11 +104,15 @@ class GroupStep {
 
   void filter_gradient(ChunkContext& chunk);
   void graft_norm(ChunkContext& chunk);
+  void scale_direction(ChunkContext& chunk);
   void decay_and_average(ChunkContext& chunk);
+  void transform_blocks(const ChunkContext& chunk);
 
   kernels::Backend& backend_;
   const Recipe& recipe_;
   Type arithmetic_;
+  const DirectionTransform& transform_;
+  bool measures_;  ///< a transform or a scaling reads the directions
   bool one_pass_;  ///< directions are not stored: see filter_and_update()
   std::vector<OwnedBlock> blocks_;
   std::vector<Chunk> chunks_;
@@ -114,12 +123,13 @@ class GroupStep {
   std::vector<ElementTable> tables_;    ///< per chunk, and count from its beginning
   std::vector<kernels::Stack> stacks_;  ///< first blocks count from the beginning of the chunk
   std::vector<ChunkContext> contexts_;  ///< per chunk, of the step that is queued
-  kernels::Buffer grafting_norms_, direction_norms_;
+  kernels::Buffer grafting_norms_, direction_norms_, direction_sums_, value_norms_;
   kernels::StagedArray<kernels::Mode> modes_;
   kernels::StagedArray<kernels::Coefficients> coefficients_;
   kernels::StagedArray<std::int32_t> present_list_, preconditioned_list_;
   std::vector<kernels::Selection> present_, preconditioned_;  ///< per stack
   std::vector<BlockStep> block_steps_;                        ///< of the prepared step
+  std::span<const RegisteredParameter> parameters_;           ///< of the prepared step
 
   std::unique_ptr<GroupPreconditioner> preconditioner_;
   std::unique_ptr<GroupPreconditioner> grafting_;         ///< null: none

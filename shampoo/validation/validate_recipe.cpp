@@ -7,6 +7,8 @@
 #include "shampoo/averaging/value_averaging.h"
 #include "shampoo/gradients/gradient_rules.h"
 #include "shampoo/preconditioners/preconditioner.h"
+#include "shampoo/transforms/projection.h"
+#include "shampoo/transforms/update_scaling.h"
 #include "shampoo/validation/checks.h"
 
 namespace shampoo {
@@ -17,6 +19,8 @@ void validate_recipe(const Recipe& recipe, const std::string& group) {
   check_grafting(recipe, checks);
   check_averaging(recipe, checks);
   check_value_averaging(recipe, checks);
+  check_update_scaling(recipe, checks);
+  check_projection(recipe, checks);
   checks.require(recipe.refresh.every >= 1, "recipe.refresh.every", ">= 1", recipe.refresh.every);
   if (recipe.refresh.first)
     checks.require(*recipe.refresh.first >= 1, "recipe.refresh.first", ">= 1, or empty for never",

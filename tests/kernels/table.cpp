@@ -142,7 +142,7 @@ void Table::make_slots(bool has_masters) {
   segment.assign(static_cast<std::size_t>(bytes), std::byte{0x5a});
   grafting_norms.assign(blocks.size(), -1);
   direction_norms.assign(blocks.size(), -1);
-  partials.assign(2 * tiles.size(), -1);
+  partials.assign(3 * tiles.size(), -1);
 
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const kernels::Block& block = blocks[b];

@@ -71,6 +71,17 @@ void CountingBackend::orthogonalize(const kernels::PassContext& context,
   launch().orthogonalize(context, stacks, selected, plans, direction, direction_norms);
 }
 
+void CountingBackend::graft_directions(const kernels::PassContext& context,
+                                       const kernels::UpdatePass& pass, void* direction) {
+  launch().graft_directions(context, pass, direction);
+}
+
+void CountingBackend::measure_directions(const kernels::PassContext& context,
+                                         const kernels::UpdatePass& pass,
+                                         kernels::DirectionSums* sums) {
+  launch().measure_directions(context, pass, sums);
+}
+
 void CountingBackend::update(const kernels::PassContext& context, const kernels::UpdatePass& pass) {
   launch().update(context, pass);
 }

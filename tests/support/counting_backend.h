@@ -75,6 +75,10 @@ class CountingBackend : public kernels::Backend {
   void precondition(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,
                     std::span<const kernels::Selection> selected, void* direction,
                     double* direction_norms) override;
+  void graft_directions(const kernels::PassContext& context, const kernels::UpdatePass& pass,
+                        void* direction) override;
+  void measure_directions(const kernels::PassContext& context, const kernels::UpdatePass& pass,
+                          kernels::DirectionSums* sums) override;
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
   void filter_and_update(const kernels::PassContext& context,
                          const kernels::GradientPass& gradients,

@@ -3,26 +3,24 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/vector_sums.h"
 #include "kernels/cpu/simd/vector_values.h"
 #include "kernels/rules/grafting.h"
 #include "kernels/rules/update_rule.h"
 
-/// The average of the values that an update has left, on one tile each. Internal linkage: see
-/// vector_access.h.
+/// The projection and the average of the values that an update has left, on one tile each. Internal
+/// linkage: see vector_access.h.
 namespace shampoo::kernels {
 namespace {
 
-/// UpdatePass::value_average of one tile, a chunk at a time.
+/// The values that the update of one tile has left: in its masters, its segment, or its place.
 template <typename Real>
-class TileAverage {
+class NewValues {
  public:
-  TileAverage(const Work& work, const UpdatePass& pass)
+  NewValues(const Work& work, const UpdatePass& pass)
       : work_(work),
         block_(work.block),
-        rule_(pass.value_average.weights[work.tile.block]),
-        replaces_(pass.value_average.replaces),
         in_double_(moves_in_double(block_.wire_type, work.tensors.value_types[work.tile.tensor])),
-        average_(static_cast<Real*>(pass.value_average.average) + work.tile.flat),
         master_(static_cast<float*>(pass.masters)) {
     const std::int64_t at = offset_in_block(work);
     if (block_.master >= 0) master_ += block_.master + at;
@@ -30,24 +28,23 @@ class TileAverage {
       segment_ = static_cast<char*>(pass.segment) + block_.segment + at * bytes();
   }
 
-  void operator()(std::int64_t first, std::int64_t count) const {
-    alignas(64) Real buffer[chunk];
-    const Real* const w = new_values(first, count, buffer);
-    Real* __restrict const a = average_ + first;
-    for (std::int64_t i = 0; i < count; ++i) a[i] = rule_(a[i], w[i]);
-    if (replaces_) replace(first, count, a);
-  }
-
- private:
-  std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(block_.wire_type)); }
-  char* sent(std::int64_t first) const { return segment_ + first * bytes(); }
-
-  const Real* new_values(std::int64_t first, std::int64_t count, Real* buffer) const {
+  const Real* read_new(std::int64_t first, std::int64_t count, Real* buffer) const {
     if (segment_ == nullptr || block_.master >= 0) return fetch_values(work_, first, count, buffer);
     in_double_ ? read_applied<double>(first, count, buffer)
                : read_applied<float>(first, count, buffer);
     return buffer;
   }
+
+  void replace(std::int64_t first, std::int64_t count, const Real* x) const {
+    if (block_.master < 0) return send(first, count, x);
+    float* const master = master_ + first;
+    for (std::int64_t i = 0; i < count; ++i) master[i] = stored<float>(x[i]);
+    send(first, count, master);
+  }
+
+ private:
+  std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(block_.wire_type)); }
+  char* sent(std::int64_t first) const { return segment_ + first * bytes(); }
 
   /// What apply() will make of the values and the segment.
   template <typename Sum>
@@ -69,13 +66,6 @@ class TileAverage {
     });
   }
 
-  void replace(std::int64_t first, std::int64_t count, const Real* a) const {
-    if (block_.master < 0) return send(first, count, a);
-    float* const master = master_ + first;
-    for (std::int64_t i = 0; i < count; ++i) master[i] = stored<float>(a[i]);
-    send(first, count, master);
-  }
-
   template <typename Value>
   void send(std::int64_t first, std::int64_t count, const Value* x) const {
     if (segment_ != nullptr) return write(consecutive(sent(first), block_.wire_type), 0, count, x);
@@ -89,22 +79,60 @@ class TileAverage {
 
   const Work& work_;
   const Block& block_;
-  ValueAverageRule<Real> rule_;
-  bool replaces_, in_double_;
-  Real* average_;
+  bool in_double_;
   float* master_;
   char* segment_ = nullptr;  ///< of the tile; null: the values have changed
 };
 
+/// W . W
+template <typename Real>
+double new_value_norm(const Work& work, const UpdatePass& pass) {
+  const std::int64_t count = elements_of(work.tile);
+  const NewValues<Real> values(work, pass);
+  ProductSum sum;
+  alignas(64) Real buffer[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    const Real* const w = values.read_new(first, n, buffer);
+    sum.add(w, w, n);
+  }
+  return sum.total();
+}
+
+/// UpdatePass::projection
+template <typename Real>
+void project_values(const Work& work, const UpdatePass& pass) {
+  if (!takes_step<Real>(pass, work.mode, work.tile.block)) return;
+  const std::int64_t count = elements_of(work.tile);
+  const NewValues<Real> values(work, pass);
+  const ProjectedValue<Real> rule(pass.projection, work.tile.block);
+  alignas(64) Real buffer[chunk], projected[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    const Real* const w = values.read_new(first, n, buffer);
+    for (std::int64_t i = 0; i < n; ++i) projected[i] = rule(w[i]);
+    values.replace(first, n, projected);
+  }
+}
+
+/// UpdatePass::value_average
 template <typename Real>
 void average_values(const Work& work, const UpdatePass& pass) {
   if (pass.value_average.average == nullptr) return;
   if (pass.value_average.weights[work.tile.block] == 0) return;
   if (!takes_step<Real>(pass, work.mode, work.tile.block)) return;
   const std::int64_t count = elements_of(work.tile);
-  const TileAverage<Real> tile(work, pass);
-  for (std::int64_t first = 0; first < count; first += chunk)
-    tile(first, least(chunk, count - first));
+  const NewValues<Real> values(work, pass);
+  const ValueAverageRule<Real> rule(pass.value_average.weights[work.tile.block]);
+  Real* const average = static_cast<Real*>(pass.value_average.average) + work.tile.flat;
+  alignas(64) Real buffer[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    const Real* const w = values.read_new(first, n, buffer);
+    Real* __restrict const a = average + first;
+    for (std::int64_t i = 0; i < n; ++i) a[i] = rule(a[i], w[i]);
+    if (pass.value_average.replaces) values.replace(first, n, a);
+  }
 }
 
 }  // namespace

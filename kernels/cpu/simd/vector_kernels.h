@@ -52,8 +52,14 @@ struct VectorKernels {
   void (*gather)(const Work&, Real* to);
   /// `grafting` is the pass's, or null.
   TileNorms (*filter)(const Work&, const GradientPass&, const ElementwiseDirection* grafting);
+  void (*graft)(const Work&, const UpdatePass&, void* direction);
+  DirectionSums (*measure)(const Work&, const UpdatePass&);
+  /// Neither the projection nor, where there is one, the average after it.
   void (*update)(const Work&, const UpdatePass&);
   void (*filter_and_update)(const Work&, const GradientPass&, const UpdatePass&);
+  double (*new_value_norm)(const Work&, const UpdatePass&);
+  void (*project_values)(const Work&, const UpdatePass&);
+  void (*average_values)(const Work&, const UpdatePass&);
   void (*apply)(const Work&, const void* segments);
   /// Elementwise::accumulate(), of one tile.
   void (*accumulate_tile)(const Work&, double keep, double add);

@@ -67,7 +67,10 @@ class TileUpdate {
   TileUpdate(const Work& work, const UpdatePass& pass)
       : work_(work),
         block_(work.block),
-        rule_(work.coefficients, norm_ratio(pass, work.mode, work.tile.block), pass.averaging),
+        rule_(work.coefficients,
+              direction_factors(pass, work.mode, work.coefficients, work.block.elements,
+                                work.tile.block),
+              pass.averaging),
         takes_step_(takes_step<Real>(pass, work.mode, work.tile.block)),
         threshold_(
             overflow_threshold<Real>(block_.wire_type, work.tensors.value_types[work.tile.tensor])),
@@ -146,13 +149,37 @@ class TileUpdate {
 };
 
 template <typename Real>
+void graft(const Work& work, const UpdatePass& pass, void* direction) {
+  const auto ratio = static_cast<Real>(norm_ratio(pass, work.mode, work.tile.block));
+  Real* const p = static_cast<Real*>(direction) + work.tile.flat;
+  for (std::int64_t i = 0; i < elements_of(work.tile); ++i) p[i] *= ratio;
+}
+
+template <typename Real>
+DirectionSums measure(const Work& work, const UpdatePass& pass) {
+  const std::int64_t count = elements_of(work.tile);
+  const Real* const p = static_cast<const Real*>(pass.direction) + work.tile.flat;
+  ProductSum direction, mixed, values;
+  alignas(64) Real copied[chunk];
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    const std::int64_t n = least(chunk, count - first);
+    direction.add(p + first, p + first, n);
+    if (pass.scaling.rule != ScalingRule::trust) continue;
+    const Real* const w = fetch_values(work, first, n, copied);
+    mixed.add(p + first, w, n);
+    values.add(w, w, n);
+  }
+  return {direction.total(), mixed.total(), values.total()};
+}
+
+template <typename Real>
 void update(const Work& work, const UpdatePass& pass) {
   const std::int64_t count = elements_of(work.tile);
   const Real* const p = static_cast<const Real*>(pass.direction) + work.tile.flat;
   const TileUpdate<Real> tile(work, pass);
   for (std::int64_t first = 0; first < count; first += chunk)
     tile(first, least(chunk, count - first), p + first);
-  average_values<Real>(work, pass);
+  if (pass.projection.rule == ProjectionRule::none) average_values<Real>(work, pass);
 }
 
 template <typename Real>
@@ -166,7 +193,7 @@ void filter_and_update(const Work& work, const GradientPass& gradients, const Up
     filter(first, n, p);
     update(first, n, p);
   }
-  average_values<Real>(work, pass);
+  if (pass.projection.rule == ProjectionRule::none) average_values<Real>(work, pass);
 }
 
 }  // namespace

@@ -4,12 +4,43 @@
 #include <cstdint>
 
 #include "kernels/cuda/elementwise/update.h"
+#include "kernels/cuda/launch/reduce.h"
 
 namespace shampoo::kernels::cuda {
 
 /// UpdatePass::value_average, after the update. One block of threads per tile.
 template <typename Real>
 struct AverageTile {
+  static constexpr int threads = 128;
+  static constexpr int blocks_per_processor = 3;
+  struct Shared {};
+
+  PassContext context;
+  UpdatePass pass;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared&) const;
+};
+
+/// Squared norms of the tiles of new values, in partials[tile]. One block of threads per tile.
+template <typename Real>
+struct NewValueNormTile {
+  static constexpr int threads = 128;
+  static constexpr int blocks_per_processor = 3;
+  struct Shared {
+    double sums[threads];
+  };
+
+  PassContext context;
+  UpdatePass pass;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// UpdatePass::projection, after the update. One block of threads per tile.
+template <typename Real>
+struct ProjectTile {
   static constexpr int threads = 128;
   static constexpr int blocks_per_processor = 3;
   struct Shared {};
@@ -51,13 +82,13 @@ SHAMPOO_BOTH void read_new(const UpdateWork<Real>& work, std::int32_t i, std::in
     read_applied<float>(work, i, count, w);
 }
 
-/// New values <- A
+/// New values <- x
 template <typename Real>
 SHAMPOO_BOTH void replace_group(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
-                                const Real (&a)[group_size]) {
-  if (!work.has_master) return send_or_apply(work, i, count, a);
+                                const Real (&x)[group_size]) {
+  if (!work.has_master) return send_or_apply(work, i, count, x);
   float master[group_size];
-  for (int k = 0; k < group_size; ++k) master[k] = stored<float>(a[k]);
+  for (int k = 0; k < group_size; ++k) master[k] = stored<float>(x[k]);
   write(work.weights, i, count, master);
   send_or_apply(work, i, count, master);
 }
@@ -82,6 +113,47 @@ SHAMPOO_BOTH void AverageTile<Real>::operator()(Threads& block, Shared&) const {
       for (int k = 0; k < group_size; ++k) a[k] = rule(a[k], w[k]);
       write(average, i, count, a);
       if (pass.value_average.replaces) replace_group(work, i, count, a);
+    });
+  });
+}
+
+template <typename Real>
+template <typename Threads>
+SHAMPOO_BOTH void NewValueNormTile<Real>::operator()(Threads& block, Shared& shared) const {
+  if (*context.proceed == 0) return;
+  const Tile tile = context.elements.tiles[block.index()];
+  if (context.modes[tile.block] == Mode::absent) return;
+  const UpdateWork<Real> work(context, pass, tile);
+  block.each([&](int thread) {
+    double sum = 0;
+    for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
+      Real w[group_size];
+      read_new(work, i, count, w);
+      sum += sum_of_products(w, w, count);
+    });
+    shared.sums[thread] = sum;
+  });
+  reduce(block, shared.sums, [](double a, double b) { return a + b; });
+  block.each([&](int thread) {
+    if (thread == 0) context.elements.partials[block.index()] = shared.sums[0];
+  });
+}
+
+template <typename Real>
+template <typename Threads>
+SHAMPOO_BOTH void ProjectTile<Real>::operator()(Threads& block, Shared&) const {
+  if (*context.proceed == 0) return;
+  const Tile tile = context.elements.tiles[block.index()];
+  if (context.modes[tile.block] == Mode::absent) return;
+  const UpdateWork<Real> work(context, pass, tile);
+  if (!work.takes_step) return;
+  const ProjectedValue<Real> rule(pass.projection, tile.block);
+  block.each([&](int thread) {
+    for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
+      Real w[group_size];
+      read_new(work, i, count, w);
+      for (int k = 0; k < group_size; ++k) w[k] = rule(w[k]);
+      replace_group(work, i, count, w);
     });
   });
 }

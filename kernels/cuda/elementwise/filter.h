@@ -124,10 +124,11 @@ struct FilterWork {
 };
 
 template <typename Real>
-SHAMPOO_BOTH double sum_of_squares(const Real (&x)[group_size], std::int32_t count) {
+SHAMPOO_BOTH double sum_of_products(const Real (&x)[group_size], const Real (&y)[group_size],
+                                    std::int32_t count) {
   double sum = 0;
   for (int k = 0; k < group_size; ++k)
-    if (k < count) sum += static_cast<double>(x[k]) * static_cast<double>(x[k]);
+    if (k < count) sum += static_cast<double>(x[k]) * static_cast<double>(y[k]);
   return sum;
 }
 
@@ -156,12 +157,12 @@ SHAMPOO_BOTH void filter_group(const FilterWork<Real>& work, std::int32_t i, std
     if (work.use.grafts) work.grafting.apply(f, grafting_v, f);
     if (work.use.grafting_norm) {
       work.grafting.apply(f, grafting_v, m);
-      grafting_sum += sum_of_squares(m, count);
+      grafting_sum += sum_of_products(m, m, count);
     }
   }
   if (work.use.preconditions) work.preconditioner.apply(f, v, f);
   if constexpr (grafts) {
-    if (work.use.direction_norm) direction_sum += sum_of_squares(f, count);
+    if (work.use.direction_norm) direction_sum += sum_of_products(f, f, count);
   }
 }
 

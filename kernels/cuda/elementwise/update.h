@@ -65,7 +65,9 @@ struct UpdateWork {
   SHAMPOO_BOTH UpdateWork(const PassContext& context, const UpdatePass& pass, const Tile& tile,
                           const Block& b)
       : rule(context.coefficients[tile.block],
-             norm_ratio(pass, context.modes[tile.block], tile.block), pass.averaging),
+             direction_factors(pass, context.modes[tile.block], context.coefficients[tile.block],
+                               b.elements, tile.block),
+             pass.averaging),
         takes_step(kernels::takes_step<Real>(pass, context.modes[tile.block], tile.block)),
         coefficients(&context.coefficients[tile.block]),
         has_master(b.master >= 0),

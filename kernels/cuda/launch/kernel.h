@@ -8,6 +8,7 @@
 #include "kernels/cuda/elementwise/average.h"
 #include "kernels/cuda/elementwise/evaluate.h"
 #include "kernels/cuda/elementwise/filter.h"
+#include "kernels/cuda/elementwise/measure.h"
 #include "kernels/cuda/elementwise/scan.h"
 #include "kernels/cuda/elementwise/step_guard.h"
 #include "kernels/cuda/elementwise/update.h"
@@ -34,8 +35,10 @@ using Kernel = std::variant<
     // one round per operation
     ScanTile<float>, ScanTile<double>, ReduceScan, ScaleTensor, Admit, Compare,
     AccumulateTile<float>, AccumulateTile<double>, ReadValues, FilterTile<float>,
-    FilterTile<double>, SumTiles, UpdateTile<float>, UpdateTile<double>, CountDirections,
-    FilterAndUpdateTile<float>, FilterAndUpdateTile<double>, AverageTile<float>,
+    FilterTile<double>, SumTiles, GraftTile<float>, GraftTile<double>, MeasureTile<float>,
+    MeasureTile<double>, SumPartials, UpdateTile<float>, UpdateTile<double>, CountDirections,
+    FilterAndUpdateTile<float>, FilterAndUpdateTile<double>, NewValueNormTile<float>,
+    NewValueNormTile<double>, ProjectTile<float>, ProjectTile<double>, AverageTile<float>,
     AverageTile<double>, ApplyTile, PackTile, EvaluateTile<float>, EvaluateTile<double>,
     GatherGradients<float>, GatherGradients<double>, SplitGradients, TakeDirections<float>,
     TakeDirections<double>, SumDirectionNorms, UnpackFactors, UnpackRoots<float>,

@@ -65,7 +65,7 @@ KernelCost update_cost(const kernels::PassContext& context, const kernels::Updat
   return cost_of_tiles(context.elements, [&](const kernels::Tile& tile) {
     if (context.modes[tile.block] == kernels::Mode::absent) return 0.0;
     const kernels::Block& block = context.elements.blocks[tile.block];
-    const kernels::UpdateRule<Real> rule(context.coefficients[tile.block], 1, pass.averaging);
+    const kernels::UpdateRule<Real> rule(context.coefficients[tile.block], {}, pass.averaging);
     const bool has_master = block.master >= 0;
     const auto value =
         static_cast<double>(size_of(context.elements.tensors.value_types[tile.tensor]));

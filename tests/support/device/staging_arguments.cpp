@@ -37,7 +37,7 @@ std::int64_t tensors_of(const TileTable& elements) {
 void note(Staging& staging, const TileTable& elements) {
   staging.note_array(elements.tiles, elements.tile_count);
   staging.note_array(elements.blocks, elements.block_count);
-  staging.note_array(elements.partials, 2 * elements.tile_count);
+  staging.note_array(elements.partials, 3 * elements.tile_count);
   const kernels::Tensors& tensors = elements.tensors;
   const std::int64_t count = tensors_of(elements);
   staging.note_array(tensors.value_types, count);
@@ -180,6 +180,8 @@ void note(Staging& staging, const TileTable& elements, const kernels::UpdatePass
   note_segments(staging, elements, pass.segment);
   note_slot(staging, elements, pass.value_average.average);
   staging.note_array(pass.value_average.weights, elements.block_count);
+  staging.note_array(pass.scaling.sums, elements.block_count);
+  staging.note_array(pass.projection.squared_norms, elements.block_count);
   staging.note_array(pass.non_finite, 1);
 }
 
@@ -193,6 +195,8 @@ kernels::UpdatePass staged(Staging& staging, const kernels::UpdatePass& pass) {
   copy.segment = staging.at(pass.segment);
   copy.value_average.average = staging.at(pass.value_average.average);
   copy.value_average.weights = staging.at(pass.value_average.weights);
+  copy.scaling.sums = staging.at(pass.scaling.sums);
+  copy.projection.squared_norms = staging.at(pass.projection.squared_norms);
   copy.non_finite = staging.at(pass.non_finite);
   return copy;
 }

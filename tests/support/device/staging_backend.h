@@ -48,6 +48,10 @@ class StagingBackend final : public kernels::Backend {
   void compare(const kernels::RecordArray& records, void* gathered, std::int32_t* proceed) override;
   void read_values(const kernels::TileTable& elements, void* masters, void* slot) override;
   void filter(const kernels::PassContext& context, const kernels::GradientPass& pass) override;
+  void graft_directions(const kernels::PassContext& context, const kernels::UpdatePass& pass,
+                        void* direction) override;
+  void measure_directions(const kernels::PassContext& context, const kernels::UpdatePass& pass,
+                          kernels::DirectionSums* sums) override;
   void update(const kernels::PassContext& context, const kernels::UpdatePass& pass) override;
   void filter_and_update(const kernels::PassContext& context,
                          const kernels::GradientPass& gradients,

@@ -95,6 +95,32 @@ void StagingBackend::filter(const PassContext& context, const kernels::GradientP
   staging.finish();
 }
 
+void StagingBackend::graft_directions(const PassContext& context, const kernels::UpdatePass& pass,
+                                      void* direction) {
+  Staging staging(*backend_);
+  note(staging, context);
+  note(staging, context.elements, pass);
+  note_slot(staging, context.elements, direction);
+  staging.begin();
+  const TileTable elements = staged(staging, context.elements);
+  backend_->graft_directions(staged(staging, context, elements), staged(staging, pass),
+                             staging.at(direction));
+  staging.finish();
+}
+
+void StagingBackend::measure_directions(const PassContext& context, const kernels::UpdatePass& pass,
+                                        kernels::DirectionSums* sums) {
+  Staging staging(*backend_);
+  note(staging, context);
+  note(staging, context.elements, pass);
+  staging.note_array(sums, context.elements.block_count);
+  staging.begin();
+  const TileTable elements = staged(staging, context.elements);
+  backend_->measure_directions(staged(staging, context, elements), staged(staging, pass),
+                               staging.at(sums));
+  staging.finish();
+}
+
 void StagingBackend::update(const PassContext& context, const kernels::UpdatePass& pass) {
   Staging staging(*backend_);
   note(staging, context);
