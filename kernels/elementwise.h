@@ -99,6 +99,7 @@ struct UpdatePass {
   void* masters = nullptr;                    ///< [backend] float32
   /// [backend] out; null: the values change instead, as apply() would change them.
   void* segment = nullptr;
+  const double* rate_factor = nullptr;  ///< [backend] of all learning rates; null: 1
   DirectionScaling scaling = {};
   ValueProjection projection = {};  ///< of blocks that take their step
   ValueAverage value_average = {};  ///< of blocks that take their step

@@ -169,6 +169,12 @@ struct OptimizerOptions {
   /// The values of all ranks are compared in the first step after construction, add_group() and a
   /// load, and in every so many steps; 0: in those alone. Such a step waits for one pass over them.
   int compare_values_every = 0;
+  /// [backend] A factor on the learning rates of all groups that each step reads when it runs, for
+  /// rates that a device computes, replays included. Borrowed; equal on all ranks, which is not
+  /// compared. With 1 no bit changes; where the result is not finite, values stay. Not with
+  /// WeightDecay::plain and corrected or an averaging of iterates, which compute with the learning
+  /// rate on the host. Null: none.
+  const double* learning_rate_factor = nullptr;
   /// Changes directions where they are, after grafting, before UpdateScaling, decay, momentum and
   /// the learning rate: called in every step for every block with a gradient that this rank owns,
   /// on the host, where a device's work is to be queued on the backend's stream. On a device also

@@ -37,6 +37,7 @@ std::vector<std::unique_ptr<Group>> Optimizer::Parts::make_groups(std::vector<Pa
   for (int g = first; g < static_cast<int>(all.size()); ++g) {
     const std::string title = title_of(g, all[g].label);
     validate_recipe(all[g].recipe, title);
+    if (options.learning_rate_factor) require_rate_on_backend(all[g].recipe, title);
     RateRanges(all[g].recipe).check(all[g].rates, title);
   }
 

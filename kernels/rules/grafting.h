@@ -20,20 +20,21 @@ SHAMPOO_RULE DirectionFactors direction_factors(const UpdatePass& pass, Mode mod
                                                 const Coefficients& coefficients,
                                                 std::int64_t elements, std::int32_t block) {
   const double ratio = norm_ratio(pass, mode, block);
-  if (pass.scaling.rule == ScalingRule::none) return {ratio, 1};
+  const double step = pass.rate_factor != nullptr ? *pass.rate_factor : 1;
+  if (pass.scaling.rule == ScalingRule::none) return {ratio, 1, step};
   const DirectionSums& sums = pass.scaling.sums[block];
   if (pass.scaling.rule == ScalingRule::clip) {
     const double norm = ratio * root(sums.direction);
     const double most = pass.scaling.limit * root(static_cast<double>(elements));
-    return {norm > most ? ratio * (most / norm) : ratio, 1};
+    return {norm > most ? ratio * (most / norm) : ratio, 1, step};
   }
   const double decay = coefficients.decay;
   const double squared =
       ratio * ratio * sums.direction + 2 * ratio * decay * sums.mixed + decay * decay * sums.values;
-  if (!(squared > 0 && sums.values > 0)) return {ratio, 1};
+  if (!(squared > 0 && sums.values > 0)) return {ratio, 1, step};
   const double trust = pass.scaling.limit * root(sums.values) / root(squared);
   const double factor = trust < pass.scaling.most ? trust : pass.scaling.most;
-  return {ratio * factor, factor};
+  return {ratio * factor, factor, step};
 }
 
 /// Whether a block takes its step: not if its direction, or the factor to the grafting's norm, is

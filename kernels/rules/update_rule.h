@@ -12,6 +12,7 @@ namespace shampoo::kernels {
 struct DirectionFactors {
   double direction = 1;  ///< of P
   double decay = 1;      ///< of decay W
+  double step = 1;       ///< of the learning rate
 };
 
 /// The end of a step, for the elements of one block.
@@ -23,7 +24,7 @@ struct UpdateRule {
         decay(static_cast<Real>(c.decay * factors.decay)),
         momentum(static_cast<Real>(c.momentum)),
         damp(static_cast<Real>(c.damp)),
-        step(static_cast<Real>(c.step)),
+        step(static_cast<Real>(c.step * factors.step)),
         decays(c.decay != 0),
         averages((averaging == AveragingRule::momentum || averaging == AveragingRule::nesterov) &&
                  c.momentum != 0),

@@ -31,7 +31,8 @@ std::string options_text(const OptimizerOptions& options) {
          (options.merge_groups ? "true" : "false") + ", agree_before_commit " +
          (options.agree_before_commit ? "true" : "false") + ", compare_values_every " +
          std::to_string(options.compare_values_every) + ", transform_direction " +
-         (options.transform_direction ? "set" : "not set") +
+         (options.transform_direction ? "set" : "not set") + ", learning_rate_factor " +
+         (options.learning_rate_factor ? "set" : "not set") +
          "\noptions: " + canonical_text(options.gradients) + "\n";
 }
 

@@ -156,6 +156,7 @@ void Engine::scale_gradients(const double* factor) {
 void Engine::compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics) {
   inputs.tensors = tensors_.tensors();
   inputs.clock = clock_.get();
+  inputs.rate_factor = options_.learning_rate_factor;
   if (communicator_.size() > 1) inputs.exchange = exchange_->data();
   inputs.direction = direction_.data();
   for (std::size_t v = 0; v < names_.size(); ++v) {

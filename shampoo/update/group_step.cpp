@@ -122,7 +122,8 @@ ChunkContext GroupStep::chunk_context(std::size_t c, const StepInputs& inputs) c
       .update = {.direction = inputs.direction,
                  .non_finite = inputs.non_finite_directions,
                  .masters = masters,
-                 .segment = inputs.exchange}};
+                 .segment = inputs.exchange,
+                 .rate_factor = inputs.rate_factor}};
   context.present = context.of(present_);
   context.preconditioned = context.of(preconditioned_);
   context.gradients.first_moment = context.elements(state_->flat(first_moment_slot));

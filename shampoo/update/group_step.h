@@ -29,8 +29,9 @@ struct StepInputs {
   double gradient_limit = __builtin_huge_val();
   const std::int32_t* proceed = nullptr;
   kernels::NonFiniteDirections* non_finite_directions = nullptr;
-  void* direction = nullptr;  ///< of direction_bytes() of any of them
-  void* exchange = nullptr;   ///< null: the values are updated, and nothing is sent
+  const double* rate_factor = nullptr;  ///< see OptimizerOptions::learning_rate_factor
+  void* direction = nullptr;            ///< of direction_bytes() of any of them
+  void* exchange = nullptr;             ///< null: the values are updated, and nothing is sent
   StepClock* clock = nullptr;
   std::size_t first_chunk = 0;  ///< of the virtual group, see ChunkClock
 };

@@ -33,6 +33,16 @@ void validate_recipe(const Recipe& recipe, const std::string& group) {
                    "float32 or bfloat16, or empty", name_of(*type));
 }
 
+void require_rate_on_backend(const Recipe& recipe, const std::string& group) {
+  const bool decays =
+      recipe.weight_decay == WeightDecay::plain || recipe.weight_decay == WeightDecay::corrected;
+  if (decays || averages_iterate(recipe))
+    throw std::invalid_argument(
+        group + ": recipe." + (decays ? "weight_decay" : "averaging") +
+        ": computes with the learning rate on the host; options: learning_rate_factor must be null "
+        "with it");
+}
+
 void validate_options(const OptimizerOptions& options) {
   if (options.skipped_in_a_row < 1)
     throw std::invalid_argument("options: skipped_in_a_row must be >= 1, got " +

@@ -12,6 +12,10 @@ namespace shampoo {
 /// range.
 void validate_recipe(const Recipe& recipe, const std::string& group);
 
+/// For OptimizerOptions::learning_rate_factor: throws std::invalid_argument where the recipe
+/// computes with learning rates on the host.
+void require_rate_on_backend(const Recipe& recipe, const std::string& group);
+
 /// Throws std::invalid_argument that names the option and its accepted range.
 void validate_options(const OptimizerOptions& options);
 

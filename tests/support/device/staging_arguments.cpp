@@ -180,6 +180,7 @@ void note(Staging& staging, const TileTable& elements, const kernels::UpdatePass
   note_segments(staging, elements, pass.segment);
   note_slot(staging, elements, pass.value_average.average);
   staging.note_array(pass.value_average.weights, elements.block_count);
+  staging.note_array(pass.rate_factor, 1);
   staging.note_array(pass.scaling.sums, elements.block_count);
   staging.note_array(pass.projection.squared_norms, elements.block_count);
   staging.note_array(pass.non_finite, 1);
@@ -195,6 +196,7 @@ kernels::UpdatePass staged(Staging& staging, const kernels::UpdatePass& pass) {
   copy.segment = staging.at(pass.segment);
   copy.value_average.average = staging.at(pass.value_average.average);
   copy.value_average.weights = staging.at(pass.value_average.weights);
+  copy.rate_factor = staging.at(pass.rate_factor);
   copy.scaling.sums = staging.at(pass.scaling.sums);
   copy.projection.squared_norms = staging.at(pass.projection.squared_norms);
   copy.non_finite = staging.at(pass.non_finite);
