@@ -108,14 +108,15 @@ SHAMPOO_BOTH void MeasureTile<Real>::operator()(Threads& block, Shared& shared) 
     shared.mixed[thread] = pw;
     shared.values[thread] = ww;
   });
-  double* partial = context.elements.partials + index;
-  for (double* const sums : {shared.direction, shared.mixed, shared.values}) {
+  const auto store = [&](double* sums, int k) {
     reduce(block, sums, [](double a, double b) { return a + b; });
     block.each([&](int thread) {
-      if (thread == 0) *partial = sums[0];
+      if (thread == 0) context.elements.partials[k * context.elements.tile_count + index] = sums[0];
     });
-    partial += context.elements.tile_count;
-  }
+  };
+  store(shared.direction, 0);
+  store(shared.mixed, 1);
+  store(shared.values, 2);
 }
 
 }  // namespace shampoo::kernels::cuda
