@@ -48,6 +48,8 @@ struct TensorGroup {
   std::vector<std::pair<std::string, at::Tensor>> tensors = {};
   Rates rates = {};
   Recipe recipe = {};
+  RateSchedules schedules = {};
+  std::string label = {};
 };
 
 /// The parameters of a module, by name, each in the group that group_of(name, tensor) names by its
@@ -170,10 +172,7 @@ class TorchOptimizer {
     for_each([&](const std::string&, const at::Tensor& value) {
       at::Tensor& gradient = value.mutable_grad();
       if (!gradient.defined()) return;
-      if (set_to_none)
-        gradient.reset();
-      else
-        gradient.detach_().zero_();
+      set_to_none ? gradient.reset() : void(gradient.detach_().zero_());
     });
   }
 
@@ -219,7 +218,7 @@ class TorchOptimizer {
     std::vector<ParameterGroup> made;
     std::string fault;
     try {
-      made = parameters();
+      for (const TensorGroup& group : groups_) made.push_back(parameter_group(group));
     } catch (const std::exception& error) {
       fault = error.what();
     }
@@ -227,19 +226,17 @@ class TorchOptimizer {
     return made;
   }
 
-  std::vector<ParameterGroup> parameters() const {
-    std::vector<ParameterGroup> made;
-    for (const TensorGroup& group : groups_) {
-      made.push_back({.rates = group.rates, .recipe = group.recipe});
-      for (const auto& [name, value] : group.tensors) {
-        check_value(name, value);
-        const Tensor view = view_of(value, name);
-        made.back().parameters.push_back(
-            {.name = name,
-             .shape = value.sizes().vec(),
-             .value = view,
-             .gradient = {nullptr, view.type, layout_of(value).strides().vec()}});
-      }
+  ParameterGroup parameter_group(const TensorGroup& of) const {
+    ParameterGroup made{
+        .rates = of.rates, .recipe = of.recipe, .schedules = of.schedules, .label = of.label};
+    for (const auto& [name, value] : of.tensors) {
+      check_value(name, value);
+      const Tensor view = view_of(value, name);
+      made.parameters.push_back(
+          {.name = name,
+           .shape = value.sizes().vec(),
+           .value = view,
+           .gradient = {nullptr, view.type, layout_of(value).strides().vec()}});
     }
     return made;
   }

@@ -107,6 +107,18 @@ void values_are_broadcast(Job& job) {
   check(loss.item<float>() == 16 && !weight.equal(torch::ones({4, 4})), "step(closure)");
 }
 
+void groups_have_labels_and_schedules(Job& job) {
+  const at::Tensor weight = leaf(torch::ones({4, 4}));
+  TorchOptimizer optimizer(job.backend, job.ranks,
+                           {{.tensors = {{"weight", weight}},
+                             .schedules = {{"learning_rate", schedules::Constant{.factor = 0.5}}},
+                             .label = "matrices"}});
+  weight.mutable_grad() = torch::ones({4, 4});
+  optimizer.step();
+  check(optimizer.native().group(0).label() == "matrices", "label");
+  check(optimizer.rates(0).learning_rate == 0.5 * Rates{}.learning_rate, "schedule");
+}
+
 void mistakes_are_named(Job& job) {
   const auto make = [&](at::Tensor tensor) {
     return [&job, tensor] { job.optimizer({{"bad", tensor}}); };
@@ -240,6 +252,7 @@ int main(int, char** argv) try {
   layouts_do_not_matter(job);
   presence_is_agreed(job);
   values_are_broadcast(job);
+  groups_have_labels_and_schedules(job);
   mistakes_are_named(job);
   faults_of_one_rank_reach_all(job);
   generators_go_on(job, argv[1]);
