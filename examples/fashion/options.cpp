@@ -28,6 +28,14 @@ std::vector<std::string> keys() {
   return all;
 }
 
+/// What is wrong with a number; empty: nothing.
+std::string above_zero(const std::string& text) {
+  double number = 0;
+  return CLI::detail::lexical_cast(text, number) && number > 0 && number < 1e9
+             ? std::string()
+             : "a number above 0 is needed";
+}
+
 }  // namespace
 
 std::optional<Options> read_options(int argc, const char* const* argv) {
@@ -55,12 +63,7 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
           ->type_name("FILE");
   auto* const rate =
       app.add_option("--rate", options.rate, "Peak learning rate [each optimizer's best]")
-          ->check([](const std::string& text) {
-            double number = 0;
-            return CLI::detail::lexical_cast(text, number) && number > 0 && number < 1e9
-                       ? std::string()
-                       : "a number above 0 is needed";
-          })
+          ->check(above_zero)
           ->type_name("X");
   app.add_option("--schedule", options.schedule,
                  "Schedule of the learning rate, in place of half a cosine after a warmup: " +
@@ -77,12 +80,7 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       })
       ->type_name("X");
   app.add_option("--clip", options.clip, "Largest norm of all gradients together")
-      ->check([](const std::string& text) {
-        double number = 0;
-        return CLI::detail::lexical_cast(text, number) && number > 0 && number < 1e9
-                   ? std::string()
-                   : "a number above 0 is needed";
-      })
+      ->check(above_zero)
       ->type_name("X");
   app.add_option("--accumulate", options.numerics.micro_batches,
                  "Micro-batches that a rank's share of a batch is cut into, whose gradients are "

@@ -12,12 +12,6 @@
 namespace shampoo::test {
 namespace {
 
-Recipe projected(Recipe recipe, const Projection& projection) {
-  recipe.projection = projection;
-  recipe.communication.values = true;
-  return recipe;
-}
-
 class Projections : public ::testing::TestWithParam<Place> {
  protected:
   void SetUp() override { require_ranks(GetParam()); }
@@ -88,41 +82,6 @@ TEST_P(Projections, ComeBeforeTheAverageOfValues) {
 
 INSTANTIATE_TEST_SUITE_P(Places, Projections, testing::Values(Place::cpu, Place::emulated),
                          [](const auto& tested) { return name_of(tested.param); });
-
-/// With matrices, bfloat16 values, absent gradients, sides of 1, ranks that own nothing.
-class ProjectionKinds : public ::testing::TestWithParam<Recipe> {
- protected:
-  static constexpr int steps = steps_before + steps_after;
-  static Trainee trainee() {
-    return {.recipes = {GetParam(), quick_recipe()}, .narrow = true, .absent_every = 4};
-  }
-  static Arrangement on(int ranks, bool merges = true) {
-    return {.ranks = ranks,
-            .groups = 2,
-            .merges = merges,
-            .rates = {.learning_rate = 1e-2, .epsilon = 1e-6, .weight_decay = 0.01},
-            .run = run_on_cpu};
-  }
-};
-
-TEST_P(ProjectionKinds, GiveTheSameBitsMergedUnmergedAndOnAnyNumberOfRanks) {
-  const End<float> alone = train_first<float>(trainee(), on(1), steps);
-  EXPECT_EQ(train_first<float>(trainee(), on(1, false), steps), alone);
-  for (const int ranks : {2, 3, 16})
-    EXPECT_EQ(train_first<float>(trainee(), on(ranks), steps), alone) << ranks << " ranks";
-  EXPECT_EQ(train_on(train_first<float>(trainee(), on(3)), trainee(), on(2)), alone);
-}
-
-Recipe whole(Recipe recipe) {
-  recipe.blocking.size = 64;
-  return recipe;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ProjectionKinds,
-                         testing::Values(projected(quick_recipe(), Bounds{-0.5, 1}),
-                                         projected(recipes::adamw(), Bounds{}),
-                                         projected(whole(quick_recipe()), UnitNorm{}),
-                                         projected(whole(recipes::soap()), UnitNorm{})));
 
 TEST(Projection, OfValuesInBfloat16KeepsTheMasterInBoundsAndSendsItRounded) {
   Trainee trainee{.recipes = {projected(quick_recipe(), Bounds{-0.5, 0.25})}, .narrow = true};

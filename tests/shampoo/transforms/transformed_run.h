@@ -18,6 +18,12 @@ inline Recipe plain_descent() {
           .filter = false};
 }
 
+inline Recipe projected(Recipe recipe, const Projection& projection) {
+  recipe.projection = projection;
+  recipe.communication.values = true;
+  return recipe;
+}
+
 template <typename Scalar>
 double norm_of(const std::vector<Scalar>& x) {
   double sum = 0;

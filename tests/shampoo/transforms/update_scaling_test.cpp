@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "shampoo/recipes.h"
-#include "tests/shampoo/state/state_job.h"
 #include "tests/shampoo/transforms/transformed_run.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {
@@ -103,49 +102,13 @@ TEST_P(UpdateScalings, ComeAfterGrafting) {
 INSTANTIATE_TEST_SUITE_P(Places, UpdateScalings, testing::Values(Place::cpu, Place::emulated),
                          [](const auto& tested) { return name_of(tested.param); });
 
-/// With matrices, bfloat16 values, absent gradients, sides of 1, ranks that own nothing.
-class UpdateScalingKinds : public ::testing::TestWithParam<Recipe> {
- protected:
-  static constexpr int steps = steps_before + steps_after;
-  static Trainee trainee() {
-    return {.recipes = {GetParam(), quick_recipe()}, .narrow = true, .absent_every = 4};
-  }
-  static Arrangement on(int ranks, bool merges = true) {
-    return {.ranks = ranks,
-            .groups = 2,
-            .merges = merges,
-            .rates = {.learning_rate = 1e-2, .epsilon = 1e-6, .weight_decay = 0.01},
-            .run = run_on_cpu};
-  }
-};
-
-TEST_P(UpdateScalingKinds, GiveTheSameBitsMergedUnmergedAndOnAnyNumberOfRanks) {
-  const End<float> alone = train_first<float>(trainee(), on(1), steps);
-  EXPECT_EQ(train_first<float>(trainee(), on(1, false), steps), alone);
-  for (const int ranks : {2, 3, 16})
-    EXPECT_EQ(train_first<float>(trainee(), on(ranks), steps), alone) << ranks << " ranks";
-  EXPECT_EQ(train_on(train_first<float>(trainee(), on(3)), trainee(), on(2)), alone);
-}
-
-Recipe scaled(Recipe recipe, const UpdateScaling& scaling) {
-  recipe.update_scaling = scaling;
-  return recipe;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, UpdateScalingKinds,
-                         testing::Values(scaled(quick_recipe(), UpdateClipping{.limit = 0.3}),
-                                         scaled(quick_recipe(), TrustRatio{.coefficient = 0.1}),
-                                         scaled(recipes::soap(), TrustRatio{}),
-                                         scaled(recipes::adamw(), UpdateClipping{.limit = 0.3}),
-                                         scaled(recipes::adamw(), TrustRatio{.coefficient = 0.1})));
-
 TEST(UpdateScaling, NamesWhatIsOutOfRange) {
   const auto backend = cpu_kernels({.threads = 1});
   const auto ranks = single_rank_communicator();
   const auto refusal = [&](const UpdateScaling& scaling) {
     ToyModel<float> model({{4, 3}});
     return error_of<std::invalid_argument>(
-        [&] { Optimizer(*backend, *ranks, {model.group(scaled({}, scaling))}); });
+        [&] { Optimizer(*backend, *ranks, {model.group({.update_scaling = scaling})}); });
   };
   EXPECT_EQ(refusal(UpdateClipping{.limit = 0}),
             "group 0: recipe.update_scaling.limit must be in (0, inf), got 0");
