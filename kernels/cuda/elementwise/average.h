@@ -74,23 +74,12 @@ SHAMPOO_BOTH void read_applied(const UpdateWork<Real>& work, std::int32_t i, std
 template <typename Real>
 SHAMPOO_BOTH void read_new(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
                            Real (&w)[group_size]) {
-  if (!work.sends || work.has_master)
-    read(work.weights, i, count, w);
+  if (!work.sends || work.master != nullptr)
+    work.read_weights(i, count, w);
   else if (moves_in_double(work.segment.type, work.values.type))
     read_applied<double>(work, i, count, w);
   else
     read_applied<float>(work, i, count, w);
-}
-
-/// New values <- x
-template <typename Real>
-SHAMPOO_BOTH void replace_group(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
-                                const Real (&x)[group_size]) {
-  if (!work.has_master) return send_or_apply(work, i, count, x);
-  float master[group_size];
-  for (int k = 0; k < group_size; ++k) master[k] = stored<float>(x[k]);
-  write(work.weights, i, count, master);
-  send_or_apply(work, i, count, master);
 }
 
 template <typename Real>
@@ -112,7 +101,7 @@ SHAMPOO_BOTH void AverageTile<Real>::operator()(Threads& block, Shared&) const {
       read_new(work, i, count, w);
       for (int k = 0; k < group_size; ++k) a[k] = rule(a[k], w[k]);
       write(average, i, count, a);
-      if (pass.value_average.replaces) replace_group(work, i, count, a);
+      if (pass.value_average.replaces) write_weights(work, i, count, a);
     });
   });
 }
@@ -153,7 +142,7 @@ SHAMPOO_BOTH void ProjectTile<Real>::operator()(Threads& block, Shared&) const {
       Real w[group_size];
       read_new(work, i, count, w);
       for (int k = 0; k < group_size; ++k) w[k] = rule(w[k]);
-      replace_group(work, i, count, w);
+      write_weights(work, i, count, w);
     });
   });
 }

@@ -70,22 +70,32 @@ struct UpdateWork {
              pass.averaging),
         takes_step(kernels::takes_step<Real>(pass, context.modes[tile.block], tile.block)),
         coefficients(&context.coefficients[tile.block]),
-        has_master(b.master >= 0),
         is_value(b.is_value),
         sends(pass.segment != nullptr),
         averaging_state(slot_span<Real>(pass.averaging_state, tile)),
-        weights(weight_span(context.elements.tensors, tile, b, pass.masters)),
+        master(pass.masters == nullptr || b.master < 0
+                   ? nullptr
+                   : static_cast<float*>(pass.masters) + b.master + (tile.flat - b.flat)),
         values(value_span(context.elements.tensors, tile)),
         segment(segment_span(tile, b, pass.segment)) {}
 
   UpdateRule<Real> rule;
   bool takes_step;
   const Coefficients* coefficients;
-  bool has_master, is_value;
+  bool is_value;
   bool sends;  ///< otherwise the values change
-  StridedSpan averaging_state, weights, values, segment;
+  StridedSpan averaging_state;
+  float* master;  ///< null: none
+  StridedSpan values, segment;
 
-  SHAMPOO_BOTH bool adds_weights() const { return has_master || is_value; }
+  SHAMPOO_BOTH bool adds_weights() const { return master != nullptr || is_value; }
+
+  SHAMPOO_BOTH void read_weights(std::int32_t i, std::int32_t count, Real (&w)[group_size]) const {
+    if (master != nullptr)
+      read_as<float>(packed(master, Type::float32), i, count, w);
+    else
+      read(values, i, count, w);
+  }
 };
 
 /// Z and U, of the step P
@@ -126,6 +136,17 @@ SHAMPOO_BOTH void send_or_apply(const Work& work, std::int32_t i, std::int32_t c
     apply_rounded<float>(work, i, count, x);
 }
 
+/// The master, if there is one, and the segment or the values <- x
+template <typename Real>
+SHAMPOO_BOTH void write_weights(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
+                                const Real (&x)[group_size]) {
+  if (work.master == nullptr) return send_or_apply(work, i, count, x);
+  float rounded[group_size];
+  for (int k = 0; k < group_size; ++k) rounded[k] = stored<float>(x[k]);
+  write_as<float>(packed(work.master, Type::float32), i, count, rounded);
+  send_or_apply(work, i, count, rounded);
+}
+
 /// U, or the new value; a master gets it, too, and what is sent is rounded from it.
 template <typename Real>
 SHAMPOO_BOTH void send(const UpdateWork<Real>& work, std::int32_t i, std::int32_t count,
@@ -133,11 +154,7 @@ SHAMPOO_BOTH void send(const UpdateWork<Real>& work, std::int32_t i, std::int32_
   const Real threshold = overflow_threshold<Real>(work.segment.type, work.values.type);
   for (int k = 0; k < group_size; ++k)
     if (work.adds_weights()) p[k] = added(w[k], p[k], threshold);
-  if (!work.has_master) return send_or_apply(work, i, count, p);
-  float master[group_size];
-  for (int k = 0; k < group_size; ++k) master[k] = stored<float>(p[k]);
-  write(work.weights, i, count, master);
-  send_or_apply(work, i, count, master);
+  write_weights(work, i, count, p);
 }
 
 /// Masters and averaging state stay, and so does the value where the segment is applied.
@@ -146,7 +163,7 @@ SHAMPOO_BOTH void keep_group(const UpdateWork<Real>& work, std::int32_t i, std::
   if (!work.sends) return;
   Real w[group_size];
   if (work.is_value)
-    read(work.weights, i, count, w);
+    work.read_weights(i, count, w);
   else
     for (int k = 0; k < group_size; ++k) w[k] = no_update<Real>();
   write(work.segment, i, count, w);
@@ -159,7 +176,7 @@ SHAMPOO_BOTH void update_group(const UpdateWork<Real>& work, std::int32_t i, std
   const UpdateRule<Real>& rule = work.rule;
   Real b[group_size], w[group_size] = {};
   if (rule.averages) read(work.averaging_state, i, count, b);
-  if (rule.decays || rule.iterates || work.adds_weights()) read(work.weights, i, count, w);
+  if (rule.decays || rule.iterates || work.adds_weights()) work.read_weights(i, count, w);
   for (int k = 0; k < group_size; ++k) {
     p[k] = rule.scaled(p[k]);
     if (rule.decays) p[k] = rule.decayed(p[k], w[k]);
