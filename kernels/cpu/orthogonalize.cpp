@@ -37,15 +37,23 @@ std::int64_t svd_work_count(const MatrixShape& shape) {
   return 4 * k * k + 8 * k + 64 * (k + l);
 }
 
+/// Columns, of a tall X rows, that apply_polynomial() takes at a time: the short side is multiplied
+/// often enough to hide that Q is read anew.
+constexpr int longest_panel = 512;
+
+std::int64_t panel_count(const MatrixShape& shape) {
+  return std::int64_t{shape.side()} * std::min(std::max(shape.rows, shape.columns), longest_panel);
+}
+
 template <typename Real>
-std::size_t polar_scratch(const MatrixShape& shape, bool decomposes) {
+std::size_t polar_scratch(const MatrixShape& shape, const PolarPlan& plan) {
   const std::int64_t k = shape.side();
   const std::size_t square = scratch_bytes<Real>(shape.square());
-  const std::size_t both = scratch_bytes<Real>(shape.elements()) + square;
-  if (!decomposes)
-    return std::max(2 * both, both + 3 * square) + scratch_bytes<Real>(block_product_scratch(k));
-  return 2 * both + scratch_bytes<Real>(k) + scratch_bytes<Real>(svd_work_count(shape)) +
-         scratch_bytes<int>(8 * k);
+  if (plan.steps.empty())
+    return scratch_bytes<Real>(shape.elements()) + square + scratch_bytes<Real>(k) +
+           scratch_bytes<Real>(svd_work_count(shape)) + scratch_bytes<int>(8 * k);
+  return (plan.on_gram ? 4 : 2) * square + scratch_bytes<Real>(panel_count(shape)) +
+         scratch_bytes<Real>(block_product_scratch(k));
 }
 
 /// R <- X X^T, of a tall X: X^T X. BLAS sees X^T, and a lower triangle as its upper one.
@@ -78,44 +86,51 @@ void form_polynomial(int k, const std::array<double, 3>& step, const Real* r, Re
   for (std::int64_t i = 0; i < k; ++i) q[i * (k + 1)] += a;
 }
 
-/// Y <- alpha Q X, of a tall X: alpha X Q. With one operand transposed, which makes no difference
-/// to Q, OpenBLAS's products without packing allocate nothing.
+/// X <- alpha Q X, of a tall X: alpha X Q, a panel at a time, which is copied before. With one
+/// operand transposed, which makes no difference to Q, OpenBLAS's products without packing allocate
+/// nothing.
 template <typename Real>
-void apply_polynomial(const MatrixShape& shape, Real alpha, const Real* q, const Real* x, Real* y) {
-  const int m = shape.rows, n = shape.columns;
-  if (shape.wide())
-    blas::gemm('N', 'T', n, m, m, alpha, x, n, q, m, Real(0), y, n);
-  else
-    blas::gemm('T', 'N', n, m, n, alpha, q, n, x, n, Real(0), y, n);
+void apply_polynomial(const MatrixShape& shape, Real alpha, const Real* q, Real* x, Real* panel) {
+  const int k = shape.side(), n = shape.columns;
+  const int longer = std::max(shape.rows, n);
+  for (int first = 0; first < longer; first += longest_panel) {
+    const int count = std::min(longest_panel, longer - first);
+    if (shape.wide()) {
+      for (std::int64_t i = 0; i < k; ++i) std::copy_n(x + i * n + first, count, panel + i * count);
+      blas::gemm('N', 'T', count, k, k, alpha, panel, count, q, k, Real(0), x + first, n);
+    } else {
+      Real* const rows = x + std::int64_t{first} * n;
+      std::copy_n(rows, std::int64_t{count} * n, panel);
+      blas::gemm('T', 'N', n, count, n, alpha, q, n, panel, n, Real(0), rows, n);
+    }
+  }
 }
 
-/// D <- scale p_s(... p_1(X))
+/// X <- scale p_s(... p_1(X))
 template <typename Real>
-void take_steps(const MatrixShape& shape, const PolarPlan& plan, Real* x, Real* d,
-                Scratch& scratch) {
-  Real* y = scratch.take<Real>(shape.elements());
+void take_steps(const MatrixShape& shape, const PolarPlan& plan, Real* x, Scratch& scratch) {
   Real* const r = scratch.take<Real>(shape.square());
   Real* const q = scratch.take<Real>(shape.square());
+  Real* const panel = scratch.take<Real>(panel_count(shape));
   Real* const products = scratch.take<Real>(block_product_scratch(shape.side()));
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const bool last = s + 1 == plan.steps.size();
     form_gram(shape, x, r);
     form_polynomial(shape.side(), plan.steps[s], r, q, products);
-    apply_polynomial(shape, last ? static_cast<Real>(plan.scale) : Real(1), q, x, y);
-    std::swap(x, y);
+    apply_polynomial(shape, last ? static_cast<Real>(plan.scale) : Real(1), q, x, panel);
   }
-  std::copy(x, x + shape.elements(), d);
 }
 
-/// The same on R alone: Q <- p(R), T <- T Q, R <- Q R Q; at the end D <- scale T X.
+/// The same on R alone: Q <- p(R), T <- T Q, R <- Q R Q; at the end X <- scale T X.
 template <typename Real>
-void take_steps_on_gram(const MatrixShape& shape, const PolarPlan& plan, const Real* x, Real* d,
+void take_steps_on_gram(const MatrixShape& shape, const PolarPlan& plan, Real* x,
                         Scratch& scratch) {
   const int k = shape.side();
   Real* const r = scratch.take<Real>(shape.square());
   Real* const q = scratch.take<Real>(shape.square());
   Real* t = scratch.take<Real>(shape.square());
   Real* other = scratch.take<Real>(shape.square());
+  Real* const panel = scratch.take<Real>(panel_count(shape));
   Real* const products = scratch.take<Real>(block_product_scratch(k));
   form_gram(shape, x, r);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
@@ -129,12 +144,12 @@ void take_steps_on_gram(const MatrixShape& shape, const PolarPlan& plan, const R
     multiply_square(factor, r, other, k, products);
     multiply_square(other, factor, r, k, products);
   }
-  apply_polynomial(shape, static_cast<Real>(plan.scale), t, x, d);
+  apply_polynomial(shape, static_cast<Real>(plan.scale), t, x, panel);
 }
 
-/// D <- scale U V^T. BLAS sees X^T = V S U^T and P^T = V U^T. `size` is what X was divided by.
+/// X <- scale U V^T. BLAS sees X^T = V S U^T and P^T = V U^T. `size` is what X was divided by.
 template <typename Real>
-void decompose_svd(const MatrixShape& shape, const PolarPlan& plan, double size, Real* x, Real* d,
+void decompose_svd(const MatrixShape& shape, const PolarPlan& plan, double size, Real* x,
                    Scratch& scratch) {
   const int m = shape.rows, n = shape.columns, k = shape.side();
   Real* const v = scratch.take<Real>(std::int64_t{n} * k);
@@ -151,23 +166,22 @@ void decompose_svd(const MatrixShape& shape, const PolarPlan& plan, double size,
     for (; rank < k && values[rank] > cut; ++rank) sum += static_cast<double>(values[rank]);
   }
   const double scale = plan.scale * (plan.nuclear ? sum * size : 1);
-  blas::gemm('N', 'N', n, m, rank, static_cast<Real>(scale), v, n, ut, k, Real(0), d, n);
+  blas::gemm('N', 'N', n, m, rank, static_cast<Real>(scale), v, n, ut, k, Real(0), x, n);
 }
 
 template <typename Real>
 void orthogonalize_block(const VectorKernels<Real>& vector, const Stack& stack,
-                         const PolarPlan& plan, Real* d, Scratch& scratch) {
+                         const PolarPlan& plan, Real* x, Scratch& scratch) {
   const MatrixShape shape(stack);
-  const double size = std::max(std::sqrt(vector.squared_norm(d, shape.elements())), plan.floor);
-  Real* const x = scratch.take<Real>(shape.elements());
+  const double size = std::max(std::sqrt(vector.squared_norm(x, shape.elements())), plan.floor);
   for (std::int64_t i = 0; i < shape.elements(); ++i)
-    x[i] = static_cast<Real>(static_cast<double>(d[i]) * (1 / size));
+    x[i] = static_cast<Real>(static_cast<double>(x[i]) * (1 / size));
   if (plan.steps.empty())
-    decompose_svd(shape, plan, size, x, d, scratch);
+    decompose_svd(shape, plan, size, x, scratch);
   else if (plan.on_gram)
-    take_steps_on_gram(shape, plan, x, d, scratch);
+    take_steps_on_gram(shape, plan, x, scratch);
   else
-    take_steps(shape, plan, x, d, scratch);
+    take_steps(shape, plan, x, scratch);
 }
 
 }  // namespace
@@ -177,7 +191,7 @@ void CpuBackend::reserve_orthogonalization(std::span<const Stack> stacks,
   std::size_t bytes = 0;
   for (std::size_t s = 0; s < stacks.size(); ++s)
     with_real(arithmetic, [&]<typename Real>(Real*) {
-      bytes = std::max(bytes, polar_scratch<Real>(MatrixShape(stacks[s]), plans[s].steps.empty()));
+      bytes = std::max(bytes, polar_scratch<Real>(MatrixShape(stacks[s]), plans[s]));
     });
   workers_.reserve(bytes, stacks.size());
 }
