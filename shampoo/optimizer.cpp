@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/range.h"
 #include "shampoo/optimizer_parts.h"
 #include "shampoo/protocol/diagnostics.h"
 #include "shampoo/validation/checks.h"
@@ -143,6 +144,7 @@ void Optimizer::unscale(bool allow_float16) {
 void Optimizer::zero_gradients() { parts_->protocol.zero_gradients(*parts_->engine); }
 
 StepResult Optimizer::enqueue_step() {
+  const kernels::Range range(parts_->backend, "Optimizer::step");
   const bool captures = parts_->backend.is_capturing();
   StepResult result = parts_->protocol.take(*parts_->engine);
   if (!captures)

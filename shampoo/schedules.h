@@ -34,6 +34,12 @@ struct Polynomial {
   double power = 1;        ///< > 0
 };
 
+/// base / sqrt(1 + step / steps), [Vaswani 2017] behind a rise of as many steps: with it, the
+/// square root of all steps.
+struct InverseSquareRoot {
+  std::int64_t steps = 1;  ///< >= 1
+};
+
 /// Times `factor` in every step (torch: ExponentialLR).
 struct Exponential {
   double factor = 0.99;  ///< > 0
@@ -96,7 +102,8 @@ struct Function {
   std::function<double(std::int64_t step)> factor;
 };
 
-/// Times factor(step) in every step but 0 (torch: MultiplicativeLR). The same holds.
+/// Times factor(step) in every step but 0, and in that, too, behind another schedule of a Sequence
+/// (torch: MultiplicativeLR). The same holds.
 struct Product {
   std::function<double(std::int64_t step)> factor;
 };
@@ -117,6 +124,7 @@ class Schedule {
   Schedule(const schedules::Constant& kind);
   Schedule(const schedules::Linear& kind);
   Schedule(const schedules::Polynomial& kind);
+  Schedule(const schedules::InverseSquareRoot& kind);
   Schedule(const schedules::Exponential& kind);
   Schedule(const schedules::Step& kind);
   Schedule(const schedules::Milestones& kind);
@@ -152,7 +160,8 @@ struct Sequence {
 };
 
 /// All of them in every step, each on the value that the one before has left (torch:
-/// ChainedScheduler). Function, WarmRestarts and OneCycle start from the base again.
+/// ChainedScheduler). Function, InverseSquareRoot, WarmRestarts and OneCycle start from the base
+/// again.
 struct Chain {
   std::vector<Schedule> schedules = {};  ///< at least one
 };

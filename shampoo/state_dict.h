@@ -73,6 +73,9 @@ struct ParameterState {
   std::optional<Rates> base_rates = std::nullopt;
   /// Names of the rates that it has for itself: see Group::set_rate(). The others are its group's.
   std::vector<std::string> own_rates = {};
+  /// Group::rates, if it has own ones: of those that all parameters have for themselves, `rates`
+  /// has no value.
+  std::optional<Rates> group_rates = std::nullopt;
   std::vector<BlockState> blocks = {};  ///< blocks held here
 
   bool operator==(const ParameterState&) const = default;

@@ -27,6 +27,9 @@ StateReader::StateReader(const Reader& reader, Checksums checksums,
 
 ParameterState StateReader::describe(const std::string& name, const SavedParameter& saved) const {
   const Manifest& manifest = reader_.manifest();
+  const auto optional_row = [&](const std::optional<std::uint32_t>& row) {
+    return row ? std::optional(manifest.rates[*row]) : std::nullopt;
+  };
   return {.name = name,
           .shape = saved.shape,
           .merged_shape = saved.merged_shape,
@@ -34,9 +37,9 @@ ParameterState StateReader::describe(const std::string& name, const SavedParamet
           .averaging_weight_sum = saved.averaging_weight_sum,
           .recipe = manifest.recipes[saved.recipe],
           .rates = manifest.rates[saved.rates],
-          .base_rates =
-              saved.base_rates ? std::optional(manifest.rates[*saved.base_rates]) : std::nullopt,
-          .own_rates = saved.own_rates};
+          .base_rates = optional_row(saved.base_rates),
+          .own_rates = saved.own_rates,
+          .group_rates = optional_row(saved.group_rates)};
 }
 
 StateDict StateReader::read(const StateDict& own, const std::string& prefix) const {

@@ -135,10 +135,10 @@ SavedParameter saved_parameter(const ParameterState& state, const SnapshotBlocks
   std::string key;
   for (const RecipeField& field : recipe) key += field.name + "=" + field.value + "\n";
   saved.recipe = tables.recipes.index_of(key, recipe);
-  Rates rates = state.rates;
-  saved.rates = tables.rates.index_of(serialize(rates), rates);
-  if (std::optional<Rates> base = state.base_rates)
-    saved.base_rates = tables.rates.index_of(serialize(*base), *base);
+  const auto row_of = [&](Rates rates) { return tables.rates.index_of(serialize(rates), rates); };
+  saved.rates = row_of(state.rates);
+  if (state.base_rates) saved.base_rates = row_of(*state.base_rates);
+  if (state.group_rates) saved.group_rates = row_of(*state.group_rates);
   for (const SavedSlot& slot : blocks.slots)
     saved.slots.push_back(tables.slots.index_of(
         slot.name + "\n" + std::to_string(static_cast<int>(slot.layout)) + " " +

@@ -61,6 +61,20 @@ class PolynomialRule final : public ScheduleRule {
   schedules::Polynomial kind_;
 };
 
+/// value <- base / sqrt(1 + t / steps)                                 [Vaswani 2017, (3)]
+class InverseSquareRootRule final : public ScheduleRule {
+ public:
+  explicit InverseSquareRootRule(const schedules::InverseSquareRoot& kind) : kind_(kind) {}
+
+  double next(double base, double, std::int64_t step) const override {
+    return base *
+           (1.0 / std::sqrt(1.0 + static_cast<double>(step) / static_cast<double>(kind_.steps)));
+  }
+
+ private:
+  schedules::InverseSquareRoot kind_;
+};
+
 /// value <- factor value, in every so many steps
 class StepRule final : public ScheduleRule {
  public:
@@ -112,7 +126,7 @@ class ProductRule final : public ScheduleRule {
   double next(double, double current, std::int64_t step) const override {
     return step == 0 ? current : current * kind_.factor(step);
   }
-  double restart(double, double current) const override { return current; }
+  double restart(double, double current) const override { return current * kind_.factor(0); }
 
  private:
   schedules::Product kind_;
@@ -142,6 +156,11 @@ Schedule::Schedule(const schedules::Polynomial& kind) {
   require_steps("Polynomial", "steps", kind.steps);
   require_positive("Polynomial", "power", kind.power);
   rule_ = std::make_shared<PolynomialRule>(kind);
+}
+
+Schedule::Schedule(const schedules::InverseSquareRoot& kind) {
+  require_steps("InverseSquareRoot", "steps", kind.steps);
+  rule_ = std::make_shared<InverseSquareRootRule>(kind);
 }
 
 Schedule::Schedule(const schedules::Exponential& kind) {

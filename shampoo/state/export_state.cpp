@@ -17,6 +17,8 @@ ParameterState description_of(const RegisteredParameter& registered) {
   std::vector<std::string> own_rates;
   for (const OwnRate& own : registered.group->own_rates())
     if (own.parameter == registered.index) own_rates.emplace_back(own.rate);
+  std::optional<Rates> group_rates;
+  if (!own_rates.empty()) group_rates = registered.group->rates;
   return {.name = registered.parameter().name,
           .shape = registered.parameter().shape,
           .merged_shape = registered.merged,
@@ -27,7 +29,8 @@ ParameterState description_of(const RegisteredParameter& registered) {
           .base_rates = registered.group->schedules.empty()
                             ? std::nullopt
                             : std::optional(registered.group->base_rates),
-          .own_rates = std::move(own_rates)};
+          .own_rates = std::move(own_rates),
+          .group_rates = group_rates};
 }
 
 /// Downloads several arrays per synchronization through pinned memory.

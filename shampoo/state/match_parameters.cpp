@@ -78,6 +78,7 @@ class SavedRates {
                                          "', but was saved with other rates (" + differing +
                                          "); LoadOptions::keep_rates keeps those of the group"));
     loaded_.insert(registered.index);
+    add_unfollowed(registered, saved, faults);
     add_base(registered, saved, faults);
     if (loaded_.size() == 1 || !saved.own_rates.empty()) check(registered, read, faults);
   }
@@ -87,11 +88,11 @@ class SavedRates {
     for_each_field(
         [&](std::string_view name, auto& rate) {
           const auto first = firsts_.find(name);
-          if (first == firsts_.end()) return;
-          if constexpr (std::is_same_v<decltype(rate), double&>)
-            rate = *first->second.value;
-          else
-            rate = first->second.value;
+          const auto unfollowed = unfollowed_.find(name);
+          if (first != firsts_.end())
+            assign(rate, first->second.value);
+          else if (unfollowed != unfollowed_.end() && unfollowed->second.size() == 1)
+            assign(rate, *unfollowed->second.begin());
         },
         all_.rates);
     for (const OwnRate& own : group_.own_rates())
@@ -109,6 +110,26 @@ class SavedRates {
     std::optional<double> value;
     std::string parameter;
   };
+
+  template <typename Rate>
+  static void assign(Rate& rate, const std::optional<double>& value) {
+    if constexpr (std::is_same_v<Rate, double>)
+      rate = *value;
+    else
+      rate = value;
+  }
+
+  /// The group's rates that the parameter had otherwise.
+  void add_unfollowed(const RegisteredParameter& registered, const ParameterState& saved,
+                      LoadFaults& faults) {
+    if (!saved.group_rates) return;
+    const Rates read = ranges_.read_from(*saved.group_rates, group_.rates);
+    check(registered, read, faults);
+    for (const std::string& own : saved.own_rates) {
+      const RateField field{std::string_view(own)};
+      unfollowed_[field.name()].insert(field.of(read));
+    }
+  }
 
   void check(const RegisteredParameter& registered, const Rates& rates, LoadFaults& faults) const {
     try {
@@ -135,6 +156,8 @@ class SavedRates {
   RateRanges ranges_;
   GroupRates all_;
   std::map<std::string_view, First> firsts_;  ///< by rate: the first that is the group's
+  /// By rate: those of the groups whose parameters had others. Of several none is the group's.
+  std::map<std::string_view, std::set<std::optional<double>>> unfollowed_;
   std::set<std::size_t> loaded_;
   std::string other_;
   const ParameterState* base_of_ = nullptr;  ///< the first

@@ -39,6 +39,7 @@ void for_each_field(Visitor&& visit, ParameterState& parameter) {
   visit("rates", parameter.rates);
   visit("base_rates", parameter.base_rates);
   visit("own_rates", parameter.own_rates);
+  visit("group_rates", parameter.group_rates);
   visit("blocks", parameter.blocks);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "examples/fashion/group_rates.h"
 #include "examples/fashion/network/layout.h"
 #include "examples/fashion/replica.h"
+#include "examples/fashion/schedules.h"
 #include "examples/fashion/training.h"
 #include "tests/examples/fashion_ranks.h"
 #include "tests/support/temporary_folder.h"
@@ -121,6 +123,34 @@ TEST_F(FashionRanks, TrainByTheRoutesOfAFileAndGoOnWithTheSameBits) {
   EXPECT_LT(undisturbed.epochs.back().loss, undisturbed.epochs.front().loss);
   run(4, second.path());
   EXPECT_EQ(run(6, second.path()).checksum, undisturbed.checksum);
+}
+
+TEST_F(FashionRanks, TrainByAScheduleAndAsWithoutAnAverageOfTheirValues) {
+  const auto run = [&](const std::string& schedule, std::optional<double> ema) {
+    Task task{dataset, normalisation, 3, 6, 1};
+    task.schedule = schedule;
+    task.ema = ema;
+    return on_ranks(2, [&](shampoo::Communicator& communicator) {
+      Progress progress(nullptr);
+      return train(communicator, task, {&method("shampoo"), {.block = 512, .refresh = 2}, 1e-3, 5},
+                   progress);
+    });
+  };
+  const Outcome plain = run("one_cycle", {}), averaged = run("one_cycle", 0.5);
+  EXPECT_EQ(plain.rates, shampoo::Schedule(shampoo::schedules::OneCycle{.steps = 6}).values(1, 6));
+  EXPECT_NE(plain.checksum, run("constant", {}).checksum);
+  EXPECT_EQ(averaged.checksum, plain.checksum);
+  EXPECT_EQ(averaged.losses, plain.losses);
+}
+
+TEST(FashionSchedules, RiseToThePeakAndFallButTheConstantOne) {
+  for (const std::string& name : schedule_names()) {
+    const std::vector<double> rates = schedule_named(name, 1170, 234).values(1, 1170);
+    EXPECT_LT(rates.front(), 0.2) << name;
+    EXPECT_NEAR(std::ranges::max(rates), 1, 1e-9) << name;
+    EXPECT_EQ(rates.back() < 0.2, name != "constant") << name;
+  }
+  EXPECT_THROW(schedule_named("none", 1170, 234), std::invalid_argument);
 }
 
 TEST(RoutesOfAFile, AreRefusedWithTheFileAndThePlace) {

@@ -8,7 +8,7 @@ set -euo pipefail
 fashion=$1 shampoorun=$2 data=${3:-/usr/share/datasets/fashion-mnist}
 folder=$(mktemp -d)
 trap 'kill $(jobs -p) 2> /dev/null || true; rm -rf "$folder"' EXIT
-arguments=(--steps 10 --optimizer shampoo --block 128 --refresh 3 --threads 1
+arguments=(--steps 10 --optimizer shampoo --block 128 --refresh 3 --threads 1 --schedule one_cycle --ema 0.9
   --output "$folder/chart.png" --data "$folder")
 
 # The first 1024 images of each file, for time: four steps an epoch.
@@ -80,6 +80,9 @@ fashion=$(realpath "$fashion")
   fail undisturbed "failed"
 expected=$(checksum "$folder/undisturbed")
 echo "undisturbed: $expected"
+for chart in chart chart-rates; do
+  [[ $(head -c 4 "$folder/$chart.png" | tail -c 3) == PNG ]] || fail undisturbed "drew no $chart.png"
+done
 
 interrupted shampoorun "$shampoorun" --nproc-per-node 2 --max-restarts 2
 # torchrun 1.13 on Python 3.11 stumbles over its default of -r and -t.

@@ -115,10 +115,9 @@ void validate_parameters(const Manifest& manifest) {
             who + ": averaging_weight_sum must be finite and not negative");
     require(parameter.recipe < manifest.recipes.size(),
             who + ": there is no recipe " + std::to_string(parameter.recipe));
-    require(parameter.rates < manifest.rates.size(),
-            who + ": there are no rates " + std::to_string(parameter.rates));
-    require(parameter.base_rates.value_or(0) < manifest.rates.size(),
-            who + ": there are no rates " + std::to_string(parameter.base_rates.value_or(0)));
+    for (const std::uint32_t row :
+         {parameter.rates, parameter.base_rates.value_or(0), parameter.group_rates.value_or(0)})
+      require(row < manifest.rates.size(), who + ": there are no rates " + std::to_string(row));
     require_at_most(parameter.own_rates.size(), limits::slots, "own_rates of " + who);
     for (const std::string& rate : parameter.own_rates) validate_text(rate, who + ": own_rates");
     validate_blocks(who, parameter, manifest.files.size());

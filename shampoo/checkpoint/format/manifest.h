@@ -53,10 +53,11 @@ struct SavedParameter {
   std::int64_t block_size = 1;             ///< longest side of a block
   std::int64_t steps = 0;
   double averaging_weight_sum = 0;
-  std::uint32_t recipe = 0, rates = 0;                     ///< rows of the manifest's tables
-  std::optional<std::uint32_t> base_rates = std::nullopt;  ///< likewise, of the table of rates
-  std::vector<std::string> own_rates = {};                 ///< names of rates, see ParameterState
-  std::vector<std::uint32_t> slots = {};                   ///< rows of the manifest's table
+  std::uint32_t recipe = 0, rates = 0;                      ///< rows of the manifest's tables
+  std::optional<std::uint32_t> base_rates = std::nullopt;   ///< likewise, of the table of rates
+  std::vector<std::string> own_rates = {};                  ///< names of rates, see ParameterState
+  std::optional<std::uint32_t> group_rates = std::nullopt;  ///< as base_rates
+  std::vector<std::uint32_t> slots = {};                    ///< rows of the manifest's table
   std::vector<std::uint32_t> files = {};  ///< by block: index in the manifest's files
   std::vector<int> failures = {};         ///< by block, likewise
 

@@ -97,8 +97,12 @@ SavedParameter parameter_from(const Json& json) {
   if (fields.has("own_rates")) parameter.own_rates = fields.texts("own_rates");
   parameter.slots = fields.numbers<std::uint32_t>("slots");
   parameter.files = fields.numbers<std::uint32_t>("files");
-  if (fields.has("base_rates"))
-    parameter.base_rates = JsonFields::number<std::uint32_t>(fields.at("base_rates"), "base_rates");
+  const auto row = [&](const char* field) -> std::optional<std::uint32_t> {
+    if (!fields.has(field)) return std::nullopt;
+    return JsonFields::number<std::uint32_t>(fields.at(field), field);
+  };
+  parameter.base_rates = row("base_rates");
+  parameter.group_rates = row("group_rates");
   if (fields.has("failures")) parameter.failures = fields.numbers<int>("failures");
   return parameter;
 }

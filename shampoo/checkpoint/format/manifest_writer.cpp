@@ -79,6 +79,7 @@ OrderedJson json_of(const SavedParameter& parameter) {
                       {"files", parameter.files}};
   if (parameter.base_rates) json["base_rates"] = *parameter.base_rates;
   if (!parameter.own_rates.empty()) json["own_rates"] = parameter.own_rates;
+  if (parameter.group_rates) json["group_rates"] = *parameter.group_rates;
   if (!parameter.failures.empty()) json["failures"] = parameter.failures;
   return json;
 }

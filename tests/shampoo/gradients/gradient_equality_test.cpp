@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <tuple>
+#include <variant>
 
 #include "tests/shampoo/gradients/gradient_run.h"
 
@@ -32,6 +33,25 @@ TEST_P(GradientOptionSet, GivesTheSameBitsMergedOrNotOnOneRankAndOnThree) {
               {.gradients = set.options, .merge_groups = merges, .agree_before_commit = votes});
           EXPECT_EQ(found, expected) << ranks << ' ' << merges << ' ' << votes;
         });
+}
+
+/// So that the equality above is not one of runs in which nothing happens.
+TEST_P(GradientOptionSet, ChangesWhatItIsForAndNothingElse) {
+  run_ranks_at(place, 1, [&](Communicator& communicator, kernels::Backend& backend) {
+    const auto outcome = [&](const GradientOptions& options) {
+      return outcome_of(backend, communicator, {.gradients = options});
+    };
+    const GradientOutcome plain = outcome({}), found = outcome(set.options);
+    const bool scales = !std::holds_alternative<NoLossScale>(set.options.loss_scaling);
+    const bool clips = !std::holds_alternative<NoClipping>(set.options.clipping);
+    const bool guards = set.options.spike_guard.window > 0;
+    EXPECT_EQ(found.values == plain.values, !clips && !guards);
+    EXPECT_EQ(found.loss_scale == 1, !scales);
+    EXPECT_EQ(found.spikes > 0, guards);
+    GradientOptions unscaled = set.options;
+    unscaled.loss_scaling = NoLossScale{};
+    EXPECT_EQ(outcome(unscaled).values, found.values) << "a power of two";
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -63,6 +63,7 @@ struct GradientOutcome {
   std::vector<std::vector<float>> values;
   std::vector<double> norms, factors;
   double loss_scale = 0;
+  int spikes = 0;
   bool operator==(const GradientOutcome&) const = default;
 };
 
@@ -75,6 +76,7 @@ inline GradientOutcome outcome_of(kernels::Backend& backend, Communicator& commu
     const StepResult result = s == 5 ? run.overflow() : run.step();
     if (s != 5) outcome.norms.push_back(result.gradient_norm());
     outcome.factors.push_back(result.clip_factor());
+    outcome.spikes += result.spike() ? 1 : 0;
   }
   outcome.values = run.model.values();
   outcome.loss_scale = run.optimizer.loss_scale();

@@ -28,7 +28,7 @@ class RangeRecorder final : public CountingBackend {
   const EmulatedDevice& device_;
 };
 
-TEST(RangesOfAProfiler, NameVirtualGroupsAndWhatTheyDo) {
+TEST(RangesOfAProfiler, NameStepsVirtualGroupsAndWhatTheyDo) {
   DeviceJob job(DeviceJob::Shapes{{9, 8}, {13}, {6, 5}});
   RangeRecorder backend(job.device_backend, job.device);
   const auto ranks = single_rank_communicator(MemoryKind::cuda);
@@ -39,14 +39,15 @@ TEST(RangesOfAProfiler, NameVirtualGroupsAndWhatTheyDo) {
   EXPECT_TRUE(backend.paths.empty());
 
   optimizer.step();
-  EXPECT_FALSE(backend.paths.contains("virtual group 1/roots"));
+  EXPECT_TRUE(backend.paths.contains("Optimizer::step"));
+  EXPECT_FALSE(backend.paths.contains("Optimizer::step/virtual group 1/roots"));
   for (int step = 0; step < 3; ++step) optimizer.step();
 
   for (const char* path :
        {"scan", "virtual group 0", "virtual group 0/factors", "virtual group 0/roots",
         "virtual group 0/filter", "virtual group 0/precondition", "virtual group 0/update",
         "virtual group 1", "virtual group 1/precondition", "virtual group 1/update"})
-    EXPECT_TRUE(backend.paths.contains(path)) << path;
+    EXPECT_TRUE(backend.paths.contains(std::string("Optimizer::step/") + path)) << path;
   EXPECT_TRUE(job.device.ranges().empty()) << "all are closed";
 }
 

@@ -5,7 +5,10 @@
     python3 tests/shampoo/schedules/make_torch_schedules.py >tests/shampoo/schedules/torch_schedules.txt
 
 A line is the name of a case, the base rate, and get_last_lr() of every step, in hexadecimal. The table here is
-of torch 1.13, which is python3-torch of Debian 12."""
+of torch 2.15.0, PyPI's newest in November 2026 (tests/torch_environment.sh). That of torch 1.13 had the same
+bits but in sequence_of_many, where a MultiplicativeLR that took over in a SequentialLR did not yet multiply in
+its step 0."""
+import math
 import warnings
 
 import torch
@@ -13,6 +16,11 @@ from torch.optim import lr_scheduler as torch_schedules
 
 STEPS = 40
 BASES = (0.1, 3e-4, 0.7)
+
+
+def inverse_square_root(steps):
+    return lambda t: 1.0 / math.sqrt(1.0 + t / steps)
+
 
 MAKERS = {
     "constant": lambda o, _: torch_schedules.ConstantLR(o, factor=0.3, total_iters=7),
@@ -22,6 +30,7 @@ MAKERS = {
     "linear_to_zero": lambda o, _: torch_schedules.LinearLR(o, start_factor=1.0, end_factor=0.0, total_iters=13),
     "polynomial": lambda o, _: torch_schedules.PolynomialLR(o, total_iters=17, power=1.0),
     "polynomial_power": lambda o, _: torch_schedules.PolynomialLR(o, total_iters=29, power=2.5),
+    "inverse_square_root": lambda o, _: torch_schedules.LambdaLR(o, inverse_square_root(10)),
     "exponential": lambda o, _: torch_schedules.ExponentialLR(o, gamma=0.93),
     "step": lambda o, _: torch_schedules.StepLR(o, step_size=7, gamma=0.3),
     "milestones": lambda o, _: torch_schedules.MultiStepLR(o, milestones=[3, 5, 5, 21], gamma=0.7),
@@ -47,6 +56,13 @@ MAKERS = {
     "warm_up_cosine": lambda o, _: torch_schedules.SequentialLR(
         o, [torch_schedules.LinearLR(o, start_factor=0.02, total_iters=10),
             torch_schedules.CosineAnnealingLR(o, T_max=30, eta_min=1e-5)], milestones=[10]),
+    "stages": lambda o, _: torch_schedules.SequentialLR(
+        o, [torch_schedules.LinearLR(o, start_factor=0.1, total_iters=5),
+            torch_schedules.LambdaLR(o, inverse_square_root(5)),
+            torch_schedules.ConstantLR(o, factor=0.25, total_iters=100),
+            torch_schedules.PolynomialLR(o, total_iters=6, power=2.0),
+            torch_schedules.StepLR(o, step_size=3, gamma=0.5),
+            torch_schedules.CosineAnnealingWarmRestarts(o, T_0=4)], milestones=[5, 11, 16, 22, 30]),
     "sequence_of_many": lambda o, _: torch_schedules.SequentialLR(
         o, [torch_schedules.ConstantLR(o, factor=0.2, total_iters=3), torch_schedules.ExponentialLR(o, gamma=0.9),
             torch_schedules.CosineAnnealingWarmRestarts(o, T_0=4),
@@ -76,7 +92,7 @@ def rates(make, base):
 
 def main():
     warnings.simplefilter("ignore")
-    print(f"# torch {torch.__version__}")
+    print("# torch", torch.__version__.partition("+")[0])
     for name, make in MAKERS.items():
         for base in BASES:
             print(name, float(base).hex(), *(float(value).hex() for value in rates(make, base)))

@@ -32,6 +32,16 @@ TEST(Schedules, OfWarmUpAndDecayLeaveOutPartsWithoutSteps) {
   EXPECT_EQ(rises.values(1, 5), (std::vector<double>{0.5, 0.75, 1, 0, 0}));
 }
 
+TEST(Schedules, OfTheInverseSquareRootFallWithThatOfAllStepsBehindARiseOfAsMany) {
+  // 0.5, 1, 1.5, then 2 sqrt(4 / step)
+  const Schedule whole =
+      Sequence{{Linear{.start_factor = 0.25, .steps = 3}, InverseSquareRoot{4}}, {4}};
+  const std::vector<double> values = whole.values(2, 65);
+  EXPECT_EQ(values[0], 0.5);
+  for (const auto& [step, value] : {std::pair(3, 2.0), {4, 2.0}, {16, 1.0}, {64, 0.5}})
+    EXPECT_EQ(values[static_cast<std::size_t>(step)], value) << step;
+}
+
 TEST(Schedules, NeverFallBelowZeroByRounding) {
   // 0.3 + 6 (0 - 0.3) / 7, ... does not end in 0 exactly.
   for (const double start : {0.1, 0.3, 0.7, 1.0 / 3, 0.9})
@@ -69,6 +79,7 @@ TEST(Schedules, NameWhatIsOutOfRange) {
   refused([] { Schedule(Linear{.end_factor = -1}); },
           "Linear: end_factor must be in [0, inf), got -1");
   refused([] { Schedule(Polynomial{.steps = -3}); }, "Polynomial: steps must be >= 1, got -3");
+  refused([] { Schedule(InverseSquareRoot{0}); }, "InverseSquareRoot: steps must be >= 1, got 0");
   refused([] { Schedule(Step{.every = 0}); }, "Step: every must be >= 1, got 0");
   refused([] { Schedule(Milestones{.steps = {3, -1}}); }, "Milestones: steps must be >= 0, got -1");
   refused([] { Schedule(Cosine{.steps = 0}); }, "Cosine: steps must be >= 1, got 0");

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "tests/shampoo/protocol/captured_step.h"
 #include "tests/shampoo/state/state_job.h"
@@ -122,6 +124,28 @@ TEST(ScheduledRates, OfAStateWithoutBaseRatesStartFromThoseOfTheGroup) {
   EXPECT_EQ(group.rates.learning_rate, 0.07);
   loading.job.train(3, 4);
   EXPECT_EQ(group.rates.learning_rate, cosine.value(1e-2, 3));
+}
+
+TEST(ScheduledRates, FollowAStepThatIsSetInAStateAsOtherRatesAre) {
+  Alone alone;
+  Optimizer& optimizer = *alone.job.optimizer;
+  StateDict state = optimizer.full_state_dict();
+  state.progress.attempts = state.progress.taken = 7;
+  const std::map<std::string, double> table{{"beta1", 0.5}, {"weight_decay", 0.25}};
+  for (ParameterState& parameter : state.parameters) {
+    parameter.steps = 7;
+    for (const auto& [rate, value] : table) RateField(rate).set(parameter.rates, value);
+  }
+  optimizer.group(0).schedules["learning_rate"] = cosine;
+
+  optimizer.load_state_dict(state);
+  alone.job.train(0, 1);
+
+  const Rates& rates = optimizer.group(0).rates;
+  EXPECT_EQ(rates.learning_rate, cosine.value(1e-2, 7));
+  EXPECT_EQ(rates.beta1, 0.5);
+  EXPECT_EQ(rates.weight_decay, 0.25);
+  for (const auto& tensor : alone.job.model.tensors) EXPECT_EQ(optimizer.steps(tensor.name), 8);
 }
 
 TEST(ScheduledRates, ComeBackFromACheckpoint) {
