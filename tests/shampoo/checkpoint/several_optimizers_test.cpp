@@ -2,6 +2,7 @@
 // Two optimizers of one job, as those of a GAN, whose checkpoints are one.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <tuple>
 
 #include "shampoo/checkpoint.h"
@@ -325,8 +326,12 @@ TEST_F(SeveralOptimizers, ShareTheLineageOfTheirCheckpoints) {
     save(both.list(), root_, {}, {.step = 8});
     save(both.list(), root_, {}, {.step = 9});
   });
-  for (const char* broken : {"step-9", "step-8"})
-    std::filesystem::resize_file(root_ / broken / "shard-00001-of-00002.safetensors", 50);
+  for (const char* broken : {"step-9", "step-8"}) {  // which only a checksum shows
+    const auto path = root_ / broken / "shard-00001-of-00002.safetensors";
+    std::string bytes = content_of(path);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
   run(2, [&](Adversaries& both, Communicator&) {
     EXPECT_EQ(resume(both.list(), root_)->passed_over.size(), 2U);
     // As the critic went on without step-8, too, it may be replaced.
