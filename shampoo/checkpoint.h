@@ -6,6 +6,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,13 +22,45 @@ namespace checkpoint {
 class SaveTask;
 }
 
+/// One of several; see Optimizers.
+struct NamedOptimizer {
+  std::string name;
+  Optimizer& optimizer;  ///< borrowed
+};
+
+/// The optimizers of a checkpoint: one, or several of a job by name, {{"generator", a}, {"critic",
+/// b}}, which are saved into one folder, complete or not there at all, and of which all are loaded
+/// or none. Names are unique, 1 to 255 letters, digits, '.', '_' and '-', the first no '.'; in the
+/// checkpoint the parameter "w" of "critic" is "critic/w". The optimizers may have other backends,
+/// options and recipes, and other communicators of the same ranks in the same order; collectives
+/// run over that of the first, and user state lies in the memory of its backend. The list is the
+/// same on all ranks, its order too: calls that take one throw std::invalid_argument, on all ranks,
+/// that names the optimizer.
+class Optimizers {
+ public:
+  Optimizers(Optimizer& only) : all_{{"", only}} {}
+  /// Throws std::invalid_argument if there are none.
+  Optimizers(std::vector<NamedOptimizer> several);
+  Optimizers(std::initializer_list<NamedOptimizer> several)
+      : Optimizers(std::vector<NamedOptimizer>(several)) {}
+
+  const std::vector<NamedOptimizer>& all() const { return all_; }
+  Optimizer& first() const { return all_.front().optimizer; }
+  bool are_named() const { return are_named_; }  ///< not if it is one without a name
+
+ private:
+  std::vector<NamedOptimizer> all_;
+  bool are_named_ = false;
+};
+
 struct SaveOptions {
-  /// N of the folder step-N, >= 0; the steps attempted so far unless set.
+  /// N of the folder step-N, >= 0; the steps attempted so far, of several optimizers those of the
+  /// first, unless set.
   std::optional<std::int64_t> step = std::nullopt;
   /// Saves derived state, too; see StateDictOptions. Of a Snapshot, what it has.
   bool derived = true;
   /// Keeps only so many complete checkpoints of the directory, those that were written last,
-  /// whatever their steps, and that which the optimizer was loaded from; the others are removed
+  /// whatever their steps, and those which the optimizers were loaded from; the others are removed
   /// once the new one is complete. 0 keeps all.
   int keep_last = 0;
   /// Replaces a complete step-N, as a run does that went back to an earlier checkpoint. The old one
@@ -49,7 +82,7 @@ class Snapshot {
   Snapshot(Snapshot&&) noexcept;
   Snapshot& operator=(Snapshot&&) noexcept;
 
-  /// Steps attempted when it was made.
+  /// Steps attempted when it was made, of the first optimizer.
   std::int64_t step() const;
   /// Bytes of the tensors in it.
   std::int64_t bytes() const;
@@ -65,6 +98,7 @@ class Snapshot {
 /// std::invalid_argument that names a tensor or value of the user state, and what the optimizer's
 /// calls throw once it can no longer be used.
 Snapshot snapshot(const Optimizer& optimizer, const UserState& user = {}, bool derived = true);
+Snapshot snapshot(const Optimizers& optimizers, const UserState& user = {}, bool derived = true);
 
 /// Writes the folder `directory`/step-N and returns its absolute path. `directory` is the same for
 /// all ranks, is made if it is missing, and belongs to one run at a time. Every rank writes its
@@ -81,7 +115,7 @@ Snapshot snapshot(const Optimizer& optimizer, const UserState& user = {}, bool d
 /// replaced, CheckpointError for more than the format allows. Checkpoints that were complete stay
 /// so, the new one exists completely or not at all, and training can go on. If only the removal of
 /// old checkpoints fails, the message says that the new one is complete.
-std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& directory,
+std::filesystem::path save(const Optimizers& optimizers, const std::filesystem::path& directory,
                            const UserState& user = {}, const SaveOptions& options = {});
 
 /// A save that starts while another one is under way.
@@ -120,12 +154,13 @@ struct SaveProgress {
 ///
 /// Keeps the memory of its copies, as large as the largest state, for the next save.
 ///
-/// Holds a reference to the optimizer, which must outlive it and must not be moved. Not safe for
+/// Holds references to the optimizers, which must outlive it and must not be moved. Not safe for
 /// concurrent calls.
 class AsyncCheckpointer {
  public:
   /// Throws std::invalid_argument for options out of range.
-  explicit AsyncCheckpointer(Optimizer& optimizer, const AsyncCheckpointerOptions& options = {});
+  explicit AsyncCheckpointer(const Optimizers& optimizers,
+                             const AsyncCheckpointerOptions& options = {});
   /// Cancels the saves that have not completed. Waits for the call to the disk that the thread is
   /// in, not for other ranks.
   ~AsyncCheckpointer();
@@ -138,7 +173,7 @@ class AsyncCheckpointer {
   /// arguments.
   bool start(const std::filesystem::path& directory, const UserState& user = {},
              const SaveOptions& options = {});
-  /// The same for a copy that was made before.
+  /// The same for a copy that was made before, of the same optimizers.
   bool start(Snapshot snapshot, const std::filesystem::path& directory,
              const SaveOptions& options = {});
 
@@ -165,9 +200,9 @@ class AsyncCheckpointer {
            const SaveOptions& options);
   void advance(bool waits);
   void finish_first();
-  std::shared_ptr<SnapshotMemory> free_memory();
+  std::shared_ptr<SnapshotMemory> free_memory(const Optimizer& optimizer);
 
-  Optimizer& optimizer_;
+  Optimizers optimizers_;
   AsyncCheckpointerOptions options_;
   /// Unfinished saves; only the first one advances.
   std::deque<std::unique_ptr<checkpoint::SaveTask>> saves_;
@@ -184,15 +219,18 @@ enum class OtherRanks : std::uint8_t {
 };
 
 struct CheckpointOptions {
-  LoadOptions state = {};  ///< options of the state dict; `strict` covers the user state, too
-  bool checksums = true;   ///< whether the bytes of tensors are compared with their checksums
+  /// Options of the state dict; `strict` covers the user state, too. With several optimizers they
+  /// are those of each: `prefix` is of its own names, and `rename` gives its own name for that in
+  /// the checkpoint, "critic/w". Without `strict` the checkpoint may have further optimizers.
+  LoadOptions state = {};
+  bool checksums = true;  ///< whether the bytes of tensors are compared with their checksums
   OtherRanks other_ranks = OtherRanks::refuse;
 };
 
 struct LoadedCheckpoint {
   std::filesystem::path folder;  ///< absolute
   std::int64_t step = 0;         ///< N of the folder step-N
-  /// Report of the load of the optimizer on this rank.
+  /// Report of the load of the optimizer on this rank; of several with the names "critic/w".
   LoadReport state = {};
   /// Names that the checkpoint lacks; their values are unchanged.
   std::vector<std::string> missing_user_state = {};
@@ -209,10 +247,12 @@ struct LoadedCheckpoint {
 /// All ranks load the same folder, which rank 0 has found; the others wait up to 30 s until their
 /// file systems show it, too. Throws CheckpointError, with all faults, if there are checkpoints but
 /// none is good: a run must not begin anew unnoticed.
-std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
-                                       UserState& user, const CheckpointOptions& options = {});
+std::optional<LoadedCheckpoint> resume(const Optimizers& optimizers,
+                                       const std::filesystem::path& directory, UserState& user,
+                                       const CheckpointOptions& options = {});
 /// Leaves all user state out.
-std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
+std::optional<LoadedCheckpoint> resume(const Optimizers& optimizers,
+                                       const std::filesystem::path& directory,
                                        const CheckpointOptions& options = {});
 
 /// Loads the folder of a checkpoint, or of a directory the one that resume() would load; any number
@@ -229,13 +269,17 @@ std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesyst
 /// To go back for good to an earlier checkpoint, load its folder: the next save is the latest of
 /// the directory, whatever its step.
 ///
+/// Several optimizers are found by their names, in any order; the checkpoint must have been saved
+/// from a list, of these names. Its part for one of them is loaded by a list of that one without
+/// LoadOptions::strict.
+///
 /// Collective, with equal arguments. Everything is checked on all ranks before anything changes,
 /// and all throw the same: CheckpointError, with file, tensor and offset, for a checkpoint that is
 /// broken or not there, std::system_error, or std::invalid_argument for one that does not fit.
-LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path, UserState& user,
-                      const CheckpointOptions& options = {});
+LoadedCheckpoint load(const Optimizers& optimizers, const std::filesystem::path& path,
+                      UserState& user, const CheckpointOptions& options = {});
 /// Leaves all user state out.
-LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path,
+LoadedCheckpoint load(const Optimizers& optimizers, const std::filesystem::path& path,
                       const CheckpointOptions& options = {});
 
 }  // namespace shampoo

@@ -115,9 +115,12 @@ class SavedState {
   SavedState(SavedState&&) noexcept;
   SavedState& operator=(SavedState&&) noexcept;
 
-  std::int64_t step() const;  ///< N of the folder step-N
-  int ranks() const;          ///< number of ranks that saved it
-  const Progress& progress() const;
+  std::int64_t step() const;         ///< N of the folder step-N
+  int ranks() const;                 ///< number of ranks that saved it
+  const Progress& progress() const;  ///< of several optimizers that of the first
+  /// Of each optimizer, by its name; empty if the checkpoint is of one without a name. Names of
+  /// their parameters and tensors are "critic/w".
+  std::map<std::string, Progress> optimizers() const;
   /// Of all parameters, sorted by name: shapes, steps, rates, recipes; without their blocks.
   const std::vector<ParameterState>& parameters() const;
   /// The trainer's values that all ranks share, and those of one rank. Throws std::out_of_range for

@@ -10,6 +10,7 @@
 #include "distributor/serialization.h"
 #include "distributor/text_consensus.h"
 #include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/named_optimizers.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/state/optimizer_access.h"
@@ -34,8 +35,11 @@ void for_each_field(Visitor&& visit, Found& found) {
 
 }  // namespace
 
-CheckpointSearch::CheckpointSearch(Optimizer& optimizer, const std::filesystem::path& path)
-    : optimizer_(optimizer), path_(whole_path(path)), given_path_(path.string()) {}
+CheckpointSearch::CheckpointSearch(const Optimizers& optimizers, const std::filesystem::path& path)
+    : optimizers_(optimizers),
+      optimizer_(optimizers.first()),
+      path_(whole_path(path)),
+      given_path_(path.string()) {}
 
 /// Rank 0 looks, as others may not see the latest one yet.
 void CheckpointSearch::look() {
@@ -49,8 +53,11 @@ void CheckpointSearch::look() {
       return;
     }
     checkpoints_.emplace(path_);
-    CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer_);
-    if (lineage.saves == 0) lineage.stale = std::move(checkpoints_->stale());
+    const bool none_saves =
+        std::ranges::all_of(optimizers_.all(), [](const NamedOptimizer& optimizer) {
+          return OptimizerAccess::lineage(optimizer.optimizer).saves == 0;
+        });
+    if (none_saves) OptimizerAccess::lineage(optimizer_).stale = std::move(checkpoints_->stale());
   }
   folder_.clear();
   if (is_one_) return;
@@ -64,8 +71,9 @@ std::optional<std::filesystem::path> CheckpointSearch::next() {
   Communicator& ranks = OptimizerAccess::communicator(optimizer_);
   if (!ranks.failure().empty()) protocol.check_usable();
   protocol.vote(opening_checkpoint, "call", [&] {
+    const std::string lines = validate(optimizers_);
     if (ranks.rank() == 0) look();
-    return "checkpoint: " + given_path_ + "\n";
+    return "checkpoint: " + given_path_ + "\n" + lines;
   });
   if (ranks.size() > 1) {
     Found mine{folder_, is_one_, {}, {}};

@@ -8,20 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/storage/checkpoint_order.h"
-#include "shampoo/checkpoint_directory.h"
-
-namespace shampoo {
-class Optimizer;
-}
 
 namespace shampoo::checkpoint {
 
 /// The checkpoints that a path names, the one to load first. Rank 0 looks; all ranks have the same.
 class CheckpointSearch {
  public:
-  /// Borrows the optimizer. `path`: a checkpoint or a directory of them.
-  CheckpointSearch(Optimizer& optimizer, const std::filesystem::path& path);
+  /// Borrows the optimizers, and their list. `path`: a checkpoint or a directory of them.
+  CheckpointSearch(const Optimizers& optimizers, const std::filesystem::path& path);
 
   /// The next complete one, if there is one. Collective; throws the same on all ranks.
   std::optional<std::filesystem::path> next();
@@ -35,7 +31,8 @@ class CheckpointSearch {
  private:
   void look();
 
-  Optimizer& optimizer_;
+  const Optimizers& optimizers_;
+  Optimizer& optimizer_;        ///< the first
   std::filesystem::path path_;  ///< absolute
   std::string given_path_;
   bool looked_ = false, is_one_ = false;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <deque>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "distributor/text_consensus.h"
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/find_checkpoint.h"
+#include "shampoo/checkpoint/lineage.h"
+#include "shampoo/checkpoint/named_optimizers.h"
 #include "shampoo/checkpoint/read_state.h"
 #include "shampoo/checkpoint/read_user_state.h"
 #include "shampoo/state/export_state.h"
@@ -24,14 +29,62 @@ using checkpoint::UserStateLoad;
 /// For which other ranks wait for a file that rank 0 has seen.
 constexpr std::chrono::seconds patience(30);
 
+/// The state of one optimizer, on its way.
+struct OptimizerLoad {
+  explicit OptimizerLoad(const NamedOptimizer& whose) : named(whose) {}
+
+  const NamedOptimizer& named;
+  StateDict dict;
+  std::optional<StateImport> state;
+
+  Optimizer& optimizer() const { return named.optimizer; }
+  kernels::Backend& backend() const { return OptimizerAccess::backend(optimizer()); }
+  Engine& engine() const { return OptimizerAccess::engine(optimizer()); }
+
+  void read(const checkpoint::Reader& reader, const CheckpointOptions& options) {
+    const auto checksums = options.checksums ? Checksums::compare : Checksums::skip;
+    const checkpoint::StateReader saved(reader, checksums, options.state.rename, named.name);
+    dict = saved.read(export_state(backend(), engine(), {.contents = false}), options.state.prefix);
+  }
+
+  /// Lines that must be equal on all ranks.
+  std::string examine(const LoadOptions& options) {
+    if (named.name.empty()) return state.emplace(backend(), engine(), dict, options).lines();
+    const std::string who = "optimizer '" + named.name + "'";
+    try {
+      return who + "\n" + state.emplace(backend(), engine(), dict, options).lines();
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(who + ": " + error.what());
+    }
+  }
+
+  Progress replace(Statistics& statistics) {
+    OptimizerAccess::replace_rates(optimizer(), *state);
+    state->replace(statistics);
+    return dict.progress;
+  }
+
+  void add_to(LoadReport& all) const {
+    const auto add = [&](std::vector<std::string>& into, const std::vector<std::string>& names) {
+      for (const std::string& name : names) into.push_back(checkpoint::scope_of(named.name) + name);
+    };
+    const LoadReport& own = state->report();
+    add(all.missing, own.missing);
+    add(all.unexpected, own.unexpected);
+    add(all.restarted, own.restarted);
+    add(all.recomputed, own.recomputed);
+    if (all.other_arithmetic.empty()) all.other_arithmetic = own.other_arithmetic;
+  }
+};
+
 /// One load of one rank.
 class LoadTask {
  public:
-  LoadTask(Optimizer& optimizer, UserState* user, const CheckpointOptions& options)
-      : optimizer_(optimizer),
-        backend_(OptimizerAccess::backend(optimizer)),
-        communicator_(OptimizerAccess::communicator(optimizer)),
-        protocol_(OptimizerAccess::protocol(optimizer)),
+  LoadTask(const Optimizers& optimizers, UserState* user, const CheckpointOptions& options)
+      : optimizers_(optimizers),
+        backend_(OptimizerAccess::backend(optimizers.first())),
+        communicator_(OptimizerAccess::communicator(optimizers.first())),
+        protocol_(OptimizerAccess::protocol(optimizers.first())),
         user_(user),
         options_(options) {}
 
@@ -39,9 +92,13 @@ class LoadTask {
   LoadedCheckpoint run(const std::filesystem::path& folder) {
     loaded_.folder = folder;
     share_manifest();
-    protocol_.load([&] { return examine(); },
-                   [&](Statistics& statistics) { return replace(statistics); });
-    loaded_.state = std::move(state_->report());
+    std::vector<StepProtocol*> protocols;
+    for (const NamedOptimizer& named : optimizers_.all())
+      protocols.push_back(&OptimizerAccess::protocol(named.optimizer));
+    StepProtocol::load_all(
+        protocols, [&] { return examine(); },
+        [&](std::size_t i, Statistics& statistics) { return replace(i, statistics); });
+    for (const OptimizerLoad& load : loads_) load.add_to(loaded_.state);
     return std::move(loaded_);
   }
   const std::string& save() const { return save_; }
@@ -71,30 +128,30 @@ class LoadTask {
   std::string match_files() {
     const checkpoint::Reader& reader = reader_.emplace(loaded_.folder, manifest_);
     save_ = reader.manifest().save;
-    const auto checksums = options_.checksums ? Checksums::compare : Checksums::skip;
     loaded_.step = reader.manifest().step;
-    const checkpoint::StateReader state(reader, checksums, options_.state.rename);
-    Engine& engine = OptimizerAccess::engine(optimizer_);
-    dict_ = state.read(export_state(backend_, engine, {.contents = false}), options_.state.prefix);
+    checkpoint::require_saved(reader.manifest(), optimizers_, options_.state.strict);
+    loads_.clear();
+    for (const NamedOptimizer& named : optimizers_.all())
+      loads_.emplace_back(named).read(reader, options_);
     if (user_) {
       user_load_.emplace(reader, *user_, options_,
                          UserStateLoad::Place{communicator_.rank(), communicator_.size()});
       loaded_.missing_user_state = user_load_->missing();
       loaded_.unexpected_user_state = user_load_->unexpected();
     }
-    state_.emplace(backend_, engine, dict_, options_.state);
-    return "save: " + reader.manifest().save + "\n" + state_->lines();
+    std::string lines = "save: " + save_ + "\n";
+    for (OptimizerLoad& load : loads_) lines += load.examine(options_.state);
+    return lines;
   }
 
-  Progress replace(Statistics& statistics) {
+  Progress replace(std::size_t i, Statistics& statistics) {
     // Its files are read once more.
-    if (user_load_) user_load_->replace(backend_, *user_);
-    OptimizerAccess::replace_rates(optimizer_, *state_);
-    state_->replace(statistics);
-    return dict_.progress;
+    if (i == 0 && user_load_) user_load_->replace(backend_, *user_);
+    return loads_[i].replace(statistics);
   }
 
-  Optimizer& optimizer_;
+  const Optimizers& optimizers_;
+  /// Of the first, over whose communicator the ranks vote.
   kernels::Backend& backend_;
   Communicator& communicator_;
   StepProtocol& protocol_;
@@ -104,26 +161,21 @@ class LoadTask {
   std::string save_;
   std::string manifest_;
   std::optional<checkpoint::Reader> reader_;
-  StateDict dict_;
-  std::optional<StateImport> state_;
+  std::deque<OptimizerLoad> loads_;  ///< which are not moved
   std::optional<UserStateLoad> user_load_;
 };
 
 /// The latest good one of a path, if there is a checkpoint.
-std::optional<LoadedCheckpoint> load_latest(Optimizer& optimizer, const std::filesystem::path& path,
-                                            UserState* user, const CheckpointOptions& options) {
-  CheckpointSearch search(optimizer, path);
+std::optional<LoadedCheckpoint> load_latest(const Optimizers& optimizers,
+                                            const std::filesystem::path& path, UserState* user,
+                                            const CheckpointOptions& options) {
+  CheckpointSearch search(optimizers, path);
   while (const auto folder = search.next()) {
-    LoadTask task(optimizer, user, options);
+    LoadTask task(optimizers, user, options);
     try {
       LoadedCheckpoint loaded = task.run(*folder);
       loaded.passed_over = search.passed_over();
-      CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer);
-      lineage.latest = lineage.loaded = task.save();
-      ++lineage.loads;
-      lineage.passed_over.clear();
-      for (const BrokenCheckpoint& broken : loaded.passed_over)
-        lineage.passed_over.insert(broken.path);
+      checkpoint::note_loaded(optimizers, task.save(), loaded.passed_over);
       return loaded;
     } catch (const CheckpointError& error) {
       if (search.is_one()) throw;
@@ -137,9 +189,9 @@ std::optional<LoadedCheckpoint> load_latest(Optimizer& optimizer, const std::fil
   throw CheckpointError(text);
 }
 
-LoadedCheckpoint load_existing(Optimizer& optimizer, const std::filesystem::path& path,
+LoadedCheckpoint load_existing(const Optimizers& optimizers, const std::filesystem::path& path,
                                UserState* user, const CheckpointOptions& options) {
-  auto loaded = load_latest(optimizer, path, user, options);
+  auto loaded = load_latest(optimizers, path, user, options);
   if (!loaded)
     throw CheckpointError(path.string() +
                           ": there is no checkpoint, no complete folder step-N; resume() accepts "
@@ -149,24 +201,26 @@ LoadedCheckpoint load_existing(Optimizer& optimizer, const std::filesystem::path
 
 }  // namespace
 
-LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path, UserState& user,
+LoadedCheckpoint load(const Optimizers& optimizers, const std::filesystem::path& path,
+                      UserState& user, const CheckpointOptions& options) {
+  return load_existing(optimizers, path, &user, options);
+}
+
+LoadedCheckpoint load(const Optimizers& optimizers, const std::filesystem::path& path,
                       const CheckpointOptions& options) {
-  return load_existing(optimizer, path, &user, options);
+  return load_existing(optimizers, path, nullptr, options);
 }
 
-LoadedCheckpoint load(Optimizer& optimizer, const std::filesystem::path& path,
-                      const CheckpointOptions& options) {
-  return load_existing(optimizer, path, nullptr, options);
-}
-
-std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
-                                       UserState& user, const CheckpointOptions& options) {
-  return load_latest(optimizer, directory, &user, options);
-}
-
-std::optional<LoadedCheckpoint> resume(Optimizer& optimizer, const std::filesystem::path& directory,
+std::optional<LoadedCheckpoint> resume(const Optimizers& optimizers,
+                                       const std::filesystem::path& directory, UserState& user,
                                        const CheckpointOptions& options) {
-  return load_latest(optimizer, directory, nullptr, options);
+  return load_latest(optimizers, directory, &user, options);
+}
+
+std::optional<LoadedCheckpoint> resume(const Optimizers& optimizers,
+                                       const std::filesystem::path& directory,
+                                       const CheckpointOptions& options) {
+  return load_latest(optimizers, directory, nullptr, options);
 }
 
 }  // namespace shampoo

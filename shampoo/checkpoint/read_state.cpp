@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "shampoo/checkpoint/named_optimizers.h"
+
 namespace shampoo::checkpoint {
 namespace {
 
@@ -18,10 +20,21 @@ std::size_t bytes_of(const StateTensor& tensor) {
 }  // namespace
 
 StateReader::StateReader(const Reader& reader, Checksums checksums,
-                         const std::function<std::string(const std::string&)>& rename)
-    : reader_(reader), checksums_(checksums) {
+                         const std::function<std::string(const std::string&)>& rename,
+                         const std::string& optimizer)
+    : reader_(reader),
+      checksums_(checksums),
+      arithmetic_(reader.manifest().arithmetic),
+      progress_(reader.manifest().progress) {
+  for (const SavedOptimizer& saved : reader.manifest().optimizers)
+    if (saved.name == optimizer) {
+      arithmetic_ = saved.arithmetic;
+      progress_ = saved.progress;
+    }
+  const std::string scope = scope_of(optimizer);
   for (const SavedParameter& saved : reader.manifest().parameters)
-    named_.emplace_back(rename ? rename(saved.name) : saved.name, &saved);
+    if (saved.name.starts_with(scope))
+      named_.emplace_back(rename ? rename(saved.name) : saved.name.substr(scope.size()), &saved);
   for (const auto& [name, saved] : named_) parameters_.emplace(name, saved);
 }
 
@@ -44,9 +57,7 @@ ParameterState StateReader::describe(const std::string& name, const SavedParamet
 
 StateDict StateReader::read(const StateDict& own, const std::string& prefix) const {
   const Manifest& manifest = reader_.manifest();
-  StateDict dict{.library = manifest.library,
-                 .arithmetic = manifest.arithmetic,
-                 .progress = manifest.progress};
+  StateDict dict{.library = manifest.library, .arithmetic = arithmetic_, .progress = progress_};
   std::map<std::string_view, const ParameterState*> wanted;
   for (const ParameterState& parameter : own.parameters) wanted.emplace(parameter.name, &parameter);
   for (const auto& [name, found] : named_) {

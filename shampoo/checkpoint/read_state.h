@@ -17,9 +17,11 @@ namespace shampoo::checkpoint {
 /// Reads of a checkpoint what one rank needs of the state.
 class StateReader {
  public:
-  /// `reader` must outlive it. `rename`: see LoadOptions.
+  /// `reader` must outlive it. `rename`: see LoadOptions. `optimizer`: whose state, by its name,
+  /// which the checkpoint has; empty: of all parameters.
   StateReader(const Reader& reader, Checksums checksums,
-              const std::function<std::string(const std::string&)>& rename = {});
+              const std::function<std::string(const std::string&)>& rename = {},
+              const std::string& optimizer = {});
 
   /// A state dict for StateImport of the rank whose state is `own`, without contents: what the
   /// checkpoint has of its tensors and blocks, `elements` cut as they are, and of all parameters
@@ -54,6 +56,8 @@ class StateReader {
 
   const Reader& reader_;
   Checksums checksums_;
+  std::string arithmetic_;
+  Progress progress_;
   /// By the optimizer's names.
   std::vector<std::pair<std::string, const SavedParameter*>> named_;
   std::map<std::string_view, const SavedParameter*> parameters_;

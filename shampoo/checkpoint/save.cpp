@@ -15,39 +15,45 @@ using checkpoint::SaveTask;
 
 /// A save whose arguments are right on all ranks and equal: take() gives its snapshot, check() may
 /// throw. Collective; throws the same on all ranks.
-std::unique_ptr<SaveTask> agree_on_save(Optimizer& optimizer, const std::function<Snapshot()>& take,
+std::unique_ptr<SaveTask> agree_on_save(const Optimizers& optimizers,
+                                        const std::function<Snapshot()>& take,
                                         const std::filesystem::path& directory,
                                         const SaveOptions& options,
                                         const std::function<void(const SaveTask&)>& check) {
   std::unique_ptr<SaveTask> task;
-  StepProtocol& protocol = OptimizerAccess::protocol(optimizer);
+  StepProtocol& protocol = OptimizerAccess::protocol(optimizers.first());
   protocol.check_usable();
   protocol.vote(saving_checkpoint, "request", [&] {
-    task = std::make_unique<SaveTask>(optimizer, take(), directory, options);
+    task = std::make_unique<SaveTask>(optimizers, take(), directory, options);
     check(*task);
     return task->request();
   });
   return task;
 }
 
+void require_training(const Optimizers& optimizers) {
+  for (const NamedOptimizer& named : optimizers.all())
+    OptimizerAccess::protocol(named.optimizer).require_training("save");
+}
+
 }  // namespace
 
-std::filesystem::path save(Optimizer& optimizer, const std::filesystem::path& directory,
+std::filesystem::path save(const Optimizers& optimizers, const std::filesystem::path& directory,
                            const UserState& user, const SaveOptions& options) {
-  OptimizerAccess::protocol(optimizer).require_training("save");
-  const bool in_host_memory = OptimizerAccess::backend(optimizer).memory_kind() == MemoryKind::host;
-  const Contents contents = in_host_memory ? Contents::borrowed : Contents::copied;
-  const auto task = agree_on_save(
-      optimizer, [&] { return take_snapshot(optimizer, user, options.derived, contents); },
-      directory, options, [](const SaveTask&) {});
+  require_training(optimizers);
+  const auto take = [&] {
+    return take_snapshot(optimizers, user, options.derived, Contents::borrowed);
+  };
+  const auto task = agree_on_save(optimizers, take, directory, options, [](const SaveTask&) {});
   task->begin();
   task->wait();
   task->finish();
   return task->result();
 }
 
-AsyncCheckpointer::AsyncCheckpointer(Optimizer& optimizer, const AsyncCheckpointerOptions& options)
-    : optimizer_(optimizer), options_(options) {
+AsyncCheckpointer::AsyncCheckpointer(const Optimizers& optimizers,
+                                     const AsyncCheckpointerOptions& options)
+    : optimizers_(optimizers), options_(options) {
   if (options.max_queued < 0)
     throw std::invalid_argument("AsyncCheckpointer: max_queued: must be >= 0, got " +
                                 std::to_string(options.max_queued));
@@ -57,10 +63,11 @@ AsyncCheckpointer::~AsyncCheckpointer() = default;
 
 bool AsyncCheckpointer::start(const std::filesystem::path& directory, const UserState& user,
                               const SaveOptions& options) {
-  OptimizerAccess::protocol(optimizer_).require_training("save");
+  require_training(optimizers_);
   if (!make_room()) return false;
   const auto take = [&] {
-    return take_snapshot(optimizer_, user, options.derived, Contents::copied, free_memory());
+    return take_snapshot(optimizers_, user, options.derived, Contents::copied,
+                         [&](const Optimizer& optimizer) { return free_memory(optimizer); });
   };
   add(take, directory, options);
   return true;
@@ -93,12 +100,13 @@ void AsyncCheckpointer::add(const std::function<Snapshot()>& take,
                             const std::filesystem::path& directory, const SaveOptions& options) {
   saves_.push_back(nullptr);
   try {
-    saves_.back() = agree_on_save(optimizer_, take, directory, options, [&](const SaveTask& added) {
-      for (const auto& other : saves_)
-        if (other && other->folder() == added.folder() && !options.replace)
-          throw std::invalid_argument("save: " + added.folder().string() +
-                                      " is being saved; SaveOptions::replace would replace it");
-    });
+    saves_.back() =
+        agree_on_save(optimizers_, take, directory, options, [&](const SaveTask& added) {
+          for (const auto& other : saves_)
+            if (other && other->folder() == added.folder() && !options.replace)
+              throw std::invalid_argument("save: " + added.folder().string() +
+                                          " is being saved; SaveOptions::replace would replace it");
+        });
   } catch (...) {
     saves_.pop_back();
     throw;
@@ -126,11 +134,11 @@ void AsyncCheckpointer::finish_first() {
   folders_.push_back(save->result());
 }
 
-std::shared_ptr<SnapshotMemory> AsyncCheckpointer::free_memory() {
+std::shared_ptr<SnapshotMemory> AsyncCheckpointer::free_memory(const Optimizer& optimizer) {
+  kernels::Backend& backend = OptimizerAccess::backend(optimizer);
   for (const auto& memory : memories_)
-    if (memory.use_count() == 1) return memory;
-  return memories_.emplace_back(
-      std::make_shared<SnapshotMemory>(OptimizerAccess::backend(optimizer_)));
+    if (memory.use_count() == 1 && &memory->backend() == &backend) return memory;
+  return memories_.emplace_back(std::make_shared<SnapshotMemory>(backend));
 }
 
 std::optional<std::filesystem::path> AsyncCheckpointer::poll() {

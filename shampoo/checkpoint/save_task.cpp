@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "distributor/system/thread_without_signals.h"
+#include "shampoo/checkpoint/named_optimizers.h"
 #include "shampoo/checkpoint/shard_writer.h"
 #include "shampoo/checkpoint/storage/checkpoint_order.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
@@ -28,11 +29,23 @@ std::int64_t step_of_save(const Snapshot& snapshot, const SaveOptions& options) 
   return step;
 }
 
+/// A snapshot of before is of the optimizers that are saved, as far as their names tell.
+void require_same(const Snapshot& snapshot, const Optimizers& optimizers) {
+  validate(optimizers);
+  const std::vector<SavedOptimizer>& taken = snapshot.data().optimizers;
+  const bool is_same = optimizers.are_named()
+                           ? std::ranges::equal(taken, optimizers.all(), {}, &SavedOptimizer::name,
+                                                &NamedOptimizer::name)
+                           : taken.empty();
+  if (!is_same) throw std::invalid_argument("save: the snapshot is not of these optimizers");
+}
+
 }  // namespace
 
-SaveTask::SaveTask(Optimizer& optimizer, Snapshot snapshot, const std::filesystem::path& directory,
-                   const SaveOptions& options)
-    : optimizer_(optimizer),
+SaveTask::SaveTask(const Optimizers& optimizers, Snapshot snapshot,
+                   const std::filesystem::path& directory, const SaveOptions& options)
+    : optimizer_(optimizers.first()),
+      lineage_(optimizers),
       snapshot_(std::move(snapshot)),
       options_(options),
       directory_(whole_path(directory)),
@@ -40,22 +53,17 @@ SaveTask::SaveTask(Optimizer& optimizer, Snapshot snapshot, const std::filesyste
       step_(step_of_save(snapshot_, options)),
       bytes_(snapshot_.bytes()),
       folder_(directory_ / folder_name(step_)),
-      loads_(OptimizerAccess::lineage(optimizer).loads),
-      parent_(OptimizerAccess::lineage(optimizer).latest),
-      stale_(OptimizerAccess::lineage(optimizer).stale),
-      vote_(OptimizerAccess::backend(optimizer), OptimizerAccess::communicator(optimizer)),
-      gather_(OptimizerAccess::backend(optimizer), OptimizerAccess::communicator(optimizer)) {
-  const bool passed_over = OptimizerAccess::lineage(optimizer).passed_over.contains(folder_);
-  if (options.replace || passed_over) existing_ = Existing::replace;
+      vote_(OptimizerAccess::backend(optimizer_), OptimizerAccess::communicator(optimizer_)),
+      gather_(OptimizerAccess::backend(optimizer_), OptimizerAccess::communicator(optimizer_)) {
+  require_same(snapshot_, optimizers);
+  if (options.replace || lineage_.passed_over(folder_)) existing_ = Existing::replace;
   if (leads()) is_replaceable(directory_, step_, existing_);
-  ++OptimizerAccess::lineage(optimizer_).saves;
 }
 
 SaveTask::~SaveTask() {
   cancel();
   if (thread_.joinable()) thread_.join();
   if (pending_) pending_->discard();
-  --OptimizerAccess::lineage(optimizer_).saves;
 }
 
 std::string SaveTask::request() const {
@@ -66,10 +74,7 @@ std::string SaveTask::request() const {
 }
 
 void SaveTask::begin() {
-  const CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer_);
-  // A save that was queued before it may have completed meanwhile.
-  if (lineage.loads == loads_) parent_ = lineage.latest;
-  if (!lineage.loaded.empty()) kept_.push_back(lineage.loaded);
+  lineage_.begin();
   start(&SaveTask::create);
 }
 
@@ -112,12 +117,12 @@ void SaveTask::create() {
 
 /// What was stale at the last load and still is.
 void SaveTask::remove_stale() {
-  if (stale_.empty()) return;
+  const std::vector<std::filesystem::path>& known = lineage_.stale();
+  if (known.empty()) return;
   NewestFirst checkpoints(directory_);
   for (const std::filesystem::path& stale : checkpoints.stale()) {
     std::error_code ignored;  // it is in nobody's way
-    if (std::ranges::find(stale_, stale) != stale_.end())
-      std::filesystem::remove_all(stale, ignored);
+    if (std::ranges::find(known, stale) != known.end()) std::filesystem::remove_all(stale, ignored);
   }
 }
 
@@ -139,7 +144,7 @@ void SaveTask::commit() {
   if (!leads()) return;
   Manifest manifest = manifest_of(snapshot_.data(), std::exchange(reports_, {}));
   manifest.save = pending_->save();
-  manifest.parent = parent_;
+  manifest.parent = lineage_.parent();
   manifest.step = pending_->step();
   manifest.sequence = NewestFirst(directory_).next_sequence();
   pending_->commit(manifest);
@@ -158,7 +163,7 @@ void SaveTask::prune() {
   try {
     pending_->remove_replaced();
     if (options_.keep_last == 0) return;
-    for (const auto& old : checkpoints_to_prune(directory_, options_.keep_last, kept_))
+    for (const auto& old : checkpoints_to_prune(directory_, options_.keep_last, lineage_.kept()))
       remove_checkpoint(old);
   } catch (const std::system_error& error) {
     const std::string meaning = ": " + error.code().message();
@@ -260,10 +265,7 @@ void SaveTask::wait() {
 }
 
 void SaveTask::finish() {
-  if (!committed_) return;
-  CheckpointLineage& lineage = OptimizerAccess::lineage(optimizer_);
-  if (lineage.loads == loads_) lineage.latest = pending_->save();
-  lineage.passed_over.erase(folder_);
+  if (committed_) lineage_.finish(pending_->save(), folder_);
 }
 
 std::filesystem::path SaveTask::result() const {

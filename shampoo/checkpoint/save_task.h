@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <future>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "shampoo/checkpoint/lineage.h"
 #include "shampoo/checkpoint/report_gather.h"
 #include "shampoo/checkpoint/snapshot.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
@@ -28,9 +30,9 @@ namespace shampoo::checkpoint {
 /// If a rank dies during the last vote, the others throw although the checkpoint is complete.
 class SaveTask {
  public:
-  /// Checks the request on this rank. Borrows the optimizer. Throws std::invalid_argument,
+  /// Checks the request on this rank. Borrows the optimizers. Throws std::invalid_argument,
   /// std::system_error, std::bad_alloc.
-  SaveTask(Optimizer& optimizer, Snapshot snapshot, const std::filesystem::path& directory,
+  SaveTask(const Optimizers& optimizers, Snapshot snapshot, const std::filesystem::path& directory,
            const SaveOptions& options);
   /// Cancels; waits for the thread, not for other ranks.
   ~SaveTask();
@@ -51,7 +53,7 @@ class SaveTask {
   /// Calls advance() until it is over, and sleeps in between, so that no rank is in a collective
   /// for longer than the others sleep. Collective.
   void wait();
-  /// Once it is over: it is the latest that the optimizer was saved to, if it is complete.
+  /// Once it is over: it is the latest that the optimizers were saved to, if it is complete.
   void finish();
   /// The folder, after finish(). Throws the same on all ranks.
   std::filesystem::path result() const;
@@ -85,7 +87,8 @@ class SaveTask {
   void gather_reports();
   std::exception_ptr error_of_all();
 
-  Optimizer& optimizer_;
+  Optimizer& optimizer_;  ///< the first, over whose communicator the ranks vote
+  SaveLineage lineage_;
   Snapshot snapshot_;
   const SaveOptions options_;
   const std::filesystem::path directory_;  ///< absolute
@@ -93,10 +96,6 @@ class SaveTask {
   const std::int64_t step_, bytes_;
   const std::filesystem::path folder_;
   Existing existing_ = Existing::refuse;
-  const int loads_;                ///< of the optimizer, when the state was its own
-  std::string parent_;             ///< see Manifest; on rank 0
-  std::vector<std::string> kept_;  ///< ids of saves that are not pruned
-  const std::vector<std::filesystem::path> stale_;  ///< see CheckpointLineage
   std::optional<PendingCheckpoint> pending_;
   std::string report_;
   std::vector<std::string> reports_;

@@ -199,6 +199,12 @@ SavedState& SavedState::operator=(SavedState&&) noexcept = default;
 std::int64_t SavedState::step() const { return reader_->manifest().step; }
 int SavedState::ranks() const { return reader_->manifest().ranks; }
 const Progress& SavedState::progress() const { return reader_->manifest().progress; }
+std::map<std::string, Progress> SavedState::optimizers() const {
+  std::map<std::string, Progress> all;
+  for (const checkpoint::SavedOptimizer& optimizer : reader_->manifest().optimizers)
+    all.emplace(optimizer.name, optimizer.progress);
+  return all;
+}
 const std::vector<ParameterState>& SavedState::parameters() const { return reader_->parameters(); }
 const std::map<std::string, UserValue>& SavedState::user_values() const {
   return reader_->manifest().user_values;

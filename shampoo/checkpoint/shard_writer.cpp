@@ -216,6 +216,7 @@ Manifest manifest_of(const Snapshot::Data& snapshot, std::span<const std::string
   manifest.ranks = snapshot.ranks;
   manifest.plan_hash = snapshot.plan_hash;
   manifest.progress = snapshot.state.progress;
+  manifest.optimizers = snapshot.optimizers;
   manifest.user_values = snapshot.user_values;
   Tables tables;
   for (std::size_t p = 0; p < snapshot.state.parameters.size(); ++p)

@@ -91,7 +91,7 @@ std::size_t bytes_at(const StateTensor& tensor, const StateSource& source) {
              : array_bytes(source.storage);
 }
 
-void copy_contents(kernels::Backend& backend, Snapshot::Data& data) {
+void copy_contents(kernels::Backend& backend, SnapshotMemory& memory, Snapshot::Data& data) {
   Copies copies;
   std::vector<std::size_t> state, user;
   for (std::size_t t = 0; t < data.sources.size(); ++t)
@@ -99,7 +99,7 @@ void copy_contents(kernels::Backend& backend, Snapshot::Data& data) {
         copies.add(data.sources[t].data, bytes_at(data.state.tensors[t], data.sources[t])));
   for (const SnapshotTensor& tensor : data.user_tensors)
     user.push_back(copies.add(tensor.bytes.data(), tensor.bytes.size()));
-  const std::byte* const begin = copies.copy(backend, *data.memory);
+  const std::byte* const begin = copies.copy(backend, memory);
   for (std::size_t t = 0; t < state.size(); ++t) data.sources[t].data = begin + state[t];
   for (std::size_t t = 0; t < user.size(); ++t)
     data.user_tensors[t].bytes = {begin + user[t], data.user_tensors[t].bytes.size()};
@@ -221,11 +221,12 @@ std::byte* SnapshotMemory::reserve(std::size_t bytes) {
 }
 
 Snapshot snapshot(const Optimizer& optimizer, const UserState& user, bool derived) {
-  return take_snapshot(optimizer, user, derived, Contents::copied);
+  return Snapshot(take_snapshot(optimizer, user, derived, Contents::copied));
 }
 
-Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
-                       Contents contents, std::shared_ptr<SnapshotMemory> memory) {
+std::unique_ptr<Snapshot::Data> take_snapshot(const Optimizer& optimizer, const UserState& user,
+                                              bool derived, Contents contents,
+                                              const FindMemory& find) {
   validate_user_state(user);
   auto data = std::make_unique<Snapshot::Data>();
   kernels::Backend& backend = OptimizerAccess::backend(optimizer);
@@ -256,17 +257,21 @@ Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool d
       taken.bytes = {static_cast<const std::byte*>(tensor.tensor.data),
                      static_cast<std::size_t>(bytes_of(tensor))};
   }
-  if (contents == Contents::copied) {
-    data->memory = memory ? std::move(memory) : std::make_shared<SnapshotMemory>(backend);
-    copy_contents(backend, *data);
+  if (contents == Contents::copied || backend.memory_kind() != MemoryKind::host) {
+    data->memory.push_back(find ? find(optimizer) : std::make_shared<SnapshotMemory>(backend));
+    copy_contents(backend, *data->memory.front(), *data);
   }
-  return Snapshot(std::move(data));
+  return data;
 }
 
 std::string request_text(const Snapshot::Data& data) {
   std::string text = "steps attempted: " + std::to_string(data.state.progress.attempts) +
                      "\nplan: " + checkpoint::hexadecimal(data.plan_hash) +
                      "\nderived: " + (data.derived ? "true" : "false") + "\n";
+  for (const checkpoint::SavedOptimizer& optimizer : data.optimizers)
+    text += "optimizer '" + optimizer.name +
+            "': steps attempted: " + std::to_string(optimizer.progress.attempts) +
+            ", plan: " + checkpoint::hexadecimal(optimizer.plan_hash) + "\n";
   for (const SnapshotTensor& tensor : data.user_tensors)
     text += "user tensor '" + tensor.name + "': " + std::string(name_of(tensor.dtype)) +
             (tensor.sharding == Sharding::per_rank

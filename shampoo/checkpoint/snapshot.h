@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -34,6 +35,7 @@ class SnapshotMemory {
  public:
   explicit SnapshotMemory(kernels::Backend& backend) : backend_(backend) {}
 
+  const kernels::Backend& backend() const { return backend_; }
   /// At least `bytes`, in the memory of before if that is enough. Throws std::bad_alloc.
   std::byte* reserve(std::size_t bytes);
 
@@ -51,11 +53,15 @@ struct SnapshotBlocks {
 };
 
 struct Snapshot::Data {
-  StateDict state;  ///< state of this rank, without contents
+  /// State of this rank, without contents; of several optimizers the states one after the other,
+  /// with `library`, `arithmetic` and `progress` of the first.
+  StateDict state;
+  /// Empty: there is one, without a name.
+  std::vector<checkpoint::SavedOptimizer> optimizers;
   /// Arrays of the state's tensors in host memory: copies, as they lie in the backend's memory, or
   /// the state itself.
   std::vector<StateSource> sources;
-  std::shared_ptr<SnapshotMemory> memory;  ///< of copies
+  std::vector<std::shared_ptr<SnapshotMemory>> memory;  ///< of copies
   /// Of all blocks of the state's parameters; on rank 0, others leave it empty.
   std::vector<SnapshotBlocks> blocks;
   std::vector<SnapshotTensor> user_tensors;
@@ -65,13 +71,20 @@ struct Snapshot::Data {
   int rank = 0, ranks = 1;
 };
 
-/// A snapshot has copies, or reads state and user tensors where they lie, in host memory: then they
-/// must stay as they are for as long as it is used.
+/// A snapshot has copies, or reads state and user tensors where they lie, if that is host memory:
+/// then they must stay as they are for as long as it is used.
 enum class Contents : std::uint8_t { copied, borrowed };
 
-/// See snapshot(). Copies go into `memory`, which nothing else must use, or into new memory.
-Snapshot take_snapshot(const Optimizer& optimizer, const UserState& user, bool derived,
-                       Contents contents, std::shared_ptr<SnapshotMemory> memory = nullptr);
+/// Memory for the copies of an optimizer's snapshot, which nothing else uses.
+using FindMemory = std::function<std::shared_ptr<SnapshotMemory>(const Optimizer&)>;
+
+/// See snapshot(). Copies go into memory that `find` finds, or into new memory.
+std::unique_ptr<Snapshot::Data> take_snapshot(const Optimizer& optimizer, const UserState& user,
+                                              bool derived, Contents contents,
+                                              const FindMemory& find = {});
+/// The same of several optimizers, or of one without a name.
+Snapshot take_snapshot(const Optimizers& optimizers, const UserState& user, bool derived,
+                       Contents contents, const FindMemory& find = {});
 
 /// Throws std::invalid_argument that names the tensor or the value and the field.
 void validate_user_state(const UserState& user);

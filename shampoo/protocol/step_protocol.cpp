@@ -46,6 +46,7 @@ void StepProtocol::check_usable() const {
 }
 
 void StepProtocol::begin_load() const {
+  require_training("load");
   if (!communicator_.failure().empty()) check_usable();
 }
 
@@ -58,6 +59,15 @@ void StepProtocol::fail_replacing(const std::string& replaced) {
   }
   unusable_.emplace(what + "; the optimizer can no longer be used");
   throw *unusable_;
+}
+
+/// Each may have the state of before, of the checkpoint, or some of both.
+void StepProtocol::fail_loading(std::span<StepProtocol* const> protocols) {
+  for (StepProtocol* const protocol : protocols) try {
+      protocol->fail_replacing("the state");
+    } catch (const CommunicationError&) {  // kept in unusable_
+    }
+  throw *protocols.front()->unusable_;
 }
 
 void StepProtocol::finish_load(const Progress& progress) {

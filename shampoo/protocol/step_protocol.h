@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,11 @@ class StepProtocol {
   /// its progress. Collective. Enables a disabled optimizer again, unless its communicator failed.
   template <typename Examine, typename Replace>
   void load(const Examine& examine, const Replace& replace);
+  /// The same for states of several optimizers over the same ranks, none of which changes unless
+  /// all can. The first one votes. replace(i, statistics) writes that of the i-th.
+  template <typename Examine, typename Replace>
+  static void load_all(std::span<StepProtocol* const> protocols, const Examine& examine,
+                       const Replace& replace);
 
   /// Puts the evaluation values in place of the values; check() validates rates. Collective if a
   /// group averages an iterate; waits. Throws the same error on all ranks, with nothing changed.
@@ -108,6 +114,7 @@ class StepProtocol {
   void capture_error(const Body& body);
   void begin_load() const;
   [[noreturn]] void fail_replacing(const std::string& replaced);
+  [[noreturn]] static void fail_loading(std::span<StepProtocol* const> protocols);
   void finish_load(const Progress& progress);
 
   // Queueing: step_protocol.cpp
@@ -229,14 +236,27 @@ std::string StepProtocol::vote(std::int64_t call, std::string_view subject, cons
 
 template <typename Examine, typename Replace>
 void StepProtocol::load(const Examine& examine, const Replace& replace) {
-  wait_for_previous();
-  require_training("load");
-  begin_load();
-  vote(loading_state, "state", examine);
+  StepProtocol* const only = this;
+  load_all(std::span(&only, 1), examine,
+           [&](std::size_t, Statistics& statistics) { return replace(statistics); });
+}
+
+template <typename Examine, typename Replace>
+void StepProtocol::load_all(std::span<StepProtocol* const> protocols, const Examine& examine,
+                            const Replace& replace) {
+  for (StepProtocol* const protocol : protocols) protocol->wait_for_previous();
+  StepProtocol& first = *protocols.front();
+  first.begin_load();
+  first.vote(loading_state, "state", [&] {
+    // Others may not know what is wrong with these.
+    for (StepProtocol* const protocol : protocols.subspan(1)) protocol->begin_load();
+    return examine();
+  });
   try {
-    finish_load(replace(statistics_));
+    for (std::size_t i = 0; i < protocols.size(); ++i)
+      protocols[i]->finish_load(replace(i, protocols[i]->statistics_));
   } catch (...) {
-    fail_replacing("the state");
+    fail_loading(protocols);
   }
 }
 

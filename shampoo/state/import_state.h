@@ -29,6 +29,7 @@ class StateImport {
   /// Changed rates by group. The caller sets them before replace().
   const std::map<int, GroupRates>& rates() const { return match_.rates; }
   const std::map<int, Rates>& base_rates() const { return match_.base_rates; }
+  const LoadReport& report() const { return report_; }
   LoadReport& report() { return report_; }
 
   /// Writes the state into the blocks. Waits for the backend.

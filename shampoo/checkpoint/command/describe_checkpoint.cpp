@@ -61,19 +61,22 @@ class Description {
   }
 
   std::string facts() const {
-    return "checkpoint " + path_text(folder_) + "\n" +
-           grouping::table(
-               {{"step", std::to_string(manifest_.step)},
-                {"saved by", counted(static_cast<std::uint64_t>(manifest_.ranks), "rank")},
-                {"arithmetic", printable(manifest_.arithmetic)},
-                {"library",
-                 printable(manifest_.library) + ", format " + std::to_string(newest_format)},
-                {"save", printable(manifest_.save)},
-                {"plan", hexadecimal(manifest_.plan_hash)},
-                {"parameters", std::to_string(manifest_.parameters.size())},
-                {"user values", std::to_string(manifest_.user_values.size()) +
-                                    (values_ ? "" : "; --values shows them")}},
-               1);
+    grouping::Rows rows{
+        {"step", std::to_string(manifest_.step)},
+        {"saved by", counted(static_cast<std::uint64_t>(manifest_.ranks), "rank")},
+        {"arithmetic", printable(manifest_.arithmetic)},
+        {"library", printable(manifest_.library) + ", format " + std::to_string(newest_format)},
+        {"save", printable(manifest_.save)},
+        {"plan", hexadecimal(manifest_.plan_hash)},
+        {"parameters", std::to_string(manifest_.parameters.size())},
+        {"user values",
+         std::to_string(manifest_.user_values.size()) + (values_ ? "" : "; --values shows them")}};
+    for (const SavedOptimizer& optimizer : manifest_.optimizers)
+      rows.push_back(
+          {"optimizer",
+           optimizer.name + ", " +
+               counted(static_cast<std::uint64_t>(optimizer.progress.attempts), "step")});
+    return "checkpoint " + path_text(folder_) + "\n" + grouping::table(rows, 1);
   }
 
   std::string files() const {

@@ -126,6 +126,8 @@ class Checkpoint:
 
     user: tensors that all ranks share, by name. rank_user: for each rank, its own.
     values, rank_values: numbers and texts likewise. parameters: rows of the manifest by name.
+    optimizers: rows of the manifest by name, with the progress of each; empty where the checkpoint
+    is of one without a name. The parameter "w" of "critic" is "critic/w".
     """
 
     def __init__(self, folder, torch=False):
@@ -134,9 +136,10 @@ class Checkpoint:
             self.manifest = json.loads((self.folder / "manifest.json").read_text("utf-8"))
         except ValueError as error:
             raise ValueError(f"{self.folder / 'manifest.json'}: is damaged: {error}") from error
-        if self.manifest.get("format") != 1 or self.manifest.get("required_features"):
+        unknown = set(self.manifest.get("required_features") or ()) - {"optimizers"}
+        if self.manifest.get("format") != 1 or unknown:
             raise ValueError(f"{self.folder}: format {self.manifest.get('format')} with "
-                             f"{self.manifest.get('required_features')}; this reads format 1")
+                             f"{sorted(unknown)}; this reads format 1")
         self.torch = torch
         try:
             self._open()
@@ -153,6 +156,7 @@ class Checkpoint:
         self.values = self.manifest["user_values"]
         self.rank_values = self.manifest["rank_values"]
         self.parameters = {row["name"]: row for row in self.manifest["parameters"]}
+        self.optimizers = {row["name"]: row for row in self.manifest.get("optimizers", ())}
         self.user = Tensors(self.torch)
         self.rank_user = [Tensors(self.torch) for _ in range(self.manifest["ranks"])]
         for row in self.manifest["user_tensors"]:

@@ -27,7 +27,38 @@ void validate_text(const std::string& text, const std::string& what) {
   require_at_most(text.size(), limits::text_bytes, "bytes in " + what + " " + in_quotes(text));
 }
 
+void validate_progress(const Progress& progress) {
+  require(progress.taken >= 0 && progress.skipped_in_a_row >= 0,
+          "progress: counters must not be negative");
+  require(progress.taken <= progress.attempts,
+          "progress: " + std::to_string(progress.taken) + " steps taken of " +
+              std::to_string(progress.attempts) + " attempted");
+}
+
+/// Each parameter is of one of them.
+void validate_optimizers(const Manifest& manifest) {
+  if (manifest.optimizers.empty()) return;
+  std::set<std::string_view> names;
+  for (const SavedOptimizer& optimizer : manifest.optimizers) {
+    const std::string who = "optimizer " + in_quotes(optimizer.name);
+    require(is_optimizer_name(optimizer.name), who + ": its name is not plain");
+    require(names.insert(optimizer.name).second, who + " occurs twice");
+    validate_text(optimizer.arithmetic, "arithmetic");
+    validate_progress(optimizer.progress);
+  }
+  const SavedOptimizer& first = manifest.optimizers.front();
+  require(first == SavedOptimizer{first.name, manifest.arithmetic, manifest.plan_hash,
+                                  manifest.progress},
+          "arithmetic, plan_hash and progress must be those of the first of its optimizers");
+  for (const SavedParameter& parameter : manifest.parameters) {
+    const std::size_t end = parameter.name.find('/');
+    require(end != parameter.name.npos && names.contains(parameter.name.substr(0, end)),
+            "parameter " + in_quotes(parameter.name) + " is of none of the optimizers");
+  }
+}
+
 void validate_counts(const Manifest& manifest) {
+  require_at_most(manifest.optimizers.size(), limits::recipes, "optimizers");
   require_at_most(manifest.files.size(), limits::rows, "files");
   require_at_most(manifest.slots.size(), limits::recipes, "slots");
   require_at_most(manifest.recipes.size(), limits::recipes, "recipes");
@@ -165,14 +196,18 @@ BlockState SavedParameter::block_state(std::int64_t block) const {
   return {grid().box(block), failures.empty() ? 0 : failures.at(at)};
 }
 
-bool is_plain_name(std::string_view name) {
+bool is_optimizer_name(std::string_view name) {
   constexpr std::size_t longest = 255;
   const auto allowed = [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
            (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-';
   };
-  return !name.empty() && name.size() <= longest && name.front() != '.' && name != manifest_name &&
+  return !name.empty() && name.size() <= longest && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), allowed);
+}
+
+bool is_plain_name(std::string_view name) {
+  return is_optimizer_name(name) && name != manifest_name;
 }
 
 void validate(const Manifest& manifest) {
@@ -184,13 +219,9 @@ void validate(const Manifest& manifest) {
           "save and parent must have at most " + std::to_string(longest_save_id) + " bytes");
   for (const std::string* text : {&manifest.save, &manifest.library, &manifest.arithmetic})
     validate_text(*text, "text");
-  const Progress& progress = manifest.progress;
-  require(progress.taken >= 0 && progress.skipped_in_a_row >= 0,
-          "progress: counters must not be negative");
-  require(progress.taken <= progress.attempts,
-          "progress: " + std::to_string(progress.taken) + " steps taken of " +
-              std::to_string(progress.attempts) + " attempted");
+  validate_progress(manifest.progress);
   validate_counts(manifest);
+  validate_optimizers(manifest);
   std::set<std::string_view> files;
   for (const ShardFile& file : manifest.files) {
     require(is_plain_name(file.name), in_quotes(file.name) + " cannot be a file of a checkpoint");

@@ -80,6 +80,16 @@ struct SavedUserTensor {
 
 using UserValues = std::map<std::string, UserValue>;
 
+/// One of several optimizers, whose parameters have the names "<name>/<its own>".
+struct SavedOptimizer {
+  std::string name;
+  std::string arithmetic = {};  ///< as in Manifest, but its own
+  std::uint64_t plan_hash = 0;
+  Progress progress = {};
+
+  bool operator==(const SavedOptimizer&) const = default;
+};
+
 /// The index of a checkpoint, and everything in it that is not a tensor. Written last: a folder
 /// with a manifest is complete. The README of shampoo/checkpoint/ describes its JSON.
 struct Manifest {
@@ -94,6 +104,9 @@ struct Manifest {
   std::int64_t step = 0;
   std::uint64_t plan_hash = 0;
   Progress progress;
+  /// Empty: there is one, without a name. Otherwise `arithmetic`, `plan_hash` and `progress` are
+  /// those of the first.
+  std::vector<SavedOptimizer> optimizers = {};
   UserValues user_values;
   std::vector<UserValues> rank_values;  ///< by rank; empty: none
   std::vector<SavedUserTensor> user_tensors;
@@ -108,6 +121,9 @@ struct Manifest {
 
 /// The format that is written, and the newest that is read.
 inline constexpr int newest_format = 1;
+
+/// In `required_features` where there are named optimizers.
+inline constexpr std::string_view optimizers_feature = "optimizers";
 
 inline constexpr std::string_view manifest_name = "manifest.json";
 
@@ -131,6 +147,10 @@ inline constexpr std::size_t value_bytes = 16 << 20;  ///< of a user value
 /// `name` can be a file of a checkpoint: 1 to 255 bytes, letters, digits, '.', '_' and '-',
 /// the first no '.'; not the manifest's own name.
 bool is_plain_name(std::string_view name);
+
+/// `name` can be that of one of several optimizers: 1 to 255 letters, digits, '.', '_' and '-', the
+/// first no '.'.
+bool is_optimizer_name(std::string_view name);
 
 /// Throws CheckpointError that names field, parameter, tensor or file: for file names that are not
 /// plain, names that occur twice, indices out of range, another number of files than there are

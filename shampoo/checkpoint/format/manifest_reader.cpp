@@ -117,6 +117,12 @@ Progress progress_from(const Json& json) {
   return progress;
 }
 
+SavedOptimizer optimizer_from(const Json& json) {
+  const JsonFields fields(json, "optimizers");
+  return {fields.text("name"), fields.text("arithmetic"), fields.hash("plan_hash"),
+          progress_from(fields.at("progress"))};
+}
+
 void verify_checksum(std::string_view text) {
   const std::size_t length = checksum_member("").size();
   if (text.size() < length)
@@ -144,8 +150,9 @@ void require_known_format(std::string_view text) {
     refuse("format " + in_quotes(format.dump()) + ", not " + std::to_string(newest_format) +
            written);
   for (const Json& feature : features)
-    refuse("the feature " + in_quotes(feature.is_string() ? feature.get<std::string>() : "") +
-           " is required to read it, and is unknown" + written);
+    if (feature != Json(std::string(optimizers_feature)))
+      refuse("the feature " + in_quotes(feature.is_string() ? feature.get<std::string>() : "") +
+             " is required to read it, and is unknown" + written);
 }
 
 std::vector<JsonMember> members_into(Manifest& manifest) {
@@ -173,6 +180,8 @@ std::vector<JsonMember> members_into(Manifest& manifest) {
                 [&](const Json& json) { manifest.plan_hash = hash_from(json, "plan_hash"); }),
           value("progress", few_units,
                 [&](const Json& json) { manifest.progress = progress_from(json); }),
+          rows("optimizers", limits::recipes, few_units,
+               [&](const Json& json) { manifest.optimizers.push_back(optimizer_from(json)); }),
           value("user_values", units_of_values,
                 [&](const Json& json) { manifest.user_values = values_from(json, "user_values"); }),
           rows("rank_values", limits::rows, units_of_values,
@@ -210,7 +219,8 @@ Manifest manifest_from_json(std::string_view text) {
   const std::vector<JsonMember> members = members_into(manifest);
   const std::vector<bool> found = parse_members(text, members);
   for (std::size_t m = 0; m < members.size(); ++m)
-    if (!found[m] && members[m].name != "sequence" && members[m].name != "parent")
+    if (!found[m] && members[m].name != "sequence" && members[m].name != "parent" &&
+        members[m].name != "optimizers")
       refuse(std::string(members[m].name) + " is missing");
   validate(manifest);
   return manifest;

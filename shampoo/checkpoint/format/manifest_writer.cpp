@@ -84,14 +84,6 @@ OrderedJson json_of(const SavedParameter& parameter) {
   return json;
 }
 
-/// A list, one element a line.
-template <typename Parts>
-std::string rows_of(const char* field, const Parts& parts) {
-  std::string text;
-  for (const auto& part : parts) text += (text.empty() ? "\n" : ",\n") + json_of(part).dump();
-  return std::string(",\n\"") + field + "\":[" + text + "]";
-}
-
 /// Without what belongs to gradient options that were not set.
 OrderedJson json_of(const Progress& progress) {
   OrderedJson json = {{"attempts", progress.attempts},
@@ -105,6 +97,21 @@ OrderedJson json_of(const Progress& progress) {
   return json;
 }
 
+OrderedJson json_of(const SavedOptimizer& optimizer) {
+  return {{"name", optimizer.name},
+          {"arithmetic", optimizer.arithmetic},
+          {"plan_hash", hexadecimal(optimizer.plan_hash)},
+          {"progress", json_of(optimizer.progress)}};
+}
+
+/// A list, one element a line.
+template <typename Parts>
+std::string rows_of(const char* field, const Parts& parts) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "\n" : ",\n") + json_of(part).dump();
+  return std::string(",\n\"") + field + "\":[" + text + "]";
+}
+
 std::string body_of(const Manifest& manifest) {
   // The first line: see read_manifest_head().
   const OrderedJson head = {{"format", newest_format},
@@ -112,8 +119,10 @@ std::string body_of(const Manifest& manifest) {
                             {"sequence", manifest.sequence},
                             {"parent", manifest.parent},
                             {"step", manifest.step}};
+  OrderedJson features = OrderedJson::array();
+  if (!manifest.optimizers.empty()) features.push_back(optimizers_feature);
   const OrderedJson rest = {{"library", manifest.library},
-                            {"required_features", OrderedJson::array()},
+                            {"required_features", features},
                             {"arithmetic", manifest.arithmetic},
                             {"ranks", manifest.ranks},
                             {"plan_hash", hexadecimal(manifest.plan_hash)},
@@ -123,6 +132,7 @@ std::string body_of(const Manifest& manifest) {
   text.pop_back();
   text += ",\n" + rest.dump().substr(1);
   text.pop_back();
+  if (!manifest.optimizers.empty()) text += rows_of("optimizers", manifest.optimizers);
   text += rows_of("rank_values", manifest.rank_values);
   text += rows_of("user_tensors", manifest.user_tensors);
   text += rows_of("files", manifest.files);

@@ -49,6 +49,28 @@ class CheckpointsBetweenPlaces : public testing::TestWithParam<std::tuple<Place,
   TemporaryFolder root_;
 };
 
+TEST_P(CheckpointsBetweenPlaces, AreOfOptimizersInBoth) {
+  PlacedJob first(from()), second(to());
+  first.train(0, 2);
+  second.train(0, 5);
+  AsyncCheckpointer checkpointer({{"first", *first.optimizer}, {"second", *second.optimizer}});
+  checkpointer.start(root_.path(), first.user());
+  const StateDict saved = second.optimizer->state_dict();
+  second.train(5, 6);
+  ASSERT_EQ(checkpointer.wait(), root_.path() / "step-2");
+
+  PlacedJob first_again(from()), second_again(to());
+  UserState user = first_again.user();
+  const LoadedCheckpoint loaded =
+      load({{"second", *second_again.optimizer}, {"first", *first_again.optimizer}}, root_.path(),
+           {.state = {.strict = false}});
+  EXPECT_EQ(loaded.state.other_arithmetic, "") << "of each";
+  load({{"first", *first_again.optimizer}, {"second", *second_again.optimizer}}, root_.path(),
+       user);
+  expect_equal(first, first_again);
+  EXPECT_EQ(second_again.optimizer->state_dict(), saved);
+}
+
 TEST_P(CheckpointsBetweenPlaces, HoldTheSameBytesAndLetEachGoOnByItself) {
   PlacedJob first(from());
   first.train(0, steps_before);

@@ -134,6 +134,34 @@ TEST_F(SafetensorsInPython, ReadsTheShardsOfASave) {
   EXPECT_GT(count, 20);
 }
 
+constexpr const char* read_two = R"(
+checkpoint = shampoo_checkpoint.open_checkpoint(root)
+assert {name: row["progress"]["attempts"] for name, row in checkpoint.optimizers.items()} == \
+    {"generator": 7, "critic": 2}, checkpoint.optimizers
+moments = [checkpoint.slot(name + "/tensor0", "filtered_gradient") for name in ("generator", "critic")]
+assert (moments[0] != moments[1]).any()
+assert set(checkpoint.state()) >= {"generator/tensor1/filtered_gradient", "critic/tensor1/filtered_gradient"}
+checkpoint.manifest["required_features"] = ["optimizers", "more"]
+(root / "step-7" / "manifest.json").write_text(shampoo_checkpoint.json.dumps(checkpoint.manifest))
+try:
+    shampoo_checkpoint.Checkpoint(root / "step-7")
+except ValueError as error:
+    assert "['more']" in str(error), error
+else:
+    raise AssertionError("an unknown feature")
+)";
+
+TEST_F(SafetensorsInPython, ReadsTheSaveOfSeveralOptimizers) {
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> generator(communicator, small, {}), critic(communicator, small, {});
+    generator.train(0, steps_before);
+    critic.train(0, 2);
+    save({{"generator", *generator.optimizer}, {"critic", *critic.optimizer}},
+         folder_.path() / "root");
+  });
+  EXPECT_EQ(run(module + read_two), 0) << output();
+}
+
 TEST_F(SafetensorsInPython, FindsEveryByteThatChanged) {
   if (run("import xxhash") != 0) GTEST_SKIP() << "no xxhash in this Python";
   save_first<float>(folder_.path() / "root", everything(), {.ranks = 2});

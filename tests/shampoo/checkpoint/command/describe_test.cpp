@@ -77,6 +77,24 @@ TEST(Descriptions, ShowRatesAndRecipesIfAsked) {
   EXPECT_TRUE(answer.has("  averaging                 none\n")) << answer.text;
 }
 
+TEST(Descriptions, NameTheOptimizersOfACheckpointOfSeveral) {
+  const TemporaryFolder root;
+  const auto path = save_named(root.path(), 1, {}) / manifest_name;
+  Manifest manifest = read_manifest(path);
+  manifest.progress = {.attempts = 1, .taken = 1};
+  manifest.optimizers = {{"generator", "", 0, manifest.progress},
+                         {"critic", "", 7, {.attempts = 5, .taken = 4}}};
+  checkpoint::test::put(path, to_json(manifest));
+  const Answer answer = ask({"describe", root.path()});
+
+  EXPECT_TRUE(
+      answer.has("  optimizer    generator, 1 step\n"
+                 "  optimizer    critic, 5 steps\n"))
+      << answer.text;
+  const auto json = ask({"describe", root.path(), "--json"}).json();
+  EXPECT_EQ(json.at("optimizers")[1].at("progress").at("taken"), 4);
+}
+
 TEST(Descriptions, LetNoNameSpeakToTheTerminal) {
   const TemporaryFolder root;
   save_named(root.path(), 1, {"a\x1b[2J\n\xc2\x9b\xc3\xa9"}, {{"key\x1b", "line\nline"}});

@@ -228,6 +228,51 @@ TEST_F(Manifests, OfANewerVersionAreRefusedWithItsName) {
   EXPECT_NE(message.find("version 7.8.9"), std::string::npos) << message;
 }
 
+/// As of two optimizers, the parameter being of the second.
+Manifest of_two(Manifest manifest) {
+  manifest.parameters[0].name = "critic/w";
+  manifest.progress = {.attempts = 3, .taken = 2};
+  manifest.optimizers = {
+      {"gen-1.a", manifest.arithmetic, manifest.plan_hash, manifest.progress},
+      {"critic", "other", 7, {.attempts = 6, .taken = 6, .gradient_norms = {0.1, 2}}}};
+  return manifest;
+}
+
+TEST_F(Manifests, OfSeveralOptimizersHaveTheProgressOfEach) {
+  const Manifest two = of_two(manifest_);
+  const std::string text = to_json(two);
+  EXPECT_EQ(manifest_from_json(text), two);
+  EXPECT_NE(text.find(R"("required_features":["optimizers"])"), std::string::npos) << text;
+  EXPECT_EQ(to_json(manifest_).find("optimizers"), std::string::npos);
+}
+
+TEST_F(Manifests, OfSeveralOptimizersAreRefusedUnlessAllFits) {
+  const auto refused = [&](const auto& change, const std::string& says) {
+    Manifest manifest = of_two(manifest_);
+    change(manifest);
+    const std::string message = refusal(manifest);
+    EXPECT_NE(message.find(says), std::string::npos) << message;
+  };
+  for (const char* name : {"w", "critic", "critics/w", "/critic/w", "gen-1.a"})
+    refused([&](M& m) { m.parameters[0].name = name; }, "none of the optimizers");
+  refused([](M& m) { m.optimizers[1].name = "gen-1.a"; }, "occurs twice");
+  for (const char* name : {"", "a/b", ".a", "\u00e9"})
+    refused([&](M& m) { m.optimizers[0].name = name; }, "not plain");
+  refused([](M& m) { m.optimizers[1].progress.taken = 7; }, "7 steps taken of 6");
+  refused([](M& m) { m.optimizers[0].progress.attempts = 4; }, "those of the first");
+  refused([](M& m) { m.plan_hash = 1; }, "those of the first");
+  refused([](M& m) { m.optimizers.resize(limits::recipes + 1); }, "at most");
+  const std::string text = to_json(of_two(manifest_));
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {R"("plan_hash":"0000000000000007",)", ""},
+           {R"(,"arithmetic":"other")", ""},
+           {R"({"name":"critic",)", R"({"name":1,)"},
+           {R"("optimizers":[)", R"("optimizers":[1,)"}}) {
+    const std::string message = refusal(edited(text, from, to));
+    EXPECT_NE(message.find("optimizers"), std::string::npos) << from << message;
+  }
+}
+
 TEST_F(Manifests, AreRefusedUnlessTheyFitTogether) {
   const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(refusal_after([](P&, M&) {}), "");
