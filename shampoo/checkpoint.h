@@ -21,6 +21,10 @@ namespace checkpoint {
 class SaveTask;
 }
 
+/// The values of all parameters, for UserState::tensors: the optimizer's state does not have them.
+/// They are saved and loaded as `prefix` and the parameter's name. Borrowed; must be row-major.
+std::vector<UserTensor> value_tensors(Optimizer& optimizer, const std::string& prefix = "");
+
 struct SaveOptions {
   /// N of the folder step-N, >= 0; the steps attempted so far unless set.
   std::optional<std::int64_t> step = std::nullopt;
