@@ -48,7 +48,7 @@ struct BufferLease {
   std::shared_ptr<const void> keep_alive = nullptr;
 };
 
-/// A contiguous tensor for average(). Borrowed.
+/// A contiguous tensor for average() and broadcast(). Borrowed.
 struct TensorSpan {
   void* data = nullptr;
   std::int64_t count = 0;  ///< elements
@@ -138,6 +138,12 @@ class Communicator {
   /// data <- `bytes` bytes of rank `root`.
   CollectiveHandle broadcast(void* data, std::int64_t bytes, int root,
                              const BufferLease& lease = {});
+  /// tensors <- those of rank `root`, as values before the first step. Counts and types are equal
+  /// on all ranks, in the same order. One collective each; blocks in host memory.
+  void broadcast(std::span<const TensorSpan> tensors, int root = 0, StreamRef stream = {});
+  void broadcast(std::initializer_list<TensorSpan> tensors, int root = 0, StreamRef stream = {}) {
+    broadcast({tensors.begin(), tensors.size()}, root, stream);
+  }
 
   /// Completes once every rank has reached it.
   CollectiveHandle barrier(const BufferLease& lease = {});

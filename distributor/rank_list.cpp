@@ -17,6 +17,10 @@ std::string rank_list(std::span<const int> ranks) {
   return text;
 }
 
+std::string unanswered_text(std::span<const int> ranks) {
+  return rank_list(ranks) + " did not answer (ended, stopped, or in no call of this communicator)";
+}
+
 std::string seconds_text(std::chrono::milliseconds time) {
   std::array<char, 32> text;
   const double seconds = static_cast<double>(time.count()) / 1000;

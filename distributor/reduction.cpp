@@ -20,6 +20,15 @@ namespace {
 /// Elements summed at a time: the partial sums stay in the L1 cache.
 constexpr std::int64_t chunk = 1024;
 
+void require_data(std::span<const TensorSpan> tensors, std::string_view operation) {
+  for (const TensorSpan& tensor : tensors)
+    if (tensor.count < 0 || (tensor.count > 0 && !tensor.data))
+      throw std::invalid_argument(std::string(operation) +
+                                  ": a tensor must have a count of at least 0 and, unless that is "
+                                  "0, data; got count " +
+                                  std::to_string(tensor.count));
+}
+
 /// Bytes that average() and all_reduce() send per round: their scratch memory is twice that. Each
 /// pair of ranks exchanges at least 256 KiB, so that bandwidth counts and not latency.
 std::int64_t round_bytes(int ranks) {
@@ -150,6 +159,12 @@ void Communicator::all_reduce(void* data, std::int64_t count, Type type, StreamR
   reduce({&tensor, 1}, "all_reduce", 1, stream);
 }
 
+void Communicator::broadcast(std::span<const TensorSpan> tensors, int root, StreamRef stream) {
+  require_data(tensors, "broadcast");
+  for (const TensorSpan& tensor : tensors)
+    broadcast(tensor.data, bytes_of(tensor), root, BufferLease{stream}).wait();
+}
+
 void Communicator::average(std::span<const TensorSpan> tensors, StreamRef stream) {
   reduce(tensors, "average", size(), stream);
 }
@@ -158,12 +173,7 @@ void Communicator::average(std::span<const TensorSpan> tensors, StreamRef stream
 /// tensors.
 void Communicator::reduce(std::span<const TensorSpan> tensors, std::string_view operation,
                           double divisor, StreamRef stream) {
-  for (const TensorSpan& tensor : tensors)
-    if (tensor.count < 0 || (tensor.count > 0 && !tensor.data))
-      throw std::invalid_argument(std::string(operation) +
-                                  ": a tensor must have a count of at least 0 and, unless that is "
-                                  "0, data; got count " +
-                                  std::to_string(tensor.count));
+  require_data(tensors, operation);
   if (size() == 1) return;
   const CallerName name(*this, operation);
   grouping::Hash arguments;

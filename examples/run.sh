@@ -21,8 +21,10 @@ fail() {
 "$root/tests/setup.sh" build
 
 cd "$root"
-if [[ ! -f $build/build.ninja ]]; then
-  log=$(cmake --preset release 2>&1) || { echo "$log" >&2; fail "cmake --preset release failed."; }
+# A build folder may have been configured without examples.
+if [[ ! -f $build/build.ninja ]] || ! grep -q "^SHAMPOO_EXAMPLES:BOOL=ON" "$build/CMakeCache.txt"; then
+  log=$(cmake --preset release -DSHAMPOO_EXAMPLES=ON 2>&1) ||
+    { echo "$log" >&2; fail "cmake --preset release failed."; }
 fi
 cmake --build --preset release --target $example || fail "the build failed."
 cd "$OLDPWD"

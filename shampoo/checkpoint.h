@@ -53,6 +53,10 @@ class Optimizers {
   bool are_named_ = false;
 };
 
+/// The values of all parameters, for UserState::tensors: the optimizer's state does not have them.
+/// They are saved and loaded as `prefix` and the parameter's name. Borrowed; must be row-major.
+std::vector<UserTensor> value_tensors(Optimizer& optimizer, const std::string& prefix = "");
+
 struct SaveOptions {
   /// N of the folder step-N, >= 0; the steps attempted so far, of several optimizers those of the
   /// first, unless set.

@@ -66,8 +66,8 @@ inline std::vector<TensorGroup> groups_by(
     if (index < 0) continue;
     if (index >= static_cast<int>(groups.size()))
       throw std::invalid_argument("groups_by: parameter '" + entry.key() + "': group " +
-                                  std::to_string(index) + " must be below " +
-                                  std::to_string(groups.size()));
+                                  std::to_string(index) + " is none of the " +
+                                  std::to_string(groups.size()) + ", counted from 0");
     groups[static_cast<std::size_t>(index)].tensors.emplace_back(entry.key(), entry.value());
   }
   return groups;
@@ -231,7 +231,7 @@ class TorchOptimizer {
         .rates = of.rates, .recipe = of.recipe, .schedules = of.schedules, .label = of.label};
     for (const auto& [name, value] : of.tensors) {
       check_value(name, value);
-      const Tensor view = view_of(value, name);
+      const Tensor view = view_of(value, "tensor '" + name + "'");
       made.parameters.push_back(
           {.name = name,
            .shape = value.sizes().vec(),
@@ -258,12 +258,13 @@ class TorchOptimizer {
       for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) {
         const auto& [name, value] = groups_[g].tensors[j];
         const Tensor& registered = group(g).parameters()[j].value;
-        const Tensor now = view_of(value, name);
+        const Tensor now = view_of(value, "tensor '" + name + "'");
         if (now.data != registered.data || now.type != registered.type ||
             now.strides != registered.strides)
-          throw std::invalid_argument(name +
-                                      ": its value has moved, or changed its type, since the "
-                                      "optimizer was made; make another one");
+          throw std::invalid_argument(
+              "tensor '" + name +
+              "': its value has moved, or changed its type, as by to() or set_data(), since the "
+              "optimizer was made; do that before, or make another optimizer");
         group(g).set_gradient(j, value.grad().defined() ? value.grad().data_ptr() : nullptr);
       }
   }
@@ -276,10 +277,12 @@ class TorchOptimizer {
       if (!gradient.defined()) return;
       if (gradient.layout() != at::kStrided)
         throw std::invalid_argument("tensor '" + name +
-                                    "': its gradient must be dense, not sparse");
+                                    "': its gradient must be dense, not sparse, as of an embedding "
+                                    "with sparse(false)");
       if (gradient.sizes() != value.sizes() || gradient.device() != value.device())
-        throw std::invalid_argument("tensor '" + name +
-                                    "': its gradient must have its shape, and lie where it does");
+        throw std::invalid_argument(c10::str("tensor '", name, "': its gradient must be of shape ",
+                                             value.sizes(), " on ", value.device(), ", not ",
+                                             gradient.sizes(), " on ", gradient.device()));
       if (gradient.scalar_type() == value.scalar_type() &&
           gradient.strides() == layout_of(value).strides())
         return;

@@ -126,8 +126,8 @@ CommunicationError FailureRegistry::find_missing(const std::string& failure,
     const std::string mismatch = result.records.empty() ? "" : result.records.front();
     return CommunicationError(mismatch.empty() ? failure + "; all ranks answer" : mismatch);
   }
-  const std::string ranks = rank_list(result.missing_ranks);
-  return CommunicationError(ranks + " did not answer; this rank failed with: " + failure,
+  const std::string unanswered = unanswered_text(result.missing_ranks);
+  return CommunicationError(unanswered + "; this rank failed with: " + failure,
                             std::move(result.missing_ranks));
 }
 

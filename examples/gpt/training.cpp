@@ -126,14 +126,10 @@ class Run {
 
   /// What the library does not keep: the values, and what they are of.
   shampoo::UserState user_state() {
-    shampoo::UserState user;
-    for (int g = 0; g < optimizer_.group_count(); ++g)
-      for (const shampoo::Parameter& parameter : optimizer_.group(g).parameters())
-        user.tensors.push_back({parameter.name, parameter.shape, parameter.value});
-    user.values = {{"seed", static_cast<std::int64_t>(attempt_.seed)},
-                   {"rate", peak_rate(*attempt_.method, attempt_.settings)},
-                   {"steps", attempt_.settings.steps}};
-    return user;
+    return {.tensors = shampoo::value_tensors(optimizer_),
+            .values = {{"seed", static_cast<std::int64_t>(attempt_.seed)},
+                       {"rate", peak_rate(*attempt_.method, attempt_.settings)},
+                       {"steps", attempt_.settings.steps}}};
   }
   std::filesystem::path folder() const { return task_.checkpoints / attempt_.method->key; }
 

@@ -59,11 +59,14 @@ void require(const void* argument, const char* name) {
   if (!argument) throw std::invalid_argument(std::string(name) + ": must not be NULL");
 }
 
-Type type_of(shampoo_type type) {
+Type type_of(shampoo_type type, const std::string& name) {
   static_assert(static_cast<int>(Type::float16) == SHAMPOO_FLOAT16);
   const int number = static_cast<int>(type);
   if (number < SHAMPOO_FLOAT64 || number > SHAMPOO_FLOAT16)
-    throw std::invalid_argument("type: must be in [0, 3], got " + std::to_string(number));
+    throw std::invalid_argument(name +
+                                ": must be SHAMPOO_FLOAT64, SHAMPOO_FLOAT32, SHAMPOO_BFLOAT16 or "
+                                "SHAMPOO_FLOAT16, got " +
+                                std::to_string(number));
   return static_cast<Type>(number);
 }
 
@@ -73,10 +76,10 @@ std::vector<std::int64_t> shape_of(int sides, const std::int64_t* shape) {
   return {shape, shape + sides};
 }
 
-Tensor tensor_of(const shampoo_tensor& tensor, int sides) {
+Tensor tensor_of(const shampoo_tensor& tensor, int sides, const std::string& name) {
   std::vector<std::int64_t> strides;
   if (tensor.strides) strides = shape_of(sides, tensor.strides);
-  return {tensor.data, type_of(tensor.type), std::move(strides)};
+  return {tensor.data, type_of(tensor.type, name + ".type"), std::move(strides)};
 }
 
 void set_rate(Rates& rates, const char* rate, double value) {

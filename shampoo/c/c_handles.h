@@ -54,9 +54,9 @@ shampoo_status guarded(const Call& call) noexcept {
 /// Throws std::invalid_argument for null.
 void require(const void* argument, const char* name);
 
-/// Throws std::invalid_argument that names what is wrong.
-Tensor tensor_of(const shampoo_tensor& tensor, int sides);
-Type type_of(shampoo_type type);
+/// Throws std::invalid_argument that names what is wrong: `name`, or a field of it.
+Tensor tensor_of(const shampoo_tensor& tensor, int sides, const std::string& name);
+Type type_of(shampoo_type type, const std::string& name);
 std::vector<std::int64_t> shape_of(int sides, const std::int64_t* shape);
 
 /// NaN unsets a rate that can be unset. Throws std::invalid_argument for a name that is none.

@@ -207,9 +207,8 @@ shampoo_status shampoo_user_state_add_values(shampoo_user_state* user,
   return guarded([&] {
     require(user, "user");
     require(optimizer, "optimizer");
-    for (int g = 0; g < optimizer->optimizer.group_count(); ++g)
-      for (const shampoo::Parameter& parameter : optimizer->optimizer.group(g).parameters())
-        user->user.tensors.push_back({parameter.name, parameter.shape, parameter.value});
+    for (shampoo::UserTensor& tensor : shampoo::value_tensors(optimizer->optimizer))
+      user->user.tensors.push_back(std::move(tensor));
   });
 }
 
@@ -218,7 +217,9 @@ shampoo_status shampoo_user_state_add_tensor(shampoo_user_state* user, const cha
   return guarded([&] {
     require(user, "user");
     require(name, "name");
-    user->user.tensors.push_back({name, shape_of(sides, shape), tensor_of(tensor, sides)});
+    user->user.tensors.push_back(
+        {name, shape_of(sides, shape),
+         tensor_of(tensor, sides, "user state '" + std::string(name) + "'")});
   });
 }
 

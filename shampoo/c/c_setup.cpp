@@ -18,15 +18,16 @@ std::vector<Parameter>& parameters_of(shampoo_setup& setup) {
 
 void add(shampoo_setup& setup, const char* name, int sides, const std::int64_t* shape,
          const shampoo_tensor& value, const shampoo_tensor& gradient) {
+  const std::string title = "parameter '" + std::string(name) + "': ";
   parameters_of(setup).push_back({.name = name,
                                   .shape = shape_of(sides, shape),
-                                  .value = tensor_of(value, sides),
-                                  .gradient = tensor_of(gradient, sides)});
+                                  .value = tensor_of(value, sides, title + "value"),
+                                  .gradient = tensor_of(gradient, sides, title + "gradient")});
 }
 
-shampoo_tensor element(void* first, shampoo_type type, std::int64_t offset) {
+shampoo_tensor element(void* first, shampoo_type type, const char* field, std::int64_t offset) {
   if (!first) return {nullptr, type, nullptr};
-  const auto bytes = static_cast<std::int64_t>(size_of(type_of(type)));
+  const auto bytes = static_cast<std::int64_t>(size_of(type_of(type, field)));
   return {static_cast<std::byte*>(first) + offset * bytes, type, nullptr};
 }
 
@@ -35,8 +36,8 @@ void add_from(shampoo_setup& setup, const char* name, int sides, const std::int6
   if (offset < 0)
     throw std::invalid_argument("parameter '" + std::string(name) +
                                 "': offset: must be >= 0, got " + std::to_string(offset));
-  add(setup, name, sides, shape, element(slab.values, slab.value_type, offset),
-      element(slab.gradients, slab.gradient_type, offset));
+  add(setup, name, sides, shape, element(slab.values, slab.value_type, "slab.value_type", offset),
+      element(slab.gradients, slab.gradient_type, "slab.gradient_type", offset));
 }
 
 /// The parts of a pattern before and behind "%d".
@@ -117,7 +118,7 @@ shampoo_status shampoo_average(shampoo_communicator* ranks, const shampoo_span* 
     if (count > 0) require(spans, "spans");
     std::vector<shampoo::TensorSpan> tensors;
     for (size_t i = 0; i < count; ++i)
-      tensors.push_back({spans[i].data, spans[i].count, type_of(spans[i].type)});
+      tensors.push_back({spans[i].data, spans[i].count, type_of(spans[i].type, "spans.type")});
     ranks->ranks->average(tensors, {stream});
   });
 }
@@ -126,7 +127,7 @@ shampoo_status shampoo_broadcast(shampoo_communicator* ranks, shampoo_span span,
                                  void* stream) {
   return guarded([&] {
     require(ranks, "ranks");
-    const auto size = static_cast<std::int64_t>(size_of(type_of(span.type)));
+    const auto size = static_cast<std::int64_t>(size_of(type_of(span.type, "span.type")));
     ranks->ranks->broadcast(span.data, span.count * size, root, {.stream = {stream}}).wait();
   });
 }

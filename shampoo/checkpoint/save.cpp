@@ -88,7 +88,7 @@ bool AsyncCheckpointer::make_room() {
   if (options_.while_saving == WhileSaving::refuse)
     throw std::logic_error(
         "AsyncCheckpointer: another save is under way; wait() for it, or let saves queue or be "
-        "skipped");
+        "skipped by AsyncCheckpointerOptions::while_saving");
   while (saves_.size() > static_cast<std::size_t>(options_.max_queued)) {
     saves_.front()->wait();
     finish_first();

@@ -221,7 +221,7 @@ std::optional<TransferableError> Consensus::compare_gradients(
         "the ranks do not have the same gradients: their squared norm is " +
         list_values(headers,
                     [&](const SegmentHeader& h) { return grouping::exact_text(norm(h)); }) +
-        "; average them before every step");
+        "; average them before every step, over all ranks of the optimizer");
   return std::nullopt;
 }
 

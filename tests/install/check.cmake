@@ -36,6 +36,12 @@ run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}" -B "${SCRATCH}/foun
 run(${CMAKE_COMMAND} --build "${SCRATCH}/found")
 run("${SCRATCH}/found/stranger")
 
+# A project in C alone.
+run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}/only_c" -B "${SCRATCH}/only_c"
+  "-DCMAKE_PREFIX_PATH=${moved}" "-DCMAKE_C_COMPILER=${c_compiler}" "-DCMAKE_C_FLAGS=${FLAGS}"
+  -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+run(${CMAKE_COMMAND} --build "${SCRATCH}/only_c")
+
 file(GLOB_RECURSE pc "${moved}/*/shampoo.pc")
 if(NOT pc)
   message(FATAL_ERROR "shampoo.pc was not installed")
@@ -59,7 +65,8 @@ run(${c_compiler} ${compiler_flags} -std=c99 -pedantic -Wall -Wextra -Werror
 # The same bits in C as in C++, also by way of a checkpoint.
 execute_process(COMMAND "${SCRATCH}/found/same_as_c" OUTPUT_VARIABLE expected
   COMMAND_ERROR_IS_FATAL ANY)
-foreach(program "${SCRATCH}/found/stranger_in_c" "${SCRATCH}/c_by_pkg_config"
+foreach(program "${SCRATCH}/found/stranger_in_c" "${SCRATCH}/only_c/only_c"
+    "${SCRATCH}/c_by_pkg_config"
     "${SCRATCH}/c_by_pkg_config ${SCRATCH}/checkpoints")
   separate_arguments(program)
   execute_process(COMMAND ${program} OUTPUT_VARIABLE values COMMAND_ERROR_IS_FATAL ANY)

@@ -68,8 +68,11 @@ static shampoo_optimizer* create(shampoo_backend* backend, shampoo_communicator*
   return optimizer;
 }
 
-static void find_errors(shampoo_optimizer* optimizer) {
+static void find_errors(shampoo_communicator* ranks, shampoo_optimizer* optimizer) {
   double rate = 0;
+  const shampoo_span odd = {values, elements, (shampoo_type)9};
+  EXPECT(shampoo_average(ranks, &odd, 1, NULL) == SHAMPOO_INVALID_ARGUMENT);
+  EXPECT(strstr(shampoo_last_error(), "spans.type: must be SHAMPOO_FLOAT64, ") != NULL);
   EXPECT(shampoo_get_rate(optimizer, 1, "learning_rat", &rate) == SHAMPOO_INVALID_ARGUMENT);
   EXPECT(strstr(shampoo_last_error(), "'learning_rat'") != NULL);
   EXPECT(shampoo_get_rate(optimizer, 2, "beta1", &rate) == SHAMPOO_INVALID_ARGUMENT);
@@ -92,7 +95,7 @@ int main(int count, char** arguments) {
   EXPECT(shampoo_rank(ranks) == 0 && shampoo_size(ranks) == 1);
   optimizer = create(backend, ranks);
   EXPECT(strstr(shampoo_describe(optimizer), "vectors") != NULL);
-  find_errors(optimizer);
+  find_errors(ranks, optimizer);
   if (count > 1) {
     shampoo_user_state* user = NULL;
     int64_t step = 0;

@@ -85,6 +85,18 @@ TEST_F(AMistake, WithGradientsThatNobodyAveragedTellsToDoIt) {
               "the ranks do not have the same gradients", "average them before every step");
 }
 
+TEST_F(AMistake, WithAnAverageOverOtherRanksTellsWhoseItHasToBe) {
+  expect_said(error(3,
+                    [](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+                      Optimizer optimizer(backend, ranks, {model.group()});
+                      model.tensors[0].gradient[1] += static_cast<float>(ranks.rank());
+                      const auto two = ranks.split(ranks.rank() / 2, 0);
+                      two->average({TensorSpan{model.tensors[0].gradient.data(), 12}});
+                      optimizer.step();
+                    }),
+              "the ranks do not have the same gradients", "over all ranks of the optimizer");
+}
+
 TEST_F(AMistake, WithAnAverageThatOneRankForgotNamesBothCalls) {
   const std::string said =
       error(3, [](Communicator& ranks, Backend& backend, ToyModel<float>& model) {

@@ -117,7 +117,7 @@ CommunicationError MpiPeers::judge(const std::string& reason) const {
   const std::string mismatch = describe_mismatch(calls);
   if (missing.empty())
     return CommunicationError(mismatch.empty() ? reason + "; all ranks answer" : mismatch);
-  const std::string text = reason + "; " + rank_list(missing) + " did not answer";
+  const std::string text = reason + "; " + unanswered_text(missing);
   return CommunicationError(text, std::move(missing));
 }
 

@@ -25,7 +25,12 @@ import typing
 import uuid
 import zipfile
 
-import numpy
+try:
+    import numpy
+except ModuleNotFoundError:
+    if __name__ != "__main__":
+        raise
+    sys.exit("shampoo_checkpoint: needs numpy: pip install numpy, or Debian's python3-numpy")
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
           "I16": "<i2", "I8": "i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1",
@@ -869,5 +874,6 @@ if __name__ == "__main__":
         main()
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         sys.exit(f"shampoo_checkpoint: {error}")
-    except ImportError as error:
-        sys.exit(f"shampoo_checkpoint: {error}; pip install numpy xxhash torch")
+    except ModuleNotFoundError as error:
+        sys.exit(f"shampoo_checkpoint: needs {error.name}: pip install {error.name}, or Debian's "
+                 f"python3-{error.name}")

@@ -126,6 +126,23 @@ void broadcasts(const Bench& bench) {
   ranks.barrier(bench.lease()).wait();
 }
 
+void broadcasts_tensors(const Bench& bench) {
+  Communicator& ranks = bench.ranks;
+  const int root = ranks.size() - 1;
+  const auto mine = [&](float base) {
+    return bench.copy(std::vector<float>(3, base + static_cast<float>(ranks.rank())));
+  };
+  Leased<float> first = mine(100), none = bench.copy(std::vector<float>(1, 7)), second = mine(200);
+  ranks.broadcast({{first.data(), 3}, {none.data(), 0}, {second.data(), 2}}, root,
+                  bench.lease().stream);
+  first.read();
+  second.read();
+  const auto last = static_cast<float>(root), own = static_cast<float>(ranks.rank());
+  require(first.host == std::vector<float>(3, 100 + last), "broadcast of tensors: the first");
+  require(second.host == std::vector<float>{200 + last, 200 + last, 200 + own},
+          "broadcast of tensors: the second, of which two elements are sent");
+}
+
 void splits_reversed(const Bench& bench) {
   Communicator& ranks = bench.ranks;
   const int color = ranks.rank() % 3 == 2 ? -1 : ranks.rank() % 2;
@@ -166,6 +183,7 @@ void wrong_arguments(Communicator& ranks) {
   refuses([&] { ranks.all_to_all(&data, zeros, &data, few); }, "too few counts to receive");
   refuses([&] { ranks.broadcast(&data, 1, ranks.size()); }, "a root that is none");
   refuses([&] { ranks.broadcast(&data, -1, 0); }, "negative bytes");
+  refuses([&] { ranks.broadcast({{nullptr, 2}}); }, "a tensor without data");
   refuses([&] { ranks.set_deadline(std::chrono::milliseconds(0)); }, "no deadline");
 }
 
@@ -261,6 +279,7 @@ std::uint64_t conform(Communicator& ranks, LeasedMemory& memory, bool splits) {
   exchange(bench, 1);
   exchange(bench, 50'021);
   broadcasts(bench);
+  broadcasts_tensors(bench);
   if (splits) splits_reversed(bench);
   return sums(bench);
 }

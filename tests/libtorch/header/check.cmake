@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds examples/libtorch and the checks of shampoo/torch.h as users do, with the installed library,
-# and runs them on one and two ranks; the trainer also goes on from a checkpoint.
+# and runs them on one and two ranks; the trainer also goes on from a checkpoint, and runs under
+# the torchrun beside SHAMPOO_TORCH_PYTHON.
 #   cmake -DBUILD=folder -DSCRATCH=folder -DCOMPILER=c++ -DEXAMPLE=folder -P check.cmake
 # SHAMPOO_LIBTORCH is torch's folder; see tests/torch_environment.sh.
 cmake_minimum_required(VERSION 3.25)
@@ -25,23 +26,35 @@ set(ENV{OMP_NUM_THREADS} 1)
 set(launcher "${prefix}/bin/shampoorun")
 
 # Sets `loss` to the trainer's at step 60.
-function(train ranks folder steps)
-  execute_process(COMMAND "${launcher}" --nproc-per-node ${ranks} "${SCRATCH}/libtorch/trainer"
-      "${SCRATCH}/${folder}" ${steps}
+function(train by ranks folder steps)
+  execute_process(COMMAND "${by}" --no-python --nproc-per-node ${ranks}
+      "${SCRATCH}/libtorch/trainer" "${SCRATCH}/${folder}" ${steps}
     TIMEOUT 120 OUTPUT_VARIABLE output ERROR_VARIABLE error COMMAND_ERROR_IS_FATAL ANY)
-  message("${ranks} ranks, ${folder}, ${steps} steps:\n${output}${error}")
+  message("${by}, ${ranks} ranks, ${folder}, ${steps} steps:\n${output}${error}")
   string(REGEX MATCH "step 60  loss [0-9.]+" loss "${output}")
   set(loss "${loss}" PARENT_SCOPE)
 endfunction()
 
+cmake_path(SET torchrun "$ENV{SHAMPOO_TORCH_PYTHON}")
+cmake_path(REPLACE_FILENAME torchrun torchrun)
+if(NOT EXISTS "${torchrun}")
+  message("torchrun: skipped, SHAMPOO_TORCH_PYTHON names no Python beside one")
+endif()
+
 foreach(ranks 1 2)
   run("${launcher}" --nproc-per-node ${ranks} "${SCRATCH}/header/checks" "${SCRATCH}/state${ranks}")
-  train(${ranks} whole${ranks} 60)
+  train("${launcher}" ${ranks} whole${ranks} 60)
   set(whole "${loss}")
-  train(${ranks} parts${ranks} 40)
-  train(${ranks} parts${ranks} 60)
+  train("${launcher}" ${ranks} parts${ranks} 40)
+  train("${launcher}" ${ranks} parts${ranks} 60)
   # 1.386, ln 4, is the loss of a network that knows nothing.
   if(NOT whole OR NOT loss STREQUAL whole OR NOT whole MATCHES "loss 0[.]")
     message(FATAL_ERROR "${ranks} ranks: \"${whole}\" in one go, \"${loss}\" in two")
+  endif()
+  if(EXISTS "${torchrun}")
+    train("${torchrun}" ${ranks} torchrun${ranks} 60)
+    if(NOT loss STREQUAL whole)
+      message(FATAL_ERROR "${ranks} ranks: \"${whole}\" by shampoorun, \"${loss}\" by torchrun")
+    endif()
   endif()
 endforeach()

@@ -10,12 +10,8 @@ namespace shampoo::test {
 /// The values of a job's parameters, in addition to the state.
 template <typename Scalar>
 UserState user_state_of(Job<Scalar>& job) {
-  UserState user;
-  for (int g = 0; g < job.optimizer->group_count(); ++g)
-    for (const Parameter& parameter : job.optimizer->group(g).parameters())
-      user.tensors.push_back({parameter.name, parameter.shape, parameter.value});
   // The same on all ranks, and in another order for another arrangement.
-  return user;
+  return {.tensors = value_tensors(*job.optimizer)};
 }
 
 template <typename Scalar>
