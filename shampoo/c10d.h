@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/core/StreamGuard.h>
 #include <torch/torch.h>
 
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -21,7 +23,8 @@ class C10dCollectives {
  public:
   using Group = c10::intrusive_ptr<c10d::Backend>;
 
-  explicit C10dCollectives(Group group) : group_(std::move(group)) {}
+  /// `device`: where the memory is.
+  C10dCollectives(Group group, c10::Device device) : group_(std::move(group)), device_(device) {}
 
   /// One broadcast for each rank, as parts differ in size.
   void all_gather(void* data, Communicator::Counts counts, const CallContext& context) const {
@@ -59,12 +62,18 @@ class C10dCollectives {
   }
 
   void barrier(const CallContext& context) const {
-    run(context, [] {});  // the comparison is one
+    run(context, [&] {
+      if (device_.is_cpu()) return;  // the comparison is one
+      c10d::BarrierOptions options;
+      options.device = device_;
+      options.timeout = context.deadline;
+      group_->barrier(options)->wait();
+    });
   }
 
  private:
-  static at::Tensor bytes(void* data, std::int64_t count) {
-    return at::from_blob(data, {count}, at::kByte);
+  at::Tensor bytes(void* data, std::int64_t count) const {
+    return at::from_blob(data, {count}, at::TensorOptions(at::kByte).device(device_));
   }
   static std::int64_t sum(Communicator::Counts counts) {
     std::int64_t all = 0;
@@ -94,10 +103,17 @@ class C10dCollectives {
                                " is in another call than " + context.call.text());
   }
 
+  /// A device's work is ordered with the stream of the call, which has the number that torch gives
+  /// a stream from elsewhere; the host does not wait.
   template <typename Body>
   void run(const CallContext& context, const Body& body) const {
     try {
-      compare(context);
+      std::optional<c10::StreamGuard> guard;
+      if (device_.is_cpu())
+        compare(context);
+      else
+        guard.emplace(c10::Stream(c10::Stream::UNSAFE, device_,
+                                  reinterpret_cast<c10::StreamId>(context.stream.handle)));
       body();
     } catch (const c10::Error& error) {
       throw std::runtime_error(error.what_without_backtrace());
@@ -105,18 +121,31 @@ class C10dCollectives {
   }
 
   Group group_;
+  c10::Device device_;
 };
 
-/// A communicator over the ranks of a process group in host memory, as ProcessGroupGloo is, which
-/// it shares. Every rank of the group makes one, and uses the group for nothing else during a call.
-/// For CUDA memory, join() makes ranks of its own beside torch's from the same environment. split()
-/// needs a process group of its own and throws. Throws std::invalid_argument for a null group.
+/// A communicator over the ranks of a process group, which it shares: in host memory, as
+/// ProcessGroupGloo is, or with `device` a GPU of ProcessGroupNCCL, whose work is ordered with the
+/// backend's stream. Every rank of the group makes one, and uses the group for nothing else during
+/// a call. Ranks in different calls are told apart in host memory only. split() needs a process
+/// group of its own and throws. Throws std::invalid_argument for a null group and a device that
+/// does not fit it.
 inline std::unique_ptr<Communicator> c10d_communicator(c10::intrusive_ptr<c10d::Backend> group,
-                                                       int local_rank = 0) {
+                                                       int local_rank = 0,
+                                                       c10::Device device = at::kCPU) {
   if (!group) throw std::invalid_argument("c10d_communicator: group must not be null");
-  const RankInfo info{group->getRank(), group->getSize(), local_rank, MemoryKind::host};
-  const std::string name = "c10d " + group->getBackendName();
-  const auto ranks = std::make_shared<C10dCollectives>(std::move(group));
+  const std::string backend = group->getBackendName();
+  if (!device.is_cpu() && !(device.is_cuda() && device.has_index()))
+    throw std::invalid_argument(
+        "c10d_communicator: device must be CPU or a numbered CUDA device, got " + device.str());
+  if (device.is_cpu() ? backend == "nccl" : backend == "gloo")
+    throw std::invalid_argument("c10d_communicator: device must be " +
+                                std::string(device.is_cpu() ? "a CUDA device" : "CPU") +
+                                " for a process group of " + backend + ", got " + device.str());
+  const RankInfo info{group->getRank(), group->getSize(), local_rank,
+                      device.is_cpu() ? MemoryKind::host : MemoryKind::cuda};
+  const std::string name = "c10d " + backend;
+  const auto ranks = std::make_shared<C10dCollectives>(std::move(group), device);
   Collectives collectives{.rank_info = info, .description = name};
   collectives.all_gather = [ranks](void* data, auto counts, const CallContext& context) {
     ranks->all_gather(data, counts, context);

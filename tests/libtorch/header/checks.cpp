@@ -223,7 +223,10 @@ std::vector<at::Tensor> trained_together(Job& job) {
 }
 
 void process_groups_give_the_same_bits(Job& job) {
-  const auto ranks = c10d_communicator(process_group(job.ranks), job.ranks.local_rank());
+  const auto group = process_group(job.ranks);
+  for (const c10::Device wrong : {c10::Device("cuda:0"), c10::Device("cuda"), c10::Device("meta")})
+    expect_error("c10d_communicator: device must be ", [&] { c10d_communicator(group, 0, wrong); });
+  const auto ranks = c10d_communicator(group, job.ranks.local_rank());
   Job over_torch{job.backend, *ranks};
   const std::vector<at::Tensor> expected = trained_together(job),
                                 found = trained_together(over_torch);
