@@ -97,12 +97,13 @@ SHAMPOO_BOTH void ScaleOperands::operator()(Threads& block, Shared& shared) cons
     });
     return;
   }
-  const float* const array = static_cast<const float*>(task.arrays) +
-                             member * array_elements(task.layout, n, sizeof(float));
+  const FactorLayout layout = task.layout;
+  const float* const array =
+      static_cast<const float*>(task.arrays) + member * array_elements(layout, n, sizeof(float));
   block.each([&](int thread) {
     double sum = 0;
     for (std::int64_t i = thread; i < n; i += threads) {
-      const auto x = static_cast<double>(stored_root(task.layout, array, n, i, i));
+      const auto x = static_cast<double>(stored_root(layout, array, n, i, i));
       sum += x < 0 ? -x : x;
     }
     shared.sums[thread] = sum;
