@@ -156,7 +156,7 @@ class HalfTile {
         continue;
       }
       // Unrolled, it would take the registers of a second block.
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
       for (int k = 0; k < 8; ++k) {
