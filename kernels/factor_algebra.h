@@ -27,10 +27,10 @@ class FactorAlgebra {
                                            std::span<const Selection> selected, const void* masters,
                                            bool normalizes) = 0;
 
-  /// direction <- direction contracted with the root of every dimension, in place; then the squared
-  /// norms of the selected blocks, unless null: those whose mode is `preconditioned`, as the modes
-  /// say too. In float32 a backend may multiply in TF32: an element of P = F x_1 R_1 ... x_k R_k
-  /// then carries an error of up to about k (2^-10 + 2^-11) of |F| x_1 |R_1| ... x_k |R_k|.
+  /// direction <- direction contracted with the root of every dimension, in place, and its squared
+  /// norms, of blocks whose mode is `preconditioned`. A GPU reads norms that filter() left, and, in
+  /// float32, rounds operands to float16: P = F x_1 R_1 ... x_k R_k has errors of k 2^-10 of |F|
+  /// x_1 |R_1| ... x_k |R_k|; elements below 2^-39 of the norm of F or the trace of R may vanish.
   virtual void precondition(const PassContext& context, std::span<const Stack> stacks,
                             std::span<const Selection> selected, void* direction,
                             double* direction_norms) = 0;

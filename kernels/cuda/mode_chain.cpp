@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/cuda/gemm/half_operands.h"
+
 namespace shampoo::kernels::cuda {
 
 namespace {
@@ -70,15 +72,20 @@ ModeTask ModeChain::task(int step, const void* from, void* to) const {
 Product ModeChain::product(int step, Type type, const void* dense, const void* from,
                            void* to) const {
   const ModeShape shape = mode_shape(stack_.extent, dimension(step));
-  const std::int64_t n = shape.side, rest = shape.before * shape.after, stride = stack_.stride;
+  const std::int64_t n = shape.side, rest = shape.before * shape.after;
+  const bool narrows = matrices_.narrows(type);
+  const auto stride = [&](Type of) {
+    return stack_.stride * (narrows && of == Type::float16 ? 2 : 1);
+  };
+  const Type operands = narrows ? Type::float16 : type;
   const bool last_alone = length() == 1 && shape.after == 1;
   const bool first_alone = length() == 1 && !last_alone;
   Product p;
   p.rows = p.depth = n;
   p.columns = rest;
   p.count = stack_.count;
-  p.a = {dense, type, n, n * n, matrices_.transposed};
-  p.b = {from, type, first_alone ? rest : n, stride, !first_alone};
+  p.a = {dense, operands, n, n * n, matrices_.transposed};
+  p.b = {from, operands, first_alone ? rest : n, stride(operands), !first_alone};
   if (last_alone) {
     p.rows = rest;
     p.columns = n;
@@ -87,10 +94,10 @@ Product ModeChain::product(int step, Type type, const void* dense, const void* f
     p.b.transposed = !p.b.transposed;
   }
   p.c = to;
-  p.c_type = type;
+  p.c_type = step + 1 < length() ? operands : type;
   p.c_row = p.columns;
-  p.c_stride = stride;
-  p.in_tf32 = type == Type::float32 && matrices_.in_tf32();
+  p.c_stride = stride(p.c_type);
+  if (narrows) p.alpha = half_product_scale;
   return p;
 }
 

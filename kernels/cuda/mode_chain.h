@@ -27,9 +27,11 @@ struct ModeMatrices {
   std::size_t except = -1;   ///< a dimension that is left alone; of stacks that have it
   bool accumulates = false;  ///< for all present blocks; otherwise for preconditioned ones
 
-  /// True if float32 is multiplied in TF32: directions are, statistics and what bases rotate are
-  /// not.
-  bool in_tf32() const { return !is_basis && !accumulates; }
+  /// True if operands are scaled and rounded to float16 (half_operands.h): those of directions are,
+  /// statistics and what bases rotate are not.
+  bool narrows(Type arithmetic) const {
+    return arithmetic == Type::float32 && !is_basis && !accumulates;
+  }
 };
 
 /// All that reserve() must prepare for a stack.
@@ -39,8 +41,8 @@ std::vector<ModeMatrices> mode_uses(const Stack& stack);
 ///
 /// Blocks with two long sides go through a library, all of a stack at once, whatever their modes:
 /// every step contracts the last dimension, which comes out as the first one, so that both operands
-/// of every product are read along the sum (what matrix units for TF32 take) and the elements are
-/// in order again after the last step,
+/// of every product are read along the sum (what matrix units take) and the elements are in order
+/// again after the last step,
 ///
 ///     Y (n x rest) <- M (n x n) X^T, X (rest x n).
 ///
@@ -56,7 +58,8 @@ class ModeChain {
   std::size_t dimension(int step) const;
   /// Of a chain that is not by a library; arrays are flat, as are those of the next one.
   ModeTask task(int step, const void* from, void* to) const;
-  /// `dense`, from, to: those of the first block.
+  /// `dense`, from, to: those of the first block. Where operands are narrowed, only the last step
+  /// gives float32; halves of a block lie where its numbers of float32 would start.
   Product product(int step, Type type, const void* dense, const void* from, void* to) const;
 
  private:

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/gemm/unpack_roots.h"
+#include "kernels/cuda/gemm/half_operands.h"
 #include "kernels/cuda/gemm/vector_product.h"
 
 namespace shampoo::kernels::cuda {
@@ -37,11 +37,43 @@ class ModeRun {
     });
   }
 
-  template <typename Real>
+  /// Scales of all operands of a step; in the first, those of blocks without operands of float16
+  /// are 1.
+  void scale_operands(int step) const {
+    TaskQueue queue(std::type_identity<ScaleTask>(), [&](const TaskList<ScaleTask>& list) {
+      device_.launch(list.blocks, ScaleOperands{phase_, list, memory_.squared_norms, step == 0});
+    });
+    for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t, std::size_t) {
+      ScaleTask task{.first_block = stack.first_block, .layout = stack.layout};
+      if (chain.is_by_library() && step < chain.length()) {
+        const std::size_t k = chain.dimension(step);
+        task.side = stack.extent[k];
+        task.arrays = stack.factors[k];
+      }
+      if (step == 0 || task.arrays != nullptr) queue.add(task, stack.count);
+    });
+    queue.flush();
+  }
+
+  void narrow_directions() const {
+    TaskQueue queue(std::type_identity<NarrowTask>(), [&](const TaskList<NarrowTask>& list) {
+      device_.launch(list.blocks,
+                     NarrowDirections{phase_, list, memory_.from, memory_.squared_norms});
+    });
+    for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t, std::size_t) {
+      if (!chain.is_by_library()) return;
+      const std::int64_t elements = mode_shape(stack.extent, 0).elements();
+      queue.add({ceiling(elements, NarrowDirections::tile), stack.first_block, elements,
+                 target(chain, -1)},
+                stack.count);
+    });
+    queue.flush();
+  }
+
+  template <typename Dense>
   void unpack_roots(int step) const {
     TaskQueue queue(std::type_identity<RootTask>(), [&](const TaskList<RootTask>& list) {
-      device_.launch(list.blocks,
-                     UnpackRoots<Real>{phase_, list, matrices_.accumulates, matrices_.in_tf32()});
+      device_.launch(list.blocks, UnpackRoots<Dense>{phase_, list, matrices_.accumulates});
     });
     for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t, std::size_t roots) {
       if (step >= chain.length() || !chain.is_by_library()) return;
@@ -102,11 +134,13 @@ class ModeRun {
   bool copies(const ModeChain& chain) const {
     return memory_.from == memory_.to ? chain.length() % 2 == 1 : chain.length() == 0;
   }
+  /// Step -1 narrows.
   void* target(const ModeChain& chain, int step) const {
     return (chain.length() - step) % 2 == 1 ? memory_.to : memory_.scratch;
   }
   const void* source(const ModeChain& chain, int step) const {
-    if (step > 0) return target(chain, step - 1);
+    const bool narrows = chain.is_by_library() && matrices_.narrows(phase_.elements.arithmetic);
+    if (step > 0 || narrows) return target(chain, step - 1);
     return copies(chain) ? memory_.scratch : memory_.from;
   }
 
@@ -119,15 +153,29 @@ class ModeRun {
 
 }  // namespace
 
+bool has_operand_scales(std::span<const Stack> stacks, const ModeMatrices& matrices,
+                        Type arithmetic) {
+  return matrices.narrows(arithmetic) && std::ranges::any_of(stacks, [&](const Stack& stack) {
+           return ModeChain(stack, matrices).is_by_library();
+         });
+}
+
 void run_mode_chains(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
                      const ModeMatrices& matrices, const ModeMemory& memory) {
   const ModeRun run(device, phase, stacks, matrices, memory);
+  const bool narrows = has_operand_scales(stacks, matrices, phase.elements.arithmetic);
   run.copy_elements();
+  if (narrows) run.narrow_directions();
   const int steps = run.steps();
   for (int step = 0; step < steps; ++step)
     with_real(phase.elements.arithmetic, [&](auto* tag) {
       using Real = Element<decltype(tag)>;
-      if (!matrices.is_basis) run.template unpack_roots<Real>(step);
+      if (narrows) {
+        run.scale_operands(step);
+        run.template unpack_roots<Float16>(step);
+      } else if (!matrices.is_basis) {
+        run.template unpack_roots<Real>(step);
+      }
       run.multiply(step);
       run.template multiply_by_kernel<Real>(step);
     });
@@ -136,22 +184,23 @@ void run_mode_chains(Device& device, const ProductPhase& phase, std::span<const 
 namespace {
 
 void launch_directions(Device& device, const ProductPhase& phase, void* direction, bool moves,
-                       double* norms) {
+                       bool scaled, double* norms) {
   with_real(phase.elements.arithmetic, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    device.launch(phase.elements.tile_count, TakeDirections<Real>{phase, direction, moves});
+    device.launch(phase.elements.tile_count, TakeDirections<Real>{phase, direction, moves, scaled});
   });
   if (norms != nullptr) device.launch(phase.elements.block_count, SumDirectionNorms{phase, norms});
 }
 
 }  // namespace
 
-void take_directions(Device& device, const ProductPhase& phase, void* direction, double* norms) {
-  launch_directions(device, phase, direction, true, norms);
+void take_directions(Device& device, const ProductPhase& phase, void* direction, double* norms,
+                     bool scaled) {
+  launch_directions(device, phase, direction, true, scaled, norms);
 }
 
 void norm_directions(Device& device, const ProductPhase& phase, void* direction, double* norms) {
-  if (norms != nullptr) launch_directions(device, phase, direction, false, norms);
+  if (norms != nullptr) launch_directions(device, phase, direction, false, false, norms);
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -39,11 +39,16 @@ struct ModeMemory {
   void* scratch = nullptr;
   void* to = nullptr;
   void* roots = nullptr;  ///< dense_root_bytes() of every stack
+  /// Of `from`, per block that takes part; read where operands are narrowed.
+  const double* squared_norms = nullptr;
 };
 
+/// True if some stack's operands are narrowed: results then have OperandScales.
+bool has_operand_scales(std::span<const Stack> stacks, const ModeMatrices& matrices,
+                        Type arithmetic);
+
 /// to <- products of `from` with the matrices of every dimension, of blocks that take part; others
-/// may have anything there afterwards. In TF32 roots are rounded, by at most 2^-11 of an element,
-/// and what they multiply is cut by the library, by less than 2^-10.
+/// may have anything there afterwards.
 void run_mode_chains(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
                      const ModeMatrices& matrices, const ModeMemory& memory);
 
@@ -51,9 +56,10 @@ void run_mode_chains(Device& device, const ProductPhase& phase, std::span<const 
 void scale_in_eigenbasis(Device& device, const ProductPhase& phase, std::span<const Stack> stacks,
                          const ModeMatrices& which, void* elements);
 
-/// Direction <- the phase's dense memory, for preconditioned blocks, and their squared norms,
-/// unless `norms` is null.
-void take_directions(Device& device, const ProductPhase& phase, void* direction, double* norms);
+/// Direction <- the phase's dense memory, for preconditioned blocks, divided by their OperandScales
+/// if it is `scaled`; and their squared norms, unless `norms` is null.
+void take_directions(Device& device, const ProductPhase& phase, void* direction, double* norms,
+                     bool scaled = false);
 /// The norms alone.
 void norm_directions(Device& device, const ProductPhase& phase, void* direction, double* norms);
 

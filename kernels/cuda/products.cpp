@@ -180,8 +180,9 @@ void DeviceBackend::precondition(const PassContext& phase, std::span<const Stack
   const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
   run_mode_chains(*device_, p, stacks, {},
                   {direction, workspace_.second_dense(stacks, arithmetic), p.dense,
-                   workspace_.roots(stacks, arithmetic)});
-  take_directions(*device_, p, direction, direction_norms);
+                   workspace_.roots(stacks, arithmetic), direction_norms});
+  take_directions(*device_, p, direction, direction_norms,
+                  has_operand_scales(stacks, {}, arithmetic));
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -59,12 +59,6 @@ SHAMPOO_RULE Float16 to_float16(float x) {
   return {static_cast<std::uint16_t>((size >= (143u << 23) ? special : finite) | sign)};
 }
 
-/// The nearest number of TF32, of 10 bits behind the point, for a finite x.
-SHAMPOO_RULE float nearest_tf32(float x) {
-  const std::uint32_t bits = bits_of(x);
-  return float_of((bits + 0xfffu + ((bits >> 13) & 1u)) & ~0x1fffu);
-}
-
 /// Rounds to odd, so that a second rounding to 16 bits gives what a single one would.
 SHAMPOO_RULE float to_odd_float(double x) {
   const float near = static_cast<float>(x);

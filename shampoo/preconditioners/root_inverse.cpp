@@ -68,6 +68,13 @@ class RootInversePreconditioner final : public FactoredPreconditioner {
     reserve_jobs(context, [&](int order, int k) { return exponent_of(kind, order, k); });
   }
 
+  void accumulate(StepContext& step) override {
+    FactoredPreconditioner::accumulate(step);
+    if (backend_.memory_kind() == MemoryKind::host) return;
+    // |F|^2 of every block, by which precondition() scales
+    for (ChunkContext& chunk : step.chunks) chunk.gradients.direction_norms = chunk.direction_norms;
+  }
+
   void apply(ChunkContext& chunk) override {
     if (!recipe_.refresh.first) return;
     const PhaseRange range(chunk.clock, Phase::precondition);

@@ -75,7 +75,7 @@ void add_options(CLI::App& app, StepOptions& options) {
                  "for the floor on CUDA: products of 16-bit numbers")
       ->check(CLI::PositiveNumber);
   app.add_option("--tf32-teraflops", options.rates.tf32_teraflops,
-                 "for the floor on CUDA: products of float32, rounded to TF32")
+                 "for the floor on CUDA: statistics of float32, rounded to TF32")
       ->check(CLI::PositiveNumber);
   app.add_option("--predict", options.predict,
                  "prints what a model of the kernels says of a step of one rank and one group on a "

@@ -111,9 +111,7 @@ bool keeps_sums_whole(const cublasLtMatmulHeuristicResult_t& found, int device) 
 std::unique_ptr<CudaProducts::Plan> CudaProducts::make_plan(const ProductKey& key) const {
   auto plan = std::make_unique<Plan>();
   const bool in_double = key.c.type == Type::float64;
-  const cublasComputeType_t arithmetic = in_double     ? CUBLAS_COMPUTE_64F
-                                         : key.in_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                       : CUBLAS_COMPUTE_32F;
+  const cublasComputeType_t arithmetic = in_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
   check(cublasLtMatmulDescInit(&plan->operation, arithmetic, in_double ? CUDA_R_64F : CUDA_R_32F),
         "cublasLtMatmulDescInit", device_);
   const auto set_transposed = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {

@@ -28,11 +28,8 @@ inline Matrices dense(const SquareMatrixBatch& squares, bool transposed = false)
 }
 
 /// C <- alpha A B + beta C for `count` matrices, A rows x depth, B depth x columns. Sums are kept
-/// in float32, for float64 in float64. The bits of a product do not depend on the count.
-///
-/// In TF32, elements of float32 lose all but 10 bits behind the point: whether they are rounded or
-/// cut off is the library's choice, so each changes by less than 2^-10 of itself, and by nothing if
-/// it has no more bits.
+/// in float32, for float64 in float64, and rounded to the type of C. The bits of a product do not
+/// depend on the count.
 struct Product {
   std::int64_t rows = 0, columns = 0, depth = 0, count = 0;
   Matrices a, b;
@@ -40,7 +37,6 @@ struct Product {
   Type c_type = Type::float32;
   std::int64_t c_row = 0, c_stride = 0;
   double alpha = 1, beta = 0;
-  bool in_tf32 = false;  ///< of float32 only
 };
 
 /// Eigendecompositions of symmetric matrices, both triangles given, back to back.

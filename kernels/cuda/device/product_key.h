@@ -19,7 +19,6 @@ struct ProductKey {
   };
   std::int64_t rows = 0, columns = 0, depth = 0;
   Operand a, b, c;
-  bool in_tf32 = false;
   auto operator<=>(const ProductKey&) const = default;
 };
 
@@ -35,9 +34,9 @@ inline ProductKey::Operand operand_of(const Matrices& matrices) {
 }
 
 inline ProductKey key_of(const Product& p) {
-  return {p.rows,          p.columns,       p.depth,
-          operand_of(p.a), operand_of(p.b), operand_of({p.c, p.c_type, p.c_row, p.c_stride, false}),
-          p.in_tf32};
+  return {p.rows,          p.columns,
+          p.depth,         operand_of(p.a),
+          operand_of(p.b), operand_of({p.c, p.c_type, p.c_row, p.c_stride, false})};
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -14,6 +14,7 @@ namespace shampoo::kernels::cuda {
 /// not overflow. One block of threads per lower tile.
 struct HalfGram {
   static constexpr int threads = 256;
+  static constexpr int blocks_per_processor = 2;  // one multiplies while the other adds
   static constexpr int side = 128;
   union Shared {
     HalfTile<Bfloat16, true>::Shared bfloat16_along;
@@ -53,7 +54,8 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
   const std::int64_t top = tile.row * side, start = tile.column * side;
   auto& memory = shared.of(static_cast<const Tile*>(nullptr));
   typename Tile::template Sums<Threads> sums;
-  Tile::multiply(block, memory, g, top, start, sums);
+  Tile::multiply(block, memory, g, static_cast<std::int32_t>(top), static_cast<std::int32_t>(start),
+                 sums);
 
   float* const factor =
       static_cast<float*>(task.factors) + member * array_elements(task.layout, n, sizeof(float));
@@ -86,8 +88,8 @@ SHAMPOO_BOTH void HalfGram::read(Threads& block, Shared& shared, const GramTask&
   const bool is_first_of_two = task.order == 2 && task.dimension == 0;
   g.line = is_first_of_two ? mine.gradient_row : mine.gradient_column;
   g.place = is_first_of_two ? mine.gradient_column : mine.gradient_row;
-  g.line_count = task.shape.side;
-  g.place_count = task.shape.before * task.shape.after;
+  g.line_count = static_cast<std::int32_t>(task.shape.side);
+  g.place_count = static_cast<std::int32_t>(task.shape.before * task.shape.after);
   if (g.along_places())
     accumulate<true>(block, shared, g, task, member, number);
   else

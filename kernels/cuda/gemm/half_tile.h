@@ -12,7 +12,7 @@ template <typename Half>
 struct HalfLines {
   const Half* data = nullptr;
   std::int64_t line = 1, place = 1;  ///< elements from one to the next
-  std::int64_t line_count = 0, place_count = 0;
+  std::int32_t line_count = 0, place_count = 0;
 
   SHAMPOO_BOTH bool along_places() const { return place < line; }
 };
@@ -46,7 +46,7 @@ class HalfTile {
   /// Sums of a(i, p) a(j, p) over all places p for the tile that starts at (top, start).
   template <typename Threads>
   SHAMPOO_BOTH static void multiply(Threads& block, Shared& shared, const HalfLines<Half>& a,
-                                    std::int64_t top, std::int64_t start, Sums<Threads>& sums) {
+                                    std::int32_t top, std::int32_t start, Sums<Threads>& sums) {
     typename Threads::template PerThread<Fetched> left, right;
     const bool aligned = is_aligned(a);
     block.each([&](int thread) {
@@ -54,7 +54,7 @@ class HalfTile {
       fetch(a, aligned, start, 0, thread, right[thread]);
     });
     int turn = 0;
-    for (std::int64_t place = 0; place < a.place_count; place += depth) {
+    for (std::int32_t place = 0; place < a.place_count; place += depth) {
       block.each([&](int thread) {
         put(a, aligned, top, place, thread, left[thread], shared.panels[turn][0]);
         put(a, aligned, start, place, thread, right[thread], shared.panels[turn][1]);
@@ -119,10 +119,10 @@ class HalfTile {
 
   /// Eight elements that a thread moves from memory to a panel.
   struct Spot {
-    std::int64_t line, place;  ///< of the first
+    std::int32_t line, place;  ///< of the first
     int in_panel;
 
-    SHAMPOO_BOTH Spot(std::int64_t first_line, std::int64_t first_place, int number) {
+    SHAMPOO_BOTH Spot(std::int32_t first_line, std::int32_t first_place, int number) {
       constexpr int row = (Along ? depth : side) / 8;
       const int across = number / row, along = number % row * 8;
       line = first_line + (Along ? across : along);
@@ -136,8 +136,8 @@ class HalfTile {
   };
 
   /// Elements that one access can read are fetched while the panel before is multiplied.
-  SHAMPOO_BOTH static void fetch(const HalfLines<Half>& a, bool aligned, std::int64_t first_line,
-                                 std::int64_t first_place, int thread, Fetched& to) {
+  SHAMPOO_BOTH static void fetch(const HalfLines<Half>& a, bool aligned, std::int32_t first_line,
+                                 std::int32_t first_place, int thread, Fetched& to) {
     for (int e = 0; e < vectors; ++e) {
       const Spot at(first_line, first_place, thread + threads * e);
       if (aligned && at.is_inside(a))
@@ -145,8 +145,8 @@ class HalfTile {
     }
   }
 
-  SHAMPOO_BOTH static void put(const HalfLines<Half>& a, bool aligned, std::int64_t first_line,
-                               std::int64_t first_place, int thread, const Fetched& values,
+  SHAMPOO_BOTH static void put(const HalfLines<Half>& a, bool aligned, std::int32_t first_line,
+                               std::int32_t first_place, int thread, const Fetched& values,
                                Half* panel_start) {
     for (int e = 0; e < vectors; ++e) {
       const Spot at(first_line, first_place, thread + threads * e);
@@ -155,8 +155,12 @@ class HalfTile {
         *reinterpret_cast<Eight*>(to) = values.v[e];
         continue;
       }
+      // Unrolled, it would take the registers of a second block.
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
       for (int k = 0; k < 8; ++k) {
-        const std::int64_t line = at.line + (Along ? 0 : k), place = at.place + (Along ? k : 0);
+        const std::int32_t line = at.line + (Along ? 0 : k), place = at.place + (Along ? k : 0);
         const bool exists = line < a.line_count && place < a.place_count;
         to[k] = exists ? a.data[line * a.line + place * a.place] : Half{0};
       }

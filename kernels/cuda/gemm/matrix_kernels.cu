@@ -5,12 +5,12 @@
 #include "kernels/cuda/gemm/form_kernels.h"
 #include "kernels/cuda/gemm/gram.h"
 #include "kernels/cuda/gemm/gram_terms.h"
+#include "kernels/cuda/gemm/half_operands.h"
 #include "kernels/cuda/gemm/mode_product.h"
 #include "kernels/cuda/gemm/moment_kernels.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
-#include "kernels/cuda/gemm/unpack_roots.h"
 #include "kernels/cuda/launch/start_on_device.h"
 
 namespace shampoo::kernels::cuda {
@@ -23,8 +23,11 @@ template int start(std::int64_t, const TakeDirections<double>&, void*);
 template int start(std::int64_t, const SumDirectionNorms&, void*);
 template int start(std::int64_t, const UnpackFactors&, void*);
 template int start(std::int64_t, const PackRoots&, void*);
+template int start(std::int64_t, const UnpackRoots<Float16>&, void*);
 template int start(std::int64_t, const UnpackRoots<float>&, void*);
 template int start(std::int64_t, const UnpackRoots<double>&, void*);
+template int start(std::int64_t, const ScaleOperands&, void*);
+template int start(std::int64_t, const NarrowDirections&, void*);
 template int start(std::int64_t, const Combine&, void*);
 template int start(std::int64_t, const MeasureParts&, void*);
 template int start(std::int64_t, const MeasureMatrices&, void*);

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/gemm/product_phase.h"
 #include "kernels/cuda/gemm/tile_product.h"
+#include "kernels/cuda/gemm/unpack_roots.h"
 #include "kernels/cuda/launch/reduce.h"
 
 namespace shampoo::kernels::cuda {
@@ -63,8 +64,8 @@ struct ModeProduct {
                              Real* to) const;
 };
 
-/// Direction <- dense memory of every block that roots were applied to, if so asked; partials <-
-/// its sums of squares. One block of threads per tile.
+/// Direction <- dense memory of every block that roots were applied to, if so asked, times what
+/// operands were scaled by; partials <- its sums of squares. One block of threads per tile.
 template <typename Real>
 struct TakeDirections {
   static constexpr int threads = 256;
@@ -75,6 +76,7 @@ struct TakeDirections {
   ProductPhase phase;
   void* direction = nullptr;
   bool moves = false;
+  bool scaled = false;  ///< by OperandScales::result
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -161,11 +163,13 @@ SHAMPOO_BOTH void TakeDirections<Real>::operator()(Threads& block, Shared& share
   Real* const to = static_cast<Real*>(direction) + tile.flat;
   const Real* const from = moves ? static_cast<const Real*>(phase.dense) + tile.flat : to;
   const std::int64_t count = static_cast<std::int64_t>(tile.rows) * tile.columns;
+  const double scale = scaled ? operand_scales(phase.elements, tile.block).result : 1;
   block.each([&](int thread) {
     double sum = 0;
     for (std::int64_t e = thread; e < count; e += threads) {
-      const double x = static_cast<double>(from[e]);
-      if (moves) to[e] = from[e];
+      const Real p = static_cast<Real>(static_cast<double>(from[e]) * scale);
+      const double x = static_cast<double>(p);
+      if (moves) to[e] = p;
       sum += x * x;
     }
     shared.sums[thread] = sum;

@@ -19,6 +19,7 @@
 #include "kernels/cuda/gemm/gram.h"
 #include "kernels/cuda/gemm/gram_terms.h"
 #include "kernels/cuda/gemm/half_gram.h"
+#include "kernels/cuda/gemm/half_operands.h"
 #include "kernels/cuda/gemm/mode_product.h"
 #include "kernels/cuda/gemm/moment_kernels.h"
 #include "kernels/cuda/gemm/polar_kernels.h"
@@ -41,12 +42,12 @@ using Kernel = std::variant<
     NewValueNormTile<double>, ProjectTile<float>, ProjectTile<double>, AverageTile<float>,
     AverageTile<double>, ApplyTile, PackTile, EvaluateTile<float>, EvaluateTile<double>,
     GatherGradients<float>, GatherGradients<double>, SplitGradients, TakeDirections<float>,
-    TakeDirections<double>, SumDirectionNorms, UnpackFactors, UnpackRoots<float>,
-    UnpackRoots<double>, PackRoots, Combine, MeasureParts, MeasureMatrices, GuardMatrices,
-    ReportMatrices, RootSpectrum, ScaleVectors, Rescale, Normalize, FindShifts, Damp, CheckIdentity,
-    LinearCombination, Convert, ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed,
-    WeighSingularVectors, UseMoments<float>, UseMoments<double>, MoveBases, OrthonormalizeRows,
-    SortBasis,
+    TakeDirections<double>, SumDirectionNorms, UnpackFactors, UnpackRoots<Float16>,
+    UnpackRoots<float>, UnpackRoots<double>, ScaleOperands, NarrowDirections, PackRoots, Combine,
+    MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors,
+    Rescale, Normalize, FindShifts, Damp, CheckIdentity, LinearCombination, Convert,
+    ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors, UseMoments<float>,
+    UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
     // fused multiply-adds
     AddGram, HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float>,
     ModeProduct<double>, VectorProduct<float>, VectorProduct<double>, SquareProduct<float, 64>,

@@ -25,9 +25,10 @@ DeviceFloor device_floor(const Model& model, std::int64_t block_size, Type type,
       }
     }
   }
-  const double per_ms = (has_master(type) ? rates.tensor_teraflops : rates.tf32_teraflops) * 1e9;
+  const double statistics = has_master(type) ? rates.tensor_teraflops : rates.tf32_teraflops;
   const double bytes_per_ms = rates.terabytes_per_second * 1e9;
-  return {bytes / bytes_per_ms, factor_bytes / bytes_per_ms, gram / per_ms, precondition / per_ms};
+  return {bytes / bytes_per_ms, factor_bytes / bytes_per_ms, gram / (statistics * 1e9),
+          precondition / (rates.tensor_teraflops * 1e9)};
 }
 
 }  // namespace shampoo::test

@@ -17,7 +17,8 @@ struct DeviceRates {
 };
 
 /// Milliseconds that a plain step of one rank cannot do without, with Adam grafting. Products are
-/// those of tensor cores, by TF32 for float32 tensors. Vectors have no factors: a diagonal does.
+/// those of tensor cores, statistics of float32 tensors by TF32. Vectors have no factors: a
+/// diagonal does.
 struct DeviceFloor {
   double elementwise = 0;   ///< 28 bytes per element
   double factors = 0;       ///< one triangle read and written

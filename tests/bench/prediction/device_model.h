@@ -12,7 +12,6 @@ enum class Unit {
   float32,          ///< fused multiply-adds of float32
   warp_float16,     ///< matrix units by 16 bits, through instructions of one warp
   library_float16,  ///< matrix units by 16 bits, in a library's products
-  library_tf32,
   library_float32,  ///< a library's products without matrix units
   library_float64
 };

@@ -24,12 +24,14 @@ constexpr KernelAssumption assumptions[] = {
     {"ApplyTile", Unit::none, 0.85, "8 elements a thread, 32 bytes apart"},
     {"TakeDirections", Unit::none, 0.75, "sums in fp64 and a tree of 8 barriers"},
     {"UnpackRoots", Unit::none, 0.6, triangles},
+    {"ScaleOperands", Unit::none, 1, launch_only},
+    {"NarrowDirections", Unit::none, 0.8, "8 elements a thread, 32 bytes apart"},
     {"SplitGradients", Unit::none, 0.65, "accesses of 4 and 2 bytes; a division of 32 bits"},
     {"AddGram", Unit::none, 0.65, "tiles of 64, 17 KB of shared memory; rows that are not aligned"},
     {"GatherGradients", Unit::none, 0.8, leaves_most},
-    {"HalfGram", Unit::warp_float16, 0.4,
-     "panels one ahead; then 8 rounds of 8 reads and writes of the factor; loads of both operands "
-     "hit L2"},
+    {"HalfGram", Unit::warp_float16, 0.55,
+     "64 flops a byte from L2, whose 5.5 TB/s allow 0.7; of two blocks a processor one adds to the "
+     "factor, in 8 rounds of 8 reads and writes, while the other multiplies"},
     {"Gram", Unit::float32, 0.7, tile_product},
     {"ModeProduct", Unit::float32, 0.7, tile_product},
     {"VectorProduct", Unit::none, 0.5,
@@ -46,7 +48,6 @@ constexpr KernelAssumption assumptions[] = {
     {"product bfloat16", Unit::library_float16, 1,
      "cuBLASLt on matrix units, batches of side 1024"},
     {"product float32", Unit::library_float32, 1, "cuBLASLt, compute type 32F: no matrix units"},
-    {"product tf32", Unit::library_tf32, 1, "cuBLASLt on matrix units; rows of 16 bytes or more"},
     {"product float64", Unit::library_float64, 1, "cuBLASLt on matrix units"},
     // a refresh
     {"UnpackFactors", Unit::none, 0.6, triangles},

@@ -60,14 +60,24 @@ KernelCost vector_cost(const VectorProduct<Real>& kernel) {
 }
 
 /// Roots read, and whole matrices written.
-template <typename Real>
-KernelCost unpack_cost(const UnpackRoots<Real>& kernel) {
+template <typename Dense>
+KernelCost unpack_cost(const UnpackRoots<Dense>& kernel) {
+  using Real = typename UnpackRoots<Dense>::Real;
   return cost_of_multiplied(kernel, [](const RootTask& task) {
     const std::int64_t n = task.side;
     return KernelCost{
-        root_bytes(task.layout, n, type_of_real<Real>) + static_cast<double>(n * n) * sizeof(Real),
+        root_bytes(task.layout, n, type_of_real<Real>) + static_cast<double>(n * n) * sizeof(Dense),
         0};
   });
+}
+
+KernelCost narrowing(const NarrowDirections& kernel) {
+  KernelCost cost;
+  for_each_member(kernel.list, [&](const NarrowTask& task, std::int64_t row) {
+    if (kernel.phase.preconditions(row))
+      cost.bytes += static_cast<double>(task.elements) * (sizeof(float) + sizeof(Float16));
+  });
+  return cost;
 }
 
 template <typename Real>
@@ -179,10 +189,11 @@ struct CostOf {
       return k.phase.preconditions(tile.block) ? (k.moves ? 2.0 : 1.0) * sizeof(Real) : 0.0;
     });
   }
-  template <typename Real>
-  KernelCost operator()(const UnpackRoots<Real>& k) const {
+  template <typename Dense>
+  KernelCost operator()(const UnpackRoots<Dense>& k) const {
     return unpack_cost(k);
   }
+  KernelCost operator()(const NarrowDirections& k) const { return narrowing(k); }
   KernelCost operator()(const HalfGram& k) const { return half_gram_cost(k); }
   KernelCost operator()(const AddGram& k) const { return add_cost(k); }
   KernelCost operator()(const SplitGradients& k) const { return split_cost(k); }

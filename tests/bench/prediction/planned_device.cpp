@@ -108,8 +108,7 @@ void PlannedDevice::launch(std::int64_t blocks, const Kernel& kernel) {
 }
 
 void PlannedDevice::multiply(const Product& product) {
-  const char* const type = product.in_tf32 ? "tf32" : name_of_type(product.a.type);
-  note(std::string("product ") + type, 0, cost_of(product));
+  note(std::string("product ") + name_of_type(product.a.type), 0, cost_of(product));
 }
 
 void PlannedDevice::decompose(const EigenProblem& problem) {

@@ -60,7 +60,9 @@ TEST(ModeChain, OperandsOfWholeChainsLieAlongTheSum) {
           chain.product(step, Type::float32, address(256), address(256), address(256));
       EXPECT_FALSE(p.a.transposed);
       EXPECT_TRUE(p.b.transposed);
-      EXPECT_TRUE(p.in_tf32);
+      EXPECT_EQ(p.a.type, Type::float16);
+      EXPECT_EQ(p.b.type, Type::float16);
+      EXPECT_EQ(p.c_type, step + 1 < chain.length() ? Type::float16 : Type::float32);
     }
   }
 }
@@ -99,7 +101,7 @@ TEST(ModeChain, ReserveMakesThePlansOfAllProducts) {
       backend.rotate(context, stacks, {}, false, address(256));
       backend.precondition_in_eigenbasis(context, stacks, {}, {.direction = address(256)});
     } else {
-      backend.precondition(context, stacks, {}, address(256), nullptr);
+      backend.precondition(context, stacks, {}, address(256), static_cast<double*>(address(256)));
     }
     EXPECT_EQ(static_cast<std::int64_t>(device->end_capture().size()), device->launches() - before);
   }

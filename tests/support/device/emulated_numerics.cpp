@@ -35,24 +35,18 @@ class Aligned {
   std::unique_ptr<T[], Delete> data_;
 };
 
-/// TF32 as far from x as a library may leave it.
-float cut_to_tf32(float x) { return kernels::float_of(kernels::bits_of(x) & ~0x1fffu); }
-double cut_to_tf32(double x) { return x; }
-
 /// One matrix, dense, transposed if so asked, in the type of the sums.
 template <typename Real>
 Aligned<Real> gathered(const Matrices& from, std::int64_t index, std::int64_t rows,
-                       std::int64_t columns, bool in_tf32) {
+                       std::int64_t columns) {
   Aligned<Real> to(rows * columns);
   kernels::with_type(from.type, [&](auto* tag) {
     const auto* const first =
         static_cast<const std::remove_pointer_t<decltype(tag)>*>(from.data) + index * from.stride;
     for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) {
-        const Real x =
+      for (std::int64_t j = 0; j < columns; ++j)
+        to[i * columns + j] =
             kernels::real<Real>(first[from.transposed ? j * from.row + i : i * from.row + j]);
-        to[i * columns + j] = in_tf32 ? cut_to_tf32(x) : x;
-      }
   });
   return to;
 }
@@ -63,20 +57,23 @@ void multiply_in(const Product& p) {
   const int k = static_cast<int>(p.depth);
   const Aligned<Real> product(p.rows * p.columns);
   for (std::int64_t index = 0; index < p.count; ++index) {
-    const Aligned<Real> a = gathered<Real>(p.a, index, p.rows, p.depth, p.in_tf32);
-    const Aligned<Real> b = gathered<Real>(p.b, index, p.depth, p.columns, p.in_tf32);
+    const Aligned<Real> a = gathered<Real>(p.a, index, p.rows, p.depth);
+    const Aligned<Real> b = gathered<Real>(p.b, index, p.depth, p.columns);
     // Row-major C = A B is column-major C^T = B^T A^T.
     if (k > 0)
       kernels::blas::gemm('N', 'N', n, m, k, Real(1), b.data(), n, a.data(), k, Real(0),
                           product.data(), n);
-    Real* const c = static_cast<Real*>(p.c) + index * p.c_stride;
     const Real alpha = static_cast<Real>(p.alpha), beta = static_cast<Real>(p.beta);
-    for (std::int64_t i = 0; i < p.rows; ++i)
-      for (std::int64_t j = 0; j < p.columns; ++j) {
-        const Real x = alpha * product[i * p.columns + j];
-        Real& to = c[i * p.c_row + j];
-        to = beta == 0 ? x : x + beta * to;
-      }
+    kernels::with_type(p.c_type, [&](auto* tag) {
+      using Stored = std::remove_pointer_t<decltype(tag)>;
+      Stored* const c = static_cast<Stored*>(p.c) + index * p.c_stride;
+      for (std::int64_t i = 0; i < p.rows; ++i)
+        for (std::int64_t j = 0; j < p.columns; ++j) {
+          const Real x = alpha * product[i * p.columns + j];
+          Stored& to = c[i * p.c_row + j];
+          to = kernels::stored<Stored>(beta == 0 ? x : x + beta * kernels::real<Real>(to));
+        }
+    });
   }
 }
 
