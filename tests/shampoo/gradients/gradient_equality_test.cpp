@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <tuple>
 #include <variant>
 
 #include "tests/shampoo/gradients/gradient_run.h"
@@ -9,12 +8,7 @@
 namespace shampoo::test {
 namespace {
 
-class GradientOptionSet : public ::testing::TestWithParam<std::tuple<Place, int>> {
- protected:
-  Place place = std::get<Place>(GetParam());
-  NamedGradientOptions set =
-      gradient_option_sets()[static_cast<std::size_t>(std::get<int>(GetParam()))];
-};
+class GradientOptionSet : public OfGradientOptions {};
 
 TEST_P(GradientOptionSet, GivesTheSameBitsMergedOrNotOnOneRankAndOnThree) {
   require_ranks(place);
@@ -54,14 +48,8 @@ TEST_P(GradientOptionSet, ChangesWhatItIsForAndNothingElse) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, GradientOptionSet,
-    ::testing::Combine(::testing::Values(Place::cpu, Place::emulated),
-                       ::testing::Range(0, static_cast<int>(gradient_option_sets().size()))),
-    [](const auto& tested) {
-      const auto index = static_cast<std::size_t>(std::get<int>(tested.param));
-      return name_of(std::get<Place>(tested.param)) + "_" + gradient_option_sets()[index].name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, GradientOptionSet, gradient_options_everywhere(),
+                         name_of_gradient_options);
 
 }  // namespace
 }  // namespace shampoo::test

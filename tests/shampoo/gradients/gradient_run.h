@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "shampoo/recipes.h"
@@ -98,6 +101,26 @@ inline std::vector<NamedGradientOptions> gradient_option_sets() {
           {"spikes", {.spike_guard = {.deviations = 1, .window = 3}}},
           {"dynamic_scale_and_global_norm",
            {.loss_scaling = DynamicLossScale{.interval = 3}, .clipping = ClipGlobalNorm{2}}}};
+}
+
+/// One of the sets at one place.
+class OfGradientOptions : public ::testing::TestWithParam<std::tuple<Place, int>> {
+ protected:
+  Place place = std::get<Place>(GetParam());
+  NamedGradientOptions set =
+      gradient_option_sets()[static_cast<std::size_t>(std::get<int>(GetParam()))];
+};
+
+/// All sets on the host and on the emulated device.
+inline auto gradient_options_everywhere() {
+  return ::testing::Combine(::testing::Values(Place::cpu, Place::emulated),
+                            ::testing::Range(0, static_cast<int>(gradient_option_sets().size())));
+}
+
+inline std::string name_of_gradient_options(
+    const ::testing::TestParamInfo<std::tuple<Place, int>>& tested) {
+  const auto [place, index] = tested.param;
+  return name_of(place) + "_" + gradient_option_sets()[static_cast<std::size_t>(index)].name;
 }
 
 }  // namespace shampoo::test

@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "shampoo/gradients.h"
@@ -107,12 +106,7 @@ class PipelineRun {
   std::optional<Optimizer> optimizer_;
 };
 
-class WholePipeline : public ::testing::TestWithParam<std::tuple<Place, int>> {
- protected:
-  Place place = std::get<Place>(GetParam());
-  NamedGradientOptions set =
-      gradient_option_sets()[static_cast<std::size_t>(std::get<int>(GetParam()))];
-};
+class WholePipeline : public OfGradientOptions {};
 
 TEST_P(WholePipeline, GivesTheSameBitsMergedOrNotResumedOrNotOnOneRankAndOnThree) {
   require_ranks(place);
@@ -130,14 +124,8 @@ TEST_P(WholePipeline, GivesTheSameBitsMergedOrNotResumedOrNotOnOneRankAndOnThree
       });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, WholePipeline,
-    ::testing::Combine(::testing::Values(Place::cpu, Place::emulated),
-                       ::testing::Range(0, static_cast<int>(gradient_option_sets().size()))),
-    [](const auto& tested) {
-      const auto index = static_cast<std::size_t>(std::get<int>(tested.param));
-      return name_of(std::get<Place>(tested.param)) + "_" + gradient_option_sets()[index].name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, WholePipeline, gradient_options_everywhere(),
+                         name_of_gradient_options);
 
 }  // namespace
 }  // namespace shampoo::test
