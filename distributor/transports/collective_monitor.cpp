@@ -10,6 +10,8 @@
 
 namespace shampoo {
 
+using std::chrono::milliseconds;
+
 CollectiveMonitor::CollectiveMonitor(FailureRegistry registry, std::function<void()> interrupt)
     : registry_(std::move(registry)),
       interrupt_(std::move(interrupt)),
@@ -26,7 +28,7 @@ CollectiveMonitor::~CollectiveMonitor() {
 
 /// Wakes the thread only from an idle time: in training it looks at the clock about once per
 /// second, and finds another collective each time.
-void CollectiveMonitor::begin(const CollectiveCall& call, std::chrono::milliseconds deadline) {
+void CollectiveMonitor::begin(const CollectiveCall& call, milliseconds deadline) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
@@ -60,7 +62,7 @@ void CollectiveMonitor::run() noexcept {
 
 void CollectiveMonitor::watch(std::unique_lock<std::mutex>& lock) {
   const CollectiveCall call = call_;
-  const std::chrono::milliseconds deadline = deadline_, patience = comparison_patience(deadline);
+  const milliseconds deadline = deadline_, patience = comparison_patience(deadline);
   const Clock::time_point start = start_;
   const auto is_over = [&] { return is_stopping_ || call_.ticket != call.ticket; };
   changed_.wait_until(lock, start + patience, [&] { return is_stopping_ || deadline_ < deadline; });
@@ -70,15 +72,32 @@ void CollectiveMonitor::watch(std::unique_lock<std::mutex>& lock) {
   const std::string mismatch = registry_.enter_call(call, patience);
   lock.lock();
   if (!mismatch.empty() && !is_over()) interrupt(mismatch);
-  // The end of a collective notifies nobody: look out for it now and then.
-  while (!is_over() && reason_.empty()) {
-    const Clock::time_point end = start + deadline;
-    if (Clock::now() >= end) interrupt("not complete within " + seconds_text(deadline));
-    changed_.wait_until(lock, std::min(end, Clock::now() + std::chrono::milliseconds(100)));
-  }
+  if (reason_.empty()) await_end(lock, call.ticket);
   lock.unlock();
   registry_.leave_call();
   lock.lock();
+}
+
+/// The end of a collective notifies nobody: looks out for it now and then.
+void CollectiveMonitor::await_end(std::unique_lock<std::mutex>& lock, std::uint64_t ticket) {
+  const milliseconds deadline = deadline_;
+  const Clock::time_point end = start_ + deadline;
+  const auto is_over = [&] { return is_stopping_ || call_.ticket != ticket; };
+  Clock::time_point next_request = Clock::now();
+  while (!is_over() && reason_.empty()) {
+    const Clock::time_point now = Clock::now();
+    if (now >= end) {
+      interrupt("not complete within " + seconds_text(deadline));
+    } else if (now >= next_request) {
+      lock.unlock();
+      const std::string failure = registry_.remote_abort_reason();
+      lock.lock();
+      if (!failure.empty() && !is_over()) interrupt(failure);
+      next_request = Clock::now() + failure_detection_timeout(deadline) / 4;
+    } else {
+      changed_.wait_until(lock, std::min(end, now + milliseconds(100)));
+    }
+  }
 }
 
 /// With the lock held, so that the collective is not over.

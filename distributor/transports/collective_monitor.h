@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -15,7 +16,8 @@ namespace shampoo {
 
 /// Watches the blocking collectives of a communicator from a thread of its own. Ends one that
 /// misses its deadline, and one in which this rank waits for min(1 s, deadline / 4) while another
-/// rank waits in a different call. Sends nothing for faster collectives.
+/// rank waits in a different call, or has failed: connections to a peer that has gone do not always
+/// say so. Sends nothing for faster collectives.
 class CollectiveMonitor {
  public:
   /// `interrupt` makes the pending collective fail; called on the monitor's thread.
@@ -35,6 +37,7 @@ class CollectiveMonitor {
   void run() noexcept;
   /// Returns when the collective is over or was interrupted.
   void watch(std::unique_lock<std::mutex>& lock);
+  void await_end(std::unique_lock<std::mutex>& lock, std::uint64_t ticket);
   void interrupt(const std::string& reason);
 
   FailureRegistry registry_;

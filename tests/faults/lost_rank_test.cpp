@@ -58,8 +58,8 @@ void expect_clean_failure(const FaultJob& job, int rank, Phase struck) {
   expect_text(job.output(rank), {"again: step ", "; the optimizer can no longer be used"});
 }
 
-/// `lost` is among those that did not answer. So may a rank be that Gloo leaves waiting until the
-/// deadline for a peer that has gone, or that a busy machine keeps from answering.
+/// `lost` is among those that did not answer. So may a rank be that a busy machine keeps from
+/// answering.
 void expect_no_answer(const std::string& text, int lost) {
   const std::regex named("ranks? ([0-9, and]* )?" + std::to_string(lost) +
                          "(,? [0-9, and]*)? did not answer");

@@ -82,22 +82,22 @@ GlooContext::GlooContext(int rank_, int size_, std::shared_ptr<gloo::transport::
     : gloo::Context(rank_, size_) {
   setTimeout(deadline);
   device_ = std::move(device);
-  transportContext_ = device_->createContext(rank, size);
+  tcp_ = device_->createContext(rank, size);
+  transportContext_ = interruptible_ = std::make_shared<InterruptibleTransport>(tcp_);
   make_pairs(near_ranks(rank, size), deadline);
 }
 
 /// Gloo waits for a peer 5 times as long as it is told to.
 void GlooContext::make_pairs(const std::vector<int>& ranks, std::chrono::milliseconds deadline) {
   const std::lock_guard lock(mutex_);
-  transportContext_->setTimeout(std::max(deadline / 5, std::chrono::milliseconds(1)));
+  tcp_->setTimeout(std::max(deadline / 5, std::chrono::milliseconds(1)));
   if (closed_) throw std::runtime_error("the connections are closed");
-  for (const int peer : ranks) transportContext_->createPair(peer);
+  for (const int peer : ranks) tcp_->createPair(peer);
 }
 
 std::string GlooContext::addresses() const {
   std::string bytes;
-  for (const int peer : near_ranks(rank, size))
-    bytes += write_entry(peer, *transportContext_->getPair(peer));
+  for (const int peer : near_ranks(rank, size)) bytes += write_entry(peer, *tcp_->getPair(peer));
   return bytes;
 }
 
@@ -150,16 +150,16 @@ std::vector<std::string> GlooContext::exchange(std::vector<std::string> blocks,
   return blocks;
 }
 
-/// Closing the connections would leave this rank's own operations waiting, whereas a failed wait
-/// closes them and wakes waiters.
+/// A wait that fails closes all connections.
 void GlooContext::close() noexcept {
   char empty = 0;
   try {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    createUnboundBuffer(&empty, 1)->waitRecv(std::chrono::milliseconds(1));
+    tcp_->createUnboundBuffer(&empty, 1)->waitRecv(std::chrono::milliseconds(1));
   } catch (...) {  // the timeout is intended
   }
+  interruptible_->interrupt();
 }
 
 }  // namespace shampoo

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "distributor/transports/gloo/interruptible_transport.h"
+
 namespace shampoo {
 
 /// Connections of one rank to those at distances of powers of two, 2 log2(n) of n, which are what
@@ -41,7 +43,9 @@ class GlooContext final : public gloo::Context {
   std::vector<std::string> exchange(std::vector<std::string> blocks,
                                     std::chrono::milliseconds deadline);
 
-  std::mutex mutex_;  ///< guards the list of pairs
+  std::shared_ptr<gloo::transport::Context> tcp_;
+  std::shared_ptr<InterruptibleTransport> interruptible_;  ///< around it; also transportContext_
+  std::mutex mutex_;                                       ///< guards the list of pairs
   bool closed_ = false, complete_ = false;
 };
 

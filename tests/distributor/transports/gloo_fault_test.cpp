@@ -112,6 +112,30 @@ TEST(AGlooRankThatAborts, DoesSoFromAnotherThreadWhileItWaits) {
     EXPECT_NE(ending.said.find("aborted: from outside"), std::string::npos) << ending.said;
 }
 
+TEST(AGlooRankThatFails, EndsCollectivesWhoseConnectionsDoNotSaySo) {
+  const StoreProcess server;
+  const auto endings = run_processes(
+      3,
+      [&](int rank) -> std::string {
+        const auto ranks = gloo_rank(rank, 3, server);
+        ranks->set_deadline(12s);
+        const auto store = connect_store("127.0.0.1", server.port(), 10s);
+        if (rank == 1) {
+          store->set("job0/abort", "rank 1 failed: of its own");
+          // Its connections stay.
+          return store->wait(std::vector<std::string>{"0 ended", "2 ended"}, 30s) ? "" : "too late";
+        }
+        const std::string said = gather_until(*ranks, [](Communicator&) {});
+        store->set(std::to_string(rank) + " ended", "");
+        return said;
+      },
+      50s);
+  EXPECT_EQ(endings[1].said, "");
+  for (const std::size_t rank : {0, 2})
+    EXPECT_NE(endings[rank].said.find("rank 1 failed: of its own"), std::string::npos)
+        << endings[rank].said;
+}
+
 TEST(AGlooRankThatNeverComes, IsNamedByTheOthers) {
   const StoreProcess server;
   const auto endings = run_processes(
