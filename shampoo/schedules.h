@@ -141,6 +141,10 @@ class Schedule {
   double value(double base, std::int64_t step) const;
   /// In the steps 0, ..., `steps` - 1: the points of a chart.
   std::vector<double> values(double base, std::int64_t steps) const;
+  /// Draws them into a PNG file, by the program gnuplot (Debian: gnuplot-nox). Throws
+  /// std::invalid_argument unless base >= 0 and steps >= 1, and std::runtime_error where there is
+  /// no gnuplot or it cannot write the file.
+  void plot(const std::string& png, double base, std::int64_t steps) const;
 
   /// True for copies of one schedule.
   bool operator==(const Schedule& other) const = default;

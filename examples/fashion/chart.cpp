@@ -153,37 +153,4 @@ void draw_losses(std::span<const Outcome> outcomes, const std::filesystem::path&
   canvas.write_png(file);
 }
 
-void draw_rates(const Outcome& outcome, const std::filesystem::path& file) {
-  Canvas canvas(width, height);
-  const auto steps = static_cast<double>(outcome.rates.size());
-  const double highest = std::max(1.0, *std::ranges::max_element(outcome.rates));
-  const auto at = [&](double step, double rate) {
-    return Point{left + (right - left) * step / steps, bottom - (bottom - top) * rate / highest};
-  };
-  canvas.text({left, 88}, "Learning rate in parts of its peak",
-              {.size = 50, .color = ink, .bold = true});
-  for (const double rate : {0.25, 0.5, 0.75, 1.0}) {
-    char label[32];
-    std::snprintf(label, sizeof label, "%g", rate);
-    const Point from = at(0, rate);
-    canvas.line(from, at(steps, rate), 2, grid);
-    canvas.text({left - 22, from.y + 11}, label,
-                {.size = 32, .color = quiet, .align = Align::right});
-  }
-  for (int step = 0; step <= steps; step += outcome.steps_per_epoch) {
-    const double x = at(step, 0).x;
-    canvas.line({x, bottom}, {x, bottom + 12}, 2, quiet);
-    canvas.text({x, bottom + 52}, std::to_string(step / outcome.steps_per_epoch),
-                {.size = 32, .color = quiet, .align = Align::center});
-  }
-  canvas.line({left, bottom}, {right, bottom}, 2, quiet);
-  canvas.text({(left + right) / 2, bottom + 108}, "epochs",
-              {.size = 34, .color = ink, .align = Align::center});
-  std::vector<Point> points;
-  for (std::size_t step = 0; step < outcome.rates.size(); ++step)
-    points.push_back(at(static_cast<double>(step), outcome.rates[step]));
-  canvas.curve(points, 6.5, palette.front());
-  canvas.write_png(file);
-}
-
 }  // namespace fashion

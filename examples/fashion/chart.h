@@ -12,7 +12,4 @@ namespace fashion {
 /// Throws std::runtime_error when the file cannot be written.
 void draw_losses(std::span<const Outcome> outcomes, const std::filesystem::path& file);
 
-/// Draws the learning rate of a run with a schedule of the library, likewise.
-void draw_rates(const Outcome& outcome, const std::filesystem::path& file);
-
 }  // namespace fashion

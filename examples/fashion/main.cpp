@@ -26,10 +26,11 @@ void write_results(const Comparison& comparison, const std::filesystem::path& ou
   auto table_file = chart_file;
   table_file.replace_extension(".txt");
   draw_losses(comparison.curves, chart_file);
-  if (!comparison.curves.front().rates.empty()) {
+  if (const Outcome& first = comparison.curves.front(); first.schedule) {
     auto rates_file = chart_file;
     rates_file.replace_filename(chart_file.stem().string() + "-rates.png");
-    draw_rates(comparison.curves.front(), rates_file);
+    first.schedule->plot(rates_file, first.attempt.rate,
+                         static_cast<std::int64_t>(first.losses.size()));
     std::printf("Learning rates: %s\n", rates_file.c_str());
   }
   if (!(std::ofstream(table_file) << table << std::flush))

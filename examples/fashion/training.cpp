@@ -215,8 +215,7 @@ class Run {
 
   Outcome outcome() {
     Outcome outcome{attempt_, {}, {}, {}, per_epoch_, 0, 0, 0};
-    if (scheduled_)
-      outcome.rates = optimizer_.group(0).schedules.at("learning_rate").values(1, planned_);
+    if (scheduled_) outcome.schedule = optimizer_.group(0).schedules.at("learning_rate");
     for (int e = 0; e < state_.step / per_epoch_; ++e)
       outcome.epochs.push_back(epoch((e + 1) * per_epoch_, per_epoch_, state_.accuracies[e]));
     if (const int rest = state_.step % per_epoch_; rest > 0) {

@@ -13,6 +13,7 @@
 #include "examples/fashion/progress.h"
 #include "examples/fashion/replica.h"
 #include "shampoo/distributor/communicator.h"
+#include "shampoo/schedules.h"
 
 namespace fashion {
 
@@ -46,9 +47,9 @@ struct Epoch {
 
 struct Outcome {
   Attempt attempt;
-  std::vector<double> losses;  ///< of each step, mean over the batches of all ranks
-  std::vector<double> rates;   ///< of each planned step, in parts of the peak; empty: own schedule
-  std::vector<Epoch> epochs;   ///< the last one may have been cut short
+  std::vector<double> losses;                 ///< of each step, mean over the batches of all ranks
+  std::optional<shampoo::Schedule> schedule;  ///< of the learning rates; absent: the method's own
+  std::vector<Epoch> epochs;                  ///< the last one may have been cut short
   int steps_per_epoch;
   double optimizer_seconds;
   double seconds;          ///< all of it

@@ -4,7 +4,7 @@
 # products keep their threads. Prints the times of a refresh. Then on other numbers of ranks, with a
 # NaN, and with a rank that is killed.
 #   cmake -DBUILD=folder -DSCRATCH=folder -DCOMPILER=c++ -DMPIEXEC=mpirun -P check.cmake
-# SHAMPOO_LIBTORCH is the package's folder; see tests/torch_environment.sh.
+# SHAMPOO_LIBTORCH is the package's folder; see tests/pypi_environment.sh.
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/find_libtorch.cmake")

@@ -3,7 +3,7 @@
 # and runs them on one and two ranks; the trainer also goes on from a checkpoint, and runs under
 # the torchrun beside SHAMPOO_TORCH_PYTHON.
 #   cmake -DBUILD=folder -DSCRATCH=folder -DCOMPILER=c++ -DEXAMPLE=folder -P check.cmake
-# SHAMPOO_LIBTORCH is torch's folder; see tests/torch_environment.sh.
+# SHAMPOO_LIBTORCH is torch's folder; see tests/pypi_environment.sh.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/../find_libtorch.cmake")
 if(NOT libtorch)

@@ -5,7 +5,7 @@
     python3 tests/shampoo/schedules/make_torch_schedules.py >tests/shampoo/schedules/torch_schedules.txt
 
 A line is the name of a case, the base rate, and get_last_lr() of every step, in hexadecimal. The table here is
-of torch 2.15.0, PyPI's newest in November 2026 (tests/torch_environment.sh). That of torch 1.13 had the same
+of torch 2.15.0, PyPI's newest in November 2026 (tests/pypi_environment.sh). That of torch 1.13 had the same
 bits but in sequence_of_many, where a MultiplicativeLR that took over in a SequentialLR did not yet multiply in
 its step 0."""
 import math
