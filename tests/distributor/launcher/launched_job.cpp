@@ -22,7 +22,7 @@ namespace shampoo::launcher::test {
 
 namespace {
 
-constexpr std::chrono::seconds long_time{60};
+constexpr std::chrono::seconds long_time{120};
 
 std::string content(const std::filesystem::path& path) {
   // A process of /proc may end meanwhile, which is no error here.
