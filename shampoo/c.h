@@ -221,7 +221,7 @@ shampoo_status shampoo_set_gradient(shampoo_optimizer* optimizer, int group, con
  * of before. Nothing has changed where one of them is refused. */
 shampoo_status shampoo_set_gradients(shampoo_optimizer* optimizer, const shampoo_slab* slab);
 /* Optimizer::average_gradients(): all gradients <- their mean over ranks; one that is absent on
- * some counts as zeros there. Collective; waits on the CPU. */
+ * some counts as zeros there. Collective; waits. */
 shampoo_status shampoo_average_gradients(shampoo_optimizer* optimizer);
 /* Optimizer::zero_gradients(). */
 shampoo_status shampoo_zero_gradients(shampoo_optimizer* optimizer);
