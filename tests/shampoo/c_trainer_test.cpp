@@ -2,9 +2,7 @@
 // A trainer in the way of llm.c: slabs, a table of what lies in them, routes, schedules.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -52,9 +50,10 @@ class CTrainer : public testing::Test {
       for (const Parameter& parameter : optimizer_->optimizer.group(g).parameters())
         visit(parameter);
   }
-  /// Where the gradient of every tensor lies is where its value does.
+  /// Those of slab_ lie where the values do.
   void expect_gradients_at(const float* gradients) {
     for_each_parameter([&](const Parameter& parameter) {
+      if (parameter.name.starts_with("other")) return;
       const auto place = static_cast<const std::uint16_t*>(parameter.value.data) - values_.data();
       EXPECT_EQ(parameter.gradient.data, gradients ? gradients + place : nullptr) << parameter.name;
     });
@@ -171,11 +170,7 @@ TEST_F(CTrainer, LendsAllGradientsOfASlabAtOnce) {
     return found;
   };
   const auto expect_slab_at = [&](const float* gradients) {
-    for_each_parameter([&](const Parameter& parameter) {
-      if (parameter.name.starts_with("other")) return;
-      const auto place = static_cast<const std::uint16_t*>(parameter.value.data) - values_.data();
-      EXPECT_EQ(parameter.gradient.data, gradients ? gradients + place : nullptr);
-    });
+    expect_gradients_at(gradients);
     EXPECT_EQ(others(), (std::vector<void*>{other_gradients.data(), other_gradients.data() + 3}));
   };
   expect_slab_at(nullptr);
@@ -184,7 +179,7 @@ TEST_F(CTrainer, LendsAllGradientsOfASlabAtOnce) {
   ASSERT_EQ(shampoo_set_gradients(optimizer_, &slab_), SHAMPOO_OK) << error();
   expect_slab_at(gradients_.data());
 
-  // All but the last tensor are clear of a value of the other slab, and none has changed.
+  // The last tensor overlaps a value of the other slab, and none has changed.
   slab_.gradients = other_values.data() - slab_elements + 1;
   EXPECT_EQ(shampoo_set_gradients(optimizer_, &slab_), SHAMPOO_INVALID_ARGUMENT);
   EXPECT_NE(error().find("gradient: overlaps the value of a parameter"), std::string::npos);
@@ -193,8 +188,7 @@ TEST_F(CTrainer, LendsAllGradientsOfASlabAtOnce) {
   slab_.gradient_type = SHAMPOO_BFLOAT16;
   EXPECT_EQ(shampoo_set_gradients(optimizer_, &slab_), SHAMPOO_INVALID_ARGUMENT);
   EXPECT_NE(error().find("gradient.type: must be that of the registration, float32, got bfloat16"),
-            std::string::npos)
-      << error();
+            std::string::npos);
   expect_slab_at(gradients_.data());
 
   slab_.gradients = nullptr;
@@ -273,10 +267,6 @@ TEST_F(CTrainer, SaysWhatIsWrong) {
   expect_error(with({"x%d", 1, {4}, -2}), "entries[1]: 'x%d': count: must be >= 1, got -2");
   expect_error(with({"x", 2, {1ll << 30, 1ll << 29}, 0}),
                "entries[1]: 'x': shape: the slab must have less than 2^59 elements");
-  const int seven = 7;  // as C may write it
-  std::memcpy(&slab_.value_type, &seven, sizeof seven);
-  EXPECT_EQ(add_slab(), SHAMPOO_INVALID_ARGUMENT);
-  EXPECT_TRUE(error().starts_with("entries[0]: slab.value_type: must be SHAMPOO_FLOAT64, "));
   EXPECT_TRUE(setup_->unrouted.parameters.empty());
 
   expect_error(shampoo_setup_schedule(setup_, "learning_rate", nullptr, nullptr),
