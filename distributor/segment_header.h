@@ -20,7 +20,7 @@ enum class RankStatus : std::int32_t {
 /// Values of SegmentHeader::step for collective calls other than steps.
 inline constexpr std::int64_t adding_groups = 0, loading_state = -1, collecting_state = -2,
                               saving_checkpoint = -3, opening_checkpoint = -4, following_save = -5,
-                              evaluating = -6, ending_evaluation = -7;
+                              evaluating = -6, ending_evaluation = -7, averaging_gradients = -8;
 
 /// First bytes of every rank's segment. Ranks in agreement have equal bytes before `status`.
 struct SegmentHeader {

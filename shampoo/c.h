@@ -102,27 +102,36 @@ typedef struct shampoo_setup shampoo_setup;
 shampoo_status shampoo_setup_create(shampoo_setup** made);
 void shampoo_setup_free(shampoo_setup* setup);
 
-/* Begins a group, whose index is the number of groups before. Tensors and rates that follow are its
- * own.
+/* Begins a group, whose index is the number of groups before. Tensors, rates and schedules that
+ * follow are its own. Those before any group, or behind a shampoo_route(), are for the
+ * shampoo_route() that follows.
  * label: for logs and errors; NULL or "": "group 0".
  * recipe: NULL or "": the default, Shampoo. A name: "shampoo", "soap", "kl_shampoo", "muon",
  * "adamw", "lion", "sgd", "schedule_free_adamw", "gpa_adamw", ..., which sets the rates that belong
  * to it, too. Or the canonical text of a recipe, of which any field may be left out:
  * "recipe(refresh=refresh(every=20), blocking=blocking(size=256))"; see recipe_from_text(). */
 shampoo_status shampoo_begin_group(shampoo_setup* setup, const char* label, const char* recipe);
-/* Sets a rate of the group that was begun last; "learning_rate", "weight_decay", ...: the fields of
- * Rates. Values are checked when the optimizer is made. */
+/* Sets a rate: "learning_rate", "weight_decay", ...: the fields of Rates. Values are checked when
+ * the optimizer is made. */
 shampoo_status shampoo_setup_rate(shampoo_setup* setup, const char* rate, double value);
+/* schedules::Function: in each step, counted from 0 without those that are skipped, the rate is
+ * factor(step, context) times what it was set to. The same on all ranks. The context is borrowed,
+ * and must outlive the optimizer. */
+shampoo_status shampoo_setup_schedule(shampoo_setup* setup, const char* rate,
+                                      double (*factor)(int64_t step, void* context), void* context);
+/* schedules::WarmUpStableDecay: from a tenth to all of the rate, all of it, down to 0; so many
+ * steps each. */
+shampoo_status shampoo_setup_warm_up_stable_decay(shampoo_setup* setup, const char* rate,
+                                                  int64_t warm_up, int64_t stable, int64_t decay);
 
-/* Adds a tensor to the group that was begun last, or, before any, to those that shampoo_route()
- * takes. The name is unique. shape: `sides` lengths. gradient.data NULL: absent, until
+/* Adds a tensor. The name is unique. shape: `sides` lengths. gradient.data NULL: absent, until
  * shampoo_set_gradient(). Values and gradients are borrowed, and must outlive the optimizer. */
 shampoo_status shampoo_add_tensor(shampoo_setup* setup, const char* name, int sides,
                                   const int64_t* shape, shampoo_tensor value,
                                   shampoo_tensor gradient);
 
-/* All parameters, and all gradients, back to back as the trainer likes: the first elements of both.
- * gradients NULL: absent. */
+/* All parameters, and all gradients in the same places, as the trainer likes: the first elements of
+ * both. gradients NULL: absent, until shampoo_set_gradients(). Copied. */
 typedef struct shampoo_slab {
   void* values;
   shampoo_type value_type;
@@ -130,24 +139,37 @@ typedef struct shampoo_slab {
   shampoo_type gradient_type;
 } shampoo_slab;
 
-/* The same for a row-major tensor whose first element is element `offset` of the slab. */
+/* What lies in a slab: a row-major tensor; or, with layers > 0, those of layers 0, 1, ..., each of
+ * this shape, back to back, whose names have the layer in place of the one "%d". */
+typedef struct shampoo_entry {
+  const char* name;
+  int sides;
+  int64_t shape[4];
+  int64_t layers;
+} shampoo_entry;
+
+/* Adds the tensors of `count` entries, which lie back to back in the slab, from its first element
+ * on. llm.c's wte and qkvw are {"wte.weight", 2, {Vp, C}, 0} and {"h.%d.attn.weight", 2, {3 * C,
+ * C}, L}. elements: those of all entries, to be compared with the slab's; may be NULL. As one
+ * tensor of shape {L, 3 * C, C} qkvw would be accepted, too, but get blocks that mix layers, and a
+ * factor across them; shampoo_describe() lists tensors that have more than two sides. */
+shampoo_status shampoo_add_slab(shampoo_setup* setup, const shampoo_slab* slab,
+                                const shampoo_entry* entries, size_t count, int64_t* elements);
+/* For other layouts: the row-major tensor that begins with element `offset` of the slab. */
 shampoo_status shampoo_add_from_slab(shampoo_setup* setup, const char* name, int sides,
                                      const int64_t* shape, const shampoo_slab* slab,
                                      int64_t offset);
-/* The same for `count` layers: layer i = 0, 1, ... has the name `pattern` with i in place of its
- * one "%d", and begins with element first + i * stride of the slab. shape: of one layer. Thus
- * llm.c's qkvw of shape {L, 3C, C} is shampoo_add_stacked(setup, "h.%d.attn.weight", 2,
- * (int64_t[]){3 * C, C}, &slab, first, 3 * C * C, L) Added as one tensor of shape {L, 3C, C}
- * instead, it is accepted, too, but then it is one tensor of three sides: where these are not
- * merged, its blocks mix the layers, and have a third factor, of side L, across them.
- * shampoo_describe() lists tensors that have more than two sides. */
+/* stacked(): the same for `count` layers, of which layer i begins with element first + i * stride.
+ * shape: of one layer. */
 shampoo_status shampoo_add_stacked(shampoo_setup* setup, const char* pattern, int sides,
                                    const int64_t* shape, const shampoo_slab* slab, int64_t first,
                                    int64_t stride, int64_t count);
 
-/* Routes::from_json(): puts the tensors that were added before the first group into groups, behind
- * those that there are. */
-shampoo_status shampoo_route(shampoo_setup* setup, const char* json);
+/* Puts the tensors that are in no group into groups, behind those that there are. `how` is JSON:
+ * Routes::from_json(), which has rates of its own; or a recipe as for shampoo_begin_group():
+ * routes::language_model() with that, and with the rates that were set. Schedules are for all of
+ * these groups. */
+shampoo_status shampoo_route(shampoo_setup* setup, const char* how);
 
 typedef enum shampoo_clipping {
   SHAMPOO_CLIP_NONE = 0,           /* NoClipping; the default. limit: 0 */
@@ -164,11 +186,13 @@ shampoo_status shampoo_clip(shampoo_setup* setup, shampoo_clipping clipping, dou
 typedef struct shampoo_optimizer shampoo_optimizer;
 
 /* Optimizer(). Collective. Backend and ranks must outlive it, as must values and gradients; the
- * setup may be freed. */
+ * setup may be freed. NULL: a cpu_backend(), and join(), of its own. */
 shampoo_status shampoo_optimizer_create(shampoo_backend* backend, shampoo_communicator* ranks,
                                         const shampoo_setup* setup, shampoo_optimizer** made);
 /* Waits for its work. */
 void shampoo_optimizer_free(shampoo_optimizer* optimizer);
+/* The ranks that it was made with, or its own, which are freed with it. NULL for NULL. */
+shampoo_communicator* shampoo_optimizer_ranks(shampoo_optimizer* optimizer);
 
 /* Optimizer::step(). Collective. On a device it only queues. */
 shampoo_status shampoo_step(shampoo_optimizer* optimizer);
@@ -192,6 +216,13 @@ shampoo_status shampoo_set_parameter_rate(shampoo_optimizer* optimizer, int grou
  * they were; NULL: absent. Borrowed. */
 shampoo_status shampoo_set_gradient(shampoo_optimizer* optimizer, int group, const char* parameter,
                                     void* data);
+/* The same for all tensors that were added from a slab, which is known by slab->values: from the
+ * next step on their gradients lie in slab->gradients, or are absent for NULL. The type is the one
+ * of before. Nothing has changed where one of them is refused. */
+shampoo_status shampoo_set_gradients(shampoo_optimizer* optimizer, const shampoo_slab* slab);
+/* Optimizer::average_gradients(): all gradients <- their mean over ranks; one that is absent on
+ * some counts as zeros there. Collective; waits. */
+shampoo_status shampoo_average_gradients(shampoo_optimizer* optimizer);
 /* Optimizer::zero_gradients(). */
 shampoo_status shampoo_zero_gradients(shampoo_optimizer* optimizer);
 /* Optimizer::read_values(): after values were overwritten, as by a broadcast. */

@@ -16,6 +16,42 @@ namespace {
 
 auto key(const OwnRate& own) { return std::pair(own.parameter, own.rate); }
 
+/// The parts of a pattern before and behind "%d".
+std::pair<std::string_view, std::string_view> parts_of(std::string_view pattern) {
+  const std::size_t place = pattern.find('%');
+  if (place == pattern.npos || pattern.substr(place, 2) != "%d" ||
+      pattern.find('%', place + 1) != pattern.npos)
+    throw std::invalid_argument("pattern: must have \"%d\" once and no other '%', got '" +
+                                std::string(pattern) + "'");
+  return {pattern.substr(0, place), pattern.substr(place + 2)};
+}
+
+void check_layers(const std::string& pattern, const std::vector<std::int64_t>& shape,
+                  const Tensor& value, std::int64_t stride, std::int64_t count) {
+  const auto require = [&](bool holds, const std::string& what, std::int64_t got) {
+    if (!holds)
+      throw std::invalid_argument("'" + pattern + "': " + what + ", got " + std::to_string(got));
+  };
+  for (const std::int64_t side : shape) require(side >= 0, "shape: sides must be >= 0", side);
+  require(count >= 1, "count: must be >= 1", count);
+  const std::int64_t elements = grouping::numel(shape);
+  // Layers with strides may interleave; a value that overlaps another is an error, anyway.
+  const std::int64_t least = value.strides.empty() ? elements : 0;
+  require(stride >= least,
+          "stride: must be >= " + std::to_string(least) + ", the elements of a layer", stride);
+  constexpr std::int64_t limit = std::int64_t{1} << 59;
+  require(std::max(stride, elements) < limit / count,
+          "stride: all " + std::to_string(count) + " layers must have less than 2^59 elements",
+          stride);
+}
+
+/// The tensor `elements` further on.
+Tensor behind(Tensor tensor, std::int64_t elements) {
+  const auto bytes = elements * static_cast<std::int64_t>(size_of(tensor.type));
+  if (tensor.data) tensor.data = static_cast<std::byte*>(tensor.data) + bytes;
+  return tensor;
+}
+
 }  // namespace
 
 Group::Group(ParameterGroup group, int index, std::string label, const ValueMemory& values)
@@ -105,6 +141,23 @@ void Group::set_gradient(std::size_t j, const Tensor& gradient) {
 
 void Group::set_gradient(std::string_view name, const Tensor& gradient) {
   set_gradient(find(name), gradient);
+}
+
+std::vector<Parameter> stacked(std::string_view pattern, const std::vector<std::int64_t>& shape,
+                               const Tensor& value, const Tensor& gradient, std::int64_t stride,
+                               std::int64_t count) {
+  const auto [before, after] = parts_of(pattern);
+  check_layers(std::string(pattern), shape, value, stride, count);
+  std::vector<Parameter> layers;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::string name(before);
+    name.append(std::to_string(i)).append(after);
+    layers.push_back({.name = std::move(name),
+                      .shape = shape,
+                      .value = behind(value, i * stride),
+                      .gradient = behind(gradient, i * stride)});
+  }
+  return layers;
 }
 
 void name_parameters(std::vector<ParameterGroup>& groups) {

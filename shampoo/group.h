@@ -73,6 +73,16 @@ struct ParameterGroup {
 /// std::invalid_argument where some have one and some have not, with nothing changed.
 void name_parameters(std::vector<ParameterGroup>& groups);
 
+/// The parameters of `count` layers that lie evenly in memory, as those of a stacked tensor
+/// {count, ...} do. Layer i = 0, 1, ... has the name `pattern` with i in place of its one "%d", the
+/// shape of one layer, and begins i * stride elements behind layer 0, whose value and gradient are
+/// given: each of a type of its own, null data of the gradient: absent. Throws
+/// std::invalid_argument that names pattern and field: another pattern, a bad shape, count < 1,
+/// row-major layers that overlap, or 2^59 elements and more.
+std::vector<Parameter> stacked(std::string_view pattern, const std::vector<std::int64_t>& shape,
+                               const Tensor& value, const Tensor& gradient, std::int64_t stride,
+                               std::int64_t count);
+
 class ValueMemory;
 
 /// A group while it is trained. `rates`, `schedules` and `base_rates` may be assigned at any time

@@ -142,6 +142,13 @@ void Optimizer::unscale(bool allow_float16) {
   parts_->protocol.unscale(*parts_->engine, allow_float16);
 }
 void Optimizer::zero_gradients() { parts_->protocol.zero_gradients(*parts_->engine); }
+void Optimizer::average_gradients(const std::function<void*(const Parameter&)>& zeros) {
+  parts_->protocol.begin_writing_gradients("average_gradients");
+  if (parts_->communicator.size() == 1) return;
+  parts_->protocol.in_collective(averaging_gradients, [&] {
+    parts_->average.run(parts_->backend, parts_->communicator, parts_->groups, zeros);
+  });
+}
 
 StepResult Optimizer::enqueue_step() {
   const kernels::Range range(parts_->backend, "Optimizer::step");

@@ -154,6 +154,15 @@ class Optimizer {
   /// that disabled the optimizer. Group::set_gradient() makes one absent instead.
   void zero_gradients();
 
+  /// Gradients <- their mean over ranks, where they are. One that is absent on all ranks stays so;
+  /// one that is absent on some counts as zeros there, and then lies in memory of the optimizer's,
+  /// until the next call makes it absent again, or in memory of `zeros`, which returns where zeros
+  /// lie that may take its place. Collective; waits, as ranks agree on which there are:
+  /// Communicator::average() of a known list only queues on a device. Throws as zero_gradients(),
+  /// and CommunicationError, where gradients differ between ranks in their types or `zeros` throws,
+  /// too: then the optimizer is disabled.
+  void average_gradients(const std::function<void*(const Parameter&)>& zeros = {});
+
   /// Puts the evaluation values in place of the parameters' values on all ranks, until the returned
   /// guard ends: X = W + (1 - 1 / mu_y) (Z - W) for PrimalAveraging and ScheduleFree, with the
   /// present rate mu_y = train_interpolation, rounded once to the parameter's type. The values of

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "shampoo/gradients/gradient_average.h"
 #include "shampoo/optimizer.h"
 #include "shampoo/protocol/step_protocol.h"
 #include "shampoo/schedules/scheduled_rates.h"
@@ -55,6 +56,7 @@ struct Optimizer::Parts {
   std::unique_ptr<Engine> engine;
   StepProtocol protocol;
   CheckpointLineage lineage;
+  GradientAverage average;
   /// Called at the end of an Evaluation, as long as this object exists.
   std::shared_ptr<const std::function<void(bool)>> end_evaluation =
       std::make_shared<const std::function<void(bool)>>(

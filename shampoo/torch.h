@@ -108,33 +108,22 @@ class TorchOptimizer {
   /// one that is undefined on all of them stays so. Collective; waits. Throws what step() throws of
   /// gradients, on all ranks.
   void average() {
-    std::vector<at::Tensor> values;
-    for_each([&](const std::string&, const at::Tensor& value) { values.push_back(value); });
-    // Which gradients there are, and whether a rank cannot go on.
-    at::Tensor present = at::zeros(static_cast<std::int64_t>(values.size()) + 1, at::kFloat);
     std::string fault;
     try {
-      arrange_gradients();
+      lend_gradients();
     } catch (const std::exception& error) {
       fault = error.what();
-      present[-1] = 1;
     }
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (values[i].grad().defined()) present[static_cast<std::int64_t>(i)] = 1;
-    present = present.to(device_);
-    communicator_->all_reduce(present.data_ptr(), present.numel(), Type::float32, stream_);
-    const at::Tensor on_host = present.cpu();
-    if (on_host[-1].item<float>() != 0) agree(fault);
-    if (communicator_->size() == 1) return;
-    std::vector<TensorSpan> spans;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (on_host[static_cast<std::int64_t>(i)].item<float>() == 0) continue;
-      at::Tensor& gradient = values[i].mutable_grad();
-      if (!gradient.defined()) gradient = at::zeros_like(values[i]);
-      spans.push_back(
-          {gradient.data_ptr(), gradient.numel(), type_of(gradient.scalar_type(), "gradient")});
-    }
-    communicator_->average(spans, stream_);
+    agree(fault);
+    optimizer_.average_gradients([this](const Parameter& absent) {
+      void* zeros = nullptr;
+      for_each([&](const std::string& name, const at::Tensor& value) {
+        if (name != absent.name) return;
+        value.mutable_grad() = at::zeros_like(value);
+        zeros = value.grad().data_ptr();
+      });
+      return zeros;
+    });
   }
 
   /// Takes a step with the tensors' present gradients; an undefined one is absent. A gradient of

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,11 +23,18 @@ struct shampoo_communicator {
   std::unique_ptr<shampoo::Communicator> ranks;
 };
 struct shampoo_setup {
-  std::vector<shampoo::Parameter> unrouted = {};  ///< added before any group
+  shampoo::ParameterGroup unrouted = {};  ///< parameters and schedules for shampoo_route()
+  std::vector<std::pair<std::string, double>> unrouted_rates = {};
   std::vector<shampoo::ParameterGroup> groups = {};
+  bool group_begun = false;  ///< since the last shampoo_route()
   shampoo::OptimizerOptions options = {};
+  std::map<const void*, const void*> slabs = {};  ///< of a value: where it begins, where its slab
 };
 struct shampoo_optimizer {
+  std::unique_ptr<shampoo_backend> own_backend;
+  std::unique_ptr<shampoo_communicator> own_ranks;
+  shampoo_communicator* ranks;
+  std::map<const void*, const void*> slabs;  ///< see shampoo_setup
   shampoo::Optimizer optimizer;
   std::optional<shampoo::Evaluation> evaluation = std::nullopt;
   std::string text = {};  ///< what was returned last

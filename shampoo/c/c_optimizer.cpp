@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "shampoo/c/c_handles.h"
+#include "shampoo/distributor/rendezvous/join.h"
 
 namespace shampoo::c {
 
@@ -24,6 +25,58 @@ std::size_t parameter_of(const shampoo::Group& group, const char* name) {
   throw std::out_of_range(group.title() + ": there is no parameter '" + name + "'");
 }
 
+void require_all_routed(const shampoo_setup& setup) {
+  const auto fail = [](const std::string& what) {
+    throw std::invalid_argument(what +
+                                ": is in no group; call shampoo_begin_group() before it is "
+                                "added, or shampoo_route() behind it");
+  };
+  if (!setup.unrouted.parameters.empty())
+    fail("parameter '" + setup.unrouted.parameters.front().name + "'");
+  if (!setup.unrouted_rates.empty()) fail("rate '" + setup.unrouted_rates.front().first + "'");
+  if (!setup.unrouted.schedules.empty())
+    fail("schedule of '" + setup.unrouted.schedules.begin()->first + "'");
+}
+
+/// Where the gradient of a tensor begins, which is in the slab where its value is.
+Tensor gradient_at(const shampoo_slab& slab, const Tensor& value) {
+  const Type type = type_of(slab.gradient_type, "slab.gradient_type");
+  const std::int64_t bytes =
+      static_cast<const std::byte*>(value.data) - static_cast<const std::byte*>(slab.values);
+  const auto offset = bytes / static_cast<std::int64_t>(size_of(value.type));
+  if (!slab.gradients) return {nullptr, type};
+  return {
+      static_cast<std::byte*>(slab.gradients) + offset * static_cast<std::int64_t>(size_of(type)),
+      type};
+}
+
+void set_gradients(shampoo_optimizer& optimizer, const shampoo_slab& slab) {
+  struct Before {
+    shampoo::Group& group;
+    std::size_t parameter;
+    void* data;
+  };
+  std::vector<Before> before;
+  try {
+    for (int g = 0; g < optimizer.optimizer.group_count(); ++g) {
+      shampoo::Group& group = optimizer.optimizer.group(g);
+      for (std::size_t j = 0; j < group.parameters().size(); ++j) {
+        const shampoo::Parameter& parameter = group.parameters()[j];
+        const auto found = optimizer.slabs.find(parameter.value.data);
+        if (found == optimizer.slabs.end() || found->second != slab.values) continue;
+        before.push_back({group, j, parameter.gradient.data});
+        group.set_gradient(j, gradient_at(slab, parameter.value));
+      }
+    }
+  } catch (...) {
+    for (const Before& one : before) one.group.set_gradient(one.parameter, one.data);
+    throw;
+  }
+  if (before.empty())
+    throw std::invalid_argument(
+        "slab.values: must be where the values of a slab begin that tensors were added from");
+}
+
 /// Keeps the text for the caller.
 template <typename Call>
 const char* text_of(shampoo_optimizer* optimizer, const Call& call) {
@@ -32,30 +85,6 @@ const char* text_of(shampoo_optimizer* optimizer, const Call& call) {
     optimizer->text = call();
   });
   return status == SHAMPOO_OK ? optimizer->text.c_str() : nullptr;
-}
-
-template <typename Value>
-shampoo_status set_value(shampoo_user_state* user, const char* name, Value value) {
-  return guarded([&] {
-    require(user, "user");
-    require(name, "name");
-    user->user.values[name] = value;
-  });
-}
-
-template <typename Value>
-shampoo_status get_value(const shampoo_user_state* user, const char* name, Value* value) {
-  return guarded([&] {
-    require(user, "user");
-    require(name, "name");
-    require(value, "value");
-    const auto found = user->user.values.find(name);
-    if (found == user->user.values.end() || !std::holds_alternative<Value>(found->second))
-      throw std::out_of_range("user state '" + std::string(name) +
-                              "': there is no such value, or it"
-                              " is of another type");
-    *value = std::get<Value>(found->second);
-  });
 }
 
 }  // namespace
@@ -69,17 +98,24 @@ extern "C" {
 shampoo_status shampoo_optimizer_create(shampoo_backend* backend, shampoo_communicator* ranks,
                                         const shampoo_setup* setup, shampoo_optimizer** made) {
   return guarded([&] {
-    require(backend, "backend");
-    require(ranks, "ranks");
     require(setup, "setup");
     require(made, "made");
-    if (!setup->unrouted.empty())
-      throw std::invalid_argument("parameter '" + setup->unrouted.front().name +
-                                  "': is in no group; call shampoo_begin_group() before it is "
-                                  "added, or shampoo_route() behind it");
+    require_all_routed(*setup);
+    std::unique_ptr<shampoo_backend> own_backend;
+    std::unique_ptr<shampoo_communicator> own_ranks;
+    if (!backend) own_backend.reset(backend = new shampoo_backend{shampoo::cpu_backend()});
+    if (!ranks) own_ranks.reset(ranks = new shampoo_communicator{shampoo::join(*backend->backend)});
     *made =
-        new shampoo_optimizer{{*backend->backend, *ranks->ranks, setup->groups, setup->options}};
+        new shampoo_optimizer{std::move(own_backend),
+                              std::move(own_ranks),
+                              ranks,
+                              setup->slabs,
+                              {*backend->backend, *ranks->ranks, setup->groups, setup->options}};
   });
+}
+
+shampoo_communicator* shampoo_optimizer_ranks(shampoo_optimizer* optimizer) {
+  return optimizer ? optimizer->ranks : nullptr;
 }
 
 void shampoo_optimizer_free(shampoo_optimizer* optimizer) { delete optimizer; }
@@ -132,6 +168,21 @@ shampoo_status shampoo_set_gradient(shampoo_optimizer* optimizer, int group, con
   return guarded([&] {
     shampoo::Group& found = group_of(optimizer, group);
     found.set_gradient(parameter_of(found, parameter), data);
+  });
+}
+
+shampoo_status shampoo_set_gradients(shampoo_optimizer* optimizer, const shampoo_slab* slab) {
+  return guarded([&] {
+    require(optimizer, "optimizer");
+    require(slab, "slab");
+    set_gradients(*optimizer, *slab);
+  });
+}
+
+shampoo_status shampoo_average_gradients(shampoo_optimizer* optimizer) {
+  return guarded([&] {
+    require(optimizer, "optimizer");
+    optimizer->optimizer.average_gradients();
   });
 }
 
@@ -191,87 +242,6 @@ const char* shampoo_group_label(shampoo_optimizer* optimizer, int group) {
 
 const char* shampoo_group_recipe(shampoo_optimizer* optimizer, int group) {
   return text_of(optimizer, [&] { return canonical_text(group_of(optimizer, group).recipe()); });
-}
-
-shampoo_status shampoo_user_state_create(shampoo_user_state** made) {
-  return guarded([&] {
-    require(made, "made");
-    *made = new shampoo_user_state;
-  });
-}
-
-void shampoo_user_state_free(shampoo_user_state* user) { delete user; }
-
-shampoo_status shampoo_user_state_add_values(shampoo_user_state* user,
-                                             shampoo_optimizer* optimizer) {
-  return guarded([&] {
-    require(user, "user");
-    require(optimizer, "optimizer");
-    for (shampoo::UserTensor& tensor : shampoo::value_tensors(optimizer->optimizer))
-      user->user.tensors.push_back(std::move(tensor));
-  });
-}
-
-shampoo_status shampoo_user_state_add_tensor(shampoo_user_state* user, const char* name, int sides,
-                                             const int64_t* shape, shampoo_tensor tensor) {
-  return guarded([&] {
-    require(user, "user");
-    require(name, "name");
-    user->user.tensors.push_back(
-        {name, shape_of(sides, shape),
-         tensor_of(tensor, sides, "user state '" + std::string(name) + "'")});
-  });
-}
-
-shampoo_status shampoo_user_state_add_bytes(shampoo_user_state* user, const char* name, void* data,
-                                            int64_t count, int per_rank) {
-  return guarded([&] {
-    require(user, "user");
-    require(name, "name");
-    user->user.tensors.push_back(
-        {name,
-         {count},
-         static_cast<std::uint8_t*>(data),
-         per_rank ? shampoo::Sharding::per_rank : shampoo::Sharding::shared});
-  });
-}
-
-shampoo_status shampoo_user_state_set_integer(shampoo_user_state* user, const char* name,
-                                              int64_t value) {
-  return set_value(user, name, value);
-}
-shampoo_status shampoo_user_state_set_number(shampoo_user_state* user, const char* name,
-                                             double value) {
-  return set_value(user, name, value);
-}
-shampoo_status shampoo_user_state_get_integer(const shampoo_user_state* user, const char* name,
-                                              int64_t* value) {
-  return get_value(user, name, value);
-}
-shampoo_status shampoo_user_state_get_number(const shampoo_user_state* user, const char* name,
-                                             double* value) {
-  return get_value(user, name, value);
-}
-
-shampoo_status shampoo_save(shampoo_optimizer* optimizer, const char* directory,
-                            const shampoo_user_state* user, int keep_last) {
-  return guarded([&] {
-    require(optimizer, "optimizer");
-    require(directory, "directory");
-    save(optimizer->optimizer, directory, user ? user->user : shampoo::UserState(),
-         {.keep_last = keep_last});
-  });
-}
-
-shampoo_status shampoo_resume(shampoo_optimizer* optimizer, const char* directory,
-                              shampoo_user_state* user, int64_t* step) {
-  return guarded([&] {
-    require(optimizer, "optimizer");
-    require(directory, "directory");
-    const auto loaded = user ? resume(optimizer->optimizer, directory, user->user)
-                             : resume(optimizer->optimizer, directory);
-    if (step) *step = loaded ? loaded->step : -1;
-  });
 }
 
 }  // extern "C"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 
 #include "shampoo/c/c_handles.h"
-#include "shampoo/distributor/rendezvous/join.h"
 #include "shampoo/routes.h"
 #include "shampoo/routing/recipe_names.h"
 
@@ -11,43 +12,63 @@ namespace shampoo::c {
 
 namespace {
 
-/// Where tensors are added now.
-std::vector<Parameter>& parameters_of(shampoo_setup& setup) {
-  return setup.groups.empty() ? setup.unrouted : setup.groups.back().parameters;
+constexpr std::int64_t most_elements = std::int64_t{1} << 59;
+
+/// Where tensors, rates and schedules go now.
+ParameterGroup& current(shampoo_setup& setup) {
+  return setup.group_begun ? setup.groups.back() : setup.unrouted;
 }
 
-void add(shampoo_setup& setup, const char* name, int sides, const std::int64_t* shape,
-         const shampoo_tensor& value, const shampoo_tensor& gradient) {
-  const std::string title = "parameter '" + std::string(name) + "': ";
-  parameters_of(setup).push_back({.name = name,
-                                  .shape = shape_of(sides, shape),
-                                  .value = tensor_of(value, sides, title + "value"),
-                                  .gradient = tensor_of(gradient, sides, title + "gradient")});
+void add(shampoo_setup& setup, std::vector<Parameter> added) {
+  auto& all = current(setup).parameters;
+  all.insert(all.end(), std::make_move_iterator(added.begin()),
+             std::make_move_iterator(added.end()));
+}
+void add_from(shampoo_setup& setup, const shampoo_slab& slab, std::vector<Parameter> added) {
+  for (const Parameter& parameter : added) setup.slabs[parameter.value.data] = slab.values;
+  add(setup, std::move(added));
 }
 
-shampoo_tensor element(void* first, shampoo_type type, const char* field, std::int64_t offset) {
-  if (!first) return {nullptr, type, nullptr};
-  const auto bytes = static_cast<std::int64_t>(size_of(type_of(type, field)));
-  return {static_cast<std::byte*>(first) + offset * bytes, type, nullptr};
+/// A row-major tensor from an element of a slab on.
+Tensor tensor_at(void* first, shampoo_type type, const char* field, std::int64_t offset) {
+  const Type checked = type_of(type, field);
+  const auto bytes = offset * static_cast<std::int64_t>(size_of(checked));
+  return {first ? static_cast<std::byte*>(first) + bytes : nullptr, checked};
 }
 
-void add_from(shampoo_setup& setup, const char* name, int sides, const std::int64_t* shape,
-              const shampoo_slab& slab, std::int64_t offset) {
-  if (offset < 0)
+/// The row-major tensor that begins with an element of the slab.
+Parameter parameter_at(const shampoo_slab& slab, const char* name, int sides,
+                       const std::int64_t* shape, std::int64_t offset) {
+  if (offset < 0 || offset >= most_elements)
     throw std::invalid_argument("parameter '" + std::string(name) +
-                                "': offset: must be >= 0, got " + std::to_string(offset));
-  add(setup, name, sides, shape, element(slab.values, slab.value_type, "slab.value_type", offset),
-      element(slab.gradients, slab.gradient_type, "slab.gradient_type", offset));
+                                "': offset: must be in [0, 2^59), got " + std::to_string(offset));
+  return {.name = name,
+          .shape = shape_of(sides, shape),
+          .value = tensor_at(slab.values, slab.value_type, "slab.value_type", offset),
+          .gradient = tensor_at(slab.gradients, slab.gradient_type, "slab.gradient_type", offset)};
 }
 
-/// The parts of a pattern before and behind "%d".
-std::pair<std::string_view, std::string_view> parts_of(std::string_view pattern) {
-  const std::size_t place = pattern.find('%');
-  if (place == pattern.npos || pattern.substr(place, 2) != "%d" ||
-      pattern.find('%', place + 1) != pattern.npos)
-    throw std::invalid_argument("pattern: must have \"%d\" once and no other '%', got '" +
-                                std::string(pattern) + "'");
-  return {pattern.substr(0, place), pattern.substr(place + 2)};
+/// Adds the parameters of an entry, which begins with element `offset` of the slab. Returns the
+/// offset behind it.
+std::int64_t add_entry(std::vector<Parameter>& added, const shampoo_slab& slab,
+                       const shampoo_entry& entry, std::int64_t offset) {
+  require(entry.name, "name");
+  constexpr int most_sides = std::size(shampoo_entry{}.shape);
+  const std::string title = "'" + std::string(entry.name) + "': ";
+  if (entry.sides < 0 || entry.sides > most_sides)
+    throw std::invalid_argument(title + "sides: must be in [0, " + std::to_string(most_sides) +
+                                "], got " + std::to_string(entry.sides));
+  Parameter one = parameter_at(slab, entry.name, entry.sides, entry.shape, offset);
+  const std::int64_t elements = grouping::numel(one.shape);
+  const std::int64_t layers = std::max<std::int64_t>(entry.layers, 1);
+  if (elements >= (most_elements - offset) / layers)
+    throw std::invalid_argument(title + "shape: the slab must have less than 2^59 elements");
+  if (entry.layers == 0)
+    added.push_back(std::move(one));
+  else
+    std::ranges::move(stacked(one.name, one.shape, one.value, one.gradient, elements, entry.layers),
+                      std::back_inserter(added));
+  return offset + layers * elements;
 }
 
 Route route_of(const char* recipe) {
@@ -59,6 +80,36 @@ Route route_of(const char* recipe) {
                               ", or a text recipe(...), got '" + std::string(text) + "'");
 }
 
+/// The groups of what is to be routed. Rates belong to a recipe; JSON has its own.
+std::vector<ParameterGroup> routed(const shampoo_setup& setup, const char* table) {
+  const std::string_view text = table ? table : "";
+  const bool is_json = text.find_first_of("{[") < text.find('(');
+  Routes routes;
+  if (is_json) {
+    if (!setup.unrouted_rates.empty())
+      throw std::invalid_argument("rate '" + setup.unrouted_rates.front().first +
+                                  "': rates of a table in JSON are in the table");
+    routes = Routes::from_json(text);
+  } else {
+    Route matrices = route_of(table);
+    for (const auto& [rate, value] : setup.unrouted_rates)
+      set_rate(matrices.rates, rate.c_str(), value);
+    routes = routes::language_model(matrices.recipe, matrices.rates);
+  }
+  auto groups = routes.groups(setup.unrouted.parameters);
+  for (ParameterGroup& group : groups) group.schedules = setup.unrouted.schedules;
+  return groups;
+}
+
+shampoo_status schedule(shampoo_setup* setup, const char* rate,
+                        const std::function<Schedule()>& make) {
+  return guarded([&] {
+    require(setup, "setup");
+    require(rate, "rate");
+    current(*setup).schedules[std::string(RateField(rate).name())] = make();
+  });
+}
+
 }  // namespace
 
 }  // namespace shampoo::c
@@ -66,71 +117,6 @@ Route route_of(const char* recipe) {
 using namespace shampoo::c;
 
 extern "C" {
-
-shampoo_status shampoo_cpu_backend(int threads, shampoo_backend** made) {
-  return guarded([&] {
-    require(made, "made");
-    *made = new shampoo_backend{shampoo::cpu_backend({.threads = threads})};
-  });
-}
-
-shampoo_status shampoo_cuda_backend(int device, void* stream, shampoo_backend** made) {
-  return guarded([&] {
-    require(made, "made");
-    *made = new shampoo_backend{shampoo::cuda_backend({.device = device, .stream = stream})};
-  });
-}
-
-shampoo_status shampoo_local_rank(int* local_rank) {
-  return guarded([&] {
-    require(local_rank, "local_rank");
-    *local_rank = shampoo::local_rank_of_launcher();
-  });
-}
-
-void shampoo_backend_free(shampoo_backend* backend) { delete backend; }
-
-shampoo_status shampoo_join(shampoo_backend* backend, shampoo_communicator** made) {
-  return guarded([&] {
-    require(backend, "backend");
-    require(made, "made");
-    *made = new shampoo_communicator{shampoo::join(*backend->backend)};
-  });
-}
-
-shampoo_status shampoo_single_rank(shampoo_backend* backend, shampoo_communicator** made) {
-  return guarded([&] {
-    require(backend, "backend");
-    require(made, "made");
-    *made = new shampoo_communicator{
-        shampoo::single_rank_communicator(backend->backend->memory_kind())};
-  });
-}
-
-void shampoo_communicator_free(shampoo_communicator* ranks) { delete ranks; }
-int shampoo_rank(const shampoo_communicator* ranks) { return ranks ? ranks->ranks->rank() : -1; }
-int shampoo_size(const shampoo_communicator* ranks) { return ranks ? ranks->ranks->size() : -1; }
-
-shampoo_status shampoo_average(shampoo_communicator* ranks, const shampoo_span* spans, size_t count,
-                               void* stream) {
-  return guarded([&] {
-    require(ranks, "ranks");
-    if (count > 0) require(spans, "spans");
-    std::vector<shampoo::TensorSpan> tensors;
-    for (size_t i = 0; i < count; ++i)
-      tensors.push_back({spans[i].data, spans[i].count, type_of(spans[i].type, "spans.type")});
-    ranks->ranks->average(tensors, {stream});
-  });
-}
-
-shampoo_status shampoo_broadcast(shampoo_communicator* ranks, shampoo_span span, int root,
-                                 void* stream) {
-  return guarded([&] {
-    require(ranks, "ranks");
-    const auto size = static_cast<std::int64_t>(size_of(type_of(span.type, "span.type")));
-    ranks->ranks->broadcast(span.data, span.count * size, root, {.stream = {stream}}).wait();
-  });
-}
 
 shampoo_status shampoo_setup_create(shampoo_setup** made) {
   return guarded([&] {
@@ -147,6 +133,7 @@ shampoo_status shampoo_begin_group(shampoo_setup* setup, const char* label, cons
     const shampoo::Route route = route_of(recipe);
     setup->groups.push_back(
         {.rates = route.rates, .recipe = route.recipe, .label = label ? label : ""});
+    setup->group_begun = true;
   });
 }
 
@@ -154,8 +141,27 @@ shampoo_status shampoo_setup_rate(shampoo_setup* setup, const char* rate, double
   return guarded([&] {
     require(setup, "setup");
     require(rate, "rate");
-    if (setup->groups.empty()) throw std::logic_error("shampoo_setup_rate: there is no group yet");
-    set_rate(setup->groups.back().rates, rate, value);
+    if (setup->group_begun)
+      set_rate(setup->groups.back().rates, rate, value);
+    else
+      setup->unrouted_rates.emplace_back(shampoo::RateField(rate).name(), value);
+  });
+}
+
+shampoo_status shampoo_setup_schedule(shampoo_setup* setup, const char* rate,
+                                      double (*factor)(int64_t step, void* context),
+                                      void* context) {
+  return schedule(setup, rate, [&] {
+    if (!factor) throw std::invalid_argument("factor: must not be NULL");
+    return shampoo::schedules::Function{[=](std::int64_t step) { return factor(step, context); }};
+  });
+}
+
+shampoo_status shampoo_setup_warm_up_stable_decay(shampoo_setup* setup, const char* rate,
+                                                  int64_t warm_up, int64_t stable, int64_t decay) {
+  return schedule(setup, rate, [&] {
+    return shampoo::schedules::WarmUpStableDecay{
+        .warm_up = warm_up, .stable = stable, .decay = decay};
   });
 }
 
@@ -165,7 +171,11 @@ shampoo_status shampoo_add_tensor(shampoo_setup* setup, const char* name, int si
   return guarded([&] {
     require(setup, "setup");
     require(name, "name");
-    add(*setup, name, sides, shape, value, gradient);
+    const std::string title = "parameter '" + std::string(name) + "': ";
+    add(*setup, {{.name = name,
+                  .shape = shape_of(sides, shape),
+                  .value = tensor_of(value, sides, title + "value"),
+                  .gradient = tensor_of(gradient, sides, title + "gradient")}});
   });
 }
 
@@ -176,7 +186,7 @@ shampoo_status shampoo_add_from_slab(shampoo_setup* setup, const char* name, int
     require(setup, "setup");
     require(name, "name");
     require(slab, "slab");
-    add_from(*setup, name, sides, shape, *slab, offset);
+    add_from(*setup, *slab, {parameter_at(*slab, name, sides, shape, offset)});
   });
 }
 
@@ -187,28 +197,40 @@ shampoo_status shampoo_add_stacked(shampoo_setup* setup, const char* pattern, in
     require(setup, "setup");
     require(pattern, "pattern");
     require(slab, "slab");
-    const auto [before, behind] = parts_of(pattern);
-    if (count < 1)
-      throw std::invalid_argument("'" + std::string(pattern) + "': count: must be >= 1, got " +
-                                  std::to_string(count));
-    shampoo_setup added;
-    for (std::int64_t layer = 0; layer < count; ++layer) {
-      std::string name(before);
-      name.append(std::to_string(layer)).append(behind);
-      add_from(added, name.c_str(), sides, shape, *slab, first + layer * stride);
-    }
-    auto& all = parameters_of(*setup);
-    all.insert(all.end(), added.unrouted.begin(), added.unrouted.end());
+    const shampoo::Parameter one = parameter_at(*slab, pattern, sides, shape, first);
+    add_from(*setup, *slab, stacked(pattern, one.shape, one.value, one.gradient, stride, count));
   });
 }
 
-shampoo_status shampoo_route(shampoo_setup* setup, const char* json) {
+shampoo_status shampoo_add_slab(shampoo_setup* setup, const shampoo_slab* slab,
+                                const shampoo_entry* entries, size_t count, int64_t* elements) {
   return guarded([&] {
     require(setup, "setup");
-    require(json, "json");
-    auto groups = shampoo::Routes::from_json(json).groups(setup->unrouted);
-    setup->groups.insert(setup->groups.end(), groups.begin(), groups.end());
-    setup->unrouted.clear();
+    require(slab, "slab");
+    if (count > 0) require(entries, "entries");
+    std::vector<shampoo::Parameter> added;
+    std::int64_t offset = 0;
+    for (size_t i = 0; i < count; ++i) {
+      try {
+        offset = add_entry(added, *slab, entries[i], offset);
+      } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument("entries[" + std::to_string(i) + "]: " + error.what());
+      }
+    }
+    add_from(*setup, *slab, std::move(added));
+    if (elements) *elements = offset;
+  });
+}
+
+shampoo_status shampoo_route(shampoo_setup* setup, const char* table) {
+  return guarded([&] {
+    require(setup, "setup");
+    auto groups = routed(*setup, table);
+    setup->groups.insert(setup->groups.end(), std::make_move_iterator(groups.begin()),
+                         std::make_move_iterator(groups.end()));
+    setup->unrouted = {};
+    setup->unrouted_rates.clear();
+    setup->group_begun = false;
   });
 }
 

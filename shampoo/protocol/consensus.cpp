@@ -69,6 +69,8 @@ std::string_view call_name(std::int64_t call) {
       return "evaluating";
     case ending_evaluation:
       return "ending an evaluation";
+    case averaging_gradients:
+      return "averaging gradients";
     default:
       return "step";
   }

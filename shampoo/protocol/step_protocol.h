@@ -77,8 +77,11 @@ class StepProtocol {
   double loss_scale();
   /// [backend]
   const float* loss_scale_address() const { return gradients_.loss_scale(); }
-  /// Multiplies the gradients of the next step by 1 / loss_scale(), where they are. Queued after a
-  /// wait for the previous step, which must not have been followed by prepare().
+  /// Waits for the previous step, before gradients or their addresses are written. Throws
+  /// std::logic_error that names `call` after prepare() and during a capture or an evaluation.
+  void begin_writing_gradients(const char* call);
+  /// Multiplies the gradients of the next step by 1 / loss_scale(), where they are. Queued behind
+  /// begin_writing_gradients().
   void unscale(Engine& engine, bool allow_float16);
   /// Gradients <- 0, where they are. Likewise.
   void zero_gradients(Engine& engine);
@@ -134,9 +137,6 @@ class StepProtocol {
 
   // Evaluation values: evaluation.cpp
   void exchange_values(Engine& engine, std::int64_t call, const std::function<void()>& fill);
-
-  // Writing gradients: loss_scale.cpp
-  void begin_writing_gradients(const char* call);
 
   // Outcome: step_completion.cpp
   bool await_replay();

@@ -65,7 +65,34 @@ void validate_tensor(const Parameter& parameter, const std::string& group, const
              std::to_string(size_of(tensor.type)) + " bytes");
 }
 
-/// The runs of consecutive bytes of a tensor.
+bool by_address(const ByteRange& a, const ByteRange& b) { return a.first < b.first; }
+
+const Parameter& parameter_at(std::span<const ParameterGroup> groups, int row, std::string& title) {
+  for (int group = 0;; ++group) {
+    const int count = static_cast<int>(groups[group].parameters.size());
+    title = title_of(group, groups[group].label);
+    if (row < count) return groups[group].parameters[row];
+    row -= count;
+  }
+}
+
+using Names = std::map<std::string_view, const Parameter*>;
+
+/// A parameter that is not frozen stands for a frozen one of the same name.
+bool is_thawed(const Parameter& parameter, const Names& trained) {
+  return parameter.frozen && trained.contains(parameter.name);
+}
+
+Names trained_names(std::span<const ParameterGroup> groups) {
+  Names trained;
+  for (const ParameterGroup& group : groups)
+    for (const Parameter& parameter : group.parameters)
+      if (!parameter.frozen) trained.emplace(parameter.name, &parameter);
+  return trained;
+}
+
+}  // namespace
+
 std::vector<ByteRange> runs_of(const Tensor& tensor, std::span<const std::int64_t> shape, int row) {
   std::vector<std::int64_t> strides = tensor.strides;
   if (strides.empty()) strides = row_major_strides(shape);
@@ -94,34 +121,6 @@ std::vector<ByteRange> runs_of(const Tensor& tensor, std::span<const std::int64_
   }
   return runs;
 }
-
-bool by_address(const ByteRange& a, const ByteRange& b) { return a.first < b.first; }
-
-const Parameter& parameter_at(std::span<const ParameterGroup> groups, int row, std::string& title) {
-  for (int group = 0;; ++group) {
-    const int count = static_cast<int>(groups[group].parameters.size());
-    title = title_of(group, groups[group].label);
-    if (row < count) return groups[group].parameters[row];
-    row -= count;
-  }
-}
-
-using Names = std::map<std::string_view, const Parameter*>;
-
-/// A parameter that is not frozen stands for a frozen one of the same name.
-bool is_thawed(const Parameter& parameter, const Names& trained) {
-  return parameter.frozen && trained.contains(parameter.name);
-}
-
-Names trained_names(std::span<const ParameterGroup> groups) {
-  Names trained;
-  for (const ParameterGroup& group : groups)
-    for (const Parameter& parameter : group.parameters)
-      if (!parameter.frozen) trained.emplace(parameter.name, &parameter);
-  return trained;
-}
-
-}  // namespace
 
 ValueMemory::ValueMemory(std::span<const ParameterGroup> groups) {
   const Names trained = trained_names(groups);

@@ -16,6 +16,9 @@ struct ByteRange {
   int parameter = 0;  ///< row; see RegisteredParameter
 };
 
+/// The runs of consecutive bytes of a tensor. `row`: ByteRange::parameter.
+std::vector<ByteRange> runs_of(const Tensor& tensor, std::span<const std::int64_t> shape, int row);
+
 /// The memory of all values, by address: what gradients must stay clear of.
 class ValueMemory {
  public:

@@ -62,12 +62,17 @@ list(REMOVE_ITEM options -std=c++20)  # as pkg-config --cflags-only-I --libs
 run(${c_compiler} ${compiler_flags} -std=c99 -pedantic -Wall -Wextra -Werror
   "${CMAKE_CURRENT_LIST_DIR}/main.c" ${options} -lstdc++ -lm -o "${SCRATCH}/c_by_pkg_config")
 
-# The same bits in C as in C++, also by way of a checkpoint.
+# The same bits in C as in C++, also by way of a checkpoint, and on two ranks, where the mean of equal
+# gradients is exact.
 execute_process(COMMAND "${SCRATCH}/found/same_as_c" OUTPUT_VARIABLE expected
   COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB_RECURSE gloo "${moved}/*/libshampoo_gloo.so")
+if(gloo AND EXISTS "${moved}/bin/shampoorun")
+  set(on_two_ranks "${moved}/bin/shampoorun --no-python --nproc-per-node 2 ${SCRATCH}/only_c/only_c")
+endif()
 foreach(program "${SCRATCH}/found/stranger_in_c" "${SCRATCH}/only_c/only_c"
     "${SCRATCH}/c_by_pkg_config"
-    "${SCRATCH}/c_by_pkg_config ${SCRATCH}/checkpoints")
+    "${SCRATCH}/c_by_pkg_config ${SCRATCH}/checkpoints" ${on_two_ranks})
   separate_arguments(program)
   execute_process(COMMAND ${program} OUTPUT_VARIABLE values COMMAND_ERROR_IS_FATAL ANY)
   if(NOT values STREQUAL expected)

@@ -4,36 +4,31 @@
 #include <shampoo/shampoo.h>
 
 #include <cstdio>
-#include <string>
+#include <utility>
 #include <vector>
 
 int main() {
   constexpr int rows = 12, columns = 7, layers = 3, sides = 5, steps = 40;
   std::vector<float> values(layers * (rows * columns + sides), 0.0f), gradients(values);
-  std::vector<shampoo::ParameterGroup> groups{
-      {.rates = {.learning_rate = 0.05},
-       .recipe = {.refresh = {.every = 4, .first = 4}, .blocking = {.size = 8}}},
-      {.recipe = shampoo::recipes::adamw()}};
-  float *value = values.data(), *gradient = gradients.data();
-  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{rows, columns}, {sides}})
-    for (int layer = 0; layer < layers; ++layer) {
-      shampoo::ParameterGroup& group = groups[shape.size() == 2 ? 0 : 1];
-      const char* const name = shape.size() == 2 ? ".weight" : ".bias";
-      group.parameters.push_back({.name = "h." + std::to_string(layer) + name,
-                                  .shape = shape,
-                                  .value = value,
-                                  .gradient = gradient});
-      const std::int64_t count = shape.size() == 2 ? rows * columns : sides;
-      value += count;
-      gradient += count;
-    }
+  constexpr int matrix = rows * columns, behind = layers * matrix;
+  auto parameters =
+      shampoo::stacked("h.%d.weight", {rows, columns}, &values[0], &gradients[0], matrix, layers);
+  for (shampoo::Parameter& bias :
+       shampoo::stacked("h.%d.bias", {sides}, &values[behind], &gradients[behind], sides, layers))
+    parameters.push_back(std::move(bias));
+  auto groups = shampoo::routes::language_model(
+                    {.refresh = {.every = 4, .first = 4}, .blocking = {.size = 8}},
+                    {.learning_rate = 0.05, .weight_decay = 0.1})
+                    .groups(std::move(parameters));
+  for (shampoo::ParameterGroup& group : groups)
+    group.schedules["learning_rate"] = shampoo::schedules::Function{
+        [](std::int64_t step) { return 1 / (1 + static_cast<double>(step) / 10); }};
   const auto backend = shampoo::cpu_backend();
   const auto ranks = shampoo::join(*backend);
   shampoo::Optimizer optimizer(*backend, *ranks, groups,
                                {.gradients = {.clipping = shampoo::ClipGlobalNorm{2.5}}});
   for (int step = 0; step < steps; ++step) {
     for (std::size_t i = 0; i < values.size(); ++i) gradients[i] = values[i] - 1.0f;
-    optimizer.group(1).rates.learning_rate = 0.05 / (1 + step);
     optimizer.step();
   }
   for (const float x : values) std::printf("%a\n", static_cast<double>(x));

@@ -92,13 +92,12 @@ TEST_F(CInterface, SaysWhatIsWrong) {
       {[&] { return shampoo_add_tensor(setup_, "x", -1, shape, tensor, tensor); },
        "sides: must be >= 0, got -1"},
       {[&] { return shampoo_add_from_slab(setup_, "x", 2, shape, &slab_, -3); },
-       "parameter 'x': offset: must be >= 0, got -3"},
+       "parameter 'x': offset: must be in [0, 2^59), got -3"},
       {[&] { return shampoo_route(setup_, "[]"); }, "routes:\nroutes: must be an object, got []"}};
   for (const Fault& fault : faults) {
     EXPECT_EQ(fault.call(), SHAMPOO_INVALID_ARGUMENT) << fault.message;
     EXPECT_EQ(error(), fault.message);
   }
-  EXPECT_EQ(shampoo_setup_rate(setup_, "beta1", 0.5), SHAMPOO_LOGIC_ERROR);
   EXPECT_EQ(shampoo_begin_group(setup_, "", "soup"), SHAMPOO_INVALID_ARGUMENT);
   EXPECT_TRUE(error().starts_with("recipe: must be one of shampoo, soap, ")) << error();
 
