@@ -136,7 +136,6 @@ nlohmann::ordered_json summary(const StepOptions& options, const Model& model, c
   result["threads"] = options.threads;
   result["frequency"] = options.frequency;
   result["staggered"] = options.staggered;
-  result["clip"] = options.clip;
   result["block_size"] = options.block;
   result["plain_ms"] = median(times.plain);
   result["plain_ms_fastest"] =

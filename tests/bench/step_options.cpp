@@ -17,10 +17,6 @@ NamedRecipe recipe_of(const StepOptions& options) {
 
 OptimizerOptions optimizer_options(const StepOptions& options) {
   OptimizerOptions made;
-  if (options.clip == "global") made.gradients.clipping = ClipGlobalNorm{options.max_norm};
-  if (options.clip == "parameter") made.gradients.clipping = ClipParameterNorm{options.max_norm};
-  if (options.clip == "value") made.gradients.clipping = ClipValue{options.max_norm};
-  if (options.loss_scale) made.gradients.loss_scaling = DynamicLossScale{};
   made.direction_bytes = options.direction_bytes;
   return made;
 }
@@ -41,11 +37,6 @@ void add_options(CLI::App& app, StepOptions& options) {
       ->check(CLI::IsMember(recipe_names()));
   app.add_option("--solver", options.solver, "of the roots")
       ->check(CLI::IsMember({"automatic", "eigen", "minimax", "tridiagonal"}));
-  app.add_option("--clip", options.clip, "of gradients: by global norm, parameter norm or value")
-      ->check(CLI::IsMember({"none", "global", "parameter", "value"}));
-  app.add_option("--max-norm", options.max_norm, "what --clip allows: large, nothing is clipped")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--loss-scale", options.loss_scale, "with a dynamic one, of 65536 at first");
   app.add_option("--frequency", options.frequency, "steps from refresh to refresh")
       ->check(CLI::Range(1, 1'000'000));
   app.add_flag(

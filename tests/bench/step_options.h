@@ -27,9 +27,6 @@ struct StepOptions {
   std::string type = "float32";
   std::string recipe = "shampoo";
   std::string solver = "automatic";
-  std::string clip = "none";
-  double max_norm = 1;
-  bool loss_scale = false;
   bool staggered = false;
   bool json = false;
   bool roofline = false;
