@@ -27,7 +27,8 @@ std::pair<std::string_view, std::string_view> parts_of(std::string_view pattern)
 }
 
 void check_layers(const std::string& pattern, const std::vector<std::int64_t>& shape,
-                  const Tensor& value, std::int64_t stride, std::int64_t count) {
+                  const Tensor& value, const Tensor& gradient, std::int64_t stride,
+                  std::int64_t count) {
   const auto require = [&](bool holds, const std::string& what, std::int64_t got) {
     if (!holds)
       throw std::invalid_argument("'" + pattern + "': " + what + ", got " + std::to_string(got));
@@ -35,8 +36,9 @@ void check_layers(const std::string& pattern, const std::vector<std::int64_t>& s
   for (const std::int64_t side : shape) require(side >= 0, "shape: sides must be >= 0", side);
   require(count >= 1, "count: must be >= 1", count);
   const std::int64_t elements = grouping::numel(shape);
-  // Layers with strides may interleave; a value that overlaps another is an error, anyway.
-  const std::int64_t least = value.strides.empty() ? elements : 0;
+  // Layers with strides may interleave.
+  const bool dense = value.strides.empty() || (gradient.data && gradient.strides.empty());
+  const std::int64_t least = dense ? elements : 0;
   require(stride >= least,
           "stride: must be >= " + std::to_string(least) + ", the elements of a layer", stride);
   constexpr std::int64_t limit = std::int64_t{1} << 59;
@@ -147,7 +149,7 @@ std::vector<Parameter> stacked(std::string_view pattern, const std::vector<std::
                                const Tensor& value, const Tensor& gradient, std::int64_t stride,
                                std::int64_t count) {
   const auto [before, after] = parts_of(pattern);
-  check_layers(std::string(pattern), shape, value, stride, count);
+  check_layers(std::string(pattern), shape, value, gradient, stride, count);
   std::vector<Parameter> layers;
   for (std::int64_t i = 0; i < count; ++i) {
     std::string name(before);

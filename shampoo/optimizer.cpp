@@ -143,10 +143,11 @@ void Optimizer::unscale(bool allow_float16) {
 }
 void Optimizer::zero_gradients() { parts_->protocol.zero_gradients(*parts_->engine); }
 void Optimizer::average_gradients(const std::function<void*(const Parameter&)>& zeros) {
-  parts_->protocol.begin_writing_gradients("average_gradients");
+  const std::span<const RegisteredParameter> parameters = parts_->engine->parameters();
+  parts_->protocol.begin_averaging([&] { return GradientAverage::layouts(parameters); });
   if (parts_->communicator.size() == 1) return;
   parts_->protocol.in_collective(averaging_gradients, [&] {
-    parts_->average.run(parts_->backend, parts_->communicator, parts_->groups, zeros);
+    parts_->average.run(parts_->backend, parts_->communicator, parameters, parts_->groups, zeros);
   });
 }
 
@@ -154,10 +155,11 @@ StepResult Optimizer::enqueue_step() {
   const kernels::Range range(parts_->backend, "Optimizer::step");
   const bool captures = parts_->backend.is_capturing();
   StepResult result = parts_->protocol.take(*parts_->engine);
-  if (!captures)
-    parts_->for_each_hooks(parts_->hooks_of_step, [&](const StepHooks& hooks) {
-      if (hooks.after) hooks.after(*this, result);
-    });
+  if (captures) return result;
+  parts_->average.withdraw();
+  parts_->for_each_hooks(parts_->hooks_of_step, [&](const StepHooks& hooks) {
+    if (hooks.after) hooks.after(*this, result);
+  });
   return result;
 }
 bool Optimizer::refresh_is_due() const { return parts_->engine->refreshes(); }

@@ -154,13 +154,14 @@ class Optimizer {
   /// that disabled the optimizer. Group::set_gradient() makes one absent instead.
   void zero_gradients();
 
-  /// Gradients <- their mean over ranks, where they are. One that is absent on all ranks stays so;
-  /// one that is absent on some counts as zeros there, and then lies in memory of the optimizer's,
-  /// until the next call makes it absent again, or in memory of `zeros`, which returns where zeros
-  /// lie that may take its place. Collective; waits, as ranks agree on which there are:
-  /// Communicator::average() of a known list only queues on a device. Throws as zero_gradients(),
-  /// and CommunicationError, where gradients differ between ranks in their types or `zeros` throws,
-  /// too: then the optimizer is disabled.
+  /// Gradients <- their mean over ranks, where they are, before each step; frozen parameters' too.
+  /// One that is absent on all ranks stays so; one that is absent on some counts as zeros there,
+  /// and lies in memory of the optimizer's until the step has been queued, which leaves it absent
+  /// again; or in memory of `zeros`, which returns where zeros lie that take its place. On one rank
+  /// nothing changes. Collective; waits, as ranks agree on which there are: Communicator::average()
+  /// of a known list only queues on a device. Throws as zero_gradients(), and CommunicationError
+  /// where types or strides differ between ranks: on all ranks, with nothing changed. An exception
+  /// of `zeros` disables the optimizer.
   void average_gradients(const std::function<void*(const Parameter&)>& zeros = {});
 
   /// Puts the evaluation values in place of the parameters' values on all ranks, until the returned

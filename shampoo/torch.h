@@ -168,7 +168,7 @@ class TorchOptimizer {
   /// Live: read at every step.
   Rates& rates(int index) { return optimizer_.group(index).rates; }
   /// For save(), load(), describe() and all the rest that needs no gradients: those that it knows
-  /// are of the last step() or unscale().
+  /// are of the last step(), unscale() or average().
   Optimizer& native() { return optimizer_; }
 
  private:

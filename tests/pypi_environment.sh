@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a virtual environment with PyPI's current PyTorch and safetensors in a folder, for the tests
-# that use them, and prints the variables that name it:
+# Makes a virtual environment with PyPI's current PyTorch and safetensors in a folder, unless it has
+# them, for the tests that use them, and prints the variables that name it:
 #   eval "$(tests/pypi_environment.sh FOLDER)" && ctest --preset release -R libtorch
 # PYTHON is the interpreter, python3 if not set. Downloads 3 GB, takes 6 on the disk; needs no GPU.
 set -euo pipefail
@@ -12,13 +12,17 @@ stop() {
 }
 
 (($# == 1)) || stop "usage: tests/pypi_environment.sh FOLDER"
-"${PYTHON:-python3}" -m venv "$1" >&2 || stop "no virtual environment; on Debian it needs python3-venv."
-folder=$(cd "$1" && pwd)
-python=$folder/bin/python
-"$python" -m pip install --quiet --disable-pip-version-check --no-compile --upgrade \
-  torch numpy safetensors xxhash >&2 || stop "pip could not install them; its message is above."
-"$python" -c 'import safetensors.numpy, torch.distributed; torch.distributed.TCPStore' ||
-  stop "what pip installed does not work; the message of Python is above."
+python=$(realpath -m "$1")/bin/python
+works() {
+  "$python" -c 'import numpy, safetensors.numpy, torch.distributed, xxhash; torch.distributed.TCPStore'
+}
+
+if [[ ! -x $python ]] || ! works 2> /dev/null; then
+  "${PYTHON:-python3}" -m venv "$1" >&2 || stop "no virtual environment; on Debian it needs python3-venv."
+  "$python" -m pip install --quiet --disable-pip-version-check --no-compile --upgrade \
+    torch numpy safetensors xxhash >&2 || stop "pip could not install them; its message is above."
+  works || stop "what pip installed does not work; the message of Python is above."
+fi
 packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 printf 'export SHAMPOO_TORCH_PYTHON=%q SHAMPOO_SAFETENSORS_PYTHON=%q SHAMPOO_LIBTORCH=%q\n' \
   "$python" "$python" "$packages/torch"

@@ -26,6 +26,9 @@ void write_results(const Comparison& comparison, const std::filesystem::path& ou
   auto table_file = chart_file;
   table_file.replace_extension(".txt");
   draw_losses(comparison.curves, chart_file);
+  if (!(std::ofstream(table_file) << table << std::flush))
+    throw std::runtime_error(table_file.string() + ": cannot be written");
+  std::printf("Loss curves: %s\nThis table:  %s\n", chart_file.c_str(), table_file.c_str());
   if (const Outcome& first = comparison.curves.front(); first.schedule) {
     auto rates_file = chart_file;
     rates_file.replace_filename(chart_file.stem().string() + "-rates.png");
@@ -33,9 +36,6 @@ void write_results(const Comparison& comparison, const std::filesystem::path& ou
                          static_cast<std::int64_t>(first.losses.size()));
     std::printf("Learning rates: %s\n", rates_file.c_str());
   }
-  if (!(std::ofstream(table_file) << table << std::flush))
-    throw std::runtime_error(table_file.string() + ": cannot be written");
-  std::printf("Loss curves: %s\nThis table:  %s\n", chart_file.c_str(), table_file.c_str());
 }
 
 void run(const Options& options, shampoo::Communicator& ranks) {

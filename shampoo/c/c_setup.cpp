@@ -25,7 +25,8 @@ void add(shampoo_setup& setup, std::vector<Parameter> added) {
              std::make_move_iterator(added.end()));
 }
 void add_from(shampoo_setup& setup, const shampoo_slab& slab, std::vector<Parameter> added) {
-  for (const Parameter& parameter : added) setup.slabs[parameter.value.data] = slab.values;
+  for (const Parameter& parameter : added)  // an empty one has no memory of its own
+    if (grouping::numel(parameter.shape) > 0) setup.slabs[parameter.value.data] = slab.values;
   add(setup, std::move(added));
 }
 
@@ -222,10 +223,10 @@ shampoo_status shampoo_add_slab(shampoo_setup* setup, const shampoo_slab* slab,
   });
 }
 
-shampoo_status shampoo_route(shampoo_setup* setup, const char* table) {
+shampoo_status shampoo_route(shampoo_setup* setup, const char* how) {
   return guarded([&] {
     require(setup, "setup");
-    auto groups = routed(*setup, table);
+    auto groups = routed(*setup, how);
     setup->groups.insert(setup->groups.end(), std::make_move_iterator(groups.begin()),
                          std::make_move_iterator(groups.end()));
     setup->unrouted = {};

@@ -7,24 +7,26 @@
 #include <utility>
 
 #include "distributor/text_consensus.h"
+#include "grouping/number_text.h"
 #include "shampoo/validation/validate_parameters.h"
 
 namespace shampoo {
 
 namespace {
 
+/// A parameter that was thawed has a later row, whose gradient is its gradient.
 template <typename Visitor>
-void for_each_parameter(std::span<const std::unique_ptr<Group>> groups, const Visitor& visit) {
-  for (const auto& group : groups)
-    for (std::size_t j = 0; j < group->parameters().size(); ++j) visit(*group, j);
+void for_each_gradient(std::span<const RegisteredParameter> parameters, const Visitor& visit) {
+  for (const RegisteredParameter& registered : parameters)
+    if (!registered.thawed) visit(registered);
 }
 
-/// A character for each parameter: '1' where a rank has its gradient.
+/// A character for each gradient: '1' where a rank has it.
 std::string present_somewhere(kernels::Backend& backend, Communicator& communicator,
-                              std::span<const std::unique_ptr<Group>> groups) {
+                              std::span<const RegisteredParameter> parameters) {
   std::string present;
-  for_each_parameter(groups, [&](const Group& group, std::size_t j) {
-    present += group.parameters()[j].gradient.data ? '1' : '0';
+  for_each_gradient(parameters, [&](const RegisteredParameter& registered) {
+    present += registered.parameter().gradient.data ? '1' : '0';
   });
   for (const std::string& of_rank : gather_texts(backend, communicator, present))
     std::ranges::transform(present, of_rank, present.begin(),
@@ -34,16 +36,31 @@ std::string present_somewhere(kernels::Backend& backend, Communicator& communica
 
 }  // namespace
 
+std::string GradientAverage::layouts(std::span<const RegisteredParameter> parameters) {
+  std::string lines;
+  for_each_gradient(parameters, [&](const RegisteredParameter& registered) {
+    const Parameter& parameter = registered.parameter();
+    lines += registered.title() + ": gradient of " + std::string(name_of(parameter.gradient.type)) +
+             " with strides " +
+             grouping::shape_text(strides_of(parameter.gradient, parameter.shape)) + "\n";
+  });
+  return lines;
+}
+
 void GradientAverage::run(kernels::Backend& backend, Communicator& communicator,
+                          std::span<const RegisteredParameter> parameters,
                           std::span<const std::unique_ptr<Group>> groups, const Zeros& zeros) {
-  take_back();
-  const std::string present = present_somewhere(backend, communicator, groups);
+  withdraw();
+  lent_.clear();
+  const std::string present = present_somewhere(backend, communicator, parameters);
   auto is_present = present.begin();
   std::vector<TensorSpan> spans;
-  for_each_parameter(groups, [&](Group& group, std::size_t j) {
+  for_each_gradient(parameters, [&](const RegisteredParameter& registered) {
     if (*is_present++ == '0') return;
-    if (!group.parameters()[j].gradient.data) lend(backend, group, j, zeros);
-    const Parameter& parameter = group.parameters()[j];
+    const Parameter& parameter = registered.parameter();
+    if (!parameter.gradient.data)
+      lend(backend, *groups[static_cast<std::size_t>(registered.group_index)], registered.index,
+           zeros);
     const Type type = parameter.gradient.type;
     for (const ByteRange& run : runs_of(parameter.gradient, parameter.shape, 0))
       spans.push_back({reinterpret_cast<void*>(run.first),
@@ -68,8 +85,8 @@ void GradientAverage::lend(kernels::Backend& backend, Group& group, std::size_t 
   group.set_gradient(j, lent_.back().memory.data());
 }
 
-void GradientAverage::take_back() {
-  for (const Lent& lent : std::exchange(lent_, {}))
+void GradientAverage::withdraw() {
+  for (const Lent& lent : lent_)
     if (lent.group->parameters()[lent.parameter].gradient.data == lent.memory.data())
       lent.group->set_gradient(lent.parameter, nullptr);
 }

@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "distributor/communicator.h"
 #include "kernels/buffer.h"
 #include "shampoo/group.h"
+#include "shampoo/update/registered_parameter.h"
 
 namespace shampoo {
 
@@ -18,9 +20,15 @@ class GradientAverage {
  public:
   using Zeros = std::function<void*(const Parameter&)>;
 
-  /// Collective.
+  /// Lines that must be equal on all ranks.
+  static std::string layouts(std::span<const RegisteredParameter> parameters);
+  /// Collective. `parameters`: those of `groups`.
   void run(kernels::Backend& backend, Communicator& communicator,
+           std::span<const RegisteredParameter> parameters,
            std::span<const std::unique_ptr<Group>> groups, const Zeros& zeros);
+  /// Makes gradients absent again that were lent and not replaced; their memory stays until the
+  /// next run().
+  void withdraw();
 
  private:
   /// A gradient that is absent here, as zeros.
@@ -30,8 +38,6 @@ class GradientAverage {
     kernels::Buffer memory;
   };
   void lend(kernels::Backend& backend, Group& group, std::size_t j, const Zeros& zeros);
-  /// Those that the caller has not replaced are absent again.
-  void take_back();
 
   std::vector<Lent> lent_;
 };

@@ -28,6 +28,15 @@ void StepProtocol::begin_writing_gradients(const char* call) {
   if (prepared_) throw std::logic_error(name + ": must be called before prepare_step()");
 }
 
+void StepProtocol::begin_averaging(const std::function<std::string()>& layouts) {
+  const auto begin = [this] { begin_writing_gradients("average_gradients"); };
+  if (consensus_.alone() || backend_.is_capturing()) return begin();
+  vote(averaging_gradients, "gradients", [&] {
+    begin();
+    return layouts();
+  });
+}
+
 void StepProtocol::unscale(Engine& engine, bool allow_float16) {
   begin_writing_gradients("unscale");
   if (unscaled_)

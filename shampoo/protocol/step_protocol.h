@@ -80,6 +80,9 @@ class StepProtocol {
   /// Waits for the previous step, before gradients or their addresses are written. Throws
   /// std::logic_error that names `call` after prepare() and during a capture or an evaluation.
   void begin_writing_gradients(const char* call);
+  /// The same for average_gradients(), on all ranks or on none. layouts() returns lines that must
+  /// be equal on all. Collective.
+  void begin_averaging(const std::function<std::string()>& layouts);
   /// Multiplies the gradients of the next step by 1 / loss_scale(), where they are. Queued behind
   /// begin_writing_gradients().
   void unscale(Engine& engine, bool allow_float16);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -26,7 +27,7 @@ std::string quoted(const std::string& text) {
 /// The exit status of gnuplot, which reads the script.
 int run_gnuplot(const std::string& script) {
   const SigpipeGuard no_sigpipe;
-  std::FILE* input = popen("exec gnuplot > /dev/null", "w");
+  std::FILE* input = popen("exec gnuplot -d > /dev/null", "w");
   if (input == nullptr) return 127;
   std::fwrite(script.data(), 1, script.size(), input);
   const int status = pclose(input);
@@ -42,13 +43,19 @@ void Schedule::plot(const std::string& png, double base, std::int64_t steps) con
   if (steps < 1)
     throw std::invalid_argument("Schedule::plot(): steps must be >= 1, got " +
                                 std::to_string(steps));
-  if (png.find('\n') != std::string::npos)
-    throw std::invalid_argument("Schedule::plot(): the file's name must be one line");
+  if (png.empty() || png.find('\n') != std::string::npos)
+    throw std::invalid_argument("Schedule::plot(): png must be the name of a file, in one line");
   std::vector<double> points = values(base, steps);
   points.push_back(points.back());  // where the last step ends
   const double highest = std::ranges::max(points);
+  for (const double point : points)
+    if (!(point >= 0 && std::isfinite(point)))
+      throw std::invalid_argument("Schedule::plot(): values must be in [0, inf), got " +
+                                  grouping::exact_text(point));
+  // Of a name that begins with '|' gnuplot would make a command.
+  const std::string file = std::filesystem::absolute(png);
   std::string script =
-      "set terminal pngcairo size 1000,620\nset output " + quoted(png) +
+      "set terminal pngcairo size 1000,620\nset output " + quoted(file) +
       "\nset xlabel 'step'\nset grid\nunset key\nset xrange [0:" + std::to_string(steps) +
       "]\nset yrange [0:" + grouping::exact_text(highest > 0 ? 1.05 * highest : 1) +
       "]\nplot '-' using 0:1 with steps linewidth 2\n";

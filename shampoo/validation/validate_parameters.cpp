@@ -156,16 +156,17 @@ int ValueMemory::overlapping(const Tensor& tensor, std::span<const std::int64_t>
   return -1;
 }
 
+std::vector<std::int64_t> strides_of(const Tensor& tensor, const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> all =
+      tensor.strides.empty() ? row_major_strides(shape) : tensor.strides;
+  for (std::size_t k = 0; k < all.size() && k < shape.size(); ++k)
+    if (shape[k] <= 1) all[k] = 1;
+  return all;
+}
+
 void validate_same_layout(const Parameter& parameter, const std::string& group,
                           const Tensor& gradient) {
-  // That of a side of 1 has no meaning.
-  const auto strides = [&](const Tensor& tensor) {
-    std::vector<std::int64_t> all =
-        tensor.strides.empty() ? row_major_strides(parameter.shape) : tensor.strides;
-    for (std::size_t k = 0; k < all.size() && k < parameter.shape.size(); ++k)
-      if (parameter.shape[k] <= 1) all[k] = 1;
-    return all;
-  };
+  const auto strides = [&](const Tensor& tensor) { return strides_of(tensor, parameter.shape); };
   const Tensor& registered = parameter.gradient;
   if (gradient.type != registered.type)
     fail(group, parameter,

@@ -39,6 +39,9 @@ class ValueMemory {
 /// Gradients may overlap each other: they are only read.
 ValueMemory validate_parameters(std::span<const ParameterGroup> groups);
 
+/// In elements; 1 for a side of 0 or 1, where they have no meaning.
+std::vector<std::int64_t> strides_of(const Tensor& tensor, const std::vector<std::int64_t>& shape);
+
 /// `group`: see title_of(). Throws std::invalid_argument where type or strides are not those of the
 /// parameter's gradient.
 void validate_same_layout(const Parameter& parameter, const std::string& group,

@@ -17,7 +17,6 @@ class InterruptibleTransport::Buffer final : public gloo::transport::UnboundBuff
         buffer_(std::move(buffer)) {
     const std::lock_guard lock(transport_.mutex_);
     transport_.buffers_.insert(this);
-    if (transport_.interrupted_) interrupt();
   }
   ~Buffer() override {
     const std::lock_guard lock(transport_.mutex_);
@@ -30,10 +29,10 @@ class InterruptibleTransport::Buffer final : public gloo::transport::UnboundBuff
   }
 
   bool waitRecv(int* rank, std::chrono::milliseconds timeout) override {
-    return require(buffer_->waitRecv(rank, timeout));
+    return wait([&] { return buffer_->waitRecv(rank, timeout); });
   }
   bool waitSend(int* rank, std::chrono::milliseconds timeout) override {
-    return require(buffer_->waitSend(rank, timeout));
+    return wait([&] { return buffer_->waitSend(rank, timeout); });
   }
   void abortWaitRecv() override { buffer_->abortWaitRecv(); }
   void abortWaitSend() override { buffer_->abortWaitSend(); }
@@ -49,9 +48,12 @@ class InterruptibleTransport::Buffer final : public gloo::transport::UnboundBuff
   }
 
  private:
-  static bool require(bool complete) {
-    if (!complete) throw std::runtime_error("the connections are closed");
-    return complete;
+  /// What aborts a wait of Gloo's is forgotten by the wait.
+  template <typename Wait>
+  bool wait(const Wait& complete) {
+    if (transport_.interrupted_ || !complete())
+      throw std::runtime_error("the connections are closed");
+    return true;
   }
 
   InterruptibleTransport& transport_;

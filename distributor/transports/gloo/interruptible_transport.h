@@ -4,6 +4,7 @@
 #include <gloo/transport/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -31,9 +32,9 @@ class InterruptibleTransport final : public gloo::transport::Context {
   class Buffer;
 
   std::shared_ptr<gloo::transport::Context> transport_;
-  std::mutex mutex_;  ///< guards what follows
+  std::atomic<bool> interrupted_ = false;
+  std::mutex mutex_;  ///< guards the set
   std::set<Buffer*> buffers_;
-  bool interrupted_ = false;
 };
 
 }  // namespace shampoo

@@ -27,7 +27,7 @@ const std::string secret = "a secret of this job", other_secret = "a secret of a
 
 std::string why_not(const StoreServer& server, const std::string& used) {
   try {
-    connect_store("127.0.0.1", server.port(), 300ms, StoreProtocol::automatic, used);
+    connect_store("127.0.0.1", server.port(), 1s, StoreProtocol::automatic, used);
   } catch (const CommunicationError& error) {
     return error.what();
   }

@@ -91,13 +91,20 @@ TEST(AverageGradients, AnAbsentOneCountsAsZerosWhereAnotherRankHasIt) {
     EXPECT_TRUE(optimizer.step().applied());
     EXPECT_EQ(optimizer.steps("matrix"), 1);
     EXPECT_EQ(optimizer.steps("scalar"), 0);
+    EXPECT_EQ(group.parameters()[0].gradient.data == nullptr, ranks.rank() == 1);
 
-    // What was lent is absent again: nobody has it now.
+    // Once more, in other memory of the optimizer's.
+    optimizer.average_gradients();
+    optimizer.average_gradients();
+    EXPECT_TRUE(optimizer.step().applied());
+    EXPECT_EQ(optimizer.steps("matrix"), 2);
+
+    // Nobody has it now.
     if (ranks.rank() != 1) group.set_gradient(0, nullptr);
     optimizer.average_gradients();
     EXPECT_EQ(group.parameters()[0].gradient.data, nullptr);
     EXPECT_TRUE(optimizer.step().applied());
-    EXPECT_EQ(optimizer.steps("matrix"), 1);
+    EXPECT_EQ(optimizer.steps("matrix"), 2);
   });
 }
 
@@ -116,6 +123,61 @@ TEST(AverageGradients, ZerosMayBeTheCallers) {
     EXPECT_EQ(asked, std::vector<std::string>(ranks.rank() < 2 ? 1 : 0, "frozen"));
     EXPECT_EQ(own, std::vector<float>(5, ranks.rank() < 2 ? 1.0f : 0.0f));
     EXPECT_TRUE(optimizer.step().applied());
+  });
+}
+
+TEST(AverageGradients, OfAThawedParameterAreThoseOfItsNewGroup) {
+  on_three_ranks([](Communicator& ranks, Tensors& tensors, Optimizer& optimizer) {
+    std::vector<float> gradient(5, static_cast<float>(ranks.rank()));
+    optimizer.add_group({.parameters = {{.name = "frozen",
+                                         .shape = {5},
+                                         .value = tensors.frozen.data(),
+                                         .gradient = gradient.data()}},
+                         .recipe = recipes::adamw()});
+
+    optimizer.average_gradients();
+
+    EXPECT_EQ(gradient, std::vector<float>(5, 1.0f));
+    EXPECT_EQ(tensors.frozen_gradient, std::vector<float>(5, static_cast<float>(ranks.rank() + 1)));
+    EXPECT_TRUE(optimizer.step().applied());
+  });
+}
+
+TEST(AverageGradients, ThatMayNotBeWrittenOnOneRankAreOnNone) {
+  on_three_ranks([](Communicator& ranks, Tensors& tensors, Optimizer& optimizer) {
+    optimizer.average_gradients();
+    tensors.frozen_gradient.assign(5, static_cast<float>(ranks.rank()));
+    const std::vector<float> before = tensors.frozen_gradient;
+    if (ranks.rank() == 1) optimizer.prepare_step();
+    EXPECT_EQ(error_of<std::logic_error>([&] { optimizer.average_gradients(); }),
+              "rank 1: average_gradients: must be called before prepare_step()");
+    EXPECT_EQ(tensors.frozen_gradient, before);
+
+    tensors.frozen_gradient.assign(5, 1.0f);
+    if (ranks.rank() != 1) optimizer.prepare_step();
+    EXPECT_TRUE(optimizer.enqueue_step().applied());
+  });
+}
+
+TEST(AverageGradients, InOtherStridesOnOneRankAreAnErrorOfAllThatNamesThem) {
+  run_ranks(3, [](Communicator& ranks) {
+    ranks.set_deadline(std::chrono::seconds(20));
+    const auto backend = cpu_backend({.threads = 1});
+    std::vector<float> value(6), gradient(6, static_cast<float>(ranks.rank()));
+    const std::vector<std::int64_t> strides =
+        ranks.rank() == 2 ? std::vector<std::int64_t>{1, 3} : std::vector<std::int64_t>{};
+    Optimizer optimizer(
+        *backend, ranks,
+        {{.parameters = {{.name = "w",
+                          .shape = {3, 2},
+                          .value = value.data(),
+                          .gradient = {gradient.data(), Type::float32, strides}}}}});
+
+    EXPECT_EQ(error_of<CommunicationError>([&] { optimizer.average_gradients(); }),
+              "the ranks do not have the same gradients: rank 2 has 'group 0, parameter 'w': "
+              "gradient of float32 with strides (1, 3)', ranks 0 and 1 have 'group 0, parameter "
+              "'w': gradient of float32 with strides (2, 1)'");
+    EXPECT_EQ(gradient, std::vector<float>(6, static_cast<float>(ranks.rank())));
   });
 }
 

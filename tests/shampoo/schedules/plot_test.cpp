@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <string>
@@ -28,19 +29,30 @@ std::vector<int> size_of_picture(const std::filesystem::path& file) {
   return {number(16), number(20)};
 }
 
-TEST(APlotOfASchedule, IsAPictureOfItsValues) {
+class APlotOfASchedule : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("gnuplot --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot";
+  }
+};
+
+TEST_F(APlotOfASchedule, IsAPictureOfItsValues) {
   const TemporaryFolder folder;
   const std::filesystem::path falls = folder.path() / "it's.png", again = folder.path() / "again",
-                              stays = folder.path() / "stays";
+                              other = folder.path() / "other";
   plotted.plot(falls, 0.1, 100);
   plotted.plot(again, 0.1, 100);
-  Schedule().plot(stays, 0.1, 100);
   EXPECT_EQ(size_of_picture(falls), (std::vector<int>{1000, 620}));
   EXPECT_EQ(content_of(falls), content_of(again));
-  EXPECT_NE(content_of(falls), content_of(stays));
+  Schedule().plot(other, 0.1, 100);
+  EXPECT_NE(content_of(falls), content_of(other));
+  plotted.plot(other, 0.2, 100);
+  EXPECT_NE(content_of(falls), content_of(other));
+  plotted.plot(other, 0.1, 90);
+  EXPECT_NE(content_of(falls), content_of(other));
 }
 
-TEST(APlotOfASchedule, OfOneStepOrOfZerosIsAPictureToo) {
+TEST_F(APlotOfASchedule, OfOneStepOrOfZerosIsAPictureToo) {
   const TemporaryFolder folder;
   for (const double base : {0.0, 0.1}) {
     plotted.plot(folder.path() / "short", base, 1);
@@ -48,18 +60,32 @@ TEST(APlotOfASchedule, OfOneStepOrOfZerosIsAPictureToo) {
   }
 }
 
-TEST(APlotOfASchedule, NamesWhatIsOutOfRange) {
+TEST_F(APlotOfASchedule, NamesWhatIsOutOfRange) {
   for (const double base : {-1.0, std::numeric_limits<double>::quiet_NaN()})
     EXPECT_TRUE(error_of<std::invalid_argument>([&] {
                   plotted.plot("x.png", base, 1);
                 }).starts_with("Schedule::plot(): base must be in [0, inf), got "));
   EXPECT_EQ(error_of<std::invalid_argument>([&] { plotted.plot("x.png", 1, 0); }),
             "Schedule::plot(): steps must be >= 1, got 0");
-  EXPECT_EQ(error_of<std::invalid_argument>([&] { plotted.plot("x\n.png", 1, 1); }),
-            "Schedule::plot(): the file's name must be one line");
+  for (const char* name : {"", "x\n.png"})
+    EXPECT_EQ(error_of<std::invalid_argument>([&] { plotted.plot(name, 1, 1); }),
+              "Schedule::plot(): png must be the name of a file, in one line");
+  const Schedule grows = schedules::Function{[](std::int64_t) { return INFINITY; }};
+  EXPECT_EQ(error_of<std::invalid_argument>([&] { grows.plot("x.png", 1, 1); }),
+            "Schedule::plot(): values must be in [0, inf), got inf");
 }
 
-TEST(APlotOfASchedule, SaysWhyThereIsNone) {
+TEST_F(APlotOfASchedule, HasAFileOfItsNameAndRunsNoCommand) {
+  const TemporaryFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  plotted.plot("|touch made", 1, 1);
+  std::filesystem::current_path(before);
+  EXPECT_EQ(size_of_picture(folder.path() / "|touch made"), (std::vector<int>{1000, 620}));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "made"));
+}
+
+TEST_F(APlotOfASchedule, SaysWhyThereIsNone) {
   const TemporaryFolder folder;
   const std::string file = folder.path() / "missing" / "x.png";
   EXPECT_EQ(error_of<std::runtime_error>([&] { plotted.plot(file, 1, 1); }),
