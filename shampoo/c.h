@@ -115,8 +115,9 @@ shampoo_status shampoo_begin_group(shampoo_setup* setup, const char* label, cons
  * the optimizer is made. */
 shampoo_status shampoo_setup_rate(shampoo_setup* setup, const char* rate, double value);
 /* schedules::Function: in each step, counted from 0 without those that are skipped, the rate is
- * factor(step, context) times what it was set to. The same on all ranks. The context is borrowed,
- * and must outlive the optimizer. */
+ * factor(step, context) times what it was set to, and shampoo_set_rate() may not set it. The same
+ * on all ranks; a resume may call it for all steps before. The context is borrowed, and must
+ * outlive the optimizer. */
 shampoo_status shampoo_setup_schedule(shampoo_setup* setup, const char* rate,
                                       double (*factor)(int64_t step, void* context), void* context);
 /* schedules::WarmUpStableDecay: from a tenth to all of the rate, all of it, down to 0; so many
