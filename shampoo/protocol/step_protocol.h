@@ -77,14 +77,12 @@ class StepProtocol {
   double loss_scale();
   /// [backend]
   const float* loss_scale_address() const { return gradients_.loss_scale(); }
-  /// Waits for the previous step, before gradients or their addresses are written. Throws
-  /// std::logic_error that names `call` after prepare() and during a capture or an evaluation.
-  void begin_writing_gradients(const char* call);
-  /// The same for average_gradients(), on all ranks or on none. layouts() returns lines that must
-  /// be equal on all. Collective.
+  /// Before gradients or their addresses are written: waits for the previous step, which must not
+  /// have been followed by prepare(), on all ranks or on none. layouts() returns lines that must be
+  /// equal on all. Collective.
   void begin_averaging(const std::function<std::string()>& layouts);
-  /// Multiplies the gradients of the next step by 1 / loss_scale(), where they are. Queued behind
-  /// begin_writing_gradients().
+  /// Multiplies the gradients of the next step by 1 / loss_scale(), where they are. Queued after a
+  /// wait for the previous step, which must not have been followed by prepare().
   void unscale(Engine& engine, bool allow_float16);
   /// Gradients <- 0, where they are. Likewise.
   void zero_gradients(Engine& engine);
@@ -140,6 +138,9 @@ class StepProtocol {
 
   // Evaluation values: evaluation.cpp
   void exchange_values(Engine& engine, std::int64_t call, const std::function<void()>& fill);
+
+  // Writing gradients: loss_scale.cpp
+  void begin_writing_gradients(const char* call);
 
   // Outcome: step_completion.cpp
   bool await_replay();

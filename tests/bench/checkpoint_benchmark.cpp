@@ -14,7 +14,7 @@
 
 #include "shampoo/shampoo.h"
 #include "tests/bench/plain_copies.h"
-#include "tests/bench/print_result.h"
+#include "tests/bench/results.h"
 #include "tests/support/models.h"
 #include "tests/support/temporary_folder.h"
 

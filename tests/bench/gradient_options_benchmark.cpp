@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -11,6 +10,7 @@
 #include "shampoo/distributor/rendezvous/join.h"
 #include "shampoo/shampoo.h"
 #include "tests/bench/bench_tensors.h"
+#include "tests/bench/results.h"
 #include "tests/support/cpu_kernels.h"
 #include "tests/support/models.h"
 #include "tests/support/named_recipes.h"
@@ -22,11 +22,6 @@ struct Options {
   std::string model = "many";
   int threads = 0, steps = 200;
 };
-
-double median(std::vector<double> numbers) {
-  std::ranges::nth_element(numbers, numbers.begin() + std::ssize(numbers) / 2);
-  return numbers[numbers.size() / 2];
-}
 
 /// An optimizer of a model, one group per tensor, whose steps are plain ones.
 class Run {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <random>
@@ -13,6 +12,7 @@
 #include "grouping/plan.h"
 #include "shampoo/update/block_work.h"
 #include "tests/bench/bench_tensors.h"
+#include "tests/bench/results.h"
 #include "tests/support/cpu_kernels.h"
 
 namespace {
@@ -104,12 +104,6 @@ std::int64_t cost_of(const shampoo::Recipe& recipe, const Shape& shape) {
   return cost;
 }
 
-double median(std::vector<double> numbers) {
-  const auto middle = numbers.begin() + std::ssize(numbers) / 2;
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
-
 /// Steps of a named recipe on tensors of one shape, on one thread: microseconds of a tensor in a
 /// plain step, in a refresh, and on average, and what the average is per unit of its cost.
 void step_of_tensor(benchmark::State& state) {
@@ -143,11 +137,11 @@ void step_of_tensor(benchmark::State& state) {
     if (++step > refresh_interval)
       (step % refresh_interval == 0 ? refresh : plain).push_back(1e6 * seconds.count() / count);
   }
-  const double average =
-      median(plain) + (median(refresh) - median(plain)) / static_cast<double>(refresh_interval);
+  const double average = test::median(plain) + (test::median(refresh) - test::median(plain)) /
+                                                   static_cast<double>(refresh_interval);
   const auto cost = static_cast<double>(cost_of(named.recipe, shape));
-  state.counters = {{"plain_us", median(plain)},
-                    {"refresh_us", median(refresh)},
+  state.counters = {{"plain_us", test::median(plain)},
+                    {"refresh_us", test::median(refresh)},
                     {"us", average},
                     {"cost", cost},
                     {"ps_per_cost", 1e6 * average / cost}};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shampoo/shampoo.h"
+#include "tests/bench/results.h"
 #include "tests/bench/scaling_rates.h"
 #include "tests/kernels/numbers.h"
 
@@ -14,10 +15,8 @@ namespace {
 
 constexpr std::int64_t intervals = 3;  ///< timed, after a first one
 
-StepTime step_time(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const double median = (times[times.size() / 2] + times[(times.size() - 1) / 2]) / 2;
-  return {times.front(), median};
+StepTime step_time(const std::vector<double>& times) {
+  return {std::ranges::min(times), median(times)};
 }
 
 /// Values and gradients of a model.

@@ -15,8 +15,8 @@
 #include "tests/bench/bench_tensors.h"
 #include "tests/bench/phase_times.h"
 #include "tests/bench/prediction/prediction_report.h"
-#include "tests/bench/print_result.h"
 #include "tests/bench/ranks.h"
+#include "tests/bench/results.h"
 #include "tests/bench/roofline.h"
 #include "tests/bench/step_options.h"
 #include "tests/support/counting_backend.h"
@@ -38,12 +38,6 @@ struct Times {
   std::vector<double> exchange;        ///< of plain steps, the wait for slower ranks included
   std::int64_t collectives = 0, bytes = 0;
 };
-
-double median(std::vector<double> numbers) {
-  if (numbers.empty()) return 0;
-  std::sort(numbers.begin(), numbers.end());
-  return (numbers[numbers.size() / 2] + numbers[(numbers.size() - 1) / 2]) / 2;
-}
 
 bool is_plain(const StepOptions& options, int step) {
   return options.staggered || step % options.frequency != 0;

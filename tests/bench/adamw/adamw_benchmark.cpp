@@ -13,6 +13,7 @@
 #include "shampoo/shampoo.h"
 #include "tests/bench/adamw/plain_adamw.h"
 #include "tests/bench/bench_tensors.h"
+#include "tests/bench/results.h"
 #include "tests/support/cpu_kernels.h"
 #include "tests/support/models.h"
 
@@ -29,11 +30,6 @@ double milliseconds(const std::function<void()>& body) {
   const Clock::time_point begin = Clock::now();
   body();
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> numbers) {
-  std::ranges::nth_element(numbers, numbers.begin() + std::ssize(numbers) / 2);
-  return numbers[numbers.size() / 2];
 }
 
 /// Milliseconds of body() where none of its memory lies in a cache.
