@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/cpu/host_backend.h"
+#include "kernels/cpu/tile_work.h"
+#include "kernels/cpu/with_real.h"
 #include "kernels/rules/arithmetic.h"
 #include "kernels/rules/grafting.h"
 #include "kernels/rules/step_guard_rule.h"
@@ -23,20 +26,16 @@ bool is_small(const TileTable& elements) {
   return sum <= serial_elements;
 }
 
-Work work_on(const PassContext& context, const Tile& tile, const void* masters) {
-  return {context.elements.tensors,
-          tile,
-          context.elements.blocks[tile.block],
-          context.coefficients[tile.block],
-          context.modes[tile.block],
-          context.scale_of(tile.tensor),
-          static_cast<const float*>(masters),
-          context.gradient_limit};
-}
-
 Work work_without_step(const TileTable& elements, std::int64_t index, const Coefficients& none) {
   const Tile& tile = elements.tiles[index];
   return {elements.tensors, tile, elements.blocks[tile.block], none};
+}
+
+/// A tile's elements in a flat slot.
+template <typename Real, typename Slot>
+auto* tile_of(Slot* slot, const Work& work) {
+  using Element = std::conditional_t<std::is_const_v<Slot>, const Real, Real>;
+  return static_cast<Element*>(slot) + work.tile.flat;
 }
 
 bool moves_in_double(const Work& work) {
@@ -149,11 +148,12 @@ void CpuBackend::filter(const PassContext& context, const GradientPass& pass) {
   const ElementwiseDirection* const grafting = pass.grafting ? &*pass.grafting : nullptr;
   double* const direction_partials = elements.partials + elements.tile_count;
   for_each_present_tile(context, pass.masters, [&](std::int64_t index, const Work& work) {
-    const TileNorms norms = elements.arithmetic == Type::float64
-                                ? level_.in_double.filter(work, pass, grafting)
-                                : level_.in_float.filter(work, pass, grafting);
-    elements.partials[index] = norms.grafting;
-    direction_partials[index] = norms.direction;
+    with_real(elements.arithmetic, [&]<typename Real>(Real*) {
+      const TileNorms norms =
+          level_.in<Real>().filter(work, pass, grafting, tile_of<Real>(pass.direction, work));
+      elements.partials[index] = norms.grafting;
+      direction_partials[index] = norms.direction;
+    });
   });
   if (grafting != nullptr) sum_tiles(context, elements.partials, pass.grafting_norms);
   sum_tiles(context, direction_partials, pass.direction_norms);
@@ -191,10 +191,15 @@ void CpuBackend::measure_directions(const PassContext& context, const UpdatePass
 
 void CpuBackend::update(const PassContext& context, const UpdatePass& pass) {
   if (*context.proceed == 0) return;
-  const bool in_double = context.elements.arithmetic == Type::float64;
   for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
-    in_double ? level_.in_double.update(work, pass) : level_.in_float.update(work, pass);
+    with_real(context.elements.arithmetic, [&]<typename Real>(Real*) {
+      level_.in<Real>().update(work, pass, tile_of<Real>(pass.direction, work));
+    });
   });
+  finish_update(context, pass);
+}
+
+void CpuBackend::finish_update(const PassContext& context, const UpdatePass& pass) {
   project(context, pass);
   if (pass.non_finite == nullptr) return;
   for (std::int64_t b = 0; b < context.elements.block_count; ++b)

@@ -146,7 +146,7 @@ class Whitening {
         other_(scratch.take<Real>(elements_of(stack.extent))) {}
 
   void apply(Real* h, std::size_t k) const {
-    if (stack_.bases.empty()) return roots_.apply(h, {}, k);
+    if (stack_.bases.empty()) return roots_.apply(h, {}, {}, k);
     rotation_.into(h, other_, k);
     rotation_.scale(h, k);
   }

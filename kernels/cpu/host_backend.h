@@ -73,6 +73,10 @@ class CpuBackend final : public Backend {
   void precondition(const PassContext& context, std::span<const Stack> stacks,
                     std::span<const Selection> selected, void* direction,
                     double* direction_norms) override;
+  bool has_precondition_and_update() const override { return true; }
+  void precondition_and_update(const PassContext& context, const GradientPass& gradients,
+                               std::span<const Stack> stacks, std::span<const Selection> present,
+                               double* direction_norms, const UpdatePass& update) override;
 
   // eigenbasis.cpp
   void precondition_in_eigenbasis(const PassContext& context, std::span<const Stack> stacks,
@@ -145,6 +149,8 @@ class CpuBackend final : public Backend {
   template <typename Body>
   void for_each_present_tile(const PassContext& context, const void* masters, Body&& body);
   void project(const PassContext& context, const UpdatePass& pass);
+  /// Projections, averages behind them, and counts, once the tiles have their updates.
+  void finish_update(const PassContext& context, const UpdatePass& pass);
 
   VectorLevel level_;
   Workers workers_;

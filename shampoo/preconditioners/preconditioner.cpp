@@ -84,9 +84,14 @@ bool filters_gradient(const Recipe& recipe) {
                     recipe.preconditioner);
 }
 
-bool stores_direction(const Recipe& recipe) {
-  return recipe.grafting ||
-         !std::visit([](const auto& kind) { return is_elementwise(kind); }, recipe.preconditioner);
+StoredDirection stored_direction(const Recipe& recipe, const kernels::Backend& backend) {
+  return std::visit(
+      [&](const auto& kind) {
+        using enum StoredDirection;
+        if (has_roots(kind)) return backend.has_precondition_and_update() ? block : all;
+        return is_elementwise(kind) && !recipe.grafting ? none : all;
+      },
+      recipe.preconditioner);
 }
 
 std::unique_ptr<GroupPreconditioner> make_preconditioner(const PreconditionerContext& context) {

@@ -20,7 +20,7 @@
 /// The seam between the step and its kinds. A kind is its options in preconditioners.h and one file
 /// pair with the overloads that preconditioner.cpp visits: check, has_refresh, rates, slots, work,
 /// make, and where the defaults do not fit, acts_before_refresh, acts_on,
-/// is_elementwise, filters_gradient and block_fault.
+/// is_elementwise, has_roots, filters_gradient and block_fault.
 namespace shampoo {
 
 /// Use of a diagonal kind; decides which rates it reads and the names of its slots.
@@ -145,11 +145,16 @@ bool filters_gradient(const Kind&, const Recipe&) {
   return false;
 }
 
-/// False if every element's step depends on that element alone: P is not stored.
-bool stores_direction(const Recipe& recipe);
+/// Of elementwise kinds no P is stored, of those with roots a block's where the backend can.
+StoredDirection stored_direction(const Recipe& recipe, const kernels::Backend& backend);
 /// A kind whose direction accumulate() arranges in the pass over the gradients overloads this.
 template <typename Kind>
 bool is_elementwise(const Kind&) {
+  return false;
+}
+/// A kind whose direction is F contracted with roots overloads this.
+template <typename Kind>
+bool has_roots(const Kind&) {
   return false;
 }
 

@@ -76,6 +76,10 @@ class RootInversePreconditioner final : public FactoredPreconditioner {
   }
 
   void apply(ChunkContext& chunk) override {
+    if (chunk.stored == StoredDirection::block) {
+      chunk.roots = chunk.of(stacks_);
+      return;
+    }
     if (!recipe_.refresh.first) return;
     const PhaseRange range(chunk.clock, Phase::precondition);
     // P <- F x_k R_k, and |P|^2 of every block

@@ -14,6 +14,7 @@ namespace shampoo {
 void check(const RootInverse& kind, const Recipe& recipe, const Checks& checks);
 bool has_refresh(const RootInverse& kind, const Recipe& recipe);
 bool acts_on(const RootInverse& kind, std::span<const std::int64_t> extent);
+inline bool has_roots(const RootInverse&) { return true; }
 std::span<const RateUse> rates(const RootInverse& kind, const Recipe& recipe, Role role);
 /// "factor/k" and "root/k" of every dimension k that is preconditioned, and "root_scale/k" of roots
 /// in float16.

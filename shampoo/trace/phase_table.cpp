@@ -60,6 +60,11 @@ void add_group(const GroupStep& group, std::size_t v, const StepClock& clock,
   };
   add("factors", {Phase::factors}, static_cast<double>(work.factors));
   add("roots", {Phase::roots}, static_cast<double>(work.refresh) / every);
+  if (group.stored() == StoredDirection::block) {
+    add("filter, precondition, update", {Phase::update},
+        static_cast<double>(work.direction) + passes);
+    return;
+  }
   add("precondition", {Phase::precondition}, static_cast<double>(work.direction));
   add("filter, update", {Phase::filter, Phase::update}, passes);
 }

@@ -36,8 +36,7 @@ void GroupStep::enqueue(StepContext step) {
     // (10) B <- momentum B + (1 - dampening) P ; P <- B                           [Polyak 1964]
     //      or Z <- Z - learning_rate P, U <- ...         [Defazio 2024, Alg. 1], [Defazio 2025b]
     // (11) U <- -learning_rate P, or W - learning_rate P, into the owner's segment; on one rank
-    //      (12), too. Where every element's step depends on that element alone, (6) is part of
-    //      this pass.
+    //      (12), too. Where not all P are stored, (6) and (7) are part of this pass.
     // (15) W <- its projection, with the new W
     // (13) A <- A + weight (W - A), with the new W            [Polyak 1992], [Izmailov 2018]
     //      and W <- A                                                          [Zhang 2019]
@@ -46,7 +45,7 @@ void GroupStep::enqueue(StepContext step) {
 }
 
 void GroupStep::filter_gradient(ChunkContext& chunk) {
-  if (one_pass_ || filters_gradient(recipe_)) return;
+  if (stored_ != StoredDirection::all || filters_gradient(recipe_)) return;
   const PhaseRange range(chunk.clock, Phase::filter);
   backend_.filter(chunk.pass, chunk.gradients);
 }
@@ -89,10 +88,15 @@ void GroupStep::decay_and_average(ChunkContext& chunk) {
   const PhaseRange range(chunk.clock, Phase::update);
   if (averaging_) averaging_->apply(chunk);
   if (value_averaging_) value_averaging_->apply(chunk);
-  if (one_pass_)
-    backend_.filter_and_update(chunk.pass, chunk.gradients, chunk.update);
-  else
-    backend_.update(chunk.pass, chunk.update);
+  switch (stored_) {
+    case StoredDirection::all:
+      return backend_.update(chunk.pass, chunk.update);
+    case StoredDirection::block:
+      return backend_.precondition_and_update(chunk.pass, chunk.gradients, chunk.roots,
+                                              chunk.present, chunk.direction_norms, chunk.update);
+    case StoredDirection::none:
+      return backend_.filter_and_update(chunk.pass, chunk.gradients, chunk.update);
+  }
 }
 
 StepContext GroupStep::context(const StepInputs& inputs, Refreshing refreshing,
@@ -117,7 +121,8 @@ ChunkContext GroupStep::chunk_context(std::size_t c, const StepInputs& inputs) c
       .present = {},
       .preconditioned = {},
       .grafting_norms = norms(grafting_norms_),
-      .direction_norms = one_pass_ ? nullptr : norms(direction_norms_),
+      .direction_norms = stored_ == StoredDirection::none ? nullptr : norms(direction_norms_),
+      .stored = stored_,
       .gradients = {.masters = masters, .direction = inputs.direction},
       .update = {.direction = inputs.direction,
                  .non_finite = inputs.non_finite_directions,
@@ -134,7 +139,7 @@ ChunkContext GroupStep::chunk_context(std::size_t c, const StepInputs& inputs) c
 }
 
 std::size_t GroupStep::direction_bytes() const {
-  if (one_pass_) return 0;
+  if (stored_ != StoredDirection::all) return 0;
   const auto longest = std::ranges::max(chunks_, {}, &Chunk::elements);
   return static_cast<std::size_t>(longest.elements()) * size_of(arithmetic_);
 }

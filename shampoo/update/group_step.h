@@ -92,6 +92,7 @@ class GroupStep {
   /// [backend] Z, or the average of values; null unless there are evaluation values.
   void* iterate() const;
   std::int64_t workspace_bytes() const;
+  StoredDirection stored() const { return stored_; }
   /// Of the longest chunk's P, for which StepInputs has memory; 0 where P is not stored.
   std::size_t direction_bytes() const;
 
@@ -114,7 +115,7 @@ class GroupStep {
   Type arithmetic_;
   const DirectionTransform& transform_;
   bool measures_;  ///< a transform or a scaling reads the directions
-  bool one_pass_;  ///< directions are not stored: see filter_and_update()
+  StoredDirection stored_;
   std::vector<OwnedBlock> blocks_;
   std::vector<Chunk> chunks_;
   std::vector<std::vector<std::int64_t>> extents_;  ///< per block

@@ -20,7 +20,7 @@ GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
       arithmetic_(arithmetic_type(recipe)),
       transform_(transform),
       measures_(transform || scales_updates(recipe)),
-      one_pass_(!stores_direction(recipe) && !measures_),
+      stored_(measures_ ? StoredDirection::all : stored_direction(recipe, backend)),
       blocks_(std::move(blocks)),
       grafting_norms_(backend, blocks_.size() * sizeof(double)),
       direction_norms_(backend, blocks_.size() * sizeof(double)),
@@ -48,7 +48,8 @@ void GroupStep::cut_chunks(std::span<const RegisteredParameter> parameters,
       blocks_.empty() ? 0 : blocks_.back().flat + grouping::flat_stride(extents_.back());
   const std::int64_t arrays = 1 + backend_.scratch_directions();
   const auto size = static_cast<std::int64_t>(size_of(arithmetic_));
-  chunks_ = cut_into_chunks(blocks_, end, one_pass_ ? end : direction_limit / arrays / size);
+  const bool all = stored_ == StoredDirection::all;
+  chunks_ = cut_into_chunks(blocks_, end, all ? direction_limit / arrays / size : end);
   contexts_.reserve(chunks_.size());
 }
 

@@ -21,6 +21,13 @@ enum class Refreshing : std::uint8_t {
   all     ///< the same, however many they are
 };
 
+/// How much of P is in memory at a time.
+enum class StoredDirection : std::uint8_t {
+  all,    ///< of a chunk
+  block,  ///< of each thread's block: FactorAlgebra::precondition_and_update()
+  none    ///< Elementwise::filter_and_update()
+};
+
 /// One block in the step that is being prepared, on the host.
 struct BlockStep {
   std::int64_t step = 0;         ///< step of its parameter, counted from 1
@@ -36,7 +43,8 @@ inline void* elements_of(void* slot, Type type, const Chunk& chunk) {
 
 /// What a step works on in one chunk of the blocks. Pointers are those of its first block and of
 /// its first element. Elementwise kinds do not launch kernels of their own: they join one of the
-/// two passes over all elements, which the step launches when it is complete.
+/// two passes over all elements, which the step launches when it is complete, as roots join the
+/// last one where P of one block is stored.
 struct ChunkContext {
   const Chunk& place;
   ChunkClock clock;
@@ -45,9 +53,11 @@ struct ChunkContext {
   std::span<const kernels::Selection> preconditioned;  ///< per stack
   double* grafting_norms;                              ///< [backend] per block: |graft(F)|^2
   double* direction_norms;  ///< [backend] per block: |P|^2; null where P is not stored
+  StoredDirection stored;
 
-  kernels::GradientPass gradients;  ///< G in, F or P out
-  kernels::UpdatePass update;       ///< P in, the rank's segment out
+  kernels::GradientPass gradients;             ///< G in, F or P out
+  kernels::UpdatePass update;                  ///< P in, the rank's segment out
+  std::span<const kernels::Stack> roots = {};  ///< of precondition_and_update()
 
   /// See Chunk.
   template <typename T>

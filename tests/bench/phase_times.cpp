@@ -53,6 +53,18 @@ void PhaseTimes::filter_and_update(const kernels::PassContext& context,
   time("filter_and_update", [&] { CountingBackend::filter_and_update(context, gradients, pass); });
 }
 
+void PhaseTimes::precondition_and_update(const kernels::PassContext& context,
+                                         const kernels::GradientPass& gradients,
+                                         std::span<const kernels::Stack> stacks,
+                                         std::span<const kernels::Selection> present,
+                                         double* direction_norms,
+                                         const kernels::UpdatePass& update) {
+  time("precondition_and_update", [&] {
+    CountingBackend::precondition_and_update(context, gradients, stacks, present, direction_norms,
+                                             update);
+  });
+}
+
 void PhaseTimes::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                        const void* segments, const std::int32_t* proceed) {
   time("apply", [&] { CountingBackend::apply(elements, modes, segments, proceed); });

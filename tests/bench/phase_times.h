@@ -31,6 +31,11 @@ class PhaseTimes final : public CountingBackend {
   void filter_and_update(const kernels::PassContext& context,
                          const kernels::GradientPass& gradients,
                          const kernels::UpdatePass& pass) override;
+  void precondition_and_update(const kernels::PassContext& context,
+                               const kernels::GradientPass& gradients,
+                               std::span<const kernels::Stack> stacks,
+                               std::span<const kernels::Selection> present, double* direction_norms,
+                               const kernels::UpdatePass& update) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 

@@ -49,6 +49,15 @@ class WatchedBackend final : public CountingBackend {
     CountingBackend::filter_and_update(context, gradients, pass);
     watch_.go_on(Phase::exchanging);
   }
+  void precondition_and_update(const kernels::PassContext& context,
+                               const kernels::GradientPass& gradients,
+                               std::span<const kernels::Stack> stacks,
+                               std::span<const kernels::Selection> present, double* direction_norms,
+                               const kernels::UpdatePass& pass) override {
+    CountingBackend::precondition_and_update(context, gradients, stacks, present, direction_norms,
+                                             pass);
+    watch_.go_on(Phase::exchanging);
+  }
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override {
     watch_.go_on(Phase::applying);

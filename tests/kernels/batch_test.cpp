@@ -147,6 +147,73 @@ TEST_P(StepBits, AreTheSameAloneInAnyStackAndOnAnyNumberOfThreads) {
   }
 }
 
+/// Those of the present blocks that are preconditioned.
+std::vector<std::vector<std::int32_t>> preconditioned_blocks(const Table& t) {
+  std::vector<std::vector<std::int32_t>> result;
+  for (std::size_t s = 0; s < t.stacks.size(); ++s) {
+    auto& list = result.emplace_back();
+    for (const std::int32_t i : t.selections[s])
+      if (t.modes[static_cast<std::size_t>(t.stacks[s].first_block + i)] == Mode::preconditioned)
+        list.push_back(i);
+  }
+  return result;
+}
+
+TEST_P(StepBits, OfPreconditionAndUpdateAreThoseOfThreePasses) {
+  const auto [type, place] = GetParam();
+  if (place != Place::cpu) GTEST_SKIP() << "on the host alone";
+  const std::vector<std::vector<std::int64_t>> shapes = {{},         {97},      {64, 64}, {65, 33},
+                                                         {129, 270}, {3, 5, 7}, {1, 96}};
+  std::vector<TensorCase> cases;
+  for (std::size_t i = 0; i < 9; ++i)
+    for (const auto& shape : shapes) {
+      cases.push_back(some_case(shape, cases.size()));
+      constexpr Mode modes[] = {Mode::preconditioned, Mode::unpreconditioned, Mode::preconditioned,
+                                Mode::absent};
+      cases.back().mode = modes[i % 4];
+    }
+  for (int threads = 1; threads <= most_threads(place); ++threads) {
+    const std::unique_ptr<kernels::Backend> backend = backend_with_host_arrays(place, threads);
+    ASSERT_TRUE(backend->has_precondition_and_update());
+    const Cut cut{.block_side = 130, .tile_elements = 900};
+    Table three(cases, type, cut), one(cases, type, cut);
+    for (Table* const t : {&three, &one}) {
+      backend->reserve(t->stacks, type, {130});
+      backend->accumulate_factors(t->phase(), t->stacks, t->selected(), t->masters.data());
+      refresh(*backend, *t);
+    }
+    const auto lists = preconditioned_blocks(three);
+    std::vector<kernels::Selection> preconditioned;
+    for (const auto& list : lists)
+      preconditioned.push_back({list.data(), static_cast<std::int64_t>(list.size())});
+    backend->filter(three.phase(), three.gradient_pass());
+    backend->precondition(three.phase(), three.stacks, preconditioned, three.direction.data(),
+                          three.direction_norms.data());
+    backend->update(three.phase(), three.update_pass(kernels::AveragingRule::nesterov));
+
+    kernels::GradientPass gradients = one.gradient_pass();
+    kernels::UpdatePass update = one.update_pass(kernels::AveragingRule::nesterov);
+    gradients.direction = nullptr;
+    update.direction = nullptr;
+    one.proceed = 0;
+    const Bytes before = one.segment;
+    backend->precondition_and_update(one.phase(), gradients, one.stacks, one.selected(),
+                                     one.direction_norms.data(), update);
+    EXPECT_EQ(one.segment, before);
+    one.proceed = 1;
+    backend->precondition_and_update(one.phase(), gradients, one.stacks, one.selected(),
+                                     one.direction_norms.data(), update);
+    EXPECT_NE(one.segment, before);
+    EXPECT_EQ(one.segment, three.segment);
+    EXPECT_EQ(one.masters, three.masters);
+    EXPECT_EQ(one.first_moment, three.first_moment);
+    EXPECT_EQ(one.grafting_moment, three.grafting_moment);
+    EXPECT_EQ(one.momentum, three.momentum);
+    EXPECT_EQ(one.grafting_norms, three.grafting_norms);
+    EXPECT_EQ(one.direction_norms, three.direction_norms);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Everywhere, StepBits,
                          ::testing::Combine(::testing::Values(Type::float32, Type::float64),
                                             ::testing::ValuesIn(all_places)),

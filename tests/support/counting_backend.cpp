@@ -92,6 +92,15 @@ void CountingBackend::filter_and_update(const kernels::PassContext& context,
   launch().filter_and_update(context, gradients, pass);
 }
 
+void CountingBackend::precondition_and_update(const kernels::PassContext& context,
+                                              const kernels::GradientPass& gradients,
+                                              std::span<const kernels::Stack> stacks,
+                                              std::span<const kernels::Selection> present,
+                                              double* direction_norms,
+                                              const kernels::UpdatePass& update) {
+  launch().precondition_and_update(context, gradients, stacks, present, direction_norms, update);
+}
+
 void CountingBackend::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                             const void* segments, const std::int32_t* proceed) {
   launch().apply(elements, modes, segments, proceed);

@@ -83,6 +83,14 @@ class CountingBackend : public kernels::Backend {
   void filter_and_update(const kernels::PassContext& context,
                          const kernels::GradientPass& gradients,
                          const kernels::UpdatePass& pass) override;
+  bool has_precondition_and_update() const override {
+    return backend_.has_precondition_and_update();
+  }
+  void precondition_and_update(const kernels::PassContext& context,
+                               const kernels::GradientPass& gradients,
+                               std::span<const kernels::Stack> stacks,
+                               std::span<const kernels::Selection> present, double* direction_norms,
+                               const kernels::UpdatePass& update) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void orthogonalize(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,

@@ -26,7 +26,7 @@ struct RowsAhead {
   const void* data = nullptr;
   std::int64_t rows = 0, row_bytes = 0, stride_bytes = 0;
 };
-using MemoryAhead = std::array<RowsAhead, 2>;
+using MemoryAhead = std::array<RowsAhead, 4>;
 
 template <typename Real>
 RowsAhead ahead(const Real* data, std::int64_t count) {

@@ -177,9 +177,9 @@ class TileFilter {
 };
 
 template <typename Real>
-TileNorms filter(const Work& work, const GradientPass& pass, const ElementwiseDirection* grafting) {
+TileNorms filter(const Work& work, const GradientPass& pass, const ElementwiseDirection* grafting,
+                 Real* p) {
   const std::int64_t count = elements_of(work.tile);
-  Real* const p = static_cast<Real*>(pass.direction) + work.tile.flat;
   TileFilter<Real> tile(work, pass, grafting);
   for (std::int64_t first = 0; first < count; first += chunk)
     tile(first, least(chunk, count - first), p + first);

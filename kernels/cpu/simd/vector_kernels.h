@@ -50,12 +50,13 @@ struct VectorKernels {
   double (*scan)(const Tensors&, const Tile&, double gradient_scale);
   /// `to` <- G
   void (*gather)(const Work&, Real* to);
-  /// `grafting` is the pass's, or null.
-  TileNorms (*filter)(const Work&, const GradientPass&, const ElementwiseDirection* grafting);
+  /// `grafting` is the pass's, or null; `p`: out, the tile's P.
+  TileNorms (*filter)(const Work&, const GradientPass&, const ElementwiseDirection* grafting,
+                      Real* p);
   void (*graft)(const Work&, const UpdatePass&, void* direction);
   DirectionSums (*measure)(const Work&, const UpdatePass&);
   /// Neither the projection nor, where there is one, the average after it.
-  void (*update)(const Work&, const UpdatePass&);
+  void (*update)(const Work&, const UpdatePass&, const Real* p);
   void (*filter_and_update)(const Work&, const GradientPass&, const UpdatePass&);
   double (*new_value_norm)(const Work&, const UpdatePass&);
   void (*project_values)(const Work&, const UpdatePass&);

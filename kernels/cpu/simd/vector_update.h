@@ -173,9 +173,8 @@ DirectionSums measure(const Work& work, const UpdatePass& pass) {
 }
 
 template <typename Real>
-void update(const Work& work, const UpdatePass& pass) {
+void update(const Work& work, const UpdatePass& pass, const Real* p) {
   const std::int64_t count = elements_of(work.tile);
-  const Real* const p = static_cast<const Real*>(pass.direction) + work.tile.flat;
   const TileUpdate<Real> tile(work, pass);
   for (std::int64_t first = 0; first < count; first += chunk)
     tile(first, least(chunk, count - first), p + first);

@@ -22,9 +22,10 @@ OptimizerOptions traced(const TemporaryFolder& folder) {
   return {.trace = (folder.path() / "traces").string()};
 }
 
-/// A group of root-inverse Shampoo and one of AdamW.
+/// A group of Shampoo, whose directions are stored, and one of AdamW.
 std::vector<ParameterGroup> two_recipes(ToyModel<float>& model) {
   Recipe shampoo = quick_recipe();
+  shampoo.preconditioner = Eigendecomposed{};
   shampoo.refresh = {.every = 4, .first = 2, .staggered = false};
   std::vector<ParameterGroup> groups(2);
   groups[0] = {.parameters = {model.parameter(0), model.parameter(2)}, .recipe = shampoo};
@@ -68,6 +69,23 @@ TEST(ATrace, HasATrackForEachPhaseOfEachVirtualGroup) {
     if (event.track != "step") continue;
     EXPECT_EQ(event.arguments.at("applied"), event.step != 5) << event.step;
   }
+}
+
+TEST(ATrace, HasOneTrackForWhatIsOnePass) {
+  const TemporaryFolder folder;
+  ToyModel<float> model({{9, 8}, {6, 5}});
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  Recipe recipe = quick_recipe();
+  recipe.refresh = {.every = 4, .first = 2};
+  {
+    Optimizer optimizer(*backend, *ranks, {model.group(recipe)}, traced(folder));
+    optimizer.step();
+    EXPECT_NE(optimizer.describe().find("virtual group 0: filter, precondition, update"),
+              std::string::npos);
+  }
+  EXPECT_EQ(tracks_of(read_trace(folder), 1),
+            (Tracks{"step", "scan", "virtual group 0: factors", "virtual group 0: update"}));
 }
 
 TEST(ATrace, HasAnEventForEachChunkOfDirections) {

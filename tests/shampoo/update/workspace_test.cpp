@@ -76,7 +76,7 @@ std::int64_t launches_of(const Recipe& recipe, int layers) {
 }
 
 TEST(Launches, WithChunksDoNotDependOnTheNumberOfLayers) {
-  Recipe recipe;
+  Recipe recipe = recipes::soap();
   recipe.blocking.size = 64;
   recipe.refresh.first = 1000;
   const std::int64_t in_one_chunk = launches_of(recipe, 1), in_some = launches_of(recipe, 16);
@@ -102,9 +102,8 @@ TEST(Workspace, ShrinksToTheLargestBlock) {
   LargeModel model;
   const auto backend = cpu_backend({.threads = 1});
   const auto ranks = single_rank_communicator();
-  Recipe recipe;
-  recipe.blocking.size = 256;
-  const auto bytes_with = [&](std::int64_t direction_bytes) {
+  const auto bytes_with = [&](std::int64_t direction_bytes, Recipe recipe = recipes::soap()) {
+    recipe.blocking.size = 256;
     return Optimizer(*backend, *ranks, {model.group(recipe)}, {.direction_bytes = direction_bytes})
         .workspace_bytes();
   };
@@ -114,6 +113,7 @@ TEST(Workspace, ShrinksToTheLargestBlock) {
   EXPECT_LT(some, all);
   // One block in place of all.
   EXPECT_EQ(all - one, directions - 4 * 256 * 256);
+  EXPECT_EQ(bytes_with(directions, Recipe{}), bytes_with(0, Recipe{})) << "has no directions";
 }
 
 }  // namespace
