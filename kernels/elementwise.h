@@ -27,7 +27,7 @@ struct GradientPass {
   /// others the grafting's.
   ElementwiseDirection preconditioner = {};
   std::optional<ElementwiseDirection> grafting = {};
-  void* direction = nullptr;  ///< [backend] out: P; not written by filter_and_update()
+  void* direction = nullptr;  ///< [backend] out: P; only filter() writes it
   /// [backend] out, per preconditioned block with grafting: squared norm of the grafting's
   /// direction. Null without grafting.
   double* grafting_norms = nullptr;
@@ -90,7 +90,7 @@ struct ValueProjection {
 struct UpdatePass {
   AveragingRule averaging = AveragingRule::none;
   void* averaging_state = nullptr;         ///< [backend] B or Z; null without averaging
-  const void* direction = nullptr;         ///< [backend] P; not read by filter_and_update()
+  const void* direction = nullptr;         ///< [backend] P; only update() reads it
   const double* grafting_norms = nullptr;  ///< [backend] squared; null: no grafting
   /// [backend] squared. A block whose norm, or factor to the grafting's norm, is not finite keeps
   /// values, masters and averaging state. Null: no block has a norm.

@@ -35,6 +35,20 @@ class Backend : public Memory,
   /// True if tridiagonal_root() is there: on the host.
   virtual bool has_tridiagonal_roots() const = 0;
 
+  /// True if precondition_and_update() is there: on the host.
+  virtual bool has_precondition_and_update() const = 0;
+
+  /// filter(), precondition() and update() with the same bits, block after block: what a block
+  /// reads is fetched while another is multiplied, and P of one block per thread is in scratch
+  /// memory, not in the passes' `direction`. The stacks have all blocks of the table; `present`
+  /// lists, for each, those whose mode is not `absent`, as the modes say too. `direction_norms` and
+  /// gradients.grafting_norms are the arrays that `update` reads; gradients.direction_norms is
+  /// null. Throws std::logic_error where has_precondition_and_update() is false.
+  virtual void precondition_and_update(const PassContext& context, const GradientPass& gradients,
+                                       std::span<const Stack> stacks,
+                                       std::span<const Selection> present, double* direction_norms,
+                                       const UpdatePass& update);
+
   /// Bytes of dense matrices, of which the largest has `largest`, that a solver works through at a
   /// time: enough to keep the backend busy, and of small ones no more than its caches hold. Solvers
   /// have a few such sets.

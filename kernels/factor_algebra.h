@@ -2,9 +2,8 @@
 #pragma once
 
 #include <span>
-#include <stdexcept>
 
-#include "kernels/elementwise.h"
+#include "kernels/views.h"
 
 namespace shampoo::kernels {
 
@@ -35,21 +34,6 @@ class FactorAlgebra {
   virtual void precondition(const PassContext& context, std::span<const Stack> stacks,
                             std::span<const Selection> selected, void* direction,
                             double* direction_norms) = 0;
-
-  /// True if precondition_and_update() is there: on the host.
-  virtual bool has_precondition_and_update() const { return false; }
-
-  /// Elementwise::filter(), precondition() and Elementwise::update(), with the same bits, block
-  /// after block: what a block needs is fetched while another is multiplied, and P, which neither
-  /// pass has, is not stored. Every block of the table is in a stack; `present` lists those whose
-  /// mode is not `absent`, as the modes say too.
-  virtual void precondition_and_update(const PassContext& /*context*/,
-                                       const GradientPass& /*gradients*/,
-                                       std::span<const Stack> /*stacks*/,
-                                       std::span<const Selection> /*present*/,
-                                       double* /*direction_norms*/, const UpdatePass& /*update*/) {
-    throw std::logic_error("this backend has no precondition_and_update()");
-  }
 };
 
 }  // namespace shampoo::kernels

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/blas/block_products.h"
-#include "kernels/cpu/simd/vector_kernels.h"
+#include "kernels/cpu/tile_work.h"
 
 namespace shampoo::kernels {
 
@@ -22,10 +22,8 @@ void gather_gradient(const GradientContext& context, std::int64_t block, Real* t
   const Block& b = elements.blocks[block];
   for (std::int32_t k = 0; k < b.tile_count; ++k) {
     const Tile& tile = elements.tiles[b.first_tile + k];
-    context.level.in<Real>().gather(
-        {elements.tensors, tile, b, context.phase.coefficients[block], context.phase.modes[block],
-         context.phase.scale_of(tile.tensor), context.masters, context.phase.gradient_limit},
-        to + (tile.flat - b.flat));
+    context.level.in<Real>().gather(work_on(context.phase, tile, context.masters),
+                                    to + (tile.flat - b.flat));
   }
 }
 

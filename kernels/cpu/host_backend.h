@@ -22,6 +22,7 @@ class CpuBackend final : public Backend {
   MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return false; }
   bool has_tridiagonal_roots() const override { return true; }
+  bool has_precondition_and_update() const override { return true; }
   std::size_t chunk_bytes(std::size_t largest) const override;
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
@@ -73,7 +74,6 @@ class CpuBackend final : public Backend {
   void precondition(const PassContext& context, std::span<const Stack> stacks,
                     std::span<const Selection> selected, void* direction,
                     double* direction_norms) override;
-  bool has_precondition_and_update() const override { return true; }
   void precondition_and_update(const PassContext& context, const GradientPass& gradients,
                                std::span<const Stack> stacks, std::span<const Selection> present,
                                double* direction_norms, const UpdatePass& update) override;

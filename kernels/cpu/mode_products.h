@@ -91,8 +91,9 @@ inline std::int64_t product_scratch(const Stack& stack) {
 template <typename Real>
 std::size_t mode_product_scratch(const Stack& stack) {
   const std::int64_t elements = elements_of(stack.extent);
-  // of roots, with P
-  const std::size_t contraction = 2 * scratch_bytes<Real>(elements) +
+  // with P where precondition_and_update() has roots
+  const int arrays = stack.bases.empty() ? 2 : 1;
+  const std::size_t contraction = arrays * scratch_bytes<Real>(elements) +
                                   scratch_bytes<Real>(product_scratch(stack)) +
                                   std::max(scratch_bytes<Real>(dense_root_elements(stack)),
                                            scratch_bytes<Real>(dense_factor_elements(stack)));

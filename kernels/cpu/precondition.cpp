@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+
 #include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/root_products.h"
@@ -9,7 +11,8 @@ namespace shampoo::kernels {
 
 namespace {
 
-/// Passes over an element take the time of so many operations of a product.
+/// Passes over an element take the time of so many operations of a product: tests/bench/README.md,
+/// "Placement".
 constexpr double element_passes = 140;
 
 /// Elements of a block in a flat slot.
@@ -19,91 +22,87 @@ RowsAhead slot_ahead(const void* slot, const Block& block) {
                          : ahead(static_cast<const Real*>(slot) + block.flat, block.elements);
 }
 
-/// W of a block
-RowsAhead weights_ahead(const TileTable& elements, const Block& block, const void* masters) {
+/// W of a block, where its update reads it.
+RowsAhead weights_ahead(const PassContext& context, std::int64_t index, const UpdatePass& update) {
+  const Block& block = context.elements.blocks[index];
   if (block.master >= 0)
-    return ahead(static_cast<const float*>(masters) + block.master, block.elements);
-  const Tile& first = elements.tiles[block.first_tile];
-  const auto bytes = static_cast<std::int64_t>(size_of(elements.tensors.value_types[block.tensor]));
-  return {static_cast<const char*>(elements.tensors.values[block.tensor]) + first.value * bytes,
-          block.elements / first.columns, first.columns * bytes, first.value_row * bytes};
+    return ahead(static_cast<const float*>(update.masters) + block.master, block.elements);
+  const bool reads = update.segment == nullptr || block.is_value ||
+                     update.averaging == AveragingRule::iterate ||
+                     context.coefficients[index].decay != 0;
+  const Tile& first = context.elements.tiles[block.first_tile];
+  if (!reads || first.value_column != 1) return {};
+  const Tensors& tensors = context.elements.tensors;
+  const auto bytes = static_cast<std::int64_t>(size_of(tensors.value_types[block.tensor]));
+  const char* const data =
+      static_cast<const char*>(tensors.values[block.tensor]) + first.value * bytes;
+  if (first.rows == 1) return {data, 1, block.elements * bytes, 0};
+  return {data, block.elements / first.columns, first.columns * bytes, first.value_row * bytes};
 }
 
-/// filter(), precondition() and update() of blocks of a table.
+/// filter(), precondition() and update() of one block after another.
 template <typename Real>
-class BlockStep {
- public:
-  BlockStep(const PassContext& context, const VectorLevel& level, const GradientPass& gradients,
-            std::span<const Stack> stacks, std::span<const Selection> present,
-            double* direction_norms, const UpdatePass& update)
-      : context_(context),
-        level_(level),
-        gradients_(gradients),
-        grafting_(gradients.grafting ? &*gradients.grafting : nullptr),
-        stacks_(stacks),
-        present_(present),
-        direction_norms_(direction_norms),
-        update_(update) {}
+struct BlockPasses {
+  const PassContext& context;
+  const VectorLevel& level;
+  const GradientPass& gradients;
+  std::span<const Stack> stacks;
+  std::span<const Selection> present;
+  double* direction_norms;
+  const UpdatePass& update;
 
   void operator()(const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) const {
-    const VectorKernels<Real>& vector = level_.in<Real>();
-    const Stack& stack = stacks_[task.group];
+    const VectorKernels<Real>& vector = level.in<Real>();
     const std::int64_t b = block_of(task);
-    const Block& block = context_.elements.blocks[b];
+    const Block& block = context.elements.blocks[b];
     Real* const p = scratch.take<Real>(block.elements);
 
-    for_each_tile(block, gradients_.masters, p, [&](std::int32_t t, const Work& work, Real* at) {
-      context_.elements.partials[t] = vector.filter(work, gradients_, grafting_, at).grafting;
+    for_each_tile(block, gradients.masters, p, [&](std::int32_t t, const Work& work, Real* at) {
+      context.elements.partials[t] = vector.filter(work, gradients, grafting(), at).grafting;
     });
-    if (context_.modes[b] == Mode::preconditioned) {
-      if (grafting_ != nullptr)
-        gradients_.grafting_norms[b] = sum_of_tiles(block, context_.elements.partials);
-      RootProducts<Real>(vector, stack, index_of(task), scratch)
-          .apply(p, {weights_ahead(context_.elements, block, update_.masters)}, ahead_of(next));
-      direction_norms_[b] = vector.squared_norm(p, block.elements);
+    if (context.modes[b] == Mode::preconditioned) {
+      if (grafting() != nullptr)
+        gradients.grafting_norms[b] = sum_of_tiles(block, context.elements.partials);
+      RootProducts<Real>(vector, stacks[task.group], index_of(task), scratch)
+          .apply(p, weights_ahead(context, b, update), ahead_of(next));
+      direction_norms[b] = vector.squared_norm(p, block.elements);
     }
-    for_each_tile(block, update_.masters, p, [&](std::int32_t, const Work& work, const Real* at) {
-      vector.update(work, update_, at);
+    for_each_tile(block, update.masters, p, [&](std::int32_t, const Work& work, const Real* at) {
+      vector.update(work, update, at);
     });
   }
 
  private:
+  const ElementwiseDirection* grafting() const {
+    return gradients.grafting ? &*gradients.grafting : nullptr;
+  }
   std::int64_t index_of(const Schedule::Task& task) const {
-    return present_[task.group].blocks[task.member];
+    return present[task.group].blocks[task.member];
   }
   std::int64_t block_of(const Schedule::Task& task) const {
-    return stacks_[task.group].first_block + index_of(task);
+    return stacks[task.group].first_block + index_of(task);
   }
 
   /// body(index of the tile, work, its part of P)
   template <typename Body>
   void for_each_tile(const Block& block, const void* masters, Real* p, const Body& body) const {
     for (std::int32_t t = block.first_tile; t < block.first_tile + block.tile_count; ++t) {
-      const Tile& tile = context_.elements.tiles[t];
-      body(t, work_on(context_, tile, masters), p + (tile.flat - block.flat));
+      const Tile& tile = context.elements.tiles[t];
+      body(t, work_on(context, tile, masters), p + (tile.flat - block.flat));
     }
   }
 
   /// What the filter, and the first product, of a block read.
   MemoryAhead ahead_of(const Schedule::Task* task) const {
     if (task == nullptr) return {};
-    const Stack& stack = stacks_[task->group];
+    const Stack& stack = stacks[task->group];
     const std::int64_t b = block_of(*task);
-    const Block& block = context_.elements.blocks[b];
-    return {gradient_ahead<Real>({context_, level_, nullptr}, stack, b),
-            slot_ahead<Real>(gradients_.first_moment, block),
-            slot_ahead<Real>(grafting_ == nullptr ? nullptr : grafting_->second_moment, block),
+    const Block& block = context.elements.blocks[b];
+    return {gradient_ahead<Real>({context, level, nullptr}, stack, b),
+            slot_ahead<Real>(gradients.first_moment, block),
+            slot_ahead<Real>(grafting() == nullptr ? nullptr : grafting()->second_moment, block),
             root_ahead<Real>(stack, index_of(*task), 0)};
   }
-
-  const PassContext& context_;
-  const VectorLevel& level_;
-  const GradientPass& gradients_;
-  const ElementwiseDirection* grafting_;
-  std::span<const Stack> stacks_;
-  std::span<const Selection> present_;
-  double* direction_norms_;
-  const UpdatePass& update_;
 };
 
 }  // namespace
@@ -118,13 +117,25 @@ void CpuBackend::precondition(const PassContext& context, std::span<const Stack>
 
   with_real(context.elements.arithmetic, [&]<typename Real>(Real*) {
     const VectorKernels<Real>& vector = level_.in<Real>();
-    workers_.run_schedule([&](std::size_t s, std::int64_t member, Scratch& scratch) {
-      const std::int64_t index = selected[s].blocks[member], b = stacks[s].first_block + index;
-      const Block& block = context.elements.blocks[b];
-      Real* const p = static_cast<Real*>(direction) + block.flat;
-      RootProducts<Real>(vector, stacks[s], index, scratch).apply(p, {}, {});
-      if (direction_norms != nullptr) direction_norms[b] = vector.squared_norm(p, block.elements);
-    });
+    const auto index_of = [&](const Schedule::Task& task) {
+      return selected[task.group].blocks[task.member];
+    };
+    workers_.run_schedule_ahead(
+        [&](const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) {
+          const std::int64_t index = index_of(task), b = stacks[task.group].first_block + index;
+          const Block& block = context.elements.blocks[b];
+          MemoryAhead then;
+          if (next != nullptr) {
+            const Stack& other = stacks[next->group];
+            const Block& next_block = context.elements.blocks[other.first_block + index_of(*next)];
+            then = {slot_ahead<Real>(direction, next_block),
+                    root_ahead<Real>(other, index_of(*next), 0)};
+          }
+          Real* const p = static_cast<Real*>(direction) + block.flat;
+          RootProducts<Real>(vector, stacks[task.group], index, scratch).apply(p, {}, then);
+          if (direction_norms != nullptr)
+            direction_norms[b] = vector.squared_norm(p, block.elements);
+        });
   });
 }
 
@@ -132,6 +143,9 @@ void CpuBackend::precondition_and_update(const PassContext& context, const Gradi
                                          std::span<const Stack> stacks,
                                          std::span<const Selection> present,
                                          double* direction_norms, const UpdatePass& update) {
+  if (stacks.size() != present.size())
+    throw std::logic_error("precondition_and_update: " + std::to_string(stacks.size()) +
+                           " stacks, " + std::to_string(present.size()) + " selections");
   if (*context.proceed == 0) return;
   workers_.schedule.clear();
   for (std::size_t s = 0; s < stacks.size(); ++s)
@@ -141,7 +155,7 @@ void CpuBackend::precondition_and_update(const PassContext& context, const Gradi
 
   with_real(context.elements.arithmetic, [&]<typename Real>(Real*) {
     workers_.run_schedule_ahead(
-        BlockStep<Real>(context, level_, gradients, stacks, present, direction_norms, update));
+        BlockPasses<Real>{context, level_, gradients, stacks, present, direction_norms, update});
   });
   finish_update(context, update);
 }

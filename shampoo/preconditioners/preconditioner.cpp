@@ -88,7 +88,8 @@ StoredDirection stored_direction(const Recipe& recipe, const kernels::Backend& b
   return std::visit(
       [&](const auto& kind) {
         using enum StoredDirection;
-        if (has_roots(kind)) return backend.has_precondition_and_update() ? block : all;
+        if (has_roots(kind))
+          return recipe.refresh.first && backend.has_precondition_and_update() ? block : all;
         return is_elementwise(kind) && !recipe.grafting ? none : all;
       },
       recipe.preconditioner);

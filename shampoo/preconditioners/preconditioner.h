@@ -59,7 +59,8 @@ class GroupPreconditioner {
   virtual void accumulate(StepContext& step) = 0;
   /// Derived slots <- statistics, for blocks that are due.
   virtual void refresh(StepContext& step) = 0;
-  /// P <- F, for blocks of the chunk that are preconditioned.
+  /// P <- F, for blocks of the chunk that are preconditioned. Where StoredDirection::block, nothing
+  /// is queued, and the chunk gets its roots.
   virtual void apply(ChunkContext& chunk) = 0;
 
   /// True if the prepared step refreshes a block.
@@ -145,14 +146,15 @@ bool filters_gradient(const Kind&, const Recipe&) {
   return false;
 }
 
-/// Of elementwise kinds no P is stored, of those with roots a block's where the backend can.
+/// none for elementwise kinds without grafting; block for kinds with roots, once they have any, on
+/// a backend with precondition_and_update(); otherwise all.
 StoredDirection stored_direction(const Recipe& recipe, const kernels::Backend& backend);
 /// A kind whose direction accumulate() arranges in the pass over the gradients overloads this.
 template <typename Kind>
 bool is_elementwise(const Kind&) {
   return false;
 }
-/// A kind whose direction is F contracted with roots overloads this.
+/// A kind whose direction is F contracted with the roots in Stack::factors overloads this.
 template <typename Kind>
 bool has_roots(const Kind&) {
   return false;

@@ -76,11 +76,11 @@ class RootInversePreconditioner final : public FactoredPreconditioner {
   }
 
   void apply(ChunkContext& chunk) override {
+    if (!recipe_.refresh.first) return;
     if (chunk.stored == StoredDirection::block) {
       chunk.roots = chunk.of(stacks_);
       return;
     }
-    if (!recipe_.refresh.first) return;
     const PhaseRange range(chunk.clock, Phase::precondition);
     // P <- F x_k R_k, and |P|^2 of every block
     backend_.precondition(chunk.pass, chunk.of(stacks_), chunk.preconditioned,

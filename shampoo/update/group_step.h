@@ -93,7 +93,7 @@ class GroupStep {
   void* iterate() const;
   std::int64_t workspace_bytes() const;
   StoredDirection stored() const { return stored_; }
-  /// Of the longest chunk's P, for which StepInputs has memory; 0 where P is not stored.
+  /// Of the longest chunk's P, for which StepInputs has memory; 0 unless it stores all.
   std::size_t direction_bytes() const;
 
  private:

@@ -24,8 +24,8 @@ enum class Refreshing : std::uint8_t {
 /// How much of P is in memory at a time.
 enum class StoredDirection : std::uint8_t {
   all,    ///< of a chunk
-  block,  ///< of each thread's block: FactorAlgebra::precondition_and_update()
-  none    ///< Elementwise::filter_and_update()
+  block,  ///< of each thread's block: see Backend::precondition_and_update()
+  none    ///< see Elementwise::filter_and_update()
 };
 
 /// One block in the step that is being prepared, on the host.
@@ -52,7 +52,7 @@ struct ChunkContext {
   std::span<const kernels::Selection> present;         ///< per stack
   std::span<const kernels::Selection> preconditioned;  ///< per stack
   double* grafting_norms;                              ///< [backend] per block: |graft(F)|^2
-  double* direction_norms;  ///< [backend] per block: |P|^2; null where P is not stored
+  double* direction_norms;  ///< [backend] per block: |P|^2; null for StoredDirection::none
   StoredDirection stored;
 
   kernels::GradientPass gradients;             ///< G in, F or P out

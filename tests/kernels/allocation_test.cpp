@@ -39,12 +39,13 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     const kernels::PassContext phase = t.phase();
     const std::vector<kernels::Selection> selected = t.selected();
     kernels::ScanResult result;
+    const kernels::GradientPass gradients = t.gradient_pass();
     backend->reserve(t.stacks, type, {200});
 
     const AllocationCounter counter;
     backend->scan(phase.elements, &t.scale, true, &result);
     backend->accumulate_factors(phase, t.stacks, selected, nullptr);
-    backend->filter(phase, t.gradient_pass());
+    backend->filter(phase, gradients);
     backend->unpack_factors(a.pairs(), {.scales = column.data(), .shifts = column.data()},
                             b.squares());
     backend->root_spectrum(a.squares(), {.epsilons = column.data(), .exponents = column.data()});
@@ -66,6 +67,10 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->rescale(b.squares(), column.data(), 0.5);
     backend->precondition(phase, t.stacks, selected, t.direction.data(), t.direction_norms.data());
     backend->update(phase, t.update_pass(kernels::AveragingRule::momentum));
+    if (backend->has_precondition_and_update())
+      backend->precondition_and_update(phase, gradients, t.stacks, selected,
+                                       t.direction_norms.data(),
+                                       t.update_pass(kernels::AveragingRule::momentum));
     const Allocations count = counter.count();
 
     EXPECT_EQ(count.total(), 0) << count.heap << " heap, " << count.mapped << " mapped";

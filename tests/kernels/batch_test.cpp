@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "tests/kernels/bits.h"
 #include "tests/kernels/table.h"
+#include "tests/support/thrown.h"
 
 namespace shampoo::test {
 namespace {
@@ -159,60 +163,128 @@ std::vector<std::vector<std::int32_t>> preconditioned_blocks(const Table& t) {
   return result;
 }
 
-TEST_P(StepBits, OfPreconditionAndUpdateAreThoseOfThreePasses) {
-  const auto [type, place] = GetParam();
-  if (place != Place::cpu) GTEST_SKIP() << "on the host alone";
-  const std::vector<std::vector<std::int64_t>> shapes = {{},         {97},      {64, 64}, {65, 33},
-                                                         {129, 270}, {3, 5, 7}, {1, 96}};
-  std::vector<TensorCase> cases;
-  for (std::size_t i = 0; i < 9; ++i)
-    for (const auto& shape : shapes) {
-      cases.push_back(some_case(shape, cases.size()));
-      constexpr Mode modes[] = {Mode::preconditioned, Mode::unpreconditioned, Mode::preconditioned,
-                                Mode::absent};
-      cases.back().mode = modes[i % 4];
+/// Makes a root of the first preconditioned block with one not finite.
+void spoil_root(Table& t) {
+  for (std::size_t s = 0; s < t.stacks.size(); ++s)
+    for (const std::int32_t i : t.selections[s]) {
+      const auto block = static_cast<std::size_t>(t.stacks[s].first_block + i);
+      if (t.modes[block] != Mode::preconditioned || t.factors[s].empty()) continue;
+      const std::int64_t n = t.stacks[s].extent[0];
+      // (0, 0) of the root is the second number of a pair array.
+      write(t.factors[s][0].data() +
+                static_cast<std::size_t>(i * n * (n + 1) + 1) * size_of(t.arithmetic),
+            t.arithmetic, std::numeric_limits<double>::quiet_NaN());
+      return;
     }
-  for (int threads = 1; threads <= most_threads(place); ++threads) {
-    const std::unique_ptr<kernels::Backend> backend = backend_with_host_arrays(place, threads);
-    ASSERT_TRUE(backend->has_precondition_and_update());
-    const Cut cut{.block_side = 130, .tile_elements = 900};
-    Table three(cases, type, cut), one(cases, type, cut);
-    for (Table* const t : {&three, &one}) {
-      backend->reserve(t->stacks, type, {130});
-      backend->accumulate_factors(t->phase(), t->stacks, t->selected(), t->masters.data());
-      refresh(*backend, *t);
-    }
-    const auto lists = preconditioned_blocks(three);
-    std::vector<kernels::Selection> preconditioned;
-    for (const auto& list : lists)
-      preconditioned.push_back({list.data(), static_cast<std::int64_t>(list.size())});
-    backend->filter(three.phase(), three.gradient_pass());
-    backend->precondition(three.phase(), three.stacks, preconditioned, three.direction.data(),
-                          three.direction_norms.data());
-    backend->update(three.phase(), three.update_pass(kernels::AveragingRule::nesterov));
+}
 
-    kernels::GradientPass gradients = one.gradient_pass();
-    kernels::UpdatePass update = one.update_pass(kernels::AveragingRule::nesterov);
-    gradients.direction = nullptr;
-    update.direction = nullptr;
-    one.proceed = 0;
-    const Bytes before = one.segment;
-    backend->precondition_and_update(one.phase(), gradients, one.stacks, one.selected(),
-                                     one.direction_norms.data(), update);
-    EXPECT_EQ(one.segment, before);
-    one.proceed = 1;
-    backend->precondition_and_update(one.phase(), gradients, one.stacks, one.selected(),
-                                     one.direction_norms.data(), update);
-    EXPECT_NE(one.segment, before);
+class OnePassBits : public ::testing::TestWithParam<Type> {
+ protected:
+  static constexpr Cut cut{.block_side = 400, .tile_elements = 900};
+
+  /// Refreshed, with a root that is not finite.
+  std::unique_ptr<Table> table(kernels::Backend& backend) const {
+    const std::vector<std::vector<std::int64_t>> shapes = {
+        {}, {97}, {64, 64}, {65, 33}, {129, 270}, {390, 13}, {1, 96}, {3, 5, 7}};
+    constexpr Mode modes[] = {Mode::preconditioned, Mode::unpreconditioned, Mode::preconditioned,
+                              Mode::absent};
+    std::vector<TensorCase> cases;
+    for (std::size_t i = 0; i < 4; ++i)
+      for (const auto& shape : shapes) {
+        cases.push_back(some_case(shape, cases.size()));
+        cases.back().mode = modes[(i + cases.size() / 8) % 4];
+        cases.back().is_value = i % 3 == 0;
+      }
+    auto t = std::make_unique<Table>(cases, GetParam(), cut);
+    backend.reserve(t->stacks, GetParam(), {400});
+    backend.accumulate_factors(t->phase(), t->stacks, t->selected(), t->masters.data());
+    refresh(backend, *t);
+    spoil_root(*t);
+    return t;
+  }
+
+  static void expect_equal(const Table& one, const Table& three) {
     EXPECT_EQ(one.segment, three.segment);
     EXPECT_EQ(one.masters, three.masters);
     EXPECT_EQ(one.first_moment, three.first_moment);
     EXPECT_EQ(one.grafting_moment, three.grafting_moment);
     EXPECT_EQ(one.momentum, three.momentum);
     EXPECT_EQ(one.grafting_norms, three.grafting_norms);
-    EXPECT_EQ(one.direction_norms, three.direction_norms);
+    for (std::size_t b = 0; b < one.direction_norms.size(); ++b)
+      if (std::isfinite(three.direction_norms[b]))
+        EXPECT_EQ(one.direction_norms[b], three.direction_norms[b]);
+      else
+        EXPECT_FALSE(std::isfinite(one.direction_norms[b]));
+    for (std::size_t i = 0; i < one.values.size(); ++i)
+      EXPECT_EQ(one.values[i].memory, three.values[i].memory);
   }
+};
+
+TEST_P(OnePassBits, AreThoseOfThreePasses) {
+  using enum kernels::AveragingRule;
+  for (const int threads : {1, 3})
+    for (const auto& [averaging, sends, grafts] :
+         {std::tuple{nesterov, true, true}, std::tuple{iterate, false, true},
+          std::tuple{none, false, false}}) {
+      const std::unique_ptr<kernels::Backend> backend =
+          backend_with_host_arrays(Place::cpu, threads);
+      const auto three = table(*backend), one = table(*backend), before = table(*backend);
+      kernels::NonFiniteDirections counts[2];
+      const auto passes = [&](Table& t, kernels::NonFiniteDirections& count) {
+        kernels::GradientPass gradients = t.gradient_pass();
+        kernels::UpdatePass update = t.update_pass(averaging);
+        update.non_finite = &count;
+        if (!sends) update.segment = nullptr;
+        if (!grafts) gradients.grafting.reset();
+        if (!grafts) gradients.grafting_norms = nullptr, update.grafting_norms = nullptr;
+        return std::pair(gradients, update);
+      };
+      const auto lists = preconditioned_blocks(*three);
+      std::vector<kernels::Selection> preconditioned;
+      for (const auto& list : lists)
+        preconditioned.push_back({list.data(), static_cast<std::int64_t>(list.size())});
+      auto [gradients, update] = passes(*three, counts[0]);
+      backend->filter(three->phase(), gradients);
+      backend->precondition(three->phase(), three->stacks, preconditioned, three->direction.data(),
+                            three->direction_norms.data());
+      backend->update(three->phase(), update);
+
+      std::tie(gradients, update) = passes(*one, counts[1]);
+      gradients.direction = nullptr;
+      update.direction = nullptr;
+      const auto step = [&] {
+        backend->precondition_and_update(one->phase(), gradients, one->stacks, one->selected(),
+                                         one->direction_norms.data(), update);
+      };
+      one->proceed = 0;
+      step();
+      expect_equal(*one, *before);
+      one->proceed = 1;
+      step();
+      expect_equal(*one, *three);
+      EXPECT_EQ(counts[1].blocks, 1);
+      EXPECT_EQ(counts[1].blocks, counts[0].blocks);
+      EXPECT_EQ(counts[1].first_tensor, counts[0].first_tensor);
+    }
 }
+
+TEST(PreconditionAndUpdate, NeedsASelectionForEachStackAndAHost) {
+  Table t({{.shape = {5, 6}}}, Type::float32);
+  const kernels::GradientPass gradients = t.gradient_pass();
+  const kernels::UpdatePass update = t.update_pass(kernels::AveragingRule::none);
+  const auto step = [&](kernels::Backend& backend) {
+    backend.precondition_and_update(t.phase(), gradients, {}, t.selected(),
+                                    t.direction_norms.data(), update);
+  };
+  EXPECT_EQ(error_of<std::logic_error>([&] { step(*backend_with_host_arrays(Place::cpu, 1)); }),
+            "precondition_and_update: 0 stacks, 1 selections");
+  const auto device = backend_with_host_arrays(Place::emulated, 1);
+  EXPECT_FALSE(device->has_precondition_and_update());
+  EXPECT_THROW(step(*device), std::logic_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, OnePassBits, ::testing::Values(Type::float32, Type::float64),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, StepBits,
                          ::testing::Combine(::testing::Values(Type::float32, Type::float64),

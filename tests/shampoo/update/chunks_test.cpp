@@ -12,10 +12,14 @@
 namespace shampoo::test {
 namespace {
 
+/// Which stores directions of kinds with roots on the host, too.
+constexpr UpdateClipping clipping{.limit = 1};
+
 /// Shampoo with momentum, SOAP of vectors too, KL-Shampoo in eigenbases.
 std::vector<Recipe> matrix_recipes() {
   Recipe shampoo = quick_recipe();
   shampoo.averaging = Momentum{};
+  shampoo.update_scaling = clipping;
   Recipe soap = recipes::soap_reference();
   Recipe kl = quick_recipe();
   kl.preconditioner = KullbackLeibler{.form = Eigendecomposed{}};
@@ -94,6 +98,7 @@ constexpr std::int64_t all_at_once = std::int64_t{1} << 40;
 TEST_P(ChunksOfDirections, GiveTheBitsOfAllAtOnceWithAnAverageOfValuesAndClippedGradients) {
   Recipe recipe = quick_recipe();
   recipe.averaging = Momentum{};
+  recipe.update_scaling = clipping;
   recipe.value_averaging = ExponentialAverage{.every = 2};
   const Trainee trainee{.recipes = {recipe}, .narrow = true, .absent_every = 4};
   const GradientOptions gradients{.clipping = ClipParameterNorm{0.1}};
@@ -118,6 +123,7 @@ class ChunksOfAKind : public ::testing::TestWithParam<Preconditioner> {
     else if (grafts)
       recipe.grafting = Adam{.amsgrad = true};
     recipe.averaging = ScheduleFree{};
+    recipe.update_scaling = clipping;
     Trainee trainee{.recipes = {recipe}, .narrow = true, .absent_every = 4};
     if (takes_matrices_only(GetParam()))
       trainee.shapes = {{9, 8}, {20, 3}, {17, 1, 16}, {9, 8}};
@@ -148,7 +154,9 @@ TEST(ChunksOfDirections, KeepTheirStateWhereAnAddedGroupCutsThemElsewhere) {
     ToyModel<float> model(awkward_shapes());
     const auto backend = cpu_backend({.threads = 2});
     const auto ranks = single_rank_communicator();
-    auto groups = model.groups(quick_recipe(), {});
+    Recipe recipe = quick_recipe();
+    recipe.update_scaling = clipping;
+    auto groups = model.groups(recipe, {});
     const ParameterGroup later = groups.back();
     groups.pop_back();
     Optimizer optimizer(*backend, *ranks, groups, {.direction_bytes = bytes});

@@ -20,6 +20,7 @@ class StagingBackend final : public kernels::Backend {
   MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return backend_->prefers_products(); }
   bool has_tridiagonal_roots() const override { return false; }
+  bool has_precondition_and_update() const override { return false; }
   int scratch_directions() const override { return backend_->scratch_directions(); }
   std::size_t chunk_bytes(std::size_t largest) const override {
     return backend_->chunk_bytes(largest);

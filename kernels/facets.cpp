@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/facets.h"
+
+#include <stdexcept>
+
+namespace shampoo::kernels {
+
+void Backend::precondition_and_update(const PassContext&, const GradientPass&,
+                                      std::span<const Stack>, std::span<const Selection>, double*,
+                                      const UpdatePass&) {
+  throw std::logic_error("precondition_and_update: this backend has none");
+}
+
+}  // namespace shampoo::kernels
