@@ -34,6 +34,7 @@ TestedLauncher torchrun() {
   launcher.fresh_store = false;
   launcher.breaks_on_broken_report = true;
   launcher.leaves_orphans = true;
+  launcher.loses_early_signals = true;
   launcher.nodes_fail_alone = true;
   return launcher;
 }

@@ -29,6 +29,8 @@ struct TestedLauncher {
   bool breaks_on_broken_report = false;
   /// Workers outlive it when it is killed.
   bool leaves_orphans = false;
+  /// A signal that comes while it starts workers does not reach them.
+  bool loses_early_signals = false;
   /// When a worker fails, other nodes go on until they notice by themselves.
   bool nodes_fail_alone = false;
 };

@@ -11,8 +11,9 @@ class Signal : public Conformance {
  protected:
   /// Sends `signal` once both workers are ready for it; they say so when it reaches them.
   void expect_forwarded(int signal, const std::string& noted) const {
+    const std::string ready = GetParam().loses_early_signals ? "sleep=1000" : "sleep=0";
     LaunchedJob job(
-        command(workers(2), {"note=" + std::to_string(signal), "print", "sleep=60000"}));
+        command(workers(2), {"note=" + std::to_string(signal), ready, "print", "sleep=60000"}));
     ASSERT_TRUE(job.prints("rank 0/2") && job.prints("rank 1/2")) << job.output();
 
     job.send(signal);
