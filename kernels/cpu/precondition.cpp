@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
+#include <string>
 
 #include "kernels/cpu/gather_gradient.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/root_products.h"
 #include "kernels/cpu/tile_work.h"
 #include "kernels/cpu/with_real.h"
+#include "kernels/rules/arithmetic.h"
 
 namespace shampoo::kernels {
 

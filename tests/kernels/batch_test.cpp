@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <tuple>
 
 #include "tests/kernels/bits.h"
 #include "tests/kernels/table.h"
@@ -180,6 +179,14 @@ void spoil_root(Table& t) {
 
 class OnePassBits : public ::testing::TestWithParam<Type> {
  protected:
+  struct Setting {
+    kernels::AveragingRule averaging;
+    bool sends, grafts;
+  };
+  struct Passes {
+    kernels::GradientPass gradients;
+    kernels::UpdatePass update;
+  };
   static constexpr Cut cut{.block_side = 400, .tile_elements = 900};
 
   /// Refreshed, with a root that is not finite.
@@ -223,38 +230,38 @@ class OnePassBits : public ::testing::TestWithParam<Type> {
 TEST_P(OnePassBits, AreThoseOfThreePasses) {
   using enum kernels::AveragingRule;
   for (const int threads : {1, 3})
-    for (const auto& [averaging, sends, grafts] :
-         {std::tuple{nesterov, true, true}, std::tuple{iterate, false, true},
-          std::tuple{none, false, false}}) {
+    for (const Setting& setting : {Setting{nesterov, true, true}, Setting{iterate, false, true},
+                                   Setting{none, false, false}}) {
       const std::unique_ptr<kernels::Backend> backend =
           backend_with_host_arrays(Place::cpu, threads);
       const auto three = table(*backend), one = table(*backend), before = table(*backend);
       kernels::NonFiniteDirections counts[2];
       const auto passes = [&](Table& t, kernels::NonFiniteDirections& count) {
         kernels::GradientPass gradients = t.gradient_pass();
-        kernels::UpdatePass update = t.update_pass(averaging);
+        kernels::UpdatePass update = t.update_pass(setting.averaging);
         update.non_finite = &count;
-        if (!sends) update.segment = nullptr;
-        if (!grafts) gradients.grafting.reset();
-        if (!grafts) gradients.grafting_norms = nullptr, update.grafting_norms = nullptr;
-        return std::pair(gradients, update);
+        if (!setting.sends) update.segment = nullptr;
+        if (!setting.grafts) gradients.grafting.reset();
+        if (!setting.grafts) gradients.grafting_norms = nullptr, update.grafting_norms = nullptr;
+        return Passes{gradients, update};
       };
       const auto lists = preconditioned_blocks(*three);
       std::vector<kernels::Selection> preconditioned;
       for (const auto& list : lists)
         preconditioned.push_back({list.data(), static_cast<std::int64_t>(list.size())});
-      auto [gradients, update] = passes(*three, counts[0]);
-      backend->filter(three->phase(), gradients);
+      const Passes separate = passes(*three, counts[0]);
+      backend->filter(three->phase(), separate.gradients);
       backend->precondition(three->phase(), three->stacks, preconditioned, three->direction.data(),
                             three->direction_norms.data());
-      backend->update(three->phase(), update);
+      backend->update(three->phase(), separate.update);
 
-      std::tie(gradients, update) = passes(*one, counts[1]);
-      gradients.direction = nullptr;
-      update.direction = nullptr;
+      Passes joined = passes(*one, counts[1]);
+      joined.gradients.direction = nullptr;
+      joined.update.direction = nullptr;
       const auto step = [&] {
-        backend->precondition_and_update(one->phase(), gradients, one->stacks, one->selected(),
-                                         one->direction_norms.data(), update);
+        backend->precondition_and_update(one->phase(), joined.gradients, one->stacks,
+                                         one->selected(), one->direction_norms.data(),
+                                         joined.update);
       };
       one->proceed = 0;
       step();
