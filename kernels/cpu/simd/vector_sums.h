@@ -18,7 +18,8 @@ inline void load_lanes(const double* x, FourDoubles& lanes) {
   __builtin_memcpy(&lanes, x, sizeof(lanes));
 }
 
-/// Sum of products in double precision. All calls but the last add a multiple of 32 elements.
+/// Sum of products in double precision: 32 at a time, of what is left 4, and then one by one. All
+/// calls but the last add a multiple of 32 elements.
 class ProductSum {
  public:
   template <typename Real>
@@ -32,6 +33,13 @@ class ProductSum {
         lanes_[lane] += a * b;
       }
     }
+    FourDoubles a, b, rest = {};
+    for (; i + 4 <= count; i += 4) {
+      load_lanes(x + i, a);
+      load_lanes(y + i, b);
+      rest += a * b;
+    }
+    rest_ += (rest[0] + rest[1]) + (rest[2] + rest[3]);
     for (; i < count; ++i) rest_ += static_cast<double>(x[i]) * static_cast<double>(y[i]);
   }
 
