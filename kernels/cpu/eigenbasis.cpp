@@ -48,21 +48,21 @@ struct BlockTask {
   }
 
   /// Both, with F of M and G in the eigenbases
-  void filter(const MemoryAhead& next_block, Real* a, Real* b) const {
+  void filter(const MemoryAhead& then, Real* a, Real* b) const {
     const std::int64_t count = block().elements;
     rotation.into(
         fetch_gradient_rows<Real>(context, stack, row(), a, false), a, b,
         {ahead(elements(pass.second_moment), count), ahead(elements(pass.first_moment), count)});
     vector.precondition_gradient(coefficients(), stack.exponent, a, block().elements,
                                  elements(pass.second_moment), elements(pass.first_moment));
-    rotation.out_of(a, b, elements(pass.direction), next_block);
+    rotation.out_of(a, b, elements(pass.direction), then);
   }
 
-  /// `next_block`: memory that it reads first.
-  void run(const MemoryAhead& next_block, Real* a, Real* b) const {
+  /// `then`: what the tasks ahead read first.
+  void run(const MemoryAhead& then, Real* a, Real* b) const {
     const bool preconditions = context.phase.modes[row()] == Mode::preconditioned;
     if (pass.filters) {
-      filter(next_block, a, b);
+      filter(then, a, b);
     } else {
       if (pass.second_moment != nullptr) accumulate(a, b);
       if (preconditions) apply(b);
@@ -96,7 +96,7 @@ void CpuBackend::precondition_in_eigenbasis(const PassContext& phase, std::span<
     workers_.schedule.add(s, present[s].count, rotation_cost(stacks[s], pass.filters ? 4 : 6));
 
   workers_.run_schedule_ahead(
-      [&](const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) {
+      [&](const Schedule::Task& task, const TasksAhead& tasks_ahead, Scratch& scratch) {
         with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
           const Stack& stack = stacks[task.group];
           const std::int64_t index = present[task.group].blocks[task.member];
@@ -107,9 +107,10 @@ void CpuBackend::precondition_in_eigenbasis(const PassContext& phase, std::span<
                                       level_.in<Real>(),
                                       BlockRotation<Real>(stack, index, scratch)};
           MemoryAhead then;
-          if (next != nullptr)
-            then = first_read<Real>(context, stacks[next->group],
-                                    present[next->group].blocks[next->member]);
+          for (const auto& other : {tasks_ahead.companion, tasks_ahead.next})
+            if (other)
+              then.add(first_read<Real>(context, stacks[other->group],
+                                        present[other->group].blocks[other->member]));
           Real* const a = scratch.take<Real>(block.block().elements);
           Real* const b = scratch.take<Real>(block.block().elements);
           block.run(then, a, b);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <utility>
+
 #include "kernels/cpu/basis_product.h"
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/gather_gradient.h"
@@ -70,7 +73,7 @@ class Contraction {
   std::int64_t slice_;
 };
 
-/// L_k <- keep L_k + add C_k for one dimension. `then`: used after that; `dense`: scratch memory
+/// L_k <- keep L_k + add C_k for one dimension. `then`: fetched meanwhile; `dense`: scratch memory
 /// for C; `scratch`: of products.
 template <typename Real>
 void accumulate_factor(const VectorKernels<Real>& vector, const Dimension& at,
@@ -114,7 +117,7 @@ RowsAhead factor_ahead(const Stack& stack, std::int64_t index, std::size_t k) {
 
 template <typename Real>
 void accumulate_block(const GradientContext& context, const Stack& stack, std::int64_t index,
-                      const MemoryAhead& next_block, Scratch& scratch) {
+                      const MemoryAhead& companion, const MemoryAhead& next, Scratch& scratch) {
   const std::int64_t block = stack.first_block + index;
   const Coefficients& c = context.phase.coefficients[block];
   const VectorKernels<Real>& vector = context.level.in<Real>();
@@ -125,12 +128,15 @@ void accumulate_block(const GradientContext& context, const Stack& stack, std::i
   Real* const dense = scratch.take<Real>(dense_factor_elements(stack));
   Real* const products = scratch.take<Real>(product_scratch(stack));
 
+  bool is_first = true;
   for (std::size_t k = 0; k < stack.extent.size(); ++k) {
     if (stack.factors[k] == nullptr) continue;
-    const RowsAhead next = factor_ahead<Real>(stack, index, k + 1);
-    accumulate_factor(vector, dimension_of(stack.extent, k), rows, is_packed(stack.layout),
-                      next.rows == 0 ? next_block : MemoryAhead{next}, keep, add,
-                      factor_of<Real>(stack, index, k), dense, products);
+    const RowsAhead own = factor_ahead<Real>(stack, index, k + 1);
+    MemoryAhead then{own};
+    if (std::exchange(is_first, false)) then.add(companion);
+    if (own.rows == 0) then.add(next);
+    accumulate_factor(vector, dimension_of(stack.extent, k), rows, is_packed(stack.layout), then,
+                      keep, add, factor_of<Real>(stack, index, k), dense, products);
   }
 }
 
@@ -194,22 +200,22 @@ void CpuBackend::accumulate_factors(const PassContext& phase, std::span<const St
     if (has_factor(stacks[s]))
       workers_.schedule.add(s, selected[s].count, product_cost(stacks[s], 1));
 
-  workers_.run_schedule_ahead(
-      [&](const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) {
-        with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
-          const auto index_of = [&](const Schedule::Task& t) {
-            return selected[t.group].blocks[t.member];
-          };
-          MemoryAhead then;
-          if (next != nullptr) {
-            const Stack& stack = stacks[next->group];
-            const std::int64_t index = index_of(*next);
-            then = {gradient_ahead<Real>(context, stack, stack.first_block + index),
-                    factor_ahead<Real>(stack, index, 0)};
-          }
-          accumulate_block<Real>(context, stacks[task.group], index_of(task), then, scratch);
-        });
-      });
+  workers_.run_schedule_ahead([&](const Schedule::Task& task, const TasksAhead& tasks_ahead,
+                                  Scratch& scratch) {
+    with_real(phase.elements.arithmetic, [&]<typename Real>(Real*) {
+      const auto index_of = [&](const Schedule::Task& t) {
+        return selected[t.group].blocks[t.member];
+      };
+      const auto read_by = [&](const std::optional<Schedule::Task>& t) -> MemoryAhead {
+        if (!t) return {};
+        const Stack& stack = stacks[t->group];
+        return {gradient_ahead<Real>(context, stack, stack.first_block + index_of(*t)),
+                factor_ahead<Real>(stack, index_of(*t), 0)};
+      };
+      accumulate_block<Real>(context, stacks[task.group], index_of(task),
+                             read_by(tasks_ahead.companion), read_by(tasks_ahead.next), scratch);
+    });
+  });
 }
 
 void CpuBackend::accumulate_whitened_factors(const PassContext& phase,

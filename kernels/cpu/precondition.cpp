@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -53,7 +54,8 @@ struct BlockPasses {
   double* direction_norms;
   const UpdatePass& update;
 
-  void operator()(const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) const {
+  void operator()(const Schedule::Task& task, const TasksAhead& tasks_ahead,
+                  Scratch& scratch) const {
     const VectorKernels<Real>& vector = level.in<Real>();
     const std::int64_t b = block_of(task);
     const Block& block = context.elements.blocks[b];
@@ -66,7 +68,7 @@ struct BlockPasses {
       if (grafting() != nullptr)
         gradients.grafting_norms[b] = sum_of_tiles(block, context.elements.partials);
       RootProducts<Real>(vector, stacks[task.group], index_of(task), scratch)
-          .apply(p, weights_ahead(context, b, update), ahead_of(next));
+          .apply(p, fetched_meanwhile(b, tasks_ahead.companion), read_by(tasks_ahead.next));
       direction_norms[b] = vector.squared_norm(p, block.elements);
     }
     for_each_tile(block, update.masters, p, [&](std::int32_t, const Work& work, const Real* at) {
@@ -94,9 +96,18 @@ struct BlockPasses {
     }
   }
 
+  /// W of this block, and all that its companion reads
+  MemoryAhead fetched_meanwhile(std::int64_t b,
+                                const std::optional<Schedule::Task>& companion) const {
+    MemoryAhead memory{weights_ahead(context, b, update)};
+    memory.add(read_by(companion));
+    if (companion) memory.add(weights_ahead(context, block_of(*companion), update));
+    return memory;
+  }
+
   /// What the filter, and the first product, of a block read.
-  MemoryAhead ahead_of(const Schedule::Task* task) const {
-    if (task == nullptr) return {};
+  MemoryAhead read_by(const std::optional<Schedule::Task>& task) const {
+    if (!task) return {};
     const Stack& stack = stacks[task->group];
     const std::int64_t b = block_of(*task);
     const Block& block = context.elements.blocks[b];
@@ -122,22 +133,22 @@ void CpuBackend::precondition(const PassContext& context, std::span<const Stack>
     const auto index_of = [&](const Schedule::Task& task) {
       return selected[task.group].blocks[task.member];
     };
-    workers_.run_schedule_ahead(
-        [&](const Schedule::Task& task, const Schedule::Task* next, Scratch& scratch) {
-          const std::int64_t index = index_of(task), b = stacks[task.group].first_block + index;
-          const Block& block = context.elements.blocks[b];
-          MemoryAhead then;
-          if (next != nullptr) {
-            const Stack& other = stacks[next->group];
-            const Block& next_block = context.elements.blocks[other.first_block + index_of(*next)];
-            then = {slot_ahead<Real>(direction, next_block),
-                    root_ahead<Real>(other, index_of(*next), 0)};
-          }
-          Real* const p = static_cast<Real*>(direction) + block.flat;
-          RootProducts<Real>(vector, stacks[task.group], index, scratch).apply(p, {}, then);
-          if (direction_norms != nullptr)
-            direction_norms[b] = vector.squared_norm(p, block.elements);
-        });
+    workers_.run_schedule_ahead([&](const Schedule::Task& task, const TasksAhead& tasks_ahead,
+                                    Scratch& scratch) {
+      const std::int64_t index = index_of(task), b = stacks[task.group].first_block + index;
+      const Block& block = context.elements.blocks[b];
+      const auto read_by = [&](const std::optional<Schedule::Task>& other) -> MemoryAhead {
+        if (!other) return {};
+        const Stack& stack = stacks[other->group];
+        const Block& other_block = context.elements.blocks[stack.first_block + index_of(*other)];
+        return {slot_ahead<Real>(direction, other_block),
+                root_ahead<Real>(stack, index_of(*other), 0)};
+      };
+      Real* const p = static_cast<Real*>(direction) + block.flat;
+      RootProducts<Real>(vector, stacks[task.group], index, scratch)
+          .apply(p, read_by(tasks_ahead.companion), read_by(tasks_ahead.next));
+      if (direction_norms != nullptr) direction_norms[b] = vector.squared_norm(p, block.elements);
+    });
   });
 }
 

@@ -80,18 +80,18 @@ class RootProducts {
         products_(scratch.take<Real>(product_scratch(stack))) {}
 
   /// D <- D contracted with the root of every dimension but `except`. `meanwhile` is fetched in the
-  /// first of several products, `then` in the last one.
-  void apply(Real* direction, const RowsAhead& meanwhile, const MemoryAhead& then,
+  /// first product, `then` in the last one.
+  void apply(Real* direction, const MemoryAhead& meanwhile, const MemoryAhead& then,
              std::size_t except = -1) const {
     Real *from = direction, *to = other_;
+    bool is_first = true;
     for (std::size_t k = 0; k < stack_.extent.size(); ++k) {
       if (stack_.factors[k] == nullptr || k == except) continue;
       const RowsAhead next = root_ahead<Real>(stack_, index_, k + 1);
-      const bool is_first = from == direction;
-      contract_with(k, from, to,
-                    next.rows == 0 ? then
-                    : is_first     ? MemoryAhead{next, meanwhile}
-                                   : MemoryAhead{next});
+      MemoryAhead used{next};
+      if (std::exchange(is_first, false)) used.add(meanwhile);
+      if (next.rows == 0) used.add(then);
+      contract_with(k, from, to, used);
       std::swap(from, to);
     }
     if (from != direction) std::copy(from, from + elements_, direction);

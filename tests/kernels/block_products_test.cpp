@@ -101,8 +101,9 @@ TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
         const std::vector<double> expected = exact(shape, a, b);
         std::vector<Real> scratch = scratch_of<Real>(shape), first;
         const std::int64_t stride = shape.columns + 1;
-        const MemoryAhead later = {RowsAhead{a.numbers.data(), 3, 30, 100},
-                                   ahead(b.numbers.data(), b.stride)};
+        MemoryAhead later = {RowsAhead{a.numbers.data(), 3, 30, 100},
+                             ahead(b.numbers.data(), std::int64_t{1} << 40)};
+        for (int i = 0; i < 20; ++i) later.add(ahead(b.numbers.data(), b.stride));
         for (const BlockProducts<Real>& level : levels<Real>()) {
           std::vector<Real> c(static_cast<std::size_t>(shape.rows * stride), Real(7));
           level.multiply(shape, a.view(), b.view(), later, c.data(), stride, scratch.data());

@@ -5,10 +5,16 @@
 
 #include <atomic>
 #include <cfenv>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/threads/workers.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
 #include "tests/support/allocations.h"
@@ -22,6 +28,10 @@ namespace shampoo::test {
 namespace {
 
 using kernels::Pool;
+using kernels::Schedule;
+using kernels::Scratch;
+using kernels::TasksAhead;
+using kernels::Workers;
 
 TEST(PoolOfThreads, RunsEveryTaskOnce) {
   for (const int threads : {1, 2, 3, 7}) {
@@ -144,6 +154,73 @@ TEST(CpuBackend, HandsOutZeroedMemoryOnCacheLines) {
   if (AllocationCounter::sees_everything()) {
     EXPECT_THROW(backend->allocate(std::size_t{1} << 60), std::bad_alloc);
   }
+}
+
+constexpr std::size_t none = 99;
+
+/// Groups of the tasks that one thread runs, of their companions and of the tasks after them.
+struct Order {
+  std::vector<std::size_t> groups, companions, next;
+};
+
+Order order_of(Workers& workers, const std::vector<std::int64_t>& members,
+               const std::vector<double>& costs) {
+  workers.schedule.clear();
+  for (std::size_t g = 0; g < members.size(); ++g) workers.schedule.add(g, members[g], costs[g]);
+  Order order;
+  workers.run_schedule_ahead([&](const Schedule::Task& task, const TasksAhead& ahead, Scratch&) {
+    order.groups.push_back(task.group);
+    order.companions.push_back(ahead.companion ? ahead.companion->group : none);
+    order.next.push_back(ahead.next ? ahead.next->group : none);
+  });
+  return order;
+}
+
+using Groups = std::vector<std::size_t>;
+
+TEST(Workers, RunCheapTasksBehindCostlyOnes) {
+  Workers workers(1);
+  const Order order = order_of(workers, {5, 4, 2}, {1, 1000, 64});
+  EXPECT_EQ(order.groups, (Groups{1, 0, 1, 0, 1, 0, 1, 0, 2, 0, 2}));
+  EXPECT_EQ(order.companions, (Groups{0, none, 0, none, 0, none, 0, none, 0, none, none}));
+  EXPECT_EQ(order.next, (Groups{1, none, 1, none, 1, none, 2, none, 2, none, none}));
+
+  EXPECT_EQ(order_of(workers, {}, {}).groups, Groups{});
+  EXPECT_EQ(order_of(workers, {3, 2}, {1, 100}).companions, Groups(5, none)) << "few tasks";
+}
+
+TEST(Workers, PairNoTasksOfLikeCost) {
+  Workers workers(1);
+  const Order order = order_of(workers, {3, 0, 4}, {1, 7, 63});
+  EXPECT_EQ(order.groups, (Groups{2, 2, 2, 2, 0, 0, 0}));
+  EXPECT_EQ(order.companions, Groups(7, none));
+  EXPECT_EQ(order.next, (Groups{2, 2, 2, 0, 0, 0, none}));
+}
+
+TEST(Workers, RunACompanionOnTheThreadOfItsTask) {
+  Workers workers(3);
+  const std::vector<std::int64_t> members{30, 20};
+  workers.schedule.add(0, members[0], 1);
+  workers.schedule.add(1, members[1], 1e6);
+  std::mutex mutex;
+  std::map<std::thread::id, std::optional<Schedule::Task>> companions;
+  std::map<std::pair<std::size_t, std::int64_t>, int> runs;
+  int behind = 0;
+  workers.run_schedule_ahead([&](const Schedule::Task& task, const TasksAhead& ahead, Scratch&) {
+    const std::lock_guard lock(mutex);
+    ++runs[{task.group, task.member}];
+    std::optional<Schedule::Task>& expected = companions[std::this_thread::get_id()];
+    if (expected) {
+      ++behind;
+      EXPECT_EQ(task.group, expected->group);
+      EXPECT_EQ(task.member, expected->member);
+      EXPECT_FALSE(ahead.companion || ahead.next);
+    }
+    expected = ahead.companion;
+  });
+  EXPECT_EQ(behind, 20);
+  EXPECT_EQ(runs.size(), 50U);
+  for (const auto& [task, count] : runs) EXPECT_EQ(count, 1);
 }
 
 }  // namespace

@@ -50,8 +50,12 @@ class Prefetch {
   static constexpr std::int64_t most_lines = 16;
 
   void begin() {
-    rest_ = rows_ == end_ ? 0 : rows_->rows;
-    if (rest_ > 0) at(reinterpret_cast<std::uintptr_t>(rows_->data));
+    if (rows_ == end_) {
+      lines_each_time_ = 0;
+      return;
+    }
+    rest_ = rows_->rows;
+    at(reinterpret_cast<std::uintptr_t>(rows_->data));
   }
   void at(std::uintptr_t row) {
     row_ = row;
@@ -59,20 +63,16 @@ class Prefetch {
     line_ = row / line_bytes * line_bytes;
   }
   bool next_row() {
-    while (rest_ <= 1) {
-      if (rows_ == end_ || ++rows_ == end_) {
-        lines_each_time_ = 0;
-        return false;
-      }
+    if (--rest_ > 0) {
+      at(row_ + static_cast<std::uintptr_t>(rows_->stride_bytes));
+    } else {
+      ++rows_;
       begin();
-      if (rest_ > 0) return true;
     }
-    --rest_;
-    at(row_ + static_cast<std::uintptr_t>(rows_->stride_bytes));
-    return true;
+    return rows_ != end_;
   }
 
-  MemoryAhead::const_iterator rows_, end_;
+  const RowsAhead *rows_, *end_;
   std::int64_t rest_ = 0, lines_each_time_ = 0;
   std::uintptr_t row_ = 0, row_bytes_ = 0, line_ = 0;  ///< addresses, which prefetch only
 };

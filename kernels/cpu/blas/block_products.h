@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <initializer_list>
 
 namespace shampoo::kernels {
 
@@ -23,10 +23,38 @@ struct BlockOperand {
 /// Rows of memory that are used after a product, and are brought into the second-level cache during
 /// it.
 struct RowsAhead {
-  const void* data = nullptr;
-  std::int64_t rows = 0, row_bytes = 0, stride_bytes = 0;
+  const void* data;
+  std::int64_t rows, row_bytes, stride_bytes;
 };
-using MemoryAhead = std::array<RowsAhead, 4>;
+
+/// Some of them, in the order of use. Left out: what would drive all else from that cache, and more
+/// than a block, its companion and the next block need together. Made for every product: rows that
+/// are not there stay unset.
+class MemoryAhead {
+ public:
+  MemoryAhead() : count_(0) {}
+  MemoryAhead(std::initializer_list<RowsAhead> some) : MemoryAhead() {
+    for (const RowsAhead& rows : some) add(rows);
+  }
+  MemoryAhead(const MemoryAhead& other) : MemoryAhead() { add(other); }
+  MemoryAhead& operator=(const MemoryAhead&) = delete;
+
+  void add(const RowsAhead& rows) {
+    if (rows.rows > 0 && rows.rows * rows.row_bytes <= most_bytes && count_ < most)
+      rows_[count_++] = rows;
+  }
+  void add(const MemoryAhead& more) {
+    for (const RowsAhead& rows : more) add(rows);
+  }
+  const RowsAhead* begin() const { return rows_; }
+  const RowsAhead* end() const { return rows_ + count_; }
+
+ private:
+  static constexpr int most = 10;
+  static constexpr std::int64_t most_bytes = 640 << 10;
+  RowsAhead rows_[most];
+  int count_;
+};
 
 template <typename Real>
 RowsAhead ahead(const Real* data, std::int64_t count) {

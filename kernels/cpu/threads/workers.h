@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/cpu/threads/pool.h"
@@ -9,6 +10,11 @@
 #include "kernels/cpu/threads/scratch.h"
 
 namespace shampoo::kernels {
+
+/// What a thread does after a task, as far as it is known.
+struct TasksAhead {
+  std::optional<Schedule::Task> companion, next;
+};
 
 /// A thread pool with scratch memory for every thread, and the schedule of its tasks.
 class Workers {
@@ -32,20 +38,26 @@ class Workers {
   /// body(group, member, scratch) for every task of the schedule.
   template <typename Body>
   void run_schedule(Body&& body) {
-    run_tasks([&](std::int64_t number, std::int64_t, Scratch& scratch) {
+    schedule.sort(pool.size());
+    run_tasks(schedule.tasks(), [&](std::int64_t number, std::int64_t, Scratch& scratch) {
       const Schedule::Task task = schedule.at(number);
       body(task.group, task.member, scratch);
     });
   }
 
-  /// body(task, next, scratch). `next` is what this thread may do then, or null: other threads take
-  /// as many tasks meanwhile if all are equal.
+  /// body(task, tasks ahead, scratch). A task's products can fetch the memory of its companion,
+  /// which has few of its own, and of the next task.
   template <typename Body>
   void run_schedule_ahead(Body&& body) {
-    run_tasks([&](std::int64_t number, std::int64_t then, Scratch& scratch) {
-      if (then >= schedule.tasks()) return body(schedule.at(number), nullptr, scratch);
-      const Schedule::Task next = schedule.at(then);
-      body(schedule.at(number), &next, scratch);
+    schedule.sort(pool.size());
+    const std::int64_t tasks = schedule.leading_tasks();
+    run_tasks(tasks, [&](std::int64_t number, std::int64_t then, Scratch& scratch) {
+      TasksAhead tasks_ahead{schedule.companion_of(number), std::nullopt};
+      if (then < tasks) tasks_ahead.next = schedule.at(then);
+      body(schedule.at(number), tasks_ahead, scratch);
+      if (!tasks_ahead.companion) return;
+      scratch.clear();
+      body(*tasks_ahead.companion, TasksAhead{}, scratch);
     });
   }
 
@@ -57,13 +69,12 @@ class Workers {
   /// Floating-point operations that one thread does in the time that it takes to share them.
   static constexpr double serial_cost = 5e5;
 
-  /// body(number of a task, number of one that the thread may do then, scratch)
+  /// body(number of a task, number of the thread's next one if all take equally long, scratch)
   template <typename Body>
-  void run_tasks(Body&& body) {
-    schedule.sort();
+  void run_tasks(std::int64_t tasks, Body&& body) {
     const bool small = schedule.cost() < serial_cost;
     const std::int64_t from_task_to_task = small ? 1 : pool.size();
-    pool.run(schedule.tasks(), small ? schedule.tasks() : 1, [&](std::int64_t task, int worker) {
+    pool.run(tasks, small ? tasks : 1, [&](std::int64_t task, int worker) {
       Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
       scratch.clear();
       body(task, task + from_task_to_task, scratch);
