@@ -40,11 +40,17 @@ Tensor tensor_at(void* first, shampoo_type type, const char* field, std::int64_t
 /// The row-major tensor that begins with an element of the slab.
 Parameter parameter_at(const shampoo_slab& slab, const char* name, int sides,
                        const std::int64_t* shape, std::int64_t offset) {
+  const std::string title = "parameter '" + std::string(name) + "': ";
   if (offset < 0 || offset >= most_elements)
-    throw std::invalid_argument("parameter '" + std::string(name) +
-                                "': offset: must be in [0, 2^59), got " + std::to_string(offset));
+    throw std::invalid_argument(title + "offset: must be in [0, 2^59), got " +
+                                std::to_string(offset));
+  const auto checked = shape_of(sides, shape);
+  for (const std::int64_t side : checked)
+    if (side < 0)
+      throw std::invalid_argument(title + "shape: every side must be at least 0, got " +
+                                  std::to_string(side));
   return {.name = name,
-          .shape = shape_of(sides, shape),
+          .shape = checked,
           .value = tensor_at(slab.values, slab.value_type, "slab.value_type", offset),
           .gradient = tensor_at(slab.gradients, slab.gradient_type, "slab.gradient_type", offset)};
 }
