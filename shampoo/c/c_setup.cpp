@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "shampoo/c/c_handles.h"
 #include "shampoo/routes.h"
@@ -44,13 +47,12 @@ Parameter parameter_at(const shampoo_slab& slab, const char* name, int sides,
   if (offset < 0 || offset >= most_elements)
     throw std::invalid_argument(title + "offset: must be in [0, 2^59), got " +
                                 std::to_string(offset));
-  const auto checked = shape_of(sides, shape);
-  for (const std::int64_t side : checked)
+  std::vector<std::int64_t> dims = shape_of(sides, shape);
+  for (const std::int64_t side : dims)
     if (side < 0)
-      throw std::invalid_argument(title + "shape: every side must be at least 0, got " +
-                                  std::to_string(side));
+      throw std::invalid_argument(title + "shape: sides must be >= 0, got " + std::to_string(side));
   return {.name = name,
-          .shape = checked,
+          .shape = std::move(dims),
           .value = tensor_at(slab.values, slab.value_type, "slab.value_type", offset),
           .gradient = tensor_at(slab.gradients, slab.gradient_type, "slab.gradient_type", offset)};
 }

@@ -262,12 +262,12 @@ TEST_F(CTrainer, SaysWhatIsWrong) {
   expect_error(with({"x", 5, {}, 0}), "entries[1]: 'x': sides: must be in [0, 4], got 5");
   expect_error(with({"x", -1, {}, 0}), "entries[1]: 'x': sides: must be in [0, 4], got -1");
   expect_error(with({"x", 1, {-4}, 0}),
-               "entries[1]: parameter 'x': shape: every side must be at least 0, got -4");
+               "entries[1]: parameter 'x': shape: sides must be >= 0, got -4");
   const std::int64_t negative[] = {2, -1};
   expect_error(shampoo_add_from_slab(setup_, "y", 2, negative, &slab_, 0),
-               "parameter 'y': shape: every side must be at least 0, got -1");
+               "parameter 'y': shape: sides must be >= 0, got -1");
   expect_error(shampoo_add_stacked(setup_, "z.%d", 2, negative, &slab_, 0, 1, 1),
-               "parameter 'z.%d': shape: every side must be at least 0, got -1");
+               "parameter 'z.%d': shape: sides must be >= 0, got -1");
   expect_error(with({"x", 1, {4}, 2}),
                "entries[1]: pattern: must have \"%d\" once and no other '%', got 'x'");
   expect_error(with({"x%d", 1, {4}, -2}), "entries[1]: 'x%d': count: must be >= 1, got -2");
