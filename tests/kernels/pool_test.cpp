@@ -158,9 +158,11 @@ TEST(CpuBackend, HandsOutZeroedMemoryOnCacheLines) {
 
 constexpr std::size_t none = 99;
 
+using Groups = std::vector<std::size_t>;
+
 /// Groups of the tasks that one thread runs, of their companions and of the tasks after them.
 struct Order {
-  std::vector<std::size_t> groups, companions, next;
+  Groups groups, companions, next;
 };
 
 Order order_of(Workers& workers, const std::vector<std::int64_t>& members,
@@ -175,8 +177,6 @@ Order order_of(Workers& workers, const std::vector<std::int64_t>& members,
   });
   return order;
 }
-
-using Groups = std::vector<std::size_t>;
 
 TEST(Workers, RunCheapTasksBehindCostlyOnes) {
   Workers workers(1);
@@ -199,9 +199,8 @@ TEST(Workers, PairNoTasksOfLikeCost) {
 
 TEST(Workers, RunACompanionOnTheThreadOfItsTask) {
   Workers workers(3);
-  const std::vector<std::int64_t> members{30, 20};
-  workers.schedule.add(0, members[0], 1);
-  workers.schedule.add(1, members[1], 1e6);
+  workers.schedule.add(0, 30, 1);
+  workers.schedule.add(1, 20, 1e6);
   std::mutex mutex;
   std::map<std::thread::id, std::optional<Schedule::Task>> companions;
   std::map<std::pair<std::size_t, std::int64_t>, int> runs;
