@@ -11,4 +11,10 @@ void Backend::precondition_and_update(const PassContext&, const GradientPass&,
   throw std::logic_error("precondition_and_update: this backend has none");
 }
 
+void Backend::orthogonalize_and_update(const PassContext&, const GradientPass&,
+                                       std::span<const Stack>, std::span<const Selection>,
+                                       std::span<const PolarPlan>, double*, const UpdatePass&) {
+  throw std::logic_error("orthogonalize_and_update: this backend has none");
+}
+
 }  // namespace shampoo::kernels

@@ -35,19 +35,31 @@ class Backend : public Memory,
   /// True if tridiagonal_root() is there: on the host.
   virtual bool has_tridiagonal_roots() const = 0;
 
-  /// True if precondition_and_update() is there: on the host.
-  virtual bool has_precondition_and_update() const = 0;
+  /// True if precondition_and_update() and orthogonalize_and_update() are there: on the host.
+  virtual bool has_block_passes() const = 0;
 
   /// filter(), precondition() and update() with the same bits, block after block: what a block
   /// reads is fetched while another is multiplied, and P of one block per thread is in scratch
   /// memory, not in the passes' `direction`. The stacks have all blocks of the table; `present`
   /// lists, for each, those whose mode is not `absent`, as the modes say too. `direction_norms` and
   /// gradients.grafting_norms are the arrays that `update` reads; gradients.direction_norms is
-  /// null. Throws std::logic_error where has_precondition_and_update() is false.
+  /// null. Throws std::logic_error where has_block_passes() is false.
   virtual void precondition_and_update(const PassContext& context, const GradientPass& gradients,
                                        std::span<const Stack> stacks,
                                        std::span<const Selection> present, double* direction_norms,
                                        const UpdatePass& update);
+
+  /// filter(), orthogonalize() and update() with the same bits, block after block, without grafting
+  /// or second moments. The stacks have all blocks of the table; `selected` lists, for each, those
+  /// that are not `absent`, which are all `preconditioned`. F and P are in scratch memory: panels
+  /// where the plan is `on_gram`, else the whole block, once per thread. `direction_norms` is the
+  /// array that `update` reads, and gets |P|^2, or but for rounding an upper bound, finite if P is.
+  /// Throws std::logic_error where has_block_passes() is false.
+  virtual void orthogonalize_and_update(const PassContext& context, const GradientPass& gradients,
+                                        std::span<const Stack> stacks,
+                                        std::span<const Selection> selected,
+                                        std::span<const PolarPlan> plans, double* direction_norms,
+                                        const UpdatePass& update);
 
   /// Bytes of dense matrices, of which the largest has `largest`, that a solver works through at a
   /// time: enough to keep the backend busy, and of small ones no more than its caches hold. Solvers

@@ -22,7 +22,7 @@ class CpuBackend final : public Backend {
   MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return false; }
   bool has_tridiagonal_roots() const override { return true; }
-  bool has_precondition_and_update() const override { return true; }
+  bool has_block_passes() const override { return true; }
   std::size_t chunk_bytes(std::size_t largest) const override;
   void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
@@ -65,10 +65,14 @@ class CpuBackend final : public Backend {
 
   // orthogonalize.cpp
   void reserve_orthogonalization(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
-                                 Type arithmetic) override;
+                                 Type arithmetic, bool updates) override;
   void orthogonalize(const PassContext& context, std::span<const Stack> stacks,
                      std::span<const Selection> selected, std::span<const PolarPlan> plans,
                      void* direction, double* direction_norms) override;
+  void orthogonalize_and_update(const PassContext& context, const GradientPass& gradients,
+                                std::span<const Stack> stacks, std::span<const Selection> selected,
+                                std::span<const PolarPlan> plans, double* direction_norms,
+                                const UpdatePass& update) override;
 
   // precondition.cpp
   void precondition(const PassContext& context, std::span<const Stack> stacks,
@@ -148,6 +152,9 @@ class CpuBackend final : public Backend {
   /// body(index, work) for the tiles of blocks that are not absent.
   template <typename Body>
   void for_each_present_tile(const PassContext& context, const void* masters, Body&& body);
+  void schedule_orthogonalization(std::span<const Stack> stacks,
+                                  std::span<const Selection> selected,
+                                  std::span<const PolarPlan> plans);
   void project(const PassContext& context, const UpdatePass& pass);
   /// Projections, averages behind them, and counts, once the tiles have their updates.
   void finish_update(const PassContext& context, const UpdatePass& pass);

@@ -25,7 +25,7 @@ class DeviceBackend final : public Backend {
   MemoryKind memory_kind() const override { return MemoryKind::cuda; }
   bool prefers_products() const override { return true; }
   bool has_tridiagonal_roots() const override { return false; }
-  bool has_precondition_and_update() const override { return false; }
+  bool has_block_passes() const override { return false; }
   /// 16 matrices of side 1024 in float32, 256 of side 256.
   std::size_t chunk_bytes(std::size_t) const override { return std::size_t{64} << 20; }
   int scratch_directions() const override { return 2; }
@@ -84,7 +84,7 @@ class DeviceBackend final : public Backend {
 
   // orthogonalize.cpp
   void reserve_orthogonalization(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
-                                 Type arithmetic) override;
+                                 Type arithmetic, bool updates) override;
   void orthogonalize(const PassContext& context, std::span<const Stack> stacks,
                      std::span<const Selection> selected, std::span<const PolarPlan> plans,
                      void* direction, double* direction_norms) override;

@@ -13,16 +13,19 @@ namespace {
 /// A matrix of this norm or less counts as zeros; its square is no denormal number.
 constexpr double least_norm = 1e-150;
 
+/// Rounding makes eigenvalues of R uncertain by 2^-24 of the largest, and a step multiplies small
+/// ones by a^2: by this rule they stay below 2^-6, where Q is still a I.
+bool grows_little(const NewtonSchulz& solver) {
+  return std::pow(solver.coefficients[0], 2 * solver.iterations) <= 0x1p18;
+}
+
 struct Planner {
   std::int64_t rows, columns;
 
   PolarPlan operator()(const NewtonSchulz& solver) const {
-    // Rounding makes eigenvalues of R uncertain by 2^-24 of the largest, and a step multiplies
-    // small ones by a^2: by this rule they stay below 2^-6, where Q is still a I.
-    const double growth = std::pow(solver.coefficients[0], 2 * solver.iterations);
     const bool is_long = std::max(rows, columns) > 2 * std::min(rows, columns);
     return {.steps = std::vector(static_cast<std::size_t>(solver.iterations), solver.coefficients),
-            .on_gram = is_long && growth <= 0x1p18,
+            .on_gram = is_long && grows_little(solver),
             .floor = 1e-8};
   }
 
@@ -50,6 +53,11 @@ PolarPlan plan_polar(const Orthogonalizer& solver, std::int64_t rows, std::int64
   PolarPlan plan = std::visit(Planner{rows, columns}, solver);
   plan.scale = scale;
   return plan;
+}
+
+bool has_plans_on_gram(const Orthogonalizer& solver) {
+  const auto* const newton_schulz = std::get_if<NewtonSchulz>(&solver);
+  return newton_schulz != nullptr && grows_little(*newton_schulz);
 }
 
 double polar_operations(const PolarPlan& plan, std::int64_t rows, std::int64_t columns) {

@@ -30,6 +30,9 @@ struct PolarPlan {
 PolarPlan plan_polar(const Orthogonalizer& solver, std::int64_t rows, std::int64_t columns,
                      double scale);
 
+/// True if plans of long matrices are `on_gram`.
+bool has_plans_on_gram(const Orthogonalizer& solver);
+
 /// Floating-point operations for one matrix, in the time of those of products.
 double polar_operations(const PolarPlan& plan, std::int64_t rows, std::int64_t columns);
 

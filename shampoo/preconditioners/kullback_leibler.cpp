@@ -20,8 +20,8 @@ bool acts_on(const KullbackLeibler& kind, std::span<const std::int64_t> extent) 
   return std::visit([&](const auto& form) { return acts_on(form, extent); }, kind.form);
 }
 
-bool has_roots(const KullbackLeibler& kind) {
-  return std::visit([](const auto& form) { return has_roots(form); }, kind.form);
+bool is_blockwise(const KullbackLeibler& kind, const Recipe& recipe) {
+  return std::visit([&](const auto& form) { return is_blockwise(form, recipe); }, kind.form);
 }
 
 std::span<const RateUse> rates(const KullbackLeibler& kind, const Recipe& recipe, Role role) {

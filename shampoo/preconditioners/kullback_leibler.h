@@ -14,7 +14,7 @@ void check(const KullbackLeibler& kind, const Recipe& recipe, const Checks& chec
 bool has_refresh(const KullbackLeibler& kind, const Recipe& recipe);
 bool acts_before_refresh(const KullbackLeibler& kind, const Recipe& recipe);
 bool acts_on(const KullbackLeibler& kind, std::span<const std::int64_t> extent);
-bool has_roots(const KullbackLeibler& kind);
+bool is_blockwise(const KullbackLeibler& kind, const Recipe& recipe);
 std::span<const RateUse> rates(const KullbackLeibler& kind, const Recipe& recipe, Role role);
 /// Those of its form.
 std::vector<Slot> slots(const KullbackLeibler& kind, const Recipe& recipe,

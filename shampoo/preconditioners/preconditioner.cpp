@@ -84,12 +84,15 @@ bool filters_gradient(const Recipe& recipe) {
                     recipe.preconditioner);
 }
 
+void GroupPreconditioner::apply_and_update(ChunkContext&) {
+  throw std::logic_error("apply_and_update: this kind needs all directions of a chunk");
+}
+
 StoredDirection stored_direction(const Recipe& recipe, const kernels::Backend& backend) {
   return std::visit(
       [&](const auto& kind) {
         using enum StoredDirection;
-        if (has_roots(kind))
-          return recipe.refresh.first && backend.has_precondition_and_update() ? block : all;
+        if (is_blockwise(kind, recipe)) return backend.has_block_passes() ? block : all;
         return is_elementwise(kind) && !recipe.grafting ? none : all;
       },
       recipe.preconditioner);

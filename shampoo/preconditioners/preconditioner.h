@@ -20,7 +20,7 @@
 /// The seam between the step and its kinds. A kind is its options in preconditioners.h and one file
 /// pair with the overloads that preconditioner.cpp visits: check, has_refresh, rates, slots, work,
 /// make, and where the defaults do not fit, acts_before_refresh, acts_on,
-/// is_elementwise, has_roots, filters_gradient and block_fault.
+/// is_elementwise, is_blockwise, filters_gradient and block_fault.
 namespace shampoo {
 
 /// Use of a diagonal kind; decides which rates it reads and the names of its slots.
@@ -36,6 +36,7 @@ struct PreconditionerContext {
   std::span<const std::int64_t> turns;
   std::span<const kernels::Stack> stacks;  ///< of all chunks, one after the other
   std::span<const Chunk> chunks;
+  StoredDirection stored;
   const GroupState& state;
   kernels::SolverMatrices& matrices;
   kernels::StagedArrays& columns;  ///< arrays that prepare() writes and kernels read
@@ -59,9 +60,11 @@ class GroupPreconditioner {
   virtual void accumulate(StepContext& step) = 0;
   /// Derived slots <- statistics, for blocks that are due.
   virtual void refresh(StepContext& step) = 0;
-  /// P <- F, for blocks of the chunk that are preconditioned. Where StoredDirection::block, nothing
-  /// is queued, and the chunk gets its roots.
+  /// P <- F, for blocks of the chunk that are preconditioned.
   virtual void apply(ChunkContext& chunk) = 0;
+  /// In place of apply() where StoredDirection::block: filters, P <- F, and updates, once the chunk
+  /// has all of it. Kinds that are blockwise have it; of others throws std::logic_error.
+  virtual void apply_and_update(ChunkContext& chunk);
 
   /// True if the prepared step refreshes a block.
   virtual bool refreshes() const = 0;
@@ -146,17 +149,17 @@ bool filters_gradient(const Kind&, const Recipe&) {
   return false;
 }
 
-/// none for elementwise kinds without grafting; block for kinds with roots, once they have any, on
-/// a backend with precondition_and_update(); otherwise all.
+/// none for elementwise kinds without grafting; block for blockwise ones on a backend with passes
+/// over blocks; otherwise all.
 StoredDirection stored_direction(const Recipe& recipe, const kernels::Backend& backend);
 /// A kind whose direction accumulate() arranges in the pass over the gradients overloads this.
 template <typename Kind>
 bool is_elementwise(const Kind&) {
   return false;
 }
-/// A kind whose direction is F contracted with the roots in Stack::factors overloads this.
+/// A kind that has apply_and_update() overloads this.
 template <typename Kind>
-bool has_roots(const Kind&) {
+bool is_blockwise(const Kind&, const Recipe&) {
   return false;
 }
 

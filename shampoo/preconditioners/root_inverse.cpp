@@ -77,14 +77,15 @@ class RootInversePreconditioner final : public FactoredPreconditioner {
 
   void apply(ChunkContext& chunk) override {
     if (!recipe_.refresh.first) return;
-    if (chunk.stored == StoredDirection::block) {
-      chunk.roots = chunk.of(stacks_);
-      return;
-    }
     const PhaseRange range(chunk.clock, Phase::precondition);
     // P <- F x_k R_k, and |P|^2 of every block
     backend_.precondition(chunk.pass, chunk.of(stacks_), chunk.preconditioned,
                           chunk.gradients.direction, chunk.direction_norms);
+  }
+
+  void apply_and_update(ChunkContext& chunk) override {
+    backend_.precondition_and_update(chunk.pass, chunk.gradients, chunk.of(stacks_), chunk.present,
+                                     chunk.direction_norms, chunk.update);
   }
 };
 

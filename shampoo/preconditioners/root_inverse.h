@@ -14,7 +14,10 @@ namespace shampoo {
 void check(const RootInverse& kind, const Recipe& recipe, const Checks& checks);
 bool has_refresh(const RootInverse& kind, const Recipe& recipe);
 bool acts_on(const RootInverse& kind, std::span<const std::int64_t> extent);
-inline bool has_roots(const RootInverse&) { return true; }
+/// Once there are roots.
+inline bool is_blockwise(const RootInverse&, const Recipe& recipe) {
+  return recipe.refresh.first.has_value();
+}
 std::span<const RateUse> rates(const RootInverse& kind, const Recipe& recipe, Role role);
 /// "factor/k" and "root/k" of every dimension k that is preconditioned, and "root_scale/k" of roots
 /// in float16.

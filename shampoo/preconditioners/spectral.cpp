@@ -42,7 +42,8 @@ class SpectralPreconditioner final : public WithoutRefresh {
     for (const kernels::Stack& stack : stacks_) plans_.push_back(plan_of(kind, stack.extent));
     for (const Chunk& chunk : context.chunks)
       backend_.reserve_orthogonalization(chunk.of(stacks_), chunk.of(plans_),
-                                         arithmetic_type(context.recipe));
+                                         arithmetic_type(context.recipe),
+                                         context.stored == StoredDirection::block);
   }
 
   void set_coefficients(const Rates&, std::int64_t, kernels::Coefficients&) const override {}
@@ -53,6 +54,12 @@ class SpectralPreconditioner final : public WithoutRefresh {
     // P <- scale U V^T, with F = U S V^T, and |P|^2 of every block                   [Jordan 2024]
     backend_.orthogonalize(chunk.pass, chunk.of(stacks_), chunk.preconditioned, chunk.of(plans_),
                            chunk.gradients.direction, chunk.direction_norms);
+  }
+
+  void apply_and_update(ChunkContext& chunk) override {
+    backend_.orthogonalize_and_update(chunk.pass, chunk.gradients, chunk.of(stacks_),
+                                      chunk.preconditioned, chunk.of(plans_), chunk.direction_norms,
+                                      chunk.update);
   }
 
   std::string_view waiting_solver() const override {
@@ -114,6 +121,11 @@ std::string block_fault(const Spectral& kind, std::span<const std::int64_t> exte
 }
 
 bool has_refresh(const Spectral&, const Recipe&) { return false; }
+
+bool is_blockwise(const Spectral& kind, const Recipe& recipe) {
+  return !recipe.grafting && kernels::has_plans_on_gram(kind.solver);
+}
+
 std::span<const RateUse> rates(const Spectral&, const Recipe&, Role) { return {}; }
 
 std::vector<Slot> slots(const Spectral&, const Recipe&, std::span<const std::int64_t>, Role) {

@@ -27,7 +27,7 @@ void GroupStep::enqueue(StepContext step) {
     // (6) F <- lerp(M, G, 1 - beta3) / c1 ; M <- lerp(M, G, 1 - beta1)    [Kingma 2015, Alg. 1]
     filter_gradient(chunk);
     // (7) P <- F x_1 R_1 ... x_o R_o                                       [Gupta 2018, Alg. 2]
-    preconditioner_->apply(chunk);
+    if (stored_ != StoredDirection::block) preconditioner_->apply(chunk);
     // (8) P <- P |graft(F)| / (|P| + 1e-16)                          [Agarwal 2020], [Shi 2023]
     if (grafting_) graft_norm(chunk);
     // (14) P <- transform(P), scaled by its norm          [Shazeer 2018], [You 2017], [You 2020]
@@ -92,8 +92,7 @@ void GroupStep::decay_and_average(ChunkContext& chunk) {
     case StoredDirection::all:
       return backend_.update(chunk.pass, chunk.update);
     case StoredDirection::block:
-      return backend_.precondition_and_update(chunk.pass, chunk.gradients, chunk.roots,
-                                              chunk.present, chunk.direction_norms, chunk.update);
+      return preconditioner_->apply_and_update(chunk);
     case StoredDirection::none:
       return backend_.filter_and_update(chunk.pass, chunk.gradients, chunk.update);
   }
@@ -122,7 +121,6 @@ ChunkContext GroupStep::chunk_context(std::size_t c, const StepInputs& inputs) c
       .preconditioned = {},
       .grafting_norms = norms(grafting_norms_),
       .direction_norms = stored_ == StoredDirection::none ? nullptr : norms(direction_norms_),
-      .stored = stored_,
       .gradients = {.masters = masters, .direction = inputs.direction},
       .update = {.direction = inputs.direction,
                  .non_finite = inputs.non_finite_directions,

@@ -24,7 +24,7 @@ enum class Refreshing : std::uint8_t {
 /// How much of P is in memory at a time.
 enum class StoredDirection : std::uint8_t {
   all,    ///< of a chunk
-  block,  ///< of each thread's block: see Backend::precondition_and_update()
+  block,  ///< of each thread's block, or a part: see GroupPreconditioner::apply_and_update()
   none    ///< see Elementwise::filter_and_update()
 };
 
@@ -43,8 +43,7 @@ inline void* elements_of(void* slot, Type type, const Chunk& chunk) {
 
 /// What a step works on in one chunk of the blocks. Pointers are those of its first block and of
 /// its first element. Elementwise kinds do not launch kernels of their own: they join one of the
-/// two passes over all elements, which the step launches when it is complete, as roots join the
-/// last one where P of one block is stored.
+/// two passes over all elements, which the step launches when it is complete.
 struct ChunkContext {
   const Chunk& place;
   ChunkClock clock;
@@ -53,11 +52,9 @@ struct ChunkContext {
   std::span<const kernels::Selection> preconditioned;  ///< per stack
   double* grafting_norms;                              ///< [backend] per block: |graft(F)|^2
   double* direction_norms;  ///< [backend] per block: |P|^2; null for StoredDirection::none
-  StoredDirection stored;
 
-  kernels::GradientPass gradients;             ///< G in, F or P out
-  kernels::UpdatePass update;                  ///< P in, the rank's segment out
-  std::span<const kernels::Stack> roots = {};  ///< of precondition_and_update()
+  kernels::GradientPass gradients;  ///< G in, F or P out
+  kernels::UpdatePass update;       ///< P in, the rank's segment out
 
   /// See Chunk.
   template <typename T>

@@ -65,6 +65,19 @@ void PhaseTimes::precondition_and_update(const kernels::PassContext& context,
   });
 }
 
+void PhaseTimes::orthogonalize_and_update(const kernels::PassContext& context,
+                                          const kernels::GradientPass& gradients,
+                                          std::span<const kernels::Stack> stacks,
+                                          std::span<const kernels::Selection> selected,
+                                          std::span<const kernels::PolarPlan> plans,
+                                          double* direction_norms,
+                                          const kernels::UpdatePass& update) {
+  time("orthogonalize_and_update", [&] {
+    CountingBackend::orthogonalize_and_update(context, gradients, stacks, selected, plans,
+                                              direction_norms, update);
+  });
+}
+
 void PhaseTimes::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                        const void* segments, const std::int32_t* proceed) {
   time("apply", [&] { CountingBackend::apply(elements, modes, segments, proceed); });

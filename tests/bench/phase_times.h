@@ -36,6 +36,12 @@ class PhaseTimes final : public CountingBackend {
                                std::span<const kernels::Stack> stacks,
                                std::span<const kernels::Selection> present, double* direction_norms,
                                const kernels::UpdatePass& update) override;
+  void orthogonalize_and_update(const kernels::PassContext& context,
+                                const kernels::GradientPass& gradients,
+                                std::span<const kernels::Stack> stacks,
+                                std::span<const kernels::Selection> selected,
+                                std::span<const kernels::PolarPlan> plans, double* direction_norms,
+                                const kernels::UpdatePass& update) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
 

@@ -178,7 +178,8 @@ nlohmann::ordered_json predicted(const StepOptions& options, const Model& model,
                         .recipe = recipe_of(options),
                         .type = type_of(options),
                         .block = options.block,
-                        .frequency = options.frequency});
+                        .frequency = options.frequency,
+                        .options = optimizer_options(options)});
 }
 
 void predict(StepOptions options) {

@@ -67,7 +67,7 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->rescale(b.squares(), column.data(), 0.5);
     backend->precondition(phase, t.stacks, selected, t.direction.data(), t.direction_norms.data());
     backend->update(phase, t.update_pass(kernels::AveragingRule::momentum));
-    if (backend->has_precondition_and_update())
+    if (backend->has_block_passes())
       backend->precondition_and_update(phase, gradients, t.stacks, selected,
                                        t.direction_norms.data(),
                                        t.update_pass(kernels::AveragingRule::momentum));

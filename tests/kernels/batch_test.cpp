@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "kernels/solvers/polar_plan.h"
 #include "tests/kernels/bits.h"
 #include "tests/kernels/table.h"
 #include "tests/support/thrown.h"
@@ -210,6 +211,18 @@ class OnePassBits : public ::testing::TestWithParam<Type> {
     return t;
   }
 
+  /// `count`: of directions that are not finite.
+  static Passes passes(Table& t, const Setting& setting, kernels::NonFiniteDirections& count) {
+    kernels::GradientPass gradients = t.gradient_pass();
+    kernels::UpdatePass update = t.update_pass(setting.averaging);
+    update.non_finite = &count;
+    if (!setting.sends) update.segment = nullptr;
+    if (!setting.grafts) gradients.grafting.reset();
+    if (!setting.grafts) gradients.grafting_norms = nullptr, update.grafting_norms = nullptr;
+    return {gradients, update};
+  }
+
+  /// But for norms of directions.
   static void expect_equal(const Table& one, const Table& three) {
     EXPECT_EQ(one.segment, three.segment);
     EXPECT_EQ(one.masters, three.masters);
@@ -217,13 +230,23 @@ class OnePassBits : public ::testing::TestWithParam<Type> {
     EXPECT_EQ(one.grafting_moment, three.grafting_moment);
     EXPECT_EQ(one.momentum, three.momentum);
     EXPECT_EQ(one.grafting_norms, three.grafting_norms);
-    for (std::size_t b = 0; b < one.direction_norms.size(); ++b)
-      if (std::isfinite(three.direction_norms[b]))
-        EXPECT_EQ(one.direction_norms[b], three.direction_norms[b]);
-      else
-        EXPECT_FALSE(std::isfinite(one.direction_norms[b]));
     for (std::size_t i = 0; i < one.values.size(); ++i)
       EXPECT_EQ(one.values[i].memory, three.values[i].memory);
+  }
+  /// `least`, `most`: of the first norm, in the second one, where both are finite.
+  static void expect_norms(const Table& one, const Table& three, double least = 1,
+                           double most = 1) {
+    for (std::size_t b = 0; b < one.direction_norms.size(); ++b) {
+      const double norm = one.direction_norms[b], expected = three.direction_norms[b];
+      ASSERT_EQ(std::isfinite(norm), std::isfinite(expected)) << b;
+      if (!std::isfinite(norm)) continue;
+      if (expected < 0) {
+        EXPECT_EQ(norm, expected) << "written for an absent block";
+        continue;
+      }
+      EXPECT_GE(norm, expected * least) << b;
+      EXPECT_LE(norm, expected * most) << b;
+    }
   }
 };
 
@@ -236,26 +259,17 @@ TEST_P(OnePassBits, AreThoseOfThreePasses) {
           backend_with_host_arrays(Place::cpu, threads);
       const auto three = table(*backend), one = table(*backend), before = table(*backend);
       kernels::NonFiniteDirections counts[2];
-      const auto passes = [&](Table& t, kernels::NonFiniteDirections& count) {
-        kernels::GradientPass gradients = t.gradient_pass();
-        kernels::UpdatePass update = t.update_pass(setting.averaging);
-        update.non_finite = &count;
-        if (!setting.sends) update.segment = nullptr;
-        if (!setting.grafts) gradients.grafting.reset();
-        if (!setting.grafts) gradients.grafting_norms = nullptr, update.grafting_norms = nullptr;
-        return Passes{gradients, update};
-      };
       const auto lists = preconditioned_blocks(*three);
       std::vector<kernels::Selection> preconditioned;
       for (const auto& list : lists)
         preconditioned.push_back({list.data(), static_cast<std::int64_t>(list.size())});
-      const Passes separate = passes(*three, counts[0]);
+      const Passes separate = passes(*three, setting, counts[0]);
       backend->filter(three->phase(), separate.gradients);
       backend->precondition(three->phase(), three->stacks, preconditioned, three->direction.data(),
                             three->direction_norms.data());
       backend->update(three->phase(), separate.update);
 
-      Passes joined = passes(*one, counts[1]);
+      Passes joined = passes(*one, setting, counts[1]);
       joined.gradients.direction = nullptr;
       joined.update.direction = nullptr;
       const auto step = [&] {
@@ -266,12 +280,76 @@ TEST_P(OnePassBits, AreThoseOfThreePasses) {
       one->proceed = 0;
       step();
       expect_equal(*one, *before);
+      expect_norms(*one, *before);
       one->proceed = 1;
       step();
       expect_equal(*one, *three);
+      expect_norms(*one, *three);
       EXPECT_EQ(counts[1].blocks, 1);
       EXPECT_EQ(counts[1].blocks, counts[0].blocks);
       EXPECT_EQ(counts[1].first_tensor, counts[0].first_tensor);
+    }
+}
+
+/// Matrices that are taken whole, in one panel and in three, absent ones, and one that is not
+/// finite.
+TEST_P(OnePassBits, AreThoseOfThreePassesByNewtonSchulz) {
+  using enum kernels::AveragingRule;
+  const auto table = [&] {
+    std::vector<TensorCase> cases;
+    for (std::size_t i = 0; i < 4; ++i)
+      for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{
+               {1, 1}, {1, 9}, {9, 1}, {65, 64}, {130, 400}, {40, 1300}, {1300, 40}}) {
+        cases.push_back(some_case(shape, cases.size()));
+        cases.back().mode = cases.size() % 5 == 0 ? Mode::absent : Mode::preconditioned;
+        cases.back().is_value = i % 3 == 0;
+      }
+    auto t = std::make_unique<Table>(cases, GetParam(), Cut{.tile_elements = 900});
+    t->gradients[5].write(17, std::numeric_limits<double>::quiet_NaN());
+    return t;
+  };
+  for (const int threads : {1, 3})
+    for (const Setting& setting : {Setting{nesterov, true, false}, Setting{iterate, false, false},
+                                   Setting{none, false, false}}) {
+      const std::unique_ptr<kernels::Backend> backend =
+          backend_with_host_arrays(Place::cpu, threads);
+      const auto three = table(), one = table(), before = table();
+      std::vector<kernels::PolarPlan> plans;
+      for (const kernels::Stack& stack : one->stacks)
+        plans.push_back(kernels::plan_polar(NewtonSchulz{}, stack.extent[0], stack.extent[1], 0.2));
+      kernels::NonFiniteDirections counts[2];
+      backend->reserve_orthogonalization(three->stacks, plans, GetParam(), false);
+      const Passes separate = passes(*three, setting, counts[0]);
+      backend->filter(three->phase(), separate.gradients);
+      backend->orthogonalize(three->phase(), three->stacks, three->selected(), plans,
+                             three->direction.data(), three->direction_norms.data());
+      backend->update(three->phase(), separate.update);
+
+      backend->reserve_orthogonalization(one->stacks, plans, GetParam(), true);
+      Passes joined = passes(*one, setting, counts[1]);
+      joined.gradients.direction = nullptr;
+      joined.update.direction = nullptr;
+      const auto step = [&] {
+        backend->orthogonalize_and_update(one->phase(), joined.gradients, one->stacks,
+                                          one->selected(), plans, one->direction_norms.data(),
+                                          joined.update);
+      };
+      one->proceed = 0;
+      step();
+      expect_equal(*one, *before);
+      expect_norms(*one, *before);
+      one->proceed = 1;
+      step();
+      expect_equal(*one, *three);
+      // The bound is that of up to 130 singular values a^5 s, and P rounds each by so many terms;
+      // the largest one is at least 0.6 in P.
+      const double unit = GetParam() == Type::float32 ? 0x1p-24 : 0x1p-53;
+      expect_norms(*one, *three, 1 - 4 * 130 * unit,
+                   130 * std::pow(NewtonSchulz{}.coefficients[0], 10) / (0.6 * 0.6));
+      EXPECT_EQ(counts[1].blocks, 1);
+      EXPECT_EQ(counts[0].blocks, 1);
+      EXPECT_EQ(counts[1].first_tensor, 5);
+      EXPECT_EQ(counts[0].first_tensor, 5);
     }
 }
 
@@ -286,8 +364,11 @@ TEST(PreconditionAndUpdate, NeedsASelectionForEachStackAndAHost) {
   EXPECT_EQ(error_of<std::logic_error>([&] { step(*backend_with_host_arrays(Place::cpu, 1)); }),
             "precondition_and_update: 0 stacks, 1 selections");
   const auto device = backend_with_host_arrays(Place::emulated, 1);
-  EXPECT_FALSE(device->has_precondition_and_update());
+  EXPECT_FALSE(device->has_block_passes());
   EXPECT_THROW(step(*device), std::logic_error);
+  EXPECT_THROW(device->orthogonalize_and_update(t.phase(), gradients, t.stacks, t.selected(), {},
+                                                t.direction_norms.data(), update),
+               std::logic_error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, OnePassBits, ::testing::Values(Type::float32, Type::float64),

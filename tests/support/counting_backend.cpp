@@ -101,6 +101,17 @@ void CountingBackend::precondition_and_update(const kernels::PassContext& contex
   launch().precondition_and_update(context, gradients, stacks, present, direction_norms, update);
 }
 
+void CountingBackend::orthogonalize_and_update(const kernels::PassContext& context,
+                                               const kernels::GradientPass& gradients,
+                                               std::span<const kernels::Stack> stacks,
+                                               std::span<const kernels::Selection> selected,
+                                               std::span<const kernels::PolarPlan> plans,
+                                               double* direction_norms,
+                                               const kernels::UpdatePass& update) {
+  launch().orthogonalize_and_update(context, gradients, stacks, selected, plans, direction_norms,
+                                    update);
+}
+
 void CountingBackend::apply(const kernels::TileTable& elements, const kernels::Mode* modes,
                             const void* segments, const std::int32_t* proceed) {
   launch().apply(elements, modes, segments, proceed);

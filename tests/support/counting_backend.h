@@ -49,9 +49,9 @@ class CountingBackend : public kernels::Backend {
     backend_.reserve(stacks, arithmetic, calls);
   }
   void reserve_orthogonalization(std::span<const kernels::Stack> stacks,
-                                 std::span<const kernels::PolarPlan> plans,
-                                 Type arithmetic) override {
-    backend_.reserve_orthogonalization(stacks, plans, arithmetic);
+                                 std::span<const kernels::PolarPlan> plans, Type arithmetic,
+                                 bool updates) override {
+    backend_.reserve_orthogonalization(stacks, plans, arithmetic, updates);
   }
 
   void upload(void* to, const void* from_host, std::size_t bytes) override;
@@ -83,14 +83,18 @@ class CountingBackend : public kernels::Backend {
   void filter_and_update(const kernels::PassContext& context,
                          const kernels::GradientPass& gradients,
                          const kernels::UpdatePass& pass) override;
-  bool has_precondition_and_update() const override {
-    return backend_.has_precondition_and_update();
-  }
+  bool has_block_passes() const override { return backend_.has_block_passes(); }
   void precondition_and_update(const kernels::PassContext& context,
                                const kernels::GradientPass& gradients,
                                std::span<const kernels::Stack> stacks,
                                std::span<const kernels::Selection> present, double* direction_norms,
                                const kernels::UpdatePass& update) override;
+  void orthogonalize_and_update(const kernels::PassContext& context,
+                                const kernels::GradientPass& gradients,
+                                std::span<const kernels::Stack> stacks,
+                                std::span<const kernels::Selection> selected,
+                                std::span<const kernels::PolarPlan> plans, double* direction_norms,
+                                const kernels::UpdatePass& update) override;
   void apply(const kernels::TileTable& elements, const kernels::Mode* modes, const void* segments,
              const std::int32_t* proceed) override;
   void orthogonalize(const kernels::PassContext& context, std::span<const kernels::Stack> stacks,

@@ -70,6 +70,21 @@ void filter_moment(const FilterRule<Real> rule, const Real* __restrict g, std::i
   }
 }
 
+/// F alone
+template <typename Real>
+void peek(const Work& work, const GradientPass& pass, Real* f) {
+  const FilterRule<Real> rule(work.coefficients);
+  if (!rule.filters) return gather(work, f);
+  const Real* const m = static_cast<const Real*>(pass.first_moment) + work.tile.flat;
+  const std::int64_t count = elements_of(work.tile);
+  for (std::int64_t first = 0; first < count; first += chunk) {
+    alignas(64) Real buffer[chunk];
+    const std::int64_t n = least(chunk, count - first);
+    const Real* const g = fetch_gradient(work, first, n, buffer);
+    for (std::int64_t i = 0; i < n; ++i) f[first + i] = rule.filtered(m[first + i], g[i]);
+  }
+}
+
 /// V, and its companion x if it has one
 template <typename Direction, typename Real>
 void accumulate(const Direction direction, const Real* __restrict g, std::int64_t count,

@@ -53,6 +53,8 @@ struct VectorKernels {
   /// `grafting` is the pass's, or null; `p`: out, the tile's P.
   TileNorms (*filter)(const Work&, const GradientPass&, const ElementwiseDirection* grafting,
                       Real* p);
+  /// `f`: out, F, as filter() computes it. M stays.
+  void (*peek)(const Work&, const GradientPass&, Real* f);
   void (*graft)(const Work&, const UpdatePass&, void* direction);
   DirectionSums (*measure)(const Work&, const UpdatePass&);
   /// Neither the projection nor, where there is one, the average after it.

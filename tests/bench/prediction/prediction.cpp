@@ -70,8 +70,8 @@ PredictedStep predicted_step(const std::vector<Launch>& launches, const DeviceMo
   return step;
 }
 
-std::vector<std::vector<Launch>> planned_steps(const Model& model, const NamedRecipe& recipe,
-                                               Type type, int steps) {
+PlannedRun planned_run(const Model& model, const NamedRecipe& recipe, Type type, int steps,
+                       const OptimizerOptions& options) {
   auto planned = std::make_unique<PlannedDevice>();
   PlannedDevice& device = *planned;
   kernels::cuda::DeviceBackend backend(std::move(planned));
@@ -96,14 +96,16 @@ std::vector<std::vector<Launch>> planned_steps(const Model& model, const NamedRe
                                 .gradient = {memory.back().data(), type}});
   }
   const auto ranks = single_rank_communicator(MemoryKind::cuda);
-  Optimizer optimizer(backend, *ranks, {group});
-  std::vector<std::vector<Launch>> launches;
+  Optimizer optimizer(backend, *ranks, {group}, options);
+  PlannedRun run;
   device.take();
   for (int step = 0; step < steps; ++step) {
     optimizer.step();
-    launches.push_back(device.take());
+    run.steps.push_back(device.take());
   }
-  return launches;
+  run.state_bytes = optimizer.state_bytes();
+  run.workspace_bytes = optimizer.workspace_bytes() + backend.memory_use().scratch;
+  return run;
 }
 
 }  // namespace shampoo::test

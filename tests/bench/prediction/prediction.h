@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "shampoo/group.h"
 #include "tests/bench/prediction/device_model.h"
 #include "tests/bench/prediction/planned_device.h"
 #include "tests/support/models.h"
@@ -36,9 +37,15 @@ struct PredictedStep {
 /// at least what its thread blocks take to start.
 PredictedStep predicted_step(const std::vector<Launch>& launches, const DeviceModel& machine);
 
-/// The launches of every step from the first one on, of one rank that trains all tensors in one
-/// group, with the type of values and gradients. Spectral leaves out vectors and scalars.
-std::vector<std::vector<Launch>> planned_steps(const Model& model, const NamedRecipe& recipe,
-                                               Type type, int steps);
+/// What one rank plans that trains all tensors in one group.
+struct PlannedRun {
+  std::vector<std::vector<Launch>> steps;  ///< launches of each, from the first one on
+  std::int64_t state_bytes = 0;
+  std::int64_t workspace_bytes = 0;  ///< with the backend's scratch memory
+};
+
+/// `type`: of values and gradients. Spectral leaves out vectors and scalars.
+PlannedRun planned_run(const Model& model, const NamedRecipe& recipe, Type type, int steps,
+                       const OptimizerOptions& options = {});
 
 }  // namespace shampoo::test

@@ -101,8 +101,11 @@ void print_step(const char* what, const Json& step) {
 }  // namespace
 
 Json prediction_of(const PredictionQuery& query) {
-  const auto steps = planned_steps(query.model, query.recipe, query.type, 2 * query.frequency);
-  Json result = {{"machine", query.machine.name}};
+  const auto [steps, state_bytes, workspace_bytes] =
+      planned_run(query.model, query.recipe, query.type, 2 * query.frequency, query.options);
+  Json result = {{"machine", query.machine.name},
+                 {"state_bytes", state_bytes},
+                 {"workspace_bytes", workspace_bytes}};
   // The first step after a refresh; where every step has one, there is no other kind.
   if (query.frequency > 1)
     result["plain"] = step_of(query, steps[static_cast<std::size_t>(query.frequency)]);
@@ -117,6 +120,10 @@ void print_prediction(const Json& prediction, bool json) {
   }
   for (const char* what : {"plain", "refresh"})
     if (prediction.contains(what)) print_step(what, prediction[what]);
+  const auto state = prediction["state_bytes"].get<double>();
+  const auto workspace = prediction["workspace_bytes"].get<double>();
+  std::printf("state: %.0f MiB; workspace: %.0f MiB, %.3f of it\n", state / 0x1p20,
+              workspace / 0x1p20, workspace / state);
 }
 
 }  // namespace shampoo::test

@@ -17,10 +17,11 @@ struct PredictionQuery {
   Type type = Type::float32;
   std::int64_t block = 0;
   int frequency = 10;
+  OptimizerOptions options = {};
 };
 
 /// A plain step and one that refreshes, each with its lines, the sums of its phases and, of
-/// root-inverse Shampoo, its floor.
+/// root-inverse Shampoo, its floor; and memory.
 nlohmann::ordered_json prediction_of(const PredictionQuery& query);
 
 /// One line of JSON, or a table in Markdown for each step.

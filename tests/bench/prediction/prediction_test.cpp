@@ -47,7 +47,7 @@ double triangle(double n) { return n * (n + 1) / 2; }
 /// The third step, after the first refresh.
 std::vector<Launch> plain_step(std::vector<std::int64_t> shape, Type type) {
   const Model model{256, {{"w", std::move(shape)}}};
-  return planned_steps(model, shampoo_recipe(256), type, frequency + 1).back();
+  return planned_run(model, shampoo_recipe(256), type, frequency + 1).steps.back();
 }
 
 TEST(Prediction, CountsBothSidesOfABlockInFloat32) {
@@ -111,7 +111,8 @@ TEST(Prediction, CountsWholeTilesOfSidesThatDoNotFillThem) {
 TEST(Prediction, CountsTheProductsOfARefresh) {
   constexpr double m = 128, n = 256;
   const Model model{256, {{"w", {128, 256}}}};
-  const auto step = planned_steps(model, shampoo_recipe(256), Type::float32, 2 * frequency).back();
+  const auto step =
+      planned_run(model, shampoo_recipe(256), Type::float32, 2 * frequency).steps.back();
   // Accurate: 9 squares in 2 terms, 5 other products in 3; 12 of 16 bits, of which 7 are squares.
   constexpr double products = 9 * 2 + 5 * 3 + 12;
   EXPECT_EQ(sum_of(step, "product float16", "roots").cost.flops,
@@ -126,8 +127,8 @@ TEST(Prediction, CountsTheProductsOfARefresh) {
             ((26 - 7) * 4 + 15 * 4 + 11 * 2) * squares + (7 * 4 + 2 * 4 + 3 * 2) * triangles);
   // Of long sides, it alone is computed, in two panels.
   const auto long_step =
-      planned_steps({512, {{"w", {512, 512}}}}, shampoo_recipe(512), Type::float32, 2 * frequency)
-          .back();
+      planned_run({512, {{"w", {512, 512}}}}, shampoo_recipe(512), Type::float32, 2 * frequency)
+          .steps.back();
   EXPECT_EQ(sum_of(long_step, "product float16", "roots").cost.flops,
             (products - 7 / 4.0) * 2 * (2 * 512.0 * 512 * 512));
   // A, M and N

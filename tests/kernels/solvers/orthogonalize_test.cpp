@@ -75,7 +75,7 @@ class Orthogonalize : public AtPlace<Tested> {
     std::vector<PolarPlan> plans;
     for (const kernels::Stack& stack : table.stacks)
       plans.push_back(kernels::plan_polar(solver, stack.extent[0], stack.extent[1], scale));
-    this->backend->reserve_orthogonalization(table.stacks, plans, type_of<Real>);
+    this->backend->reserve_orthogonalization(table.stacks, plans, type_of<Real>, false);
     this->backend->orthogonalize(table.phase(), table.stacks, table.selected(), plans,
                                  table.direction.data(), table.direction_norms.data());
   }

@@ -20,7 +20,7 @@ class StagingBackend final : public kernels::Backend {
   MemoryKind memory_kind() const override { return MemoryKind::host; }
   bool prefers_products() const override { return backend_->prefers_products(); }
   bool has_tridiagonal_roots() const override { return false; }
-  bool has_precondition_and_update() const override { return false; }
+  bool has_block_passes() const override { return false; }
   int scratch_directions() const override { return backend_->scratch_directions(); }
   std::size_t chunk_bytes(std::size_t largest) const override {
     return backend_->chunk_bytes(largest);
@@ -34,8 +34,8 @@ class StagingBackend final : public kernels::Backend {
   void reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
                const kernels::SolverCalls& calls) override;
   void reserve_orthogonalization(std::span<const kernels::Stack> stacks,
-                                 std::span<const kernels::PolarPlan> plans,
-                                 Type arithmetic) override;
+                                 std::span<const kernels::PolarPlan> plans, Type arithmetic,
+                                 bool updates) override;
 
   // staging_elements.cpp
   void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool skips,
