@@ -92,8 +92,9 @@ struct UpdatePass {
   void* averaging_state = nullptr;         ///< [backend] B or Z; null without averaging
   const void* direction = nullptr;         ///< [backend] P; only update() reads it
   const double* grafting_norms = nullptr;  ///< [backend] squared; null: no grafting
-  /// [backend] squared. A block whose norm, or factor to the grafting's norm, is not finite keeps
-  /// values, masters and averaging state. Null: no block has a norm.
+  /// [backend] squared; without grafting, upper bounds will do. A block whose norm, or factor to
+  /// the grafting's norm, is not finite keeps values, masters and averaging state. Null: no block
+  /// has a norm.
   const double* direction_norms = nullptr;
   NonFiniteDirections* non_finite = nullptr;  ///< [backend] in and out: counts such blocks
   void* masters = nullptr;                    ///< [backend] float32

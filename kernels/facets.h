@@ -49,12 +49,17 @@ class Backend : public Memory,
                                        std::span<const Selection> present, double* direction_norms,
                                        const UpdatePass& update);
 
+  /// Allocates all scratch memory that orthogonalize_and_update() with these stacks will need.
+  virtual void reserve_orthogonalization_and_update(std::span<const Stack> stacks,
+                                                    std::span<const PolarPlan> plans,
+                                                    Type arithmetic);
   /// filter(), orthogonalize() and update() with the same bits, block after block, without grafting
   /// or second moments. The stacks have all blocks of the table; `selected` lists, for each, those
   /// that are not `absent`, which are all `preconditioned`. F and P are in scratch memory: panels
   /// where the plan is `on_gram`, else the whole block, once per thread. `direction_norms` is the
-  /// array that `update` reads, and gets |P|^2, or but for rounding an upper bound, finite if P is.
-  /// Throws std::logic_error where has_block_passes() is false.
+  /// array that `update` reads, and gets |P|^2 or, where the plan is `on_gram`, an upper bound but
+  /// for rounding, which is finite only if P is. Throws std::logic_error where has_block_passes()
+  /// is false.
   virtual void orthogonalize_and_update(const PassContext& context, const GradientPass& gradients,
                                         std::span<const Stack> stacks,
                                         std::span<const Selection> selected,

@@ -14,11 +14,9 @@ class Orthogonalization {
  public:
   virtual ~Orthogonalization() = default;
 
-  /// Allocates all scratch memory that orthogonalize() with these stacks will need, or
-  /// Backend::orthogonalize_and_update() where `updates`.
+  /// Allocates all scratch memory that orthogonalize() with these stacks will need.
   virtual void reserve_orthogonalization(std::span<const Stack> stacks,
-                                         std::span<const PolarPlan> plans, Type arithmetic,
-                                         bool updates) = 0;
+                                         std::span<const PolarPlan> plans, Type arithmetic) = 0;
 
   /// direction <- F orthogonalised, by one plan for each stack, whose blocks are matrices; then
   /// the squared norms of the selected blocks, unless null: those whose mode is `preconditioned`,

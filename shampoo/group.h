@@ -213,9 +213,9 @@ struct OptimizerOptions {
   /// then have a workspace of at most a quarter of their state beside the exchange buffer, and more
   /// layers make larger chunks, not more of them. Roots are refreshed for all chunks together, and
   /// results are the same bits. Launches come once for every chunk, so many small ones leave
-  /// threads and devices idle. Elementwise kinds without grafting, and on the host kinds with
-  /// roots, have no directions in memory unless their updates are scaled or transformed. May differ
-  /// between ranks.
+  /// threads and devices idle. Elementwise kinds without grafting, and on the host kinds with roots
+  /// and Spectral without grafting by NewtonSchulz of at most its default iterations, have no
+  /// directions in memory unless their updates are scaled or transformed. May differ between ranks.
   std::optional<std::int64_t> direction_bytes = std::nullopt;
 };
 

@@ -65,10 +65,13 @@ class CpuBackend final : public Backend {
 
   // orthogonalize.cpp
   void reserve_orthogonalization(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
-                                 Type arithmetic, bool updates) override;
+                                 Type arithmetic) override;
   void orthogonalize(const PassContext& context, std::span<const Stack> stacks,
                      std::span<const Selection> selected, std::span<const PolarPlan> plans,
                      void* direction, double* direction_norms) override;
+  void reserve_orthogonalization_and_update(std::span<const Stack> stacks,
+                                            std::span<const PolarPlan> plans,
+                                            Type arithmetic) override;
   void orthogonalize_and_update(const PassContext& context, const GradientPass& gradients,
                                 std::span<const Stack> stacks, std::span<const Selection> selected,
                                 std::span<const PolarPlan> plans, double* direction_norms,
@@ -152,9 +155,10 @@ class CpuBackend final : public Backend {
   /// body(index, work) for the tiles of blocks that are not absent.
   template <typename Body>
   void for_each_present_tile(const PassContext& context, const void* masters, Body&& body);
+  /// `passes`: operations for each element beside those of the plans.
   void schedule_orthogonalization(std::span<const Stack> stacks,
                                   std::span<const Selection> selected,
-                                  std::span<const PolarPlan> plans);
+                                  std::span<const PolarPlan> plans, double passes);
   void project(const PassContext& context, const UpdatePass& pass);
   /// Projections, averages behind them, and counts, once the tiles have their updates.
   void finish_update(const PassContext& context, const UpdatePass& pass);

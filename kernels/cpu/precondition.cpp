@@ -14,10 +14,6 @@ namespace shampoo::kernels {
 
 namespace {
 
-/// Passes over an element take the time of so many operations of a product: tests/bench/README.md,
-/// "Placement".
-constexpr double element_passes = 140;
-
 /// Elements of a block in a flat slot.
 template <typename Real>
 RowsAhead slot_ahead(const void* slot, const Block& block) {

@@ -8,6 +8,10 @@
 
 namespace shampoo::kernels {
 
+/// A filter and an update of an element take the time of so many operations of a product:
+/// tests/bench/README.md, "Placement".
+constexpr double element_passes = 140;
+
 /// A tile in a step. `masters`: of the virtual group, or null.
 inline Work work_on(const PassContext& context, const Tile& tile, const void* masters) {
   return {context.elements.tensors,

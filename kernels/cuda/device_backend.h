@@ -84,7 +84,7 @@ class DeviceBackend final : public Backend {
 
   // orthogonalize.cpp
   void reserve_orthogonalization(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
-                                 Type arithmetic, bool updates) override;
+                                 Type arithmetic) override;
   void orthogonalize(const PassContext& context, std::span<const Stack> stacks,
                      std::span<const Selection> selected, std::span<const PolarPlan> plans,
                      void* direction, double* direction_norms) override;

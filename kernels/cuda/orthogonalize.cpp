@@ -47,8 +47,7 @@ Product polynomial_product(const PolarStack& s, const SquareMatrixBatch& q, void
 }  // namespace
 
 void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
-                                              std::span<const PolarPlan> plans, Type arithmetic,
-                                              bool) {
+                                              std::span<const PolarPlan> plans, Type arithmetic) {
   workspace_.reserve_orthogonalization(stacks, plans, arithmetic);
   std::vector<Product> products;
   std::int64_t offset = 0;

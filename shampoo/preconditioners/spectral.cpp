@@ -40,10 +40,15 @@ class SpectralPreconditioner final : public WithoutRefresh {
         stacks_(context.stacks.begin(), context.stacks.end()),
         waits_(std::holds_alternative<Svd>(kind.solver)) {
     for (const kernels::Stack& stack : stacks_) plans_.push_back(plan_of(kind, stack.extent));
-    for (const Chunk& chunk : context.chunks)
-      backend_.reserve_orthogonalization(chunk.of(stacks_), chunk.of(plans_),
-                                         arithmetic_type(context.recipe),
-                                         context.stored == StoredDirection::block);
+    for (const Chunk& chunk : context.chunks) {
+      const auto stacks = chunk.of(stacks_);
+      const auto plans = chunk.of(plans_);
+      const Type type = arithmetic_type(context.recipe);
+      if (context.stored == StoredDirection::block)
+        backend_.reserve_orthogonalization_and_update(stacks, plans, type);
+      else
+        backend_.reserve_orthogonalization(stacks, plans, type);
+    }
   }
 
   void set_coefficients(const Rates&, std::int64_t, kernels::Coefficients&) const override {}

@@ -16,7 +16,7 @@ void check(const Spectral& kind, const Recipe& recipe, const Checks& checks);
 /// Blocks are matrices.
 std::string block_fault(const Spectral& kind, std::span<const std::int64_t> extent);
 bool has_refresh(const Spectral& kind, const Recipe& recipe);
-/// By Newton-Schulz, of which a long matrix needs a panel at a time.
+/// Without grafting, by a Newton-Schulz iteration of which a long matrix needs a panel at a time.
 bool is_blockwise(const Spectral& kind, const Recipe& recipe);
 std::span<const RateUse> rates(const Spectral& kind, const Recipe& recipe, Role role);
 std::vector<Slot> slots(const Spectral& kind, const Recipe& recipe,

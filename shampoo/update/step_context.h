@@ -51,7 +51,7 @@ struct ChunkContext {
   std::span<const kernels::Selection> present;         ///< per stack
   std::span<const kernels::Selection> preconditioned;  ///< per stack
   double* grafting_norms;                              ///< [backend] per block: |graft(F)|^2
-  double* direction_norms;  ///< [backend] per block: |P|^2; null for StoredDirection::none
+  double* direction_norms;  ///< [backend] per block: |P|^2, see UpdatePass; null if none is stored
 
   kernels::GradientPass gradients;  ///< G in, F or P out
   kernels::UpdatePass update;       ///< P in, the rank's segment out

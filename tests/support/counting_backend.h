@@ -49,9 +49,14 @@ class CountingBackend : public kernels::Backend {
     backend_.reserve(stacks, arithmetic, calls);
   }
   void reserve_orthogonalization(std::span<const kernels::Stack> stacks,
-                                 std::span<const kernels::PolarPlan> plans, Type arithmetic,
-                                 bool updates) override {
-    backend_.reserve_orthogonalization(stacks, plans, arithmetic, updates);
+                                 std::span<const kernels::PolarPlan> plans,
+                                 Type arithmetic) override {
+    backend_.reserve_orthogonalization(stacks, plans, arithmetic);
+  }
+  void reserve_orthogonalization_and_update(std::span<const kernels::Stack> stacks,
+                                            std::span<const kernels::PolarPlan> plans,
+                                            Type arithmetic) override {
+    backend_.reserve_orthogonalization_and_update(stacks, plans, arithmetic);
   }
 
   void upload(void* to, const void* from_host, std::size_t bytes) override;

@@ -72,7 +72,7 @@ void filter_moment(const FilterRule<Real> rule, const Real* __restrict g, std::i
 
 /// F alone
 template <typename Real>
-void peek(const Work& work, const GradientPass& pass, Real* f) {
+void read_filtered(const Work& work, const GradientPass& pass, Real* f) {
   const FilterRule<Real> rule(work.coefficients);
   if (!rule.filters) return gather(work, f);
   const Real* const m = static_cast<const Real*>(pass.first_moment) + work.tile.flat;

@@ -54,7 +54,7 @@ struct VectorKernels {
   TileNorms (*filter)(const Work&, const GradientPass&, const ElementwiseDirection* grafting,
                       Real* p);
   /// `f`: out, F, as filter() computes it. M stays.
-  void (*peek)(const Work&, const GradientPass&, Real* f);
+  void (*read_filtered)(const Work&, const GradientPass&, Real* f);
   void (*graft)(const Work&, const UpdatePass&, void* direction);
   DirectionSums (*measure)(const Work&, const UpdatePass&);
   /// Neither the projection nor, where there is one, the average after it.

@@ -15,7 +15,7 @@ template <typename Real>
 constexpr VectorKernels<Real> compiled_kernels{scan<Real>,
                                                gather<Real>,
                                                filter<Real>,
-                                               peek<Real>,
+                                               read_filtered<Real>,
                                                graft<Real>,
                                                measure<Real>,
                                                update<Real>,

@@ -50,6 +50,20 @@ std::vector<Launch> plain_step(std::vector<std::int64_t> shape, Type type) {
   return planned_run(model, shampoo_recipe(256), type, frequency + 1).steps.back();
 }
 
+TEST(Prediction, HasTheMemoryOfOneRank) {
+  const Model model{64, {{"w", {64, 32}}}};
+  const PlannedRun small = planned_run(model, shampoo_recipe(64), Type::float32, 1);
+  const PlannedRun at_once = planned_run({64, {{"w", {64, 64 * 1024}}}}, shampoo_recipe(64),
+                                         Type::float32, 1, {.direction_bytes = 1 << 30});
+  const PlannedRun chunks = planned_run({64, {{"w", {64, 64 * 1024}}}}, shampoo_recipe(64),
+                                        Type::float32, 1, {.direction_bytes = 1 << 20});
+  // Two moments; a factor and a root of both sides
+  EXPECT_EQ(small.state_bytes, 4 * (2 * 64 * 32 + 64 * 65 + 32 * 33));
+  EXPECT_EQ(chunks.state_bytes, at_once.state_bytes);
+  // P and two arrays of scratch memory
+  EXPECT_GT(at_once.workspace_bytes - chunks.workspace_bytes, 3 * 4 * 64 * 64 * 1000);
+}
+
 TEST(Prediction, CountsBothSidesOfABlockInFloat32) {
   constexpr double m = 128, n = 256;
   const auto step = plain_step({128, 256}, Type::float32);

@@ -36,10 +36,10 @@ Matrix newton_schulz(const NewtonSchulz& solver, const Matrix& f, double scale) 
   return f.rows <= f.columns ? x : transposed(x);
 }
 
-/// Sides of 1, primes, and around those where algorithms change: 48, 64, 100.
-const std::vector<Shape> all_shapes = {{1, 1},   {1, 9},    {9, 1},     {5, 3},
-                                       {3, 5},   {48, 49},  {49, 48},   {63, 65},
-                                       {65, 64}, {130, 17}, {100, 101}, {101, 103}};
+/// Sides of 1, primes, around those where algorithms change (48, 64, 100), and longer than a panel.
+const std::vector<Shape> all_shapes = {{1, 1},     {1, 9},     {9, 1},   {5, 3},   {3, 5},
+                                       {48, 49},   {49, 48},   {63, 65}, {65, 64}, {130, 17},
+                                       {100, 101}, {101, 103}, {7, 513}, {1300, 3}};
 
 template <typename Tested>
 class Orthogonalize : public AtPlace<Tested> {
@@ -75,7 +75,7 @@ class Orthogonalize : public AtPlace<Tested> {
     std::vector<PolarPlan> plans;
     for (const kernels::Stack& stack : table.stacks)
       plans.push_back(kernels::plan_polar(solver, stack.extent[0], stack.extent[1], scale));
-    this->backend->reserve_orthogonalization(table.stacks, plans, type_of<Real>, false);
+    this->backend->reserve_orthogonalization(table.stacks, plans, type_of<Real>);
     this->backend->orthogonalize(table.phase(), table.stacks, table.selected(), plans,
                                  table.direction.data(), table.direction_norms.data());
   }

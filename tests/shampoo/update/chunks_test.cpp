@@ -78,12 +78,11 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome outcome_of(const Trainee& trainee, Place place, int ranks, std::int64_t direction_bytes,
-                   const GradientOptions& gradients = {}) {
+Outcome outcome_of(const Trainee& trainee, Place place, int ranks,
+                   const OptimizerOptions& options) {
   Outcome outcome;
   run_ranks_at(place, ranks, [&](Communicator& communicator, kernels::Backend& backend) {
-    Job<float> job(communicator, trainee, {.groups = 2},
-                   {.gradients = gradients, .direction_bytes = direction_bytes}, &backend);
+    Job<float> job(communicator, trainee, {.groups = 2}, options, &backend);
     job.train(0, place == Place::cpu ? 7 : 4);
     StateDict state = job.optimizer->full_state_dict({.derived = true}, Gather::on_rank_0);
     Job<float>::Values trained = job.values();
@@ -102,11 +101,15 @@ TEST_P(ChunksOfDirections, GiveTheBitsOfAllAtOnceWithAnAverageOfValuesAndClipped
   recipe.value_averaging = ExponentialAverage{.every = 2};
   const Trainee trainee{.recipes = {recipe}, .narrow = true, .absent_every = 4};
   const GradientOptions gradients{.clipping = ClipParameterNorm{0.1}};
-  const Outcome whole = outcome_of(trainee, GetParam(), 1, all_at_once, gradients);
+  const Outcome whole =
+      outcome_of(trainee, GetParam(), 1, {.gradients = gradients, .direction_bytes = all_at_once});
   EXPECT_NE(whole.evaluated, whole.trained);
-  EXPECT_NE(whole.trained, outcome_of(trainee, GetParam(), 1, all_at_once).trained);
+  EXPECT_NE(whole.trained,
+            outcome_of(trainee, GetParam(), 1, {.direction_bytes = all_at_once}).trained);
   for (const auto& [ranks, bytes] : {std::pair{1, 0}, std::pair{1, 700}, std::pair{3, 0}})
-    EXPECT_EQ(outcome_of(trainee, GetParam(), ranks, bytes, gradients), whole)
+    EXPECT_EQ(
+        outcome_of(trainee, GetParam(), ranks, {.gradients = gradients, .direction_bytes = bytes}),
+        whole)
         << ranks << " ranks, " << bytes << " bytes";
 }
 
@@ -137,13 +140,33 @@ TEST_P(ChunksOfAKind, GiveTheBitsOfAllAtOnce) {
   for (const Place place : {Place::cpu, Place::emulated})
     for (const bool grafts : {true, false}) {
       const Trainee trainee = this->trainee(place, grafts);
-      const Outcome whole = outcome_of(trainee, place, 1, all_at_once);
+      const Outcome whole = outcome_of(trainee, place, 1, {.direction_bytes = all_at_once});
       EXPECT_NE(whole.evaluated, whole.trained);
       // One block at a time, and a few.
       for (const auto& [ranks, bytes] : {std::pair{1, 0}, std::pair{1, 700}, std::pair{3, 0}})
-        EXPECT_EQ(outcome_of(trainee, place, ranks, bytes), whole)
+        EXPECT_EQ(outcome_of(trainee, place, ranks, {.direction_bytes = bytes}), whole)
             << name_of(place) << ", " << ranks << " ranks, " << bytes << " bytes, " << grafts;
     }
+}
+
+/// Of matrices in one panel, in two, and taken whole; with and without a first moment.
+TEST(OnePassOfMuon, GivesTheBitsOfStoredDirections) {
+  Recipe muon = recipes::muon();
+  muon.averaging = Momentum{};
+  muon.value_averaging = ExponentialAverage{.every = 2};
+  muon.projection = Bounds{.lower = -0.5, .upper = 0.5};
+  muon.communication.values = true;
+  Recipe unfiltered = muon;
+  unfiltered.filter = false;
+  const Trainee trainee{
+      .shapes = {{9, 8}, {600, 40}, {3, 700}, {33, 65}, {40, 2, 6, 50}, {513, 7}, {8, 9}},
+      .recipes = {muon, unfiltered},
+      .narrow = true,
+      .absent_every = 4};
+  const Outcome stored =
+      outcome_of(trainee, Place::cpu, 1, {.transform_direction = [](const DirectionBlock&) {}});
+  EXPECT_NE(stored.evaluated, stored.trained);
+  for (const int ranks : {1, 3}) EXPECT_EQ(outcome_of(trainee, Place::cpu, ranks, {}), stored);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ChunksOfAKind, testing::ValuesIn(all_kinds()), name_of_kind);

@@ -3,6 +3,7 @@
 
 #include "distributor/communicator.h"
 #include "shampoo/shampoo.h"
+#include "tests/shampoo/toy_model.h"
 #include "tests/support/counting_backend.h"
 #include "tests/support/cpu_kernels.h"
 
@@ -114,6 +115,20 @@ TEST(Workspace, ShrinksToTheLargestBlock) {
   // One block in place of all.
   EXPECT_EQ(all - one, directions - 4 * 256 * 256);
   EXPECT_EQ(bytes_with(directions, Recipe{}), bytes_with(0, Recipe{})) << "has no directions";
+}
+
+TEST(Workspace, HasNoDirectionsOfMuon) {
+  ToyModel<float> model({{600, 40}, {33, 65}, {9, 8}});
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  const auto bytes_with = [&](std::int64_t direction_bytes, const Recipe& recipe) {
+    return Optimizer(*backend, *ranks, {model.group(recipe)}, {.direction_bytes = direction_bytes})
+        .workspace_bytes();
+  };
+  Recipe muon = recipes::muon();
+  EXPECT_EQ(bytes_with(1 << 20, muon), bytes_with(0, muon));
+  muon.update_scaling = UpdateClipping{};
+  EXPECT_GT(bytes_with(1 << 20, muon), bytes_with(0, muon));
 }
 
 }  // namespace

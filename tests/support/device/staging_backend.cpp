@@ -42,8 +42,8 @@ void StagingBackend::reserve(std::span<const kernels::Stack> stacks, Type arithm
 
 void StagingBackend::reserve_orthogonalization(std::span<const kernels::Stack> stacks,
                                                std::span<const kernels::PolarPlan> plans,
-                                               Type arithmetic, bool updates) {
-  backend_->reserve_orthogonalization(stacks, plans, arithmetic, updates);
+                                               Type arithmetic) {
+  backend_->reserve_orthogonalization(stacks, plans, arithmetic);
 }
 
 }  // namespace shampoo::test

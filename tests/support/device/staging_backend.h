@@ -34,8 +34,8 @@ class StagingBackend final : public kernels::Backend {
   void reserve(std::span<const kernels::Stack> stacks, Type arithmetic,
                const kernels::SolverCalls& calls) override;
   void reserve_orthogonalization(std::span<const kernels::Stack> stacks,
-                                 std::span<const kernels::PolarPlan> plans, Type arithmetic,
-                                 bool updates) override;
+                                 std::span<const kernels::PolarPlan> plans,
+                                 Type arithmetic) override;
 
   // staging_elements.cpp
   void scan(const kernels::TileTable& gradients, const double* gradient_scale, bool skips,
