@@ -53,6 +53,7 @@ class Backend : public Memory,
   virtual void reserve_orthogonalization_and_update(std::span<const Stack> stacks,
                                                     std::span<const PolarPlan> plans,
                                                     Type arithmetic);
+
   /// filter(), orthogonalize() and update() with the same bits, block after block, without grafting
   /// or second moments. The stacks have all blocks of the table; `selected` lists, for each, those
   /// that are not `absent`, which are all `preconditioned`. F and P are in scratch memory: panels

@@ -4,7 +4,7 @@
 //   environment=FOLDER   all its variables, each followed by a zero byte, into FOLDER/<rank>
 //   attempt=N, rank=N    the next argument only counts in this attempt, on this rank
 //   store                adds to a counter in the job's store, prints the sum
-//   ignore=S, note=S     ignores signal S; prints its number when it comes
+//   ignore=S, note=S     ignores signal S; prints its number when it comes, or came, in a sleep
 //   child                a child that ignores SIGTERM
 //   leaderless            goes on without its first thread
 //   error=TEXT           writes the error file
@@ -81,12 +81,28 @@ void note(int signal) {
   if (write(STDOUT_FILENO, text.data(), text.size()) < 0) _exit(99);
 }
 
+/// Until then it is blocked, so that none is lost that comes just before a sleep, which it ends.
+void note_in_sleep(int signal) {
+  std::signal(signal, note);
+  sigset_t noted;
+  sigemptyset(&noted);
+  sigaddset(&noted, signal);
+  sigprocmask(SIG_BLOCK, &noted, nullptr);
+}
+
+void sleep_for(int milliseconds) {
+  sigset_t none;
+  sigemptyset(&none);
+  const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
+  ppoll(nullptr, 0, &time, &none);
+}
+
 void act(std::string_view word, const std::string& value) {
   if (word == "print") print();
   if (word == "environment") write_environment(value);
   if (word == "store") count_in_store();
   if (word == "ignore") std::signal(std::stoi(value), SIG_IGN);
-  if (word == "note") std::signal(std::stoi(value), note);
+  if (word == "note") note_in_sleep(std::stoi(value));
   if (word == "child") make_child();
   if (word == "leaderless") lose_first_thread();
   if (word == "error")
@@ -95,7 +111,7 @@ void act(std::string_view word, const std::string& value) {
   if (word == "report") std::ofstream(variable("TORCHELASTIC_ERROR_FILE")) << value;
   if (word == "raise") raise(std::stoi(value));
   if (word == "exit") std::exit(std::stoi(value));
-  if (word == "sleep") poll(nullptr, 0, std::stoi(value));
+  if (word == "sleep") sleep_for(std::stoi(value));
   if (word == "forever") sleep_for_ever();
 }
 
