@@ -61,8 +61,15 @@ void count_in_store() {
   say("counter " + std::to_string(store->add("counter", 1)));
 }
 
+/// Until a signal comes, whichever are blocked, or for so long; null: without end.
+void sleep_for(const timespec* time) {
+  sigset_t none;
+  sigemptyset(&none);
+  ppoll(nullptr, 0, time, &none);
+}
+
 [[noreturn]] void sleep_for_ever() {
-  for (;;) pause();
+  for (;;) sleep_for(nullptr);
 }
 
 void make_child() {
@@ -90,11 +97,9 @@ void note_in_sleep(int signal) {
   sigprocmask(SIG_BLOCK, &noted, nullptr);
 }
 
-void sleep_for(int milliseconds) {
-  sigset_t none;
-  sigemptyset(&none);
-  const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
-  ppoll(nullptr, 0, &time, &none);
+void sleep_for_milliseconds(int count) {
+  const timespec time{count / 1000, count % 1000 * 1'000'000L};
+  sleep_for(&time);
 }
 
 void act(std::string_view word, const std::string& value) {
@@ -111,7 +116,7 @@ void act(std::string_view word, const std::string& value) {
   if (word == "report") std::ofstream(variable("TORCHELASTIC_ERROR_FILE")) << value;
   if (word == "raise") raise(std::stoi(value));
   if (word == "exit") std::exit(std::stoi(value));
-  if (word == "sleep") sleep_for(std::stoi(value));
+  if (word == "sleep") sleep_for_milliseconds(std::stoi(value));
   if (word == "forever") sleep_for_ever();
 }
 
