@@ -16,7 +16,7 @@ namespace {
 
 /// What LAPACK asks for, and room for its blocks.
 std::int64_t svd_work_count(const MatrixShape& shape) {
-  const std::int64_t k = shape.side(), l = std::max(shape.rows, shape.columns);
+  const std::int64_t k = shape.side(), l = shape.longer();
   return 4 * k * k + 8 * k + 64 * (k + l);
 }
 
@@ -30,6 +30,21 @@ std::size_t polar_scratch(const MatrixShape& shape, const PolarPlan& plan) {
     return scratch_bytes<Real>(shape.elements()) + square + scratch_bytes<Real>(k) +
            scratch_bytes<Real>(svd_work_count(shape)) + scratch_bytes<int>(8 * k);
   return plan.on_gram ? 4 * square + 2 * panel + products : 2 * square + panel + products;
+}
+
+/// Of any block; `with_whole`: and of itself, where its plan needs all of it.
+std::size_t most_scratch(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
+                         Type arithmetic, bool with_whole) {
+  std::size_t most = 0;
+  with_real(arithmetic, [&]<typename Real>(Real*) {
+    for (std::size_t s = 0; s < stacks.size(); ++s) {
+      const MatrixShape shape(stacks[s]);
+      std::size_t bytes = polar_scratch<Real>(shape, plans[s]);
+      if (with_whole && !plans[s].on_gram) bytes += scratch_bytes<Real>(shape.elements());
+      most = std::max(most, bytes);
+    }
+  });
+  return most;
 }
 
 /// X <- scale U V^T. BLAS sees X^T = V S U^T and P^T = V U^T. `size` is what X was divided by.
@@ -72,11 +87,7 @@ struct StoredMatrix {
   MatrixShape shape;
   Real* x;
 
-  void read(const Panel& panel, Real* f) const {
-    for_each_span(shape, panel, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-      std::copy_n(x + from, count, f + to);
-    });
-  }
+  void read(const Panel& panel, Real* f) const { copy_panel(shape, panel, x, f); }
   void take(const Panel& panel, Real* f) const { read(panel, f); }
   void set_norm_bound(double) const {}
   void write(const Panel& panel, const Real* p) const {
@@ -130,25 +141,13 @@ struct SteppedMatrix {
 
 void CpuBackend::reserve_orthogonalization(std::span<const Stack> stacks,
                                            std::span<const PolarPlan> plans, Type arithmetic) {
-  std::size_t bytes = 0;
-  for (std::size_t s = 0; s < stacks.size(); ++s)
-    with_real(arithmetic, [&]<typename Real>(Real*) {
-      bytes = std::max(bytes, polar_scratch<Real>(MatrixShape(stacks[s]), plans[s]));
-    });
-  workers_.reserve(bytes, stacks.size());
+  workers_.reserve(most_scratch(stacks, plans, arithmetic, false), stacks.size());
 }
 
 void CpuBackend::reserve_orthogonalization_and_update(std::span<const Stack> stacks,
                                                       std::span<const PolarPlan> plans,
                                                       Type arithmetic) {
-  std::size_t bytes = 0;
-  for (std::size_t s = 0; s < stacks.size(); ++s)
-    with_real(arithmetic, [&]<typename Real>(Real*) {
-      const MatrixShape shape(stacks[s]);
-      const std::size_t whole = plans[s].on_gram ? 0 : scratch_bytes<Real>(shape.elements());
-      bytes = std::max(bytes, whole + polar_scratch<Real>(shape, plans[s]));
-    });
-  workers_.reserve(bytes, stacks.size());
+  workers_.reserve(most_scratch(stacks, plans, arithmetic, true), stacks.size());
 }
 
 void CpuBackend::schedule_orthogonalization(std::span<const Stack> stacks,

@@ -50,4 +50,12 @@ void for_each_span(const MatrixShape& shape, const Panel& panel, const Body& bod
   for (std::int64_t i = 0; i < shape.rows; ++i) body(i * n + panel.first, i * count, count);
 }
 
+/// `to` <- a panel of a matrix
+template <typename Real>
+void copy_panel(const MatrixShape& shape, const Panel& panel, const Real* matrix, Real* to) {
+  for_each_span(shape, panel, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
+    std::copy_n(matrix + from, count, to + at);
+  });
+}
+
 }  // namespace shampoo::kernels

@@ -94,9 +94,7 @@ void take_steps(const MatrixShape& shape, const PolarPlan& plan, Real* x, Scratc
     complete_gram(shape, r);
     form_polynomial(shape.side(), plan.steps[s], r, q, products);
     for_each_panel(shape, [&](const Panel& at) {
-      for_each_span(shape, at, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-        std::copy_n(x + from, count, panel + to);
-      });
+      copy_panel(shape, at, x, panel);
       multiply_panel(shape, last ? static_cast<Real>(plan.scale) : Real(1), q, at.count, panel,
                      x + std::int64_t{at.first} * (shape.wide() ? 1 : shape.columns),
                      shape.columns);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/kernels/bits.h"
 #include "tests/kernels/element_oracle.h"
 
 namespace shampoo::test {
@@ -122,18 +123,6 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
       }
     }
   }
-}
-
-/// All that a step of elementwise kinds may change.
-void expect_equal(const Table& a, const Table& b) {
-  EXPECT_EQ(a.first_moment, b.first_moment);
-  EXPECT_EQ(a.second_moment, b.second_moment);
-  EXPECT_EQ(a.companion, b.companion);
-  EXPECT_EQ(a.momentum, b.momentum);
-  EXPECT_EQ(a.masters, b.masters);
-  EXPECT_EQ(a.segment, b.segment);
-  for (std::size_t i = 0; i < a.values.size(); ++i)
-    EXPECT_EQ(a.values[i].memory, b.values[i].memory);
 }
 
 TYPED_TEST(Elementwise, OnePassHasTheBitsOfFilterAndUpdate) {
