@@ -78,15 +78,16 @@ class MatrixSolver {
   virtual void convert(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> c,
                        Form form) = 0;
 
-  /// C <- weights.product A B + weights.first A + weights.identity I for A and B that commute: both
-  /// are polynomials of one matrix, or the same. A and B have the form `operands`, split or half,
-  /// and C gets `form`. A weight of 0 leaves its term out, whatever A holds. C is no operand. C is
-  /// symmetric bit for bit: of the elements of A B at (i, j) and (j, i), one stands for both, or
-  /// their mean.
+  /// C <- weights.product A B + weights.first A + weights.addend D + weights.identity I for A and B
+  /// that commute: both are polynomials of one matrix, or the same. A, B and D have the form
+  /// `operands`, split or half, and C gets `form`. A weight of 0 leaves its term out, whatever the
+  /// matrix holds. D may be A or B, and C is none of them. C is symmetric bit for bit, as of the
+  /// elements of A B at (i, j) and (j, i) one stands for both, or their mean; but not where all are
+  /// halves, A is not B, and C is A B. Other operands need to be symmetric up to their rounding.
   virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                   std::span<const SquareMatrixBatch> b, Form operands,
-                                  const Weights& weights, std::span<const SquareMatrixBatch> c,
-                                  Form form) = 0;
+                                  const Weights& weights, std::span<const SquareMatrixBatch> d,
+                                  std::span<const SquareMatrixBatch> c, Form form) = 0;
 
   /// failed <- 0 where max over elements of |M - I| <= limit, otherwise (NaN too) non_finite_root;
   /// skipped_root for all if *proceed ([backend]; null: 1) is 0, and for those that are not active.

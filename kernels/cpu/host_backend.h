@@ -140,8 +140,8 @@ class CpuBackend final : public Backend {
                Form form) override;
   void multiply_symmetric(std::span<const SquareMatrixBatch> a,
                           std::span<const SquareMatrixBatch> b, Form operands,
-                          const Weights& weights, std::span<const SquareMatrixBatch> c,
-                          Form form) override;
+                          const Weights& weights, std::span<const SquareMatrixBatch> d,
+                          std::span<const SquareMatrixBatch> c, Form form) override;
   void check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
                       const std::int32_t* proceed, const std::uint8_t* active,
                       std::int32_t* failed) override;

@@ -22,16 +22,18 @@ void for_lower_triangle(std::int64_t n, Body&& body) {
         for (std::int64_t j = left; j < std::min(left + tile, i + 1); ++j) body(i, j);
 }
 
-/// C <- product (C + C^T) / 2 + first A + identity I
+/// C <- product (C + C^T) / 2 + first A + addend D + identity I
 template <typename Real>
-void weigh(const Weights& weights, const Real* a, Real* c, std::int64_t n) {
+void weigh(const Weights& weights, const Real* a, const Real* d, Real* c, std::int64_t n) {
   const Real product = static_cast<Real>(weights.product), first = static_cast<Real>(weights.first);
+  const Real addend = static_cast<Real>(weights.addend);
   const Real identity = static_cast<Real>(weights.identity);
   constexpr Real half = Real(0.5);
   for_lower_triangle(n, [&](std::int64_t i, std::int64_t j) {
     const Real mean = half * c[i * n + j] + half * c[j * n + i];
     Real x = product * mean;
     if (first != 0) x += first * a[i * n + j];
+    if (addend != 0) x += addend * d[i * n + j];
     c[i * n + j] = c[j * n + i] = x;
   });
   for (std::int64_t i = 0; i < n; ++i) c[i * (n + 1)] += identity;
@@ -125,16 +127,16 @@ void CpuBackend::convert(std::span<const SquareMatrixBatch> a, std::span<const S
 
 void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                     std::span<const SquareMatrixBatch> b, Form,
-                                    const Weights& weights, std::span<const SquareMatrixBatch> c,
-                                    Form) {
+                                    const Weights& weights, std::span<const SquareMatrixBatch> d,
+                                    std::span<const SquareMatrixBatch> c, Form) {
   for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      const Real* const left = matrix_of<Real>(a[g], member);
       Real* const product = matrix_of<Real>(c[g], member);
+      const Real* const left = matrix_of<Real>(a[g], member);
       multiply_square(left, matrix_of<Real>(b[g], member), product, n,
                       scratch.take<Real>(block_product_scratch(n)));
-      weigh(weights, left, product, n);
+      weigh(weights, left, matrix_of<Real>(d[g], member), product, n);
     });
   });
 }

@@ -118,7 +118,8 @@ void DeviceBackend::iterate(const PolarStack& stack, const PolarPlan& plan) {
       convert({&r, 1}, {&split, 1}, Form::split);
       // R is as symmetric as the library's sums make it; Q, in its place, is so bit for bit.
       multiply_symmetric({&split, 1}, {&split, 1}, Form::split,
-                         {.product = c, .first = b, .identity = a}, {&r, 1}, Form::dense);
+                         {.product = c, .first = b, .identity = a}, {&split, 1}, {&r, 1},
+                         Form::dense);
       device_->multiply(polynomial_product(stack, r, x, y, last ? plan.scale : 1));
       std::swap(x, y);
     }

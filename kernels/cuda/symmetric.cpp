@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "kernels/cuda/device_backend.h"
@@ -8,6 +7,7 @@
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 #include "kernels/cuda/gemm/tile_class.h"
+#include "kernels/cuda/symmetric_products.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -31,54 +31,43 @@ std::int64_t thread_blocks(std::int64_t matrices, int threads) {
   return ceiling(matrices, threads);
 }
 
-/// The high or low parts of matrices that are split; null where only plans are made.
-Matrices parts_of(const SquareMatrixBatch& squares, bool low, bool transposed) {
-  const std::int64_t n = squares.side;
-  auto* const high = static_cast<Float16*>(squares.data);
-  return {low && high != nullptr ? high + n * n : high, Type::float16, n, 2 * n * n, transposed};
-}
+/// Products of matrices that have forms: the sums of a library in scratch memory, of as many as
+/// fit, and what a kernel makes of them.
+class SymmetricProducts {
+ public:
+  SymmetricProducts(Device& device, Workspace& workspace, const LinearCombination& combination)
+      : device_(device), workspace_(workspace), combination_(combination) {}
 
-/// From this side on, half squares are made in two panels of rows that have the lower triangle: 3/4
-/// of the operations. Where sides are shorter, a second launch takes longer than it saves.
-constexpr std::int64_t least_side_of_panels = 512;
+  void add(const SymmetricProductGroup& all) {
+    for (std::int64_t done = 0; done < all.count();) {
+      SymmetricProductGroup group =
+          all.range(done, std::min(sums_.fitting(all.x.side), all.count() - done));
+      if (group.count() == 0 || combination_.batch.count == combination_.batch.capacity) {
+        combine();
+        sums_ = workspace_.sums(all.x.side);
+        continue;
+      }
+      group.product = group.x;
+      group.product.data = sums_.take(group.x.side, group.count());
+      const SymmetricTerms terms = terms_of(group, combination_.operands);
+      for (int t = 0; t < terms.count; ++t) device_.multiply(terms.products[t]);
+      combination_.batch.add(group, lower_tiles(group.x.side, mirrored_side));
+      done += group.count();
+    }
+  }
 
-/// Products of parts, or panels, that P is made of. That of both low parts, 2^-22 of the whole, is
-/// left out.
-struct Terms {
-  std::array<Product, 3> products;
-  int count = 1;
+  /// What was added and not combined yet.
+  void combine() {
+    if (combination_.batch.count > 0) device_.launch(combination_.batch.blocks, combination_);
+    combination_.batch = {};
+  }
+
+ private:
+  Device& device_;
+  Workspace& workspace_;
+  LinearCombination combination_;
+  Workspace::Sums sums_;
 };
-
-Terms terms_of(const SymmetricProductGroup& group, Form operands) {
-  const std::int64_t n = group.x.side;
-  const auto term = [&](bool low_a, bool low_b, double alpha, double beta) -> Product {
-    return {n, n, n, group.count(), parts_of(group.x, low_a, false),
-            // Symmetric: as its transpose, both operands are read along the sum.
-            parts_of(group.b, low_b, true), group.product.data, Type::float32, n, n * n, alpha,
-            beta};
-  };
-  Terms terms;
-  terms.products[0] = term(false, false, 1, 0);
-  if (is_half_square(group, operands) && n >= least_side_of_panels) {
-    Product& top = terms.products[0];
-    Product& bottom = terms.products[terms.count++] = top;
-    const std::int64_t middle = ceiling(n, 2 * mirrored_side) * mirrored_side;
-    top.rows = top.columns = middle;
-    bottom.rows = n - middle;
-    bottom.a.data = static_cast<const Float16*>(bottom.a.data) + middle * n;
-    bottom.c = static_cast<float*>(bottom.c) + middle * n;
-  }
-  if (operands == Form::half) return terms;
-  constexpr double unit = 1.0 / static_cast<double>(FormedMatrix::low_scale);
-  if (group.x.data == group.b.data) {
-    // hi lo + lo hi is twice the mean of hi lo and its transpose.
-    terms.products[terms.count++] = term(false, true, 2 * unit, 1);
-    return terms;
-  }
-  terms.products[terms.count++] = term(false, true, unit, 1);
-  terms.products[terms.count++] = term(true, false, unit, 1);
-  return terms;
-}
 
 }  // namespace
 
@@ -140,47 +129,31 @@ void DeviceBackend::convert(std::span<const SquareMatrixBatch> a,
 
 void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                        std::span<const SquareMatrixBatch> b, Form operands,
-                                       const Weights& weights, std::span<const SquareMatrixBatch> c,
-                                       Form form) {
+                                       const Weights& weights, std::span<const SquareMatrixBatch> d,
+                                       std::span<const SquareMatrixBatch> c, Form form) {
   for_each_tile_class([&]<typename Class>(Class) {
     if constexpr (Class::tile == 64)
-      for_each_batch<ThreeOf>(
+      for_each_batch<FourOf>(
           a.size(),
           [&](std::size_t g) {
             const bool mine = !has_forms(a[g]) && Class::has(a[g].type, a[g].side);
-            return mine ? ThreeOf{a[g], b[g], c[g]} : ThreeOf{};
+            return mine ? FourOf{a[g], b[g], d[g], c[g]} : FourOf{};
           },
-          [](const ThreeOf& group) { return lower_tiles(group.c.side, Class::tile); },
-          [&](const Batch<ThreeOf>& batch) {
+          [](const FourOf& group) { return lower_tiles(group.c.side, Class::tile); },
+          [&](const Batch<FourOf>& batch) {
             device_->launch(batch.blocks,
                             SymmetricProduct<typename Class::real, Class::tile>{batch, weights});
           });
   });
-  LinearCombination combination{{}, operands, weights, form};
-  const auto combine = [&] {
-    if (combination.batch.count > 0) device_->launch(combination.batch.blocks, combination);
-    combination.batch = {};
-  };
-  Workspace::Sums sums;
-  for (std::size_t g = 0; g < a.size(); ++g)
-    for (std::int64_t done = 0; has_forms(a[g]) && done < a[g].count;) {
-      SquareMatrixBatch product = a[g];
-      product.count = std::min(sums.fitting(a[g].side), a[g].count - done);
-      if (product.count == 0 || combination.batch.count == Batch<SymmetricProductGroup>::capacity) {
-        combine();
-        sums = workspace_.sums(product.side);
-        continue;
-      }
-      product.data = sums.take(product.side, product.count);
-      const SymmetricProductGroup group{range_of(a[g], done, product.count),
-                                        range_of(b[g], done, product.count), product,
-                                        range_of(c[g], done, product.count)};
-      const Terms terms = terms_of(group, operands);
-      for (int t = 0; t < terms.count; ++t) device_->multiply(terms.products[t]);
-      combination.batch.add(group, lower_tiles(product.side, mirrored_side));
-      done += product.count;
-    }
-  combine();
+  SymmetricProducts products(*device_, workspace_, {{}, operands, weights, form});
+  for (std::size_t g = 0; g < a.size(); ++g) {
+    const SymmetricProductGroup group{a[g], b[g], d[g], {}, c[g]};
+    if (is_plain_half(group, operands, weights, form))
+      device_->multiply(half_product(group));
+    else if (has_forms(a[g]))
+      products.add(group);
+  }
+  products.combine();
 }
 
 void DeviceBackend::add_symmetric_products(std::int64_t side, std::vector<Product>& products) {
@@ -190,10 +163,11 @@ void DeviceBackend::add_symmetric_products(std::int64_t side, std::vector<Produc
   a.data = workspace_.sums(side).take(side, 1);
   SquareMatrixBatch other = a;
   other.data = nullptr;
-  for (const Terms& terms :
-       {terms_of({a, a, a, a}, Form::split), terms_of({a, other, a, a}, Form::split),
-        terms_of({a, a, a, a}, Form::half)})
+  for (const SymmetricTerms& terms :
+       {terms_of({a, a, a, a, a}, Form::split), terms_of({a, other, a, a, a}, Form::split),
+        terms_of({a, a, a, a, a}, Form::half)})
     products.insert(products.end(), terms.products.begin(), terms.products.begin() + terms.count);
+  products.push_back(half_product({a, other, a, a, a}));
 }
 
 void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,

@@ -2,6 +2,7 @@
 #include "kernels/solvers/minimax_root.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -12,15 +13,22 @@ namespace {
 // What the dense matrices of the workspace hold.
 constexpr int m = 0;      // A, damped and scaled -> I
 constexpr int x = 1;      // X -> M_0^(-1/p)
-constexpr int n = 2;      // the factor of this step, and its powers
+constexpr int n = 2;      // Q, then N of this step, and its powers
 constexpr int other = 3;  // where a product goes before it is exchanged
 
 /// Products in float16 keep M definite while its condition number times their rounding, 2^-11, is
 /// well below 1/2.
 constexpr double half_kappa = 300;
 
-/// Powers of N stay below this; it keeps the products of float16 operands in range.
-constexpr double largest_power = 4096;
+/// Of X, which no step corrects, float16 loses 2^-12 of the largest eigenvalue; the least is up to
+/// kappa^(1/p) times smaller.
+constexpr double half_kappa_of_root = 64;
+
+/// The largest power of N that is squared together; beyond, N^k M is made of several products. N^k
+/// is largest where M is smallest, and its rounding meets the largest eigenvalues of M, too: with
+/// N^4 of 1400 in one product, errors were twice as large, and as halves with one of 20.
+constexpr double largest_power = 64;
+constexpr double largest_half_power = 8;
 
 /// Allowance for rounding in max |M - I|.
 constexpr double slack = 0.1;
@@ -29,7 +37,7 @@ class Iteration {
  public:
   Iteration(SolverWorkspace& workspace, const MinimaxPlan& plan) : w_(workspace), plan_(plan) {}
 
-  /// M <- (A + shift I) / size ; X <- N, the polynomial of the first step
+  /// M <- (A + shift I) / size ; X <- N of the first step
   void start(double trace_exponent) {
     // Shifts are never set, and so 0: damp() adds to the diagonal.
     w_.unpack_factors(m, w_.shifts.data(), w_.table().epsilons().data(), trace_exponent);
@@ -37,14 +45,16 @@ class Iteration {
     choose_form(0);
     w_.backend().convert(w_.matrix(m), w_.matrix(n), form_);
     multiply(n, n, {}, x, Form::dense);
+    const MinimaxStep& first = plan_.steps.front();
     w_.backend().damp(w_.matrix(m), w_.matrix(x),
                       {.epsilons = w_.table().epsilons().data(),
                        .kappa_max = plan_.kappa_max,
-                       .polynomial = plan_.steps.front().coefficients,
+                       .polynomial = first.coefficients,
                        .scales = sizes(),
                        .clamped = static_cast<double*>(w_.clamped.data())});
     convert(m, form_);
-    convert(x, form_of_x());
+    convert(x, first.degree == 2 ? form_of_x(form_) : form_);
+    finish_polynomial(first, x, form_of_x(form_));
   }
 
   /// The form of this step's operands. Condition numbers fall: after half there is no split.
@@ -54,18 +64,21 @@ class Iteration {
     is_last_ = s + 1 == plan_.steps.size();
   }
 
-  /// N <- a I + b M + c M^2 ; X <- X N
+  /// X <- X N
   void step(const MinimaxStep& step) {
     const auto [a, b, c] = step.coefficients;
     multiply(m, m, {.product = c, .first = b, .identity = a}, n, form_);
-    multiply(x, n, {}, other, form_of_x());
+    finish_polynomial(step, n, form_);
+    const Form operands = plan_.mixes_root ? Form::half : form_;
+    multiply(x, n, {}, other, form_of_x(operands), operands);
     w_.exchange(x, other);
   }
 
   /// M <- T^p M, where T is N, or X while that is N.
   void advance(int t, double magnitude) {
+    const double most = form_ == Form::half ? largest_half_power : largest_power;
     for (int power = plan_.root.p; power > 0;) {
-      const bool squares = power > 1 && magnitude * magnitude <= largest_power;
+      const bool squares = power > 1 && magnitude * magnitude <= most;
       if (!squares || power % 2 == 1) {
         multiply(t, m, {}, other, form_);
         w_.exchange(m, other);
@@ -100,9 +113,17 @@ class Iteration {
   }
 
  private:
+  /// T <- N, where T is Q
+  void finish_polynomial(const MinimaxStep& step, int t, Form form) {
+    if (step.degree == 2) return;
+    const auto [d, e, f] = step.quartic;
+    multiply(t, t, {.first = d, .addend = e, .identity = f}, other, form);
+    w_.exchange(t, other);
+  }
+
   /// The last X is the root, or what its power is made of.
-  Form form_of_x() const {
-    if (!is_last_) return form_;
+  Form form_of_x(Form before) const {
+    if (!is_last_) return before;
     return plan_.root.q > 1 ? Form::split : Form::dense;
   }
 
@@ -113,8 +134,14 @@ class Iteration {
   }
 
   void multiply(int left, int right, const Weights& weights, int product, Form form) {
-    w_.backend().multiply_symmetric(w_.matrix(left), w_.matrix(right), form_, weights,
-                                    w_.matrix(product), form);
+    multiply(left, right, weights, product, form, form_);
+  }
+
+  /// The addend is M.
+  void multiply(int left, int right, const Weights& weights, int product, Form form,
+                Form operands) {
+    w_.backend().multiply_symmetric(w_.matrix(left), w_.matrix(right), operands, weights,
+                                    w_.matrix(m), w_.matrix(product), form);
   }
 
   double* sizes() { return static_cast<double*>(w_.sizes.data()); }
@@ -149,11 +176,14 @@ MinimaxPlan plan_minimax(double exponent, const Minimax& options, Type arithmeti
                                ? std::min(options.kappa_max, most_kappa_in_float32)
                                : options.kappa_max;
   const double kappa = 2 * (kappa_max + 1);  // see Damping
-  return {.exponent = exponent,
-          .root = *root,
-          .kappa_max = kappa_max,
-          .mixes = arithmetic == Type::float32 && options.precision == MinimaxPrecision::mixed,
-          .steps = minimax_schedule(root->p, kappa, tolerance_of(options, arithmetic) / root->q)};
+  const bool mixes = arithmetic == Type::float32 && options.precision == MinimaxPrecision::mixed;
+  return {
+      .exponent = exponent,
+      .root = *root,
+      .kappa_max = kappa_max,
+      .mixes = mixes,
+      .mixes_root = mixes && std::pow(kappa, 1.0 / root->p) <= half_kappa_of_root,
+      .steps = minimax_schedule(root->p, kappa, tolerance_of(options, arithmetic) / root->q, 4)};
 }
 
 void enqueue_minimax(SolverWorkspace& workspace, const MinimaxPlan& plan, double trace_exponent,

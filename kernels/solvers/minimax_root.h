@@ -18,13 +18,15 @@ inline constexpr int minimax_matrices = 4;
 /// [Iannazzo 2006; Guo 2006, (3.2)] with the polynomials of minimax_schedule():
 ///
 ///     M <- damped A, scaled to [1 / kappa, 1] ; X <- I
-///     N <- a I + b M + c M^2 ; X <- X N ; M <- N^p M                    once for every step
+///     Q <- a I + b M + c M^2 ; N <- Q or Q^2 + d Q + e M + f I
+///     X <- X N ; M <- N^p M                                             once for every step
 ///     X <- scale^-exponent X^q
 struct MinimaxPlan {
   double exponent = 0.25;
   Rational root;  ///< p / q = 1 / exponent, with p >= 2: not always in lowest terms
   double kappa_max = 0;
-  bool mixes = false;  ///< products of well-conditioned matrices may be in half precision
+  bool mixes = false;       ///< products of well-conditioned matrices may be in half precision
+  bool mixes_root = false;  ///< X is well-conditioned in all steps
   std::vector<MinimaxStep> steps;
 };
 

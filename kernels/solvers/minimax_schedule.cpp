@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numbers>
 #include <utility>
 
 namespace shampoo::kernels {
@@ -10,64 +13,117 @@ namespace shampoo::kernels {
 namespace {
 
 using Real = long double;
-using Polynomial = std::array<Real, 3>;  ///< a + b y + c y^2
+using Polynomial = std::vector<Real>;  ///< coefficients of 1, y, y^2, ...
 
-/// The solution of a linear system, by elimination with pivots; the last column is the right side.
-std::array<Real, 4> solve(std::array<std::array<Real, 5>, 4> rows) {
-  for (int k = 0; k < 4; ++k) {
-    const auto best = std::max_element(rows.begin() + k, rows.end(), [&](auto& r, auto& s) {
-      return std::abs(r[k]) < std::abs(s[k]);
-    });
-    std::swap(rows[k], *best);
-    for (int i = 0; i < 4; ++i) {
-      if (i == k) continue;
-      const Real factor = rows[i][k] / rows[k][k];
-      for (int j = k; j < 5; ++j) rows[i][j] -= factor * rows[k][j];
-    }
-  }
-  return {rows[0][4] / rows[0][0], rows[1][4] / rows[1][1], rows[2][4] / rows[2][2],
-          rows[3][4] / rows[3][3]};
+Real value(const Polynomial& q, Real y) {
+  Real sum = 0;
+  for (std::size_t k = q.size(); k-- > 0;) sum = sum * y + q[k];
+  return sum;
 }
 
 /// f(x) = x q(x^p), which turns m = x^p into f^p. Where f is 1, N is the root.
-Real value(const Polynomial& q, int p, Real x) {
-  const Real y = std::pow(x, p);
-  return x * (q[0] + y * (q[1] + y * q[2]));
-}
+Real stepped(const Polynomial& q, int p, Real x) { return x * value(q, std::pow(x, p)); }
 
-/// The two extrema of f: the zeros of a + (p + 1) b y + (2p + 1) c y^2 with y = x^p.
-std::pair<Real, Real> extrema(const Polynomial& q, int p) {
-  const Real b = (p + 1) * q[1] / 2, c = (2 * p + 1) * q[2];
-  const Real far = -b + std::sqrt(b * b - q[0] * c);  // b < 0 < c
-  return {std::pow(q[0] / far, Real(1) / p), std::pow(far / c, Real(1) / p)};
-}
-
-/// The q that minimises max |f - 1| over [least, 1], by Remez exchange. {x, x^(p+1), x^(2p+1)} is a
-/// Chebyshev system, so that f - 1 has its largest size at four points, of alternating sign.
-Polynomial best_fit(int p, Real least) {
-  std::array<Real, 4> points = {least, least + (1 - least) / 4, least + 3 * (1 - least) / 4, 1};
-  Polynomial q{};
-  for (int round = 0; round < 100; ++round) {
-    std::array<std::array<Real, 5>, 4> rows;
-    for (int i = 0; i < 4; ++i) {
-      const Real x = points[i], y = std::pow(x, p);
-      rows[i] = {x, x * y, x * y * y, i % 2 == 0 ? Real(1) : Real(-1), 1};
+/// The solution of a linear system, by elimination with pivots; the last column is the right side.
+std::vector<Real> solve(std::vector<std::vector<Real>> rows) {
+  const std::size_t n = rows.size();
+  for (std::size_t k = 0; k < n; ++k) {
+    const auto best = std::max_element(
+        rows.begin() + static_cast<std::ptrdiff_t>(k), rows.end(),
+        [&](const auto& r, const auto& s) { return std::abs(r[k]) < std::abs(s[k]); });
+    std::swap(rows[k], *best);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i == k) continue;
+      const Real factor = rows[i][k] / rows[k][k];
+      for (std::size_t j = k; j <= n; ++j) rows[i][j] -= factor * rows[k][j];
     }
-    const std::array<Real, 4> solution = solve(rows);
-    q = {solution[0], solution[1], solution[2]};
-    const auto [first, second] = extrema(q, p);
-    const Real moved = std::abs(first - points[1]) + std::abs(second - points[2]);
-    points[1] = first;
-    points[2] = second;
+  }
+  std::vector<Real> solution;
+  for (std::size_t k = 0; k < n; ++k) solution.push_back(rows[k][n] / rows[k][k]);
+  return solution;
+}
+
+/// A zero between two numbers where the polynomial has different signs; `high` if it has not.
+Real zero_between(const Polynomial& q, Real low, Real high) {
+  const bool rises = value(q, low) < 0;
+  for (;;) {
+    const Real middle = low + (high - low) / 2;
+    if (!(middle > low && middle < high)) return high;
+    ((value(q, middle) < 0) == rises ? low : high) = middle;
+  }
+}
+
+/// The zeros in (0, end), ascending, of a polynomial whose zeros are all real and positive: between
+/// two of them lies one of the derivative. For each that is not below it, `end`.
+std::vector<Real> zeros(const Polynomial& q, Real end) {
+  if (q.size() == 1) return {};
+  Polynomial slope;
+  for (std::size_t k = 1; k < q.size(); ++k) slope.push_back(static_cast<Real>(k) * q[k]);
+  std::vector<Real> found;
+  Real low = 0;
+  std::vector<Real> bounds = zeros(slope, end);
+  bounds.push_back(end);
+  for (const Real high : bounds) {
+    found.push_back(zero_between(q, low, high));
+    low = high;
+  }
+  return found;
+}
+
+/// Where f of a best fit has its extrema up to `end`: at zeros of the sum of (k p + 1) q_k y^k,
+/// with y = x^p.
+std::vector<Real> extrema(const Polynomial& q, int p, Real end) {
+  Polynomial slope = q;
+  for (std::size_t k = 0; k < q.size(); ++k) slope[k] *= static_cast<Real>(k) * p + 1;
+  std::vector<Real> found = zeros(slope, std::pow(end, p));
+  for (Real& y : found) y = std::pow(y, Real(1) / p);
+  return found;
+}
+
+/// The q that minimises max |f - 1| over [least, 1], by Remez exchange. {x, x^(p+1), x^(2p+1), ...}
+/// is a Chebyshev system, so that f - 1 has its largest size at degree + 2 points, of alternating
+/// sign.
+Polynomial best_fit(int p, Real least, int degree) {
+  const auto inner = static_cast<std::size_t>(degree);
+  std::vector<Real> points;
+  for (std::size_t i = 0; i < inner + 2; ++i) {
+    const Real angle = std::numbers::pi_v<Real> * static_cast<Real>(i) / (degree + 1);
+    points.push_back(least + (1 - least) * (1 - std::cos(angle)) / 2);
+  }
+  Polynomial q;
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::vector<Real>> rows;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      std::vector<Real>& row = rows.emplace_back();
+      Real term = points[i];
+      for (int k = 0; k <= degree; ++k, term *= std::pow(points[i], p)) row.push_back(term);
+      row.push_back(i % 2 == 0 ? 1 : -1);
+      row.push_back(1);
+    }
+    q = solve(std::move(rows));
+    q.pop_back();
+    Real moved = 0;
+    const std::vector<Real> found = extrema(q, p, 1);
+    for (std::size_t i = 0; i < inner; ++i)
+      moved += std::abs(found[i] - std::exchange(points[i + 1], found[i]));
     if (!(moved > 1e-15L * (1 - least))) break;
   }
   return q;
 }
 
 /// Taylor polynomial of m^(-1/p) around 1.
-Polynomial taylor(int p) {
-  const Real b = Real(1) / p, c = (b + b * b) / 2;
-  return {1 + b + c, -b - 2 * c, c};
+Polynomial taylor(int p, int degree) {
+  // The sum of (k-th binomial of -1/p) (y - 1)^k by Horner's rule.
+  Polynomial q = {0};
+  for (int k = degree; k >= 0; --k) {
+    Real binomial = 1;
+    for (int i = 0; i < k; ++i) binomial *= (-Real(1) / p - i) / (i + 1);
+    q.push_back(0);
+    for (std::size_t j = q.size(); j-- > 1;) q[j] = q[j - 1] - q[j];
+    q[0] = binomial - q[0];
+  }
+  q.pop_back();
+  return q;
 }
 
 /// In x = m^(1/p).
@@ -75,47 +131,76 @@ struct Interval {
   Real least = 0, greatest = 1;
 };
 
-Polynomial coefficients(int p, const Interval& range, const Widening& widening) {
+Polynomial polynomial(int p, const Interval& range, int degree, const Widening& widening) {
   // So close to 1 the fit to the widened interval would be the worse one, and badly conditioned.
-  if (range.greatest - range.least < 1e-4L * range.greatest) return taylor(p);
+  if (range.greatest - range.least < 1e-4L * range.greatest) return taylor(p, degree);
   const Real least = range.least * Real(widening.least);
   const Real greatest = range.greatest * Real(widening.greatest);
-  const Polynomial q = best_fit(p, least / greatest);
-  const Real scale = std::pow(greatest, p);
-  return {q[0] / greatest, q[1] / (greatest * scale), q[2] / (greatest * scale * scale)};
+  Polynomial q = best_fit(p, least / greatest, degree);
+  for (std::size_t k = 0; k < q.size(); ++k)
+    q[k] /= std::pow(greatest, static_cast<Real>(k) * p + 1);
+  return q;
 }
 
 Interval image(const Polynomial& q, int p, const Interval& range) {
-  const auto [first, second] = extrema(q, p);
+  std::vector<Real> points = extrema(q, p, range.greatest);
+  points.push_back(range.least);
   Interval result{2, 0};
-  for (const Real x : {range.least, range.greatest, first, second}) {
-    if (!(x >= range.least && x <= range.greatest)) continue;
-    result.least = std::min(result.least, value(q, p, x));
-    result.greatest = std::max(result.greatest, value(q, p, x));
+  for (const Real x : points) {
+    if (x < range.least) continue;
+    result.least = std::min(result.least, stepped(q, p, x));
+    result.greatest = std::max(result.greatest, stepped(q, p, x));
   }
   return result;
 }
 
-}  // namespace
+void set_coefficients(const Polynomial& q, MinimaxStep& step) {
+  const auto in_double = [](Real x, Real y, Real z) -> std::array<double, 3> {
+    return {static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)};
+  };
+  step.degree = static_cast<int>(q.size()) - 1;
+  if (step.degree == 2) {
+    step.coefficients = in_double(q[0], q[1], q[2]);
+    return;
+  }
+  const Real c = std::sqrt(q[4]), b = q[3] / (2 * c), d = (q[2] - b * b) / c;
+  step.coefficients = in_double(0, b, c);
+  step.quartic = in_double(d, q[1] - b * d, q[0]);
+}
 
-std::vector<MinimaxStep> minimax_schedule(int p, double kappa, double tolerance,
-                                          const Widening& widening) {
+/// Up to `quartic` steps of degree 4, then such of degree 2.
+std::vector<MinimaxStep> steps_with(std::size_t quartic, int p, double kappa, double tolerance,
+                                    const Widening& widening) {
   std::vector<MinimaxStep> steps;
   Interval range{std::pow(1 / Real(kappa), Real(1) / p), 1};
   const auto to_m = [p](Real x) { return static_cast<double>(std::pow(x, p)); };
   for (Real error = 1; error > tolerance;) {
-    const Polynomial q = coefficients(p, range, widening);
+    const Polynomial q = polynomial(p, range, steps.size() < quartic ? 4 : 2, widening);
     MinimaxStep step{.least = to_m(range.least), .greatest = to_m(range.greatest)};
-    for (int i = 0; i < 3; ++i) step.coefficients[i] = static_cast<double>(q[i]);
-    // N falls and rises, and has no zero in between.
-    const auto [a, b, c] = step.coefficients;
-    step.magnitude = std::max(a, a + step.greatest * (b + step.greatest * c));
+    set_coefficients(q, step);
+    // N falls to where f has its first extremum, and has no larger value behind it.
+    step.magnitude = static_cast<double>(q[0]);
     range = image(q, p, range);
     step.least_after = to_m(range.least);
     step.greatest_after = to_m(range.greatest);
     error = std::max(1 - range.least, range.greatest - 1);
     step.error = static_cast<double>(error);
     steps.push_back(step);
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::vector<MinimaxStep> minimax_schedule(int p, double kappa, double tolerance, int degree,
+                                          const Widening& widening) {
+  if (degree == 2) return steps_with(0, p, kappa, tolerance, widening);
+  constexpr auto all = std::numeric_limits<std::size_t>::max();
+  std::vector<MinimaxStep> steps = steps_with(all, p, kappa, tolerance, widening);
+  for (std::size_t quartic = steps.size(); quartic-- > 0;) {
+    std::vector<MinimaxStep> other = steps_with(quartic, p, kappa, tolerance, widening);
+    if (other.size() > steps.size()) break;
+    steps = std::move(other);
   }
   return steps;
 }

@@ -6,9 +6,17 @@
 
 namespace shampoo::kernels {
 
-/// One step of the iteration N = a I + b M + c M^2 ; X <- X N ; M <- N^p M.
+/// One step of the iteration X <- X N ; M <- N^p M, where N is a polynomial of M:
+///
+///     N = Q = a I + b M + c M^2                             of degree 2
+///     N = Q^2 + d Q + e M + f I, Q = b M + c M^2 (a = 0)    of degree 4
+///
+/// Every polynomial of degree 4 that ends in c^2 M^4 can be written so, with two products
+/// [Paterson 1973]. Q has no identity, whose square would be rounded in every sum of Q^2.
 struct MinimaxStep {
+  int degree = 2;
   std::array<double, 3> coefficients{};  ///< a, b, c
+  std::array<double, 3> quartic{};       ///< d, e, f
   double least = 1, greatest = 1;        ///< range of the eigenvalues of M before the step
   /// Range of the eigenvalues of M after the step, in exact arithmetic.
   double least_after = 1, greatest_after = 1;
@@ -34,7 +42,10 @@ struct Widening {
 /// section 4], which treats the polar factor, carried over to inverse p-th roots. The minimiser
 /// equioscillates and is found by Remez exchange [Trefethen 2019, ch. 10; Amsel 2025, appendix D].
 /// An eigenvalue in [0, 1 / kappa) gets less than its root, and does no harm.
-std::vector<MinimaxStep> minimax_schedule(int p, double kappa, double tolerance,
+///
+/// `degree` is that of the first steps, 2 or 4. Of 4 there are as few as leave the number of steps
+/// what it is with 4 alone; the last ones, of degree 2, take a product less.
+std::vector<MinimaxStep> minimax_schedule(int p, double kappa, double tolerance, int degree,
                                           const Widening& widening = {});
 
 }  // namespace shampoo::kernels

@@ -36,7 +36,7 @@ struct Planner {
     const double kappa = solver.kappa_max * solver.kappa_max * side;
     PolarPlan plan{.steps = {}, .floor = least_norm};
     // Of one singular value, which is 1 from the start, the schedule would have no interval.
-    for (const MinimaxStep& step : minimax_schedule(2, std::max(kappa, 1.01), solver.tolerance))
+    for (const MinimaxStep& step : minimax_schedule(2, std::max(kappa, 1.01), solver.tolerance, 2))
       plan.steps.push_back(step.coefficients);
     return plan;
   }

@@ -72,11 +72,13 @@ enum class Form : std::uint8_t {
   half
 };
 
-/// C <- product A B + first A + identity I; each is rounded to the matrices' type.
+/// C <- product A B + first A + addend D + identity I; each is rounded to the matrices' type.
 struct Weights {
   double product = 1;
   double first = 0;
+  double addend = 0;
   double identity = 0;
+  bool operator==(const Weights&) const = default;
 };
 
 /// Turns a matrix A, with largest element 1/2 to 1, and S = A A into M, the matrix that an

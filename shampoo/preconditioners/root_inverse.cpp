@@ -16,7 +16,7 @@ namespace {
 /// the factor needs; Eigen is a symmetric eigendecomposition and the product that forms the root.
 RefreshWork root_refresh(const Solver& solver) {
   const auto products = [](std::int64_t n) { return RefreshWork{n, n * product_overhead}; };
-  if (std::holds_alternative<Minimax>(solver)) return products(55);
+  if (std::holds_alternative<Minimax>(solver)) return products(51);
   if (std::holds_alternative<CoupledNewton>(solver)) return products(60);
   if (std::holds_alternative<CoupledHigherOrder>(solver)) return products(130);
   if (std::holds_alternative<Eigen>(solver)) return {.cubic = 12, .quadratic = 6000};

@@ -55,8 +55,8 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->measure(a.squares(), kernels::Measure::frobenius, column.data(), nullptr);
     backend->normalize(b.squares(), column.data());
     backend->convert(b.squares(), c.squares(), kernels::Form::half);
-    backend->multiply_symmetric(c.squares(), c.squares(), kernels::Form::half, {}, a.squares(),
-                                kernels::Form::dense);
+    backend->multiply_symmetric(c.squares(), c.squares(), kernels::Form::half, {}, c.squares(),
+                                a.squares(), kernels::Form::dense);
     backend->damp(b.squares(), a.squares(),
                   {.epsilons = epsilons.data(),
                    .kappa_max = 100,
@@ -90,8 +90,8 @@ Allocations of_small_products(kernels::Backend& backend, std::int64_t side) {
   backend.accumulate_factors(t.phase(), t.stacks, selected, nullptr);
   backend.precondition(t.phase(), t.stacks, selected, t.direction.data(), t.direction_norms.data());
   backend.multiply(a.squares(), a.squares(), b.squares(), nullptr);
-  backend.multiply_symmetric(a.squares(), a.squares(), kernels::Form::split, {}, b.squares(),
-                             kernels::Form::dense);
+  backend.multiply_symmetric(a.squares(), a.squares(), kernels::Form::split, {}, a.squares(),
+                             b.squares(), kernels::Form::dense);
   backend.reconstruct(a.squares(), b.squares());
   return counter.count();
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/kernels/numbers.h"
@@ -24,7 +26,8 @@ class RoundingBackend : public CountingBackend {
   }
 
   void multiply_symmetric(Batches a, Batches b, kernels::Form operands,
-                          const kernels::Weights& weights, Batches c, kernels::Form form) override {
+                          const kernels::Weights& weights, Batches d, Batches c,
+                          kernels::Form form) override {
     for (std::size_t g = 0; g < a.size(); ++g) {
       for (std::int64_t member = 0; member < a[g].count; ++member) {
         const auto one = [member](const kernels::SquareMatrixBatch& group) {
@@ -33,7 +36,9 @@ class RoundingBackend : public CountingBackend {
           single.data = static_cast<float*>(group.data) + member * group.side * group.side;
           return single;
         };
-        multiply_one(one(a[g]), one(b[g]), operands, weights, one(c[g]));
+        const bool is_plain = a[g].data != b[g].data && operands == kernels::Form::half &&
+                              form == operands && weights == kernels::Weights{};
+        multiply_one(one(a[g]), one(b[g]), operands, weights, one(d[g]), one(c[g]), !is_plain);
       }
       round(c[g], form);
     }
@@ -57,12 +62,19 @@ class RoundingBackend : public CountingBackend {
 
   void multiply_one(const kernels::SquareMatrixBatch& a, const kernels::SquareMatrixBatch& b,
                     kernels::Form operands, const kernels::Weights& weights,
-                    const kernels::SquareMatrixBatch& c) {
+                    const kernels::SquareMatrixBatch& d, const kernels::SquareMatrixBatch& c,
+                    bool is_mean) {
     const std::int64_t n = a.side;
     const auto count = static_cast<std::size_t>(n * n);
     Numbers high_a(count), low_a(count), high_b(count), low_b(count), sum(count), term(count);
     split(a, high_a, low_a);
     split(b, high_b, low_b);
+    // The second operand is read as its transpose.
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        for (Numbers* part : {&high_b, &low_b})
+          std::swap((*part)[i * static_cast<std::size_t>(n) + j],
+                    (*part)[j * static_cast<std::size_t>(n) + i]);
     const auto times = [&](Numbers& left, Numbers& right, Numbers& product) {
       const kernels::SquareMatrixBatch l{Type::float32, n, 1, 0, left.data()};
       const kernels::SquareMatrixBatch r{Type::float32, n, 1, 0, right.data()};
@@ -76,15 +88,22 @@ class RoundingBackend : public CountingBackend {
       times(low_a, high_b, term);
       for (std::size_t i = 0; i < count; ++i) sum[i] += 0x1p-11F * term[i];
     }
-    const float* const from =
-        operands == kernels::Form::half ? high_a.data() : static_cast<const float*>(a.data);
+    const auto of = [&](const kernels::SquareMatrixBatch& matrix) {
+      Numbers high(count), low(count);
+      split(matrix, high, low);
+      if (operands == kernels::Form::split)
+        std::copy_n(static_cast<const float*>(matrix.data), count, high.begin());
+      return high;
+    };
+    const Numbers of_a = of(a), of_d = of(d);
     float* const to = static_cast<float*>(c.data);
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
       for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
         const std::size_t at = i * static_cast<std::size_t>(n) + j;
-        const std::size_t mirrored = j * static_cast<std::size_t>(n) + i;
+        const std::size_t mirrored = is_mean ? j * static_cast<std::size_t>(n) + i : at;
         to[at] = static_cast<float>(weights.product) * (0.5F * sum[at] + 0.5F * sum[mirrored]) +
-                 static_cast<float>(weights.first) * from[at] +
+                 static_cast<float>(weights.first) * of_a[at] +
+                 static_cast<float>(weights.addend) * of_d[at] +
                  (i == j ? static_cast<float>(weights.identity) : 0.0F);
       }
   }

@@ -194,9 +194,10 @@ void CountingBackend::convert(std::span<const kernels::SquareMatrixBatch> a,
 void CountingBackend::multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
                                          std::span<const kernels::SquareMatrixBatch> b,
                                          kernels::Form operands, const kernels::Weights& weights,
+                                         std::span<const kernels::SquareMatrixBatch> d,
                                          std::span<const kernels::SquareMatrixBatch> c,
                                          kernels::Form form) {
-  launch().multiply_symmetric(a, b, operands, weights, c, form);
+  launch().multiply_symmetric(a, b, operands, weights, d, c, form);
 }
 
 void CountingBackend::check_identity(std::span<const kernels::SquareMatrixBatch> m,

@@ -35,26 +35,26 @@ struct Convert {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// A, B, the sums of their products as a library makes them, dense, and where the result goes.
+/// A, B, D, the sums of A B as a library makes them, dense, and where the result goes.
 struct SymmetricProductGroup {
-  SquareMatrixBatch x, b, product, c;
+  SquareMatrixBatch x, b, d, product, c;
 
   SHAMPOO_BOTH std::int64_t count() const { return x.count; }
   SymmetricProductGroup range(std::int64_t begin, std::int64_t n) const {
-    return {range_of(x, begin, n), range_of(b, begin, n), range_of(product, begin, n),
-            range_of(c, begin, n)};
+    return {range_of(x, begin, n), range_of(b, begin, n), range_of(d, begin, n),
+            range_of(product, begin, n), range_of(c, begin, n)};
   }
 };
 
-/// True if P is as symmetric as its operand: sums of the same terms in the same order. Its upper
-/// tiles need not be there. P of a product of two matrices is the better for the mean with P^T.
+/// True if P is A A^T, and so symmetric: sums of the same terms in the same order. Its upper tiles
+/// need not be there. P of a product of two matrices is the better for the mean with P^T.
 SHAMPOO_BOTH inline bool is_half_square(const SymmetricProductGroup& group, Form operands) {
   return operands == Form::half && group.x.data == group.b.data;
 }
 
-/// C <- weight (P + P^T) / 2 + first A + identity I, of a product P; of half squares, off the
-/// diagonal, P of the lower tile stands for the mean. One block of threads per pair of tiles that
-/// mirror each other.
+/// C <- weight (P + P^T) / 2 + first A + addend D + identity I, of a product P; of half squares,
+/// off the diagonal, P of the lower tile stands for the mean. One block of threads per pair of
+/// tiles that mirror each other.
 struct LinearCombination {
   static constexpr int threads = 256;
   struct Shared {
@@ -62,7 +62,7 @@ struct LinearCombination {
   };
 
   Batch<SymmetricProductGroup> batch;
-  Form operands = Form::split;  ///< of A
+  Form operands = Form::split;  ///< of A and D
   Weights weights;
   Form form = Form::split;  ///< of C
 
@@ -101,6 +101,7 @@ template <typename Threads>
 SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) const {
   const auto item = batch.item(block.index());
   const FormedMatrix a = formed(item.group.x, item.member, operands);
+  const FormedMatrix d = formed(item.group.d, item.member, operands);
   const FormedMatrix p = formed(item.group.product, item.member, Form::dense);
   const FormedMatrix c = formed(item.group.c, item.member, form);
   const TileIndex tile = lower_tile(item.part);
@@ -115,11 +116,13 @@ SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) 
   }
   const float of_product = static_cast<float>(weights.product);
   const float first = static_cast<float>(weights.first);
+  const float addend = static_cast<float>(weights.addend);
   const float identity = static_cast<float>(weights.identity);
   for_each_eight(block, [&](int row, int column) {
     const std::int64_t i = top + row, j = left + column;
-    EightNumbers x = p.load(i, j), of_a;
+    EightNumbers x = p.load(i, j), of_a, of_d;
     if (first != 0) of_a = a.load(i, j);
+    if (addend != 0) of_d = d.load(i, j);
     for (int k = 0; k < 8; ++k) {
       float& above = shared.mirrored[row][column + k];
       // The same at (i, j) and (j, i): halves are exact, and their sum does not depend on the
@@ -127,6 +130,7 @@ SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) 
       if (is_mean) x.v[k] = 0.5F * x.v[k] + 0.5F * above;
       x.v[k] *= of_product;
       if (first != 0) x.v[k] += first * of_a.v[k];
+      if (addend != 0) x.v[k] += addend * of_d.v[k];
       if (i == j + k) x.v[k] += identity;
       above = x.v[k];
     }

@@ -87,8 +87,19 @@ struct CheckIdentity {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// C <- product A B + first A + identity I, of which the lower triangle stands for both. One block
-/// of threads per lower tile.
+/// Two matrices, an addend and the result.
+struct FourOf {
+  SquareMatrixBatch a, b, d, c;
+
+  SHAMPOO_BOTH std::int64_t count() const { return c.count; }
+  FourOf range(std::int64_t begin, std::int64_t n) const {
+    return {range_of(a, begin, n), range_of(b, begin, n), range_of(d, begin, n),
+            range_of(c, begin, n)};
+  }
+};
+
+/// C <- product A B + first A + addend D + identity I, of which the lower triangle stands for both.
+/// One block of threads per lower tile.
 template <typename Real, int Side>
 struct SymmetricProduct {
   using Tile = TileProduct<Real, Side>;
@@ -96,7 +107,7 @@ struct SymmetricProduct {
   static constexpr int blocks_per_processor = Tile::blocks_per_processor;
   using Shared = typename Tile::Shared;
 
-  Batch<ThreeOf> batch;
+  Batch<FourOf> batch;
   Weights weights;
 
   template <typename Threads>
@@ -215,12 +226,14 @@ SHAMPOO_BOTH void SymmetricProduct<Real, Side>::operator()(Threads& block, Share
   const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * Side, start = tile.column * Side;
   const Real* const first = static_cast<const Real*>(item.group.a.data) + offset;
+  const Real* const d = static_cast<const Real*>(item.group.d.data) + offset;
   // Both are symmetric: rows of A are its columns too.
   const Plain<Real> a{{{1}, {n}, n, n}, first};
   const Plain<Real> b{{{1}, {n}, n, n}, static_cast<const Real*>(item.group.b.data) + offset};
   Real* const c = static_cast<Real*>(item.group.c.data) + offset;
   const Real of_product = static_cast<Real>(weights.product);
   const Real of_first = static_cast<Real>(weights.first);
+  const Real addend = static_cast<Real>(weights.addend);
   const Real of_identity = static_cast<Real>(weights.identity);
   typename Threads::template PerThread<typename Tile::Sums> sums;
   Tile::multiply(block, shared, a, top, b, start, sums);
@@ -229,6 +242,7 @@ SHAMPOO_BOTH void SymmetricProduct<Real, Side>::operator()(Threads& block, Share
     if (row >= n || column > row) return;
     Real x = of_product * sum;
     if (of_first != 0) x += of_first * first[row * n + column];
+    if (addend != 0) x += addend * d[row * n + column];
     if (row == column) x += of_identity;
     c[row * n + column] = c[column * n + row] = x;
   });

@@ -135,15 +135,15 @@ KernelCost conversion(const Convert& kernel) {
   });
 }
 
-/// The product, one triangle of A unless it has no weight, and the result.
+/// The product, one triangle each of A and D unless it has no weight, and the result.
 KernelCost combination(const LinearCombination& kernel) {
   return cost_of_groups(kernel.batch, [&](const SymmetricProductGroup& group) {
     const auto n = static_cast<double>(group.x.side);
     const double lower = triangle(group.x.side);
     const double product = kernels::cuda::is_half_square(group, kernel.operands) ? lower : n * n;
-    const double first = kernel.weights.first != 0 ? lower : 0;
+    const int addends = (kernel.weights.first != 0) + (kernel.weights.addend != 0);
     return KernelCost{product * sizeof(float) + n * n * form_bytes(kernel.form) +
-                          first * form_bytes(kernel.operands),
+                          addends * lower * form_bytes(kernel.operands),
                       0};
   });
 }
@@ -236,7 +236,7 @@ struct CostOf {
   }
   template <typename Real, int Side>
   KernelCost operator()(const SymmetricProduct<Real, Side>& k) const {
-    return square_product<Side>(k.batch, true, &ThreeOf::c);
+    return square_product<Side>(k.batch, true, &kernels::cuda::FourOf::c);
   }
   template <typename Real, int Side>
   KernelCost operator()(const SquareProduct<Real, Side>& k) const {

@@ -18,7 +18,7 @@ using Table = std::vector<std::array<double, 3>>;
 void expect_table(int p, double kappa, const Table& table) {
   const double inverse = 1.0 / p;
   const Widening widening{std::pow(0.99, inverse), std::pow(1.01, inverse)};
-  const std::vector<MinimaxStep> steps = minimax_schedule(p, kappa, 3e-4, widening);
+  const std::vector<MinimaxStep> steps = minimax_schedule(p, kappa, 3e-4, 2, widening);
   ASSERT_EQ(steps.size(), table.size());
   // A grid finds extrema to about 1e-5; what that moves grows from step to step.
   for (std::size_t s = 0; s < table.size(); ++s)
@@ -60,7 +60,7 @@ TEST(MinimaxSchedule, GivesTheCoefficientsOfAnotherWidening) {
       {4.57230504, -13.8562896, 10.8129087},    {2.21920542, -0.509954178, 0.0314769708},
       {1.98871649, -0.545273163, 0.0445917171}, {1.67524404, -0.592964522, 0.0811391471},
       {1.45083157, -0.586833497, 0.142137956},  {1.4138802, -0.576609273, 0.162708463}};
-  const std::vector<MinimaxStep> steps = minimax_schedule(4, 2e6, 1e-4);
+  const std::vector<MinimaxStep> steps = minimax_schedule(4, 2e6, 1e-4, 2);
   ASSERT_EQ(steps.size(), table.size());
   for (std::size_t s = 0; s < table.size(); ++s)
     for (int i = 0; i < 3; ++i)
@@ -70,7 +70,7 @@ TEST(MinimaxSchedule, GivesTheCoefficientsOfAnotherWidening) {
 TEST(MinimaxSchedule, KnowsTheConditionNumbersOfItsSteps) {
   const Widening widening{std::pow(0.99, 0.25), std::pow(1.01, 0.25)};
   const std::vector<double> published = {1e6, 2.8e4, 861, 32, 2.4, 1.02};
-  const std::vector<MinimaxStep> steps = minimax_schedule(4, 1e6, 3e-4, widening);
+  const std::vector<MinimaxStep> steps = minimax_schedule(4, 1e6, 3e-4, 2, widening);
   ASSERT_EQ(steps.size(), published.size());
   for (std::size_t s = 0; s < steps.size(); ++s)
     EXPECT_NEAR(steps[s].kappa(), published[s], 0.02 * published[s]);
@@ -85,7 +85,9 @@ Scalar iterate(const std::vector<MinimaxStep>& steps, int p, double m, bool chec
   Scalar s{1, m};
   for (const MinimaxStep& step : steps) {
     const auto [a, b, c] = step.coefficients;
-    const double n = a + s.m * (b + s.m * c);
+    const double q = a + s.m * (b + s.m * c);
+    const auto [d, e, f] = step.quartic;
+    const double n = step.degree == 2 ? q : q * q + d * q + e * s.m + f;
     s.x *= n;
     s.m *= std::pow(n, p);
     if (!checks) continue;
@@ -96,39 +98,57 @@ Scalar iterate(const std::vector<MinimaxStep>& steps, int p, double m, bool chec
   return s;
 }
 
-TEST(MinimaxSchedule, KeepsItsToleranceForEveryEigenvalue) {
+/// The largest error of X over eigenvalues of all sizes, as they are spread or in logarithms.
+double worst_error(const std::vector<MinimaxStep>& steps, int p, double kappa) {
   constexpr int samples = 20'000;
-  for (const int p : {1, 2, 3, 4, 6, 8, 16, 64})
-    for (const double kappa : {22.0, 1e2, 1e4, 2e7, 2e12})
-      for (const double tolerance : {3e-4, 1e-6, 1e-14}) {
-        const std::vector<MinimaxStep> steps = minimax_schedule(p, kappa, tolerance);
-        double worst = 0;
-        for (int i = 0; i <= samples; ++i)
-          for (const double m :
-               {std::pow(kappa, -1.0 * i / samples), 1 / kappa + (1 - 1 / kappa) * i / samples}) {
-            const Scalar s = iterate(steps, p, m, i % 100 == 0);
-            worst = std::max(worst, std::abs(std::pow(m, 1.0 / p) * s.x - 1));
-          }
-        // A step rounds X by a few machine epsilons, and M by p times as many, of which the next
-        // step takes back all but the rounding.
-        EXPECT_LE(worst, tolerance + 1e-15 * 40 * p) << p << ' ' << kappa << ' ' << tolerance;
-        EXPECT_LE(steps.back().error, tolerance);
-      }
+  double worst = 0;
+  for (int i = 0; i <= samples; ++i)
+    for (const double m :
+         {std::pow(kappa, -1.0 * i / samples), 1 / kappa + (1 - 1 / kappa) * i / samples}) {
+      const Scalar s = iterate(steps, p, m, i % 100 == 0);
+      worst = std::max(worst, std::abs(std::pow(m, 1.0 / p) * s.x - 1));
+    }
+  return worst;
+}
+
+TEST(MinimaxSchedule, KeepsItsToleranceForEveryEigenvalue) {
+  for (const int degree : {2, 4})
+    for (const int p : {1, 2, 3, 4, 6, 8, 16, 64})
+      for (const double kappa : {22.0, 1e2, 1e4, 2e7, 2e12})
+        for (const double tolerance : {3e-4, 1e-6, 1e-14}) {
+          const std::vector<MinimaxStep> steps = minimax_schedule(p, kappa, tolerance, degree);
+          // A step rounds X by a few machine epsilons, and M by p times as many, of which the next
+          // step takes back all but the rounding.
+          EXPECT_LE(worst_error(steps, p, kappa), tolerance + 1e-15 * 40 * p)
+              << degree << ' ' << p << ' ' << kappa << ' ' << tolerance;
+          EXPECT_LE(steps.back().error, tolerance);
+        }
+}
+
+/// X^p M_0 is 1 - O((1 - M_0)^(degree + 1)) near 1, and where an interval is wide a step of degree
+/// 4 does what nearly two of degree 2 do.
+TEST(MinimaxSchedule, TakesFewStepsOfDegreeFourAndEndsWithTwo) {
+  const std::vector<MinimaxStep> steps = minimax_schedule(4, 0x1p21, 3e-4, 4);
+  std::vector<int> degrees;
+  for (const MinimaxStep& step : steps) degrees.push_back(step.degree);
+  EXPECT_EQ(degrees, (std::vector<int>{4, 4, 4, 2, 2}));
+  EXPECT_EQ(minimax_schedule(4, 0x1p21, 3e-4, 2).size(), 6u);
 }
 
 TEST(MinimaxSchedule, BearsEigenvaluesThatRoundingMovedOutOfItsInterval) {
-  for (const int p : {2, 4, 6})
-    for (const double kappa : {1e3, 2e7}) {
-      const std::vector<MinimaxStep> steps = minimax_schedule(p, kappa, 3e-4);
-      for (const double m : {1.0005, 1.002, 1.005})
-        EXPECT_NEAR(std::pow(m, 1.0 / p) * iterate(steps, p, m).x, 1, 1e-3) << p << ' ' << m;
-      // Below, the root is cut off at a few times the largest that was asked for.
-      for (const double part : {0.0, 1e-3, 0.5, 0.99}) {
-        const double x = iterate(steps, p, part / kappa).x;
-        EXPECT_GT(x, 0);
-        EXPECT_LT(x, 4 * std::pow(kappa, 1.0 / p));
+  for (const int degree : {2, 4})
+    for (const int p : {2, 4, 6})
+      for (const double kappa : {1e3, 2e7}) {
+        const std::vector<MinimaxStep> steps = minimax_schedule(p, kappa, 3e-4, degree);
+        for (const double m : {1.0005, 1.002, 1.005})
+          EXPECT_NEAR(std::pow(m, 1.0 / p) * iterate(steps, p, m).x, 1, 1e-3) << p << ' ' << m;
+        // Below, the root is cut off at a few times the largest that was asked for.
+        for (const double part : {0.0, 1e-3, 0.5, 0.99}) {
+          const double x = iterate(steps, p, part / kappa).x;
+          EXPECT_GT(x, 0);
+          EXPECT_LT(x, 4 * std::pow(kappa, 1.0 / p));
+        }
       }
-    }
 }
 
 }  // namespace

@@ -108,25 +108,54 @@ TYPED_TEST(SymmetricForms, WhatIsSplitCanBeReadAsHalf) {
   SquareBatch<typename TypeParam::Real> split(some_sides);
   this->backend->convert(this->a.squares(), split.squares(), Form::split);
   this->backend->multiply_symmetric(split.squares(), split.squares(), Form::half, {.first = 2},
-                                    this->b.squares(), Form::dense);
+                                    split.squares(), this->b.squares(), Form::dense);
   this->multiply(this->a, this->a, Form::half, {.first = 2}, this->c);
   for (std::size_t m = 0; m < this->a.size(); ++m)
     EXPECT_TRUE(std::ranges::equal(this->b.matrix(m), this->c.matrix(m))) << "matrix " << m;
 }
 
+/// A A of two equal matrices, as halves and dense.
+TYPED_TEST(SymmetricForms, HalvesOfAProductOfHalvesAreItsNearest) {
+  using Real = typename TypeParam::Real;
+  SquareBatch<Real> x(some_sides), y(some_sides), halves(some_sides);
+  for (auto* operand : {&x, &y})
+    this->backend->convert(this->a.squares(), operand->squares(), Form::half);
+  const auto product_to = [&](SquareBatch<Real>& to, Form form) {
+    this->backend->multiply_symmetric(x.squares(), y.squares(), Form::half, {}, x.squares(),
+                                      to.squares(), form);
+  };
+  product_to(this->b, Form::dense);
+  product_to(halves, Form::half);
+  this->backend->multiply_symmetric(halves.squares(), halves.squares(), Form::half,
+                                    {.product = 0, .first = 1}, halves.squares(), this->c.squares(),
+                                    Form::dense);
+  for (std::size_t m = 0; m < this->a.size(); ++m)
+    for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        const double expected = static_cast<double>(this->b.at(m, i, j));
+        // Sums of n terms in two orders; by Cauchy and Schwarz.
+        const double most = 1.01 * std::sqrt(static_cast<double>(this->b.at(m, i, i)) *
+                                             static_cast<double>(this->b.at(m, j, j)));
+        ASSERT_NEAR(static_cast<double>(this->c.at(m, i, j)), expected,
+                    0x1p-11 * std::abs(expected) + 0x1p-25 +
+                        2 * static_cast<double>(n + 4) * epsilon_of<Real> * most)
+            << m << ' ' << i << ' ' << j;
+      }
+}
+
 TYPED_TEST(SymmetricForms, ProductsInAFormAreConvertedProducts) {
-  const kernels::Weights weights{.product = 0.25, .first = 2, .identity = -1};
+  const kernels::Weights weights{.product = 0.25, .first = 1, .addend = 1, .identity = -1};
   SquareBatch<typename TypeParam::Real> x(some_sides), in_form(some_sides), converted(some_sides);
   for (const Form form : {Form::split, Form::half}) {
     this->backend->convert(this->a.squares(), x.squares(), Form::split);
-    this->backend->multiply_symmetric(x.squares(), x.squares(), Form::split, weights,
+    this->backend->multiply_symmetric(x.squares(), x.squares(), Form::split, weights, x.squares(),
                                       in_form.squares(), form);
     this->multiply(this->a, this->a, Form::split, weights, this->b);
     this->backend->convert(this->b.squares(), converted.squares(), form);
     for (auto* operand : {&in_form, &converted})
-      this->backend->multiply_symmetric(operand->squares(), operand->squares(), form, {.first = 1},
-                                        (operand == &in_form ? this->b : this->c).squares(),
-                                        Form::dense);
+      this->backend->multiply_symmetric(
+          operand->squares(), operand->squares(), form, {.first = 1}, operand->squares(),
+          (operand == &in_form ? this->b : this->c).squares(), Form::dense);
     for (std::size_t m = 0; m < this->a.size(); ++m)
       EXPECT_TRUE(std::ranges::equal(this->b.matrix(m), this->c.matrix(m))) << "matrix " << m;
   }

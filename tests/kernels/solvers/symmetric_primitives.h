@@ -24,15 +24,23 @@ class SymmetricPrimitives : public AtPlace<Tested> {
       fill_wishart<Number>(a.side(m), a.side(m) + 1, m, a.matrix(m));
   }
 
-  /// C <- weights of A B, from operands in a form.
+  /// C <- weights of A B and D, from operands in a form.
+  void multiply(SquareBatch<Number>& left, SquareBatch<Number>& right, kernels::Form operands,
+                const kernels::Weights& weights, SquareBatch<Number>& addend,
+                SquareBatch<Number>& product) {
+    const auto in_form = [&](SquareBatch<Number>& from, SquareBatch<Number>& to) {
+      this->backend->convert(from.squares(), to.squares(), operands);
+      return to.squares();
+    };
+    SquareBatch<Number> x(left.sides()), y(right.sides()), z(addend.sides());
+    const auto of_left = in_form(left, x);
+    this->backend->multiply_symmetric(of_left, &left == &right ? of_left : in_form(right, y),
+                                      operands, weights, in_form(addend, z), product.squares(),
+                                      kernels::Form::dense);
+  }
   void multiply(SquareBatch<Number>& left, SquareBatch<Number>& right, kernels::Form operands,
                 const kernels::Weights& weights, SquareBatch<Number>& product) {
-    const bool squares = &left == &right;
-    SquareBatch<Number> x(left.sides()), y(squares ? std::vector<std::int64_t>() : left.sides());
-    this->backend->convert(left.squares(), x.squares(), operands);
-    if (!squares) this->backend->convert(right.squares(), y.squares(), operands);
-    this->backend->multiply_symmetric(x.squares(), (squares ? x : y).squares(), operands, weights,
-                                      product.squares(), kernels::Form::dense);
+    multiply(left, right, operands, weights, left, product);
   }
 
   SquareBatch<Number> a{some_sides}, b{some_sides}, c{some_sides};

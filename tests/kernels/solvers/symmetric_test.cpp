@@ -111,8 +111,11 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
 TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
   using Real = typename TypeParam::Real;
   this->multiply(this->a, this->a, Form::split, {}, this->b);
-  this->multiply(this->a, this->b, Form::split, {.product = 2, .first = 0.5, .identity = -1},
-                 this->c);
+  SquareBatch<Real> d(this->a.sides());
+  for (std::size_t m = 0; m < d.size(); ++m)
+    fill_wishart<Real>(d.side(m), d.side(m) + 1, 17 + m, d.matrix(m));
+  this->multiply(this->a, this->b, Form::split,
+                 {.product = 2, .first = 0.5, .addend = -3, .identity = -1}, d, this->c);
   for (std::size_t m = 0; m < this->a.size(); ++m)
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
@@ -124,8 +127,8 @@ TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
           sum += term;
           size += std::abs(term);
         }
-        const double expected =
-            2 * sum + 0.5 * static_cast<double>(this->a.at(m, i, j)) - (i == j ? 1 : 0);
+        const double expected = 2 * sum + 0.5 * static_cast<double>(this->a.at(m, i, j)) -
+                                3 * static_cast<double>(d.at(m, i, j)) - (i == j ? 1 : 0);
         // Rounding of the n terms, and of B, which commutes with A but for its own rounding.
         EXPECT_NEAR(this->c.at(m, i, j), expected,
                     static_cast<double>(4 * n + 4) * epsilon_of<Real> * size);

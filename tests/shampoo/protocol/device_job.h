@@ -33,10 +33,11 @@ class WorkCounter final : public CountingBackend {
   void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
                           std::span<const kernels::SquareMatrixBatch> b, kernels::Form operands,
                           const kernels::Weights& weights,
+                          std::span<const kernels::SquareMatrixBatch> d,
                           std::span<const kernels::SquareMatrixBatch> c,
                           kernels::Form form) override {
     for (const kernels::SquareMatrixBatch& batch : a) products += batch.count;
-    CountingBackend::multiply_symmetric(a, b, operands, weights, c, form);
+    CountingBackend::multiply_symmetric(a, b, operands, weights, d, c, form);
   }
   std::int64_t uploads = 0, products = 0;  ///< products: matrices
 };

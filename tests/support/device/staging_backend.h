@@ -132,6 +132,7 @@ class StagingBackend final : public kernels::Backend {
   void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
                           std::span<const kernels::SquareMatrixBatch> b, kernels::Form operands,
                           const kernels::Weights& weights,
+                          std::span<const kernels::SquareMatrixBatch> d,
                           std::span<const kernels::SquareMatrixBatch> c,
                           kernels::Form form) override;
   void check_identity(std::span<const kernels::SquareMatrixBatch> m, kernels::Form form,

@@ -46,14 +46,16 @@ void StagingBackend::convert(std::span<const SquareMatrixBatch> a,
 void StagingBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                         std::span<const SquareMatrixBatch> b,
                                         kernels::Form operands, const kernels::Weights& weights,
+                                        std::span<const SquareMatrixBatch> d,
                                         std::span<const SquareMatrixBatch> c, kernels::Form form) {
   Staging staging(*backend_);
   note(staging, a);
   note(staging, b);
+  note(staging, d);
   note(staging, c);
   staging.begin();
   backend_->multiply_symmetric(staged(staging, a), staged(staging, b), operands, weights,
-                               staged(staging, c), form);
+                               staged(staging, d), staged(staging, c), form);
   staging.finish();
 }
 
