@@ -80,10 +80,11 @@ class MatrixSolver {
 
   /// C <- weights.product A B + weights.first A + weights.addend D + weights.identity I for A and B
   /// that commute: both are polynomials of one matrix, or the same. A, B and D have the form
-  /// `operands`, split or half, and C gets `form`. A weight of 0 leaves its term out, whatever the
-  /// matrix holds. D may be A or B, and C is none of them. C is symmetric bit for bit, as of the
-  /// elements of A B at (i, j) and (j, i) one stands for both, or their mean; but not where all are
-  /// halves, A is not B, and C is A B. Other operands need to be symmetric up to their rounding.
+  /// `operands`, split or half, and are symmetric up to their rounding; C gets `form`. A and D are
+  /// not added, whatever they hold, where their weight is 0. D may be A or B, and C is none of
+  /// them. Of the elements of A B at (i, j) and (j, i) one stands for both, or their mean, so that
+  /// C is as symmetric as what is added. Where all are halves, A is not B and nothing is added, C
+  /// is A B.
   virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                   std::span<const SquareMatrixBatch> b, Form operands,
                                   const Weights& weights, std::span<const SquareMatrixBatch> d,

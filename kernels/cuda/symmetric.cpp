@@ -7,7 +7,7 @@
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 #include "kernels/cuda/gemm/tile_class.h"
-#include "kernels/cuda/symmetric_products.h"
+#include "kernels/cuda/symmetric_terms.h"
 
 namespace shampoo::kernels::cuda {
 

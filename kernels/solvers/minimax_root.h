@@ -27,7 +27,7 @@ struct MinimaxPlan {
   double kappa_max = 0;
   bool mixes = false;       ///< products of well-conditioned matrices may be in half precision
   bool mixes_root = false;  ///< X is well-conditioned in all steps
-  std::vector<MinimaxStep> steps;
+  std::vector<MinimaxStep> steps;  ///< at least two, as kappa_max is at least 10
 };
 
 /// Throws std::invalid_argument for an exponent that Minimax does not support.

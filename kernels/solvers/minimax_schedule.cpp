@@ -144,7 +144,7 @@ Polynomial polynomial(int p, const Interval& range, int degree, const Widening& 
 
 Interval image(const Polynomial& q, int p, const Interval& range) {
   std::vector<Real> points = extrema(q, p, range.greatest);
-  points.push_back(range.least);
+  points.insert(points.end(), {range.least, range.greatest});
   Interval result{2, 0};
   for (const Real x : points) {
     if (x < range.least) continue;

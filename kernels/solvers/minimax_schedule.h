@@ -35,16 +35,16 @@ struct Widening {
 };
 
 /// Steps after which X is M_0^(-1/p), up to a relative error of `tolerance` for every eigenvalue of
-/// M_0 in [1 / kappa, 1]. p >= 1, kappa > 1, tolerance >= 1e-15.
+/// M_0 in [1 / kappa, 1]. 1 <= p <= 64, kappa > 1, tolerance >= 1e-15.
 ///
-/// In x = m^(1/p), a step maps x to f(x) = x (a + b x^p + c x^2p). Each step minimises max |f - 1|
-/// over the interval left by the one before: the greedy composition of [Amsel 2025,
-/// section 4], which treats the polar factor, carried over to inverse p-th roots. The minimiser
-/// equioscillates and is found by Remez exchange [Trefethen 2019, ch. 10; Amsel 2025, appendix D].
-/// An eigenvalue in [0, 1 / kappa) gets less than its root, and does no harm.
+/// In x = m^(1/p), a step maps x to f(x) = x N(x^p). Each step minimises max |f - 1| over the
+/// interval left by the one before: the greedy composition of [Amsel 2025, section 4], which treats
+/// the polar factor, carried over to inverse p-th roots. The minimiser equioscillates and is found
+/// by Remez exchange [Trefethen 2019, ch. 10; Amsel 2025, appendix D]. An eigenvalue in
+/// [0, 1 / kappa) gets less than its root, and does no harm.
 ///
-/// `degree` is that of the first steps, 2 or 4. Of 4 there are as few as leave the number of steps
-/// what it is with 4 alone; the last ones, of degree 2, take a product less.
+/// `degree` is that of the first steps, 2 or 4. The last ones have degree 2, and so a product less,
+/// where that takes no more steps than degree 4 does.
 std::vector<MinimaxStep> minimax_schedule(int p, double kappa, double tolerance, int degree,
                                           const Widening& widening = {});
 

@@ -70,11 +70,7 @@ class RoundingBackend : public CountingBackend {
     split(a, high_a, low_a);
     split(b, high_b, low_b);
     // The second operand is read as its transpose.
-    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
-      for (std::size_t j = 0; j < i; ++j)
-        for (Numbers* part : {&high_b, &low_b})
-          std::swap((*part)[i * static_cast<std::size_t>(n) + j],
-                    (*part)[j * static_cast<std::size_t>(n) + i]);
+    for (Numbers* part : {&high_b, &low_b}) transpose(*part, static_cast<std::size_t>(n));
     const auto times = [&](Numbers& left, Numbers& right, Numbers& product) {
       const kernels::SquareMatrixBatch l{Type::float32, n, 1, 0, left.data()};
       const kernels::SquareMatrixBatch r{Type::float32, n, 1, 0, right.data()};
@@ -88,14 +84,7 @@ class RoundingBackend : public CountingBackend {
       times(low_a, high_b, term);
       for (std::size_t i = 0; i < count; ++i) sum[i] += 0x1p-11F * term[i];
     }
-    const auto of = [&](const kernels::SquareMatrixBatch& matrix) {
-      Numbers high(count), low(count);
-      split(matrix, high, low);
-      if (operands == kernels::Form::split)
-        std::copy_n(static_cast<const float*>(matrix.data), count, high.begin());
-      return high;
-    };
-    const Numbers of_a = of(a), of_d = of(d);
+    const Numbers of_a = as_read(a, operands), of_d = as_read(d, operands);
     float* const to = static_cast<float*>(c.data);
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
       for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
@@ -106,6 +95,20 @@ class RoundingBackend : public CountingBackend {
                  static_cast<float>(weights.addend) * of_d[at] +
                  (i == j ? static_cast<float>(weights.identity) : 0.0F);
       }
+  }
+
+  static void transpose(Numbers& numbers, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < i; ++j) std::swap(numbers[i * n + j], numbers[j * n + i]);
+  }
+
+  static Numbers as_read(const kernels::SquareMatrixBatch& a, kernels::Form form) {
+    const auto count = static_cast<std::size_t>(a.side * a.side);
+    Numbers high(count), low(count);
+    split(a, high, low);
+    if (form == kernels::Form::split)
+      std::copy_n(static_cast<const float*>(a.data), count, high.begin());
+    return high;
   }
 
   /// Of as many numbers as both have.

@@ -70,6 +70,28 @@ struct LinearCombination {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 
  private:
+  /// mirrored <- the transpose of P's upper tile
+  template <typename Threads>
+  SHAMPOO_BOTH static void load_mirrored(Threads& block, Shared& shared, const FormedMatrix& p,
+                                         std::int64_t top, std::int64_t left) {
+    for_each_eight(block, [&](int row, int column) {
+      const EightNumbers above = p.load(left + row, top + column);
+      for (int k = 0; k < 8; ++k) shared.mirrored[column + k][row] = above.v[k];
+    });
+  }
+
+  /// C's upper tile <- the transpose of `mirrored`
+  template <typename Threads>
+  SHAMPOO_BOTH static void store_mirrored(Threads& block, const Shared& shared,
+                                          const FormedMatrix& c, std::int64_t top,
+                                          std::int64_t left) {
+    for_each_eight(block, [&](int row, int column) {
+      EightNumbers x;
+      for (int k = 0; k < 8; ++k) x.v[k] = shared.mirrored[column + k][row];
+      c.store(left + row, top + column, x);
+    });
+  }
+
   /// body(row, column) for all groups of eight of a tile.
   template <typename Threads, typename Body>
   SHAMPOO_BOTH static void for_each_eight(Threads& block, Body&& body) {
@@ -108,10 +130,7 @@ SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) 
   const std::int64_t top = tile.row * mirrored_side, left = tile.column * mirrored_side;
   const bool is_mean = top == left || !is_half_square(item.group, operands);
   if (is_mean) {
-    for_each_eight(block, [&](int row, int column) {
-      const EightNumbers above = p.load(left + row, top + column);
-      for (int k = 0; k < 8; ++k) shared.mirrored[column + k][row] = above.v[k];
-    });
+    load_mirrored(block, shared, p, top, left);
     block.sync();
   }
   const float of_product = static_cast<float>(weights.product);
@@ -138,11 +157,7 @@ SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) 
   });
   if (top == left) return;
   block.sync();
-  for_each_eight(block, [&](int row, int column) {
-    EightNumbers x;
-    for (int k = 0; k < 8; ++k) x.v[k] = shared.mirrored[column + k][row];
-    c.store(left + row, top + column, x);
-  });
+  store_mirrored(block, shared, c, top, left);
 }
 
 }  // namespace shampoo::kernels::cuda

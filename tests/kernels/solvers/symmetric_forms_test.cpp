@@ -36,16 +36,17 @@ TYPED_TEST(SymmetricForms, ProductsHaveTheSameBitsAloneAndAmongMany) {
         else
           std::ranges::copy(batch->matrix(m % kinds), to.begin());
       }
-    const kernels::Weights weights{.product = 2, .first = 0.5, .identity = -1};
+    const kernels::Weights weights{.product = 2, .first = 0.5, .addend = -3, .identity = -1};
     for (const Form form : {Form::split, Form::half})
       for (const bool squares : {false, true}) {
-        this->multiply(left, squares ? left : right, form, weights, all);
+        this->multiply(left, squares ? left : right, form, weights, right, all);
         for (std::size_t m = 0; m < count; ++m) {
           SquareBatch<Real> one_left({n}), one_right({n}), alone({n});
           std::ranges::copy(left.matrix(m), one_left.matrix(0).begin());
           std::ranges::copy(right.matrix(m), one_right.matrix(0).begin());
           if (m < kinds)
-            this->multiply(one_left, squares ? one_left : one_right, form, weights, alone);
+            this->multiply(one_left, squares ? one_left : one_right, form, weights, one_right,
+                           alone);
           ASSERT_TRUE(std::ranges::equal(all.matrix(m),
                                          m < kinds ? alone.matrix(0) : all.matrix(m % kinds)))
               << "matrix " << m << (squares ? ", square" : "");
@@ -114,43 +115,56 @@ TYPED_TEST(SymmetricForms, WhatIsSplitCanBeReadAsHalf) {
     EXPECT_TRUE(std::ranges::equal(this->b.matrix(m), this->c.matrix(m))) << "matrix " << m;
 }
 
-/// A A of two equal matrices, as halves and dense.
+/// A B alone in halves, multiplied by I: the mean of both triangles.
 TYPED_TEST(SymmetricForms, HalvesOfAProductOfHalvesAreItsNearest) {
   using Real = typename TypeParam::Real;
-  SquareBatch<Real> x(some_sides), y(some_sides), halves(some_sides);
-  for (auto* operand : {&x, &y})
-    this->backend->convert(this->a.squares(), operand->squares(), Form::half);
-  const auto product_to = [&](SquareBatch<Real>& to, Form form) {
-    this->backend->multiply_symmetric(x.squares(), y.squares(), Form::half, {}, x.squares(),
-                                      to.squares(), form);
+  SquareBatch<Real> x(some_sides), y(some_sides), halves(some_sides), unit(some_sides);
+  for (std::size_t m = 0; m < unit.size(); ++m)
+    for (std::int64_t i = 0; i < unit.side(m); ++i) unit.at(m, i, i) = 1;
+  this->multiply(this->a, this->a, Form::split, {.product = 0.25, .first = 1}, this->b);
+  const auto convert = [&](SquareBatch<Real>& from, SquareBatch<Real>& to) {
+    this->backend->convert(from.squares(), to.squares(), Form::half);
   };
-  product_to(this->b, Form::dense);
-  product_to(halves, Form::half);
-  this->backend->multiply_symmetric(halves.squares(), halves.squares(), Form::half,
-                                    {.product = 0, .first = 1}, halves.squares(), this->c.squares(),
-                                    Form::dense);
+  const auto multiply = [&](SquareBatch<Real>& left, SquareBatch<Real>& right,
+                            SquareBatch<Real>& to, Form form) {
+    this->backend->multiply_symmetric(left.squares(), right.squares(), Form::half, {},
+                                      left.squares(), to.squares(), form);
+  };
+  convert(this->a, x);
+  convert(this->b, y);
+  multiply(x, y, this->c, Form::dense);
+  multiply(x, y, halves, Form::half);
+  convert(unit, x);
+  multiply(halves, x, y, Form::dense);
   for (std::size_t m = 0; m < this->a.size(); ++m)
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
-        const double expected = static_cast<double>(this->b.at(m, i, j));
-        // Sums of n terms in two orders; by Cauchy and Schwarz.
-        const double most = 1.01 * std::sqrt(static_cast<double>(this->b.at(m, i, i)) *
-                                             static_cast<double>(this->b.at(m, j, j)));
-        ASSERT_NEAR(static_cast<double>(this->c.at(m, i, j)), expected,
-                    0x1p-11 * std::abs(expected) + 0x1p-25 +
-                        2 * static_cast<double>(n + 4) * epsilon_of<Real> * most)
+        double size = 0;
+        for (std::int64_t k = 0; k < n; ++k)
+          size += std::abs(static_cast<double>(this->a.at(m, i, k)) *
+                           static_cast<double>(this->b.at(m, k, j)));
+        const double expected = static_cast<double>(this->c.at(m, i, j));
+        // Both elements round, which differ by the rounding of A and B, and both sums of n terms.
+        ASSERT_NEAR(static_cast<double>(y.at(m, i, j)), expected,
+                    0x1p-11 * (std::abs(expected) + 0x1p-9 * size) + 0x1p-25 +
+                        2 * static_cast<double>(n + 4) * epsilon_of<Real> * size)
             << m << ' ' << i << ' ' << j;
       }
 }
 
 TYPED_TEST(SymmetricForms, ProductsInAFormAreConvertedProducts) {
-  const kernels::Weights weights{.product = 0.25, .first = 1, .addend = 1, .identity = -1};
-  SquareBatch<typename TypeParam::Real> x(some_sides), in_form(some_sides), converted(some_sides);
+  using Real = typename TypeParam::Real;
+  const kernels::Weights weights{.product = 0.25, .first = 1, .addend = 0.5, .identity = -1};
+  SquareBatch<Real> x(some_sides), d(some_sides), of_d(some_sides), in_form(some_sides),
+      converted(some_sides);
+  for (std::size_t m = 0; m < d.size(); ++m)
+    fill_wishart<Real>(d.side(m), d.side(m) + 1, 17 + m, d.matrix(m));
+  this->backend->convert(d.squares(), of_d.squares(), Form::split);
   for (const Form form : {Form::split, Form::half}) {
     this->backend->convert(this->a.squares(), x.squares(), Form::split);
-    this->backend->multiply_symmetric(x.squares(), x.squares(), Form::split, weights, x.squares(),
-                                      in_form.squares(), form);
-    this->multiply(this->a, this->a, Form::split, weights, this->b);
+    this->backend->multiply_symmetric(x.squares(), x.squares(), Form::split, weights,
+                                      of_d.squares(), in_form.squares(), form);
+    this->multiply(this->a, this->a, Form::split, weights, d, this->b);
     this->backend->convert(this->b.squares(), converted.squares(), form);
     for (auto* operand : {&in_form, &converted})
       this->backend->multiply_symmetric(

@@ -148,13 +148,17 @@ TYPED_TEST(SymmetricPrimitives, ProductsDoNotReadWhatHasNoWeight) {
 
 TYPED_TEST(SymmetricPrimitives, ProductsOfHalfOperandsRoundThemOnce) {
   using Real = typename TypeParam::Real;
-  this->multiply(this->a, this->a, Form::half, {}, this->c);
+  SquareBatch<Real> d(this->a.sides());
+  for (std::size_t m = 0; m < d.size(); ++m)
+    fill_wishart<Real>(d.side(m), d.side(m) + 1, 17 + m, d.matrix(m));
+  this->multiply(this->a, this->a, Form::half, {.addend = -2}, d, this->c);
   // Both operands of a term are off by 2^-11 at most, or by half of float16's least number.
   const double unit = 2 * 0x1p-11;
   for (std::size_t m = 0; m < this->a.size(); ++m)
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
-        double sum = 0, size = 0, absolute = 0;
+        const double of_d = -2 * static_cast<double>(d.at(m, i, j));
+        double sum = of_d, size = std::abs(of_d), absolute = 0x1p-24;
         for (std::int64_t k = 0; k < n; ++k) {
           const double x = static_cast<double>(this->a.at(m, i, k));
           const double y = static_cast<double>(this->a.at(m, k, j));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/symmetric_products.h"
+#include "kernels/cuda/symmetric_terms.h"
 
 #include <cstdint>
 
