@@ -132,8 +132,8 @@ void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
   for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      Real* const product = matrix_of<Real>(c[g], member);
       const Real* const left = matrix_of<Real>(a[g], member);
+      Real* const product = matrix_of<Real>(c[g], member);
       multiply_square(left, matrix_of<Real>(b[g], member), product, n,
                       scratch.take<Real>(block_product_scratch(n)));
       weigh(weights, left, matrix_of<Real>(d[g], member), product, n);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -106,23 +105,25 @@ Polynomial best_fit(int p, Real least, int degree) {
     const std::vector<Real> found = extrema(q, p, 1);
     for (std::size_t i = 0; i < inner; ++i)
       moved += std::abs(found[i] - std::exchange(points[i + 1], found[i]));
-    if (!(moved > 1e-15L * (1 - least))) break;
+    // The error of q is the square of what its points were off by. In narrow intervals they keep
+    // moving by 1e-12, which is rounding.
+    if (!(moved > 1e-11L * (1 - least))) break;
   }
   return q;
 }
 
 /// Taylor polynomial of m^(-1/p) around 1.
 Polynomial taylor(int p, int degree) {
-  // The sum of (k-th binomial of -1/p) (y - 1)^k by Horner's rule.
-  Polynomial q = {0};
-  for (int k = degree; k >= 0; --k) {
-    Real binomial = 1;
-    for (int i = 0; i < k; ++i) binomial *= (-Real(1) / p - i) / (i + 1);
-    q.push_back(0);
-    for (std::size_t j = q.size(); j-- > 1;) q[j] = q[j - 1] - q[j];
-    q[0] = binomial - q[0];
+  const auto count = static_cast<std::size_t>(degree) + 1;
+  Polynomial q(count), power(count);  // (y - 1)^k
+  power[0] = 1;
+  Real binomial = 1;  // of -1/p over k
+  for (int k = 0; k <= degree; ++k) {
+    for (std::size_t j = 0; j < count; ++j) q[j] += binomial * power[j];
+    binomial *= (-Real(1) / p - k) / (k + 1);
+    for (std::size_t j = count; j-- > 1;) power[j] = power[j - 1] - power[j];
+    power[0] = -power[0];
   }
-  q.pop_back();
   return q;
 }
 
@@ -168,14 +169,18 @@ void set_coefficients(const Polynomial& q, MinimaxStep& step) {
   step.quartic = in_double(d, q[1] - b * d, q[0]);
 }
 
-/// Up to `quartic` steps of degree 4, then such of degree 2.
-std::vector<MinimaxStep> steps_with(std::size_t quartic, int p, double kappa, double tolerance,
-                                    const Widening& widening) {
-  std::vector<MinimaxStep> steps;
-  Interval range{std::pow(1 / Real(kappa), Real(1) / p), 1};
+struct FittedStep {
+  MinimaxStep step;
+  Interval after;
+};
+
+/// Appends steps of a degree until the tolerance is kept.
+void add_steps(int degree, int p, double tolerance, const Widening& widening, Interval range,
+               std::vector<FittedStep>& steps) {
+  if (!steps.empty()) range = steps.back().after;
   const auto to_m = [p](Real x) { return static_cast<double>(std::pow(x, p)); };
   for (Real error = 1; error > tolerance;) {
-    const Polynomial q = polynomial(p, range, steps.size() < quartic ? 4 : 2, widening);
+    const Polynomial q = polynomial(p, range, degree, widening);
     MinimaxStep step{.least = to_m(range.least), .greatest = to_m(range.greatest)};
     set_coefficients(q, step);
     // N falls to where f has its first extremum, and has no larger value behind it.
@@ -185,23 +190,26 @@ std::vector<MinimaxStep> steps_with(std::size_t quartic, int p, double kappa, do
     step.greatest_after = to_m(range.greatest);
     error = std::max(1 - range.least, range.greatest - 1);
     step.error = static_cast<double>(error);
-    steps.push_back(step);
+    steps.push_back({step, range});
   }
-  return steps;
 }
 
 }  // namespace
 
 std::vector<MinimaxStep> minimax_schedule(int p, double kappa, double tolerance, int degree,
                                           const Widening& widening) {
-  if (degree == 2) return steps_with(0, p, kappa, tolerance, widening);
-  constexpr auto all = std::numeric_limits<std::size_t>::max();
-  std::vector<MinimaxStep> steps = steps_with(all, p, kappa, tolerance, widening);
-  for (std::size_t quartic = steps.size(); quartic-- > 0;) {
-    std::vector<MinimaxStep> other = steps_with(quartic, p, kappa, tolerance, widening);
-    if (other.size() > steps.size()) break;
-    steps = std::move(other);
+  const Interval all{std::pow(1 / Real(kappa), Real(1) / p), 1};
+  std::vector<FittedStep> fitted;
+  add_steps(degree, p, tolerance, widening, all, fitted);
+  for (std::size_t quartic = degree == 4 ? fitted.size() : 0; quartic-- > 0;) {
+    std::vector<FittedStep> other(fitted.begin(),
+                                  fitted.begin() + static_cast<std::ptrdiff_t>(quartic));
+    add_steps(2, p, tolerance, widening, all, other);
+    if (other.size() > fitted.size()) break;
+    fitted = std::move(other);
   }
+  std::vector<MinimaxStep> steps;
+  for (const FittedStep& f : fitted) steps.push_back(f.step);
   return steps;
 }
 

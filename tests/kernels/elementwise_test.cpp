@@ -224,11 +224,9 @@ TYPED_TEST(Elementwise, NothingIsWrittenWithoutTheProceedFlag) {
 
   const Table& old = this->before;
   expect_equal(t, old);
-  EXPECT_EQ(t.grafting_moment, old.grafting_moment);
   EXPECT_EQ(t.grafting_companion, old.grafting_companion);
   EXPECT_EQ(t.direction, old.direction);
   EXPECT_EQ(t.factors, old.factors);
-  EXPECT_EQ(t.grafting_norms, old.grafting_norms);
   EXPECT_EQ(t.direction_norms, old.direction_norms);
 }
 

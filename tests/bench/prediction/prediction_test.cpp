@@ -136,8 +136,8 @@ TEST(Prediction, CountsTheProductsOfARefresh) {
   constexpr double squares = m * m + n * n, triangles = m * (m + 1) / 2 + n * (n + 1) / 2;
   // What the accurate ones give is split, or, of the first and of the last of all, dense; others
   // are of 16 bits. Of squares of these one triangle is read. Seven have a term of M, and three one
-  // of Q, of which three and two are accurate. The library alone makes X N, N^2 M
-  // and N^4 M of 16 bits.
+  // of Q, of which three and two are accurate. The library alone makes X N, N^2 M and N^4 M of 16
+  // bits.
   EXPECT_EQ(sum_of(step, "LinearCombination").cost.bytes,
             ((18 - 7) * 4 + 11 * 4 + 7 * 2) * squares + (7 * 4 + 5 * 4 + 5 * 2) * triangles);
   // Of long sides, it alone is computed, in two panels.

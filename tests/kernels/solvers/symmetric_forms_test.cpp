@@ -155,16 +155,13 @@ TYPED_TEST(SymmetricForms, HalvesOfAProductOfHalvesAreItsNearest) {
 TYPED_TEST(SymmetricForms, ProductsInAFormAreConvertedProducts) {
   using Real = typename TypeParam::Real;
   const kernels::Weights weights{.product = 0.25, .first = 1, .addend = 0.5, .identity = -1};
-  SquareBatch<Real> x(some_sides), d(some_sides), of_d(some_sides), in_form(some_sides),
-      converted(some_sides);
-  for (std::size_t m = 0; m < d.size(); ++m)
-    fill_wishart<Real>(d.side(m), d.side(m) + 1, 17 + m, d.matrix(m));
-  this->backend->convert(d.squares(), of_d.squares(), Form::split);
+  SquareBatch<Real> x(some_sides), of_d(some_sides), in_form(some_sides), converted(some_sides);
+  this->backend->convert(this->d.squares(), of_d.squares(), Form::split);
   for (const Form form : {Form::split, Form::half}) {
     this->backend->convert(this->a.squares(), x.squares(), Form::split);
     this->backend->multiply_symmetric(x.squares(), x.squares(), Form::split, weights,
                                       of_d.squares(), in_form.squares(), form);
-    this->multiply(this->a, this->a, Form::split, weights, d, this->b);
+    this->multiply(this->a, this->a, Form::split, weights, this->d, this->b);
     this->backend->convert(this->b.squares(), converted.squares(), form);
     for (auto* operand : {&in_form, &converted})
       this->backend->multiply_symmetric(

@@ -22,6 +22,8 @@ class SymmetricPrimitives : public AtPlace<Tested> {
     if (this->backend) this->backend->reserve({}, type_of<Number>, {some_sides.back()});
     for (std::size_t m = 0; m < a.size(); ++m)
       fill_wishart<Number>(a.side(m), a.side(m) + 1, m, a.matrix(m));
+    for (std::size_t m = 0; m < d.size(); ++m)
+      fill_wishart<Number>(d.side(m), d.side(m) + 1, 17 + m, d.matrix(m));
   }
 
   /// C <- weights of A B and D, from operands in a form.
@@ -43,7 +45,7 @@ class SymmetricPrimitives : public AtPlace<Tested> {
     multiply(left, right, operands, weights, left, product);
   }
 
-  SquareBatch<Number> a{some_sides}, b{some_sides}, c{some_sides};
+  SquareBatch<Number> a{some_sides}, b{some_sides}, c{some_sides}, d{some_sides};
   std::vector<double> numbers = std::vector<double>(some_sides.size(), -1);
 };
 

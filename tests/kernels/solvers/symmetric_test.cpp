@@ -111,11 +111,8 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
 TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
   using Real = typename TypeParam::Real;
   this->multiply(this->a, this->a, Form::split, {}, this->b);
-  SquareBatch<Real> d(this->a.sides());
-  for (std::size_t m = 0; m < d.size(); ++m)
-    fill_wishart<Real>(d.side(m), d.side(m) + 1, 17 + m, d.matrix(m));
   this->multiply(this->a, this->b, Form::split,
-                 {.product = 2, .first = 0.5, .addend = -3, .identity = -1}, d, this->c);
+                 {.product = 2, .first = 0.5, .addend = -3, .identity = -1}, this->d, this->c);
   for (std::size_t m = 0; m < this->a.size(); ++m)
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
@@ -128,7 +125,7 @@ TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
           size += std::abs(term);
         }
         const double expected = 2 * sum + 0.5 * static_cast<double>(this->a.at(m, i, j)) -
-                                3 * static_cast<double>(d.at(m, i, j)) - (i == j ? 1 : 0);
+                                3 * static_cast<double>(this->d.at(m, i, j)) - (i == j ? 1 : 0);
         // Rounding of the n terms, and of B, which commutes with A but for its own rounding.
         EXPECT_NEAR(this->c.at(m, i, j), expected,
                     static_cast<double>(4 * n + 4) * epsilon_of<Real> * size);
@@ -148,16 +145,13 @@ TYPED_TEST(SymmetricPrimitives, ProductsDoNotReadWhatHasNoWeight) {
 
 TYPED_TEST(SymmetricPrimitives, ProductsOfHalfOperandsRoundThemOnce) {
   using Real = typename TypeParam::Real;
-  SquareBatch<Real> d(this->a.sides());
-  for (std::size_t m = 0; m < d.size(); ++m)
-    fill_wishart<Real>(d.side(m), d.side(m) + 1, 17 + m, d.matrix(m));
-  this->multiply(this->a, this->a, Form::half, {.addend = -2}, d, this->c);
+  this->multiply(this->a, this->a, Form::half, {.addend = -2}, this->d, this->c);
   // Both operands of a term are off by 2^-11 at most, or by half of float16's least number.
   const double unit = 2 * 0x1p-11;
   for (std::size_t m = 0; m < this->a.size(); ++m)
     for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
-        const double of_d = -2 * static_cast<double>(d.at(m, i, j));
+        const double of_d = -2 * static_cast<double>(this->d.at(m, i, j));
         double sum = of_d, size = std::abs(of_d), absolute = 0x1p-24;
         for (std::int64_t k = 0; k < n; ++k) {
           const double x = static_cast<double>(this->a.at(m, i, k));
