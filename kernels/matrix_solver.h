@@ -44,10 +44,10 @@ class MatrixSolver {
   virtual void tridiagonal_root(std::span<const SquareMatrixBatch> a, const TridiagonalRoot& how,
                                 std::span<const SquareMatrixBatch> x, std::int32_t* failed);
 
-  /// Roots <- (X + X^T) / 2 where X is finite and its flag in `failed` is 0; where X is not finite
-  /// the flag becomes non_finite_root.
-  virtual void pack_roots(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
-                          std::int32_t* failed) = 0;
+  /// Roots <- (X + X^T) / 2, scaled, where that is finite and the flag in `failed` is 0; where it
+  /// is not finite the flag becomes non_finite_root. X may be overwritten.
+  virtual void pack_roots(std::span<const SquareMatrixBatch> x, const RootScaling& scaling,
+                          std::span<const FactorBatch> roots, std::int32_t* failed) = 0;
 
   /// C <- A B. C is no operand.
   virtual void multiply(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> b,
@@ -65,14 +65,17 @@ class MatrixSolver {
   // Solvers without host steps: every number stays in the backend's memory. Matrices are dense and
   // symmetric bit for bit, and stay so, unless a call says in which other form they are.
 
-  /// A <- A / scale, exactly but for what underflows: scale is the power of two for which the
-  /// largest |a_ij| of A / scale lies in [1/2, 1); 1 for a matrix of zeros or one that is not
-  /// finite. `scales` gets one number per matrix.
-  virtual void normalize(std::span<const SquareMatrixBatch> a, double* scales) = 0;
+  /// C <- A / scale in a form, exactly but for what underflows: scale is the power of two for which
+  /// the largest |a_ij| of A / scale lies in [1/2, 1); 1 for a matrix of zeros or one that is not
+  /// finite. `scales` gets one number per matrix. Dense, C may be A.
+  virtual void normalize(std::span<const SquareMatrixBatch> a, double* scales,
+                         std::span<const SquareMatrixBatch> c, Form form) = 0;
 
-  /// A <- M, `squared` <- N; see Damping. `squared` holds A A on entry.
+  /// M and N in the form of A; see Damping. `squared`, dense, is A A. All four are different.
   virtual void damp(std::span<const SquareMatrixBatch> a,
-                    std::span<const SquareMatrixBatch> squared, const Damping& damping) = 0;
+                    std::span<const SquareMatrixBatch> squared, const Damping& damping,
+                    std::span<const SquareMatrixBatch> m, std::span<const SquareMatrixBatch> n,
+                    Form form) = 0;
 
   /// C <- A, dense, in a form. C is no operand.
   virtual void convert(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> c,
@@ -83,8 +86,8 @@ class MatrixSolver {
   /// `operands`, split or half, and are symmetric up to their rounding; C gets `form`. A and D are
   /// not added, whatever they hold, where their weight is 0. D may be A or B, and C is none of
   /// them. Of the elements of A B at (i, j) and (j, i) one stands for both, or their mean, so that
-  /// C is as symmetric as what is added. Where all are halves, A is not B and nothing is added, C
-  /// is A B.
+  /// C is as symmetric as what is added; not so of halves, where C may be as symmetric as A B.
+  /// There the identity may be added to what was rounded.
   virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                   std::span<const SquareMatrixBatch> b, Form operands,
                                   const Weights& weights, std::span<const SquareMatrixBatch> d,
@@ -96,11 +99,6 @@ class MatrixSolver {
   virtual void check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
                               const std::int32_t* proceed, const std::uint8_t* active,
                               std::int32_t* failed) = 0;
-
-  /// X <- scales^exponent X, with one scale (> 0) per matrix; the power is computed in double and
-  /// rounded once.
-  virtual void rescale(std::span<const SquareMatrixBatch> x, const double* scales,
-                       double exponent) = 0;
 };
 
 }  // namespace shampoo::kernels

@@ -94,15 +94,20 @@ void CpuBackend::unpack_factors(std::span<const FactorBatch> factors, const Load
   });
 }
 
-void CpuBackend::pack_roots(std::span<const SquareMatrixBatch> x,
+void CpuBackend::pack_roots(std::span<const SquareMatrixBatch> x, const RootScaling& scaling,
                             std::span<const FactorBatch> roots, std::int32_t* failed) {
   for_each_matrix(workers_, roots, 2, 4, [&](std::size_t g, std::int64_t member, Scratch&) {
     const FactorBatch& pairs = roots[g];
-    std::int32_t& flag = failed[pairs.first + member];
+    const std::int64_t row = pairs.first + member;
+    std::int32_t& flag = failed[row];
     if (flag != 0) return;
     with_real(x[g].type, [&]<typename Real>(Real*) {
+      Real* const root = matrix_of<Real>(x[g], member);
+      if (scaling.scales != nullptr) {
+        const Real factor = static_cast<Real>(std::pow(scaling.scales[row], scaling.exponent));
+        for (std::int64_t i = 0; i < pairs.side * pairs.side; ++i) root[i] *= factor;
+      }
       with_real(pairs.type, [&]<typename Stored>(Stored*) {
-        const Real* const root = matrix_of<Real>(x[g], member);
         Stored* const array = static_cast<Stored*>(pairs.arrays[member]);
         const bool packs = pairs.layout == FactorLayout::with_float16_root
                                ? pack_float16_root(root, pairs.side, array)

@@ -61,53 +61,59 @@ DampingShift shift_of(const Real* a, const Real* squared, std::int64_t n, const 
   return {.weight = weight, .shift = shift, .clamped = relative > absolute};
 }
 
-/// A <- M ; S <- n0 I + n1 M + n2 M^2, from M^2 = weight^2 (S + 2 shift A + shift^2 I)
+/// M <- weight (A + shift I) ; N <- n0 I + n1 M + n2 M^2, from M^2 = weight^2 (S + 2 shift A +
+/// shift^2 I)
 template <typename Real>
-void damp_matrix(const DampingShift& by, const std::array<double, 3>& n, Real* a, Real* s,
-                 std::int64_t side) {
-  const double square = n[2] * by.weight * by.weight;
+void damp_matrix(const DampingShift& by, const std::array<double, 3>& polynomial, const Real* a,
+                 const Real* s, std::int64_t side, Real* m, Real* n) {
+  const double square = polynomial[2] * by.weight * by.weight;
   const Real of_squared = static_cast<Real>(square);
-  const Real of_a = static_cast<Real>(n[1] * by.weight + 2 * square * by.shift);
+  const Real of_a = static_cast<Real>(polynomial[1] * by.weight + 2 * square * by.shift);
   const double weighted_shift = by.weight * by.shift;
-  const Real of_identity =
-      static_cast<Real>(n[0] + (n[1] + n[2] * weighted_shift) * weighted_shift);
+  const Real of_identity = static_cast<Real>(
+      polynomial[0] + (polynomial[1] + polynomial[2] * weighted_shift) * weighted_shift);
   const Real weight = static_cast<Real>(by.weight), shift = static_cast<Real>(weighted_shift);
   for (std::int64_t i = 0; i < side * side; ++i) {
-    s[i] = of_squared * s[i] + of_a * a[i];
-    a[i] *= weight;
+    n[i] = of_squared * s[i] + of_a * a[i];
+    m[i] = a[i] * weight;
   }
   for (std::int64_t i = 0; i < side; ++i) {
-    s[i * (side + 1)] += of_identity;
-    a[i * (side + 1)] += shift;
+    n[i * (side + 1)] += of_identity;
+    m[i * (side + 1)] += shift;
   }
 }
 
 }  // namespace
 
-void CpuBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales) {
+void CpuBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales,
+                           std::span<const SquareMatrixBatch> c, Form) {
   for_each_matrix(workers_, a, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
     const std::int64_t n = a[g].side;
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      Real* const matrix = matrix_of<Real>(a[g], member);
+      const Real* const matrix = matrix_of<Real>(a[g], member);
+      Real* const to = matrix_of<Real>(c[g], member);
       const double largest = largest_element(matrix, n);
       const bool plain = largest == 0 || !std::isfinite(largest);
       const double scale = plain ? 1.0 : std::ldexp(1.0, std::ilogb(largest) + 1);
       scales[a[g].first + member] = scale;
       for (std::int64_t i = 0; i < n * n; ++i)
-        matrix[i] = static_cast<Real>(static_cast<double>(matrix[i]) / scale);
+        to[i] = static_cast<Real>(static_cast<double>(matrix[i]) / scale);
     });
   });
 }
 
 void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
-                      std::span<const SquareMatrixBatch> squared, const Damping& damping) {
+                      std::span<const SquareMatrixBatch> squared, const Damping& damping,
+                      std::span<const SquareMatrixBatch> m, std::span<const SquareMatrixBatch> n,
+                      Form) {
   for_each_matrix(workers_, a, 2, 8, [&](std::size_t g, std::int64_t member, Scratch&) {
-    const std::int64_t n = a[g].side, row = a[g].first + member;
+    const std::int64_t side = a[g].side, row = a[g].first + member;
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      Real* const matrix = matrix_of<Real>(a[g], member);
-      Real* const square = matrix_of<Real>(squared[g], member);
-      const DampingShift by = shift_of(matrix, square, n, damping, row);
-      damp_matrix(by, damping.polynomial, matrix, square, n);
+      const Real* const matrix = matrix_of<Real>(a[g], member);
+      const Real* const square = matrix_of<Real>(squared[g], member);
+      const DampingShift by = shift_of(matrix, square, side, damping, row);
+      damp_matrix(by, damping.polynomial, matrix, square, side, matrix_of<Real>(m[g], member),
+                  matrix_of<Real>(n[g], member));
       damping.scales[row] /= by.weight;
       damping.clamped[row] = by.clamped ? 1 : 0;
     });
@@ -152,18 +158,6 @@ void CpuBackend::check_identity(std::span<const SquareMatrixBatch> m, Form, doub
       failed[row] = refused || (active != nullptr && active[row] == 0) ? skipped_root
                     : distance <= limit                                ? 0
                                                                        : non_finite_root;
-    });
-  });
-}
-
-void CpuBackend::rescale(std::span<const SquareMatrixBatch> x, const double* scales,
-                         double exponent) {
-  for_each_matrix(workers_, x, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
-    const std::int64_t n = x[g].side;
-    with_real(x[g].type, [&]<typename Real>(Real*) {
-      const Real factor = static_cast<Real>(std::pow(scales[x[g].first + member], exponent));
-      Real* const matrix = matrix_of<Real>(x[g], member);
-      for (std::int64_t i = 0; i < n * n; ++i) matrix[i] *= factor;
     });
   });
 }

@@ -117,8 +117,8 @@ class DeviceBackend final : public Backend {
   // factor_roots.cpp
   void unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
                       std::span<const SquareMatrixBatch> a) override;
-  void pack_roots(std::span<const SquareMatrixBatch> x, std::span<const FactorBatch> roots,
-                  std::int32_t* failed) override;
+  void pack_roots(std::span<const SquareMatrixBatch> x, const RootScaling& scaling,
+                  std::span<const FactorBatch> roots, std::int32_t* failed) override;
 
   // eigen.cpp
   void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
@@ -136,9 +136,11 @@ class DeviceBackend final : public Backend {
                const std::uint8_t* active) override;
 
   // symmetric.cpp
-  void normalize(std::span<const SquareMatrixBatch> a, double* scales) override;
+  void normalize(std::span<const SquareMatrixBatch> a, double* scales,
+                 std::span<const SquareMatrixBatch> c, Form form) override;
   void damp(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> squared,
-            const Damping& damping) override;
+            const Damping& damping, std::span<const SquareMatrixBatch> m,
+            std::span<const SquareMatrixBatch> n, Form form) override;
   void convert(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> c,
                Form form) override;
   void multiply_symmetric(std::span<const SquareMatrixBatch> a,
@@ -148,8 +150,6 @@ class DeviceBackend final : public Backend {
   void check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
                       const std::int32_t* proceed, const std::uint8_t* active,
                       std::int32_t* failed) override;
-  void rescale(std::span<const SquareMatrixBatch> x, const double* scales,
-               double exponent) override;
 
  private:
   /// Queues the projection and the average of the values that the update leaves.

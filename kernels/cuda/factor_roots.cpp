@@ -25,7 +25,7 @@ void DeviceBackend::unpack_factors(std::span<const FactorBatch> factors, const L
       });
 }
 
-void DeviceBackend::pack_roots(std::span<const SquareMatrixBatch> x,
+void DeviceBackend::pack_roots(std::span<const SquareMatrixBatch> x, const RootScaling& scaling,
                                std::span<const FactorBatch> roots, std::int32_t* failed) {
   for_each_batch<PackedMatrixGroup>(
       roots.size(),
@@ -34,8 +34,8 @@ void DeviceBackend::pack_roots(std::span<const SquareMatrixBatch> x,
       },
       mirrored_tiles,
       [&](const auto& batch) {
-        device_->launch(batch.blocks, PackRoots{batch, failed, false});
-        device_->launch(batch.blocks, PackRoots{batch, failed, true});
+        for (const bool writes : {false, true})
+          device_->launch(batch.blocks, PackRoots{batch, scaling, failed, writes});
       });
 }
 

@@ -20,8 +20,8 @@ void measure_in_batch(Device& device, const Batch<MatrixGroup>& batch, Number wh
   device.launch(batch.matrices(), MeasureMatrices{batch, what, nullptr, partials, numbers, true});
 }
 
-Batch<MatrixGroup> one_of(const Batch<MatrixPairGroup>& batch,
-                          SquareMatrixBatch MatrixPairGroup::*which) {
+template <typename Group>
+Batch<MatrixGroup> one_of(const Batch<Group>& batch, SquareMatrixBatch Group::*which) {
   Batch<MatrixGroup> result;
   for (int g = 0; g < batch.count; ++g) result.add({batch.groups[g].*which}, batch.parts[g]);
   return result;
@@ -71,59 +71,62 @@ class SymmetricProducts {
 
 }  // namespace
 
-void DeviceBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales) {
+void DeviceBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales,
+                              std::span<const SquareMatrixBatch> c, Form form) {
   double* const partials = workspace_.partials();
-  for_each_batch<MatrixGroup>(
-      a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, row_parts_of<MatrixGroup>,
-      [&](const Batch<MatrixGroup>& batch) {
+  for_each_batch<MatrixPairGroup>(
+      a.size(),
+      [&](std::size_t g) {
+        return MatrixPairGroup{a[g], c[g]};
+      },
+      row_parts_of<MatrixPairGroup>,
+      [&](const Batch<MatrixPairGroup>& batch) {
+        const Batch<MatrixGroup> measured = one_of(batch, &MatrixPairGroup::x);
         constexpr Number what = Number::power_of_two;
-        device_->launch(batch.blocks, MeasureParts{batch, what, nullptr, partials});
+        device_->launch(batch.blocks, MeasureParts{measured, what, nullptr, partials});
         device_->launch(batch.matrices(),
-                        MeasureMatrices{batch, what, nullptr, partials, scales, false});
-        device_->launch(batch.blocks, Normalize{batch, scales});
+                        MeasureMatrices{measured, what, nullptr, partials, scales, false});
+        device_->launch(batch.blocks, Convert{batch, scales, form});
       },
       Workspace::rows);
 }
 
 void DeviceBackend::damp(std::span<const SquareMatrixBatch> a,
-                         std::span<const SquareMatrixBatch> squared, const Damping& damping) {
+                         std::span<const SquareMatrixBatch> squared, const Damping& damping,
+                         std::span<const SquareMatrixBatch> m, std::span<const SquareMatrixBatch> n,
+                         Form form) {
   double* const partials = workspace_.partials();
   double* const row_sums = workspace_.numbers();
   double* const norms = row_sums + Workspace::rows;
   auto* const shifts = reinterpret_cast<DampingShift*>(norms + Workspace::rows);
-  for_each_batch<MatrixPairGroup>(
+  for_each_batch<DampingGroup>(
       a.size(),
       [&](std::size_t g) {
-        return MatrixPairGroup{a[g], squared[g]};
+        return DampingGroup{a[g], squared[g], m[g], n[g]};
       },
-      row_parts_of<MatrixPairGroup>,
-      [&](const Batch<MatrixPairGroup>& batch) {
-        measure_in_batch(*device_, one_of(batch, &MatrixPairGroup::x), Number::largest_row_sum,
-                         partials, row_sums);
-        measure_in_batch(*device_, one_of(batch, &MatrixPairGroup::y), Number::frobenius, partials,
-                         norms);
+      row_parts_of<DampingGroup>,
+      [&](const Batch<DampingGroup>& batch) {
+        measure_in_batch(*device_, one_of(batch, &DampingGroup::x), Number::largest_row_sum,
+                         partials, row_sums, form);
+        measure_in_batch(*device_, one_of(batch, &DampingGroup::squared), Number::frobenius,
+                         partials, norms);
         device_->launch(thread_blocks(batch.matrices(), FindShifts::threads),
                         FindShifts{batch, damping, row_sums, norms, shifts});
-        device_->launch(batch.blocks, Damp{batch, damping.polynomial[0], damping.polynomial[1],
-                                           damping.polynomial[2], shifts});
+        device_->launch(batch.blocks, Damp{batch, damping.polynomial, shifts, form});
       },
       Workspace::rows);
 }
 
 void DeviceBackend::convert(std::span<const SquareMatrixBatch> a,
                             std::span<const SquareMatrixBatch> c, Form form) {
-  for (std::size_t g = 0; g < a.size(); ++g)
-    if (!has_forms(a[g]))
-      copy(c[g].data, a[g].data,
-           static_cast<std::size_t>(a[g].count * a[g].side * a[g].side) * size_of(a[g].type));
   for_each_batch<MatrixPairGroup>(
       a.size(),
       [&](std::size_t g) {
-        return has_forms(a[g]) ? MatrixPairGroup{a[g], c[g]} : MatrixPairGroup{};
+        return MatrixPairGroup{a[g], c[g]};
       },
       row_parts_of<MatrixPairGroup>,
       [&](const Batch<MatrixPairGroup>& batch) {
-        device_->launch(batch.blocks, Convert{batch, form});
+        device_->launch(batch.blocks, Convert{batch, nullptr, form});
       });
 }
 
@@ -145,15 +148,25 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                             SymmetricProduct<typename Class::real, Class::tile>{batch, weights});
           });
   });
+  const auto by_library = [&](std::size_t g) {
+    return is_written_by_library(a[g], operands, weights, form);
+  };
   SymmetricProducts products(*device_, workspace_, {{}, operands, weights, form});
   for (std::size_t g = 0; g < a.size(); ++g) {
     const SymmetricProductGroup group{a[g], b[g], d[g], {}, c[g]};
-    if (is_plain_half(group, operands, weights, form))
-      device_->multiply(half_product(group));
+    if (by_library(g))
+      device_->multiply(product_of_halves(group, weights, form));
     else if (has_forms(a[g]))
       products.add(group);
   }
   products.combine();
+  if (weights.identity == 0) return;
+  for_each_batch<MatrixGroup>(
+      a.size(), [&](std::size_t g) { return by_library(g) ? MatrixGroup{c[g]} : MatrixGroup{}; },
+      one_part<MatrixGroup>,
+      [&](const Batch<MatrixGroup>& batch) {
+        device_->launch(batch.blocks, AddIdentity{batch, weights.identity, form});
+      });
 }
 
 void DeviceBackend::add_symmetric_products(std::int64_t side, std::vector<Product>& products) {
@@ -163,11 +176,12 @@ void DeviceBackend::add_symmetric_products(std::int64_t side, std::vector<Produc
   a.data = workspace_.sums(side).take(side, 1);
   SquareMatrixBatch other = a;
   other.data = nullptr;
+  const SymmetricProductGroup square{a, a, a, a, a}, product{a, other, a, a, a};
   for (const SymmetricTerms& terms :
-       {terms_of({a, a, a, a, a}, Form::split), terms_of({a, other, a, a, a}, Form::split),
-        terms_of({a, a, a, a, a}, Form::half)})
+       {terms_of(square, Form::split), terms_of(product, Form::split)})
     products.insert(products.end(), terms.products.begin(), terms.products.begin() + terms.count);
-  products.push_back(half_product({a, other, a, a, a}));
+  for (const Form form : {Form::dense, Form::half})
+    products.push_back(product_of_halves(square, {}, form));
 }
 
 void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
@@ -184,15 +198,6 @@ void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, Form fo
                         CheckIdentity{batch, distances, limit, proceed, active, failed});
       },
       Workspace::rows);
-}
-
-void DeviceBackend::rescale(std::span<const SquareMatrixBatch> x, const double* scales,
-                            double exponent) {
-  for_each_batch<MatrixGroup>(
-      x.size(), [&](std::size_t g) { return MatrixGroup{x[g]}; }, row_parts_of<MatrixGroup>,
-      [&](const Batch<MatrixGroup>& batch) {
-        device_->launch(batch.blocks, Rescale{batch, scales, exponent});
-      });
 }
 
 }  // namespace shampoo::kernels::cuda

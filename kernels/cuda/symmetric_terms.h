@@ -10,8 +10,8 @@
 /// Products of symmetric matrices by a library, from the parts of their forms.
 namespace shampoo::kernels::cuda {
 
-/// Products of parts, or panels, whose sum is the product of a group, dense. That of both low
-/// parts, 2^-22 of the whole, is left out.
+/// Products of parts whose sum is the product of a group, dense. That of both low parts, 2^-22 of
+/// the whole, is left out.
 struct SymmetricTerms {
   std::array<Product, 3> products;
   int count = 1;
@@ -19,10 +19,12 @@ struct SymmetricTerms {
 
 SymmetricTerms terms_of(const SymmetricProductGroup& group, Form operands);
 
-/// True if C is A B alone, which the library rounds to halves.
-bool is_plain_half(const SymmetricProductGroup& group, Form operands, const Weights& weights,
-                   Form form);
+/// True if the library can write C but for the identity: of halves, with one addend or none in C's
+/// own type.
+bool is_written_by_library(const SquareMatrixBatch& squares, Form operands, const Weights& weights,
+                           Form form);
 
-Product half_product(const SymmetricProductGroup& group);
+/// C without the identity.
+Product product_of_halves(const SymmetricProductGroup& group, const Weights& weights, Form form);
 
 }  // namespace shampoo::kernels::cuda

@@ -2,6 +2,7 @@
 #include "kernels/solvers/minimax_root.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -43,19 +44,17 @@ class Iteration {
   void start(double trace_exponent) {
     // Shifts are never set, and so 0: damp() adds to the diagonal.
     w_.unpack_factors(m, w_.shifts.data(), w_.table().epsilons().data(), trace_exponent);
-    w_.backend().normalize(w_.matrix(m), sizes());
     choose_form(0);
-    w_.backend().convert(w_.matrix(m), w_.matrix(n), form_);
-    multiply(n, n, {}, x, Form::dense);
+    w_.backend().normalize(w_.matrix(m), sizes(), w_.matrix(n), form_);
+    multiply(n, n, {}, other, Form::dense);
     const MinimaxStep& first = plan_.steps.front();
-    w_.backend().damp(w_.matrix(m), w_.matrix(x),
+    w_.backend().damp(w_.matrix(n), w_.matrix(other),
                       {.epsilons = w_.table().epsilons().data(),
                        .kappa_max = plan_.kappa_max,
-                       .polynomial = first.coefficients,
+                       .polynomial = q_of(first),
                        .scales = sizes(),
-                       .clamped = static_cast<double*>(w_.clamped.data())});
-    convert(m);
-    convert(x);
+                       .clamped = static_cast<double*>(w_.clamped.data())},
+                      w_.matrix(m), w_.matrix(x), form_);
     finish_polynomial(first, x);
   }
 
@@ -68,7 +67,7 @@ class Iteration {
 
   /// X <- X N
   void step(const MinimaxStep& step) {
-    const auto [a, b, c] = step.coefficients;
+    const auto [a, b, c] = q_of(step);
     multiply(m, m, {.product = c, .first = b, .identity = a}, n, form_);
     finish_polynomial(step, n);
     const Form operands = plan_.mixes_root ? Form::half : form_;
@@ -111,23 +110,29 @@ class Iteration {
       multiply(x, from, {}, other, power + 1 < plan_.root.q ? Form::split : Form::dense);
       w_.exchange(n, other);
     }
-    if (plan_.root.q > 1) w_.exchange(x, n);
-    w_.backend().rescale(w_.matrix(x), sizes(), -plan_.exponent);
-    w_.pack_roots(x);
+    w_.pack_roots(plan_.root.q > 1 ? n : x, {.scales = sizes(), .exponent = -plan_.exponent});
   }
 
  private:
-  /// T <- N, where T is Q
+  /// Of a step of halves, whose rounding hides that of the identity, Q + d / 2 I is computed in
+  /// place of Q: N = (Q + d / 2 I)^2 + e M + (f - d^2 / 4) I has one addend, not two.
+  double shift_of(const MinimaxStep& step) const {
+    return form_ == Form::half && step.degree == 4 ? step.quartic[0] / 2 : 0;
+  }
+
+  std::array<double, 3> q_of(const MinimaxStep& step) const {
+    const auto [a, b, c] = step.coefficients;
+    return {a + shift_of(step), b, c};
+  }
+
+  /// T <- N, where T has q_of(step)
   void finish_polynomial(const MinimaxStep& step, int t) {
     if (step.degree == 2) return;
     const auto [d, e, f] = step.quartic;
-    multiply(t, t, {.first = d, .addend = e, .identity = f}, other, form_);
+    const double shift = shift_of(step);
+    multiply(t, t, {.first = d - 2 * shift, .addend = e, .identity = f + shift * (shift - d)},
+             other, form_);
     w_.exchange(t, other);
-  }
-
-  void convert(int matrix) {
-    w_.backend().convert(w_.matrix(matrix), w_.matrix(other), form_);
-    w_.exchange(matrix, other);
   }
 
   void multiply(int left, int right, const Weights& weights, int product, Form form) {

@@ -16,6 +16,12 @@ struct Loading {
   double trace_exponent = 0;       ///< A <- A max(trace(A), floor)^-exponent; 0: none
 };
 
+/// Roots are multiplied by scales^exponent, computed in double and rounded once.
+struct RootScaling {
+  const double* scales = nullptr;  ///< [backend] per matrix, above 0; null: 1
+  double exponent = 0;
+};
+
 /// Maps the eigenvalues L of a matrix to those of its inverse root, L^-exponent.
 struct Spectrum {
   enum class Rule : std::uint8_t {
@@ -81,8 +87,8 @@ struct Weights {
   bool operator==(const Weights&) const = default;
 };
 
-/// Turns a matrix A, with largest element 1/2 to 1, and S = A A into M, the matrix that an
-/// iteration for roots starts from, and N, the polynomial of its first step. Numbers per matrix are
+/// Makes, of a matrix A with largest element 1/2 to 1 and S = A A, the matrix M that an iteration
+/// for roots starts from and N, the polynomial of its first step. Numbers per matrix are
 /// computed in double; their sums run over rows, then within a row, in a fixed order. t bounds the
 /// largest eigenvalue: by a norm [Horn 2013, 5.6.9], and by that of A^2.
 ///

@@ -118,12 +118,13 @@ void SolverWorkspace::upload_flags() {
                   count * sizeof(std::int32_t));
 }
 
-void SolverWorkspace::pack_roots(int x) {
-  backend_.pack_roots(squares_[x], pairs_, static_cast<std::int32_t*>(failed.data()));
+void SolverWorkspace::pack_roots(int x, const RootScaling& scaling) {
+  backend_.pack_roots(squares_[x], scaling, pairs_, static_cast<std::int32_t*>(failed.data()));
 }
 
-std::span<const std::int32_t> SolverWorkspace::pack_roots_and_wait(int x) {
-  pack_roots(x);
+std::span<const std::int32_t> SolverWorkspace::pack_roots_and_wait(int x,
+                                                                   const RootScaling& scaling) {
+  pack_roots(x, scaling);
   return download_flags();
 }
 

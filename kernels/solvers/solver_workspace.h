@@ -51,10 +51,10 @@ class SolverWorkspace {
   std::span<const double> measure(int a, Measure what, const std::uint8_t* which = nullptr);
   /// Uploads `flags` into `failed` for the chunk.
   void upload_flags();
-  /// Stores X into the roots where `failed` is 0.
-  void pack_roots(int x);
+  /// Stores X, scaled, into the roots where `failed` is 0.
+  void pack_roots(int x, const RootScaling& scaling = {});
   /// The same, then download_flags().
-  std::span<const std::int32_t> pack_roots_and_wait(int x);
+  std::span<const std::int32_t> pack_roots_and_wait(int x, const RootScaling& scaling = {});
   /// Downloads `failed` into `flags` for the chunk, and returns them. Waits.
   std::span<const std::int32_t> download_flags();
 

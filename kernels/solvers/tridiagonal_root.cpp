@@ -45,7 +45,7 @@ std::span<const std::int32_t> tridiagonal_root(SolverWorkspace& workspace,
   workspace.upload_scalars();
   workspace.unpack_factors(a, workspace.shifts.data(), workspace.table().epsilons().data(),
                            trace_exponent);
-  backend.normalize(workspace.matrix(a), sizes);
+  backend.normalize(workspace.matrix(a), sizes, workspace.matrix(a), Form::dense);
   backend.tridiagonal_root(workspace.matrix(a),
                            {.fractions = plan.fractions,
                             .kappa_max = plan.kappa_max,
@@ -54,9 +54,7 @@ std::span<const std::int32_t> tridiagonal_root(SolverWorkspace& workspace,
                             .clamped = static_cast<double*>(workspace.clamped.data())},
                            workspace.matrix(x),
                            static_cast<std::int32_t*>(workspace.failed.data()));
-  // X <- size^-exponent X
-  backend.rescale(workspace.matrix(x), sizes, -plan.exponent);
-  return workspace.pack_roots_and_wait(x);
+  return workspace.pack_roots_and_wait(x, {.scales = sizes, .exponent = -plan.exponent});
 }
 
 }  // namespace shampoo::kernels

@@ -32,7 +32,8 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
                        .coefficients = {.l2 = 0.1, .decay = 0.1},
                        .seed = i});
     Table t(cases, type);
-    SquareBatch<double> a({90, 90, 200}), b({90, 90, 200}), c({90, 90, 200});
+    const std::vector<std::int64_t> sides = {90, 90, 200};
+    SquareBatch<double> a(sides), b(sides), c(sides), d(sides);
     for (std::size_t m = 0; m < 3; ++m) fill_wishart<double>(a.side(m), 200, m, a.matrix(m));
     std::vector<double> column(3, 0.5), epsilons(3, 1e-3);
     std::vector<std::int32_t> failed(3);
@@ -50,10 +51,10 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
                             b.squares());
     backend->root_spectrum(a.squares(), {.epsilons = column.data(), .exponents = column.data()});
     backend->reconstruct(a.squares(), b.squares());
-    backend->pack_roots(b.squares(), a.pairs(), failed.data());
+    backend->pack_roots(b.squares(), {}, a.pairs(), failed.data());
     backend->multiply(b.squares(), b.squares(), a.squares(), nullptr);
     backend->measure(a.squares(), kernels::Measure::frobenius, column.data(), nullptr);
-    backend->normalize(b.squares(), column.data());
+    backend->normalize(b.squares(), column.data(), b.squares(), kernels::Form::dense);
     backend->convert(b.squares(), c.squares(), kernels::Form::half);
     backend->multiply_symmetric(c.squares(), c.squares(), kernels::Form::half, {}, c.squares(),
                                 a.squares(), kernels::Form::dense);
@@ -61,10 +62,10 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
                   {.epsilons = epsilons.data(),
                    .kappa_max = 100,
                    .scales = column.data(),
-                   .clamped = epsilons.data()});
+                   .clamped = epsilons.data()},
+                  c.squares(), d.squares(), kernels::Form::split);
     backend->check_identity(b.squares(), kernels::Form::dense, 0.5, nullptr, nullptr,
                             failed.data());
-    backend->rescale(b.squares(), column.data(), 0.5);
     backend->precondition(phase, t.stacks, selected, t.direction.data(), t.direction_norms.data());
     backend->update(phase, t.update_pass(kernels::AveragingRule::momentum));
     if (backend->has_block_passes())

@@ -13,8 +13,9 @@
 namespace shampoo::test {
 
 /// A backend whose symmetric matrices of float32 round as forms of 16 bits do: `half` takes one
-/// term, `split` two, x = hi + lo / 2^11, and products leave out that of both lows. Elements lie in
-/// memory as the numbers that the terms make.
+/// term, `split` two, x = hi + lo / 2^11, and products leave out that of both lows; of halves with
+/// one addend at most there is no mean, and the identity is added to what was rounded. Elements lie
+/// in memory as the numbers that the terms make.
 class RoundingBackend : public CountingBackend {
  public:
   using CountingBackend::CountingBackend;
@@ -25,9 +26,27 @@ class RoundingBackend : public CountingBackend {
     for (const kernels::SquareMatrixBatch& group : c) round(group, form);
   }
 
+  void normalize(Batches a, double* scales, Batches c, kernels::Form form) override {
+    CountingBackend::normalize(a, scales, c, form);
+    for (const kernels::SquareMatrixBatch& group : c) round(group, form);
+  }
+
+  void damp(Batches a, Batches squared, const kernels::Damping& damping, Batches m, Batches n,
+            kernels::Form form) override {
+    CountingBackend::damp(a, squared, damping, m, n, form);
+    for (const Batches& batches : {m, n})
+      for (const kernels::SquareMatrixBatch& group : batches) round(group, form);
+  }
+
   void multiply_symmetric(Batches a, Batches b, kernels::Form operands,
                           const kernels::Weights& weights, Batches d, Batches c,
                           kernels::Form form) override {
+    const bool is_plain = operands == kernels::Form::half &&
+                          (form == operands ? weights.first == 0 || weights.addend == 0
+                                            : form == kernels::Form::dense && weights.first == 0 &&
+                                                  weights.addend == 0);
+    kernels::Weights sum = weights;
+    if (is_plain) sum.identity = 0;
     for (std::size_t g = 0; g < a.size(); ++g) {
       for (std::int64_t member = 0; member < a[g].count; ++member) {
         const auto one = [member](const kernels::SquareMatrixBatch& group) {
@@ -36,11 +55,10 @@ class RoundingBackend : public CountingBackend {
           single.data = static_cast<float*>(group.data) + member * group.side * group.side;
           return single;
         };
-        const bool is_plain = a[g].data != b[g].data && operands == kernels::Form::half &&
-                              form == operands && weights == kernels::Weights{};
-        multiply_one(one(a[g]), one(b[g]), operands, weights, one(d[g]), one(c[g]), !is_plain);
+        multiply_one(one(a[g]), one(b[g]), operands, sum, one(d[g]), one(c[g]), !is_plain);
       }
       round(c[g], form);
+      if (sum.identity != weights.identity) add_identity(c[g], weights.identity, form);
     }
     ++(operands == kernels::Form::half ? half_products : split_products);
   }
@@ -58,6 +76,15 @@ class RoundingBackend : public CountingBackend {
     for (std::size_t i = 0; i < count; ++i)
       static_cast<float*>(group.data)[i] =
           form == kernels::Form::half ? high[i] : high[i] + 0x1p-11F * low[i];
+  }
+
+  static void add_identity(const kernels::SquareMatrixBatch& group, double identity,
+                           kernels::Form form) {
+    const std::int64_t n = group.side;
+    for (std::int64_t member = 0; member < group.count; ++member)
+      for (std::int64_t i = 0; i < n; ++i)
+        static_cast<float*>(group.data)[(member * n + i) * n + i] += static_cast<float>(identity);
+    round(group, form);
   }
 
   void multiply_one(const kernels::SquareMatrixBatch& a, const kernels::SquareMatrixBatch& b,

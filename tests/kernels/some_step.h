@@ -71,7 +71,7 @@ inline void refresh(kernels::Backend& backend, Table& t) {
   backend.eigh(a, kernels::Eigensolver::divide_and_conquer, failed.data());
   backend.root_spectrum(a, {.epsilons = epsilons.data(), .exponents = exponents.data()});
   backend.reconstruct(a, x);
-  backend.pack_roots(x, pairs, failed.data());
+  backend.pack_roots(x, {}, pairs, failed.data());
 }
 
 }  // namespace shampoo::test

@@ -153,9 +153,10 @@ void CountingBackend::tridiagonal_root(std::span<const kernels::SquareMatrixBatc
 }
 
 void CountingBackend::pack_roots(std::span<const kernels::SquareMatrixBatch> x,
+                                 const kernels::RootScaling& scaling,
                                  std::span<const kernels::FactorBatch> roots,
                                  std::int32_t* failed) {
-  launch().pack_roots(x, roots, failed);
+  launch().pack_roots(x, scaling, roots, failed);
 }
 
 void CountingBackend::multiply(std::span<const kernels::SquareMatrixBatch> a,
@@ -176,14 +177,17 @@ void CountingBackend::measure(std::span<const kernels::SquareMatrixBatch> a, ker
   launch().measure(a, what, numbers, active);
 }
 
-void CountingBackend::normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales) {
-  launch().normalize(a, scales);
+void CountingBackend::normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales,
+                                std::span<const kernels::SquareMatrixBatch> c, kernels::Form form) {
+  launch().normalize(a, scales, c, form);
 }
 
 void CountingBackend::damp(std::span<const kernels::SquareMatrixBatch> a,
                            std::span<const kernels::SquareMatrixBatch> squared,
-                           const kernels::Damping& damping) {
-  launch().damp(a, squared, damping);
+                           const kernels::Damping& damping,
+                           std::span<const kernels::SquareMatrixBatch> m,
+                           std::span<const kernels::SquareMatrixBatch> n, kernels::Form form) {
+  launch().damp(a, squared, damping, m, n, form);
 }
 
 void CountingBackend::convert(std::span<const kernels::SquareMatrixBatch> a,
@@ -204,11 +208,6 @@ void CountingBackend::check_identity(std::span<const kernels::SquareMatrixBatch>
                                      kernels::Form form, double limit, const std::int32_t* proceed,
                                      const std::uint8_t* active, std::int32_t* failed) {
   launch().check_identity(m, form, limit, proceed, active, failed);
-}
-
-void CountingBackend::rescale(std::span<const kernels::SquareMatrixBatch> x, const double* scales,
-                              double exponent) {
-  launch().rescale(x, scales, exponent);
 }
 
 void CountingBackend::accumulate_whitened_factors(const kernels::PassContext& context,

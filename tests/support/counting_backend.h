@@ -148,7 +148,8 @@ class CountingBackend : public kernels::Backend {
                         std::span<const kernels::SquareMatrixBatch> x,
                         std::int32_t* failed) override;
   void pack_roots(std::span<const kernels::SquareMatrixBatch> x,
-                  std::span<const kernels::FactorBatch> roots, std::int32_t* failed) override;
+                  const kernels::RootScaling& scaling, std::span<const kernels::FactorBatch> roots,
+                  std::int32_t* failed) override;
   void multiply(std::span<const kernels::SquareMatrixBatch> a,
                 std::span<const kernels::SquareMatrixBatch> b,
                 std::span<const kernels::SquareMatrixBatch> c, const std::uint8_t* active) override;
@@ -157,10 +158,12 @@ class CountingBackend : public kernels::Backend {
                const std::uint8_t* active) override;
   void measure(std::span<const kernels::SquareMatrixBatch> a, kernels::Measure what,
                double* numbers, const std::uint8_t* active) override;
-  void normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales) override;
+  void normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales,
+                 std::span<const kernels::SquareMatrixBatch> c, kernels::Form form) override;
   void damp(std::span<const kernels::SquareMatrixBatch> a,
-            std::span<const kernels::SquareMatrixBatch> squared,
-            const kernels::Damping& damping) override;
+            std::span<const kernels::SquareMatrixBatch> squared, const kernels::Damping& damping,
+            std::span<const kernels::SquareMatrixBatch> m,
+            std::span<const kernels::SquareMatrixBatch> n, kernels::Form form) override;
   void convert(std::span<const kernels::SquareMatrixBatch> a,
                std::span<const kernels::SquareMatrixBatch> c, kernels::Form form) override;
   void multiply_symmetric(std::span<const kernels::SquareMatrixBatch> a,
@@ -172,8 +175,6 @@ class CountingBackend : public kernels::Backend {
   void check_identity(std::span<const kernels::SquareMatrixBatch> m, kernels::Form form,
                       double limit, const std::int32_t* proceed, const std::uint8_t* active,
                       std::int32_t* failed) override;
-  void rescale(std::span<const kernels::SquareMatrixBatch> x, const double* scales,
-               double exponent) override;
 
  private:
   /// The backend, for one launch.

@@ -172,10 +172,11 @@ void CudaProducts::multiply(const Product& p) {
   for (std::int64_t done = 0; done < p.count; done += most_matrices) {
     plan.set_count(static_cast<std::int32_t>(std::min(most_matrices, p.count - done)), device_);
     void* const c = at(p.c, p.c_type, done * p.c_stride);
+    const void* const d = p.addend == nullptr ? c : at(p.addend, p.c_type, done * p.c_stride);
     check(
         cublasLtMatmul(library_, &plan.operation, scale, at(p.b.data, p.b.type, done * p.b.stride),
                        &plan.first, at(p.a.data, p.a.type, done * p.a.stride), &plan.second, keep,
-                       c, &plan.result, c, &plan.result, &plan.algorithm, nullptr, 0, stream_),
+                       d, &plan.result, c, &plan.result, &plan.algorithm, nullptr, 0, stream_),
         "cublasLtMatmul", device_);
   }
 }

@@ -27,9 +27,9 @@ inline Matrices dense(const SquareMatrixBatch& squares, bool transposed = false)
   return {squares.data, squares.type, squares.side, squares.side * squares.side, transposed};
 }
 
-/// C <- alpha A B + beta C for `count` matrices, A rows x depth, B depth x columns. Sums are kept
-/// in float32, for float64 in float64, and rounded to the type of C. The bits of a product do not
-/// depend on the count.
+/// C <- alpha A B + beta D for `count` matrices, A rows x depth, B depth x columns, D as C. Sums
+/// are kept in float32, for float64 in float64, and rounded to the type of C. The bits of a product
+/// do not depend on the count.
 struct Product {
   std::int64_t rows = 0, columns = 0, depth = 0, count = 0;
   Matrices a, b;
@@ -37,6 +37,7 @@ struct Product {
   Type c_type = Type::float32;
   std::int64_t c_row = 0, c_stride = 0;
   double alpha = 1, beta = 0;
+  const void* addend = nullptr;  ///< D; null: C
 };
 
 /// Eigendecompositions of symmetric matrices, both triangles given, back to back.

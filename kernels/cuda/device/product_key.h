@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 
@@ -34,9 +35,13 @@ inline ProductKey::Operand operand_of(const Matrices& matrices) {
 }
 
 inline ProductKey key_of(const Product& p) {
-  return {p.rows,          p.columns,
-          p.depth,         operand_of(p.a),
-          operand_of(p.b), operand_of({p.c, p.c_type, p.c_row, p.c_stride, false})};
+  const auto in_place_of_c = [&](const void* data) {
+    return operand_of({data, p.c_type, p.c_row, p.c_stride, false});
+  };
+  ProductKey key{p.rows, p.columns, p.depth, operand_of(p.a), operand_of(p.b), in_place_of_c(p.c)};
+  if (p.addend != nullptr)
+    key.c.alignment = std::min(key.c.alignment, in_place_of_c(p.addend).alignment);
+  return key;
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -49,8 +49,8 @@ struct UnpackFactors {
                            const typename Batch<PackedMatrixGroup>::WorkItem& item) const;
 };
 
-/// Roots <- X where X is finite and its flag 0. Runs twice: once to raise flags, once to write. One
-/// block of threads per lower tile.
+/// Roots <- scales^exponent X where that is finite and its flag 0. Runs twice: once to raise flags,
+/// once to write. One block of threads per lower tile.
 struct PackRoots {
   static constexpr int threads = 256;
   struct Shared {
@@ -58,6 +58,7 @@ struct PackRoots {
   };
 
   Batch<PackedMatrixGroup> batch;
+  RootScaling scaling;
   std::int32_t* failed = nullptr;
   bool writes = false;
 
@@ -70,8 +71,8 @@ struct PackRoots {
                          const typename Batch<PackedMatrixGroup>::WorkItem& item) const;
   /// Element (i, j), j <= i, of a root in float16; false where it is not finite.
   template <typename Real, typename Stored>
-  SHAMPOO_BOTH bool pack_float16(const Real* x, std::int64_t i, std::int64_t j, Stored root,
-                                 std::int64_t n, Stored* array) const;
+  SHAMPOO_BOTH bool pack_float16(const Real* x, Real factor, std::int64_t i, std::int64_t j,
+                                 Stored root, std::int64_t n, Stored* array) const;
 };
 
 template <typename Real, typename Stored, typename Threads>
@@ -148,12 +149,17 @@ SHAMPOO_BOTH void PackRoots::pack(Threads& block, Shared& shared,
   const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * side, left = tile.column * side;
   const bool in_float16 = item.group.pairs.layout == FactorLayout::with_float16_root;
+  const Real factor =
+      scaling.scales == nullptr
+          ? Real(1)
+          : static_cast<Real>(
+                pow(scaling.scales[item.group.pairs.first + item.member], scaling.exponent));
   constexpr const Real* real = nullptr;
 
   block.each([&](int thread) {
     for (int e = thread; e < side * side; e += threads) {
       const std::int64_t i = top + e / side, j = left + e % side;
-      if (i < n && j <= i) shared.tile.at(real, e / side, e % side) = x[i * n + j];
+      if (i < n && j <= i) shared.tile.at(real, e / side, e % side) = factor * x[i * n + j];
     }
   });
   block.sync();
@@ -163,11 +169,11 @@ SHAMPOO_BOTH void PackRoots::pack(Threads& block, Shared& shared,
       const std::int64_t i = top + e % side, j = left + e / side;
       if (i >= n || j > i) continue;
       // The mean of both triangles: iterations leave X symmetric up to rounding only.
-      const Real below = shared.tile.at(real, e % side, e / side), above = x[j * n + i];
+      const Real below = shared.tile.at(real, e % side, e / side), above = factor * x[j * n + i];
       const Stored mean = static_cast<Stored>(Real(0.5) * above + Real(0.5) * below);
       finite = finite && is_finite_real(below) && is_finite_real(above) && is_finite_real(mean);
       if (in_float16)
-        finite = finite && pack_float16(x, i, j, mean, n, pair);
+        finite = finite && pack_float16(x, factor, i, j, mean, n, pair);
       else if (writes)
         pair[j * (n + 1) + i + 1] = mean;
     }
@@ -177,10 +183,11 @@ SHAMPOO_BOTH void PackRoots::pack(Threads& block, Shared& shared,
 }
 
 template <typename Real, typename Stored>
-SHAMPOO_BOTH bool PackRoots::pack_float16(const Real* x, std::int64_t i, std::int64_t j,
-                                          Stored root, std::int64_t n, Stored* array) const {
-  const Stored d_i = root_scale(static_cast<Stored>(x[i * (n + 1)]));
-  const Stored d_j = root_scale(static_cast<Stored>(x[j * (n + 1)]));
+SHAMPOO_BOTH bool PackRoots::pack_float16(const Real* x, Real factor, std::int64_t i,
+                                          std::int64_t j, Stored root, std::int64_t n,
+                                          Stored* array) const {
+  const Stored d_i = root_scale(static_cast<Stored>(factor * x[i * (n + 1)]));
+  const Stored d_j = root_scale(static_cast<Stored>(factor * x[j * (n + 1)]));
   const Float16 c = scaled_root(root, d_i, d_j);
   if (writes) {
     float16_root_of(array, n)[triangle_row(true, n, i) + j] = c;

@@ -17,19 +17,48 @@ SHAMPOO_BOTH constexpr bool has_forms(const SquareMatrixBatch& squares) {
 }
 
 /// Matrix `member` of a group, of which every one takes the memory of its numbers.
-SHAMPOO_BOTH inline FormedMatrix formed(const SquareMatrixBatch& squares, std::int64_t member,
-                                        Form form) {
-  return {static_cast<float*>(squares.data) + member * squares.side * squares.side, squares.side,
-          form};
+template <typename Real>
+SHAMPOO_BOTH auto formed(const SquareMatrixBatch& squares, std::int64_t member, Form form) {
+  const std::int64_t n = squares.side;
+  Real* const data = static_cast<Real*>(squares.data) + member * n * n;
+  if constexpr (sizeof(Real) == sizeof(double))
+    return DenseMatrix(data, n);
+  else
+    return FormedMatrix(data, n, has_forms(squares) ? form : Form::dense);
 }
 
-/// Y <- X, dense, in a form. One block of threads per part of rows.
+/// body(thread, row, column) for all groups of eight of whole rows.
+template <typename Threads, typename Body>
+SHAMPOO_BOTH void for_each_eight_of_rows(Threads& block, std::int64_t side, const RowRange& rows,
+                                         Body&& body) {
+  const int across = static_cast<int>(ceiling(side, 8));
+  block.each([&](int thread) {
+    for (int e = thread; e < static_cast<int>(rows.count) * across; e += Threads::count)
+      body(thread, rows.first + e / across, std::int64_t{e % across} * 8);
+  });
+}
+
+/// Y <- X / scale, in a form, of dense X. One block of threads per part of rows.
 struct Convert {
   static constexpr int threads = 256;
   struct Shared {};
 
   Batch<MatrixPairGroup> batch;
+  const double* scales = nullptr;  ///< powers of two, per matrix; null: 1
   Form form = Form::split;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// X <- X + shift I, dense or half. One block of threads per matrix.
+struct AddIdentity {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  Batch<MatrixGroup> batch;
+  double shift = 0;
+  Form form = Form::half;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -46,15 +75,8 @@ struct SymmetricProductGroup {
   }
 };
 
-/// True if P is A A^T, and so symmetric: sums of the same terms in the same order. Its upper tiles
-/// need not be there. P of a product of two matrices is the better for the mean with P^T.
-SHAMPOO_BOTH inline bool is_half_square(const SymmetricProductGroup& group, Form operands) {
-  return operands == Form::half && group.x.data == group.b.data;
-}
-
-/// C <- weight (P + P^T) / 2 + first A + addend D + identity I, of a product P; of half squares,
-/// off the diagonal, P of the lower tile stands for the mean. One block of threads per pair of
-/// tiles that mirror each other.
+/// C <- weight (P + P^T) / 2 + first A + addend D + identity I, of a product P. One block of
+/// threads per pair of tiles that mirror each other.
 struct LinearCombination {
   static constexpr int threads = 256;
   struct Shared {
@@ -106,33 +128,45 @@ struct LinearCombination {
 template <typename Threads>
 SHAMPOO_BOTH void Convert::operator()(Threads& block, Shared&) const {
   const auto item = batch.item(block.index());
-  const FormedMatrix x = formed(item.group.x, item.member, Form::dense);
-  const FormedMatrix y = formed(item.group.y, item.member, form);
   const std::int64_t n = item.group.x.side;
-  const RowRange rows = row_part(n, item.part);
-  const int across = static_cast<int>(ceiling(n, 8));
+  // The product is the quotient, and rounded where it underflows only.
+  const double inverse = scales == nullptr ? 1 : 1 / scales[item.group.x.first + item.member];
+  with_real(item.group.x.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    const auto x = formed<Real>(item.group.x, item.member, Form::dense);
+    const auto y = formed<Real>(item.group.y, item.member, form);
+    for_each_eight_of_rows(
+        block, n, row_part(n, item.part), [&](int, std::int64_t row, std::int64_t column) {
+          auto eight = x.load(row, column);
+          if (scales != nullptr)
+            for (Real& element : eight.v)
+              element = static_cast<Real>(static_cast<double>(element) * inverse);
+          y.store(row, column, eight);
+        });
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void AddIdentity::operator()(Threads& block, Shared&) const {
+  const auto item = batch.item(block.index());
+  const FormedMatrix x = formed<float>(item.group.x, item.member, form);
+  const int n = static_cast<int>(item.group.x.side);
   block.each([&](int thread) {
-    for (int e = thread; e < static_cast<int>(rows.count) * across; e += threads) {
-      const std::int64_t row = rows.first + e / across, column = e % across * 8;
-      y.store(row, column, x.load(row, column));
-    }
+    for (int i = thread; i < n; i += threads) x.add_to_diagonal(i, static_cast<float>(shift));
   });
 }
 
 template <typename Threads>
 SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) const {
   const auto item = batch.item(block.index());
-  const FormedMatrix a = formed(item.group.x, item.member, operands);
-  const FormedMatrix d = formed(item.group.d, item.member, operands);
-  const FormedMatrix p = formed(item.group.product, item.member, Form::dense);
-  const FormedMatrix c = formed(item.group.c, item.member, form);
+  const FormedMatrix a = formed<float>(item.group.x, item.member, operands);
+  const FormedMatrix d = formed<float>(item.group.d, item.member, operands);
+  const FormedMatrix p = formed<float>(item.group.product, item.member, Form::dense);
+  const FormedMatrix c = formed<float>(item.group.c, item.member, form);
   const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * mirrored_side, left = tile.column * mirrored_side;
-  const bool is_mean = top == left || !is_half_square(item.group, operands);
-  if (is_mean) {
-    load_mirrored(block, shared, p, top, left);
-    block.sync();
-  }
+  load_mirrored(block, shared, p, top, left);
+  block.sync();
   const float of_product = static_cast<float>(weights.product);
   const float first = static_cast<float>(weights.first);
   const float addend = static_cast<float>(weights.addend);
@@ -146,8 +180,7 @@ SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) 
       float& above = shared.mirrored[row][column + k];
       // The same at (i, j) and (j, i): halves are exact, and their sum does not depend on the
       // order.
-      if (is_mean) x.v[k] = 0.5F * x.v[k] + 0.5F * above;
-      x.v[k] *= of_product;
+      x.v[k] = of_product * (0.5F * x.v[k] + 0.5F * above);
       if (first != 0) x.v[k] += first * of_a.v[k];
       if (addend != 0) x.v[k] += addend * of_d.v[k];
       if (i == j + k) x.v[k] += identity;

@@ -37,8 +37,32 @@ SHAMPOO_BOTH inline float widened(Float16 x) {
 }
 
 /// Neighbours in a row; those behind its end are 0.
-struct EightNumbers {
-  float v[8] = {};
+template <typename Real>
+struct EightOf {
+  Real v[8] = {};
+};
+using EightNumbers = EightOf<float>;
+
+/// A dense matrix of float64, as a FormedMatrix.
+class DenseMatrix {
+ public:
+  SHAMPOO_BOTH DenseMatrix(void* data, std::int64_t side)
+      : data_(static_cast<double*>(data)), side_(side) {}
+
+  SHAMPOO_BOTH EightOf<double> load(std::int64_t row, std::int64_t column) const {
+    EightOf<double> x;
+    for (int k = 0; k < 8; ++k)
+      if (column + k < side_) x.v[k] = data_[row * side_ + column + k];
+    return x;
+  }
+  SHAMPOO_BOTH void store(std::int64_t row, std::int64_t column, const EightOf<double>& x) const {
+    for (int k = 0; k < 8; ++k)
+      if (column + k < side_) data_[row * side_ + column + k] = x.v[k];
+  }
+
+ private:
+  double* data_;
+  std::int64_t side_;
 };
 
 /// A matrix of float32 in one of its forms, in the memory of its elements. As numbers of 16 bits,
@@ -53,13 +77,6 @@ class FormedMatrix {
         side_(side),
         form_(form),
         by_eight_(side % 8 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0) {}
-
-  /// Element `number`, row by row.
-  SHAMPOO_BOTH float at(std::int64_t number) const {
-    if (form_ == Form::dense) return numbers()[number];
-    const float x = widened(high()[number]);
-    return form_ == Form::half ? x : x + widened(low()[number]) / low_scale;
-  }
 
   /// Elements (row, column) to (row, column + 7); column is a multiple of 8.
   SHAMPOO_BOTH EightNumbers load(std::int64_t row, std::int64_t column) const {
@@ -82,6 +99,15 @@ class FormedMatrix {
     if (form_ == Form::split)
       add(*reinterpret_cast<const EightHalves*>(low() + first), 1 / low_scale, x);
     return x;
+  }
+
+  /// x_ii <- x_ii + shift; dense or half
+  SHAMPOO_BOTH void add_to_diagonal(std::int64_t i, float shift) const {
+    const std::int64_t number = i * (side_ + 1);
+    if (form_ == Form::dense)
+      numbers()[number] += shift;
+    else
+      high()[number] = nearest_halves(widened(high()[number]) + shift, 0).v[0];
   }
 
   /// Elements (row, column) to (row, column + 7) <- x; column is a multiple of 8.
@@ -112,6 +138,13 @@ class FormedMatrix {
   }
 
  private:
+  /// Element `number`, row by row.
+  SHAMPOO_BOTH float at(std::int64_t number) const {
+    if (form_ == Form::dense) return numbers()[number];
+    const float x = widened(high()[number]);
+    return form_ == Form::half ? x : x + widened(low()[number]) / low_scale;
+  }
+
   struct alignas(16) FourFloats {
     float v[4];
   };

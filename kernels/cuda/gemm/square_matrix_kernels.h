@@ -77,12 +77,11 @@ struct MeasureParts {
  private:
   template <typename Real>
   SHAMPOO_BOTH static double term(Number what, Real x, bool on_diagonal);
-  /// at(number of an element, row by row)
-  template <typename At, typename Threads>
-  SHAMPOO_BOTH void measure_elements(Threads& block, Shared& shared, const At& at, std::int64_t n,
-                                     RowRange rows) const;
-  template <typename Real, typename Threads>
-  SHAMPOO_BOTH void measure_rows(Threads& block, Shared& shared, const Real* a, std::int64_t n,
+  template <typename Matrix, typename Threads>
+  SHAMPOO_BOTH void measure_elements(Threads& block, Shared& shared, const Matrix& a,
+                                     std::int64_t n, RowRange rows) const;
+  template <typename Matrix, typename Threads>
+  SHAMPOO_BOTH void measure_rows(Threads& block, Shared& shared, const Matrix& a, std::int64_t n,
                                  RowRange rows) const;
 };
 
@@ -158,20 +157,22 @@ SHAMPOO_BOTH constexpr double merge_numbers(Number what, double a, double b) {
   return is_maximum(what) ? largest_of(a, b) : a + b;
 }
 
-template <typename At, typename Threads>
-SHAMPOO_BOTH void MeasureParts::measure_elements(Threads& block, Shared& shared, const At& at,
+template <typename Matrix, typename Threads>
+SHAMPOO_BOTH void MeasureParts::measure_elements(Threads& block, Shared& shared, const Matrix& a,
                                                  std::int64_t n, RowRange rows) const {
-  const std::int64_t begin = rows.first * n, count = rows.count * n;
-  block.each([&](int thread) {
-    double number = 0;
-    for (std::int64_t e = thread; e < count; e += threads)
-      number = merge_numbers(what, number, term(what, at(begin + e), is_on_diagonal(n, rows, e)));
-    shared.numbers[thread] = number;
+  typename Threads::template PerThread<double> numbers;
+  for_each_eight_of_rows(block, n, rows, [&](int thread, std::int64_t row, std::int64_t column) {
+    const auto eight = a.load(row, column);
+    // What is behind the end of a row counts as zeros off the diagonal.
+    for (int k = 0; k < 8; ++k)
+      numbers[thread] =
+          merge_numbers(what, numbers[thread], term(what, eight.v[k], row == column + k));
   });
+  block.each([&](int thread) { shared.numbers[thread] = numbers[thread]; });
 }
 
-template <typename Real, typename Threads>
-SHAMPOO_BOTH void MeasureParts::measure_rows(Threads& block, Shared& shared, const Real* a,
+template <typename Matrix, typename Threads>
+SHAMPOO_BOTH void MeasureParts::measure_rows(Threads& block, Shared& shared, const Matrix& a,
                                              std::int64_t n, RowRange rows) const {
   constexpr int rows_at_once = threads / row_threads;
   typename Threads::template PerThread<double> largest;
@@ -180,8 +181,10 @@ SHAMPOO_BOTH void MeasureParts::measure_rows(Threads& block, Shared& shared, con
       const std::int64_t row = first + thread / row_threads;
       double sum = 0;
       if (row < rows.count)
-        for (std::int64_t j = thread % row_threads; j < n; j += row_threads)
-          sum += term(what, a[(rows.first + row) * n + j], false);
+        for (std::int64_t j = thread % row_threads * 8; j < n; j += row_threads * 8) {
+          const auto eight = a.load(rows.first + row, j);
+          for (int k = 0; k < 8; ++k) sum += term(what, eight.v[k], false);
+        }
       shared.numbers[thread] = sum;
     });
     block.sync();
@@ -208,16 +211,11 @@ SHAMPOO_BOTH void MeasureParts::operator()(Threads& block, Shared& shared) const
   const RowRange rows = row_part(n, item.part);
   with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    const Real* const a = static_cast<const Real*>(item.group.x.data) + item.member * n * n;
-    const FormedMatrix in_form = formed(item.group.x, item.member, form);
-    const auto dense = [a](std::int64_t e) { return a[e]; };
+    const auto a = formed<Real>(item.group.x, item.member, form);
     if (what == Number::largest_row_sum)
       measure_rows(block, shared, a, n, rows);
-    else if (form == Form::dense || !has_forms(item.group.x))
-      measure_elements(block, shared, dense, n, rows);
     else
-      measure_elements(
-          block, shared, [&](std::int64_t e) { return in_form.at(e); }, n, rows);
+      measure_elements(block, shared, a, n, rows);
   });
   reduce(block, shared.numbers, [&](double a, double b) { return merge_numbers(what, a, b); });
   block.each([&](int thread) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/gemm/form_kernels.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/launch/batch.h"
@@ -11,35 +13,20 @@
 
 namespace shampoo::kernels::cuda {
 
-/// X <- scales^exponent X, the power in double and rounded once. One block of threads per part of
-/// rows.
-struct Rescale {
-  static constexpr int threads = 256;
-  struct Shared {};
-
-  Batch<MatrixGroup> batch;
-  const double* scales = nullptr;
-  double exponent = 1;
-
-  template <typename Threads>
-  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
-};
-
-/// A <- A / scale. One block of threads per part of rows.
-struct Normalize {
-  static constexpr int threads = 256;
-  struct Shared {};
-
-  Batch<MatrixGroup> batch;
-  const double* scales = nullptr;
-
-  template <typename Threads>
-  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
-};
-
 /// Damping of one matrix: M = weight (A + shift I).
 struct DampingShift {
   double weight = 1, shift = 1;
+};
+
+/// A in a form, S = A A, dense, and where M and N go.
+struct DampingGroup {
+  SquareMatrixBatch x, squared, m, n;
+
+  SHAMPOO_BOTH std::int64_t count() const { return x.count; }
+  DampingGroup range(std::int64_t begin, std::int64_t count) const {
+    return {range_of(x, begin, count), range_of(squared, begin, count), range_of(m, begin, count),
+            range_of(n, begin, count)};
+  }
 };
 
 /// shifts, in the order of the batch, and what follows from them for each matrix; see Damping. One
@@ -48,7 +35,7 @@ struct FindShifts {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<MatrixPairGroup> batch;
+  Batch<DampingGroup> batch;
   Damping damping;
   const double* row_sums = nullptr;   ///< of A, in the order of the batch
   const double* frobenius = nullptr;  ///< of A A, likewise
@@ -58,14 +45,15 @@ struct FindShifts {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// A <- M ; S <- n0 I + n1 M + n2 M^2. One block of threads per part of rows.
+/// M <- weight (A + shift I) ; N <- n0 I + n1 M + n2 M^2. One block of threads per part of rows.
 struct Damp {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<MatrixPairGroup> batch;
-  double n0 = 0, n1 = 0, n2 = 0;
+  Batch<DampingGroup> batch;
+  std::array<double, 3> polynomial{};
   const DampingShift* shifts = nullptr;
+  Form form = Form::split;  ///< of A, M and N
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -115,39 +103,6 @@ struct SymmetricProduct {
 };
 
 template <typename Threads>
-SHAMPOO_BOTH void Rescale::operator()(Threads& block, Shared&) const {
-  const auto item = batch.item(block.index());
-  const std::int64_t n = item.group.x.side;
-  const RowRange rows = row_part(n, item.part);
-  const double scale = pow(scales[item.group.x.first + item.member], exponent);
-  with_real(item.group.x.type, [&](auto* tag) {
-    using Real = Element<decltype(tag)>;
-    Real* const x = static_cast<Real*>(item.group.x.data) + item.member * n * n + rows.first * n;
-    const Real factor = static_cast<Real>(scale);
-    block.each([&](int thread) {
-      for (std::int64_t e = thread; e < rows.count * n; e += threads) x[e] *= factor;
-    });
-  });
-}
-
-template <typename Threads>
-SHAMPOO_BOTH void Normalize::operator()(Threads& block, Shared&) const {
-  const auto item = batch.item(block.index());
-  const std::int64_t n = item.group.x.side;
-  const RowRange rows = row_part(n, item.part);
-  // A power of two: the product is the quotient.
-  const double inverse = 1 / scales[item.group.x.first + item.member];
-  with_real(item.group.x.type, [&](auto* tag) {
-    using Real = Element<decltype(tag)>;
-    Real* const a = static_cast<Real*>(item.group.x.data) + item.member * n * n + rows.first * n;
-    block.each([&](int thread) {
-      for (std::int64_t e = thread; e < rows.count * n; e += threads)
-        a[e] = static_cast<Real>(static_cast<double>(a[e]) * inverse);
-    });
-  });
-}
-
-template <typename Threads>
 SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
   block.each([&](int thread) {
     const std::int64_t number = block.index() * threads + thread;
@@ -176,32 +131,34 @@ SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
 template <typename Threads>
 SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared&) const {
   const auto item = batch.item(block.index());
-  const std::int64_t n = item.group.x.side;
-  const RowRange rows = row_part(n, item.part);
   const DampingShift by = shifts[batch.number_of(item)];
+  const double n0 = polynomial[0], n1 = polynomial[1], n2 = polynomial[2];
   // From M^2 = weight^2 (S + 2 shift A + shift^2 I)
   const double square = n2 * by.weight * by.weight, weighted_shift = by.weight * by.shift;
   with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    const std::int64_t offset = item.member * n * n + rows.first * n;
-    Real* const a = static_cast<Real*>(item.group.x.data) + offset;
-    Real* const s = static_cast<Real*>(item.group.y.data) + offset;
+    const auto a = formed<Real>(item.group.x, item.member, form);
+    const auto s = formed<Real>(item.group.squared, item.member, Form::dense);
+    const auto to_m = formed<Real>(item.group.m, item.member, form);
+    const auto to_n = formed<Real>(item.group.n, item.member, form);
     const Real of_squared = static_cast<Real>(square);
     const Real of_a = static_cast<Real>(n1 * by.weight + 2 * square * by.shift);
     const Real of_identity = static_cast<Real>(n0 + (n1 + n2 * weighted_shift) * weighted_shift);
     const Real weight = static_cast<Real>(by.weight), shift = static_cast<Real>(weighted_shift);
-    block.each([&](int thread) {
-      for (std::int64_t e = thread; e < rows.count * n; e += threads) {
-        Real to_s = of_squared * s[e] + of_a * a[e];
-        Real to_a = a[e] * weight;
-        if (is_on_diagonal(n, rows, e)) {
-          to_s += of_identity;
-          to_a += shift;
-        }
-        s[e] = to_s;
-        a[e] = to_a;
-      }
-    });
+    const std::int64_t side = item.group.x.side;
+    for_each_eight_of_rows(block, side, row_part(side, item.part),
+                           [&](int, std::int64_t row, std::int64_t column) {
+                             auto m = a.load(row, column), n = s.load(row, column);
+                             for (int k = 0; k < 8; ++k) {
+                               n.v[k] = of_squared * n.v[k] + of_a * m.v[k];
+                               m.v[k] *= weight;
+                               if (row != column + k) continue;
+                               n.v[k] += of_identity;
+                               m.v[k] += shift;
+                             }
+                             to_m.store(row, column, m);
+                             to_n.store(row, column, n);
+                           });
   });
 }
 

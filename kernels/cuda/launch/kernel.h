@@ -45,7 +45,7 @@ using Kernel = std::variant<
     TakeDirections<double>, SumDirectionNorms, UnpackFactors, UnpackRoots<Float16>,
     UnpackRoots<float>, UnpackRoots<double>, ScaleOperands, NarrowDirections, PackRoots, Combine,
     MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors,
-    Rescale, Normalize, FindShifts, Damp, CheckIdentity, LinearCombination, Convert,
+    FindShifts, Damp, CheckIdentity, LinearCombination, AddIdentity, Convert,
     ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors, UseMoments<float>,
     UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
     // fused multiply-adds

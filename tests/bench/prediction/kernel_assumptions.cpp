@@ -10,7 +10,6 @@ constexpr const char* tile_product =
     "computed";
 constexpr const char* leaves_most = "all but a few thread blocks leave at once";
 constexpr const char* launch_only = "one block of threads, or one per matrix: its launch";
-constexpr const char* part_of_rows = "streams rows, 4 bytes at once; a division of 32 bits";
 constexpr const char* triangles = "tiles of 64, one triangle in strided rows";
 
 /// The unit of a phase changes here.
@@ -55,16 +54,15 @@ constexpr KernelAssumption assumptions[] = {
     {"LinearCombination", Unit::none, 0.75,
      "two tiles of 64 a block, through 17 KB of shared memory; 16 bytes at once"},
     {"Convert", Unit::none, 0.85, "streams rows, 16 bytes at once"},
-    {"Normalize", Unit::none, 0.7, part_of_rows},
-    {"Rescale", Unit::none, 0.7, part_of_rows},
-    {"Damp", Unit::none, 0.65, part_of_rows},
-    {"Combine", Unit::none, 0.65, part_of_rows},
-    {"MeasureParts", Unit::none, 0.65, part_of_rows},
+    {"Damp", Unit::none, 0.8, "streams rows of four matrices, 16 bytes at once"},
+    {"Combine", Unit::none, 0.65, "streams rows, 4 bytes at once; a division of 32 bits"},
+    {"MeasureParts", Unit::none, 0.8, "streams rows, 16 bytes at once; sums in fp64"},
     {"SymmetricProduct", Unit::float32, 0.7, tile_product},
     {"SquareProduct", Unit::float32, 0.7, tile_product},
     {"MeasureMatrices", Unit::none, 1, launch_only},
     {"FindShifts", Unit::none, 1, launch_only},
     {"CheckIdentity", Unit::none, 1, launch_only},
+    {"AddIdentity", Unit::none, 1, launch_only},
 };
 
 }  // namespace

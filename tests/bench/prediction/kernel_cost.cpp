@@ -103,15 +103,6 @@ KernelCost cost_of_groups(const Batch<Group>& batch, const Of& of) {
   return cost;
 }
 
-/// So many passes over whole matrices of the first array's side and type.
-template <typename Group>
-KernelCost passes(const Batch<Group>& batch, int count) {
-  return cost_of_groups(batch, [&](const Group& group) {
-    const auto n = static_cast<double>(group.x.side);
-    return KernelCost{count * n * n * static_cast<double>(size_of(group.x.type)), 0};
-  });
-}
-
 /// Whole matrices, and bytes_of(pairs) of what they are unpacked from or packed into.
 template <typename BytesOf>
 KernelCost packing(const Batch<PackedMatrixGroup>& batch, const BytesOf& bytes_of) {
@@ -128,10 +119,19 @@ double form_bytes(Form form) {
                                : sizeof(float);
 }
 
-KernelCost conversion(const Convert& kernel) {
-  return cost_of_groups(kernel.batch, [&](const MatrixPairGroup& group) {
+/// Of an element of square matrices, which may have no forms.
+double element_bytes(const SquareMatrixBatch& squares, Form form) {
+  return has_forms(squares) ? form_bytes(form) : static_cast<double>(size_of(squares.type));
+}
+
+/// Whole matrices of the first array's side and type, one of each form.
+template <typename Group>
+KernelCost passes(const Batch<Group>& batch, std::initializer_list<Form> forms) {
+  return cost_of_groups(batch, [&](const Group& group) {
     const auto n = static_cast<double>(group.x.side);
-    return KernelCost{n * n * (sizeof(float) + form_bytes(kernel.form)), 0};
+    KernelCost cost;
+    for (const Form form : forms) cost += {n * n * element_bytes(group.x, form), 0};
+    return cost;
   });
 }
 
@@ -139,11 +139,9 @@ KernelCost conversion(const Convert& kernel) {
 KernelCost combination(const LinearCombination& kernel) {
   return cost_of_groups(kernel.batch, [&](const SymmetricProductGroup& group) {
     const auto n = static_cast<double>(group.x.side);
-    const double lower = triangle(group.x.side);
-    const double product = kernels::cuda::is_half_square(group, kernel.operands) ? lower : n * n;
     const int addends = (kernel.weights.first != 0) + (kernel.weights.addend != 0);
-    return KernelCost{product * sizeof(float) + n * n * form_bytes(kernel.form) +
-                          addends * lower * form_bytes(kernel.operands),
+    return KernelCost{n * n * (sizeof(float) + form_bytes(kernel.form)) +
+                          addends * triangle(group.x.side) * form_bytes(kernel.operands),
                       0};
   });
 }
@@ -220,20 +218,14 @@ struct CostOf {
     });
   }
   KernelCost operator()(const LinearCombination& k) const { return combination(k); }
-  KernelCost operator()(const Convert& k) const { return conversion(k); }
-  KernelCost operator()(const Normalize& k) const { return passes(k.batch, 2); }
-  KernelCost operator()(const Rescale& k) const { return passes(k.batch, 2); }
-  KernelCost operator()(const Damp& k) const { return passes(k.batch, 4); }
-  KernelCost operator()(const Combine& k) const { return passes(k.batch, 2); }
-  KernelCost operator()(const MeasureParts& k) const {
-    return cost_of_groups(k.batch, [&](const MatrixGroup& group) {
-      const auto n = static_cast<double>(group.x.side);
-      return KernelCost{n * n *
-                            (has_forms(group.x) ? form_bytes(k.form)
-                                                : static_cast<double>(size_of(group.x.type))),
-                        0};
-    });
+  KernelCost operator()(const Convert& k) const { return passes(k.batch, {Form::dense, k.form}); }
+  KernelCost operator()(const Damp& k) const {
+    return passes(k.batch, {k.form, Form::dense, k.form, k.form});
   }
+  KernelCost operator()(const Combine& k) const {
+    return passes(k.batch, {Form::dense, Form::dense});
+  }
+  KernelCost operator()(const MeasureParts& k) const { return passes(k.batch, {k.form}); }
   template <typename Real, int Side>
   KernelCost operator()(const SymmetricProduct<Real, Side>& k) const {
     return square_product<Side>(k.batch, true, &kernels::cuda::FourOf::c);

@@ -134,21 +134,15 @@ TEST(Prediction, CountsTheProductsOfARefresh) {
   EXPECT_EQ(sum_of(step, "UnpackFactors").cost.bytes,
             4 * (triangle(m) + triangle(n) + m * m + n * n));
   constexpr double squares = m * m + n * n, triangles = m * (m + 1) / 2 + n * (n + 1) / 2;
-  // What the accurate ones give is split, or, of the first and of the last of all, dense; others
-  // are of 16 bits. Of squares of these one triangle is read. Seven have a term of M, and three one
-  // of Q, of which three and two are accurate. The library alone makes X N, N^2 M and N^4 M of 16
-  // bits.
+  // What the accurate ones give is split, or, of the first, dense; the others are the library's
+  // alone. Three have a term of M, and two one of Q.
   EXPECT_EQ(sum_of(step, "LinearCombination").cost.bytes,
-            ((18 - 7) * 4 + 11 * 4 + 7 * 2) * squares + (7 * 4 + 5 * 4 + 5 * 2) * triangles);
-  // Of long sides, it alone is computed, in two panels.
-  const auto long_step =
-      planned_run({512, {{"w", {512, 512}}}}, shampoo_recipe(512), Type::float32, 2 * frequency)
-          .steps.back();
-  EXPECT_EQ(sum_of(long_step, "product float16", "roots").cost.flops,
-            (products - 7 / 4.0) * 2 * (2 * 512.0 * 512 * 512));
-  // A, M and N
-  EXPECT_EQ(sum_of(step, "Convert").cost.bytes, 3 * (4 + 4) * squares);
-  // Two norms and a row sum of dense matrices, and M at the end
+            10 * (4 + 4) * squares + 5 * 4 * triangles);
+  // The identity is added to Q and N of one step and to N of two.
+  EXPECT_EQ(sum_of(step, "AddIdentity").launches, 4);
+  // A
+  EXPECT_EQ(sum_of(step, "Convert").cost.bytes, (4 + 4) * squares);
+  // The size, a row sum and a norm, of 4 bytes each, and M at the end
   EXPECT_EQ(sum_of(step, "MeasureParts").cost.bytes, (3 * 4 + 2) * squares);
 }
 

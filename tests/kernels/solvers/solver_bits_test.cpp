@@ -56,7 +56,7 @@ std::vector<Bytes> solve(kernels::Backend& backend, const std::vector<std::int64
   record(a);
   backend.reconstruct(a.squares(), c.squares());
   record(c);
-  backend.pack_roots(c.squares(), a.pairs(), failed.data());
+  backend.pack_roots(c.squares(), {}, a.pairs(), failed.data());
   for (std::size_t i = 0; i < count; ++i)
     append(result[i], a.pair(i).data(), a.pair(i).size_bytes());
   return result;

@@ -24,14 +24,15 @@ TYPED_TEST(SymmetricPrimitives, NormalizeDividesByAPowerOfTwo) {
     for (Real& x : this->a.matrix(m)) x *= std::ldexp(Real(1), 22 * int(m % 9) - 90);
     before.emplace_back(this->a.matrix(m).begin(), this->a.matrix(m).end());
   }
-  this->backend->normalize(this->a.squares(), this->numbers.data());
+  this->backend->normalize(this->a.squares(), this->numbers.data(), this->b.squares(), Form::dense);
 
   for (std::size_t m = 0; m < this->a.size(); ++m) {
     int exponent = 0;
     EXPECT_EQ(std::frexp(this->numbers[m], &exponent), 0.5);
     double largest = 0;
     for (std::size_t i = 0; i < before[m].size(); ++i) {
-      const double x = static_cast<double>(this->a.matrix(m)[i]);
+      EXPECT_EQ(this->a.matrix(m)[i], before[m][i]);
+      const double x = static_cast<double>(this->b.matrix(m)[i]);
       EXPECT_EQ(x * this->numbers[m], static_cast<double>(before[m][i]));
       largest = std::max(largest, std::abs(x));
     }
@@ -47,7 +48,7 @@ TYPED_TEST(SymmetricPrimitives, NormalizeLeavesZerosAndWhatIsNotFinite) {
     std::fill(this->a.matrix(m).begin(), this->a.matrix(m).end(), Real(0));
   this->a.matrix(4)[3] = nan;
   this->a.matrix(5)[3] = std::numeric_limits<Real>::infinity();
-  this->backend->normalize(this->a.squares(), this->numbers.data());
+  this->backend->normalize(this->a.squares(), this->numbers.data(), this->a.squares(), Form::dense);
 
   for (const std::size_t m : {0u, 3u, 4u, 5u}) EXPECT_EQ(this->numbers[m], 1);
   EXPECT_TRUE(std::isnan(this->a.matrix(4)[3]));
@@ -56,23 +57,36 @@ TYPED_TEST(SymmetricPrimitives, NormalizeLeavesZerosAndWhatIsNotFinite) {
 
 TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
   using Real = typename TypeParam::Real;
+  const double of_form = type_of<Real> == Type::float32 ? 0x1p-22 : 0;
   const std::size_t count = this->a.size();
   std::vector<double> scales(count, 4), epsilons, clamped(count, -1);
-  this->backend->normalize(this->a.squares(), this->numbers.data());
+  SquareBatch<Real> x(some_sides), to_m(some_sides), to_n(some_sides);
+  this->backend->normalize(this->a.squares(), this->numbers.data(), this->a.squares(), Form::dense);
   this->multiply(this->a, this->a, Form::split, {}, this->b);
   std::vector<std::vector<Real>> before;
   for (std::size_t m = 0; m < count; ++m) {
     before.emplace_back(this->a.matrix(m).begin(), this->a.matrix(m).end());
     epsilons.push_back(m % 2 == 0 ? 0.5 : 1e-9);
   }
-  this->backend->damp(this->a.squares(), this->b.squares(),
+  this->backend->convert(this->a.squares(), x.squares(), Form::split);
+  this->backend->damp(x.squares(), this->b.squares(),
                       {.epsilons = epsilons.data(),
                        .kappa_max = 100,
                        .polynomial = {3, -2, 0.5},
                        .scales = scales.data(),
-                       .clamped = clamped.data()});
-  this->multiply(this->a, this->a, Form::split, {.product = 0.5, .first = -2, .identity = 3},
-                 this->c);
+                       .clamped = clamped.data()},
+                      to_m.squares(), to_n.squares(), Form::split);
+  this->backend->multiply_symmetric(to_m.squares(), to_m.squares(), Form::split,
+                                    {.product = 0.5, .first = -2, .identity = 3}, to_m.squares(),
+                                    this->c.squares(), Form::dense);
+  // M and N, dense
+  const auto read = [&](SquareBatch<Real>& from, SquareBatch<Real>& to) {
+    this->backend->multiply_symmetric(from.squares(), from.squares(), Form::split,
+                                      {.product = 0, .first = 1}, from.squares(), to.squares(),
+                                      Form::dense);
+  };
+  read(to_m, this->a);
+  read(to_n, this->b);
 
   for (std::size_t m = 0; m < count; ++m) {
     const std::int64_t n = this->a.side(m);
@@ -99,11 +113,13 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
         const double expected =
             static_cast<double>(before[m][static_cast<std::size_t>(i * n + j)]) / unit +
             (i == j ? shift / unit : 0);
-        // The sum of squares carries n roundings of S, and shift is a hundredth of it.
-        EXPECT_NEAR(this->a.at(m, i, j), expected, 2 * epsilon_of<Real>);
-        // Both products have n terms of at most 1, weighted by at most 3.
+        // The sum of squares carries n roundings of S, and shift is a hundredth of it. A and M, of
+        // elements below 1, are split.
+        EXPECT_NEAR(this->a.at(m, i, j), expected, 2 * epsilon_of<Real> + 2 * of_form);
+        // Both products have n terms of at most 1, weighted by at most 3. N, below 6, is split, and
+        // A and M are, with weights of at most 3.
         EXPECT_NEAR(this->b.at(m, i, j), this->c.at(m, i, j),
-                    static_cast<double>(n + 10) * 4 * epsilon_of<Real>);
+                    static_cast<double>(n + 10) * 4 * epsilon_of<Real> + 12 * of_form);
       }
   }
 }
@@ -197,15 +213,6 @@ TYPED_TEST(SymmetricPrimitives, ChecksFlagWhatIsFarFromTheIdentityOrNotANumber) 
   EXPECT_EQ(
       flags(0.25, nullptr, some.data()),
       (std::vector<std::int32_t>{0, bad, refused, 0, refused, refused, 0, refused, 0, 0, bad}));
-}
-
-TYPED_TEST(SymmetricPrimitives, RescaleMultipliesByAPower) {
-  using Real = typename TypeParam::Real;
-  std::vector<Real> before(this->a.matrix(5).begin(), this->a.matrix(5).end());
-  std::fill(this->numbers.begin(), this->numbers.end(), 16);
-  this->backend->rescale(this->a.squares(), this->numbers.data(), -0.25);
-  for (std::size_t i = 0; i < before.size(); ++i)
-    EXPECT_EQ(this->a.matrix(5)[i], before[i] * Real(0.5));
 }
 
 }  // namespace

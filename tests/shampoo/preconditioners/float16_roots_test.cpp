@@ -51,7 +51,7 @@ class PackedRoot {
                                   0,
                                   static_cast<void* const*>(table.data()),
                                   kernels::FactorLayout::with_float16_root};
-    backend_.pack_roots({&from, 1}, {&to, 1}, static_cast<std::int32_t*>(flag.data()));
+    backend_.pack_roots({&from, 1}, {}, {&to, 1}, static_cast<std::int32_t*>(flag.data()));
     backend_.download(numbers.data(), array.data(), array.bytes());
     backend_.download(&failed, flag.data(), sizeof failed);
     backend_.synchronize();

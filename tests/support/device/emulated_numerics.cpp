@@ -67,11 +67,13 @@ void multiply_in(const Product& p) {
     kernels::with_type(p.c_type, [&](auto* tag) {
       using Stored = std::remove_pointer_t<decltype(tag)>;
       Stored* const c = static_cast<Stored*>(p.c) + index * p.c_stride;
+      const Stored* const d =
+          p.addend == nullptr ? c : static_cast<const Stored*>(p.addend) + index * p.c_stride;
       for (std::int64_t i = 0; i < p.rows; ++i)
         for (std::int64_t j = 0; j < p.columns; ++j) {
           const Real x = alpha * product[i * p.columns + j];
-          Stored& to = c[i * p.c_row + j];
-          to = kernels::stored<Stored>(beta == 0 ? x : x + beta * kernels::real<Real>(to));
+          const std::int64_t at = i * p.c_row + j;
+          c[at] = kernels::stored<Stored>(beta == 0 ? x : x + beta * kernels::real<Real>(d[at]));
         }
     });
   }

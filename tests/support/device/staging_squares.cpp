@@ -82,13 +82,16 @@ void StagingBackend::reconstruct(std::span<const SquareMatrixBatch> q,
 }
 
 void StagingBackend::pack_roots(std::span<const SquareMatrixBatch> x,
+                                const kernels::RootScaling& scaling,
                                 std::span<const FactorBatch> roots, std::int32_t* failed) {
   Staging staging(*backend_);
   note(staging, x);
   note(staging, roots);
   staging.note_array(failed, rows_of(x));
+  staging.note_array(scaling.scales, scaling.scales == nullptr ? 0 : rows_of(x));
   staging.begin();
-  backend_->pack_roots(staged(staging, x), staged(staging, roots), staging.at(failed));
+  backend_->pack_roots(staged(staging, x), {staging.at(scaling.scales), scaling.exponent},
+                       staged(staging, roots), staging.at(failed));
   staging.finish();
 }
 

@@ -6,21 +6,23 @@ namespace shampoo::test {
 
 using kernels::SquareMatrixBatch;
 
-void StagingBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales) {
+void StagingBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales,
+                               std::span<const SquareMatrixBatch> c, kernels::Form form) {
   Staging staging(*backend_);
   note(staging, a);
+  note(staging, c);
   staging.note_array(scales, rows_of(a));
   staging.begin();
-  backend_->normalize(staged(staging, a), staging.at(scales));
+  backend_->normalize(staged(staging, a), staging.at(scales), staged(staging, c), form);
   staging.finish();
 }
 
 void StagingBackend::damp(std::span<const SquareMatrixBatch> a,
                           std::span<const SquareMatrixBatch> squared,
-                          const kernels::Damping& damping) {
+                          const kernels::Damping& damping, std::span<const SquareMatrixBatch> m,
+                          std::span<const SquareMatrixBatch> n, kernels::Form form) {
   Staging staging(*backend_);
-  note(staging, a);
-  note(staging, squared);
+  for (const auto& matrices : {a, squared, m, n}) note(staging, matrices);
   staging.note_array(damping.epsilons, rows_of(a));
   for (double* const column : {damping.scales, damping.clamped})
     staging.note_array(column, rows_of(a));
@@ -29,7 +31,8 @@ void StagingBackend::damp(std::span<const SquareMatrixBatch> a,
   copy.epsilons = staging.at(damping.epsilons);
   copy.scales = staging.at(damping.scales);
   copy.clamped = staging.at(damping.clamped);
-  backend_->damp(staged(staging, a), staged(staging, squared), copy);
+  backend_->damp(staged(staging, a), staged(staging, squared), copy, staged(staging, m),
+                 staged(staging, n), form);
   staging.finish();
 }
 
@@ -70,16 +73,6 @@ void StagingBackend::check_identity(std::span<const SquareMatrixBatch> m, kernel
   staging.begin();
   backend_->check_identity(staged(staging, m), form, limit, staging.at(proceed), staging.at(active),
                            staging.at(failed));
-  staging.finish();
-}
-
-void StagingBackend::rescale(std::span<const SquareMatrixBatch> x, const double* scales,
-                             double exponent) {
-  Staging staging(*backend_);
-  note(staging, x);
-  staging.note_array(scales, rows_of(x));
-  staging.begin();
-  backend_->rescale(staged(staging, x), staging.at(scales), exponent);
   staging.finish();
 }
 
