@@ -45,7 +45,7 @@ class MatrixSolver {
                                 std::span<const SquareMatrixBatch> x, std::int32_t* failed);
 
   /// Roots <- (X + X^T) / 2, scaled, where that is finite and the flag in `failed` is 0; where it
-  /// is not finite the flag becomes non_finite_root. X may be overwritten.
+  /// is not finite the flag becomes non_finite_root.
   virtual void pack_roots(std::span<const SquareMatrixBatch> x, const RootScaling& scaling,
                           std::span<const FactorBatch> roots, std::int32_t* failed) = 0;
 

@@ -99,7 +99,7 @@ expect 0 . absent
 
 # A compiler that finds one kernel as the source says.
 play bin/nvcc << 'END'
-[[ "$*" != *sm_80* && "$*" == *-arch=sm_90* && "$*" == *-fmad=false* && "$*" == *a.cu* ]] || exit 3
+[[ "$*" != *sm_80* && "$*" != *--warning-as-error* && "$*" == *-arch=sm_90* && "$*" == *-fmad=false* && "$*" == *a.cu* ]] || exit 3
 cat >&2 "$(dirname "$0")/../ptxas"
 END
 # resources STATUS NAME STACK STORES
@@ -114,7 +114,7 @@ END
 }
 cat > "$scratch/compile_commands.json" << END
 [{"directory": "$scratch", "file": "$scratch/a.cpp", "command": "c++ -c $scratch/a.cpp"},
- {"directory": "$scratch", "file": "$scratch/a.cu", "command": "$scratch/bin/nvcc -fmad=false \
+ {"directory": "$scratch", "file": "$scratch/a.cu", "command": "$scratch/bin/nvcc -fmad=false -Xptxas=--warning-as-error \
   --generate-code=arch=compute_80,code=[sm_80] -MD -MT a -MF a.d -x cu -c $scratch/a.cu -o a.o"}]
 END
 resources 0 registers 0 0

@@ -23,7 +23,7 @@ KERNEL = re.compile(
     r"ptxas info\s*: Used (\d+) registers(.*)")
 SHARED = re.compile(r"(\d+) bytes smem")
 WITH_VALUE = {"-o", "-x", "-MF", "-MT", "-MQ"}
-DROPPED = re.compile(r"-c$|-MD$|-arch|--generate-code|-gencode")
+DROPPED = re.compile(r"-c$|-MD$|-arch|--generate-code|-gencode|-Xptxas")
 
 
 def command_for(entry, architecture, output):

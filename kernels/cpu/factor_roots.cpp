@@ -29,37 +29,41 @@ void scale_by_trace(Real* a, std::int64_t n, double floor, double exponent) {
   for (std::int64_t i = 0; i < n * n; ++i) a[i] *= factor;
 }
 
-/// The mean of both triangles: iterations leave X symmetric up to rounding only.
+/// A root's dense matrix X, times a factor. The mean of both triangles: iterations leave X
+/// symmetric up to rounding only.
 template <typename Stored, typename Real>
-Stored mean(const Real* x, std::int64_t n, std::int64_t i, std::int64_t j) {
-  constexpr Real half = Real(0.5);
-  return static_cast<Stored>(half * x[i * n + j] + half * x[j * n + i]);
-}
+struct ScaledRoot {
+  const Real* x;
+  std::int64_t n;
+  Real factor;
+
+  bool is_finite() const { return is_finite_in<Stored>(x, n * n, factor); }
+  Stored at(std::int64_t i, std::int64_t j) const {
+    constexpr Real half = Real(0.5);
+    return static_cast<Stored>(half * (factor * x[i * n + j]) + half * (factor * x[j * n + i]));
+  }
+};
 
 /// Returns whether all elements are finite in the root's type; nothing is written if not.
-template <typename Real, typename Stored>
-bool pack_root(const Real* x, std::int64_t n, Stored* pair) {
-  if (!is_finite(x, n * n)) return false;
-  if constexpr (sizeof(Stored) < sizeof(Real))
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = i; j < n; ++j)
-        if (!std::isfinite(mean<Stored>(x, n, i, j))) return false;
-
+template <typename Stored, typename Real>
+bool pack_root(const ScaledRoot<Stored, Real>& root, Stored* pair) {
+  if (!root.is_finite()) return false;
+  const std::int64_t n = root.n;
   for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = i; j < n; ++j) pair[i * (n + 1) + j + 1] = mean<Stored>(x, n, i, j);
+    for (std::int64_t j = i; j < n; ++j) pair[i * (n + 1) + j + 1] = root.at(i, j);
   return true;
 }
 
 /// The same for an array with a root in float16.
-template <typename Real, typename Stored>
-bool pack_float16_root(const Real* x, std::int64_t n, Stored* array) {
-  if (!is_finite(x, n * n)) return false;
-  const auto scale = [&](std::int64_t i) { return root_scale(mean<Stored>(x, n, i, i)); };
+template <typename Stored, typename Real>
+bool pack_float16_root(const ScaledRoot<Stored, Real>& root, Stored* array) {
+  if (!root.is_finite()) return false;
+  const std::int64_t n = root.n;
+  const auto scale = [&](std::int64_t i) { return root_scale(root.at(i, i)); };
   const auto each = [&](const auto& take) {
     for (std::int64_t i = 0; i < n; ++i) {
       const Stored d_i = scale(i);
-      for (std::int64_t j = 0; j <= i; ++j)
-        take(i, j, scaled_root(mean<Stored>(x, n, i, j), d_i, scale(j)));
+      for (std::int64_t j = 0; j <= i; ++j) take(i, j, scaled_root(root.at(i, j), d_i, scale(j)));
     }
   };
   bool finite = true;
@@ -67,8 +71,8 @@ bool pack_float16_root(const Real* x, std::int64_t n, Stored* array) {
   if (!finite) return false;
 
   for (std::int64_t i = 0; i < n; ++i) scales_of(array, n)[i] = scale(i);
-  Float16* const root = float16_root_of(array, n);
-  each([&](std::int64_t i, std::int64_t j, Float16 c) { root[triangle_row(true, n, i) + j] = c; });
+  Float16* const to = float16_root_of(array, n);
+  each([&](std::int64_t i, std::int64_t j, Float16 c) { to[triangle_row(true, n, i) + j] = c; });
   return true;
 }
 
@@ -102,16 +106,15 @@ void CpuBackend::pack_roots(std::span<const SquareMatrixBatch> x, const RootScal
     std::int32_t& flag = failed[row];
     if (flag != 0) return;
     with_real(x[g].type, [&]<typename Real>(Real*) {
-      Real* const root = matrix_of<Real>(x[g], member);
-      if (scaling.scales != nullptr) {
-        const Real factor = static_cast<Real>(std::pow(scaling.scales[row], scaling.exponent));
-        for (std::int64_t i = 0; i < pairs.side * pairs.side; ++i) root[i] *= factor;
-      }
+      const Real factor = scaling.scales == nullptr
+                              ? Real(1)
+                              : static_cast<Real>(std::pow(scaling.scales[row], scaling.exponent));
       with_real(pairs.type, [&]<typename Stored>(Stored*) {
+        const ScaledRoot<Stored, Real> root{matrix_of<Real>(x[g], member), pairs.side, factor};
         Stored* const array = static_cast<Stored*>(pairs.arrays[member]);
         const bool packs = pairs.layout == FactorLayout::with_float16_root
-                               ? pack_float16_root(root, pairs.side, array)
-                               : pack_root(root, pairs.side, array);
+                               ? pack_float16_root(root, array)
+                               : pack_root(root, array);
         if (!packs) flag = non_finite_root;
       });
     });

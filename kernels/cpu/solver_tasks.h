@@ -23,18 +23,18 @@ Real* values_of(const SquareMatrixBatch& group, std::int64_t member) {
   return static_cast<Real*>(group.values) + member * group.side;
 }
 
-/// True if no element is infinite or NaN as a `Stored`. In lanes, which compilers turn into
-/// vectors.
+/// True if no element times the factor is infinite or NaN as a `Stored`. In lanes, which compilers
+/// turn into vectors.
 template <typename Stored, typename Real>
-bool is_finite_in(const Real* x, std::int64_t count) {
+bool is_finite_in(const Real* x, std::int64_t count, Real factor = 1) {
   constexpr int lanes = 16;
   constexpr Stored largest = std::numeric_limits<Stored>::max();
   std::int32_t bad[lanes] = {};
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes)
     for (int lane = 0; lane < lanes; ++lane)
-      bad[lane] |= std::abs(static_cast<Stored>(x[i + lane])) <= largest ? 0 : 1;
-  for (; i < count; ++i) bad[0] |= std::isfinite(static_cast<Stored>(x[i])) ? 0 : 1;
+      bad[lane] |= std::abs(static_cast<Stored>(factor * x[i + lane])) <= largest ? 0 : 1;
+  for (; i < count; ++i) bad[0] |= std::isfinite(static_cast<Stored>(factor * x[i])) ? 0 : 1;
   return std::all_of(bad, bad + lanes, [](std::int32_t b) { return b == 0; });
 }
 

@@ -14,19 +14,27 @@ Matrices parts_of(const SquareMatrixBatch& squares, bool low, bool transposed = 
   return {low && high != nullptr ? high + n * n : high, Type::float16, n, 2 * n * n, transposed};
 }
 
-Product product_of_parts(const SymmetricProductGroup& group, bool low_a, bool low_b,
-                         const Matrices& c) {
+/// Without where it goes.
+Product product_of_parts(const SymmetricProductGroup& group, bool low_a, bool low_b) {
   const std::int64_t n = group.x.side;
-  return {n, n, n, group.count(), parts_of(group.x, low_a),
-          // Symmetric: as its transpose, both operands are read along the sum.
-          parts_of(group.b, low_b, true), const_cast<void*>(c.data), c.type, c.row, c.stride};
+  // Symmetric: B as its transpose, both operands are read along the sum.
+  return {n, n, n, group.count(), parts_of(group.x, low_a), parts_of(group.b, low_b, true)};
+}
+
+Product into(Product product, void* c, Type type, std::int64_t stride) {
+  product.c = c;
+  product.c_type = type;
+  product.c_row = product.columns;
+  product.c_stride = stride;
+  return product;
 }
 
 }  // namespace
 
 SymmetricTerms terms_of(const SymmetricProductGroup& group, Form operands) {
   const auto term = [&](bool low_a, bool low_b) {
-    return product_of_parts(group, low_a, low_b, dense(group.product));
+    const std::int64_t n = group.x.side;
+    return into(product_of_parts(group, low_a, low_b), group.product.data, Type::float32, n * n);
   };
   SymmetricTerms terms;
   terms.products[0] = term(false, false);
@@ -55,11 +63,13 @@ bool is_written_by_library(const SquareMatrixBatch& squares, Form operands, cons
 }
 
 Product product_of_halves(const SymmetricProductGroup& group, const Weights& weights, Form form) {
-  Product product = product_of_parts(
-      group, false, false, form == Form::half ? parts_of(group.c, false) : dense(group.c));
+  const std::int64_t elements = group.x.side * group.x.side;
+  const Product halves = product_of_parts(group, false, false);
+  Product product = form == Form::half ? into(halves, group.c.data, Type::float16, 2 * elements)
+                                       : into(halves, group.c.data, Type::float32, elements);
   product.alpha = weights.product;
   product.beta = weights.first + weights.addend;  // one of them is 0
-  product.addend = weights.first != 0 ? group.x.data : group.d.data;
+  if (product.beta != 0) product.addend = weights.first != 0 ? group.x.data : group.d.data;
   return product;
 }
 

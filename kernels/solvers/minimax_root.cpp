@@ -14,8 +14,8 @@ namespace {
 // What the dense matrices of the workspace hold.
 constexpr int m = 0;      // A, damped and scaled -> I
 constexpr int x = 1;      // X -> M_0^(-1/p)
-constexpr int n = 2;      // Q, then N of this step, and its powers
-constexpr int other = 3;  // where a product goes before it is exchanged
+constexpr int n = 2;      // first A, scaled; Q, then N of this step, and its powers
+constexpr int other = 3;  // first A A; where a product goes before it is exchanged
 
 /// Products in float16 keep M definite while its condition number times their rounding, 2^-11, is
 /// well below 1/2.
@@ -114,22 +114,22 @@ class Iteration {
   }
 
  private:
-  /// Of a step of halves, whose rounding hides that of the identity, Q + d / 2 I is computed in
-  /// place of Q: N = (Q + d / 2 I)^2 + e M + (f - d^2 / 4) I has one addend, not two.
-  double shift_of(const MinimaxStep& step) const {
+  /// In a step of halves, whose rounding hides that of the identity, Q + d / 2 I takes the place of
+  /// Q: N = (Q + d / 2 I)^2 + e M + (f - d^2 / 4) I has one addend, not two. Else 0.
+  double half_of_d(const MinimaxStep& step) const {
     return form_ == Form::half && step.degree == 4 ? step.quartic[0] / 2 : 0;
   }
 
   std::array<double, 3> q_of(const MinimaxStep& step) const {
     const auto [a, b, c] = step.coefficients;
-    return {a + shift_of(step), b, c};
+    return {a + half_of_d(step), b, c};
   }
 
   /// T <- N, where T has q_of(step)
   void finish_polynomial(const MinimaxStep& step, int t) {
     if (step.degree == 2) return;
     const auto [d, e, f] = step.quartic;
-    const double shift = shift_of(step);
+    const double shift = half_of_d(step);
     multiply(t, t, {.first = d - 2 * shift, .addend = e, .identity = f + shift * (shift - d)},
              other, form_);
     w_.exchange(t, other);

@@ -16,7 +16,7 @@ struct Loading {
   double trace_exponent = 0;       ///< A <- A max(trace(A), floor)^-exponent; 0: none
 };
 
-/// Roots are multiplied by scales^exponent, computed in double and rounded once.
+/// Roots are multiplied by scales^exponent, a power that is computed in double and rounded once.
 struct RootScaling {
   const double* scales = nullptr;  ///< [backend] per matrix, above 0; null: 1
   double exponent = 0;
@@ -84,7 +84,6 @@ struct Weights {
   double first = 0;
   double addend = 0;
   double identity = 0;
-  bool operator==(const Weights&) const = default;
 };
 
 /// Makes, of a matrix A with largest element 1/2 to 1 and S = A A, the matrix M that an iteration
@@ -101,9 +100,9 @@ struct Weights {
 ///     clamped <- t / kappa_max > epsilon / scale ? 1 : 0
 ///
 /// with M^2 = (S + 2 shift A + shift^2 I) / u^2. No eigenvalue of M is above 1, and none below
-/// 1 / (2 kappa_max + 2) if A has none below 0. Dividing by a power of two rounds nothing: what
-/// makes small eigenvalues is kept. Where t + shift is 0 (a matrix of zeros without epsilon), M is
-/// I, its scale stays and `clamped` is 1.
+/// 1 / (2 kappa_max + 2) if A has none below 0, but for the rounding of A and M to their form.
+/// Dividing by a power of two rounds nothing: what makes small eigenvalues is kept. Where t + shift
+/// is 0 (a matrix of zeros without epsilon), M is I, its scale stays and `clamped` is 1.
 struct Damping {
   const double* epsilons = nullptr;    ///< [backend] per matrix
   double kappa_max = 0;                ///< > 1

@@ -41,10 +41,10 @@ class RoundingBackend : public CountingBackend {
   void multiply_symmetric(Batches a, Batches b, kernels::Form operands,
                           const kernels::Weights& weights, Batches d, Batches c,
                           kernels::Form form) override {
-    const bool is_plain = operands == kernels::Form::half &&
-                          (form == operands ? weights.first == 0 || weights.addend == 0
-                                            : form == kernels::Form::dense && weights.first == 0 &&
-                                                  weights.addend == 0);
+    using kernels::Form;
+    const int addends = (weights.first != 0) + (weights.addend != 0);
+    const bool is_plain =
+        operands == Form::half && form != Form::split && addends <= (form == Form::half ? 1 : 0);
     kernels::Weights sum = weights;
     if (is_plain) sum.identity = 0;
     for (std::size_t g = 0; g < a.size(); ++g) {

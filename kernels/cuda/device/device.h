@@ -27,9 +27,10 @@ inline Matrices dense(const SquareMatrixBatch& squares, bool transposed = false)
   return {squares.data, squares.type, squares.side, squares.side * squares.side, transposed};
 }
 
-/// C <- alpha A B + beta D for `count` matrices, A rows x depth, B depth x columns, D as C. Sums
-/// are kept in float32, for float64 in float64, and rounded to the type of C. The bits of a product
-/// do not depend on the count.
+/// C <- alpha A B + beta D for `count` matrices, A rows x depth, B depth x columns, D laid out as
+/// C. D is not read where beta is 0, and is C or does not overlap it. Sums are kept in float32, for
+/// float64 in float64, and rounded to the type of C. The bits of a product do not depend on the
+/// count.
 struct Product {
   std::int64_t rows = 0, columns = 0, depth = 0, count = 0;
   Matrices a, b;

@@ -55,6 +55,7 @@ struct PackRoots {
   static constexpr int threads = 256;
   struct Shared {
     TransposedTile tile;
+    double factor;
   };
 
   Batch<PackedMatrixGroup> batch;
@@ -149,11 +150,15 @@ SHAMPOO_BOTH void PackRoots::pack(Threads& block, Shared& shared,
   const TileIndex tile = lower_tile(item.part);
   const std::int64_t top = tile.row * side, left = tile.column * side;
   const bool in_float16 = item.group.pairs.layout == FactorLayout::with_float16_root;
-  const Real factor =
-      scaling.scales == nullptr
-          ? Real(1)
-          : static_cast<Real>(
-                pow(scaling.scales[item.group.pairs.first + item.member], scaling.exponent));
+  block.each([&](int thread) {
+    if (thread == 0)
+      shared.factor =
+          scaling.scales == nullptr
+              ? 1
+              : pow(scaling.scales[item.group.pairs.first + item.member], scaling.exponent);
+  });
+  block.sync();
+  const Real factor = static_cast<Real>(shared.factor);
   constexpr const Real* real = nullptr;
 
   block.each([&](int thread) {

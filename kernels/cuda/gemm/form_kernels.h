@@ -8,7 +8,7 @@
 #include "kernels/cuda/gemm/tile_class.h"
 #include "kernels/cuda/launch/batch.h"
 
-/// Kernels of symmetric matrices of float32 that have forms.
+/// Kernels of symmetric matrices that may have forms.
 namespace shampoo::kernels::cuda {
 
 /// True if products of these run on units for 16 bits; all others are dense in every form.
@@ -22,7 +22,7 @@ SHAMPOO_BOTH auto formed(const SquareMatrixBatch& squares, std::int64_t member, 
   const std::int64_t n = squares.side;
   Real* const data = static_cast<Real*>(squares.data) + member * n * n;
   if constexpr (sizeof(Real) == sizeof(double))
-    return DenseMatrix(data, n);
+    return Float64Matrix(data, n);
   else
     return FormedMatrix(data, n, has_forms(squares) ? form : Form::dense);
 }

@@ -44,10 +44,9 @@ struct EightOf {
 using EightNumbers = EightOf<float>;
 
 /// A dense matrix of float64, as a FormedMatrix.
-class DenseMatrix {
+class Float64Matrix {
  public:
-  SHAMPOO_BOTH DenseMatrix(void* data, std::int64_t side)
-      : data_(static_cast<double*>(data)), side_(side) {}
+  SHAMPOO_BOTH Float64Matrix(double* data, std::int64_t side) : data_(data), side_(side) {}
 
   SHAMPOO_BOTH EightOf<double> load(std::int64_t row, std::int64_t column) const {
     EightOf<double> x;

@@ -45,6 +45,13 @@ class SymmetricPrimitives : public AtPlace<Tested> {
     multiply(left, right, operands, weights, left, product);
   }
 
+  /// Dense numbers of what is in a form: without a product, its first operand.
+  void read(SquareBatch<Number>& from, kernels::Form form, SquareBatch<Number>& to) {
+    this->backend->multiply_symmetric(from.squares(), from.squares(), form,
+                                      {.product = 0, .first = 1}, from.squares(), to.squares(),
+                                      kernels::Form::dense);
+  }
+
   SquareBatch<Number> a{some_sides}, b{some_sides}, c{some_sides}, d{some_sides};
   std::vector<double> numbers = std::vector<double>(some_sides.size(), -1);
 };

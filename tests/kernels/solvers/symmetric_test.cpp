@@ -39,6 +39,16 @@ TYPED_TEST(SymmetricPrimitives, NormalizeDividesByAPowerOfTwo) {
     EXPECT_GE(largest, 0.5);
     EXPECT_LT(largest, 1);
   }
+
+  for (const Form form : {Form::split, Form::half}) {
+    SquareBatch<Real> normalized(some_sides), converted(some_sides);
+    this->backend->normalize(this->a.squares(), this->numbers.data(), normalized.squares(), form);
+    this->backend->convert(this->b.squares(), converted.squares(), form);
+    this->read(normalized, form, this->c);
+    this->read(converted, form, this->d);
+    for (std::size_t m = 0; m < this->a.size(); ++m)
+      EXPECT_TRUE(std::ranges::equal(this->c.matrix(m), this->d.matrix(m))) << "matrix " << m;
+  }
 }
 
 TYPED_TEST(SymmetricPrimitives, NormalizeLeavesZerosAndWhatIsNotFinite) {
@@ -57,70 +67,65 @@ TYPED_TEST(SymmetricPrimitives, NormalizeLeavesZerosAndWhatIsNotFinite) {
 
 TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
   using Real = typename TypeParam::Real;
-  const double of_form = type_of<Real> == Type::float32 ? 0x1p-22 : 0;
   const std::size_t count = this->a.size();
-  std::vector<double> scales(count, 4), epsilons, clamped(count, -1);
-  SquareBatch<Real> x(some_sides), to_m(some_sides), to_n(some_sides);
-  this->backend->normalize(this->a.squares(), this->numbers.data(), this->a.squares(), Form::dense);
-  this->multiply(this->a, this->a, Form::split, {}, this->b);
-  std::vector<std::vector<Real>> before;
-  for (std::size_t m = 0; m < count; ++m) {
-    before.emplace_back(this->a.matrix(m).begin(), this->a.matrix(m).end());
-    epsilons.push_back(m % 2 == 0 ? 0.5 : 1e-9);
-  }
-  this->backend->convert(this->a.squares(), x.squares(), Form::split);
-  this->backend->damp(x.squares(), this->b.squares(),
-                      {.epsilons = epsilons.data(),
-                       .kappa_max = 100,
-                       .polynomial = {3, -2, 0.5},
-                       .scales = scales.data(),
-                       .clamped = clamped.data()},
-                      to_m.squares(), to_n.squares(), Form::split);
-  this->backend->multiply_symmetric(to_m.squares(), to_m.squares(), Form::split,
-                                    {.product = 0.5, .first = -2, .identity = 3}, to_m.squares(),
-                                    this->c.squares(), Form::dense);
-  // M and N, dense
-  const auto read = [&](SquareBatch<Real>& from, SquareBatch<Real>& to) {
-    this->backend->multiply_symmetric(from.squares(), from.squares(), Form::split,
-                                      {.product = 0, .first = 1}, from.squares(), to.squares(),
-                                      Form::dense);
-  };
-  read(to_m, this->a);
-  read(to_n, this->b);
+  std::vector<double> epsilons, clamped(count, -1);
+  for (std::size_t m = 0; m < count; ++m) epsilons.push_back(m % 2 == 0 ? 0.5 : 1e-9);
+  for (const Form form : {Form::split, Form::half}) {
+    const double of_form = type_of<Real> == Type::float64 ? 0
+                           : form == Form::split          ? 0x1p-22
+                                                          : 0x1p-11;
+    std::vector<double> scales(count, 4);
+    SquareBatch<Real> x(some_sides), to_m(some_sides), to_n(some_sides), before(some_sides);
+    this->backend->normalize(this->a.squares(), this->numbers.data(), x.squares(), form);
+    this->read(x, form, before);
+    this->multiply(before, before, Form::split, {}, this->b);
+    this->backend->damp(x.squares(), this->b.squares(),
+                        {.epsilons = epsilons.data(),
+                         .kappa_max = 100,
+                         .polynomial = {3, -2, 0.5},
+                         .scales = scales.data(),
+                         .clamped = clamped.data()},
+                        to_m.squares(), to_n.squares(), form);
+    this->backend->multiply_symmetric(to_m.squares(), to_m.squares(), form,
+                                      {.product = 0.5, .first = -2, .identity = 3}, to_m.squares(),
+                                      this->c.squares(), Form::dense);
+    this->read(to_m, form, this->d);
+    this->read(to_n, form, this->b);
 
-  for (std::size_t m = 0; m < count; ++m) {
-    const std::int64_t n = this->a.side(m);
-    double row_sum = 0, fourth = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-      double sum = 0;
-      for (std::int64_t j = 0; j < n; ++j) {
-        double square = 0;
-        for (std::int64_t k = 0; k < n; ++k)
-          square += static_cast<double>(before[m][static_cast<std::size_t>(i * n + k)]) *
-                    static_cast<double>(before[m][static_cast<std::size_t>(j * n + k)]);
-        fourth += square * square;
-        sum += std::abs(static_cast<double>(before[m][static_cast<std::size_t>(i * n + j)]));
+    for (std::size_t m = 0; m < count; ++m) {
+      const std::int64_t n = this->a.side(m);
+      double row_sum = 0, fourth = 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        double sum = 0;
+        for (std::int64_t j = 0; j < n; ++j) {
+          double square = 0;
+          for (std::int64_t k = 0; k < n; ++k)
+            square +=
+                static_cast<double>(before.at(m, i, k)) * static_cast<double>(before.at(m, j, k));
+          fourth += square * square;
+          sum += std::abs(static_cast<double>(before.at(m, i, j)));
+        }
+        row_sum = std::max(row_sum, sum);
       }
-      row_sum = std::max(row_sum, sum);
+      const double largest = (1 + 0x1p-10) * std::min(row_sum, std::pow(fourth, 0.25));
+      const double shift = std::max(epsilons[m] / 4, largest / 100);
+      const double unit = std::exp2(std::floor(std::log2(largest + shift)) + 1);
+      EXPECT_EQ(clamped[m], largest / 100 > epsilons[m] / 4);
+      EXPECT_EQ(scales[m], 4 * unit);
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          const double expected =
+              static_cast<double>(before.at(m, i, j)) / unit + (i == j ? shift / unit : 0);
+          // The sum of squares carries n roundings of S, and shift is a hundredth of it. Elements
+          // of M are below 1.
+          EXPECT_NEAR(this->d.at(m, i, j), expected, 2 * epsilon_of<Real> + of_form);
+          // Both products have n terms of at most 1, weighted by at most 3. N, below 6, has the
+          // form, and so has M, whose rows have a norm of at most 1: M^2 / 2 - 2 M is off by 3 of
+          // it.
+          EXPECT_NEAR(this->b.at(m, i, j), this->c.at(m, i, j),
+                      static_cast<double>(n + 10) * 4 * epsilon_of<Real> + 9 * of_form);
+        }
     }
-    const double largest = (1 + 0x1p-10) * std::min(row_sum, std::pow(fourth, 0.25));
-    const double shift = std::max(epsilons[m] / 4, largest / 100);
-    const double unit = std::exp2(std::floor(std::log2(largest + shift)) + 1);
-    EXPECT_EQ(clamped[m], largest / 100 > epsilons[m] / 4);
-    EXPECT_EQ(scales[m], 4 * unit);
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < n; ++j) {
-        const double expected =
-            static_cast<double>(before[m][static_cast<std::size_t>(i * n + j)]) / unit +
-            (i == j ? shift / unit : 0);
-        // The sum of squares carries n roundings of S, and shift is a hundredth of it. A and M, of
-        // elements below 1, are split.
-        EXPECT_NEAR(this->a.at(m, i, j), expected, 2 * epsilon_of<Real> + 2 * of_form);
-        // Both products have n terms of at most 1, weighted by at most 3. N, below 6, is split, and
-        // A and M are, with weights of at most 3.
-        EXPECT_NEAR(this->b.at(m, i, j), this->c.at(m, i, j),
-                    static_cast<double>(n + 10) * 4 * epsilon_of<Real> + 12 * of_form);
-      }
   }
 }
 
