@@ -106,9 +106,7 @@ void CpuBackend::pack_roots(std::span<const SquareMatrixBatch> x, const RootScal
     std::int32_t& flag = failed[row];
     if (flag != 0) return;
     with_real(x[g].type, [&]<typename Real>(Real*) {
-      const Real factor = scaling.scales == nullptr
-                              ? Real(1)
-                              : static_cast<Real>(std::pow(scaling.scales[row], scaling.exponent));
+      const Real factor = static_cast<Real>(scaling.factor(row));
       with_real(pairs.type, [&]<typename Stored>(Stored*) {
         const ScaledRoot<Stored, Real> root{matrix_of<Real>(x[g], member), pairs.side, factor};
         Stored* const array = static_cast<Stored*>(pairs.arrays[member]);

@@ -39,15 +39,9 @@ void DeviceBackend::iterate_orthogonally(std::span<const SquareMatrixBatch> x,
                                          const std::uint8_t* active) {
   for (int i = 0; i < iterations; ++i) {
     if (i > 0) multiply(q, a, x, active);
-    for_each_batch<MatrixPairGroup>(
-        x.size(),
-        [&](std::size_t g) {
-          return MatrixPairGroup{x[g], q[g]};
-        },
-        one_part<MatrixPairGroup>,
-        [&](const Batch<MatrixPairGroup>& batch) {
-          device_->launch(batch.blocks, OrthonormalizeRows{batch, active});
-        });
+    for_each_pair_batch(x, q, one_part<MatrixPairGroup>, [&](const Batch<MatrixPairGroup>& batch) {
+      device_->launch(batch.blocks, OrthonormalizeRows{batch, active});
+    });
   }
 }
 

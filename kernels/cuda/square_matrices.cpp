@@ -39,15 +39,9 @@ void DeviceBackend::multiply(std::span<const SquareMatrixBatch> a,
 void DeviceBackend::combine(const double* scales, std::span<const SquareMatrixBatch> x,
                             const double* shifts, std::span<const SquareMatrixBatch> y,
                             const std::uint8_t* active) {
-  for_each_batch<MatrixPairGroup>(
-      x.size(),
-      [&](std::size_t g) {
-        return MatrixPairGroup{x[g], y[g]};
-      },
-      row_parts_of<MatrixPairGroup>,
-      [&](const auto& batch) {
-        device_->launch(batch.blocks, Combine{batch, scales, shifts, active});
-      });
+  for_each_pair_batch(x, y, row_parts_of<MatrixPairGroup>, [&](const auto& batch) {
+    device_->launch(batch.blocks, Combine{batch, scales, shifts, active});
+  });
 }
 
 void DeviceBackend::measure(std::span<const SquareMatrixBatch> a, Measure what, double* numbers,

@@ -74,12 +74,8 @@ class SymmetricProducts {
 void DeviceBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales,
                               std::span<const SquareMatrixBatch> c, Form form) {
   double* const partials = workspace_.partials();
-  for_each_batch<MatrixPairGroup>(
-      a.size(),
-      [&](std::size_t g) {
-        return MatrixPairGroup{a[g], c[g]};
-      },
-      row_parts_of<MatrixPairGroup>,
+  for_each_pair_batch(
+      a, c, row_parts_of<MatrixPairGroup>,
       [&](const Batch<MatrixPairGroup>& batch) {
         const Batch<MatrixGroup> measured = one_of(batch, &MatrixPairGroup::x);
         constexpr Number what = Number::power_of_two;
@@ -119,15 +115,10 @@ void DeviceBackend::damp(std::span<const SquareMatrixBatch> a,
 
 void DeviceBackend::convert(std::span<const SquareMatrixBatch> a,
                             std::span<const SquareMatrixBatch> c, Form form) {
-  for_each_batch<MatrixPairGroup>(
-      a.size(),
-      [&](std::size_t g) {
-        return MatrixPairGroup{a[g], c[g]};
-      },
-      row_parts_of<MatrixPairGroup>,
-      [&](const Batch<MatrixPairGroup>& batch) {
-        device_->launch(batch.blocks, Convert{batch, nullptr, form});
-      });
+  for_each_pair_batch(a, c, row_parts_of<MatrixPairGroup>,
+                      [&](const Batch<MatrixPairGroup>& batch) {
+                        device_->launch(batch.blocks, Convert{batch, nullptr, form});
+                      });
 }
 
 void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,

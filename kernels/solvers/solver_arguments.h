@@ -2,9 +2,12 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <span>
+
+#include "kernels/rules/host_device.h"
 
 namespace shampoo::kernels {
 
@@ -20,6 +23,10 @@ struct Loading {
 struct RootScaling {
   const double* scales = nullptr;  ///< [backend] per matrix, above 0; null: 1
   double exponent = 0;
+
+  SHAMPOO_BOTH double factor(std::int64_t row) const {
+    return scales == nullptr ? 1 : pow(scales[row], exponent);
+  }
 };
 
 /// Maps the eigenvalues L of a matrix to those of its inverse root, L^-exponent.

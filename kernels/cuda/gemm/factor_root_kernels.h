@@ -151,11 +151,7 @@ SHAMPOO_BOTH void PackRoots::pack(Threads& block, Shared& shared,
   const std::int64_t top = tile.row * side, left = tile.column * side;
   const bool in_float16 = item.group.pairs.layout == FactorLayout::with_float16_root;
   block.each([&](int thread) {
-    if (thread == 0)
-      shared.factor =
-          scaling.scales == nullptr
-              ? 1
-              : pow(scaling.scales[item.group.pairs.first + item.member], scaling.exponent);
+    if (thread == 0) shared.factor = scaling.factor(item.group.pairs.first + item.member);
   });
   block.sync();
   const Real factor = static_cast<Real>(shared.factor);
