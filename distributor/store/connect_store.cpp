@@ -28,6 +28,8 @@ class Attempts {
     return std::min<Deadline>(store::Clock::now() + share, store::after(reply_timeout_));
   }
 
+  bool over() const { return store::Clock::now() >= deadline_; }
+
   /// Pauses. False: the deadline would be over.
   bool again() {
     std::uniform_int_distribution<milliseconds::rep> jitter(pause_.count() / 2, pause_.count());
@@ -76,7 +78,8 @@ std::unique_ptr<Store> connect_store(const std::string& host, std::uint16_t port
       return std::make_unique<store::TcpStore>(
           place, secret, find_peer(host, port, protocol, secret, attempts), deadline);
     } catch (const CommunicationError& error) {
-      last = error.what();
+      // An attempt that the deadline cuts off meets silence, whatever earlier ones have met.
+      if (last.empty() || !attempts.over()) last = error.what();
     }
   } while (attempts.again());
   throw CommunicationError("store " + place + ": no answer within " +

@@ -49,7 +49,8 @@ enum class StoreProtocol : std::uint8_t {
 /// Connects to the store of rank 0, of shampoorun or of torch (TCPStore); retries until the
 /// deadline, as the server may start later. `secret`: that of the job, which client and server
 /// prove to each other, see JoinOptions::secret; torch's servers have none. Throws
-/// CommunicationError, naming the address and the error of the last attempt.
+/// CommunicationError, naming the address and the error of the last attempt that the deadline did
+/// not cut off.
 ///
 /// If the connection breaks, a request connects again within its deadline and is repeated, each
 /// add() counting once. The store then fails for good only if nothing listens at the address any

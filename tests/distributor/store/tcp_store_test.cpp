@@ -86,6 +86,13 @@ TEST(ConnectStore, SaysWhatTheLastAttemptMet) {
   expect_part(complaint([&] { connect_store("a host.invalid", 1, 1ms); }), "name lookup");
 }
 
+TEST(ConnectStore, SaysWhatItMetBeforeTheDeadlineCutAnAttemptOff) {
+  const ScriptedServer server({closes, Script{}});
+  const auto call = [&] { connect_store("127.0.0.1", server.port(), 2s, StoreProtocol::torch_2); };
+  expect_part(complaint(call), "closed the connection");
+  EXPECT_EQ(server.connections(), 2);
+}
+
 TEST(ConnectStore, NamesPlacesAsTheyAreWritten) {
   EXPECT_EQ(store::place_of("node1", 29500), "node1:29500");
   EXPECT_EQ(store::place_of("fe80::1", 7), "[fe80::1]:7");
