@@ -15,8 +15,8 @@ class MatrixSolver {
  public:
   virtual ~MatrixSolver() = default;
 
-  /// A <- factor, dense and symmetric, scaled and shifted; `factors` and `a` group by group of the
-  /// same side and count.
+  /// A <- factor, symmetric, scaled and shifted; see Loading. `factors` and `a` group by group of
+  /// the same side and count.
   virtual void unpack_factors(std::span<const FactorBatch> factors, const Loading& loading,
                               std::span<const SquareMatrixBatch> a) = 0;
 
@@ -65,13 +65,7 @@ class MatrixSolver {
   // Solvers without host steps: every number stays in the backend's memory. Matrices are dense and
   // symmetric bit for bit, and stay so, unless a call says in which other form they are.
 
-  /// C <- A / scale in a form, exactly but for what underflows: scale is the power of two for which
-  /// the largest |a_ij| of A / scale lies in [1/2, 1); 1 for a matrix of zeros or one that is not
-  /// finite. `scales` gets one number per matrix. Dense, C may be A.
-  virtual void normalize(std::span<const SquareMatrixBatch> a, double* scales,
-                         std::span<const SquareMatrixBatch> c, Form form) = 0;
-
-  /// M and N in the form of A; see Damping. `squared`, dense, is A A. All four are different.
+  /// M and N in the form of A; see Damping. `squared`, unsymmetric, is A A. All four are different.
   virtual void damp(std::span<const SquareMatrixBatch> a,
                     std::span<const SquareMatrixBatch> squared, const Damping& damping,
                     std::span<const SquareMatrixBatch> m, std::span<const SquareMatrixBatch> n,
@@ -83,11 +77,12 @@ class MatrixSolver {
 
   /// C <- weights.product A B + weights.first A + weights.addend D + weights.identity I for A and B
   /// that commute: both are polynomials of one matrix, or the same. A, B and D have the form
-  /// `operands`, split or half, and are symmetric up to their rounding; C gets `form`. A and D are
-  /// not added, whatever they hold, where their weight is 0. D may be A or B, and C is none of
-  /// them. Of the elements of A B at (i, j) and (j, i) one stands for both, or their mean, so that
-  /// C is as symmetric as what is added; not so of halves, where C may be as symmetric as A B.
-  /// There the identity may be added to what was rounded.
+  /// `operands`, split or half, and are symmetric up to their rounding; C gets `form`, unsymmetric
+  /// only where all weights but that of A B are 0. A and D are not added, whatever they hold, where
+  /// their weight is 0. D may be A or B, and C is none of them. Of the elements of A B at (i, j)
+  /// and (j, i) one stands for both, or their mean, so that C is as symmetric as what is added; not
+  /// so where operands and C are halves, and C may be as symmetric as A B. There the identity may
+  /// be added to what was rounded.
   virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                   std::span<const SquareMatrixBatch> b, Form operands,
                                   const Weights& weights, std::span<const SquareMatrixBatch> d,

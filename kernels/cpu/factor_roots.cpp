@@ -3,30 +3,38 @@
 #include <cmath>
 
 #include "kernels/cpu/host_backend.h"
+#include "kernels/cpu/matrix_numbers.h"
 #include "kernels/cpu/solver_tasks.h"
 #include "kernels/cpu/triangles.h"
 #include "kernels/rules/factor_layout.h"
+#include "kernels/solvers/loaded_factor.h"
 
 namespace shampoo::kernels {
 
 namespace {
 
-template <typename Stored, typename Real>
-void unpack_factor(const Stored* factor, bool packed, std::int64_t n, Real scale, Real* a) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Stored* const row = factor + triangle_row(packed, n, i);
-    for (std::int64_t j = 0; j <= i; ++j) a[i * n + j] = static_cast<Real>(row[j]) * scale;
+template <typename Real, typename Stored>
+void unpack_factor(LoadedFactor<Real, Stored> factor, const Loading& loading, std::int64_t row,
+                   Real* a) {
+  const std::int64_t n = factor.side;
+  if (loading.trace_exponent != 0) {
+    double trace = 0;
+    for (std::int64_t i = 0; i < n; ++i) trace += static_cast<double>(factor.scaled(i, i));
+    factor.by_trace =
+        static_cast<Real>(std::pow(std::max(trace, loading.floors[row]), -loading.trace_exponent));
   }
+  double inverse = 1;
+  if (loading.sizes != nullptr) {
+    double largest = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      largest = larger(largest, std::abs(static_cast<double>(factor.at(i, i))));
+    loading.sizes[row] = Loading::size_of(largest);
+    inverse = 1 / loading.sizes[row];
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j <= i; ++j)
+      a[i * n + j] = static_cast<Real>(static_cast<double>(factor.at(i, j)) * inverse);
   mirror_lower(a, n);
-}
-
-/// A <- A max(trace(A), floor)^-exponent
-template <typename Real>
-void scale_by_trace(Real* a, std::int64_t n, double floor, double exponent) {
-  double trace = 0;
-  for (std::int64_t i = 0; i < n; ++i) trace += static_cast<double>(a[i * n + i]);
-  const Real factor = static_cast<Real>(std::pow(std::max(trace, floor), -exponent));
-  for (std::int64_t i = 0; i < n * n; ++i) a[i] *= factor;
 }
 
 /// A root's dense matrix X, times a factor. The mean of both triangles: iterations leave X
@@ -82,18 +90,11 @@ void CpuBackend::unpack_factors(std::span<const FactorBatch> factors, const Load
                                 std::span<const SquareMatrixBatch> a) {
   for_each_matrix(workers_, factors, 2, 4, [&](std::size_t g, std::int64_t member, Scratch&) {
     const FactorBatch& pairs = factors[g];
-    const std::int64_t row = pairs.first + member, n = pairs.side;
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      Real* const to = matrix_of<Real>(a[g], member);
       with_real(pairs.type, [&]<typename Stored>(Stored*) {
-        unpack_factor(static_cast<const Stored*>(pairs.arrays[member]), is_packed(pairs.layout), n,
-                      static_cast<Real>(loading.scales[row]), to);
+        unpack_factor(LoadedFactor<Real, Stored>(pairs, member, loading), loading,
+                      pairs.first + member, matrix_of<Real>(a[g], member));
       });
-      if (loading.trace_exponent != 0)
-        scale_by_trace(to, n, loading.floors[row], loading.trace_exponent);
-      // A <- A + shift I
-      const Real shift = static_cast<Real>(loading.shifts[row]);
-      for (std::int64_t i = 0; i < n; ++i) to[i * (n + 1)] += shift;
     });
   });
 }

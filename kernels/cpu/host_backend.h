@@ -133,8 +133,6 @@ class CpuBackend final : public Backend {
                const std::uint8_t* active) override;
 
   // symmetric.cpp
-  void normalize(std::span<const SquareMatrixBatch> a, double* scales,
-                 std::span<const SquareMatrixBatch> c, Form form) override;
   void damp(std::span<const SquareMatrixBatch> a, std::span<const SquareMatrixBatch> squared,
             const Damping& damping, std::span<const SquareMatrixBatch> m,
             std::span<const SquareMatrixBatch> n, Form form) override;

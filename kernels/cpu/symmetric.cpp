@@ -46,11 +46,9 @@ struct DampingShift {
 };
 
 template <typename Real>
-DampingShift shift_of(const Real* a, const Real* squared, std::int64_t n, const Damping& damping,
+DampingShift shift_of(const Real* squared, std::int64_t n, const Damping& damping,
                       std::int64_t row) {
-  constexpr double margin = 1 + 0x1p-10;
-  const double row_sum = largest_row_sum(a, n), root = std::sqrt(frobenius(squared, n));
-  const double largest = margin * (row_sum <= root ? row_sum : root);
+  const double largest = (1 + 0x1p-10) * std::sqrt(frobenius(squared, n));
   const double absolute = damping.epsilons[row] / damping.scales[row];
   const double relative = largest / damping.kappa_max;
   if (largest == 0 && absolute == 0) return {.weight = 1, .shift = 1};
@@ -62,7 +60,7 @@ DampingShift shift_of(const Real* a, const Real* squared, std::int64_t n, const 
 }
 
 /// M <- weight (A + shift I) ; N <- n0 I + n1 M + n2 M^2, from M^2 = weight^2 (S + 2 shift A +
-/// shift^2 I)
+/// shift^2 I), where (S + S^T) / 2 stands for S
 template <typename Real>
 void damp_matrix(const DampingShift& by, const std::array<double, 3>& polynomial, const Real* a,
                  const Real* s, std::int64_t side, Real* m, Real* n) {
@@ -73,10 +71,12 @@ void damp_matrix(const DampingShift& by, const std::array<double, 3>& polynomial
   const Real of_identity = static_cast<Real>(
       polynomial[0] + (polynomial[1] + polynomial[2] * weighted_shift) * weighted_shift);
   const Real weight = static_cast<Real>(by.weight), shift = static_cast<Real>(weighted_shift);
-  for (std::int64_t i = 0; i < side * side; ++i) {
-    n[i] = of_squared * s[i] + of_a * a[i];
-    m[i] = a[i] * weight;
-  }
+  constexpr Real half = Real(0.5);
+  for_lower_triangle(side, [&](std::int64_t i, std::int64_t j) {
+    const std::int64_t below = i * side + j, above = j * side + i;
+    n[below] = n[above] = of_squared * (half * s[below] + half * s[above]) + of_a * a[below];
+    m[below] = m[above] = a[below] * weight;
+  });
   for (std::int64_t i = 0; i < side; ++i) {
     n[i * (side + 1)] += of_identity;
     m[i * (side + 1)] += shift;
@@ -84,23 +84,6 @@ void damp_matrix(const DampingShift& by, const std::array<double, 3>& polynomial
 }
 
 }  // namespace
-
-void CpuBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales,
-                           std::span<const SquareMatrixBatch> c, Form) {
-  for_each_matrix(workers_, a, 2, 2, [&](std::size_t g, std::int64_t member, Scratch&) {
-    const std::int64_t n = a[g].side;
-    with_real(a[g].type, [&]<typename Real>(Real*) {
-      const Real* const matrix = matrix_of<Real>(a[g], member);
-      Real* const to = matrix_of<Real>(c[g], member);
-      const double largest = largest_element(matrix, n);
-      const bool plain = largest == 0 || !std::isfinite(largest);
-      const double scale = plain ? 1.0 : std::ldexp(1.0, std::ilogb(largest) + 1);
-      scales[a[g].first + member] = scale;
-      for (std::int64_t i = 0; i < n * n; ++i)
-        to[i] = static_cast<Real>(static_cast<double>(matrix[i]) / scale);
-    });
-  });
-}
 
 void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
                       std::span<const SquareMatrixBatch> squared, const Damping& damping,
@@ -111,7 +94,7 @@ void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
     with_real(a[g].type, [&]<typename Real>(Real*) {
       const Real* const matrix = matrix_of<Real>(a[g], member);
       const Real* const square = matrix_of<Real>(squared[g], member);
-      const DampingShift by = shift_of(matrix, square, side, damping, row);
+      const DampingShift by = shift_of(square, side, damping, row);
       damp_matrix(by, damping.polynomial, matrix, square, side, matrix_of<Real>(m[g], member),
                   matrix_of<Real>(n[g], member));
       damping.scales[row] /= by.weight;

@@ -21,6 +21,7 @@ void DeviceBackend::unpack_factors(std::span<const FactorBatch> factors, const L
       },
       mirrored_tiles,
       [&](const auto& batch) {
+        if (loading.sizes != nullptr) device_->launch(batch.matrices(), FindSizes{batch, loading});
         device_->launch(batch.blocks, UnpackFactors{batch, loading});
       });
 }

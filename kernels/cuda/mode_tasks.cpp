@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/gemm/half_operands.h"
+#include "kernels/cuda/gemm/matrix_parts.h"
 #include "kernels/cuda/gemm/vector_product.h"
 
 namespace shampoo::kernels::cuda {
@@ -78,8 +79,8 @@ class ModeRun {
     for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t, std::size_t roots) {
       if (step >= chain.length() || !chain.is_by_library()) return;
       const std::size_t k = chain.dimension(step);
-      queue.add({lower_tiles(stack.extent[k], TransposedTile::side), stack.first_block,
-                 stack.extent[k], stack.factors[k], stack.layout, at(memory_.roots, roots)},
+      queue.add({lower_tiles(stack.extent[k], mirrored_side), stack.first_block, stack.extent[k],
+                 stack.factors[k], stack.layout, at(memory_.roots, roots)},
                 stack.count);
     });
     queue.flush();

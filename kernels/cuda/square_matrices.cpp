@@ -50,9 +50,9 @@ void DeviceBackend::measure(std::span<const SquareMatrixBatch> a, Measure what, 
   for_each_batch<MatrixGroup>(
       a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, row_parts_of<MatrixGroup>,
       [&](const auto& batch) {
-        device_->launch(batch.blocks, MeasureParts{batch, number_of(what), active, partials});
+        device_->launch(batch.blocks, MeasureParts{batch, what, active, partials});
         device_->launch(batch.matrices(),
-                        MeasureMatrices{batch, number_of(what), active, partials, numbers, false});
+                        MeasureMatrices{batch, what, active, partials, numbers, false});
       },
       Workspace::rows);
 }

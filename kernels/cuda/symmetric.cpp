@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 #include "kernels/cuda/device_backend.h"
@@ -13,18 +14,17 @@ namespace shampoo::kernels::cuda {
 
 namespace {
 
+static_assert(most_row_parts <= Workspace::rows);
+
 /// Numbers of matrices in the order of a batch.
-void measure_in_batch(Device& device, const Batch<MatrixGroup>& batch, Number what,
+void measure_in_batch(Device& device, const Batch<MatrixGroup>& batch, Measure what,
                       double* partials, double* numbers, Form form = Form::dense) {
   device.launch(batch.blocks, MeasureParts{batch, what, nullptr, partials, form});
   device.launch(batch.matrices(), MeasureMatrices{batch, what, nullptr, partials, numbers, true});
 }
 
-template <typename Group>
-Batch<MatrixGroup> one_of(const Batch<Group>& batch, SquareMatrixBatch Group::*which) {
-  Batch<MatrixGroup> result;
-  for (int g = 0; g < batch.count; ++g) result.add({batch.groups[g].*which}, batch.parts[g]);
-  return result;
+void multiply_terms(Device& device, const SymmetricTerms& terms) {
+  for (int t = 0; t < terms.count; ++t) device.multiply(terms.products[t]);
 }
 
 std::int64_t thread_blocks(std::int64_t matrices, int threads) {
@@ -49,8 +49,7 @@ class SymmetricProducts {
       }
       group.product = group.x;
       group.product.data = sums_.take(group.x.side, group.count());
-      const SymmetricTerms terms = terms_of(group, combination_.operands);
-      for (int t = 0; t < terms.count; ++t) device_.multiply(terms.products[t]);
+      multiply_terms(device_, terms_of(group, combination_.operands));
       combination_.batch.add(group, lower_tiles(group.x.side, mirrored_side));
       done += group.count();
     }
@@ -71,43 +70,28 @@ class SymmetricProducts {
 
 }  // namespace
 
-void DeviceBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales,
-                              std::span<const SquareMatrixBatch> c, Form form) {
-  double* const partials = workspace_.partials();
-  for_each_pair_batch(
-      a, c, row_parts_of<MatrixPairGroup>,
-      [&](const Batch<MatrixPairGroup>& batch) {
-        const Batch<MatrixGroup> measured = one_of(batch, &MatrixPairGroup::x);
-        constexpr Number what = Number::power_of_two;
-        device_->launch(batch.blocks, MeasureParts{measured, what, nullptr, partials});
-        device_->launch(batch.matrices(),
-                        MeasureMatrices{measured, what, nullptr, partials, scales, false});
-        device_->launch(batch.blocks, Convert{batch, scales, form});
-      },
-      Workspace::rows);
-}
-
 void DeviceBackend::damp(std::span<const SquareMatrixBatch> a,
                          std::span<const SquareMatrixBatch> squared, const Damping& damping,
                          std::span<const SquareMatrixBatch> m, std::span<const SquareMatrixBatch> n,
                          Form form) {
   double* const partials = workspace_.partials();
-  double* const row_sums = workspace_.numbers();
-  double* const norms = row_sums + Workspace::rows;
+  double* const norms = workspace_.numbers();
   auto* const shifts = reinterpret_cast<DampingShift*>(norms + Workspace::rows);
   for_each_batch<DampingGroup>(
       a.size(),
       [&](std::size_t g) {
         return DampingGroup{a[g], squared[g], m[g], n[g]};
       },
-      row_parts_of<DampingGroup>,
+      [](const DampingGroup& group) { return lower_tiles(group.x.side, mirrored_side); },
       [&](const Batch<DampingGroup>& batch) {
-        measure_in_batch(*device_, one_of(batch, &DampingGroup::x), Number::largest_row_sum,
-                         partials, row_sums, form);
-        measure_in_batch(*device_, one_of(batch, &DampingGroup::squared), Number::frobenius,
-                         partials, norms);
+        Batch<MatrixGroup> measured;  // of no more parts than there are tiles
+        for (int g = 0; g < batch.count; ++g) {
+          const MatrixGroup group{batch.groups[g].squared};
+          measured.add(group, row_parts_of(group));
+        }
+        measure_in_batch(*device_, measured, Measure::frobenius, partials, norms);
         device_->launch(thread_blocks(batch.matrices(), FindShifts::threads),
-                        FindShifts{batch, damping, row_sums, norms, shifts});
+                        FindShifts{batch, damping, norms, shifts});
         device_->launch(batch.blocks, Damp{batch, damping.polynomial, shifts, form});
       },
       Workspace::rows);
@@ -117,7 +101,7 @@ void DeviceBackend::convert(std::span<const SquareMatrixBatch> a,
                             std::span<const SquareMatrixBatch> c, Form form) {
   for_each_pair_batch(a, c, row_parts_of<MatrixPairGroup>,
                       [&](const Batch<MatrixPairGroup>& batch) {
-                        device_->launch(batch.blocks, Convert{batch, nullptr, form});
+                        device_->launch(batch.blocks, Convert{batch, form});
                       });
 }
 
@@ -139,6 +123,9 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                             SymmetricProduct<typename Class::real, Class::tile>{batch, weights});
           });
   });
+  if (form == Form::unsymmetric &&
+      (weights.first != 0 || weights.addend != 0 || weights.identity != 0))
+    throw std::logic_error("multiply_symmetric: an unsymmetric product has no addends");
   const auto by_library = [&](std::size_t g) {
     return is_written_by_library(a[g], operands, weights, form);
   };
@@ -146,7 +133,7 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
   for (std::size_t g = 0; g < a.size(); ++g) {
     const SymmetricProductGroup group{a[g], b[g], d[g], {}, c[g]};
     if (by_library(g))
-      device_->multiply(product_of_halves(group, weights, form));
+      multiply_terms(*device_, terms_of_result(group, operands, weights, form));
     else if (has_forms(a[g]))
       products.add(group);
   }
@@ -156,7 +143,7 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
       a.size(), [&](std::size_t g) { return by_library(g) ? MatrixGroup{c[g]} : MatrixGroup{}; },
       one_part<MatrixGroup>,
       [&](const Batch<MatrixGroup>& batch) {
-        device_->launch(batch.blocks, AddIdentity{batch, weights.identity, form});
+        device_->launch(batch.blocks, AddIdentity{batch, weights.identity});
       });
 }
 
@@ -168,11 +155,10 @@ void DeviceBackend::add_symmetric_products(std::int64_t side, std::vector<Produc
   SquareMatrixBatch other = a;
   other.data = nullptr;
   const SymmetricProductGroup square{a, a, a, a, a}, product{a, other, a, a, a};
-  for (const SymmetricTerms& terms :
-       {terms_of(square, Form::split), terms_of(product, Form::split)})
+  for (const SymmetricTerms& terms : {terms_of(square, Form::split), terms_of(product, Form::split),
+                                      terms_of_result(square, Form::split, {}, Form::unsymmetric),
+                                      terms_of_result(square, Form::half, {}, Form::half)})
     products.insert(products.end(), terms.products.begin(), terms.products.begin() + terms.count);
-  // Dense, they have the key of the first term.
-  products.push_back(product_of_halves(square, {}, Form::half));
 }
 
 void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,
@@ -183,7 +169,7 @@ void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, Form fo
   for_each_batch<MatrixGroup>(
       m.size(), [&](std::size_t g) { return MatrixGroup{m[g]}; }, row_parts_of<MatrixGroup>,
       [&](const Batch<MatrixGroup>& batch) {
-        measure_in_batch(*device_, batch, Number::distance_from_identity, partials, distances,
+        measure_in_batch(*device_, batch, Measure::distance_from_identity, partials, distances,
                          form);
         device_->launch(thread_blocks(batch.matrices(), CheckIdentity::threads),
                         CheckIdentity{batch, distances, limit, proceed, active, failed});

@@ -168,8 +168,9 @@ void load(SolverWorkspace& workspace, double trace_exponent, Shift shift) {
     workspace.flags[row] = 0;
   }
   workspace.upload_scalars();
-  workspace.unpack_factors(a, workspace.shifts.data(), workspace.table().epsilons().data(),
-                           trace_exponent);
+  workspace.unpack_factors(a, {.shifts = workspace.shifts.data(),
+                               .floors = workspace.table().epsilons().data(),
+                               .trace_exponent = trace_exponent});
 }
 
 }  // namespace

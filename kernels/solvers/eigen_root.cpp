@@ -36,14 +36,16 @@ void load_damped(SolverWorkspace& w, int matrix, const EigenRoot& how) {
     w.epsilons[row] = how.epsilon.value_or(w.table().epsilons()[row]);
     w.shifts[row] = shifts ? w.epsilons[row] : 0.0;
   }
+  const Loading loading{
+      .shifts = w.shifts.data(), .floors = w.epsilons.data(), .trace_exponent = how.trace_exponent};
   w.upload_scalars();
-  w.unpack_factors(matrix, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
+  w.unpack_factors(matrix, loading);
   if (how.jitter == 0) return;
 
   const std::span<const double> traces = w.measure(matrix, Measure::trace);
   for (const std::size_t row : w.rows()) w.shifts[row] += how.jitter * traces[row];
   w.upload_scalars();
-  w.unpack_factors(matrix, w.shifts.data(), w.epsilons.data(), how.trace_exponent);
+  w.unpack_factors(matrix, loading);
 }
 
 std::span<const std::int32_t> eigen_root(SolverWorkspace& workspace, const EigenRoot& how) {

@@ -42,11 +42,12 @@ class Iteration {
 
   /// M <- (A + shift I) / size ; X <- N of the first step
   void start(double trace_exponent) {
-    // Shifts are never set, and so 0: damp() adds to the diagonal.
-    w_.unpack_factors(m, w_.shifts.data(), w_.table().epsilons().data(), trace_exponent);
     choose_form(0);
-    w_.backend().normalize(w_.matrix(m), sizes(), w_.matrix(n), form_);
-    multiply(n, n, {}, other, Form::dense);
+    w_.unpack_factors(n, {.floors = w_.table().epsilons().data(),
+                          .trace_exponent = trace_exponent,
+                          .sizes = sizes(),
+                          .form = form_});
+    multiply(n, n, {}, other, Form::unsymmetric);
     const MinimaxStep& first = plan_.steps.front();
     w_.backend().damp(w_.matrix(n), w_.matrix(other),
                       {.epsilons = w_.table().epsilons().data(),
@@ -72,7 +73,7 @@ class Iteration {
     finish_polynomial(step, n);
     const Form operands = plan_.mixes_root ? Form::half : form_;
     // The last X is the root, or what its power is made of.
-    const Form last = plan_.root.q > 1 ? Form::split : Form::dense;
+    const Form last = plan_.root.q > 1 ? Form::split : Form::unsymmetric;
     multiply(x, n, {}, other, is_last_ ? last : operands, operands);
     w_.exchange(x, other);
   }
@@ -107,7 +108,7 @@ class Iteration {
   void finish() {
     form_ = Form::split;
     for (int power = 1, from = x; power < plan_.root.q; ++power, from = n) {
-      multiply(x, from, {}, other, power + 1 < plan_.root.q ? Form::split : Form::dense);
+      multiply(x, from, {}, other, power + 1 < plan_.root.q ? Form::split : Form::unsymmetric);
       w_.exchange(n, other);
     }
     w_.pack_roots(plan_.root.q > 1 ? n : x, {.scales = sizes(), .exponent = -plan_.exponent});

@@ -103,8 +103,9 @@ enum class MinimaxPrecision : std::uint8_t {
 /// A fixed number of products of matrices with minimax polynomials [Amsel 2025], for exponents
 /// q / p <= 1 with q <= 4 and p <= 64. Decides nothing on the host, never waits and is not
 /// repeated: a root that cannot be computed stays as it was. Damps with max(epsilon, largest /
-/// kappa_max), where `largest` is the tightest of several upper bounds of the largest eigenvalue,
-/// and counts the factors for which the second was the larger.
+/// kappa_max), where `largest` is the fourth root of the sum of the eigenvalues' fourth powers,
+/// between the largest of them and n^(1/4) times that, and counts the factors for which the second
+/// was the larger.
 struct Minimax {
   static constexpr std::string_view name = "minimax";
   /// In [10, 1e7] in float32, which takes 2^20 for more: its rounding would make definite matrices

@@ -11,12 +11,43 @@
 
 namespace shampoo::kernels {
 
-/// Scaling and damping applied while factors are unpacked.
+/// How a backend keeps a symmetric matrix of float32 that products are made of. It may keep more
+/// than a form asks for, and keeps all of float64 dense. Callers keep elements below 2^15.
+enum class Form : std::uint8_t {
+  dense,  ///< the numbers themselves
+  /// The same of a product whose elements (i, j) and (j, i) may differ by up to 2^-9 of
+  /// sum_k |a_ik b_kj|: for damp() and pack_roots(), which take their mean.
+  unsymmetric,
+  /// Each as a sum of two of 16 bits, off by at most max(2^-22 |x|, 2^-36). An element of the
+  /// product A B of such matrices carries an error of at most about side 2^-23 sum_k |a_ik b_kj|.
+  /// What is split can also be read as half.
+  split,
+  /// Each rounded to float16 (to nearest, with its subnormal numbers); sums of products in float32.
+  half
+};
+
+/// How a factor F is unpacked:
+///
+///     A    = scale max(scale trace(F), floor)^-trace_exponent F + shift I
+///     size = the power of two for which the largest |a_ii| / size lies in [1/2, 1), but in
+///            [2^-1021, 2^1023]; 1 where that is 0 or not finite
+///     A   <- A / size, which rounds only what underflows
+///
+/// No element of a positive semidefinite matrix is larger than that of the diagonal.
 struct Loading {
   const double* scales = nullptr;  ///< [backend] per matrix: 1 / bias correction
-  const double* shifts = nullptr;  ///< [backend] per matrix: added to the diagonal
-  const double* floors = nullptr;  ///< [backend] per matrix: least trace, with trace scaling
-  double trace_exponent = 0;       ///< A <- A max(trace(A), floor)^-exponent; 0: none
+  const double* shifts = nullptr;  ///< [backend] per matrix; null: 0
+  const double* floors = nullptr;  ///< [backend] per matrix; with a trace_exponent
+  double trace_exponent = 0;       ///< 0: no power of the trace
+  double* sizes = nullptr;         ///< [backend] out, per matrix; null: A is not divided
+  Form form = Form::dense;         ///< of A
+
+  /// size, of the largest |a_ii|
+  SHAMPOO_BOTH static double size_of(double largest) {
+    if (largest == 0 || !(largest - largest == 0)) return 1;
+    const int exponent = ilogb(largest) + 1;
+    return ldexp(1.0, exponent < -1021 ? -1021 : exponent > 1023 ? 1023 : exponent);
+  }
 };
 
 /// Roots are multiplied by scales^exponent, a power that is computed in double and rounded once.
@@ -73,18 +104,6 @@ struct SolverCalls {
 inline constexpr std::int32_t non_finite_root = 1 << 30;
 inline constexpr std::int32_t skipped_root = 1 << 29;
 
-/// How a backend keeps a symmetric matrix of float32 that products are made of. It may keep more
-/// than a form asks for, and keeps all of float64 dense. Callers keep elements below 2^15.
-enum class Form : std::uint8_t {
-  dense,  ///< the numbers themselves
-  /// Each as a sum of two of 16 bits, off by at most max(2^-22 |x|, 2^-36). An element of the
-  /// product A B of such matrices carries an error of at most about side 2^-23 sum_k |a_ik b_kj|.
-  /// What is split can also be read as half.
-  split,
-  /// Each rounded to float16 (to nearest, with its subnormal numbers); sums of products in float32.
-  half
-};
-
 /// C <- product A B + first A + addend D + identity I; each is rounded to the matrices' type.
 struct Weights {
   double product = 1;
@@ -93,12 +112,12 @@ struct Weights {
   double identity = 0;
 };
 
-/// Makes, of a matrix A with largest element 1/2 to 1 and S = A A, the matrix M that an iteration
-/// for roots starts from and N, the polynomial of its first step. Numbers per matrix are
-/// computed in double; their sums run over rows, then within a row, in a fixed order. t bounds the
-/// largest eigenvalue: by a norm [Horn 2013, 5.6.9], and by that of A^2.
+/// Makes, of a matrix A with elements below 1 and S = A A, the matrix M that an iteration for roots
+/// starts from and N, the polynomial of its first step. Numbers per matrix are computed in double;
+/// the sum runs over rows, then within a row, in a fixed order. t bounds the largest eigenvalue, by
+/// the root of a norm of A^2 [Horn 2013, 5.6.9].
 ///
-///     t     = (1 + 2^-10) min(max over i of sum_j |a_ij|, |S|_F^(1/2))
+///     t     = (1 + 2^-10) |S|_F^(1/2)
 ///     shift = max(epsilon / scale, t / kappa_max)
 ///     u     = the least power of two > t + shift
 ///     M     = A / u + (shift / u) I
@@ -124,7 +143,7 @@ struct PartialFraction {
 };
 inline constexpr int most_partial_fractions = 112;
 
-/// Damps a matrix A with largest element 1/2 to 1, and says how its tridiagonal form T becomes a
+/// Damps a matrix A with elements below 1, and says how its tridiagonal form T becomes a
 /// root. Numbers per matrix are computed in double.
 ///
 ///     t     = max over i of sum_j |t_ij|         bounds the largest eigenvalue [Horn 2013, 6.1.1]

@@ -97,10 +97,9 @@ void SolverWorkspace::begin_group(Type type, std::size_t row, std::size_t bytes,
                            static_cast<char*>(values_.data()) + values});
 }
 
-void SolverWorkspace::unpack_factors(int a, const double* shifts_there, const double* floors,
-                                     double trace_exponent) {
-  backend_.unpack_factors(pairs_, {table_->scales().data(), shifts_there, floors, trace_exponent},
-                          squares_[a]);
+void SolverWorkspace::unpack_factors(int a, Loading loading) {
+  loading.scales = table_->scales().data();
+  backend_.unpack_factors(pairs_, loading, squares_[a]);
 }
 
 std::span<const double> SolverWorkspace::measure(int a, Measure what, const std::uint8_t* which) {

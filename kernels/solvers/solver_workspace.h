@@ -45,8 +45,8 @@ class SolverWorkspace {
   std::span<const SquareMatrixBatch> matrix(int index) const { return squares_[index]; }
   void exchange(int a, int b) { squares_[a].swap(squares_[b]); }
 
-  /// A <- scale * factor + shift I; see Loading. `shifts`, `floors`: [backend] per row.
-  void unpack_factors(int a, const double* shifts, const double* floors, double trace_exponent);
+  /// A <- factor, with the table's scales; arrays have a number per row.
+  void unpack_factors(int a, Loading loading);
   /// One number per row of the chunk, on the host. Waits.
   std::span<const double> measure(int a, Measure what, const std::uint8_t* which = nullptr);
   /// Uploads `flags` into `failed` for the chunk.

@@ -41,11 +41,9 @@ std::span<const std::int32_t> tridiagonal_root(SolverWorkspace& workspace,
                                                const TridiagonalPlan& plan, double trace_exponent) {
   Backend& backend = workspace.backend();
   auto* const sizes = static_cast<double*>(workspace.sizes.data());
-  for (const std::size_t row : workspace.rows()) workspace.shifts[row] = 0;
-  workspace.upload_scalars();
-  workspace.unpack_factors(a, workspace.shifts.data(), workspace.table().epsilons().data(),
-                           trace_exponent);
-  backend.normalize(workspace.matrix(a), sizes, workspace.matrix(a), Form::dense);
+  workspace.unpack_factors(a, {.floors = workspace.table().epsilons().data(),
+                               .trace_exponent = trace_exponent,
+                               .sizes = sizes});
   backend.tridiagonal_root(workspace.matrix(a),
                            {.fractions = plan.fractions,
                             .kappa_max = plan.kappa_max,

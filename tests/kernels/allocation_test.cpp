@@ -54,7 +54,6 @@ TEST(AfterReserve, NoCallAllocatesNotEvenTheFirst) {
     backend->pack_roots(b.squares(), {}, a.pairs(), failed.data());
     backend->multiply(b.squares(), b.squares(), a.squares(), nullptr);
     backend->measure(a.squares(), kernels::Measure::frobenius, column.data(), nullptr);
-    backend->normalize(b.squares(), column.data(), b.squares(), kernels::Form::dense);
     backend->convert(b.squares(), c.squares(), kernels::Form::half);
     backend->multiply_symmetric(c.squares(), c.squares(), kernels::Form::half, {}, c.squares(),
                                 a.squares(), kernels::Form::dense);

@@ -13,9 +13,9 @@
 namespace shampoo::test {
 
 /// A backend whose symmetric matrices of float32 round as forms of 16 bits do: `half` takes one
-/// term, `split` two, x = hi + lo / 2^11, and products leave out that of both lows; of halves with
-/// one addend at most there is no mean, and the identity is added to what was rounded. Elements lie
-/// in memory as the numbers that the terms make.
+/// term, `split` two, x = hi + lo / 2^11, and products leave out that of both lows; for halves of
+/// halves with one addend at most there is no mean, and the identity is added to what was rounded.
+/// Elements lie in memory as the numbers that the terms make.
 class RoundingBackend : public CountingBackend {
  public:
   using CountingBackend::CountingBackend;
@@ -26,9 +26,10 @@ class RoundingBackend : public CountingBackend {
     for (const kernels::SquareMatrixBatch& group : c) round(group, form);
   }
 
-  void normalize(Batches a, double* scales, Batches c, kernels::Form form) override {
-    CountingBackend::normalize(a, scales, c, form);
-    for (const kernels::SquareMatrixBatch& group : c) round(group, form);
+  void unpack_factors(std::span<const kernels::FactorBatch> factors,
+                      const kernels::Loading& loading, Batches a) override {
+    CountingBackend::unpack_factors(factors, loading, a);
+    for (const kernels::SquareMatrixBatch& group : a) round(group, loading.form);
   }
 
   void damp(Batches a, Batches squared, const kernels::Damping& damping, Batches m, Batches n,
@@ -42,9 +43,8 @@ class RoundingBackend : public CountingBackend {
                           const kernels::Weights& weights, Batches d, Batches c,
                           kernels::Form form) override {
     using kernels::Form;
-    const int addends = (weights.first != 0) + (weights.addend != 0);
     const bool is_plain =
-        operands == Form::half && form != Form::split && addends <= (form == Form::half ? 1 : 0);
+        operands == Form::half && form == Form::half && (weights.first == 0 || weights.addend == 0);
     kernels::Weights sum = weights;
     if (is_plain) sum.identity = 0;
     for (std::size_t g = 0; g < a.size(); ++g) {
@@ -69,7 +69,7 @@ class RoundingBackend : public CountingBackend {
   using Numbers = std::vector<float>;
 
   static void round(const kernels::SquareMatrixBatch& group, kernels::Form form) {
-    if (form == kernels::Form::dense) return;
+    if (form == kernels::Form::dense || form == kernels::Form::unsymmetric) return;
     const auto count = static_cast<std::size_t>(group.count * group.side * group.side);
     Numbers high(count), low(count);
     split(group, high, low);

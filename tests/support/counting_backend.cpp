@@ -177,11 +177,6 @@ void CountingBackend::measure(std::span<const kernels::SquareMatrixBatch> a, ker
   launch().measure(a, what, numbers, active);
 }
 
-void CountingBackend::normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales,
-                                std::span<const kernels::SquareMatrixBatch> c, kernels::Form form) {
-  launch().normalize(a, scales, c, form);
-}
-
 void CountingBackend::damp(std::span<const kernels::SquareMatrixBatch> a,
                            std::span<const kernels::SquareMatrixBatch> squared,
                            const kernels::Damping& damping,

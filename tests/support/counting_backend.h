@@ -158,8 +158,6 @@ class CountingBackend : public kernels::Backend {
                const std::uint8_t* active) override;
   void measure(std::span<const kernels::SquareMatrixBatch> a, kernels::Measure what,
                double* numbers, const std::uint8_t* active) override;
-  void normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales,
-                 std::span<const kernels::SquareMatrixBatch> c, kernels::Form form) override;
   void damp(std::span<const kernels::SquareMatrixBatch> a,
             std::span<const kernels::SquareMatrixBatch> squared, const kernels::Damping& damping,
             std::span<const kernels::SquareMatrixBatch> m,

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/gemm/formed_matrix.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/gemm/mirrored_tile.h"
 #include "kernels/cuda/gemm/tile_class.h"
 #include "kernels/cuda/launch/batch.h"
 
@@ -38,33 +39,31 @@ SHAMPOO_BOTH void for_each_eight_of_rows(Threads& block, std::int64_t side, cons
   });
 }
 
-/// Y <- X / scale, in a form, of dense X. One block of threads per part of rows.
+/// Y <- X, in a form, of dense X. One block of threads per part of rows.
 struct Convert {
   static constexpr int threads = 256;
   struct Shared {};
 
   Batch<MatrixPairGroup> batch;
-  const double* scales = nullptr;  ///< powers of two, per matrix; null: 1
   Form form = Form::split;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// X <- X + shift I, dense or half. One block of threads per matrix.
+/// X <- X + shift I, half. One block of threads per matrix.
 struct AddIdentity {
   static constexpr int threads = 256;
   struct Shared {};
 
   Batch<MatrixGroup> batch;
   double shift = 0;
-  Form form = Form::half;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// A, B, D, the sums of A B as a library makes them, dense, and where the result goes.
+/// A, B, D, P, dense, whose mean with its transpose is A B, and where the result goes.
 struct SymmetricProductGroup {
   SquareMatrixBatch x, b, d, product, c;
 
@@ -75,13 +74,11 @@ struct SymmetricProductGroup {
   }
 };
 
-/// C <- weight (P + P^T) / 2 + first A + addend D + identity I, of a product P. One block of
+/// C <- product (P + P^T) / 2 + first A + addend D + identity I. One block of
 /// threads per pair of tiles that mirror each other.
 struct LinearCombination {
   static constexpr int threads = 256;
-  struct Shared {
-    float mirrored[mirrored_side][mirrored_side + 1];
-  };
+  using Shared = MirroredTile<float>;
 
   Batch<SymmetricProductGroup> batch;
   Form operands = Form::split;  ///< of A and D
@@ -90,66 +87,27 @@ struct LinearCombination {
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
-
- private:
-  /// mirrored <- the transpose of P's upper tile
-  template <typename Threads>
-  SHAMPOO_BOTH static void load_mirrored(Threads& block, Shared& shared, const FormedMatrix& p,
-                                         std::int64_t top, std::int64_t left) {
-    for_each_eight(block, [&](int row, int column) {
-      const EightNumbers above = p.load(left + row, top + column);
-      for (int k = 0; k < 8; ++k) shared.mirrored[column + k][row] = above.v[k];
-    });
-  }
-
-  /// C's upper tile <- the transpose of `mirrored`
-  template <typename Threads>
-  SHAMPOO_BOTH static void store_mirrored(Threads& block, const Shared& shared,
-                                          const FormedMatrix& c, std::int64_t top,
-                                          std::int64_t left) {
-    for_each_eight(block, [&](int row, int column) {
-      EightNumbers x;
-      for (int k = 0; k < 8; ++k) x.v[k] = shared.mirrored[column + k][row];
-      c.store(left + row, top + column, x);
-    });
-  }
-
-  /// body(row, column) for all groups of eight of a tile.
-  template <typename Threads, typename Body>
-  SHAMPOO_BOTH static void for_each_eight(Threads& block, Body&& body) {
-    constexpr int across = mirrored_side / 8;
-    block.each([&](int thread) {
-      for (int e = thread; e < mirrored_side * across; e += threads)
-        body(e / across, e % across * 8);
-    });
-  }
 };
 
 template <typename Threads>
 SHAMPOO_BOTH void Convert::operator()(Threads& block, Shared&) const {
   const auto item = batch.item(block.index());
   const std::int64_t n = item.group.x.side;
-  // The product is the quotient, and rounded where it underflows only.
-  const double inverse = scales == nullptr ? 1 : 1 / scales[item.group.x.first + item.member];
   with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     const auto x = formed<Real>(item.group.x, item.member, Form::dense);
     const auto y = formed<Real>(item.group.y, item.member, form);
-    for_each_eight_of_rows(
-        block, n, row_part(n, item.part), [&](int, std::int64_t row, std::int64_t column) {
-          auto eight = x.load(row, column);
-          if (scales != nullptr)
-            for (Real& element : eight.v)
-              element = static_cast<Real>(static_cast<double>(element) * inverse);
-          y.store(row, column, eight);
-        });
+    for_each_eight_of_rows(block, n, row_part(n, item.part),
+                           [&](int, std::int64_t row, std::int64_t column) {
+                             y.store(row, column, x.load(row, column));
+                           });
   });
 }
 
 template <typename Threads>
 SHAMPOO_BOTH void AddIdentity::operator()(Threads& block, Shared&) const {
   const auto item = batch.item(block.index());
-  const FormedMatrix x = formed<float>(item.group.x, item.member, form);
+  const FormedMatrix x = formed<float>(item.group.x, item.member, Form::half);
   const int n = static_cast<int>(item.group.x.side);
   block.each([&](int thread) {
     for (int i = thread; i < n; i += threads) x.add_to_diagonal(i, static_cast<float>(shift));
@@ -157,40 +115,34 @@ SHAMPOO_BOTH void AddIdentity::operator()(Threads& block, Shared&) const {
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& shared) const {
+SHAMPOO_BOTH void LinearCombination::operator()(Threads& block, Shared& mirrored) const {
   const auto item = batch.item(block.index());
   const FormedMatrix a = formed<float>(item.group.x, item.member, operands);
   const FormedMatrix d = formed<float>(item.group.d, item.member, operands);
   const FormedMatrix p = formed<float>(item.group.product, item.member, Form::dense);
   const FormedMatrix c = formed<float>(item.group.c, item.member, form);
-  const TileIndex tile = lower_tile(item.part);
-  const std::int64_t top = tile.row * mirrored_side, left = tile.column * mirrored_side;
-  load_mirrored(block, shared, p, top, left);
+  const TilePlace at = tile_place(item.part);
+  load_mirrored(block, mirrored, p, at);
   block.sync();
   const float of_product = static_cast<float>(weights.product);
   const float first = static_cast<float>(weights.first);
   const float addend = static_cast<float>(weights.addend);
   const float identity = static_cast<float>(weights.identity);
-  for_each_eight(block, [&](int row, int column) {
-    const std::int64_t i = top + row, j = left + column;
+  make_both(block, mirrored, c, at, [&](int row, int column) {
+    const std::int64_t i = at.top + row, j = at.left + column;
     EightNumbers x = p.load(i, j), of_a, of_d;
     if (first != 0) of_a = a.load(i, j);
     if (addend != 0) of_d = d.load(i, j);
     for (int k = 0; k < 8; ++k) {
-      float& above = shared.mirrored[row][column + k];
       // The same at (i, j) and (j, i): halves are exact, and their sum does not depend on the
       // order.
-      x.v[k] = of_product * (0.5F * x.v[k] + 0.5F * above);
+      x.v[k] = of_product * (0.5F * x.v[k] + 0.5F * mirrored.v[row][column + k]);
       if (first != 0) x.v[k] += first * of_a.v[k];
       if (addend != 0) x.v[k] += addend * of_d.v[k];
       if (i == j + k) x.v[k] += identity;
-      above = x.v[k];
     }
-    c.store(i, j, x);
+    return x;
   });
-  if (top == left) return;
-  block.sync();
-  store_mirrored(block, shared, c, top, left);
 }
 
 }  // namespace shampoo::kernels::cuda

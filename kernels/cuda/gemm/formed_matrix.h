@@ -51,12 +51,12 @@ class Float64Matrix {
   SHAMPOO_BOTH EightOf<double> load(std::int64_t row, std::int64_t column) const {
     EightOf<double> x;
     for (int k = 0; k < 8; ++k)
-      if (column + k < side_) x.v[k] = data_[row * side_ + column + k];
+      if (row < side_ && column + k < side_) x.v[k] = data_[row * side_ + column + k];
     return x;
   }
   SHAMPOO_BOTH void store(std::int64_t row, std::int64_t column, const EightOf<double>& x) const {
     for (int k = 0; k < 8; ++k)
-      if (column + k < side_) data_[row * side_ + column + k] = x.v[k];
+      if (row < side_ && column + k < side_) data_[row * side_ + column + k] = x.v[k];
   }
 
  private:
@@ -77,7 +77,7 @@ class FormedMatrix {
         form_(form),
         by_eight_(side % 8 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0) {}
 
-  /// Elements (row, column) to (row, column + 7); column is a multiple of 8.
+  /// Elements (row, column) to (row, column + 7), 0 behind the sides; column is a multiple of 8.
   SHAMPOO_BOTH EightNumbers load(std::int64_t row, std::int64_t column) const {
     EightNumbers x;
     if (row >= side_ || column >= side_) return x;
@@ -100,16 +100,14 @@ class FormedMatrix {
     return x;
   }
 
-  /// x_ii <- x_ii + shift; dense or half
+  /// x_ii <- x_ii + shift; half
   SHAMPOO_BOTH void add_to_diagonal(std::int64_t i, float shift) const {
-    const std::int64_t number = i * (side_ + 1);
-    if (form_ == Form::dense)
-      numbers()[number] += shift;
-    else
-      high()[number] = nearest_halves(widened(high()[number]) + shift, 0).v[0];
+    Float16& x = high()[i * (side_ + 1)];
+    x = nearest_halves(widened(x) + shift, 0).v[0];
   }
 
-  /// Elements (row, column) to (row, column + 7) <- x; column is a multiple of 8.
+  /// Elements (row, column) to (row, column + 7) <- x, but for those behind the sides; column is a
+  /// multiple of 8.
   SHAMPOO_BOTH void store(std::int64_t row, std::int64_t column, const EightNumbers& x) const {
     if (row >= side_ || column >= side_) return;
     const std::int64_t first = row * side_ + column;

@@ -21,6 +21,7 @@ template int start(std::int64_t, const SplitGradients&, void*);
 template int start(std::int64_t, const TakeDirections<float>&, void*);
 template int start(std::int64_t, const TakeDirections<double>&, void*);
 template int start(std::int64_t, const SumDirectionNorms&, void*);
+template int start(std::int64_t, const FindSizes&, void*);
 template int start(std::int64_t, const UnpackFactors&, void*);
 template int start(std::int64_t, const PackRoots&, void*);
 template int start(std::int64_t, const UnpackRoots<Float16>&, void*);

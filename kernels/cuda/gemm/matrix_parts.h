@@ -38,9 +38,11 @@ struct RowRange {
   std::int64_t count = 0;
 };
 
+inline constexpr std::int64_t most_row_parts = 65536;
+
 /// Rows of a part: about 16384 elements.
 SHAMPOO_BOTH constexpr std::int64_t rows_of_parts(std::int64_t side) {
-  return side > 16384 ? 1 : 16384 / side;
+  return side > 16384 ? ceiling(side, most_row_parts) : 16384 / side;
 }
 SHAMPOO_BOTH constexpr std::int64_t row_parts(std::int64_t side) {
   return ceiling(side, rows_of_parts(side));

@@ -26,36 +26,6 @@ struct Combine {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// A number that describes one matrix.
-enum class Number : std::uint8_t {
-  frobenius,
-  off_diagonal,
-  largest_row_sum,
-  trace,
-  distance_from_identity,
-  definite_size,
-  /// The scale for which the largest element, divided by it, lies in [1/2, 1); 1 if there is none.
-  power_of_two
-};
-
-SHAMPOO_BOTH constexpr Number number_of(Measure what) {
-  switch (what) {
-    case Measure::frobenius:
-      return Number::frobenius;
-    case Measure::off_diagonal:
-      return Number::off_diagonal;
-    case Measure::largest_row_sum:
-      return Number::largest_row_sum;
-    case Measure::trace:
-      return Number::trace;
-    case Measure::definite_size:
-      return Number::definite_size;
-    case Measure::distance_from_identity:
-      break;
-  }
-  return Number::distance_from_identity;
-}
-
 /// One number for a part of rows of every active matrix. One block of threads per part.
 struct MeasureParts {
   static constexpr int threads = 256;
@@ -66,7 +36,7 @@ struct MeasureParts {
   };
 
   Batch<MatrixGroup> batch;
-  Number what = Number::trace;
+  Measure what = Measure::trace;
   const std::uint8_t* active = nullptr;
   double* partials = nullptr;  ///< out, per block of threads
   Form form = Form::dense;     ///< of matrices for which has_forms() holds
@@ -76,7 +46,7 @@ struct MeasureParts {
 
  private:
   template <typename Real>
-  SHAMPOO_BOTH static double term(Number what, Real x, bool on_diagonal);
+  SHAMPOO_BOTH static double term(Measure what, Real x, bool on_diagonal);
   template <typename Matrix, typename Threads>
   SHAMPOO_BOTH void measure_elements(Threads& block, Shared& shared, const Matrix& a,
                                      std::int64_t n, RowRange rows) const;
@@ -93,7 +63,7 @@ struct MeasureMatrices {
   };
 
   Batch<MatrixGroup> batch;  ///< as for the parts
-  Number what = Number::trace;
+  Measure what = Measure::trace;
   const std::uint8_t* active = nullptr;
   const double* partials = nullptr;
   double* numbers = nullptr;    ///< out
@@ -103,7 +73,7 @@ struct MeasureMatrices {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 
  private:
-  SHAMPOO_BOTH static double finish(Number what, double merged);
+  SHAMPOO_BOTH static double finish(Measure what, double merged);
 };
 
 template <typename Threads>
@@ -130,30 +100,29 @@ SHAMPOO_BOTH void Combine::operator()(Threads& block, Shared&) const {
 }
 
 template <typename Real>
-SHAMPOO_BOTH double MeasureParts::term(Number what, Real x, bool on_diagonal) {
+SHAMPOO_BOTH double MeasureParts::term(Measure what, Real x, bool on_diagonal) {
   const double a = static_cast<double>(x);
   switch (what) {
-    case Number::frobenius:
+    case Measure::frobenius:
       return a * a;
-    case Number::off_diagonal:
+    case Measure::off_diagonal:
       return on_diagonal ? 0 : a * a;
-    case Number::trace:
+    case Measure::trace:
       return on_diagonal ? a : 0;
-    case Number::largest_row_sum:
-    case Number::power_of_two:
+    case Measure::largest_row_sum:
       return fabs(a);
-    case Number::definite_size:
+    case Measure::definite_size:
       return on_diagonal && !(a > 0) ? HUGE_VAL : fabs(a);
-    case Number::distance_from_identity:
+    case Measure::distance_from_identity:
       break;
   }
   return fabs(a - (on_diagonal ? 1.0 : 0.0));
 }
 
-SHAMPOO_BOTH constexpr bool is_maximum(Number what) {
-  return what != Number::frobenius && what != Number::off_diagonal && what != Number::trace;
+SHAMPOO_BOTH constexpr bool is_maximum(Measure what) {
+  return what != Measure::frobenius && what != Measure::off_diagonal && what != Measure::trace;
 }
-SHAMPOO_BOTH constexpr double merge_numbers(Number what, double a, double b) {
+SHAMPOO_BOTH constexpr double merge_numbers(Measure what, double a, double b) {
   return is_maximum(what) ? largest_of(a, b) : a + b;
 }
 
@@ -212,7 +181,7 @@ SHAMPOO_BOTH void MeasureParts::operator()(Threads& block, Shared& shared) const
   with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     const auto a = formed<Real>(item.group.x, item.member, form);
-    if (what == Number::largest_row_sum)
+    if (what == Measure::largest_row_sum)
       measure_rows(block, shared, a, n, rows);
     else
       measure_elements(block, shared, a, n, rows);
@@ -223,24 +192,20 @@ SHAMPOO_BOTH void MeasureParts::operator()(Threads& block, Shared& shared) const
   });
 }
 
-SHAMPOO_BOTH inline double MeasureMatrices::finish(Number what, double merged) {
-  if (what == Number::frobenius || what == Number::off_diagonal) return sqrt(merged);
-  if (what != Number::power_of_two) return merged;
-  return merged == 0 || !is_finite_real(merged) ? 1 : ldexp(1.0, ilogb(merged) + 1);
+SHAMPOO_BOTH inline double MeasureMatrices::finish(Measure what, double merged) {
+  return what == Measure::frobenius || what == Measure::off_diagonal ? sqrt(merged) : merged;
 }
 
 template <typename Threads>
 SHAMPOO_BOTH void MeasureMatrices::operator()(Threads& block, Shared& shared) const {
-  // The launch has one block of threads for every matrix of the batch, in its order.
-  int g = 0;
-  std::int64_t member = block.index();
-  for (; member >= batch.groups[g].count(); ++g) member -= batch.groups[g].count();
-  const std::int64_t row = batch.groups[g].x.first + member;
+  const auto item = batch.matrix(block.index());
+  const std::int64_t row = item.group.x.first + item.member;
   if (!is_active(active, row)) return;
-  const double* const mine = partials + batch.first[g] + member * batch.parts[g];
+  const double* const mine = partials + item.block;
+  const std::int64_t parts = batch.parts_of(item);
   block.each([&](int thread) {
     double number = 0;
-    for (std::int64_t p = thread; p < batch.parts[g]; p += threads)
+    for (std::int64_t p = thread; p < parts; p += threads)
       number = merge_numbers(what, number, mine[p]);
     shared.numbers[thread] = number;
   });

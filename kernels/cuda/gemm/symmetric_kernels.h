@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/gemm/form_kernels.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/gemm/mirrored_tile.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/launch/batch.h"
 #include "kernels/facets.h"
@@ -18,7 +19,24 @@ struct DampingShift {
   double weight = 1, shift = 1;
 };
 
-/// A in a form, S = A A, dense, and where M and N go.
+/// M = weight A + shift I ; N = of_squared S + of_a A + of_identity I, which is n0 I + n1 M + n2
+/// M^2: M^2 = weight^2 (S + 2 by.shift A + by.shift^2 I).
+template <typename Real>
+struct DampingWeights {
+  Real weight, shift, of_squared, of_a, of_identity;
+
+  SHAMPOO_BOTH DampingWeights(const DampingShift& by, const std::array<double, 3>& polynomial) {
+    const double n0 = polynomial[0], n1 = polynomial[1], n2 = polynomial[2];
+    const double square = n2 * by.weight * by.weight, weighted_shift = by.weight * by.shift;
+    weight = static_cast<Real>(by.weight);
+    shift = static_cast<Real>(weighted_shift);
+    of_squared = static_cast<Real>(square);
+    of_a = static_cast<Real>(n1 * by.weight + 2 * square * by.shift);
+    of_identity = static_cast<Real>(n0 + (n1 + n2 * weighted_shift) * weighted_shift);
+  }
+};
+
+/// A in a form, S = A A, unsymmetric, and where M and N go.
 struct DampingGroup {
   SquareMatrixBatch x, squared, m, n;
 
@@ -37,18 +55,18 @@ struct FindShifts {
 
   Batch<DampingGroup> batch;
   Damping damping;
-  const double* row_sums = nullptr;   ///< of A, in the order of the batch
-  const double* frobenius = nullptr;  ///< of A A, likewise
+  const double* frobenius = nullptr;  ///< of A A, in the order of the batch
   DampingShift* shifts = nullptr;     ///< out, likewise
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// M <- weight (A + shift I) ; N <- n0 I + n1 M + n2 M^2. One block of threads per part of rows.
+/// M and N, where (S + S^T) / 2 stands for S; see DampingWeights. One block of threads
+/// per pair of tiles that mirror each other.
 struct Damp {
   static constexpr int threads = 256;
-  struct Shared {};
+  using Shared = AnyMirroredTile;
 
   Batch<DampingGroup> batch;
   std::array<double, 3> polynomial{};
@@ -108,9 +126,7 @@ SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
     const std::int64_t number = block.index() * threads + thread;
     const std::int64_t row = batch.row_of(number);
     if (row < 0) return;
-    constexpr double margin = 1 + 0x1p-10;
-    const double row_sum = row_sums[number], root = sqrt(frobenius[number]);
-    const double largest = margin * (row_sum <= root ? row_sum : root);
+    const double largest = (1 + 0x1p-10) * sqrt(frobenius[number]);
     const double absolute = damping.epsilons[row] / damping.scales[row];
     const double relative = largest / damping.kappa_max;
     DampingShift& by = shifts[number];
@@ -129,36 +145,40 @@ SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared&) const {
+SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared& tiles) const {
   const auto item = batch.item(block.index());
-  const DampingShift by = shifts[batch.number_of(item)];
-  const double n0 = polynomial[0], n1 = polynomial[1], n2 = polynomial[2];
-  // From M^2 = weight^2 (S + 2 shift A + shift^2 I)
-  const double square = n2 * by.weight * by.weight, weighted_shift = by.weight * by.shift;
+  const TilePlace at = tile_place(item.part);
   with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
+    const DampingWeights<Real> weights(shifts[batch.number_of(item)], polynomial);
     const auto a = formed<Real>(item.group.x, item.member, form);
     const auto s = formed<Real>(item.group.squared, item.member, Form::dense);
     const auto to_m = formed<Real>(item.group.m, item.member, form);
     const auto to_n = formed<Real>(item.group.n, item.member, form);
-    const Real of_squared = static_cast<Real>(square);
-    const Real of_a = static_cast<Real>(n1 * by.weight + 2 * square * by.shift);
-    const Real of_identity = static_cast<Real>(n0 + (n1 + n2 * weighted_shift) * weighted_shift);
-    const Real weight = static_cast<Real>(by.weight), shift = static_cast<Real>(weighted_shift);
-    const std::int64_t side = item.group.x.side;
-    for_each_eight_of_rows(block, side, row_part(side, item.part),
-                           [&](int, std::int64_t row, std::int64_t column) {
-                             auto m = a.load(row, column), n = s.load(row, column);
-                             for (int k = 0; k < 8; ++k) {
-                               n.v[k] = of_squared * n.v[k] + of_a * m.v[k];
-                               m.v[k] *= weight;
-                               if (row != column + k) continue;
-                               n.v[k] += of_identity;
-                               m.v[k] += shift;
-                             }
-                             to_m.store(row, column, m);
-                             to_n.store(row, column, n);
-                           });
+    MirroredTile<Real>& tile = tiles.of(tag);
+    load_mirrored(block, tile, s, at);
+    block.sync();
+    make_both(block, tile, to_n, at, [&](int row, int column) {
+      const std::int64_t i = at.top + row, j = at.left + column;
+      const auto eight = a.load(i, j);
+      auto n = s.load(i, j);
+      for (int k = 0; k < 8; ++k) {
+        const Real mean = Real(0.5) * n.v[k] + Real(0.5) * tile.v[row][column + k];
+        n.v[k] = weights.of_squared * mean + weights.of_a * eight.v[k];
+        if (i == j + k) n.v[k] += weights.of_identity;
+      }
+      return n;
+    });
+    block.sync();
+    make_both(block, tile, to_m, at, [&](int row, int column) {
+      const std::int64_t i = at.top + row, j = at.left + column;
+      auto m = a.load(i, j);
+      for (int k = 0; k < 8; ++k) {
+        m.v[k] *= weights.weight;
+        if (i == j + k) m.v[k] += weights.shift;
+      }
+      return m;
+    });
   });
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/cuda/gemm/factor_root_kernels.h"
+#include "kernels/cuda/gemm/mirrored_tile.h"
 #include "kernels/cuda/gemm/product_phase.h"
 #include "kernels/rules/factor_layout.h"
 #include "kernels/rules/stored.h"
@@ -32,65 +32,76 @@ struct RootTask {
   void* dense = nullptr;
 };
 
-/// Element (i, j), i <= j, of a root.
+/// Element (i, j), j <= i, of a root.
 template <typename Real>
 SHAMPOO_BOTH Real stored_root(FactorLayout layout, const Real* array, std::int64_t n,
                               std::int64_t i, std::int64_t j) {
-  if (layout == FactorLayout::with_root) return array[i * (n + 1) + j + 1];
+  if (layout == FactorLayout::with_root) return array[j * (n + 1) + i + 1];
   const Real* const d = scales_of(array, n);
-  return real<Real>(float16_root_of(array, n)[triangle_row(true, n, j) + i]) * (d[j] * d[i]);
+  return real<Real>(float16_root_of(array, n)[triangle_row(true, n, i) + j]) * (d[i] * d[j]);
 }
 
 /// Dense matrices <- roots of arrays of factors, for blocks that are about to be multiplied; those
-/// of float16 are of roots of float32, times OperandScales::root. One block of threads per tile on
-/// or above the diagonal.
+/// of float16 are of roots of float32, times OperandScales::root. One block of threads per pair of
+/// tiles that mirror each other.
 template <typename Dense>
 struct UnpackRoots {
   using Real = std::conditional_t<std::is_same_v<Dense, Float16>, float, Dense>;
   static constexpr int threads = 256;
-  static constexpr int side = TransposedTile::side;
-  struct Shared {
-    Dense tile[side][side + (sizeof(Dense) == 2 ? 2 : 1)];  ///< as TransposedTile
-  };
+  using Shared = MirroredTile<Real>;
 
   ProductPhase phase;
   TaskList<RootTask> list;
   bool accumulates = false;  ///< for all present blocks; otherwise for preconditioned ones
 
   template <typename Threads>
-  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& tile) const;
+
+ private:
+  /// The tile's elements on and below the diagonal, times a scale.
+  template <typename Threads>
+  SHAMPOO_BOTH static void load(Threads& block, Shared& tile, FactorLayout layout,
+                                const Real* array, std::int64_t n, TilePlace at, Real scale);
+  SHAMPOO_BOTH static auto dense_matrix(void* data, std::int64_t member, std::int64_t n) {
+    Dense* const matrix = static_cast<Dense*>(data) + member * n * n;
+    if constexpr (sizeof(Dense) == sizeof(double))
+      return Float64Matrix(matrix, n);
+    else
+      return FormedMatrix(matrix, n, sizeof(Dense) == 2 ? Form::half : Form::dense);
+  }
 };
 
 template <typename Dense>
 template <typename Threads>
-SHAMPOO_BOTH void UnpackRoots<Dense>::operator()(Threads& block, Shared& shared) const {
+SHAMPOO_BOTH void UnpackRoots<Dense>::load(Threads& block, Shared& tile, FactorLayout layout,
+                                           const Real* array, std::int64_t n, TilePlace at,
+                                           Real scale) {
+  constexpr int side = mirrored_side;
+  const bool by_columns = layout == FactorLayout::with_root;  // as it lies in memory
+  block.each([&](int thread) {
+    for (int e = thread; e < side * side; e += threads) {
+      const int row = by_columns ? e % side : e / side, column = by_columns ? e / side : e % side;
+      const std::int64_t i = at.top + row, j = at.left + column;
+      tile.v[row][column] = i < n && j <= i ? stored_root(layout, array, n, i, j) * scale : Real(0);
+    }
+  });
+}
+
+template <typename Dense>
+template <typename Threads>
+SHAMPOO_BOTH void UnpackRoots<Dense>::operator()(Threads& block, Shared& tile) const {
   const auto [task, member, number] = list.item(block.index());
   const std::int64_t row = task.first_block + member, n = task.side;
   if (!(accumulates ? phase.accumulates(row) : phase.preconditions(row))) return;
-  const FactorLayout layout = task.layout;
   const Real* const array =
-      static_cast<const Real*>(task.arrays) + member * array_elements(layout, n, sizeof(Real));
-  Dense* const dense = static_cast<Dense*>(task.dense) + member * n * n;
+      static_cast<const Real*>(task.arrays) + member * array_elements(task.layout, n, sizeof(Real));
   Real scale = 1;
   if constexpr (std::is_same_v<Dense, Float16>)
     scale = static_cast<Real>(operand_scales(phase.elements, row).root);
-  const TileIndex tile = lower_tile(number);
-  const std::int64_t top = tile.column * side, left = tile.row * side;
-  block.each([&](int thread) {
-    for (int e = thread; e < side * side; e += threads) {
-      const std::int64_t i = top + e / side, j = left + e % side;
-      if (j >= n || i > j) continue;
-      dense[i * n + j] = shared.tile[e / side][e % side] =
-          stored<Dense>(stored_root(layout, array, n, i, j) * scale);
-    }
-  });
+  const TilePlace at = tile_place(number);
+  load(block, tile, task.layout, array, n, at, scale);
   block.sync();
-  block.each([&](int thread) {
-    for (int e = thread; e < side * side; e += threads) {
-      const std::int64_t i = top + e % side, j = left + e / side;
-      if (j < n && i < j) dense[j * n + i] = shared.tile[e % side][e / side];
-    }
-  });
+  store_both(block, tile, dense_matrix(task.dense, member, n), at);
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -56,6 +56,15 @@ struct Batch {
     for (int g = 0; &groups[g] != &item.group; ++g) number += groups[g].count();
     return number;
   }
+  /// The first part of such a matrix.
+  SHAMPOO_BOTH WorkItem matrix(std::int64_t number) const {
+    int g = 0;
+    for (; number >= groups[g].count(); ++g) number -= groups[g].count();
+    return {groups[g], number, 0, first[g] + number * parts[g]};
+  }
+  SHAMPOO_BOTH std::int64_t parts_of(const WorkItem& item) const {
+    return parts[&item.group - groups];
+  }
   /// The row of such a matrix in columns and flags; -1: there is none.
   SHAMPOO_BOTH std::int64_t row_of(std::int64_t number) const {
     for (int g = 0; g < count; ++g) {
@@ -74,7 +83,7 @@ struct Batch {
 
 /// run(batch) for batches that hold all groups, group_at(0) to group_at(count - 1), with
 /// parts_of(group) blocks of threads for each matrix, and no more of them at a time than
-/// `most_blocks`, which every single matrix must respect.
+/// `most_blocks`, unless one matrix has more.
 template <typename Group, typename GroupAt, typename PartsOf, typename Run>
 void for_each_batch(std::size_t count, GroupAt&& group_at, PartsOf&& parts_of, Run&& run,
                     std::int64_t most_blocks = std::numeric_limits<std::int32_t>::max()) {
@@ -89,7 +98,8 @@ void for_each_batch(std::size_t count, GroupAt&& group_at, PartsOf&& parts_of, R
     if (group.count() == 0) continue;
     const std::int64_t parts = parts_of(group);
     for (std::int64_t done = 0; done < group.count();) {
-      const std::int64_t fitting = (most_blocks - batch.blocks) / parts;
+      const std::int64_t least = batch.blocks == 0 ? 1 : 0;
+      const std::int64_t fitting = std::max(least, (most_blocks - batch.blocks) / parts);
       if (batch.count == Batch<Group>::capacity || fitting == 0) {
         flush();
         continue;

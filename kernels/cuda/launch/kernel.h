@@ -42,7 +42,7 @@ using Kernel = std::variant<
     NewValueNormTile<double>, ProjectTile<float>, ProjectTile<double>, AverageTile<float>,
     AverageTile<double>, ApplyTile, PackTile, EvaluateTile<float>, EvaluateTile<double>,
     GatherGradients<float>, GatherGradients<double>, SplitGradients, TakeDirections<float>,
-    TakeDirections<double>, SumDirectionNorms, UnpackFactors, UnpackRoots<Float16>,
+    TakeDirections<double>, SumDirectionNorms, FindSizes, UnpackFactors, UnpackRoots<Float16>,
     UnpackRoots<float>, UnpackRoots<double>, ScaleOperands, NarrowDirections, PackRoots, Combine,
     MeasureParts, MeasureMatrices, GuardMatrices, ReportMatrices, RootSpectrum, ScaleVectors,
     FindShifts, Damp, CheckIdentity, LinearCombination, AddIdentity, Convert,

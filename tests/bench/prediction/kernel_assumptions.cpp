@@ -10,7 +10,11 @@ constexpr const char* tile_product =
     "computed";
 constexpr const char* leaves_most = "all but a few thread blocks leave at once";
 constexpr const char* launch_only = "one block of threads, or one per matrix: its launch";
-constexpr const char* triangles = "tiles of 64, one triangle in strided rows";
+constexpr const char* mirrored =
+    "two tiles of 64 a block, through 17 or 33 KB of shared memory; 16 bytes at once";
+constexpr const char* packed =
+    "two tiles of 64 a block, through 17 or 33 KB of shared memory; 16 bytes at once where a "
+    "matrix is dense, 2 or 4 of triangles, whose rows are not aligned";
 
 /// The unit of a phase changes here.
 constexpr KernelAssumption assumptions[] = {
@@ -22,7 +26,7 @@ constexpr KernelAssumption assumptions[] = {
     {"FilterAndUpdateTile", Unit::none, 0.7, "most registers: 384 threads a processor"},
     {"ApplyTile", Unit::none, 0.85, "8 elements a thread, 32 bytes apart"},
     {"TakeDirections", Unit::none, 0.75, "sums in fp64 and a tree of 8 barriers"},
-    {"UnpackRoots", Unit::none, 0.6, triangles},
+    {"UnpackRoots", Unit::none, 0.7, packed},
     {"ScaleOperands", Unit::none, 1, launch_only},
     {"NarrowDirections", Unit::none, 0.8, "8 elements a thread, 32 bytes apart"},
     {"SplitGradients", Unit::none, 0.65, "accesses of 4 and 2 bytes; a division of 32 bits"},
@@ -49,17 +53,17 @@ constexpr KernelAssumption assumptions[] = {
     {"product float32", Unit::library_float32, 1, "cuBLASLt, compute type 32F: no matrix units"},
     {"product float64", Unit::library_float64, 1, "cuBLASLt on matrix units"},
     // a refresh
-    {"UnpackFactors", Unit::none, 0.6, triangles},
-    {"PackRoots", Unit::none, 0.6, triangles},
-    {"LinearCombination", Unit::none, 0.75,
-     "two tiles of 64 a block, through 17 KB of shared memory; 16 bytes at once"},
+    {"UnpackFactors", Unit::none, 0.7, packed},
+    {"PackRoots", Unit::none, 0.7, packed},
+    {"LinearCombination", Unit::none, 0.75, mirrored},
+    {"Damp", Unit::none, 0.75, mirrored},
     {"Convert", Unit::none, 0.85, "streams rows, 16 bytes at once"},
-    {"Damp", Unit::none, 0.8, "streams rows of four matrices, 16 bytes at once"},
     {"Combine", Unit::none, 0.65, "streams rows, 4 bytes at once; a division of 32 bits"},
     {"MeasureParts", Unit::none, 0.8, "streams rows, 16 bytes at once; sums in fp64"},
     {"SymmetricProduct", Unit::float32, 0.7, tile_product},
     {"SquareProduct", Unit::float32, 0.7, tile_product},
     {"MeasureMatrices", Unit::none, 1, launch_only},
+    {"FindSizes", Unit::none, 1, launch_only},
     {"FindShifts", Unit::none, 1, launch_only},
     {"CheckIdentity", Unit::none, 1, launch_only},
     {"AddIdentity", Unit::none, 1, launch_only},

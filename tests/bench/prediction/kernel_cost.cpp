@@ -103,16 +103,6 @@ KernelCost cost_of_groups(const Batch<Group>& batch, const Of& of) {
   return cost;
 }
 
-/// Whole matrices, and bytes_of(pairs) of what they are unpacked from or packed into.
-template <typename BytesOf>
-KernelCost packing(const Batch<PackedMatrixGroup>& batch, const BytesOf& bytes_of) {
-  return cost_of_groups(batch, [&](const PackedMatrixGroup& group) {
-    const auto n = static_cast<double>(group.squares.side);
-    return KernelCost{
-        bytes_of(group.pairs) + n * n * static_cast<double>(size_of(group.squares.type)), 0};
-  });
-}
-
 double form_bytes(Form form) {
   return form == Form::half    ? sizeof(Float16)
          : form == Form::split ? 2 * sizeof(Float16)
@@ -122,6 +112,26 @@ double form_bytes(Form form) {
 /// Of an element of square matrices, which may have no forms.
 double element_bytes(const SquareMatrixBatch& squares, Form form) {
   return has_forms(squares) ? form_bytes(form) : static_cast<double>(size_of(squares.type));
+}
+
+/// Whole matrices, and bytes_of(pairs) of what they are unpacked from or packed into.
+template <typename BytesOf>
+KernelCost packing(const Batch<PackedMatrixGroup>& batch, Form form, const BytesOf& bytes_of) {
+  return cost_of_groups(batch, [&](const PackedMatrixGroup& group) {
+    const auto n = static_cast<double>(group.squares.side);
+    return KernelCost{bytes_of(group.pairs) + n * n * element_bytes(group.squares, form), 0};
+  });
+}
+
+/// One triangle of A, and S, M and N.
+KernelCost damping(const Damp& kernel) {
+  return cost_of_groups(kernel.batch, [&](const DampingGroup& group) {
+    const auto n = static_cast<double>(group.x.side);
+    const double of_form = element_bytes(group.x, kernel.form);
+    return KernelCost{triangle(group.x.side) * of_form +
+                          n * n * (element_bytes(group.squared, Form::unsymmetric) + 2 * of_form),
+                      0};
+  });
 }
 
 /// Whole matrices of the first array's side and type, one of each form.
@@ -208,20 +218,18 @@ struct CostOf {
     return vector_cost(k);
   }
   KernelCost operator()(const UnpackFactors& k) const {
-    return packing(k.batch, [](const auto& factors) {
+    return packing(k.batch, k.loading.form, [](const auto& factors) {
       return triangle(factors.side) * static_cast<double>(size_of(factors.type));
     });
   }
   KernelCost operator()(const PackRoots& k) const {
-    return packing(k.batch, [&](const auto& roots) {
+    return packing(k.batch, Form::unsymmetric, [&](const auto& roots) {
       return k.writes ? root_bytes(roots.layout, roots.side, roots.type) : 0.0;
     });
   }
   KernelCost operator()(const LinearCombination& k) const { return combination(k); }
   KernelCost operator()(const Convert& k) const { return passes(k.batch, {Form::dense, k.form}); }
-  KernelCost operator()(const Damp& k) const {
-    return passes(k.batch, {k.form, Form::dense, k.form, k.form});
-  }
+  KernelCost operator()(const Damp& k) const { return damping(k); }
   KernelCost operator()(const Combine& k) const {
     return passes(k.batch, {Form::dense, Form::dense});
   }

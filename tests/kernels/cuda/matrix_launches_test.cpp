@@ -6,6 +6,8 @@
 
 #include "kernels/cuda/device/product_key.h"
 #include "kernels/cuda/device_backend.h"
+#include "kernels/cuda/gemm/matrix_parts.h"
+#include "kernels/cuda/launch/batch.h"
 #include "kernels/cuda/mode_chain.h"
 #include "tests/support/device/emulated_device.h"
 
@@ -31,6 +33,40 @@ Stack stack_of(const Extent& extent, std::int64_t count) {
 }
 
 const std::vector<Extent> long_sides = {{65, 66}, {1024, 768}, {128, 2, 67}, {65, 3, 3, 9}};
+
+TEST(Batches, HoldNoMoreThanTheMostBlocksUnlessOneMatrixHasMore) {
+  using Batch = kernels::cuda::Batch<kernels::cuda::MatrixGroup>;
+  using kernels::SquareMatrixBatch;
+  // As many blocks of threads as the side.
+  const std::vector<SquareMatrixBatch> groups = {
+      {Type::float32, 3, 4, 0}, {Type::float32, 100, 2, 4}, {Type::float32, 1, 5, 6}};
+  std::int64_t next = 0;
+  kernels::cuda::for_each_batch<kernels::cuda::MatrixGroup>(
+      groups.size(), [&](std::size_t g) { return kernels::cuda::MatrixGroup{groups[g]}; },
+      [](const kernels::cuda::MatrixGroup& group) { return group.x.side; },
+      [&](const Batch& batch) {
+        EXPECT_TRUE(batch.blocks <= 10 || batch.matrices() == 1) << batch.blocks;
+        for (std::int64_t number = 0; number < batch.matrices(); ++number)
+          EXPECT_EQ(batch.row_of(number), next++);
+      },
+      10);
+  EXPECT_EQ(next, 11);
+}
+
+TEST(Batches, PartsOfRowsAreFewAndCoverAMatrix) {
+  for (const std::int64_t side : {1, 64, 129, 16'384, 16'385, 65'536, 65'537, 200'000}) {
+    const std::int64_t parts = kernels::cuda::row_parts(side);
+    EXPECT_LE(parts, kernels::cuda::most_row_parts);
+    std::int64_t next = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const kernels::cuda::RowRange rows = kernels::cuda::row_part(side, part);
+      ASSERT_EQ(rows.first, next);
+      ASSERT_GT(rows.count, 0);
+      next += rows.count;
+    }
+    EXPECT_EQ(next, side);
+  }
+}
 
 TEST(ModeChain, ProductsOfAShapeHaveOneKeyInEveryStackAndPlace) {
   for (const Extent& extent : long_sides)

@@ -36,11 +36,15 @@ TYPED_TEST(FactorsAndRoots, LoadMirrorsScalesAndShifts) {
 
 TYPED_TEST(FactorsAndRoots, LoadDividesByAPowerOfTheTrace) {
   using Real = typename TypeParam::Real;
-  std::vector<double> floors(this->a.size(), 0.25), zero(this->a.size(), 0), one(this->a.size(), 1);
+  std::vector<double> floors(this->a.size(), 0.25), one(this->a.size(), 1);
+  std::vector<double> sizes(this->a.size(), 0);
+  this->backend->unpack_factors(
+      this->a.pairs(), {.scales = one.data(), .floors = floors.data(), .trace_exponent = 0.5},
+      this->c.squares());
   this->backend->unpack_factors(
       this->a.pairs(),
-      {.scales = one.data(), .shifts = zero.data(), .floors = floors.data(), .trace_exponent = 0.5},
-      this->c.squares());
+      {.scales = one.data(), .floors = floors.data(), .trace_exponent = 0.5, .sizes = sizes.data()},
+      this->b.squares());
 
   for (std::size_t m = 0; m < this->a.size(); ++m) {
     const std::int64_t n = this->a.side(m);
@@ -49,6 +53,8 @@ TYPED_TEST(FactorsAndRoots, LoadDividesByAPowerOfTheTrace) {
       trace += static_cast<double>(this->a.pair(m)[static_cast<std::size_t>(i * (n + 2))]);
     const double factor = std::pow(std::max(trace, 0.25), -0.5);
     for (std::int64_t i = 0; i < n; ++i) {
+      EXPECT_EQ(static_cast<double>(this->b.at(m, i, i)) * sizes[m],
+                static_cast<double>(this->c.at(m, i, i)));
       const double old =
           static_cast<double>(this->a.pair(m)[static_cast<std::size_t>(i * (n + 2))]);
       // One rounding of the factor, one of the product.
@@ -64,8 +70,8 @@ TYPED_TEST(FactorsAndRoots, LoadAndStoreConvertBetweenPrecisions) {
   SquareBatch<double> wide(sides);
   Numbers numbers(3);
   for (Real& x : pair.pair(0)) x = static_cast<Real>(numbers.next());
-  const double one = 1, zero = 0;
-  this->backend->unpack_factors(pair.pairs(), {.scales = &one, .shifts = &zero}, wide.squares());
+  const double one = 1;
+  this->backend->unpack_factors(pair.pairs(), {.scales = &one}, wide.squares());
   EXPECT_EQ(wide.at(0, 3, 2), static_cast<double>(pair.pair(0)[3 * 6 + 2]));
 
   std::int32_t failed = 0;
@@ -88,6 +94,21 @@ TYPED_TEST(FactorsAndRoots, StoreWritesTheRootOnly) {
       const Real expected = j > i ? this->spd.at(8, i, j - 1) : old[place];
       ASSERT_EQ(this->a.pair(8)[place], expected);
     }
+}
+
+TYPED_TEST(FactorsAndRoots, StoreTakesTheMeanOfBothTriangles) {
+  using Real = typename TypeParam::Real;
+  std::vector<std::int32_t> failed(this->a.size(), 0);
+  const auto mean = [](std::int64_t i, std::int64_t j) { return static_cast<Real>(i * j % 61); };
+  for (std::size_t m = 0; m < this->a.size(); ++m)
+    for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j)
+        this->c.at(m, i, j) = mean(i, j) + (i < j ? Real(0.25) : i == j ? Real(0) : Real(-0.25));
+  this->backend->pack_roots(this->c.squares(), {}, this->a.pairs(), failed.data());
+  for (std::size_t m = 0; m < this->a.size(); ++m)
+    for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+      for (std::int64_t j = i; j < n; ++j)
+        ASSERT_EQ(this->a.pair(m)[static_cast<std::size_t>(i * (n + 1) + j + 1)], mean(i, j));
 }
 
 TYPED_TEST(FactorsAndRoots, StoreMultipliesByAPower) {

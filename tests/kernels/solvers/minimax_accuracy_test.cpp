@@ -47,6 +47,15 @@ TEST(MinimaxRoot, InFloat32HasItsErrorTimesTheCondition) {
         }
 }
 
+/// Where largest / kappa_max is n^(1/4) times what the largest eigenvalue alone would ask for.
+TEST(MinimaxRoot, OfEqualEigenvaluesIsDampedByItsBound) {
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 2});
+  for (const std::int64_t n : {2, 64, 256}) {
+    const Matrix a = rotated(std::vector<double>(static_cast<std::size_t>(n), 3), 1);
+    EXPECT_LE(error<double>(*backend, a, {.kappa_max = 1e3}, 0.25), 1e-12) << n;
+  }
+}
+
 class MinimaxAtPlace : public ::testing::TestWithParam<Place> {
  protected:
   void SetUp() override { require(GetParam()); }

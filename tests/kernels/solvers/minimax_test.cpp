@@ -163,8 +163,9 @@ TEST(MinimaxRoot, IsQueuedWithoutAWaitInAnyNumberOfChunks) {
   for (std::size_t m = 0; m < count; ++m) {
     ASSERT_EQ(jobs[m].outcome, Outcome::computed);
     ASSERT_EQ(jobs[m].clamped, 1);
-    const double largest = static_cast<double>(1 + m % 3);
-    const double expected = std::pow(largest * (1 + (1 + 0x1p-10) / 1e2), -jobs[m].exponent);
+    const double eigenvalue = static_cast<double>(1 + m % 3);
+    const double largest = (1 + 0x1p-10) * std::pow(double{n}, 0.25) * eigenvalue;
+    const double expected = std::pow(eigenvalue + largest / 1e2, -jobs[m].exponent);
     ASSERT_NEAR(pairs[m * stride + 1], expected, 4e-4 * expected) << m;
   }
 }

@@ -45,6 +45,17 @@ class SymmetricPrimitives : public AtPlace<Tested> {
     multiply(left, right, operands, weights, left, product);
   }
 
+  /// A in a form <- factors with the lower triangles of `from`, divided by `numbers`.
+  void unpack(SquareBatch<Number>& from, kernels::Form form, SquareBatch<Number>& to) {
+    for (std::size_t m = 0; m < from.size(); ++m)
+      for (std::int64_t i = 0, n = from.side(m); i < n; ++i)
+        for (std::int64_t j = 0; j <= i; ++j)
+          from.pair(m)[static_cast<std::size_t>(i * (n + 1) + j)] = from.at(m, i, j);
+    const std::vector<double> ones(from.size(), 1);
+    this->backend->unpack_factors(
+        from.pairs(), {.scales = ones.data(), .sizes = numbers.data(), .form = form}, to.squares());
+  }
+
   /// Dense numbers of what is in a form: without a product, its first operand.
   void read(SquareBatch<Number>& from, kernels::Form form, SquareBatch<Number>& to) {
     this->backend->multiply_symmetric(from.squares(), from.squares(), form,

@@ -17,23 +17,19 @@ using kernels::Form;
 
 TYPED_TEST_SUITE(SymmetricPrimitives, RealsAtAllPlaces, NameOfPlace);
 
-TYPED_TEST(SymmetricPrimitives, NormalizeDividesByAPowerOfTwo) {
+TYPED_TEST(SymmetricPrimitives, FactorsAreDividedByAPowerOfTwo) {
   using Real = typename TypeParam::Real;
-  std::vector<std::vector<Real>> before;
-  for (std::size_t m = 0; m < this->a.size(); ++m) {
+  for (std::size_t m = 0; m < this->a.size(); ++m)
     for (Real& x : this->a.matrix(m)) x *= std::ldexp(Real(1), 22 * int(m % 9) - 90);
-    before.emplace_back(this->a.matrix(m).begin(), this->a.matrix(m).end());
-  }
-  this->backend->normalize(this->a.squares(), this->numbers.data(), this->b.squares(), Form::dense);
+  this->unpack(this->a, Form::dense, this->b);
 
   for (std::size_t m = 0; m < this->a.size(); ++m) {
     int exponent = 0;
     EXPECT_EQ(std::frexp(this->numbers[m], &exponent), 0.5);
     double largest = 0;
-    for (std::size_t i = 0; i < before[m].size(); ++i) {
-      EXPECT_EQ(this->a.matrix(m)[i], before[m][i]);
+    for (std::size_t i = 0; i < this->a.matrix(m).size(); ++i) {
       const double x = static_cast<double>(this->b.matrix(m)[i]);
-      EXPECT_EQ(x * this->numbers[m], static_cast<double>(before[m][i]));
+      EXPECT_EQ(x * this->numbers[m], static_cast<double>(this->a.matrix(m)[i]));
       largest = std::max(largest, std::abs(x));
     }
     EXPECT_GE(largest, 0.5);
@@ -41,28 +37,42 @@ TYPED_TEST(SymmetricPrimitives, NormalizeDividesByAPowerOfTwo) {
   }
 
   for (const Form form : {Form::split, Form::half}) {
-    SquareBatch<Real> normalized(some_sides), converted(some_sides);
-    this->backend->normalize(this->a.squares(), this->numbers.data(), normalized.squares(), form);
+    SquareBatch<Real> unpacked(some_sides), converted(some_sides);
+    this->unpack(this->a, form, unpacked);
     this->backend->convert(this->b.squares(), converted.squares(), form);
-    this->read(normalized, form, this->c);
+    this->read(unpacked, form, this->c);
     this->read(converted, form, this->d);
     for (std::size_t m = 0; m < this->a.size(); ++m)
       EXPECT_TRUE(std::ranges::equal(this->c.matrix(m), this->d.matrix(m))) << "matrix " << m;
   }
 }
 
-TYPED_TEST(SymmetricPrimitives, NormalizeLeavesZerosAndWhatIsNotFinite) {
+TYPED_TEST(SymmetricPrimitives, FactorsOfZerosOrWhatIsNotFiniteAreNotDivided) {
   using Real = typename TypeParam::Real;
   const Real nan = std::numeric_limits<Real>::quiet_NaN();
   for (const std::size_t m : {0u, 3u})
     std::fill(this->a.matrix(m).begin(), this->a.matrix(m).end(), Real(0));
-  this->a.matrix(4)[3] = nan;
-  this->a.matrix(5)[3] = std::numeric_limits<Real>::infinity();
-  this->backend->normalize(this->a.squares(), this->numbers.data(), this->a.squares(), Form::dense);
+  this->a.at(4, 3, 3) = nan;
+  this->a.at(5, 0, 0) = std::numeric_limits<Real>::infinity();
+  this->a.at(6, 64, 0) = nan;
+  for (Real& x : this->a.matrix(1)) x = std::numeric_limits<Real>::min();
+  this->unpack(this->a, Form::dense, this->b);
 
   for (const std::size_t m : {0u, 3u, 4u, 5u}) EXPECT_EQ(this->numbers[m], 1);
-  EXPECT_TRUE(std::isnan(this->a.matrix(4)[3]));
-  EXPECT_EQ(this->a.at(3, 6, 6), 0);
+  EXPECT_EQ(this->b.at(3, 6, 6), 0);
+  EXPECT_TRUE(std::isnan(this->b.at(4, 3, 3)));
+  EXPECT_TRUE(std::isnan(this->b.at(6, 0, 64)));
+  EXPECT_EQ(static_cast<double>(this->b.at(1, 1, 0)) * this->numbers[1],
+            static_cast<double>(this->a.at(1, 1, 0)));
+}
+
+TEST(Loading, SizesArePowersOfTwoWithAnInverse) {
+  constexpr double least = std::numeric_limits<double>::denorm_min();
+  constexpr double most = std::numeric_limits<double>::max();
+  EXPECT_EQ(kernels::Loading::size_of(least), 0x1p-1021);
+  EXPECT_EQ(kernels::Loading::size_of(0.5), 1);
+  EXPECT_EQ(kernels::Loading::size_of(1), 2);
+  EXPECT_EQ(kernels::Loading::size_of(most), 0x1p1023);
 }
 
 TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
@@ -76,9 +86,10 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
                                                           : 0x1p-11;
     std::vector<double> scales(count, 4);
     SquareBatch<Real> x(some_sides), to_m(some_sides), to_n(some_sides), before(some_sides);
-    this->backend->normalize(this->a.squares(), this->numbers.data(), x.squares(), form);
+    this->unpack(this->a, form, x);
     this->read(x, form, before);
-    this->multiply(before, before, Form::split, {}, this->b);
+    this->backend->multiply_symmetric(x.squares(), x.squares(), form, {}, x.squares(),
+                                      this->b.squares(), Form::unsymmetric);
     this->backend->damp(x.squares(), this->b.squares(),
                         {.epsilons = epsilons.data(),
                          .kappa_max = 100,
@@ -94,20 +105,16 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
 
     for (std::size_t m = 0; m < count; ++m) {
       const std::int64_t n = this->a.side(m);
-      double row_sum = 0, fourth = 0;
-      for (std::int64_t i = 0; i < n; ++i) {
-        double sum = 0;
+      double fourth = 0;
+      for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t j = 0; j < n; ++j) {
           double square = 0;
           for (std::int64_t k = 0; k < n; ++k)
             square +=
                 static_cast<double>(before.at(m, i, k)) * static_cast<double>(before.at(m, j, k));
           fourth += square * square;
-          sum += std::abs(static_cast<double>(before.at(m, i, j)));
         }
-        row_sum = std::max(row_sum, sum);
-      }
-      const double largest = (1 + 0x1p-10) * std::min(row_sum, std::pow(fourth, 0.25));
+      const double largest = (1 + 0x1p-10) * std::pow(fourth, 0.25);
       const double shift = std::max(epsilons[m] / 4, largest / 100);
       const double unit = std::exp2(std::floor(std::log2(largest + shift)) + 1);
       EXPECT_EQ(clamped[m], largest / 100 > epsilons[m] / 4);
@@ -126,6 +133,43 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
                       static_cast<double>(n + 10) * 4 * epsilon_of<Real> + 9 * of_form);
         }
     }
+  }
+}
+
+TYPED_TEST(SymmetricPrimitives, DampTakesTheMeanOfBothTriangles) {
+  using Real = typename TypeParam::Real;
+  const std::size_t count = this->a.size();
+  const std::vector<double> epsilons(count, 4);
+  std::vector<double> clamped(count, -1);
+  this->unpack(this->a, Form::split, this->b);
+  // N and M, of S whose elements above the diagonal are larger by a number and below it smaller.
+  const auto damp = [&](Real more, SquareBatch<Real>& n, SquareBatch<Real>& m) {
+    SquareBatch<Real> squared(some_sides), to_n(some_sides), to_m(some_sides);
+    for (std::size_t k = 0; k < count; ++k)
+      for (std::int64_t i = 0; i < squared.side(k); ++i)
+        for (std::int64_t j = 0; j < squared.side(k); ++j)
+          squared.at(k, i, j) = static_cast<Real>(i * j % 61) + (i < j    ? more
+                                                                 : i == j ? Real(0)
+                                                                          : -more);
+    std::vector<double> scales(count, 1);
+    this->backend->damp(this->b.squares(), squared.squares(),
+                        {.epsilons = epsilons.data(),
+                         .kappa_max = 1e6,
+                         .polynomial = {3, -2, 0.5},
+                         .scales = scales.data(),
+                         .clamped = clamped.data()},
+                        to_m.squares(), to_n.squares(), Form::split);
+    this->read(to_n, Form::split, n);
+    this->read(to_m, Form::split, m);
+  };
+  SquareBatch<Real> n(some_sides), m(some_sides);
+  damp(0, n, m);
+  damp(Real(0.25), this->c, this->d);
+  for (std::size_t k = 0; k < count; ++k) {
+    EXPECT_TRUE(std::ranges::equal(this->c.matrix(k), n.matrix(k))) << "matrix " << k;
+    EXPECT_TRUE(std::ranges::equal(this->d.matrix(k), m.matrix(k))) << "matrix " << k;
+    for (std::int64_t i = 0; i < n.side(k); ++i)
+      for (std::int64_t j = 0; j < i; ++j) ASSERT_EQ(n.at(k, i, j), n.at(k, j, i));
   }
 }
 
@@ -151,6 +195,26 @@ TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
         EXPECT_NEAR(this->c.at(m, i, j), expected,
                     static_cast<double>(4 * n + 4) * epsilon_of<Real> * size);
       }
+}
+
+TYPED_TEST(SymmetricPrimitives, DenseProductsAreTheMeansOfUnsymmetricOnes) {
+  using Real = typename TypeParam::Real;
+  SquareBatch<Real> x(some_sides), y(some_sides);
+  for (const Form form : {Form::split, Form::half}) {
+    this->backend->convert(this->a.squares(), x.squares(), form);
+    this->backend->convert(this->d.squares(), y.squares(), form);
+    for (const auto right : {x.squares(), y.squares()}) {
+      for (auto* const to : {&this->b, &this->c})
+        this->backend->multiply_symmetric(x.squares(), right, form, {.product = 2}, right,
+                                          to->squares(),
+                                          to == &this->b ? Form::dense : Form::unsymmetric);
+      for (std::size_t m = 0; m < this->a.size(); ++m)
+        for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+          for (std::int64_t j = 0; j < n; ++j)
+            ASSERT_EQ(this->b.at(m, i, j),
+                      Real(0.5) * this->c.at(m, i, j) + Real(0.5) * this->c.at(m, j, i));
+    }
+  }
 }
 
 TYPED_TEST(SymmetricPrimitives, ProductsDoNotReadWhatHasNoWeight) {

@@ -124,8 +124,6 @@ class StagingBackend final : public kernels::Backend {
                double* numbers, const std::uint8_t* active) override;
 
   // staging_symmetric.cpp
-  void normalize(std::span<const kernels::SquareMatrixBatch> a, double* scales,
-                 std::span<const kernels::SquareMatrixBatch> c, kernels::Form form) override;
   void damp(std::span<const kernels::SquareMatrixBatch> a,
             std::span<const kernels::SquareMatrixBatch> squared, const kernels::Damping& damping,
             std::span<const kernels::SquareMatrixBatch> m,

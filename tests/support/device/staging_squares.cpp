@@ -34,13 +34,15 @@ void StagingBackend::unpack_factors(std::span<const FactorBatch> factors,
   Staging staging(*backend_);
   note(staging, factors);
   note(staging, a);
-  for (const double* const column : {loading.scales, loading.shifts, loading.floors})
+  for (const double* const column :
+       {loading.scales, loading.shifts, loading.floors, static_cast<const double*>(loading.sizes)})
     staging.note_array(column, rows_of(a));
   staging.begin();
   kernels::Loading copy = loading;
   copy.scales = staging.at(loading.scales);
   copy.shifts = staging.at(loading.shifts);
   copy.floors = staging.at(loading.floors);
+  copy.sizes = staging.at(loading.sizes);
   backend_->unpack_factors(staged(staging, factors), copy, staged(staging, a));
   staging.finish();
 }

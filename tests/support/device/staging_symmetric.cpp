@@ -6,17 +6,6 @@ namespace shampoo::test {
 
 using kernels::SquareMatrixBatch;
 
-void StagingBackend::normalize(std::span<const SquareMatrixBatch> a, double* scales,
-                               std::span<const SquareMatrixBatch> c, kernels::Form form) {
-  Staging staging(*backend_);
-  note(staging, a);
-  note(staging, c);
-  staging.note_array(scales, rows_of(a));
-  staging.begin();
-  backend_->normalize(staged(staging, a), staging.at(scales), staged(staging, c), form);
-  staging.finish();
-}
-
 void StagingBackend::damp(std::span<const SquareMatrixBatch> a,
                           std::span<const SquareMatrixBatch> squared,
                           const kernels::Damping& damping, std::span<const SquareMatrixBatch> m,

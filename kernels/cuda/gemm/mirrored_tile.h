@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/gemm/formed_matrix.h"
+#include "kernels/cuda/gemm/matrix_parts.h"
+
+/// Tiles of symmetric matrices, of which each stands for the one that mirrors it, too.
+namespace shampoo::kernels::cuda {
+
+/// Read along rows and along columns: one more column keeps the threads of a warp in different
+/// banks.
+template <typename Real>
+struct MirroredTile {
+  Real v[mirrored_side][mirrored_side + 1];
+};
+
+/// Of either type.
+union AnyMirroredTile {
+  MirroredTile<float> in_float;
+  MirroredTile<double> in_double;
+
+  SHAMPOO_BOTH MirroredTile<float>& of(float*) { return in_float; }
+  SHAMPOO_BOTH MirroredTile<double>& of(double*) { return in_double; }
+};
+
+/// Where a tile of the lower triangle begins.
+struct TilePlace {
+  std::int64_t top = 0, left = 0;
+};
+SHAMPOO_BOTH constexpr TilePlace tile_place(std::int64_t part) {
+  const TileIndex tile = lower_tile(part);
+  return {tile.row * mirrored_side, tile.column * mirrored_side};
+}
+
+/// body(row, column) for all groups of eight of a tile.
+template <typename Threads, typename Body>
+SHAMPOO_BOTH void for_each_eight(Threads& block, Body&& body) {
+  constexpr int across = mirrored_side / 8;
+  block.each([&](int thread) {
+    for (int e = thread; e < mirrored_side * across; e += Threads::count)
+      body(e / across, e % across * 8);
+  });
+}
+
+/// tile <- the transpose of the matrix's upper tile; 0 behind its sides
+template <typename Real, typename Matrix, typename Threads>
+SHAMPOO_BOTH void load_mirrored(Threads& block, MirroredTile<Real>& tile, const Matrix& from,
+                                TilePlace at) {
+  for_each_eight(block, [&](int row, int column) {
+    const auto above = from.load(at.left + row, at.top + column);
+    for (int k = 0; k < 8; ++k) tile.v[column + k][row] = above.v[k];
+  });
+}
+
+/// The matrix's upper tile <- the transpose of `tile`
+template <typename Real, typename Matrix, typename Threads>
+SHAMPOO_BOTH void store_mirrored(Threads& block, const MirroredTile<Real>& tile, const Matrix& to,
+                                 TilePlace at) {
+  for_each_eight(block, [&](int row, int column) {
+    EightOf<Real> x;
+    for (int k = 0; k < 8; ++k) x.v[k] = tile.v[column + k][row];
+    to.store(at.left + row, at.top + column, x);
+  });
+}
+
+/// Both of the matrix's tiles <- make(row, column), eight numbers from there on, which may read
+/// `tile` at their places; it is overwritten.
+template <typename Real, typename Matrix, typename Threads, typename Make>
+SHAMPOO_BOTH void make_both(Threads& block, MirroredTile<Real>& tile, const Matrix& to,
+                            TilePlace at, Make&& make) {
+  for_each_eight(block, [&](int row, int column) {
+    const EightOf<Real> x = make(row, column);
+    for (int k = 0; k < 8; ++k) tile.v[row][column + k] = x.v[k];
+    to.store(at.top + row, at.left + column, x);
+  });
+  if (at.top == at.left) return;
+  block.sync();
+  store_mirrored(block, tile, to, at);
+}
+
+/// Both of the matrix's tiles <- `tile`, of which only elements (i, j) with j <= i of the matrix
+/// count.
+template <typename Real, typename Matrix, typename Threads>
+SHAMPOO_BOTH void store_both(Threads& block, const MirroredTile<Real>& tile, const Matrix& to,
+                             TilePlace at) {
+  const bool on_diagonal = at.top == at.left;
+  for_each_eight(block, [&](int row, int column) {
+    EightOf<Real> x;
+    for (int k = 0; k < 8; ++k)
+      x.v[k] = on_diagonal && row < column + k ? tile.v[column + k][row] : tile.v[row][column + k];
+    to.store(at.top + row, at.left + column, x);
+  });
+  if (!on_diagonal) store_mirrored(block, tile, to, at);
+}
+
+}  // namespace shampoo::kernels::cuda
