@@ -117,7 +117,8 @@ void CpuBackend::convert(std::span<const SquareMatrixBatch> a, std::span<const S
 void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                     std::span<const SquareMatrixBatch> b, Form,
                                     const Weights& weights, std::span<const SquareMatrixBatch> d,
-                                    std::span<const SquareMatrixBatch> c, Form) {
+                                    std::span<const SquareMatrixBatch> c, Form form) {
+  weights.check(form);
   for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {

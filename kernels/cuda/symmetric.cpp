@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels/cuda/device_backend.h"
@@ -109,6 +108,7 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                        std::span<const SquareMatrixBatch> b, Form operands,
                                        const Weights& weights, std::span<const SquareMatrixBatch> d,
                                        std::span<const SquareMatrixBatch> c, Form form) {
+  weights.check(form);
   for_each_tile_class([&]<typename Class>(Class) {
     if constexpr (Class::tile == 64)
       for_each_batch<FourOf>(
@@ -123,9 +123,6 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                             SymmetricProduct<typename Class::real, Class::tile>{batch, weights});
           });
   });
-  if (form == Form::unsymmetric &&
-      (weights.first != 0 || weights.addend != 0 || weights.identity != 0))
-    throw std::logic_error("multiply_symmetric: an unsymmetric product has no addends");
   const auto by_library = [&](std::size_t g) {
     return is_written_by_library(a[g], operands, weights, form);
   };

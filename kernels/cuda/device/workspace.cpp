@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t rows = Workspace::rows;
 constexpr std::size_t partial_bytes = rows * sizeof(double);
-constexpr std::size_t number_bytes = 4 * rows * sizeof(double);
+constexpr std::size_t number_bytes = Workspace::numbers_of_row * rows * sizeof(double);
 constexpr std::size_t row_bytes = partial_bytes + number_bytes + rows * sizeof(std::int32_t);
 
 constexpr std::size_t alignment = 256;
@@ -129,7 +129,9 @@ double* Workspace::partials() {
 
 double* Workspace::numbers() { return partials() + rows; }
 
-std::int32_t* Workspace::flags() { return reinterpret_cast<std::int32_t*>(numbers() + 4 * rows); }
+std::int32_t* Workspace::flags() {
+  return reinterpret_cast<std::int32_t*>(numbers() + numbers_of_row * rows);
+}
 
 Workspace::Sums Workspace::sums(std::int64_t side) {
   require(sum_bytes(side, 1) <= sums_.bytes);

@@ -16,6 +16,7 @@ class Workspace {
  public:
   /// Matrices, or parts of matrices, that solver kernels with flags or partial sums take at once.
   static constexpr std::int64_t rows = 65536;
+  static constexpr std::int64_t numbers_of_row = 3;
 
   /// Room for sums of products of matrices, in float32.
   class Sums {
@@ -49,7 +50,7 @@ class Workspace {
   /// dense_root_bytes() of every stack.
   void* roots(std::span<const Stack> stacks, Type arithmetic);
   double* partials();     ///< `rows` of them
-  double* numbers();      ///< 4 `rows` of them
+  double* numbers();      ///< `numbers_of_row` for each of `rows`
   std::int32_t* flags();  ///< `rows` of them
   /// All of it, which holds at least one matrix of a side.
   Sums sums(std::int64_t side);

@@ -74,8 +74,8 @@ struct SymmetricProductGroup {
   }
 };
 
-/// C <- product (P + P^T) / 2 + first A + addend D + identity I. One block of
-/// threads per pair of tiles that mirror each other.
+/// C <- product (P + P^T) / 2 + first A + addend D + identity I. One block of threads per pair of
+/// tiles that mirror each other.
 struct LinearCombination {
   static constexpr int threads = 256;
   using Shared = MirroredTile<float>;

@@ -9,8 +9,8 @@
 /// Tiles of symmetric matrices, of which each stands for the one that mirrors it, too.
 namespace shampoo::kernels::cuda {
 
-/// Read along rows and along columns: one more column keeps the threads of a warp in different
-/// banks.
+/// Read along rows and along columns: with one more column no more than two threads of a warp meet
+/// in a bank.
 template <typename Real>
 struct MirroredTile {
   Real v[mirrored_side][mirrored_side + 1];

@@ -62,8 +62,8 @@ struct FindShifts {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// M and N, where (S + S^T) / 2 stands for S; see DampingWeights. One block of threads
-/// per pair of tiles that mirror each other.
+/// M and N, where (S + S^T) / 2 stands for S; see DampingWeights. One block of threads per pair of
+/// tiles that mirror each other.
 struct Damp {
   static constexpr int threads = 256;
   using Shared = AnyMirroredTile;

@@ -151,14 +151,13 @@ struct MatrixPairGroup {
 /// for_each_batch() of pairs: x[g] and y[g], group by group of the same side and count.
 template <typename Run>
 void for_each_pair_batch(std::span<const SquareMatrixBatch> x, std::span<const SquareMatrixBatch> y,
-                         std::int64_t (*parts_of)(const MatrixPairGroup&), Run&& run,
-                         std::int64_t most_blocks = std::numeric_limits<std::int32_t>::max()) {
+                         std::int64_t (*parts_of)(const MatrixPairGroup&), Run&& run) {
   for_each_batch<MatrixPairGroup>(
       x.size(),
       [&](std::size_t g) {
         return MatrixPairGroup{x[g], y[g]};
       },
-      parts_of, run, most_blocks);
+      parts_of, run);
 }
 
 /// Dense matrices and the pair arrays that they are unpacked from or packed into.

@@ -11,10 +11,12 @@ constexpr const char* tile_product =
 constexpr const char* leaves_most = "all but a few thread blocks leave at once";
 constexpr const char* launch_only = "one block of threads, or one per matrix: its launch";
 constexpr const char* mirrored =
-    "two tiles of 64 a block, through 17 or 33 KB of shared memory; 16 bytes at once";
+    "two tiles of 64 a block, through 17 KB of shared memory, 33 where it also serves float64; 16 "
+    "bytes at once";
 constexpr const char* packed =
-    "two tiles of 64 a block, through 17 or 33 KB of shared memory; 16 bytes at once where a "
-    "matrix is dense, 2 or 4 of triangles, whose rows are not aligned";
+    "two tiles of 64 a block; 16 bytes at once where a matrix is dense, 2 or 4 of triangles, whose "
+    "rows are not "
+    "aligned";
 
 /// The unit of a phase changes here.
 constexpr KernelAssumption assumptions[] = {

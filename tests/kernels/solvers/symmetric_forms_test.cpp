@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <vector>
 
 #include "tests/kernels/solvers/symmetric_primitives.h"
@@ -209,6 +210,15 @@ TYPED_TEST(SymmetricForms, HalvesOfASumAreRoundedOnceAndTwiceOnTheDiagonal) {
               << m << ' ' << i << ' ' << j;
         }
   }
+}
+
+TYPED_TEST(SymmetricForms, UnsymmetricProductsHaveNoAddends) {
+  for (const kernels::Weights& weights :
+       {kernels::Weights{.first = 1}, {.addend = 1}, {.identity = 1}})
+    EXPECT_THROW(this->backend->multiply_symmetric(this->a.squares(), this->a.squares(),
+                                                   Form::split, weights, this->a.squares(),
+                                                   this->b.squares(), Form::unsymmetric),
+                 std::invalid_argument);
 }
 
 TYPED_TEST(SymmetricForms, ProductsInAFormAreConvertedProducts) {
