@@ -90,7 +90,10 @@ class LostMpiRank : public testing::TestWithParam<Phase> {
   static void expect_named(const std::string& output, int lost) {
     const std::string text = "rank " + std::to_string(lost) + " did not answer";
     EXPECT_NE(output.find(text), std::string::npos) << output;
-    EXPECT_NE(output.find("not complete within"), std::string::npos) << output;
+    // One that hears of another's deadline may end the job before that one has said so.
+    const bool has_reason = output.find("not complete within") != std::string::npos ||
+                            output.find("reported a failure") != std::string::npos;
+    EXPECT_TRUE(has_reason) << output;
   }
 };
 
