@@ -38,8 +38,9 @@ TEST(Batches, HoldNoMoreThanTheMostBlocksUnlessOneMatrixHasMore) {
   using Batch = kernels::cuda::Batch<kernels::cuda::MatrixGroup>;
   using kernels::SquareMatrixBatch;
   // As many blocks of threads as the side.
-  const std::vector<SquareMatrixBatch> groups = {
-      {Type::float32, 3, 4, 0}, {Type::float32, 100, 2, 4}, {Type::float32, 1, 5, 6}};
+  const std::vector<SquareMatrixBatch> groups = {{Type::float32, 3, 4, 0, address(256)},
+                                                 {Type::float32, 100, 2, 4, address(256)},
+                                                 {Type::float32, 1, 5, 6, address(256)}};
   std::int64_t next = 0;
   kernels::cuda::for_each_batch<kernels::cuda::MatrixGroup>(
       groups.size(), [&](std::size_t g) { return kernels::cuda::MatrixGroup{groups[g]}; },
