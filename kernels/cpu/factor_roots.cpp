@@ -7,7 +7,7 @@
 #include "kernels/cpu/solver_tasks.h"
 #include "kernels/cpu/triangles.h"
 #include "kernels/rules/factor_layout.h"
-#include "kernels/solvers/loaded_factor.h"
+#include "kernels/solvers/solver_formulas.h"
 
 namespace shampoo::kernels {
 

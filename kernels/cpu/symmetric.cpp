@@ -7,6 +7,7 @@
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/matrix_numbers.h"
 #include "kernels/cpu/solver_tasks.h"
+#include "kernels/solvers/solver_formulas.h"
 
 namespace shampoo::kernels {
 
@@ -39,47 +40,20 @@ void weigh(const Weights& weights, const Real* a, const Real* d, Real* c, std::i
   for (std::int64_t i = 0; i < n; ++i) c[i * (n + 1)] += identity;
 }
 
-/// Damping of one matrix: M = weight (A + shift I).
-struct DampingShift {
-  double weight = 0, shift = 0;
-  bool clamped = true;
-};
-
+/// M and N, where (S + S^T) / 2 stands for S; see DampingWeights.
 template <typename Real>
-DampingShift shift_of(const Real* squared, std::int64_t n, const Damping& damping,
-                      std::int64_t row) {
-  const double largest = (1 + 0x1p-10) * std::sqrt(frobenius(squared, n));
-  const double absolute = damping.epsilons[row] / damping.scales[row];
-  const double relative = largest / damping.kappa_max;
-  if (largest == 0 && absolute == 0) return {.weight = 1, .shift = 1};
-
-  const double shift = larger(relative, absolute);
-  const double both = largest + shift;
-  const double weight = std::isfinite(both) ? std::ldexp(1.0, -std::ilogb(both) - 1) : both;
-  return {.weight = weight, .shift = shift, .clamped = relative > absolute};
-}
-
-/// M <- weight (A + shift I) ; N <- n0 I + n1 M + n2 M^2, from M^2 = weight^2 (S + 2 shift A +
-/// shift^2 I), where (S + S^T) / 2 stands for S
-template <typename Real>
-void damp_matrix(const DampingShift& by, const std::array<double, 3>& polynomial, const Real* a,
-                 const Real* s, std::int64_t side, Real* m, Real* n) {
-  const double square = polynomial[2] * by.weight * by.weight;
-  const Real of_squared = static_cast<Real>(square);
-  const Real of_a = static_cast<Real>(polynomial[1] * by.weight + 2 * square * by.shift);
-  const double weighted_shift = by.weight * by.shift;
-  const Real of_identity = static_cast<Real>(
-      polynomial[0] + (polynomial[1] + polynomial[2] * weighted_shift) * weighted_shift);
-  const Real weight = static_cast<Real>(by.weight), shift = static_cast<Real>(weighted_shift);
+void damp_matrix(const DampingWeights<Real>& weights, const Real* a, const Real* s,
+                 std::int64_t side, Real* m, Real* n) {
   constexpr Real half = Real(0.5);
   for_lower_triangle(side, [&](std::int64_t i, std::int64_t j) {
     const std::int64_t below = i * side + j, above = j * side + i;
-    n[below] = n[above] = of_squared * (half * s[below] + half * s[above]) + of_a * a[below];
-    m[below] = m[above] = a[below] * weight;
+    n[below] = n[above] =
+        weights.of_squared * (half * s[below] + half * s[above]) + weights.of_a * a[below];
+    m[below] = m[above] = a[below] * weights.weight;
   });
   for (std::int64_t i = 0; i < side; ++i) {
-    n[i * (side + 1)] += of_identity;
-    m[i * (side + 1)] += shift;
+    n[i * (side + 1)] += weights.of_identity;
+    m[i * (side + 1)] += weights.shift;
   }
 }
 
@@ -94,11 +68,9 @@ void CpuBackend::damp(std::span<const SquareMatrixBatch> a,
     with_real(a[g].type, [&]<typename Real>(Real*) {
       const Real* const matrix = matrix_of<Real>(a[g], member);
       const Real* const square = matrix_of<Real>(squared[g], member);
-      const DampingShift by = shift_of(square, side, damping, row);
-      damp_matrix(by, damping.polynomial, matrix, square, side, matrix_of<Real>(m[g], member),
-                  matrix_of<Real>(n[g], member));
-      damping.scales[row] /= by.weight;
-      damping.clamped[row] = by.clamped ? 1 : 0;
+      const DampingShift by = damping_shift(damping, row, frobenius(square, side));
+      damp_matrix(DampingWeights<Real>(by, damping.polynomial), matrix, square, side,
+                  matrix_of<Real>(m[g], member), matrix_of<Real>(n[g], member));
     });
   });
 }

@@ -11,7 +11,7 @@
 #include "kernels/cuda/launch/reduce.h"
 #include "kernels/facets.h"
 #include "kernels/rules/factor_layout.h"
-#include "kernels/solvers/loaded_factor.h"
+#include "kernels/solvers/solver_formulas.h"
 
 namespace shampoo::kernels::cuda {
 

@@ -11,30 +11,9 @@
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/launch/batch.h"
 #include "kernels/facets.h"
+#include "kernels/solvers/solver_formulas.h"
 
 namespace shampoo::kernels::cuda {
-
-/// Damping of one matrix: M = weight (A + shift I).
-struct DampingShift {
-  double weight = 1, shift = 1;
-};
-
-/// M = weight A + shift I ; N = of_squared S + of_a A + of_identity I, which is n0 I + n1 M + n2
-/// M^2: M^2 = weight^2 (S + 2 by.shift A + by.shift^2 I).
-template <typename Real>
-struct DampingWeights {
-  Real weight, shift, of_squared, of_a, of_identity;
-
-  SHAMPOO_BOTH DampingWeights(const DampingShift& by, const std::array<double, 3>& polynomial) {
-    const double n0 = polynomial[0], n1 = polynomial[1], n2 = polynomial[2];
-    const double square = n2 * by.weight * by.weight, weighted_shift = by.weight * by.shift;
-    weight = static_cast<Real>(by.weight);
-    shift = static_cast<Real>(weighted_shift);
-    of_squared = static_cast<Real>(square);
-    of_a = static_cast<Real>(n1 * by.weight + 2 * square * by.shift);
-    of_identity = static_cast<Real>(n0 + (n1 + n2 * weighted_shift) * weighted_shift);
-  }
-};
 
 /// A in a form, S = A A, unsymmetric, and where M and N go.
 struct DampingGroup {
@@ -125,22 +104,7 @@ SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
   block.each([&](int thread) {
     const std::int64_t number = block.index() * threads + thread;
     const std::int64_t row = batch.row_of(number);
-    if (row < 0) return;
-    const double largest = (1 + 0x1p-10) * sqrt(frobenius[number]);
-    const double absolute = damping.epsilons[row] / damping.scales[row];
-    const double relative = largest / damping.kappa_max;
-    DampingShift& by = shifts[number];
-    damping.clamped[row] = relative > absolute || (largest == 0 && absolute == 0) ? 1 : 0;
-    if (largest == 0 && absolute == 0) {
-      by = {1, 1};
-      return;
-    }
-    const double shift = largest_of(relative, absolute);
-    // The least power of two above both; a number that is not finite stays.
-    const double sum_of_both = largest + shift;
-    by.weight = is_finite_real(sum_of_both) ? ldexp(1.0, -ilogb(sum_of_both) - 1) : sum_of_both;
-    by.shift = shift;
-    damping.scales[row] /= by.weight;
+    if (row >= 0) shifts[number] = damping_shift(damping, row, frobenius[number]);
   });
 }
 
