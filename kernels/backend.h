@@ -103,9 +103,6 @@ struct CudaOptions {
   void* stream = nullptr;
   /// Unless set, memory comes from a pool of the backend's own.
   CudaAllocator allocator = {};
-  /// Most memory that eigendecompositions may use in addition to the matrices, in MiB, >= 1. They
-  /// are done in as many parts as it takes; one matrix at a time may use more.
-  std::int64_t solver_workspace_mebibytes = 1024;
 };
 
 /// One GPU, and one stream of it. All calls are queued behind the caller's work on the stream, and

@@ -70,7 +70,7 @@ struct Statistics {
   std::int64_t by_eigenvalues = 0;
   std::int64_t jittered = 0;    ///< roots computed with a jittered diagonal
   std::int64_t in_float64 = 0;  ///< roots computed in float64, after a failure in float32
-  std::int64_t by_jacobi = 0;   ///< roots computed by Jacobi rotations
+  std::int64_t by_jacobi = 0;   ///< roots computed by Jacobi rotations, after a failure in float64
   std::int64_t kept_roots = 0;  ///< failed roots; the old ones are still in use
   /// Raised by a shift or a relative floor; under Minimax and Tridiagonal, factors whose relative
   /// damping exceeded epsilon.

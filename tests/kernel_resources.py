@@ -5,7 +5,8 @@
     tests/kernel_resources.py BUILD [ARCHITECTURE]
 
 Compiles the CUDA sources again, for sm_90 unless told otherwise, as BUILD/compile_commands.json says
-(preset cuda), a source per processor at a time. Fails where a kernel spills registers or has a stack.
+(preset cuda), a source per processor at a time. Shared memory that a launch asks for, more than 48
+KiB, is left out. Fails where a kernel spills registers or has a stack.
 """
 import concurrent.futures
 import json

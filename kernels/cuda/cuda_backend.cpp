@@ -23,11 +23,6 @@ void validate(const CudaOptions& options) {
     throw std::invalid_argument(
         "cuda_backend: allocator has one of allocate and release; it must "
         "have both or none");
-  constexpr std::int64_t most = std::int64_t{1} << 30;
-  if (options.solver_workspace_mebibytes < 1 || options.solver_workspace_mebibytes > most)
-    throw std::invalid_argument("cuda_backend: solver_workspace_mebibytes is " +
-                                std::to_string(options.solver_workspace_mebibytes) +
-                                "; it must be in [1, " + std::to_string(most) + "]");
 }
 
 }  // namespace

@@ -62,9 +62,8 @@ void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
   }
   device_->reserve_products(products);
   if (!calls.decompositions) return;
-  for (const auto& [side, count] : calls.matrices) device_->reserve_eigen(arithmetic, side, count);
-  // What fails is repeated in float64.
-  device_->reserve_eigen(Type::float64, calls.largest_side, 1);
+  device_->reserve_eigen(calls.largest_side);
+  for (const auto& [side, count] : calls.matrices) device_->reserve_eigen(side);
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -163,6 +163,7 @@ class DeviceBackend final : public Backend {
   void add_symmetric_products(std::int64_t side, std::vector<Product>& products);
   void iterate(const PolarStack& stack, const PolarPlan& plan);
   void decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms);
+  void decompose(const DecomposedMatrix& matrix);
 
   std::unique_ptr<Device> device_;
   std::map<void*, std::size_t> host_blocks_;  ///< of allocate_host()

@@ -4,25 +4,29 @@
 
 namespace shampoo::kernels::cuda {
 
-void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
-                         std::int32_t* failed) {
+/// One library, one method.
+void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver, std::int32_t* failed) {
   std::int32_t* const flags = workspace_.flags();
   for_each_batch<MatrixGroup>(
       a.size(), [&](std::size_t g) { return MatrixGroup{a[g]}; }, row_parts_of<MatrixGroup>,
       [&](const auto& batch) {
-        using Task = GuardMatrices::Task;
-        const std::int64_t matrices = batch.matrices();
-        device_->zero(flags, static_cast<std::size_t>(matrices) * sizeof(std::int32_t));
-        device_->launch(batch.blocks, GuardMatrices{batch, flags, Task::raise});
-        device_->launch(batch.blocks, GuardMatrices{batch, flags, Task::clear});
+        device_->zero(flags, static_cast<std::size_t>(batch.matrices()) * sizeof(std::int32_t));
+        device_->launch(batch.blocks, FlagMatrices{batch, flags});
+        const std::int32_t* flag = flags;
         for (int g = 0; g < batch.count; ++g) {
           const SquareMatrixBatch& x = batch.groups[g].x;
-          device_->decompose({x.type, x.side, x.count, x.data, x.values, failed + x.first, solver});
+          for (std::int64_t member = 0; member < x.count; ++member)
+            decompose({x, member, flag++, failed + x.first + member, workspace_.eigen(x.side)});
         }
-        device_->launch(ceiling(matrices, ReportMatrices::threads),
-                        ReportMatrices{batch, flags, failed});
       },
       Workspace::rows);
+}
+
+void DeviceBackend::decompose(const DecomposedMatrix& matrix) {
+  const std::int64_t n = matrix.batch.side;
+  device_->launch(row_parts(n), WidenMatrix{matrix});
+  device_->decompose({n, matrix.wide, matrix.wide_values(), matrix.failed});
+  device_->launch(row_parts(n), NarrowVectors{matrix});
 }
 
 void DeviceBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) {

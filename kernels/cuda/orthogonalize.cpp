@@ -57,8 +57,7 @@ void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
     void* const x = element_at(workspace_.dense(stacks, arithmetic), arithmetic, offset);
     offset += stack.elements();
     if (plans[s].steps.empty()) {
-      device_->reserve_eigen(arithmetic, stack.rows + stack.columns,
-                             std::min(stack.count, stack.decomposition_chunk()));
+      device_->reserve_eigen(stack.rows + stack.columns);
       continue;
     }
     const SquareMatrixBatch r{

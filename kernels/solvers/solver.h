@@ -35,8 +35,8 @@ struct PseudoInverse {
 };
 
 /// Q L^(-1/r) Q^T by a symmetric eigendecomposition. On failure it is repeated with a jittered
-/// diagonal, in float64, and by Jacobi rotations, before the old root is kept. Waits for the
-/// backend.
+/// diagonal, in float64, and by Jacobi rotations, before the old root is kept; on CUDA all of them
+/// are in float64, by one method. Waits for the backend.
 struct Eigen {
   static constexpr std::string_view name = "eigen";
   /// True: epsilon is added before the decomposition, and a matrix that is not positive definite is
@@ -209,7 +209,7 @@ struct PolarExpress {
 /// Polar factor U V^T of F = U S V^T [Carlson 2015], over the singular values above (rows +
 /// columns) machine epsilons of the largest: a matrix of rank r gives one with r singular values
 /// of 1, zeros give zeros, and so does a decomposition that fails. LAPACK's gesdd on the host;
-/// on CUDA cuSOLVER's eigendecomposition of [0 F; F^T 0], for which a step waits for the backend.
+/// on CUDA an eigendecomposition of [0 F; F^T 0], for which a step waits for the backend.
 struct Svd {
   static constexpr std::string_view name = "svd";
   bool scale_by_nuclear_norm = false;  ///< multiplies by the sum of F's singular values

@@ -9,10 +9,11 @@
 # ROW_SECONDS=20 allows no row more.
 #
 # plain step      median of 27 whole steps without a refresh, with fresh gradients; floor: what the
-#                 same arithmetic takes at the rates of an H200 (prediction/device_floor.h); calls: of the backend
+#                 same arithmetic takes at the rates of this GPU, where they are known (prediction/device_model.cpp);
+#                 calls: of the backend
 # refresh step    median of 3 steps that refresh all roots
 # phase, floor    parts of the plain step of gpt2-124m in bfloat16, from steps of their own, beside what
-#                 `step_benchmark --predict h200` says of them; their bounds
+#                 `step_benchmark --predict` says of them; their bounds
 # roots           median of refreshes of factors by one solver; error: the largest of a root, relative
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -55,12 +56,12 @@ $python" "$output" "$what" 2> "$output.errors"); then
 steps() {
   # shellcheck disable=SC2016
   rows "$1" "$2" '
-row("plain step, " + what, r["plain_ms"], r["floor_ms"]["total"], "%d calls" % r["launches_per_step"])
+row("plain step, " + what, r["plain_ms"], r.get("floor_ms", {}).get("total"), "%d calls" % r["launches_per_step"])
 row("refresh step, " + what, r["refresh_ms"])
 for phase, ms in r.get("phases_ms", {}).items():
     guess = r.get("predicted_ms", {}).get(phase)
     row("phase " + phase, ms, note="" if guess is None else "predicted: %.3f" % guess)
-for phase, ms in r["floor_ms"].items() if "phases_ms" in r else []:
+for phase, ms in r.get("floor_ms", {}).items() if "phases_ms" in r else []:
     row("floor of " + phase, ms)' \
     "$programs/step_benchmark" --backend cuda --solver minimax --model "tests/models/$3.json" \
     --type "$4" --groups "$5" --json "${@:6}"
@@ -72,17 +73,20 @@ echo "| $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | hea
   "| ms | floor ms | ms / floor | |"
 echo "|---|---|---|---|---|"
 steps "gpt2-124m, bfloat16, 1 group" 60 gpt2-124m bfloat16 1 --phases
-for solver in minimax minimax_accurate eigen; do
-  for root in 4 2; do
-    # shellcheck disable=SC2016
-    rows "230 roots of order $root, side 1024, $solver" 60 \
-      'row(what, r["ms"], note="error %.1e, %d failed" % (r["error"], r["failed"]))' \
-      "$programs/root_benchmark" --backend cuda --solver "$solver" --root "$root" --side 1024 --count 230
-  done
-done
+# roots SOLVER ORDER [OPTION...]
+roots() {
+  # shellcheck disable=SC2016
+  rows "230 roots of order $2, side 1024, $1" 60 \
+    'row(what, r["ms"], note="error %.1e, %d failed" % (r["error"], r["failed"]))' \
+    "$programs/root_benchmark" --backend cuda --solver "$1" --root "$2" --side 1024 --count 230 "${@:3}"
+}
+roots minimax 4
 steps "gpt2-124m, bfloat16, 28 groups" 40 gpt2-124m bfloat16 28
 steps "gpt2-124m, bfloat16, a group per tensor" 40 gpt2-124m bfloat16 0
 steps "gpt2-124m, float32, 1 group" 60 gpt2-124m float32 1
+roots minimax 2
+roots minimax_accurate 4
+roots eigen 4 --repeats 1
 steps "llama-1.3b, bfloat16, 1 group" 120 llama-1.3b bfloat16 1
 steps "llama-1.3b, float32, 1 group" 120 llama-1.3b float32 1
 end_rows

@@ -88,8 +88,9 @@ nlohmann::ordered_json time_phases(const StepOptions& options, const Model& mode
   return result;
 }
 
-nlohmann::ordered_json floor_of(const StepOptions& options, const Model& model) {
-  const DeviceFloor floor = device_floor(model, options.block, type_of(options), options.rates);
+nlohmann::ordered_json floor_of(const StepOptions& options, const Model& model,
+                                const DeviceRates& rates) {
+  const DeviceFloor floor = device_floor(model, options.block, type_of(options), rates);
   return {{"elementwise", floor.elementwise},
           {"factors", floor.factors},
           {"gram", floor.gram},
@@ -171,9 +172,8 @@ nlohmann::ordered_json measure_steps(const StepOptions& options, const Model& mo
 }
 
 nlohmann::ordered_json predicted(const StepOptions& options, const Model& model,
-                                 const std::string& machine) {
-  return prediction_of({.machine = device_model(machine),
-                        .rates = options.rates,
+                                 const DeviceModel& machine) {
+  return prediction_of({.machine = machine,
                         .model = model,
                         .recipe = recipe_of(options),
                         .type = type_of(options),
@@ -185,7 +185,7 @@ nlohmann::ordered_json predicted(const StepOptions& options, const Model& model,
 void predict(StepOptions options) {
   const Model model = load_model(options.model);
   if (options.block == 0) options.block = model.block_size;
-  print_prediction(predicted(options, model, options.predict), options.json);
+  print_prediction(predicted(options, model, device_model(options.predict)), options.json);
 }
 
 void measure(StepOptions options, Communicator& communicator) {
@@ -201,15 +201,17 @@ void measure(StepOptions options, Communicator& communicator) {
                                 " tensors");
 
   const auto backend = backend_of(options);
+  // One rank's must work in the backend's memory.
+  const auto alone = single_rank_communicator(backend->memory_kind());
+  Communicator& ranks = communicator.size() == 1 ? *alone : communicator;
   BenchTensors tensors(*backend, model, type_of(options));
-  nlohmann::ordered_json result = measure_steps(options, model, *backend, communicator, tensors);
-  if (options.phases)
-    result["phases_ms"] = time_phases(options, model, *backend, communicator, tensors);
-  if (backend->memory_kind() == MemoryKind::cuda) result["floor_ms"] = floor_of(options, model);
+  nlohmann::ordered_json result = measure_steps(options, model, *backend, ranks, tensors);
+  if (options.phases) result["phases_ms"] = time_phases(options, model, *backend, ranks, tensors);
+  const DeviceModel* const machine = device_model_of(backend->description());
+  if (machine != nullptr) result["floor_ms"] = floor_of(options, model, machine->rates);
   if (communicator.rank() > 0) return;
-  if (backend->memory_kind() == MemoryKind::cuda && options.phases &&
-      !is_plain(options, options.frequency))
-    result["predicted_ms"] = predicted(options, model, "h200")["plain"]["phases_ms"];
+  if (machine != nullptr && options.phases && !is_plain(options, options.frequency))
+    result["predicted_ms"] = predicted(options, model, *machine)["plain"]["phases_ms"];
   if (options.roofline) add_roofline(options, model, result);
   print_result(result, options.json);
 }

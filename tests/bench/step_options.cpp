@@ -59,15 +59,6 @@ void add_options(CLI::App& app, StepOptions& options) {
   app.add_flag("--json", options.json, "one JSON object on standard output");
   app.add_flag("--roofline", options.roofline, "also what the machine can do at most");
   app.add_flag("--phases", options.phases, "also the times of the phases, from steps of their own");
-  app.add_option("--terabytes", options.rates.terabytes_per_second,
-                 "for the floor on CUDA: read and written by the device in a second")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--tensor-teraflops", options.rates.tensor_teraflops,
-                 "for the floor on CUDA: products of 16-bit numbers")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--tf32-teraflops", options.rates.tf32_teraflops,
-                 "for the floor on CUDA: statistics of float32, rounded to TF32")
-      ->check(CLI::PositiveNumber);
   app.add_option("--predict", options.predict,
                  "prints what a model of the kernels says of a step of one rank and one group on a "
                  "device, which need not be there; measures nothing")

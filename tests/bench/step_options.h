@@ -7,7 +7,6 @@
 #include <string>
 
 #include "shampoo/group.h"
-#include "tests/bench/prediction/device_floor.h"
 #include "tests/support/named_recipes.h"
 
 namespace shampoo::test {
@@ -32,7 +31,6 @@ struct StepOptions {
   bool roofline = false;
   bool phases = false;
   std::string predict;
-  DeviceRates rates = {};
 };
 
 /// Options of the command line, with what they mean.

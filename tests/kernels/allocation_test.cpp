@@ -7,6 +7,7 @@
 #include "tests/support/allocations.h"
 #include "tests/support/cpu_kernels.h"
 #include "tests/support/device/backends.h"
+#include "tests/support/device/staging_backend.h"
 
 namespace shampoo::test {
 namespace {
@@ -140,6 +141,9 @@ TEST_P(Reserve, SufficesForTheSmallestBlocks) {
 }
 
 TEST_P(Reserve, IsNeededBeforeMatrixWork) {
+  // Tests before this one reserve memory of the program's backend.
+  if (GetParam() == Place::cuda)
+    backend = std::make_unique<StagingBackend>(with_kernels(cuda_backend()));
   Table t({{.shape = {5, 6}, .coefficients = {.l2 = 1}}}, Type::float32);
 
   EXPECT_THROW(backend->accumulate_factors(t.phase(), t.stacks, t.selected(), nullptr),

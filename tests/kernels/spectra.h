@@ -33,11 +33,10 @@ inline Matrix rotated(const std::vector<double>& d, unsigned seed) {
     double norm = 0, inner = 0;
     for (double& x : v) norm += std::pow(x = normal(random), 2);
     // (I - 2 v v^T / |v|^2) A (I - 2 v v^T / |v|^2) = A - v w^T - w v^T
-    for (std::size_t i = 0; i < n; ++i) {
-      w[i] = 0;
-      for (std::size_t j = 0; j < n; ++j) w[i] += 2 / norm * a[i * n + j] * v[j];
-      inner += v[i] * w[i];
-    }
+    std::fill(w.begin(), w.end(), 0);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) w[j] += 2 / norm * v[i] * a[i * n + j];
+    for (std::size_t i = 0; i < n; ++i) inner += v[i] * w[i];
     for (std::size_t i = 0; i < n; ++i) w[i] -= inner / norm * v[i];
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < n; ++j) a[i * n + j] -= v[i] * w[j] + w[i] * v[j];

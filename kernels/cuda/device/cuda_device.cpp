@@ -102,8 +102,7 @@ CudaDevice::CudaDevice(const CudaOptions& options)
       arithmetic_(arithmetic_of(device_)),
       memory_(device_, stream_, options.allocator),
       products_(device_, stream_),
-      eigen_(device_, stream_, memory_,
-             static_cast<std::size_t>(options.solver_workspace_mebibytes) << 20) {}
+      eigen_(device_, stream_, memory_) {}
 
 CudaDevice::~CudaDevice() = default;
 
@@ -223,9 +222,9 @@ void CudaDevice::reserve_products(std::span<const Product> products) {
   products_.reserve(products);
 }
 
-void CudaDevice::reserve_eigen(Type type, std::int64_t side, std::int64_t count) {
+void CudaDevice::reserve_eigen(std::int64_t side) {
   const OnDevice current(device_);
-  eigen_.reserve(type, side, count);
+  eigen_.reserve(side);
 }
 
 void CudaDevice::decompose(const EigenProblem& problem) {

@@ -47,7 +47,7 @@ class CudaDevice : public Device {
   void launch(std::int64_t blocks, const Kernel& kernel) override;
   void multiply(const Product& product) override;
   void reserve_products(std::span<const Product> products) override;
-  void reserve_eigen(Type type, std::int64_t side, std::int64_t count) override;
+  void reserve_eigen(std::int64_t side) override;
   void decompose(const EigenProblem& problem) override;
 
  private:

@@ -6,8 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <tuple>
 #include <vector>
 
 #include "kernels/cuda/device/cuda_memory.h"
@@ -15,18 +13,17 @@
 
 namespace shampoo::kernels::cuda {
 
-/// Eigendecompositions by cuSOLVER, which is loaded with the first of them, or its reserve(); as
-/// many at a time as fit a workspace. Which algorithm the
-/// library takes for how many matrices is its secret: bits of one matrix are not promised to be the
-/// same in every batch.
+/// Eigendecompositions by cuSOLVER, which is loaded with the first of them, or its reserve(). One
+/// matrix at a time: what the library's batches do with a matrix depends on the others (measured,
+/// see kernels/README.md).
 class CudaEigen {
  public:
-  CudaEigen(int device, cudaStream_t stream, CudaMemory& memory, std::size_t most_bytes);
+  CudaEigen(int device, cudaStream_t stream, CudaMemory& memory);
   ~CudaEigen();
   CudaEigen(const CudaEigen&) = delete;
   CudaEigen& operator=(const CudaEigen&) = delete;
 
-  void reserve(Type type, std::int64_t side, std::int64_t count);
+  void reserve(std::int64_t side);
   std::size_t scratch_bytes() const { return workspace_.bytes(); }
   void decompose(const EigenProblem& problem);
 
@@ -34,25 +31,17 @@ class CudaEigen {
   struct Bytes {
     std::size_t device = 0, host = 0;
   };
-  using Shape = std::tuple<Type, std::int64_t, Eigensolver, std::int64_t>;
 
   void create();
-  Bytes needed(const EigenProblem& problem) const;
-  Bytes needed_by_jacobi(const EigenProblem& problem) const;
-  /// How many of the problem's matrices are done at a time; gets the memory for them.
-  std::int64_t part_of(const EigenProblem& problem);
-  void run(const EigenProblem& problem);
-  void run_jacobi(const EigenProblem& problem);
+  /// What a matrix of this side needs, and has from now on.
+  Bytes workspace_of(std::int64_t side);
 
   int device_;
   cudaStream_t stream_;
-  std::size_t most_bytes_;
   cusolverDnHandle_t library_ = nullptr;
   cusolverDnParams_t parameters_ = nullptr;
-  syevjInfo_t rotations_ = nullptr;
   CudaScratch workspace_;
   std::vector<std::byte> host_;
-  std::map<Shape, std::int64_t> parts_;
 };
 
 }  // namespace shampoo::kernels::cuda

@@ -41,14 +41,12 @@ struct Product {
   const void* addend = nullptr;  ///< D; null: C
 };
 
-/// Eigendecompositions of symmetric matrices, both triangles given, back to back.
+/// The eigendecomposition of a symmetric matrix, both triangles given. [device]
 struct EigenProblem {
-  Type type = Type::float32;
-  std::int64_t side = 0, count = 0;
-  void* matrices = nullptr;        ///< in: A; out: row j of memory is the vector of value j
-  void* values = nullptr;          ///< out: count x side, ascending
-  std::int32_t* failed = nullptr;  ///< out, per matrix: 0, or the library's code
-  Eigensolver solver = Eigensolver::divide_and_conquer;
+  std::int64_t side = 0;
+  double* matrix = nullptr;        ///< in: A; out: row j of memory is the vector of value j
+  double* values = nullptr;        ///< out: ascending
+  std::int32_t* failed = nullptr;  ///< out: 0, or the library's code
 };
 
 /// Operations that the backend needs of a GPU. All calls but those that say so are queued on one
@@ -94,8 +92,8 @@ class Device {
   /// Gets what products need; those that have the key of one of these can then be captured. Their
   /// counts do not matter. May wait.
   virtual void reserve_products(std::span<const Product> products) = 0;
-  /// Gets what decompositions need, for later calls up to this size. May wait.
-  virtual void reserve_eigen(Type type, std::int64_t side, std::int64_t count) = 0;
+  /// Gets what decompositions of matrices of this side need. May wait.
+  virtual void reserve_eigen(std::int64_t side) = 0;
   /// Waits for some sides and libraries.
   virtual void decompose(const EigenProblem& problem) = 0;
 };

@@ -27,6 +27,10 @@ std::size_t sum_bytes(std::int64_t side, std::int64_t count) {
   return aligned(static_cast<std::size_t>(side * side * count) * sizeof(float));
 }
 
+std::size_t eigen_bytes(std::int64_t side) {
+  return static_cast<std::size_t>(side * (side + 1)) * sizeof(double);
+}
+
 std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
   std::int64_t elements = 0;
   for (const Stack& stack : stacks) elements += stack.count * stack.stride;
@@ -53,7 +57,8 @@ void require(bool has) {
 
 template <typename Body>
 void Workspace::for_each_part(const Body& body) const {
-  for (const Part* part : {&dense_, &roots_, &sums_, &rows_, &polar_norms_, &polar_}) body(*part);
+  for (const Part* part : {&dense_, &roots_, &sums_, &rows_, &eigen_, &polar_norms_, &polar_})
+    body(*part);
   for (const Part& part : outgrown_) body(part);
 }
 
@@ -84,6 +89,7 @@ void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const So
   if (arithmetic == Type::float32 && calls.symmetric_products)
     grow(sums_, std::max(sum_bytes(calls.largest_side, 1),
                          std::min(all_sum_bytes(calls), usual_sum_bytes)));
+  if (calls.decompositions) grow(eigen_, eigen_bytes(calls.largest_side));
 }
 
 void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
@@ -95,6 +101,7 @@ void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
     const PolarStack stack(stacks[s], arithmetic);
     blocks += static_cast<std::size_t>(stack.count);
     grow(polar_, plans[s].steps.empty() ? stack.decomposition_bytes() : stack.product_bytes());
+    if (plans[s].steps.empty()) grow(eigen_, eigen_bytes(stack.rows + stack.columns));
     if (arithmetic == Type::float32 && !plans[s].steps.empty())
       grow(sums_, sum_bytes(stack.side(), stack.chunk()));
   }
@@ -131,6 +138,11 @@ double* Workspace::numbers() { return partials() + rows; }
 
 std::int32_t* Workspace::flags() {
   return reinterpret_cast<std::int32_t*>(numbers() + numbers_of_row * rows);
+}
+
+double* Workspace::eigen(std::int64_t side) {
+  require(eigen_bytes(side) <= eigen_.bytes);
+  return static_cast<double*>(address(eigen_));
 }
 
 Workspace::Sums Workspace::sums(std::int64_t side) {

@@ -52,6 +52,8 @@ class Workspace {
   double* partials();     ///< `rows` of them
   double* numbers();      ///< `numbers_of_row` for each of `rows`
   std::int32_t* flags();  ///< `rows` of them
+  /// For a matrix of this side in float64 and its eigenvalues.
+  double* eigen(std::int64_t side);
   /// All of it, which holds at least one matrix of a side.
   Sums sums(std::int64_t side);
   /// Squared norms of all blocks that are orthogonalised.
@@ -74,7 +76,7 @@ class Workspace {
   void for_each_part(const Body& body) const;
 
   Device& device_;
-  Part dense_, roots_, sums_, rows_, polar_norms_, polar_;
+  Part dense_, roots_, sums_, rows_, eigen_, polar_norms_, polar_;
   std::vector<Part> outgrown_;  ///< captured
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/launch/vector_access.h"
 #include "kernels/rules/stored.h"
 #include "kernels/views.h"
 
@@ -63,15 +64,31 @@ struct alignas(16) Vec16 {
   Stored elements[16 / sizeof(Stored)];
 };
 
+template <typename Stored>
+SHAMPOO_BOTH inline Vec16<Stored> vector_at(const Stored* from) {
+  if constexpr (sizeof(Stored) == 2)
+    return load16<Vec16<Stored>>(from);
+  else
+    return *reinterpret_cast<const Vec16<Stored>*>(from);
+}
+
+template <typename Stored>
+SHAMPOO_BOTH inline void set_vector_at(Stored* to, const Vec16<Stored>& from) {
+  if constexpr (sizeof(Stored) == 2)
+    store16(to, from);
+  else
+    *reinterpret_cast<Vec16<Stored>*>(to) = from;
+}
+
 template <typename Stored, typename Real>
 SHAMPOO_BOTH inline void read_as(const StridedSpan& span, std::int32_t i, std::int32_t count,
                                  Real (&x)[group_size]) {
   const Stored* const from = static_cast<const Stored*>(span.first);
   if (span.aligned && count >= group_size) {
     constexpr int width = 16 / sizeof(Stored);
-    const auto* const vectors = reinterpret_cast<const Vec16<Stored>*>(from + span.place(i));
+    const Stored* const first = from + span.place(i);
     Vec16<Stored> loaded[group_size / width];
-    for (int v = 0; v < group_size / width; ++v) loaded[v] = vectors[v];
+    for (int v = 0; v < group_size / width; ++v) loaded[v] = vector_at<Stored>(first + v * width);
     for (int k = 0; k < group_size; ++k) x[k] = real<Real>(loaded[k / width].elements[k % width]);
     return;
   }
@@ -85,11 +102,11 @@ SHAMPOO_BOTH inline void write_as(const StridedSpan& span, std::int32_t i, std::
   Stored* const to = static_cast<Stored*>(span.first);
   if (span.aligned && count >= group_size) {
     constexpr int width = 16 / sizeof(Stored);
-    auto* const vectors = reinterpret_cast<Vec16<Stored>*>(to + span.place(i));
+    Stored* const first = to + span.place(i);
     for (int v = 0; v < group_size / width; ++v) {
       Vec16<Stored> all;
       for (int k = 0; k < width; ++k) all.elements[k] = stored<Stored>(x[v * width + k]);
-      vectors[v] = all;
+      set_vector_at(first + v * width, all);
     }
     return;
   }

@@ -11,33 +11,48 @@
 
 namespace shampoo::kernels::cuda {
 
-/// Keeps matrices that are not finite away from a library. Flags count matrices in the order of the
-/// batch, from 0.
-struct GuardMatrices {
+/// flag <- 1 where an element is not finite; flags count matrices in the order of the batch, from
+/// 0. One block of threads per part of rows.
+struct FlagMatrices {
   static constexpr int threads = 256;
   struct Shared {};
 
-  enum class Task : std::uint8_t {
-    raise,  ///< flag <- 1 where an element is not finite; one block of threads per part of rows
-    clear   ///< A <- 0 where the flag is not 0; likewise
-  };
-
   Batch<MatrixGroup> batch;
   std::int32_t* flags = nullptr;
-  Task task = Task::raise;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// failed <- non_finite_root where a flag of GuardMatrices is not 0. One thread per matrix.
-struct ReportMatrices {
+/// A matrix of a batch, and where a library decomposes it, always at the same alignment.
+struct DecomposedMatrix {
+  SquareMatrixBatch batch;
+  std::int64_t member = 0;
+  const std::int32_t* flag = nullptr;  ///< of FlagMatrices
+  std::int32_t* failed = nullptr;
+  double* wide = nullptr;  ///< the matrix, then its values
+
+  SHAMPOO_BOTH double* wide_values() const { return wide + batch.side * batch.side; }
+};
+
+/// wide <- A, or 0 where the flag is not 0. One block of threads per part of rows.
+struct WidenMatrix {
   static constexpr int threads = 256;
   struct Shared {};
 
-  Batch<MatrixGroup> batch;
-  const std::int32_t* flags = nullptr;
-  std::int32_t* failed = nullptr;
+  DecomposedMatrix matrix;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// A, values <- wide; failed <- non_finite_root where the flag is not 0. One block of threads per
+/// part of rows.
+struct NarrowVectors {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  DecomposedMatrix matrix;
 
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
@@ -69,33 +84,59 @@ struct ScaleVectors {
 };
 
 template <typename Threads>
-SHAMPOO_BOTH void GuardMatrices::operator()(Threads& block, Shared&) const {
+SHAMPOO_BOTH void FlagMatrices::operator()(Threads& block, Shared&) const {
   const auto item = batch.item(block.index());
   const std::int64_t n = item.group.x.side;
   std::int32_t& flag = flags[batch.number_of(item)];
-  if (task == Task::clear && flag == 0) return;
   const RowRange rows = row_part(n, item.part);
   with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
-    Real* const a = static_cast<Real*>(item.group.x.data) + item.member * n * n + rows.first * n;
+    const Real* const a =
+        static_cast<const Real*>(item.group.x.data) + item.member * n * n + rows.first * n;
     block.each([&](int thread) {
       bool finite = true;
-      for (std::int64_t e = thread; e < rows.count * n; e += threads) {
+      for (std::int64_t e = thread; e < rows.count * n; e += threads)
         finite = finite && is_finite_real(a[e]);
-        if (task == Task::clear) a[e] = 0;
-      }
       // All threads that write here write the same number.
-      if (task == Task::raise && !finite) flag = 1;
+      if (!finite) flag = 1;
     });
   });
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void ReportMatrices::operator()(Threads& block, Shared&) const {
-  block.each([&](int thread) {
-    const std::int64_t number = block.index() * threads + thread;
-    const std::int64_t row = batch.row_of(number);
-    if (row >= 0 && flags[number] != 0) failed[row] = non_finite_root;
+SHAMPOO_BOTH void WidenMatrix::operator()(Threads& block, Shared&) const {
+  const std::int64_t n = matrix.batch.side;
+  const RowRange rows = row_part(n, block.index());
+  with_real(matrix.batch.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    const Real* const a =
+        static_cast<const Real*>(matrix.batch.data) + matrix.member * n * n + rows.first * n;
+    double* const wide = matrix.wide + rows.first * n;
+    const bool is_finite = *matrix.flag == 0;
+    block.each([&](int thread) {
+      for (std::int64_t e = thread; e < rows.count * n; e += threads)
+        wide[e] = is_finite ? static_cast<double>(a[e]) : 0;
+    });
+  });
+}
+
+template <typename Threads>
+SHAMPOO_BOTH void NarrowVectors::operator()(Threads& block, Shared&) const {
+  const std::int64_t n = matrix.batch.side;
+  const RowRange rows = row_part(n, block.index());
+  with_real(matrix.batch.type, [&](auto* tag) {
+    using Real = Element<decltype(tag)>;
+    Real* const q = static_cast<Real*>(matrix.batch.data) + matrix.member * n * n + rows.first * n;
+    Real* const values = static_cast<Real*>(matrix.batch.values) + matrix.member * n + rows.first;
+    const double* const wide = matrix.wide + rows.first * n;
+    const double* const wide_values = matrix.wide_values() + rows.first;
+    block.each([&](int thread) {
+      for (std::int64_t e = thread; e < rows.count * n; e += threads)
+        q[e] = static_cast<Real>(wide[e]);
+      for (std::int64_t i = thread; i < rows.count; i += threads)
+        values[i] = static_cast<Real>(wide_values[i]);
+      if (block.index() == 0 && thread == 0 && *matrix.flag != 0) *matrix.failed = non_finite_root;
+    });
   });
 }
 

@@ -140,18 +140,15 @@ SHAMPOO_BOTH void FindSizes::operator()(Threads& block, Shared& shared) const {
 template <typename Real, typename Stored, typename Threads>
 SHAMPOO_BOTH void UnpackFactors::unpack(
     Threads& block, Shared& shared, const typename Batch<PackedMatrixGroup>::WorkItem& item) const {
-  constexpr int side = mirrored_side;
   const auto factor = loaded_factor<Real, Stored>(block, shared.traces, item, loading);
   const double* const sizes = loading.sizes;
   const double inverse = sizes == nullptr ? 1 : 1 / sizes[item.group.pairs.first + item.member];
   MirroredTile<Real>& tile = shared.tiles.of(static_cast<Real*>(nullptr));
   const TilePlace at = tile_place(item.part);
-  block.each([&](int thread) {
-    for (int e = thread; e < side * side; e += threads) {
-      const std::int64_t i = at.top + e / side, j = at.left + e % side;
-      const Real x = i < factor.side && j <= i ? factor.at(i, j) : Real(0);
-      tile.v[e / side][e % side] = static_cast<Real>(static_cast<double>(x) * inverse);
-    }
+  fill_tile<false>(block, tile, [&](int row, int column) {
+    const std::int64_t i = at.top + row, j = at.left + column;
+    const Real x = i < factor.side && j <= i ? factor.at(i, j) : Real(0);
+    return static_cast<Real>(static_cast<double>(x) * inverse);
   });
   block.sync();
   store_both(block, tile, formed<Real>(item.group.squares, item.member, loading.form), at);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/launch/thread_block.h"
+#include "kernels/cuda/launch/vector_access.h"
 #include "kernels/rules/stored.h"
 #include "kernels/solvers/solver_arguments.h"
 
@@ -94,9 +95,8 @@ class FormedMatrix {
       }
       return x;
     }
-    add(*reinterpret_cast<const EightHalves*>(high() + first), 1, x);
-    if (form_ == Form::split)
-      add(*reinterpret_cast<const EightHalves*>(low() + first), 1 / low_scale, x);
+    add(load16<EightHalves>(high() + first), 1, x);
+    if (form_ == Form::split) add(load16<EightHalves>(low() + first), 1 / low_scale, x);
     return x;
   }
 
@@ -163,7 +163,7 @@ class FormedMatrix {
   }
   SHAMPOO_BOTH void put(const EightHalves& from, Float16* to, int count) const {
     if (by_eight_)
-      *reinterpret_cast<EightHalves*>(to) = from;
+      store16(to, from);
     else
       for (int k = 0; k < 8; ++k)
         if (k < count) to[k] = from[k];

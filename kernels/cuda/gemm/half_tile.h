@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/gemm/matrix_unit.h"
+#include "kernels/cuda/launch/vector_access.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -28,6 +29,8 @@ class HalfTile {
 
  private:
   static constexpr int depth = 32;
+  /// Panels in shared memory: one is multiplied while the next ones arrive.
+  static constexpr int stages = 3;
   static constexpr int slice_rows = UnitShape::left;
   /// 8 elements more than needed: rows of a panel start in other banks.
   static constexpr int pitch = (Along ? depth : side) + 8;
@@ -37,7 +40,7 @@ class HalfTile {
 
  public:
   union Shared {
-    alignas(32) Half panels[2][2][panel];
+    alignas(32) Half panels[stages][2][panel];
     alignas(32) float slice[slice_rows * slice_pitch];
   };
   template <typename Threads>
@@ -47,28 +50,29 @@ class HalfTile {
   template <typename Threads>
   SHAMPOO_BOTH static void multiply(Threads& block, Shared& shared, const HalfLines<Half>& a,
                                     std::int32_t top, std::int32_t start, Sums<Threads>& sums) {
-    typename Threads::template PerThread<Fetched> left, right;
+    typename Threads::template PerThread<Source> left, right;
     const bool aligned = is_aligned(a);
     block.each([&](int thread) {
-      fetch(a, aligned, top, 0, thread, left[thread]);
-      fetch(a, aligned, start, 0, thread, right[thread]);
+      left[thread] = Source(a, aligned, top, thread);
+      right[thread] = Source(a, aligned, start, thread);
     });
-    int turn = 0;
+    const auto begin_copy = [&](std::int32_t place) {
+      auto& panels = shared.panels[place / depth % stages];
+      block.each([&](int thread) {
+        if (place < a.place_count) {
+          copy(a, left[thread], top, place, thread, panels[0]);
+          copy(a, right[thread], start, place, thread, panels[1]);
+        }
+        end_of_copies();
+      });
+    };
+    for (int ahead = 0; ahead < stages - 1; ++ahead) begin_copy(ahead * depth);
     for (std::int32_t place = 0; place < a.place_count; place += depth) {
-      block.each([&](int thread) {
-        put(a, aligned, top, place, thread, left[thread], shared.panels[turn][0]);
-        put(a, aligned, start, place, thread, right[thread], shared.panels[turn][1]);
-      });
+      block.each([](int) { await_copies<stages - 2>(); });
       block.sync();
-      block.each([&](int thread) {
-        if (place + depth >= a.place_count) return;
-        fetch(a, aligned, top, place + depth, thread, left[thread]);
-        fetch(a, aligned, start, place + depth, thread, right[thread]);
-      });
-      block.each_warp([&](int warp) {
-        add<Threads>(shared.panels[turn][0], shared.panels[turn][1], warp, sums[warp]);
-      });
-      turn = 1 - turn;
+      begin_copy(place + (stages - 1) * depth);
+      const auto& panels = shared.panels[place / depth % stages];
+      block.each_warp([&](int warp) { add<Threads>(panels[0], panels[1], warp, sums[warp]); });
     }
     block.sync();
   }
@@ -104,55 +108,54 @@ class HalfTile {
   }
 
  private:
-  struct alignas(16) Eight {
-    Half v[8];
-  };
-  struct Fetched {
-    Eight v[vectors];
-  };
-
   /// True if eight consecutive elements, from a multiple of eight, can be read in one access.
   SHAMPOO_BOTH static bool is_aligned(const HalfLines<Half>& a) {
     const std::int64_t step = Along ? a.place : a.line, row = Along ? a.line : a.place;
     return step == 1 && row % 8 == 0 && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0;
   }
 
-  /// Eight elements that a thread moves from memory to a panel.
+  /// Eight elements that a thread copies from memory to a panel.
   struct Spot {
-    std::int32_t line, place;  ///< of the first
+    std::int32_t line, place;  ///< of the first, in the panel
     int in_panel;
 
-    SHAMPOO_BOTH Spot(std::int32_t first_line, std::int32_t first_place, int number) {
+    SHAMPOO_BOTH explicit Spot(int number) {
       constexpr int row = (Along ? depth : side) / 8;
       const int across = number / row, along = number % row * 8;
-      line = first_line + (Along ? across : along);
-      place = first_place + (Along ? along : across);
+      line = Along ? across : along;
+      place = Along ? along : across;
       in_panel = across * pitch + along;
-    }
-    /// True if all of them exist.
-    SHAMPOO_BOTH bool is_inside(const HalfLines<Half>& a) const {
-      return line + (Along ? 1 : 8) <= a.line_count && place + (Along ? 8 : 1) <= a.place_count;
     }
   };
 
-  /// Elements that one access can read are fetched while the panel before is multiplied.
-  SHAMPOO_BOTH static void fetch(const HalfLines<Half>& a, bool aligned, std::int32_t first_line,
-                                 std::int32_t first_place, int thread, Fetched& to) {
-    for (int e = 0; e < vectors; ++e) {
-      const Spot at(first_line, first_place, thread + threads * e);
-      if (aligned && at.is_inside(a))
-        to.v[e] = *reinterpret_cast<const Eight*>(a.data + at.line * a.line + at.place * a.place);
-    }
-  }
+  /// Where a thread's elements of the next panel are.
+  struct Source {
+    /// Null: a line of them does not exist, or they are not aligned.
+    const Half* from[vectors] = {};
+    std::int64_t step = 0;
 
-  SHAMPOO_BOTH static void put(const HalfLines<Half>& a, bool aligned, std::int32_t first_line,
-                               std::int32_t first_place, int thread, const Fetched& values,
-                               Half* panel_start) {
+    Source() = default;
+    SHAMPOO_BOTH Source(const HalfLines<Half>& a, bool aligned, std::int32_t first_line, int thread)
+        : step(depth * a.place) {
+      for (int e = 0; e < vectors; ++e) {
+        const Spot at(thread + threads * e);
+        const std::int32_t line = first_line + at.line;
+        if (aligned && line + (Along ? 1 : 8) <= a.line_count)
+          from[e] = a.data + line * a.line + at.place * a.place;
+      }
+    }
+  };
+
+  /// Begins to copy a panel from `first_place` on. The last one is copied number by number.
+  SHAMPOO_BOTH static void copy(const HalfLines<Half>& a, Source& source, std::int32_t first_line,
+                                std::int32_t first_place, int thread, Half* panel_start) {
+    const bool whole = first_place + depth <= a.place_count;
     for (int e = 0; e < vectors; ++e) {
-      const Spot at(first_line, first_place, thread + threads * e);
+      const Spot at(thread + threads * e);
       Half* const to = panel_start + at.in_panel;
-      if (aligned && at.is_inside(a)) {
-        *reinterpret_cast<Eight*>(to) = values.v[e];
+      if (whole && source.from[e] != nullptr) {
+        copy16(to, source.from[e]);
+        source.from[e] += source.step;
         continue;
       }
       // Unrolled, it would take the registers of a second block.
@@ -160,7 +163,8 @@ class HalfTile {
 #pragma unroll 1
 #endif
       for (int k = 0; k < 8; ++k) {
-        const std::int32_t line = at.line + (Along ? 0 : k), place = at.place + (Along ? k : 0);
+        const std::int32_t line = first_line + at.line + (Along ? 0 : k);
+        const std::int32_t place = first_place + at.place + (Along ? k : 0);
         const bool exists = line < a.line_count && place < a.place_count;
         to[k] = exists ? a.data[line * a.line + place * a.place] : Half{0};
       }
@@ -173,6 +177,9 @@ class HalfTile {
     constexpr int line = Along ? pitch : 1, place = Along ? 1 : pitch;
     left += warp / 4 * UnitShape::left * line;
     right += warp % 4 * UnitShape::right * line;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
     for (int p = 0; p < depth; p += UnitShape::depth)
       MatrixUnit<Threads>::template multiply_add<Along>(sums, left + p * place, right + p * place,
                                                         pitch);

@@ -7,12 +7,6 @@
 #include "kernels/cuda/launch/thread_block.h"
 #include "kernels/rules/stored.h"
 
-#ifdef __CUDACC__
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <mma.h>
-#endif
-
 namespace shampoo::kernels::cuda {
 
 /// Products of elements of 16 bits with sums in float32, by one warp: 64 lines of the left operand
@@ -47,41 +41,83 @@ struct MatrixUnit {
 };
 
 #ifdef __CUDACC__
-/// On a device: tiles of 16 x 16 x 16 on its matrix units.
+/// On a device: its matrix units, 16 x 8 sums of 16 products an instruction [PTX ISA,
+/// mma.m16n8k16]. Thread t of a warp has sums (t / 4, t % 4 * 2) and (t / 4 + 8, t % 4 * 2) and
+/// their right neighbours.
 template <int Count>
 struct MatrixUnit<DeviceThreads<Count>> {
-  static constexpr int tiles_left = UnitShape::left / 16, tiles_right = UnitShape::right / 16;
-
-  using Tile = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float>;
   struct Sums {
-    Tile v[tiles_left][tiles_right];
+    float v[UnitShape::left / 16][UnitShape::right / 8][4] = {};
   };
 
   template <bool Along, typename Half>
   __device__ static void multiply_add(Sums& sums, const Half* left, const Half* right, int pitch) {
-    namespace wmma = nvcuda::wmma;
-    using Number = std::conditional_t<std::is_same_v<Half, Bfloat16>, __nv_bfloat16, __half>;
-    // The right operand is read as its transpose.
-    using Layout = std::conditional_t<Along, wmma::row_major, wmma::col_major>;
-    using Transposed = std::conditional_t<Along, wmma::col_major, wmma::row_major>;
-    const int lines = 16 * (Along ? pitch : 1);
-    wmma::fragment<wmma::matrix_a, 16, 16, 16, Number, Layout> a[tiles_left];
-    for (int i = 0; i < tiles_left; ++i)
-      wmma::load_matrix_sync(a[i], reinterpret_cast<const Number*>(left) + i * lines,
-                             static_cast<unsigned>(pitch));
-    for (int j = 0; j < tiles_right; ++j) {
-      wmma::fragment<wmma::matrix_b, 16, 16, 16, Number, Transposed> b;
-      wmma::load_matrix_sync(b, reinterpret_cast<const Number*>(right) + j * lines,
-                             static_cast<unsigned>(pitch));
-      for (int i = 0; i < tiles_left; ++i) wmma::mma_sync(sums.v[i][j], a[i], b, sums.v[i][j]);
+    // Of four matrices of 8 x 8, thread t points at row t % 8 of number t / 8.
+    const int lane = lane_of_thread(), row = lane % 8, upper = lane / 8 % 2 * 8,
+              later = lane / 16 * 8;
+    const auto at = [&](const Half* operand, int line, int place) {
+      return Along ? operand + (line + row) * pitch + place
+                   : operand + (place + row) * pitch + line;
+    };
+    Quad a[UnitShape::left / 16];
+    for (int i = 0; i < UnitShape::left / 16; ++i)
+      a[i] = load<Along>(at(left, 16 * i + upper, later));
+    for (int j = 0; j < UnitShape::right / 16; ++j) {
+      const Quad b = load<Along>(at(right, 16 * j + later, upper));
+      for (int i = 0; i < UnitShape::left / 16; ++i) {
+        multiply_add<Half>(sums.v[i][2 * j], a[i], b.v[0], b.v[1]);
+        multiply_add<Half>(sums.v[i][2 * j + 1], a[i], b.v[2], b.v[3]);
+      }
     }
   }
 
   __device__ static void put(const Sums& sums, float* to, int pitch) {
-    for (int i = 0; i < tiles_left; ++i)
-      for (int j = 0; j < tiles_right; ++j)
-        nvcuda::wmma::store_matrix_sync(to + i * 16 * pitch + j * 16, sums.v[i][j],
-                                        static_cast<unsigned>(pitch), nvcuda::wmma::mem_row_major);
+    const int row = lane_of_thread() / 4, column = lane_of_thread() % 4 * 2;
+    for (int i = 0; i < UnitShape::left / 16; ++i)
+      for (int j = 0; j < UnitShape::right / 8; ++j)
+        for (int half = 0; half < 2; ++half) {
+          const float* const two = sums.v[i][j] + 2 * half;
+          *reinterpret_cast<float2*>(to + (16 * i + row + 8 * half) * pitch + 8 * j + column) =
+              make_float2(two[0], two[1]);
+        }
+  }
+
+ private:
+  struct Quad {
+    unsigned v[4];
+  };
+
+  __device__ static int lane_of_thread() { return static_cast<int>(threadIdx.x) % 32; }
+
+  template <bool Along>
+  __device__ static Quad load(const void* from) {
+    Quad x;
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(from));
+    if constexpr (Along)
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
+                   : "r"(address)
+                   : "memory");
+    else
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
+                   : "r"(address)
+                   : "memory");
+    return x;
+  }
+
+  template <typename Half>
+  __device__ static void multiply_add(float (&sums)[4], const Quad& a, unsigned b0, unsigned b1) {
+    if constexpr (std::is_same_v<Half, Bfloat16>)
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+          "{%8, %9}, {%0, %1, %2, %3};"
+          : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+          : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b0), "r"(b1));
+    else
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+          "{%8, %9}, {%0, %1, %2, %3};"
+          : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+          : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b0), "r"(b1));
   }
 };
 #endif

@@ -44,6 +44,27 @@ SHAMPOO_BOTH void for_each_eight(Threads& block, Body&& body) {
   });
 }
 
+/// tile(row, column) <- element(row, column); neighbouring threads take neighbours in a row, or,
+/// Down, in a column. What several elements load is under way before the first of them is stored.
+template <bool Down, typename Real, typename Threads, typename Load>
+SHAMPOO_BOTH void fill_tile(Threads& block, MirroredTile<Real>& tile, Load&& element) {
+  constexpr int side = mirrored_side, at_once = 8;
+  static_assert(side * side % (Threads::count * at_once) == 0);
+  block.each([&](int thread) {
+    for (int first = thread; first < side * side; first += Threads::count * at_once) {
+      Real loaded[at_once];
+      for (int k = 0; k < at_once; ++k) {
+        const int e = first + k * Threads::count;
+        loaded[k] = Down ? element(e % side, e / side) : element(e / side, e % side);
+      }
+      for (int k = 0; k < at_once; ++k) {
+        const int e = first + k * Threads::count;
+        (Down ? tile.v[e % side][e / side] : tile.v[e / side][e % side]) = loaded[k];
+      }
+    }
+  });
+}
+
 /// tile <- the transpose of the matrix's upper tile; 0 behind its sides
 template <typename Real, typename Matrix, typename Threads>
 SHAMPOO_BOTH void load_mirrored(Threads& block, MirroredTile<Real>& tile, const Matrix& from,

@@ -76,15 +76,17 @@ template <typename Threads>
 SHAMPOO_BOTH void UnpackRoots<Dense>::load(Threads& block, Shared& tile, FactorLayout layout,
                                            const Real* array, std::int64_t n, TilePlace at,
                                            Real scale) {
-  constexpr int side = mirrored_side;
-  const bool by_columns = layout == FactorLayout::with_root;  // as it lies in memory
-  block.each([&](int thread) {
-    for (int e = thread; e < side * side; e += threads) {
-      const int row = by_columns ? e % side : e / side, column = by_columns ? e / side : e % side;
+  const auto element_in = [&](FactorLayout known) {
+    return [=](int row, int column) {
       const std::int64_t i = at.top + row, j = at.left + column;
-      tile.v[row][column] = i < n && j <= i ? stored_root(layout, array, n, i, j) * scale : Real(0);
-    }
-  });
+      return i < n && j <= i ? stored_root(known, array, n, i, j) * scale : Real(0);
+    };
+  };
+  // As it lies in memory.
+  if (layout == FactorLayout::with_root)
+    fill_tile<true>(block, tile, element_in(FactorLayout::with_root));
+  else
+    fill_tile<false>(block, tile, element_in(FactorLayout::with_float16_root));
 }
 
 template <typename Dense>

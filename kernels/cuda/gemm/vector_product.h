@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/gemm/mirrored_tile.h"
 #include "kernels/cuda/gemm/mode_product.h"
 
 namespace shampoo::kernels::cuda {
@@ -12,10 +13,10 @@ namespace shampoo::kernels::cuda {
 /// x, and their sum.
 template <typename Real>
 struct VectorProduct {
-  static constexpr int side = mode_tile;
+  static constexpr int side = mirrored_side;
   static constexpr int threads = 256;
   struct Shared {
-    Real tile[side][side + 1];  ///< one more: other banks for other rows
+    MirroredTile<Real> tile;
     Real x[side];
     Real sums[threads];
   };
@@ -44,19 +45,20 @@ SHAMPOO_BOTH void VectorProduct<Real>::operator()(Threads& block, Shared& shared
         const bool along_columns = matrix.along_places(top, left);
         block.each([&](int thread) {
           if (thread < side) shared.x[thread] = left + thread < n ? x[left + thread] : Real(0);
-          for (int e = thread; e < side * side; e += threads) {
-            const int i = along_columns ? e / side : e % side;
-            const int j = along_columns ? e % side : e / side;
-            const bool exists = top + i < n && left + j < n;
-            shared.tile[i][j] =
-                exists ? value(matrix.offset(matrix.line_offset(top + i), top + i, left + j))
-                       : Real(0);
-          }
         });
+        const auto element = [&](int i, int j) {
+          const bool exists = top + i < n && left + j < n;
+          return exists ? value(matrix.offset(matrix.line_offset(top + i), top + i, left + j))
+                        : Real(0);
+        };
+        if (along_columns)
+          fill_tile<false>(block, shared.tile, element);
+        else
+          fill_tile<true>(block, shared.tile, element);
         block.sync();
         block.each([&](int thread) {
           for (int j = thread / side; j < side; j += threads / side)
-            sums[thread] += shared.tile[thread % side][j] * shared.x[j];
+            sums[thread] += shared.tile.v[thread % side][j] * shared.x[j];
         });
         block.sync();
       }

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+
 #include "kernels/cuda/launch/start.h"
 #include "kernels/cuda/launch/thread_block.h"
 
@@ -17,18 +19,30 @@ constexpr int blocks_per_processor = [] {
     return 1;
 }();
 
+/// What a kernel has without asking, and what it may ask for on every device since sm_80.
+inline constexpr std::size_t usual_shared_bytes = 48 * 1024, most_shared_bytes = 64 * 1024;
+
+template <typename Program>
+constexpr bool asks_for_memory = sizeof(typename Program::Shared) > usual_shared_bytes;
+
 template <typename Program>
 __global__ void __launch_bounds__(Program::threads, blocks_per_processor<Program>)
     run(const __grid_constant__ Program program) {
-  __shared__ typename Program::Shared shared;
   DeviceThreads<Program::threads> block;
-  program(block, shared);
+  if constexpr (asks_for_memory<Program>) {
+    extern __shared__ __align__(128) char memory[];
+    program(block, *reinterpret_cast<typename Program::Shared*>(memory));
+  } else {
+    __shared__ typename Program::Shared shared;
+    program(block, shared);
+  }
 }
 
 template <typename Program>
 int start(std::int64_t blocks, const Program& program, void* stream) {
   static_assert(sizeof(Program) <= 32764, "what a launch can carry");
-  static_assert(sizeof(typename Program::Shared) <= 48 * 1024, "what every device has");
+  constexpr std::size_t shared_bytes = sizeof(typename Program::Shared);
+  static_assert(shared_bytes <= most_shared_bytes, "what every device has");
   // The status of this call alone: cudaGetLastError() would also tell of an earlier one.
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
@@ -36,6 +50,13 @@ int start(std::int64_t blocks, const Program& program, void* stream) {
   config.stream = static_cast<cudaStream_t>(stream);
   void* arguments[] = {const_cast<Program*>(&program)};
   const void* const kernel = reinterpret_cast<const void*>(run<Program>);
+  if constexpr (asks_for_memory<Program>) {
+    config.dynamicSmemBytes = shared_bytes;
+    // Each device of the process wants to be asked; it takes less than a microsecond.
+    const cudaError_t status = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    if (status != cudaSuccess) return static_cast<int>(status);
+  }
   return static_cast<int>(cudaLaunchKernelExC(&config, kernel, arguments));
 }
 

@@ -8,12 +8,11 @@
 
 namespace shampoo::test {
 
-/// What a device reaches with kernels that do nothing else. Unless set, an H200 as its users
-/// measure it, below the data sheet.
+/// What a device reaches with kernels that do nothing else, below the data sheet.
 struct DeviceRates {
-  double terabytes_per_second = 4.3;  ///< read and written
-  double tensor_teraflops = 790;      ///< 16-bit operands, float32 sums
-  double tf32_teraflops = 380;        ///< float32 operands, rounded to 11 bits
+  double terabytes_per_second = 0;  ///< read and written
+  double tensor_teraflops = 0;      ///< 16-bit operands, float32 sums
+  double tf32_teraflops = 0;        ///< float32 operands, rounded to 11 bits
 };
 
 /// Milliseconds that a plain step of one rank cannot do without, with Adam grafting. Products are

@@ -112,7 +112,7 @@ void PlannedDevice::multiply(const Product& product) {
 }
 
 void PlannedDevice::decompose(const EigenProblem& problem) {
-  std::fill_n(problem.failed, problem.count, 0);
+  *problem.failed = 0;
   note("decomposition", 0, {});
 }
 

@@ -54,7 +54,7 @@ class PlannedDevice final : public kernels::cuda::Device {
   void launch(std::int64_t blocks, const kernels::cuda::Kernel& kernel) override;
   void multiply(const kernels::cuda::Product& product) override;
   void reserve_products(std::span<const kernels::cuda::Product>) override {}
-  void reserve_eigen(Type, std::int64_t, std::int64_t) override {}
+  void reserve_eigen(std::int64_t) override {}
   void decompose(const kernels::cuda::EigenProblem& problem) override;
 
  private:

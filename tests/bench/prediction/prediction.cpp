@@ -24,7 +24,7 @@ void add_up(PredictedLine& line, const DeviceModel& machine) {
   if (assumed != nullptr) {
     line.unit = assumed->unit;
     line.assumption = assumed->text;
-    const double memory = line.cost.bytes / (machine.terabytes_per_second * 1e9);
+    const double memory = line.cost.bytes / (machine.rates.terabytes_per_second * 1e9);
     const double arithmetic = line.cost.flops / (machine.teraflops_of(line.unit) * 1e9);
     const double start = static_cast<double>(line.blocks) / (machine.blocks_per_us * 1e3);
     ms = std::max(std::max(memory, arithmetic) / assumed->share, start);

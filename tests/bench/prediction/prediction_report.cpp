@@ -14,11 +14,11 @@ using Json = nlohmann::ordered_json;
 
 /// The plain step's, and the products that the roots of this step take, all by 16 bits.
 Json floor_of(const PredictionQuery& query, const PredictedStep& step) {
-  const DeviceFloor plain = device_floor(query.model, query.block, query.type, query.rates);
+  const DeviceFloor plain = device_floor(query.model, query.block, query.type, query.machine.rates);
   double flops = 0;
   for (const PredictedLine& line : step.lines)
     if (line.range == "roots") flops += line.cost.flops;
-  const double roots = flops / (query.rates.tensor_teraflops * 1e9);
+  const double roots = flops / (query.machine.rates.tensor_teraflops * 1e9);
   return {{"elementwise", plain.elementwise},
           {"factors", plain.factors},
           {"gram", plain.gram},

@@ -11,7 +11,6 @@ namespace shampoo::test {
 /// What is predicted.
 struct PredictionQuery {
   DeviceModel machine;
-  DeviceRates rates = {};  ///< of the floor
   Model model;
   NamedRecipe recipe;
   Type type = Type::float32;

@@ -207,7 +207,7 @@ TEST(Prediction, LeavesOutBlocksWithoutAGradient) {
 }
 
 TEST(Prediction, TakesTheLargestBoundOfALine) {
-  const DeviceModel device{"a device", 1, 2, 100, {1, 10, 20, 40, 10, 5}};
+  const DeviceModel device{"a device", "A Device", {1, 0, 0}, 2, 100, {1, 10, 20, 40, 10, 5}};
   const double scan = assumption_of("ScanTile")->share, gram = assumption_of("Gram")->share;
   const PredictedStep step = predicted_step({{"scan", "ScanTile<float>", 1, {3e9, 0}},
                                              {"factors", "Gram<float, 128>", 1, {1e9, 2e10}},

@@ -17,10 +17,11 @@ namespace {
 
 using kernels::Eigensolver;
 
-enum class Kind { wishart, identity, zero, rank_one, repeated, graded };
+enum class Kind { wishart, identity, zero, rank_one, repeated, graded, equal, tiny, embedded };
 
 constexpr Kind all_kinds[] = {Kind::wishart,  Kind::identity, Kind::zero,
-                              Kind::rank_one, Kind::repeated, Kind::graded};
+                              Kind::rank_one, Kind::repeated, Kind::graded,
+                              Kind::equal,    Kind::tiny,     Kind::embedded};
 
 template <typename Real>
 void fill_kind(Kind kind, std::int64_t n, std::span<Real> a) {
@@ -42,6 +43,19 @@ void fill_kind(Kind kind, std::int64_t n, std::span<Real> a) {
       // Two eigenvalues: 2 I plus a matrix of rank one.
       fill_wishart<Real>(n, 1, 7, a);
       for (std::int64_t i = 0; i < n; ++i) diagonal(i) += 2;
+      return;
+    case Kind::equal:
+      std::fill(a.begin(), a.end(), Real(1) / static_cast<Real>(n));
+      return;
+    case Kind::tiny:
+      fill_wishart<Real>(n, 1, 9, a);
+      for (Real& x : a) x *= Real(1e-20);
+      return;
+    case Kind::embedded:
+      // [0 X; X^T 0], elements of X equal
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < n; ++j)
+          if ((i < n / 2) != (j < n / 2)) a[static_cast<std::size_t>(i * n + j)] = Real(0.125);
       return;
     case Kind::graded:
       fill_wishart<Real>(n, n + 2, 8, a);

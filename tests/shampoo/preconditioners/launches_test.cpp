@@ -10,7 +10,8 @@
 namespace shampoo::test {
 namespace {
 
-/// Calls of a step by the host, and launches on a device, with values in float32 and bfloat16.
+/// Calls of a step by the host, and launches on a device but for those of decompositions, with
+/// values in float32 and bfloat16.
 class Launches : public ::testing::TestWithParam<Preconditioner> {
  protected:
   /// In each step of a model with that many tensors of each shape and type.
@@ -26,7 +27,8 @@ class Launches : public ::testing::TestWithParam<Preconditioner> {
     kernels::cuda::DeviceBackend backend{std::unique_ptr<kernels::cuda::Device>(device)};
     // So few layers have not all shapes in every phase.
     return count(
-        backend, [&] { return device->launches(); }, groups, trainee(layers, false));
+        backend, [&] { return device->launches_beside_decompositions(); }, groups,
+        trainee(layers, false));
   }
 
  private:

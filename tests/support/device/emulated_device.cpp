@@ -175,6 +175,7 @@ void EmulatedDevice::multiply(const kernels::cuda::Product& product) {
 
 void EmulatedDevice::decompose(const kernels::cuda::EigenProblem& problem) {
   ++launches_;
+  ++decompositions_;
   enqueue([problem] { decompose_now(problem); });
 }
 

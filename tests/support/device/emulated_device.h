@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -59,7 +60,7 @@ class EmulatedDevice final : public kernels::cuda::Device {
   void launch(std::int64_t blocks, const kernels::cuda::Kernel& kernel) override;
   void multiply(const kernels::cuda::Product& product) override;
   void reserve_products(std::span<const kernels::cuda::Product> products) override;
-  void reserve_eigen(Type, std::int64_t, std::int64_t count) override { decomposable_ += count; }
+  void reserve_eigen(std::int64_t side) override { decomposable_ = std::max(decomposable_, side); }
   void decompose(const kernels::cuda::EigenProblem& problem) override;
 
   /// Everything queued from here to end_capture() is recorded and not run, as by a CUDA graph.
@@ -70,9 +71,11 @@ class EmulatedDevice final : public kernels::cuda::Device {
   /// Queues what another library would queue on the stream.
   void call(Work work) { enqueue(std::move(work)); }
 
-  std::int64_t launches() const { return launches_; }          ///< kernels, products, copies
+  std::int64_t launches() const { return launches_; }  ///< kernels, products, copies
+  /// launches() but for the three of each decomposition: a matrix goes there, and its vectors back.
+  std::int64_t launches_beside_decompositions() const { return launches_ - 3 * decompositions_; }
   std::int64_t allocations() const { return allocations_; }    ///< of both kinds of memory
-  std::int64_t decomposable() const { return decomposable_; }  ///< matrices of reserve_eigen()
+  std::int64_t decomposable() const { return decomposable_; }  ///< largest side of reserve_eigen()
   std::size_t pending() const { return queue_.size(); }
   /// Names that are open.
   const std::vector<std::string>& ranges() const { return ranges_; }
@@ -94,7 +97,7 @@ class EmulatedDevice final : public kernels::cuda::Device {
   bool captures_ = false;
   std::set<kernels::cuda::ProductKey> planned_;  ///< products
   std::vector<std::string> ranges_;
-  std::int64_t launches_ = 0, allocations_ = 0, decomposable_ = 0;
+  std::int64_t launches_ = 0, decompositions_ = 0, allocations_ = 0, decomposable_ = 0;
 };
 
 }  // namespace shampoo::test

@@ -6,14 +6,12 @@
 #include <new>
 
 #include "kernels/cpu/blas/blas.h"
-#include "kernels/cpu/eigen.h"
 #include "kernels/rules/stored.h"
 
 namespace shampoo::test {
 
 namespace {
 
-using kernels::Eigensolver;
 using kernels::cuda::EigenProblem;
 using kernels::cuda::Matrices;
 using kernels::cuda::Product;
@@ -79,26 +77,6 @@ void multiply_in(const Product& p) {
   }
 }
 
-template <typename Real>
-void decompose_in(const EigenProblem& problem) {
-  const std::int64_t side = problem.side;
-  const int n = static_cast<int>(side);
-  const int work_count = 1 + 6 * n + 2 * n * n, integer_count = 3 + 5 * n;
-  const Aligned<Real> q(side * side), l(side), work(work_count);
-  const Aligned<int> integers(integer_count);
-  for (std::int64_t i = 0; i < problem.count; ++i) {
-    Real* const a = static_cast<Real*>(problem.matrices) + i * side * side;
-    std::copy(a, a + side * side, q.data());
-    if (problem.solver == Eigensolver::jacobi)
-      problem.failed[i] = kernels::jacobi(side, q.data(), l.data(), work.data()) ? 0 : 1;
-    else
-      problem.failed[i] = kernels::blas::syevd(n, q.data(), l.data(), work.data(), work_count,
-                                               integers.data(), integer_count);
-    std::copy(q.data(), q.data() + side * side, a);
-    std::copy(l.data(), l.data() + side, static_cast<Real*>(problem.values) + i * side);
-  }
-}
-
 }  // namespace
 
 void multiply_now(const Product& product) {
@@ -107,8 +85,17 @@ void multiply_now(const Product& product) {
 }
 
 void decompose_now(const EigenProblem& problem) {
-  if (problem.side == 0) return;
-  problem.type == Type::float64 ? decompose_in<double>(problem) : decompose_in<float>(problem);
+  const std::int64_t side = problem.side;
+  if (side == 0) return;
+  const int n = static_cast<int>(side);
+  const int work_count = 1 + 6 * n + 2 * n * n, integer_count = 3 + 5 * n;
+  const Aligned<double> q(side * side), l(side), work(work_count);
+  const Aligned<int> integers(integer_count);
+  std::copy(problem.matrix, problem.matrix + side * side, q.data());
+  *problem.failed = kernels::blas::syevd(n, q.data(), l.data(), work.data(), work_count,
+                                         integers.data(), integer_count);
+  std::copy(q.data(), q.data() + side * side, problem.matrix);
+  std::copy(l.data(), l.data() + side, problem.values);
 }
 
 }  // namespace shampoo::test
