@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # cuda_table.sh and compute_sanitizer.sh with programs and tools that are played: some rows fail, one
-# hangs, and the table is whole all the same. kernel_resources.py with a played compiler.
+# hangs, and the table is whole all the same. kernel_times.py with a played profiler, and
+# kernel_resources.py with a played compiler.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 scratch=$(mktemp -d)
@@ -17,6 +18,12 @@ play() {
 
 play bin/nvidia-smi <<< 'echo "Played GPU, 1.0"'
 play programs/step_benchmark << 'END'
+if [[ "$*" == *--predict* ]]; then
+  step='{"lines": [{"kernel": "copy", "launches": 1, "ms": 9},
+    {"kernel": "ScanTile<float>", "launches": 1, "ms": 0.5}, {"kernel": "product float16", "launches": 2, "ms": 4}]}'
+  echo "{\"plain\": $step, \"refresh\": $step}"
+  exit
+fi
 if [[ -n ${FAULTS:-} && "$*" == *"--groups 28"* ]]; then echo "out of | luck" >&2; exit 3; fi
 if [[ -n ${FAULTS:-} && "$*" == *llama-1.3b.json*bfloat16* ]]; then trap '' TERM; sleep 600; fi
 [[ -e ${*#*--model } || "$*" == *tests/models/*.json* ]] || exit 4
@@ -96,6 +103,29 @@ if "$here/bench/cuda_table.sh" "$scratch/bin" > "$scratch/absent" 2> "$scratch/a
 fi
 expect 1 'step_benchmark is missing' absent.errors
 expect 0 . absent
+
+play bin/ncu << 'END'
+{
+  echo '==PROF== Connected'
+  echo '"ID","Kernel Name","gpu__time_duration.sum"'
+  echo '"","","ns"'
+  echo '"0","void shampoo::run<shampoo::ReadValues>(T1)","77"'
+  for step in 1 2 3; do
+    echo '"1","void shampoo::run<shampoo::kernels::ScanTile<float>>(T1)","1,000,000"'
+    echo '"2","nvjet_sm90_hss_128x256","2000000"'
+    echo '"3","nvjet_sm90_hss_128x256","1000000"'
+  done
+} | head -n "${LINES_OF_NCU:-99}" > "$2"
+END
+"$here/bench/kernel_times.py" h100 "$scratch/programs" > "$scratch/kernels"
+expect 2 '^\| ScanTile \| 1 \| 1\.000 \| 0\.500 \| 2\.00 \|$' kernels
+expect 2 '^\| product \| 2 \| 3\.000 \| 4\.000 \| 0\.75 \|$' kernels
+expect 2 '^\| all \| 3 \| 4\.000 \| 4\.500 \| 0\.89 \|$' kernels
+if LINES_OF_NCU=10 "$here/bench/kernel_times.py" h100 "$scratch/programs" 2> "$scratch/few_kernels"; then
+  echo "steps that are missing are accepted" >&2
+  exit 1
+fi
+expect 1 '2 steps were seen, not 3' few_kernels
 
 # A compiler that finds one kernel as the source says.
 play bin/nvcc << 'END'
