@@ -67,12 +67,6 @@ for phase, ms in r.get("floor_ms", {}).items() if "phases_ms" in r else []:
     --type "$4" --groups "$5" --json "${@:6}"
 }
 
-start_rows "${2:-500}"
-echo "| $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1), commit" \
-  "$(git -c safe.directory='*' rev-parse --short HEAD 2> /dev/null || echo unknown)" \
-  "| ms | floor ms | ms / floor | |"
-echo "|---|---|---|---|---|"
-steps "gpt2-124m, bfloat16, 1 group" 60 gpt2-124m bfloat16 1 --phases
 # roots SOLVER ORDER [OPTION...]
 roots() {
   # shellcheck disable=SC2016
@@ -80,6 +74,13 @@ roots() {
     'row(what, r["ms"], note="error %.1e, %d failed" % (r["error"], r["failed"]))' \
     "$programs/root_benchmark" --backend cuda --solver "$1" --root "$2" --side 1024 --count 230 "${@:3}"
 }
+
+start_rows "${2:-500}"
+echo "| $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1), commit" \
+  "$(git -c safe.directory='*' rev-parse --short HEAD 2> /dev/null || echo unknown)" \
+  "| ms | floor ms | ms / floor | |"
+echo "|---|---|---|---|---|"
+steps "gpt2-124m, bfloat16, 1 group" 60 gpt2-124m bfloat16 1 --phases
 roots minimax 4
 steps "gpt2-124m, bfloat16, 28 groups" 40 gpt2-124m bfloat16 28
 steps "gpt2-124m, bfloat16, a group per tensor" 40 gpt2-124m bfloat16 0

@@ -68,6 +68,7 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
   const int rows = static_cast<int>(n - top < side ? n - top : side);
   const int below = static_cast<int>(top - start < side ? top - start : side);
   const int row_length = static_cast<int>(is_packed_factor ? top : n + 1);
+  // Rows from the tile's first one on, as triangle_row() has them, in 32 bits.
   const auto element = [&](int i, int j) -> float* {
     const int offset = i * row_length + (is_packed_factor ? i * (i + 1) / 2 : 0) + j;
     return i < rows && j <= below + i ? first + offset : nullptr;

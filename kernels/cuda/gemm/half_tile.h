@@ -18,9 +18,8 @@ struct HalfLines {
   SHAMPOO_BOTH bool along_places() const { return place < line; }
 };
 
-/// One 128 x 128 tile of a product of two matrices of 16 bits, by 8 warps of 64 x 32 each. A panel
-/// of 32 places costs 16 KiB from memory for 2^20 flops, 64 per byte; matrices up to about 1000 a
-/// side leave the whole update bound by the factors' bytes, not by products.
+/// One 128 x 128 tile of a product of two matrices of 16 bits, by 8 warps of 64 x 32 each. Two
+/// panels of 32 places cost 16 KiB from memory for 2^20 flops, 64 per byte.
 template <typename Half, bool Along>
 class HalfTile {
  public:
@@ -40,8 +39,8 @@ class HalfTile {
 
  public:
   union Shared {
-    alignas(32) Half panels[stages][2][panel];
-    alignas(32) float slice[slice_rows * slice_pitch];
+    alignas(16) Half panels[stages][2][panel];
+    alignas(16) float slice[slice_rows * slice_pitch];
   };
   template <typename Threads>
   using Sums = typename Threads::template PerWarp<typename MatrixUnit<Threads>::Sums>;

@@ -13,7 +13,8 @@ namespace shampoo::kernels::cuda {
 /// x, and their sum.
 template <typename Real>
 struct VectorProduct {
-  static constexpr int side = mirrored_side;
+  static constexpr int side = mode_tile;
+  static_assert(side == mirrored_side);
   static constexpr int threads = 256;
   struct Shared {
     MirroredTile<Real> tile;

@@ -39,8 +39,7 @@ constexpr KernelAssumption assumptions[] = {
     {"GatherGradients", Unit::none, 0.8, leaves_most},
     {"HalfGram", Unit::warp_float16, 0.34,
      "measured; of two blocks a processor one adds to the factor, in 8 rounds of 8 reads and "
-     "writes, "
-     "while the other multiplies"},
+     "writes, while the other multiplies"},
     {"Gram", Unit::float32, 0.7, tile_product},
     {"ModeProduct", Unit::float32, 0.7, tile_product},
     {"VectorProduct", Unit::none, 0.54,

@@ -232,6 +232,14 @@ TEST(Prediction, SaysWhereNothingIsAssumed) {
   EXPECT_THROW(device_model("abacus"), std::invalid_argument);
 }
 
+TEST(DeviceModels, AreFoundByTheDescriptionOfABackend) {
+  const DeviceModel* const found =
+      device_model_of("cuda device 0, NVIDIA H100 80GB HBM3, sm_90, CUDA runtime 13.0");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->name, "h100");
+  EXPECT_EQ(device_model_of("cuda device 0, NVIDIA H100 PCIe, sm_90"), nullptr);
+}
+
 TEST(DeviceFloor, IsThatOfTensorCoresAndLeavesVectorsToADiagonal) {
   constexpr double m = 128, n = 256;
   const Model model{256, {{"w", {128, 256}}, {"v", {200}}}};
