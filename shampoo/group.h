@@ -209,13 +209,14 @@ struct OptimizerOptions {
   bool time_phases = false;
   /// Bytes of directions, and of scratch memory of the same length that a device needs for them,
   /// that are in memory at a time: those of a chunk, which has as many blocks of a virtual group as
-  /// fit, at least one. >= 0. Empty: a twelfth of this rank's state, at least 1 MiB; most models
+  /// fit, at least one. >= 0. Empty: a seventh of this rank's state, at least 1 MiB; most models
   /// then have a workspace of at most a quarter of their state beside the exchange buffer, and more
-  /// layers make larger chunks, not more of them. Roots are refreshed for all chunks together, and
-  /// results are the same bits. Launches come once for every chunk, so many small ones leave
-  /// threads and devices idle. Elementwise kinds without grafting, and on the host kinds with roots
-  /// and Spectral without grafting by NewtonSchulz of at most its default iterations, have no
-  /// directions in memory unless their updates are scaled or transformed. May differ between ranks.
+  /// layers make larger chunks, not more of them. Roots are refreshed for all chunks together, in
+  /// the same memory, and results are the same bits. Launches come once for every chunk, so many
+  /// small ones leave threads and devices idle. Elementwise kinds without grafting, and on the host
+  /// kinds with roots and Spectral without grafting by NewtonSchulz of at most its default
+  /// iterations, have no directions in memory unless their updates are scaled or transformed. May
+  /// differ between ranks.
   std::optional<std::int64_t> direction_bytes = std::nullopt;
 };
 

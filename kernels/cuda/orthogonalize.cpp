@@ -54,7 +54,7 @@ void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
   for (std::size_t s = 0; s < stacks.size(); ++s) {
     const PolarStack stack(stacks[s], arithmetic);
     // As aligned as the direction.
-    void* const x = element_at(workspace_.dense(stacks, arithmetic), arithmetic, offset);
+    void* const x = element_at(workspace_.polar_dense(stacks, arithmetic), arithmetic, offset);
     offset += stack.elements();
     if (plans[s].steps.empty()) {
       device_->reserve_eigen(stack.rows + stack.columns);
@@ -74,7 +74,7 @@ void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stac
                                   void* direction, double* direction_norms) {
   if (stacks.empty()) return;
   const Type arithmetic = phase.elements.arithmetic;
-  const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
+  const ProductPhase p(phase, workspace_.polar_dense(stacks, arithmetic));
   double* const norms = workspace_.polar_norms();
   norm_directions(*device_, p, direction, norms);
   with_real(arithmetic, [&](auto* tag) {

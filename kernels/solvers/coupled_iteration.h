@@ -16,7 +16,7 @@ inline bool is_coupled(const Solver& solver) {
 }
 
 /// Number of dense matrices that the iterations use.
-inline constexpr int coupled_matrices = SolverMatrices::most;
+inline constexpr int coupled_matrices = SolverWorkspace::most_matrices;
 
 /// Coupled inverse Newton iteration for X = A^(-1/p) [Iannazzo 2006; Guo 2006, (3.2); Higham
 /// 2008, ch. 7], started as in [Anil 2020]:

@@ -21,8 +21,8 @@ class FactorSolver {
   FactorSolver(const FactorSolver&) = delete;
   FactorSolver& operator=(const FactorSolver&) = delete;
 
-  /// Takes its dense matrices from these, which must outlive it. Before reserve().
-  void share(SolverMatrices& matrices) { workspace_.share(matrices); }
+  /// Has its dense matrices in this memory, which must outlive it. Before reserve().
+  void share(ScratchMemory& memory) { workspace_.share(memory); }
   /// Allocates all memory that any selection of these jobs needs. What place() writes lies in
   /// `staged`, which the caller allocates and uploads, and which must outlive this. Once.
   virtual void reserve(StagedArrays& staged, std::span<const RootJob> all);

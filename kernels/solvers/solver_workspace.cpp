@@ -54,8 +54,8 @@ void SolverWorkspace::allocate_matrices() {
   const std::size_t most = backend_.chunk_bytes(largest * size_of(arithmetic_));
   // More than are usually due at a time are computed one part after the other. A repetition in
   // float64 takes one matrix at a time where memory is short.
-  matrix_bytes_ = std::max(largest * sizeof(double), std::min(usual, most) + gaps);
-  memory_->reserve(backend_, matrices_, matrix_bytes_);
+  matrix_bytes_ = aligned(std::max(largest * sizeof(double), std::min(usual, most) + gaps));
+  memory_->reserve(backend_, static_cast<std::size_t>(matrices_) * matrix_bytes_);
   values_ = Buffer(backend_, all_values + gaps);
 }
 
@@ -92,9 +92,10 @@ void SolverWorkspace::begin_group(Type type, std::size_t row, std::size_t bytes,
                                   std::size_t values) {
   const std::int64_t side = table_->rows()[row].side, first = static_cast<std::int64_t>(row);
   pairs_.push_back({arithmetic_, side, 0, first, table_->arrays().data() + row, table_->layout()});
-  for (int m = 0; m < matrices_; ++m)
-    squares_[m].push_back({type, side, 0, first, static_cast<char*>(memory_->data(m)) + bytes,
-                           static_cast<char*>(values_.data()) + values});
+  char* matrix = static_cast<char*>(memory_->data()) + bytes;
+  for (int m = 0; m < matrices_; ++m, matrix += matrix_bytes_)
+    squares_[m].push_back(
+        {type, side, 0, first, matrix, static_cast<char*>(values_.data()) + values});
 }
 
 void SolverWorkspace::unpack_factors(int a, Loading loading) {
@@ -136,10 +137,10 @@ std::span<const std::int32_t> SolverWorkspace::download_flags() {
 }
 
 std::int64_t SolverWorkspace::bytes() const {
-  std::size_t total = scalars_.bytes();
+  std::size_t total = scalars_.bytes() + own_.bytes();
   for (const Buffer* const buffer : {&values_, &measured_, &sizes, &failed, &clamped})
     total += buffer->bytes();
-  return own_.bytes() + static_cast<std::int64_t>(total);
+  return static_cast<std::int64_t>(total);
 }
 
 }  // namespace shampoo::kernels

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/buffer.h"
+#include "kernels/scratch_memory.h"
 #include "kernels/solvers/root_table.h"
-#include "kernels/solvers/solver_matrices.h"
 
 namespace shampoo::kernels {
 
@@ -17,12 +17,15 @@ namespace shampoo::kernels {
 /// fit at a time. All arrays of numbers and flags are indexed by the row of the table.
 class SolverWorkspace {
  public:
+  /// Dense copies of a chunk's matrices that a solver has at most.
+  static constexpr int most_matrices = 7;
+
   SolverWorkspace(Backend& backend, Type arithmetic, int matrices)
       : backend_(backend), arithmetic_(arithmetic), matrices_(matrices), scalars_(backend) {}
   SolverWorkspace(const SolverWorkspace&) = delete;
 
-  /// Uses these matrices, which must outlive it, instead of its own. Before reserve().
-  void share(SolverMatrices& matrices) { memory_ = &matrices; }
+  /// Has its matrices in this memory, which must outlive it, instead of its own. Before reserve().
+  void share(ScratchMemory& memory) { memory_ = &memory; }
 
   /// Allocates everything for the rows of a table, which must outlive this.
   void reserve(const RootTable& table);
@@ -58,7 +61,7 @@ class SolverWorkspace {
   /// Downloads `failed` into `flags` for the chunk, and returns them. Waits.
   std::span<const std::int32_t> download_flags();
 
-  /// Without matrices that are shared.
+  /// Without memory that is shared.
   std::int64_t bytes() const;
 
   Backend& backend() const { return backend_; }
@@ -88,9 +91,9 @@ class SolverWorkspace {
   int matrices_;
   const RootTable* table_ = nullptr;
   StagedArrays scalars_;
-  SolverMatrices own_;
-  SolverMatrices* memory_ = &own_;
-  std::size_t matrix_bytes_ = 0;
+  ScratchMemory own_;
+  ScratchMemory* memory_ = &own_;
+  std::size_t matrix_bytes_ = 0;  ///< of each of the copies
   Buffer values_, measured_;
   std::vector<double> numbers_;  ///< the host's copy of measured_
 
@@ -98,7 +101,7 @@ class SolverWorkspace {
   std::vector<std::size_t> rows_;
   std::vector<FactorBatch> pairs_;
   /// Dense copies of its matrices; the solver decides what each holds.
-  std::array<std::vector<SquareMatrixBatch>, SolverMatrices::most> squares_;
+  std::array<std::vector<SquareMatrixBatch>, most_matrices> squares_;
 };
 
 }  // namespace shampoo::kernels

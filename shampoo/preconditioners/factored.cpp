@@ -133,7 +133,7 @@ void FactoredPreconditioner::reserve_solver(const PreconditionerContext& context
   for (kernels::Stack& stack : stacks_) stack.whitens = whitens();
   jobs_ = all_jobs_;
   job_blocks_.resize(jobs_.size());
-  solver_->share(context.matrices);
+  solver_->share(context.scratch);
   solver_->reserve(context.columns, all_jobs_);
   const kernels::SolverCalls calls = solver_->calls();
   for (const Chunk& chunk : context.chunks)

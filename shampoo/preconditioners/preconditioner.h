@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/solvers/solver_matrices.h"
+#include "kernels/scratch_memory.h"
 #include "kernels/staged_array.h"
 #include "shampoo/recipe.h"
 #include "shampoo/update/block_chunks.h"
@@ -38,8 +38,8 @@ struct PreconditionerContext {
   std::span<const Chunk> chunks;
   StoredDirection stored;
   const GroupState& state;
-  kernels::SolverMatrices& matrices;
-  kernels::StagedArrays& columns;  ///< arrays that prepare() writes and kernels read
+  kernels::ScratchMemory& scratch;  ///< of refreshes, and of P once they are done
+  kernels::StagedArrays& columns;   ///< arrays that prepare() writes and kernels read
 };
 
 /// One kind at work on the blocks of one virtual group that this rank owns.

@@ -36,8 +36,8 @@ std::vector<Chunk> cut_into_chunks(std::vector<OwnedBlock>& blocks, std::int64_t
 
 std::int64_t direction_limit(const std::optional<std::int64_t>& direction_bytes,
                              std::int64_t state_bytes) {
-  // Leaves room for solvers and tables in a quarter of the state.
-  constexpr std::int64_t share = 12, least = std::int64_t{1} << 20;
+  // With dense roots and tables a quarter of the state, where solvers need no more than P.
+  constexpr std::int64_t share = 7, least = std::int64_t{1} << 20;
   return direction_bytes.value_or(std::max(state_bytes / share, least));
 }
 

@@ -158,7 +158,7 @@ void Engine::compute(StepInputs inputs, Refreshing refreshing, Statistics& stati
   inputs.clock = clock_.get();
   inputs.rate_factor = options_.learning_rate_factor;
   if (communicator_.size() > 1) inputs.exchange = exchange_->data();
-  inputs.direction = direction_.data();
+  inputs.direction = scratch_.data();
   for (std::size_t v = 0; v < names_.size(); ++v) {
     const kernels::Range range(backend_, names_[v].c_str());
     inputs.first_chunk = first_chunks_[v];

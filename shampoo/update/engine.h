@@ -130,11 +130,10 @@ class Engine {
   std::unique_ptr<ElementTable> written_table_;  ///< for scale_gradients()
   kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_, value_exchange_;
+  kernels::ScratchMemory scratch_;  ///< of a refresh, then of the directions of one chunk at a time
   std::vector<std::unique_ptr<GroupStep>> group_steps_;
   std::vector<std::size_t> first_chunks_;  ///< per virtual group, and the end
-  kernels::Buffer direction_;              ///< of one chunk at a time
-  kernels::SolverMatrices solver_matrices_;
-  std::vector<std::string> names_;  ///< of virtual groups, as profiler ranges
+  std::vector<std::string> names_;         ///< of virtual groups, as profiler ranges
   std::unique_ptr<StepClock> clock_;
   kernels::Settled settled_;
 };

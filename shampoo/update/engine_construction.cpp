@@ -132,18 +132,16 @@ std::int64_t Engine::direction_limit() const {
 
 void Engine::build_group_steps(const Engine* before) {
   const std::int64_t limit = direction_limit();
-  std::size_t direction_bytes = 0;
   first_chunks_.push_back(0);
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
     const int first = plan_.virtual_groups[v].members.front().group;
     group_steps_.push_back(std::make_unique<GroupStep>(
-        backend_, columns_, solver_matrices_, groups_[first]->recipe(),
-        owned_blocks(static_cast<int>(v)), parameters_, options_.transform_direction, limit));
-    direction_bytes = std::max(direction_bytes, group_steps_.back()->direction_bytes());
+        backend_, columns_, scratch_, groups_[first]->recipe(), owned_blocks(static_cast<int>(v)),
+        parameters_, options_.transform_direction, limit));
+    scratch_.reserve(backend_, group_steps_.back()->direction_bytes());
     first_chunks_.push_back(first_chunks_.back() + group_steps_.back()->chunks().size());
     names_.push_back("virtual group " + std::to_string(v));
   }
-  direction_ = kernels::Buffer(backend_, direction_bytes);
   columns_.allocate();
   tensors_.set_values(parameters_);
   columns_.upload();

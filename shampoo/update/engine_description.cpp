@@ -96,8 +96,7 @@ std::int64_t Engine::state_bytes() const {
 std::int64_t Engine::workspace_bytes() const {
   std::int64_t bytes = static_cast<std::int64_t>(columns_.bytes()) + scan_table_.bytes() +
                        apply_table_.bytes() + exchange_->bytes() +
-                       static_cast<std::int64_t>(direction_.bytes() + gradient_scales_.bytes()) +
-                       solver_matrices_.bytes();
+                       static_cast<std::int64_t>(scratch_.bytes() + gradient_scales_.bytes());
   if (written_table_) bytes += written_table_->bytes();
   for (const auto& group : group_steps_) bytes += group->workspace_bytes();
   return bytes;

@@ -22,6 +22,7 @@ void GroupStep::enqueue(StepContext step) {
   // (4) V <- beta2 V + w G^2                                              [Kingma 2015, Alg. 1]
   if (grafting_) grafting_->accumulate(step);
   // (5) R_k <- (L_k / c2 + epsilon I)^(-e_k), for blocks that are due               [Anil 2020]
+  //     before there is any P, which takes the memory of the solver's matrices
   preconditioner_->refresh(step);
   for (ChunkContext& chunk : step.chunks) {
     // (6) F <- lerp(M, G, 1 - beta3) / c1 ; M <- lerp(M, G, 1 - beta1)    [Kingma 2015, Alg. 1]

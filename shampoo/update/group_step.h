@@ -42,11 +42,11 @@ class GroupStep {
  public:
   /// Blocks come stack by stack, in the order of the flat slots. `parameters` are all parameters of
   /// the optimizer, in a place that may change between calls. What a step reads goes into
-  /// `columns`, which the caller gives memory and uploads, and which must outlive it, as `matrices`
-  /// must, which solvers share, and `transform`, which may be empty. `direction_limit`: bytes, see
+  /// `columns`, which the caller gives memory and uploads, and which must outlive it, as `scratch`
+  /// must, which refreshes use, and `transform`, which may be empty. `direction_limit`: bytes, see
   /// there.
   GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
-            kernels::SolverMatrices& matrices, const Recipe& recipe, std::vector<OwnedBlock> blocks,
+            kernels::ScratchMemory& scratch, const Recipe& recipe, std::vector<OwnedBlock> blocks,
             std::span<const RegisteredParameter> parameters, const DirectionTransform& transform,
             std::int64_t direction_limit);
 

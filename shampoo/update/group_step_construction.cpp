@@ -11,7 +11,7 @@ namespace shampoo {
 using kernels::Mode;
 
 GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
-                     kernels::SolverMatrices& matrices, const Recipe& recipe,
+                     kernels::ScratchMemory& scratch, const Recipe& recipe,
                      std::vector<OwnedBlock> blocks,
                      std::span<const RegisteredParameter> parameters,
                      const DirectionTransform& transform, std::int64_t direction_limit)
@@ -32,8 +32,8 @@ GroupStep::GroupStep(kernels::Backend& backend, kernels::StagedArrays& columns,
   build_stacks(parameters);
   for (const OwnedBlock& owned : blocks_)
     turns_.push_back((owned.phase + parameters[owned.parameter].steps) % recipe_.refresh.every);
-  const PreconditionerContext context{backend_, recipe_, extents_, turns_,   stacks_,
-                                      chunks_,  stored_, *state_,  matrices, columns};
+  const PreconditionerContext context{backend_, recipe_, extents_, turns_,  stacks_,
+                                      chunks_,  stored_, *state_,  scratch, columns};
   preconditioner_ = make_preconditioner(context);
   grafting_ = make_grafting(context);
   averaging_ = make_averaging(recipe_, *state_);

@@ -57,8 +57,7 @@ void require(bool has) {
 
 template <typename Body>
 void Workspace::for_each_part(const Body& body) const {
-  for (const Part* part : {&dense_, &roots_, &sums_, &rows_, &eigen_, &polar_norms_, &polar_})
-    body(*part);
+  for (const Part* part : {&dense_, &roots_, &rows_, &eigen_, &polar_norms_, &polar_}) body(*part);
   for (const Part& part : outgrown_) body(part);
 }
 
@@ -77,6 +76,14 @@ void Workspace::grow(Part& part, std::size_t bytes) {
   part = {bytes, larger};
 }
 
+void Workspace::grow_dense(std::size_t bytes, std::size_t polar_bytes, std::size_t sum_bytes) {
+  const std::size_t polar = std::max(polar_bytes, polar_dense_bytes_);
+  const std::size_t sums = std::max(sum_bytes, sum_bytes_);
+  grow(dense_, std::max(bytes, polar + sums));
+  polar_dense_bytes_ = polar;
+  sum_bytes_ = sums;
+}
+
 void* Workspace::address(Part& part) {
   part.captured = part.captured || device_.is_capturing();
   return part.memory;
@@ -84,27 +91,28 @@ void* Workspace::address(Part& part) {
 
 void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   grow(rows_, row_bytes);
-  grow(dense_, 2 * dense_bytes(stacks, arithmetic));
+  const bool has_sums = arithmetic == Type::float32 && calls.symmetric_products;
+  grow_dense(2 * dense_bytes(stacks, arithmetic), 0,
+             has_sums ? std::max(sum_bytes(calls.largest_side, 1),
+                                 std::min(all_sum_bytes(calls), usual_sum_bytes))
+                      : 0);
   grow(roots_, root_bytes(stacks, arithmetic));
-  if (arithmetic == Type::float32 && calls.symmetric_products)
-    grow(sums_, std::max(sum_bytes(calls.largest_side, 1),
-                         std::min(all_sum_bytes(calls), usual_sum_bytes)));
   if (calls.decompositions) grow(eigen_, eigen_bytes(calls.largest_side));
 }
 
 void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
                                           std::span<const PolarPlan> plans, Type arithmetic) {
   grow(rows_, row_bytes);
-  grow(dense_, dense_bytes(stacks, arithmetic));
-  std::size_t blocks = 0;
+  std::size_t blocks = 0, sums = 0;
   for (std::size_t s = 0; s < stacks.size(); ++s) {
     const PolarStack stack(stacks[s], arithmetic);
     blocks += static_cast<std::size_t>(stack.count);
     grow(polar_, plans[s].steps.empty() ? stack.decomposition_bytes() : stack.product_bytes());
     if (plans[s].steps.empty()) grow(eigen_, eigen_bytes(stack.rows + stack.columns));
     if (arithmetic == Type::float32 && !plans[s].steps.empty())
-      grow(sums_, sum_bytes(stack.side(), stack.chunk()));
+      sums = std::max(sums, sum_bytes(stack.side(), stack.chunk()));
   }
+  grow_dense(0, dense_bytes(stacks, arithmetic), sums);
   grow(polar_norms_, blocks * sizeof(double));
 }
 
@@ -115,6 +123,11 @@ double* Workspace::polar_norms() {
 
 void* Workspace::dense(std::span<const Stack> stacks, Type arithmetic) {
   require(dense_bytes(stacks, arithmetic) <= dense_.bytes);
+  return address(dense_);
+}
+
+void* Workspace::polar_dense(std::span<const Stack> stacks, Type arithmetic) {
+  require(dense_bytes(stacks, arithmetic) <= polar_dense_bytes_);
   return address(dense_);
 }
 
@@ -146,8 +159,8 @@ double* Workspace::eigen(std::int64_t side) {
 }
 
 Workspace::Sums Workspace::sums(std::int64_t side) {
-  require(sum_bytes(side, 1) <= sums_.bytes);
-  return {address(sums_), sums_.bytes};
+  require(sum_bytes(side, 1) <= sum_bytes_);
+  return {static_cast<char*>(address(dense_)) + (dense_.bytes - sum_bytes_), sum_bytes_};
 }
 
 std::int64_t Workspace::Sums::fitting(std::int64_t side) const {

@@ -18,7 +18,7 @@ class Workspace {
   static constexpr std::int64_t rows = 65536;
   static constexpr std::int64_t numbers_of_row = 3;
 
-  /// Room for sums of products of matrices, in float32.
+  /// Room for sums of products of symmetric matrices, in float32.
   class Sums {
    public:
     Sums() = default;
@@ -43,9 +43,9 @@ class Workspace {
                                  Type arithmetic);
 
   // These throw std::logic_error if reserve() got less.
-  /// As long as the flat slots of the stacks.
+  /// As long as the flat slots of the stacks, and right before second_dense().
   void* dense(std::span<const Stack> stacks, Type arithmetic);
-  /// Another one; not after reserve_orthogonalization() alone.
+  /// Another one.
   void* second_dense(std::span<const Stack> stacks, Type arithmetic);
   /// dense_root_bytes() of every stack.
   void* roots(std::span<const Stack> stacks, Type arithmetic);
@@ -54,8 +54,11 @@ class Workspace {
   std::int32_t* flags();  ///< `rows` of them
   /// For a matrix of this side in float64 and its eigenvalues.
   double* eigen(std::int64_t side);
-  /// All of it, which holds at least one matrix of a side.
+  /// All of it, which holds at least one matrix of a side. It lies behind polar_dense(), and may be
+  /// the memory of dense() and second_dense().
   Sums sums(std::int64_t side);
+  /// As long as the flat slots of stacks that are orthogonalised; the memory of dense().
+  void* polar_dense(std::span<const Stack> stacks, Type arithmetic);
   /// Squared norms of all blocks that are orthogonalised.
   double* polar_norms();
   /// For two square matrices of each block of a chunk, or, of decompositions, for one matrix, its
@@ -71,12 +74,15 @@ class Workspace {
     bool captured = false;  ///< a graph may contain its address
   };
   void grow(Part& part, std::size_t bytes);
+  /// Nothing changes if there is not enough memory.
+  void grow_dense(std::size_t bytes, std::size_t polar_bytes, std::size_t sum_bytes);
   void* address(Part& part);
   template <typename Body>
   void for_each_part(const Body& body) const;
 
   Device& device_;
-  Part dense_, roots_, sums_, rows_, eigen_, polar_norms_, polar_;
+  Part dense_, roots_, rows_, eigen_, polar_norms_, polar_;  ///< sums are the end of dense_
+  std::size_t sum_bytes_ = 0, polar_dense_bytes_ = 0;
   std::vector<Part> outgrown_;  ///< captured
 };
 

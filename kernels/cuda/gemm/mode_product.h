@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/elementwise/strided_span.h"
 #include "kernels/cuda/gemm/product_phase.h"
 #include "kernels/cuda/gemm/tile_product.h"
 #include "kernels/cuda/gemm/unpack_roots.h"
@@ -160,18 +161,20 @@ template <typename Threads>
 SHAMPOO_BOTH void TakeDirections<Real>::operator()(Threads& block, Shared& shared) const {
   const Tile& tile = phase.elements.tiles[block.index()];
   if (!phase.preconditions(tile.block)) return;
-  Real* const to = static_cast<Real*>(direction) + tile.flat;
-  const Real* const from = moves ? static_cast<const Real*>(phase.dense) + tile.flat : to;
-  const std::int64_t count = static_cast<std::int64_t>(tile.rows) * tile.columns;
+  const StridedSpan to = slot_span<Real>(direction, tile);
+  const StridedSpan from = moves ? slot_span<Real>(phase.dense, tile) : to;
   const double scale = scaled ? operand_scales(phase.elements, tile.block).result : 1;
   block.each([&](int thread) {
     double sum = 0;
-    for (std::int64_t e = thread; e < count; e += threads) {
-      const Real p = static_cast<Real>(static_cast<double>(from[e]) * scale);
-      const double x = static_cast<double>(p);
-      if (moves) to[e] = p;
-      sum += x * x;
-    }
+    for_each_group(block, thread, tile, [&](std::int32_t i, std::int32_t count) {
+      Real p[group_size];
+      read_as<Real>(from, i, count, p);
+      for (Real& element : p) {
+        element = static_cast<Real>(static_cast<double>(element) * scale);
+        sum += static_cast<double>(element) * static_cast<double>(element);
+      }
+      if (moves) write_as<Real>(to, i, count, p);
+    });
     shared.sums[thread] = sum;
   });
   reduce(block, shared.sums, [](double a, double b) { return a + b; });

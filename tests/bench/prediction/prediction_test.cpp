@@ -53,15 +53,20 @@ std::vector<Launch> plain_step(std::vector<std::int64_t> shape, Type type) {
 TEST(Prediction, HasTheMemoryOfOneRank) {
   const Model model{64, {{"w", {64, 32}}}};
   const PlannedRun small = planned_run(model, shampoo_recipe(64), Type::float32, 1);
-  const PlannedRun at_once = planned_run({64, {{"w", {64, 64 * 1024}}}}, shampoo_recipe(64),
-                                         Type::float32, 1, {.direction_bytes = 1 << 30});
-  const PlannedRun chunks = planned_run({64, {{"w", {64, 64 * 1024}}}}, shampoo_recipe(64),
-                                        Type::float32, 1, {.direction_bytes = 1 << 20});
+  // A solver without sums of products, which has 32 of 2048 factors at a time.
+  NamedRecipe spread = shampoo_recipe(64);
+  std::get<RootInverse>(spread.recipe.preconditioner).solver = Eigen{};
+  spread.recipe.refresh = {.every = 64, .first = 64};
+  const Model long_matrix{64, {{"w", {64, 64 * 1024}}}};
+  const PlannedRun at_once =
+      planned_run(long_matrix, spread, Type::float32, 1, {.direction_bytes = 1 << 30});
+  const PlannedRun chunks =
+      planned_run(long_matrix, spread, Type::float32, 1, {.direction_bytes = 1 << 20});
   // Two moments; a factor and a root of both sides
   EXPECT_EQ(small.state_bytes, 4 * (2 * 64 * 32 + 64 * 65 + 32 * 33));
   EXPECT_EQ(chunks.state_bytes, at_once.state_bytes);
-  // P and two arrays of scratch memory
-  EXPECT_GT(at_once.workspace_bytes - chunks.workspace_bytes, 3 * 4 * 64 * 64 * 1000);
+  // P, where two copies of those are otherwise, and two arrays of scratch memory
+  EXPECT_GT(at_once.workspace_bytes - chunks.workspace_bytes, 4 * 64 * 64 * (3 * 1000 - 2 * 32));
 }
 
 TEST(Prediction, CountsBothSidesOfABlockInFloat32) {

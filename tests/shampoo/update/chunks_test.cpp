@@ -68,6 +68,36 @@ TEST_P(ChunksOfDirections, GiveTheBitsOfAllAtOnceWithMuon) {
       {.shapes = {{9, 8}, {8, 9}, {20, 3}, {9, 8}}, .recipes = {muon}, .groups = 2, .steps = 3});
 }
 
+/// Of two matrices of Muon, one of which has no gradient.
+TEST_P(ChunksOfDirections, DoNotReadWhatSolversLeaveInTheirMemory) {
+  Recipe roots = quick_recipe();
+  roots.refresh = {.every = 1, .first = 1};
+  roots.blocking.size = 64;
+  for (const Orthogonalizer& solver : {Orthogonalizer(NewtonSchulz{}), Orthogonalizer(Svd{})}) {
+    Recipe muon = recipes::muon();
+    muon.preconditioner = Spectral{.solver = solver};
+    muon.update_scaling = clipping;
+    const auto trained = [&](bool beside_roots) {
+      std::vector<std::vector<float>> values;
+      run_ranks_at(GetParam(), 1, [&](Communicator& communicator, kernels::Backend& backend) {
+        ToyModel<float> model({{9, 8}, {9, 8}}, 1, &backend), other({{60, 50}}, 2, &backend);
+        std::vector<ParameterGroup> groups = {model.group(muon)};
+        if (beside_roots) {
+          groups.insert(groups.begin(), other.group(roots));
+          groups.front().parameters.front().name = "other";
+        }
+        Optimizer optimizer(backend, communicator, groups);
+        optimizer.step();
+        optimizer.group(beside_roots ? 1 : 0).set_gradient(1, nullptr);
+        for (int step = 0; step < 2; ++step) optimizer.step();
+        values = model.values();
+      });
+      return values;
+    };
+    EXPECT_EQ(trained(true), trained(false));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Everywhere, ChunksOfDirections, ::testing::ValuesIn(all_places),
                          [](const auto& tested) { return name_of(tested.param); });
 
