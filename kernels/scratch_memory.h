@@ -11,9 +11,12 @@ namespace shampoo::kernels {
 /// directions. Each use finds there what the one before has left.
 class ScratchMemory {
  public:
-  /// Makes it at least as long. Not while work that uses it is queued.
+  /// Makes it at least as long; if that throws, there is none. Not while work that uses it is
+  /// queued.
   void reserve(Backend& backend, std::size_t bytes) {
-    if (memory_.bytes() < bytes) memory_ = Buffer(backend, bytes);
+    if (bytes <= memory_.bytes()) return;
+    memory_ = {};  // there may not be room for both
+    memory_ = Buffer(backend, bytes);
   }
 
   void* data() const { return memory_.data(); }

@@ -3,6 +3,7 @@
 
 #include <new>
 #include <stdexcept>
+#include <vector>
 
 #include "kernels/cuda/device/workspace.h"
 #include "tests/support/device/emulated_device.h"
