@@ -128,7 +128,8 @@ TEST_P(WorkerEnvironment, OfAJobWithoutAnAddressNamesAStoreOfItsOwn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Launchers, WorkerEnvironment, testing::ValuesIn(tested_launchers()));
+INSTANTIATE_TEST_SUITE_P(Launchers, WorkerEnvironment, testing::ValuesIn(tested_launchers()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace shampoo::launcher::test

@@ -86,7 +86,8 @@ TEST_P(FailedWorker, IsNotEvenStartedAfterAnUnknownFlag) {
   EXPECT_EQ(job.count("rank 0/1"), 0) << job.output();
 }
 
-INSTANTIATE_TEST_SUITE_P(Launchers, FailedWorker, testing::ValuesIn(tested_launchers()));
+INSTANTIATE_TEST_SUITE_P(Launchers, FailedWorker, testing::ValuesIn(tested_launchers()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace shampoo::launcher::test

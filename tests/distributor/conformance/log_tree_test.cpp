@@ -58,7 +58,8 @@ TEST_P(LogTree, HasTheLinesThatTheConsoleShowsWithAPrefix) {
   EXPECT_TRUE(content("attempt_0/1/stdout.log").starts_with("rank 1/2"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Launchers, LogTree, testing::ValuesIn(tested_launchers()));
+INSTANTIATE_TEST_SUITE_P(Launchers, LogTree, testing::ValuesIn(tested_launchers()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace shampoo::launcher::test

@@ -55,7 +55,8 @@ TEST_P(Restart, OfARankOnOneOfTwoNodesThatMeetLetsAllJoinAgain) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Launchers, Restart, testing::ValuesIn(tested_launchers()));
+INSTANTIATE_TEST_SUITE_P(Launchers, Restart, testing::ValuesIn(tested_launchers()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace shampoo::launcher::test

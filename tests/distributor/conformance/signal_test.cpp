@@ -42,7 +42,8 @@ TEST_P(Signal, KillLeavesNoWorker) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Launchers, Signal, testing::ValuesIn(tested_launchers()));
+INSTANTIATE_TEST_SUITE_P(Launchers, Signal, testing::ValuesIn(tested_launchers()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace shampoo::launcher::test

@@ -36,7 +36,8 @@ TEST_P(GlooProcesses, Conform) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, GlooProcesses, testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Of, GlooProcesses, testing::Values(1, 2, 3, 4),
+                         testing::PrintToStringParamName());
 
 TEST(Gloo, MakesOneCollectiveOfOne) {
   const StoreProcess server;

@@ -37,7 +37,8 @@ TEST_P(RanksOfNccl, ConformAndSumAsThreadsDo) {
   EXPECT_EQ(std::ranges::count(as_threads, 1), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, RanksOfNccl, testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Of, RanksOfNccl, testing::Values(1, 2, 3, 5),
+                         testing::PrintToStringParamName());
 
 TEST(Nccl, GathersInOneLaunchAndInPlace) {
   run_nccl_ranks(3, 30s, [](NcclRank& rank) {

@@ -60,7 +60,8 @@ TEST_P(RanksOnThreads, ConformThroughTheOnlyCallbackThatMustBe) {
   EXPECT_EQ(std::ranges::count(as_threads, 1), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, RanksOnThreads, testing::Values(1, 2, 3, 8));
+INSTANTIATE_TEST_SUITE_P(Of, RanksOnThreads, testing::Values(1, 2, 3, 8),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace shampoo::test

@@ -115,7 +115,8 @@ TEST_F(Ladder, KeepsTheOldRootsAndThrowsAfterTheToleratedFailures) {
 }
 
 class LadderOnManyRanks : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Tolerated, LadderOnManyRanks, ::testing::Values(0, 1, 3));
+INSTANTIATE_TEST_SUITE_P(Tolerated, LadderOnManyRanks, ::testing::Values(0, 1, 3),
+                         testing::PrintToStringParamName());
 
 /// One owner fails once more than is tolerated.
 TEST_P(LadderOnManyRanks, GivesTheSameResultsAndTheSameErrorOnAll) {

@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Model{"float16_gradients", Type::float32, Type::float16, recipe(Eigen{})},
                     Model{"float64_l2", Type::float64, Type::float64, in_float64()},
                     Model{"coupled_newton", Type::float32, Type::float32,
-                          recipe(CoupledNewton{.max_iterations = 4})}),
+                          recipe(CoupledNewton{.max_iterations = 2})}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

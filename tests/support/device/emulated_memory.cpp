@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace shampoo::test {
 
@@ -15,11 +17,20 @@ constexpr std::size_t rounded(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Of the pages of a block.
-constexpr std::size_t extent(std::size_t bytes) { return rounded(bytes, 4096); }
-
 /// Addresses; what is retired takes no memory.
 constexpr std::size_t most_bytes = std::size_t{64} << 30;
+
+/// Access to a huge page changes as fast as to a page.
+constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20;
+constexpr std::size_t least_large = huge_page / 8;
+
+/// Of the pages of a block.
+constexpr std::size_t extent(std::size_t bytes) { return rounded(bytes, page); }
+
+char* up_to_huge_page(char* at) {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  return at + (rounded(address, huge_page) - address);
+}
 
 char* reserve(void* at, std::size_t bytes, int flags) {
   void* const memory =
@@ -30,18 +41,22 @@ char* reserve(void* at, std::size_t bytes, int flags) {
 
 }  // namespace
 
-EmulatedMemory::EmulatedMemory() : begin_(reserve(nullptr, most_bytes, 0)) {}
+EmulatedMemory::EmulatedMemory() : begin_(reserve(nullptr, most_bytes, 0)) {
+  char* const middle = begin_ + most_bytes / 2;
+  small_ = {begin_, middle};
+  large_ = {up_to_huge_page(middle), begin_ + most_bytes - huge_page};
+  madvise(middle, most_bytes / 2, MADV_HUGEPAGE);  // a kernel without them is slower
+}
 
 EmulatedMemory::~EmulatedMemory() { munmap(begin_, most_bytes); }
 
 void* EmulatedMemory::allocate(std::size_t bytes) {
   const std::size_t size = rounded(std::max<std::size_t>(bytes, 1), 256);
-  if (extent(size) > most_bytes - used_) throw std::bad_alloc();
-  char* const at = begin_ + used_;
-  blocks_.emplace(at, size);
-  used_ += extent(size);
+  Region& region = size >= least_large ? large_ : small_;
+  if (extent(size) > static_cast<std::size_t>(region.end - region.next)) throw std::bad_alloc();
+  blocks_.emplace(region.next, size);
   bytes_ += size;
-  return at;
+  return std::exchange(region.next, region.next + extent(size));
 }
 
 void EmulatedMemory::retire(void* memory) noexcept {
@@ -57,6 +72,7 @@ void EmulatedMemory::set_accessible(bool accessible) noexcept {
     char* const begin = block->first;
     char* end = begin;
     for (; block != blocks_.end() && block->first == end; ++block) end += extent(block->second);
+    if (end == large_.next) end = up_to_huge_page(end);
     if (mprotect(begin, static_cast<std::size_t>(end - begin),
                  accessible ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
       std::abort();

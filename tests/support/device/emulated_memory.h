@@ -25,8 +25,15 @@ class EmulatedMemory {
   std::size_t bytes() const { return bytes_; }
 
  private:
+  /// Addresses that were not handed out.
+  struct Region {
+    char* next = nullptr;
+    char* end = nullptr;
+  };
+
   char* const begin_;
-  std::size_t used_ = 0, bytes_ = 0;
+  Region small_, large_;  ///< for blocks in pages; in huge ones
+  std::size_t bytes_ = 0;
   std::map<char*, std::size_t> blocks_;  ///< their bytes
 };
 
