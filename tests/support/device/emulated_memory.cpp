@@ -45,7 +45,7 @@ EmulatedMemory::EmulatedMemory() : begin_(reserve(nullptr, most_bytes, 0)) {
   char* const middle = begin_ + most_bytes / 2;
   small_ = {begin_, middle};
   large_ = {up_to_huge_page(middle), begin_ + most_bytes - huge_page};
-  madvise(middle, most_bytes / 2, MADV_HUGEPAGE);  // a kernel without them is slower
+  madvise(middle, most_bytes / 2, MADV_HUGEPAGE);  // may fail: it only makes tests faster
 }
 
 EmulatedMemory::~EmulatedMemory() { munmap(begin_, most_bytes); }
