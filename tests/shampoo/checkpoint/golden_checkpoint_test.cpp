@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "shampoo/checkpoint/format/manifest.h"
 
@@ -15,10 +16,12 @@ using Json = nlohmann::ordered_json;
 
 const std::filesystem::path golden = SHAMPOO_GOLDEN_CHECKPOINTS;
 
-class GoldenCheckpoints : public testing::TestWithParam<const char*> {
+/// By the version of the format.
+class GoldenCheckpoints : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    for (const auto& entry : std::filesystem::directory_iterator(golden / GetParam()))
+    const auto folder = golden / ("format-" + std::to_string(GetParam()));
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
       std::filesystem::copy(entry.path(), folder_ / entry.path().filename());
   }
 
@@ -130,7 +133,8 @@ TEST_P(GoldenCheckpoints, WithAnotherRecipeAreRefusedFieldByField) {
   EXPECT_EQ(refusal({.keep_recipes = true}), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(OfFormat, GoldenCheckpoints, testing::Values("format-1"));
+INSTANTIATE_TEST_SUITE_P(OfFormat, GoldenCheckpoints, testing::Values(1),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace shampoo::test

@@ -59,10 +59,15 @@ void* EmulatedMemory::allocate(std::size_t bytes) {
   return std::exchange(region.next, region.next + extent(size));
 }
 
+char* EmulatedMemory::end_of(const Blocks::value_type& block) const noexcept {
+  char* const end = block.first + extent(block.second);
+  return end == large_.next ? up_to_huge_page(end) : end;
+}
+
 void EmulatedMemory::retire(void* memory) noexcept {
   const auto found = blocks_.find(static_cast<char*>(memory));
   if (found == blocks_.end()) std::abort();
-  reserve(found->first, extent(found->second), MAP_FIXED);
+  reserve(found->first, static_cast<std::size_t>(end_of(*found) - found->first), MAP_FIXED);
   bytes_ -= found->second;
   blocks_.erase(found);
 }
@@ -71,8 +76,7 @@ void EmulatedMemory::set_accessible(bool accessible) noexcept {
   for (auto block = blocks_.begin(); block != blocks_.end();) {
     char* const begin = block->first;
     char* end = begin;
-    for (; block != blocks_.end() && block->first == end; ++block) end += extent(block->second);
-    if (end == large_.next) end = up_to_huge_page(end);
+    for (; block != blocks_.end() && block->first == end; ++block) end = end_of(*block);
     if (mprotect(begin, static_cast<std::size_t>(end - begin),
                  accessible ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
       std::abort();

@@ -31,10 +31,16 @@ class EmulatedMemory {
     char* end = nullptr;
   };
 
+  using Blocks = std::map<char*, std::size_t>;  ///< their bytes
+
+  /// Of the memory whose access changes with a block's: with the last large one's, that of the rest
+  /// of its huge page.
+  char* end_of(const Blocks::value_type& block) const noexcept;
+
   char* const begin_;
   Region small_, large_;  ///< for blocks in pages; in huge ones
   std::size_t bytes_ = 0;
-  std::map<char*, std::size_t> blocks_;  ///< their bytes
+  Blocks blocks_;
 };
 
 }  // namespace shampoo::test
