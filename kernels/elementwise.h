@@ -120,8 +120,9 @@ class Elementwise {
  public:
   virtual ~Elementwise() = default;
 
-  /// Computes the norm of all gradients, and whether every element is finite. With `skips`, a
-  /// non-finite one clears the proceed flag. The result is in the backend's memory.
+  /// Computes the norm of all gradients, and whether every element is finite, in the table's
+  /// arithmetic or in float32 (Block::scans_in_float32). With `skips`, a non-finite one clears the
+  /// proceed flag. The result is in the backend's memory.
   virtual void scan(const TileTable& gradients, const double* gradient_scale, bool skips,
                     ScanResult* result) = 0;
 

@@ -39,6 +39,8 @@ struct Block {
   std::int64_t segment = 0;  ///< first byte in the segment
   Type wire_type = Type::float32;  ///< type of its elements in the segment
   bool is_value = false;           ///< the segment holds new values, not updates to add
+  /// Its steps compute in float32, so a scan judges its gradient there, whatever the table's type.
+  bool scans_in_float32 = false;
   /// True if the gradient can be read in place as the matrix rows x columns that the stack says
   /// (order 1: one row), with the strides below.
   bool regular = false;

@@ -81,7 +81,7 @@ void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, 
     double& sum = gradients.partials[index];
     if (tensors.gradients[tile.tensor] == nullptr)
       sum = 0;
-    else if (in_double)
+    else if (in_double && !gradients.blocks[tile.block].scans_in_float32)
       sum = level_.in_double.scan(tensors, tile, *gradient_scale);
     else
       sum = level_.in_float.scan(tensors, tile, *gradient_scale);

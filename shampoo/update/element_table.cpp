@@ -74,11 +74,12 @@ void ElementTable::append(const Parameter& parameter, const grouping::Shape& mer
   blocks_.push_back(block);
 }
 
-void ElementTable::append_whole(const Parameter& parameter, int row) {
+void ElementTable::append_whole(const Parameter& parameter, int row, Type arithmetic) {
   const grouping::Shape merged =
       grouping::merge_small_dimensions(parameter.shape, grouping::never_cut, grouping::any_order);
   kernels::Block block;
   block.tensor = row;
+  block.scans_in_float32 = arithmetic == Type::float32;
   for (const grouping::Box& box : grouping::cut(merged, grouping::never_cut))
     append(parameter, merged, box, block, 0);
 }

@@ -39,8 +39,8 @@ class ElementTable {
   /// Appends a block. `block` holds the fields other than place and shape.
   void append(const RegisteredParameter& parameter, const grouping::Box& box, kernels::Block block,
               std::int64_t flat);
-  /// Appends a whole tensor as one block.
-  void append_whole(const Parameter& parameter, int row);
+  /// Appends a whole tensor as one block, whose gradient is scanned in no wider type than that.
+  void append_whole(const Parameter& parameter, int row, Type arithmetic = Type::float64);
 
   /// Makes the kernels that read gradients read values in their place: with Tensors whose gradients
   /// are the values.

@@ -67,7 +67,8 @@ void Engine::build_tables() {
   tensors_ = TensorTable(columns_, parameters_.size());
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (!parameters_[p].thawed)
-      scan_table_.append_whole(parameters_[p].parameter(), static_cast<int>(p));
+      scan_table_.append_whole(parameters_[p].parameter(), static_cast<int>(p),
+                               arithmetic_type(parameters_[p].group->recipe()));
   scan_table_.upload(backend_);
   if (std::holds_alternative<ClipParameterNorm>(options_.gradients.clipping))
     gradient_scales_ = kernels::Buffer(backend_, parameters_.size() * sizeof(double));

@@ -65,6 +65,20 @@ TYPED_TEST(Scan, FindsTheFirstBadTensorWhereverTheElementLies) {
   EXPECT_GT(tries, 10u);
 }
 
+TYPED_TEST(Scan, JudgesGradientsInFloat32WhereTheBlockSaysSo) {
+  const TensorCase wide{.shape = {33}, .value = Type::float64, .gradient = Type::float64};
+  Table t({wide, wide}, type_of<typename TypeParam::Real>);
+  t.blocks[1].scans_in_float32 = true;
+  t.gradients[0].write(7, 0x1p127);
+  t.gradients[1].write(7, 0x1p127);
+  constexpr bool in_float = sizeof(typename TypeParam::Real) == sizeof(float);
+  for (const double scale : {1.0, 2.0}) {
+    kernels::ScanResult result;
+    this->backend->scan(t.elements(), &scale, true, &result);
+    EXPECT_EQ(result.first_bad, scale == 1 ? -1 : in_float ? 0 : 1);
+  }
+}
+
 TYPED_TEST(Scan, TakesLargeFiniteGradientsAsTheyAre) {
   // Squares overflow in float64 arithmetic: the norm is infinite, the gradient is not.
   Table t({{.shape = {33}, .value = Type::float64, .gradient = type_of<typename TypeParam::Real>}},

@@ -69,6 +69,8 @@ SHAMPOO_BOTH void ScanTile<Real>::operator()(Threads& block, Shared& shared) con
   const Tile tile = gradients.tiles[index];
   const bool present = gradients.tensors.gradients[tile.tensor] != nullptr;
   const Real scale = static_cast<Real>(*gradient_scale);
+  const bool narrows =
+      sizeof(Real) > sizeof(float) && gradients.blocks[tile.block].scans_in_float32;
   block.each([&](int thread) {
     double sum = 0;
     bool finite = true;
@@ -78,7 +80,8 @@ SHAMPOO_BOTH void ScanTile<Real>::operator()(Threads& block, Shared& shared) con
         Real g[group_size];
         read(span, i, count, g);
         for (int k = 0; k < group_size; ++k) {
-          const Real scaled = scale * g[k];
+          const Real scaled =
+              narrows ? Real{static_cast<float>(scale) * static_cast<float>(g[k])} : scale * g[k];
           sum += static_cast<double>(scaled) * static_cast<double>(scaled);
           finite = finite && is_finite(scaled);
         }

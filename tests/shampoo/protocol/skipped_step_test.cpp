@@ -121,6 +121,24 @@ TEST_P(NonFiniteGradient, IsUsedByOption) {
   EXPECT_NE(model().values()[1], values[1]);
 }
 
+TEST_P(NonFiniteGradient, IsOneInTheArithmeticOfItsOwnGroup) {
+  std::vector<double> values(3, 1), gradients(3, 1e39);
+  Placed<double> placed_values(backend.get(), values), placed_gradients(backend.get(), gradients);
+  Parameter wide{.name = "wide",
+                 .shape = {3},
+                 .value = {placed_values.data(), Type::float64},
+                 .gradient = {placed_gradients.data(), Type::float64}};
+  ParameterGroup in_double = model().group(quick_recipe());
+  in_double.recipe.arithmetic = Arithmetic::float64;
+  Optimizer optimizer(*backend, *ranks,
+                      {in_double, {.parameters = {wide}, .recipe = recipes::adamw()}});
+
+  EXPECT_EQ(optimizer.step().non_finite_gradient(), "wide");
+  gradients.assign(3, 3);
+  placed_gradients.send();
+  EXPECT_TRUE(optimizer.step().applied());
+}
+
 std::string kind_of(float value) {
   return value != value ? "nan" : value > 0 ? "infinity" : "minus_infinity";
 }
