@@ -50,8 +50,7 @@ std::string GradientAverage::layouts(std::span<const RegisteredParameter> parame
 void GradientAverage::run(kernels::Backend& backend, Communicator& communicator,
                           std::span<const RegisteredParameter> parameters,
                           std::span<const std::unique_ptr<Group>> groups, const Zeros& zeros) {
-  withdraw();
-  lent_.clear();
+  std::erase_if(lent_, [](const Lent& lent) { return !lent.is_in_place(); });
   const std::string present = present_somewhere(backend, communicator, parameters);
   auto is_present = present.begin();
   std::vector<TensorSpan> spans;
@@ -87,8 +86,7 @@ void GradientAverage::lend(kernels::Backend& backend, Group& group, std::size_t 
 
 void GradientAverage::withdraw() {
   for (const Lent& lent : lent_)
-    if (lent.group->parameters()[lent.parameter].gradient.data == lent.memory.data())
-      lent.group->set_gradient(lent.parameter, nullptr);
+    if (lent.is_in_place()) lent.group->set_gradient(lent.parameter, nullptr);
 }
 
 }  // namespace shampoo

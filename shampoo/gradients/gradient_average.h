@@ -36,6 +36,10 @@ class GradientAverage {
     Group* group;
     std::size_t parameter;
     kernels::Buffer memory;
+
+    bool is_in_place() const {
+      return group->parameters()[parameter].gradient.data == memory.data();
+    }
   };
   void lend(kernels::Backend& backend, Group& group, std::size_t j, const Zeros& zeros);
 

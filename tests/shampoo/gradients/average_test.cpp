@@ -86,6 +86,9 @@ TEST(AverageGradients, AnAbsentOneCountsAsZerosWhereAnotherRankHasIt) {
     // (1 + 0 + 3) / 3
     const auto* const mean = static_cast<const float*>(group.parameters()[0].gradient.data);
     for (const int i : {0, 1, 4, 5, 8, 9}) EXPECT_FLOAT_EQ(mean[i], 4.0f / 3);
+    optimizer.average_gradients();
+    EXPECT_EQ(group.parameters()[0].gradient.data, mean);
+    for (const int i : {0, 1, 4, 5, 8, 9}) EXPECT_FLOAT_EQ(mean[i], 4.0f / 3) << "of equal ones";
     EXPECT_EQ(mean == tensors.matrix_gradient.data(), ranks.rank() != 1);
     EXPECT_EQ(optimizer.group(1).parameters()[0].gradient.data, nullptr);
     EXPECT_TRUE(optimizer.step().applied());
