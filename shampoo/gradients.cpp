@@ -12,6 +12,7 @@
 #include "grouping/number_text.h"
 #include "kernels/rules/gradient_state_rule.h"
 #include "shampoo/gradients/gradient_list.h"
+#include "shampoo/validation/validate_parameters.h"
 
 namespace shampoo {
 
@@ -22,7 +23,12 @@ double clip_gradient_norm(Backend& backend, std::span<const Parameter> parameter
                                 grouping::exact_text(max_norm));
   check_shapes(parameters);
   std::vector<Tensor> gradients;
-  for (const Parameter& parameter : parameters) gradients.push_back(parameter.gradient);
+  std::vector<const Parameter*> addresses;
+  for (const Parameter& parameter : parameters) {
+    gradients.push_back(parameter.gradient);
+    addresses.push_back(&parameter);
+  }
+  require_distinct_gradients("clip_gradient_norm", addresses);
   GradientList list(kernels::kernels_of(backend), parameters, gradients);
   const double squared_norm = list.squared_norm();
   const double factor = kernels::clip_factor(max_norm, squared_norm);

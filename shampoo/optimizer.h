@@ -147,7 +147,8 @@ class Optimizer {
   /// at them first; the step takes them as they then are. Queued, after a wait for the previous
   /// step. Throws std::logic_error the second time before a step, after prepare_step() and during a
   /// capture; std::invalid_argument for a gradient in float16 unless `allow_float16`, as what is
-  /// small becomes 0; the error that disabled the optimizer.
+  /// small becomes 0, and for gradients that share memory, such as expanded ones of stride 0; the
+  /// error that disabled the optimizer.
   void unscale(bool allow_float16 = false);
   /// Sets all gradients that are present to 0, where they are. Queued, after a wait for the
   /// previous step. Throws std::logic_error after prepare_step() and during a capture; the error

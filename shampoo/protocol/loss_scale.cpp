@@ -47,6 +47,7 @@ void StepProtocol::unscale(Engine& engine, bool allow_float16) {
           "unscale: parameter '" + registered.parameter().name +
           "': its gradient has type float16, in which numbers without the loss scale may vanish; "
           "allow_float16 must be true");
+  engine.require_distinct_gradients("unscale");
   engine.scale_gradients(gradients_.scan_scale());
   gradients_.set_unscaled();
   unscaled_ = true;

@@ -7,6 +7,7 @@
 
 #include "distributor/segment_header.h"
 #include "kernels/range.h"
+#include "shampoo/validation/validate_parameters.h"
 
 namespace shampoo {
 
@@ -151,6 +152,19 @@ void Engine::scale_gradients(const double* factor) {
   tensors.value_types = std::exchange(tensors.gradient_types, nullptr);
   tensors.gradients = nullptr;
   backend_.accumulate(written_table_->elements(Type::float64, tensors), factor, factor);
+}
+
+void Engine::require_distinct_gradients(const std::string& call) {
+  const auto address = [](const RegisteredParameter& registered) -> const void* {
+    return registered.thawed ? nullptr : registered.parameter().gradient.data;
+  };
+  if (std::ranges::equal(parameters_, distinct_gradients_, {}, address)) return;
+  std::vector<const Parameter*> written;
+  for (const RegisteredParameter& registered : parameters_)
+    if (!registered.thawed) written.push_back(&registered.parameter());
+  shampoo::require_distinct_gradients(call, written);
+  distinct_gradients_.resize(parameters_.size());
+  std::ranges::transform(parameters_, distinct_gradients_.begin(), address);
 }
 
 void Engine::compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics) {

@@ -29,6 +29,8 @@ class Engine {
   /// Present gradients <- *factor gradients, where they are; *factor [backend] may be 0. Uploads
   /// their addresses.
   void scale_gradients(const double* factor);
+  /// Throws std::invalid_argument where scale_gradients() would scale an element twice.
+  void require_distinct_gradients(const std::string& call);
   /// Number of parameters with elements, but without a gradient in the prepared step.
   std::int64_t absent_gradients() const;
   /// Throws std::invalid_argument if no parameter has, or ever had, a gradient, and
@@ -124,10 +126,12 @@ class Engine {
   TensorTable tensors_;
   ElementTable scan_table_, apply_table_;
   /// Type that gradients are converted to before they are judged finite: float64 if a recipe
-  /// computes in it. Sums are always in double, as squares of float32 values may overflow float32.
+  /// computes in it, but float32 for parameters whose own recipe does not. Sums are always in
+  /// double, as squares of float32 values may overflow float32.
   Type scan_type_ = Type::float32;
   kernels::Buffer gradient_scales_;              ///< per parameter, for clip_parameters()
   std::unique_ptr<ElementTable> written_table_;  ///< for scale_gradients()
+  std::vector<const void*> distinct_gradients_;  ///< as require_distinct_gradients() last saw them
   kernels::StagedArray<kernels::Mode> apply_modes_;
   std::unique_ptr<Exchange> exchange_, value_exchange_;
   kernels::ScratchMemory scratch_;  ///< of a refresh, then of the directions of one chunk at a time

@@ -122,6 +122,28 @@ std::vector<ByteRange> runs_of(const Tensor& tensor, std::span<const std::int64_
   return runs;
 }
 
+void require_distinct_gradients(const std::string& call,
+                                std::span<const Parameter* const> parameters) {
+  std::vector<ByteRange> runs;
+  for (std::size_t j = 0; j < parameters.size(); ++j) {
+    const Parameter& parameter = *parameters[j];
+    if (parameter.gradient.data == nullptr) continue;
+    const auto own = runs_of(parameter.gradient, parameter.shape, static_cast<int>(j));
+    runs.insert(runs.end(), own.begin(), own.end());
+  }
+  std::sort(runs.begin(), runs.end(), by_address);
+  const auto shared =
+      std::adjacent_find(runs.begin(), runs.end(),
+                         [](const ByteRange& a, const ByteRange& b) { return b.first < a.last; });
+  if (shared == runs.end()) return;
+  const std::string& name = parameters[shared->parameter]->name;
+  const std::string& other = parameters[shared[1].parameter]->name;
+  throw std::invalid_argument(
+      call + ": parameter '" + name + "': gradient: elements of it " +
+      (name == other ? "share memory" : "lie in memory of the gradient of '" + other + "'") +
+      "; gradients that are scaled where they are must not");
+}
+
 ValueMemory::ValueMemory(std::span<const ParameterGroup> groups) {
   const Names trained = trained_names(groups);
   int row = -1;

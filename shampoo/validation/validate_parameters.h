@@ -36,8 +36,13 @@ class ValueMemory {
 
 /// Checks names, shapes, boxes, pointers, types and strides of all groups, then that nothing
 /// overlaps a value. Throws std::invalid_argument that names group, parameter and field.
-/// Gradients may overlap each other: they are only read.
+/// Gradients may overlap each other: a step only reads them.
 ValueMemory validate_parameters(std::span<const ParameterGroup> groups);
+
+/// Throws std::invalid_argument that names `call` and a parameter where two elements of gradients
+/// share memory, so that what scales all of them where they are would scale one twice.
+void require_distinct_gradients(const std::string& call,
+                                std::span<const Parameter* const> parameters);
 
 /// In elements; 1 for a side of 0 or 1, where they have no meaning.
 std::vector<std::int64_t> strides_of(const Tensor& tensor, const std::vector<std::int64_t>& shape);

@@ -176,6 +176,11 @@ TEST_P(Accumulation, ClipsTheNormOfTensorsWithoutAnOptimizer) {
               clip_gradient_norm(*backend, parameters, 0);
             }).find("max_norm must be in (0, inf), got 0"),
             std::string::npos);
+  parameters[4].gradient.strides.assign(parameters[4].shape.size(), 0);
+  EXPECT_NE(error_of<std::invalid_argument>([&] {
+              clip_gradient_norm(*backend, parameters, 1);
+            }).find("elements of it share memory"),
+            std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, Accumulation, ::testing::ValuesIn(all_places),

@@ -211,6 +211,33 @@ TEST_P(LossScale, IsTakenOutOfFloat16OnlyWhereThatIsAllowed) {
   EXPECT_EQ(gradients.fetch(), std::vector<std::uint16_t>(7, 0));
 }
 
+TEST_P(LossScale, IsTakenOutOnlyOfGradientsThatHaveTheirOwnMemory) {
+  std::vector<float> value(12, 1), gradient(6, 16);
+  Placed<float> values(backend.get(), value), gradients(backend.get(), gradient);
+  const auto optimizer = [&](std::vector<std::int64_t> strides, float* other) {
+    ParameterGroup group{
+        .parameters = {{.name = "w",
+                        .shape = {2, 3},
+                        .value = values.data(),
+                        .gradient = {gradients.data(), Type::float32, strides}},
+                       {.name = "v", .shape = {6}, .value = values.data() + 6, .gradient = other}}};
+    return Optimizer(*backend, *ranks, {group},
+                     {.gradients = {.loss_scaling = FixedLossScale{16}}});
+  };
+  const auto refusal = [&](Optimizer refuses) {
+    return error_of<std::invalid_argument>([&] { refuses.unscale(); });
+  };
+  for (const auto& strides : std::vector<std::vector<std::int64_t>>{{0, 1}, {1, 1}})
+    EXPECT_NE(refusal(optimizer(strides, nullptr)).find("'w': gradient: elements of it share"),
+              std::string::npos);
+  EXPECT_NE(refusal(optimizer({}, gradients.data())).find("memory of the gradient of"),
+            std::string::npos);
+  EXPECT_EQ(gradients.fetch(), gradient);
+  Optimizer transposed = optimizer({1, 2}, nullptr);
+  transposed.unscale();
+  EXPECT_EQ(gradients.fetch(), std::vector<float>(6, 1));
+}
+
 INSTANTIATE_TEST_SUITE_P(Places, LossScale, ::testing::ValuesIn(all_places),
                          [](const auto& tested) { return name_of(tested.param); });
 
