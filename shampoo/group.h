@@ -176,8 +176,9 @@ struct OptimizerOptions {
   /// Adds one small collective before a step writes: an error on any rank, or a difference between
   /// ranks, then changes nothing on any rank.
   bool agree_before_commit = false;
-  /// The values of all ranks are compared in the first step after construction, add_group() and a
-  /// load, and in every so many steps; 0: in those alone. Such a step waits for one pass over them.
+  /// The norms of all ranks' values are compared in the first step after construction, add_group()
+  /// and a load, and in every so many steps; 0: in those alone. Such a step waits for one pass over
+  /// them.
   int compare_values_every = 0;
   /// [backend] A factor on the learning rates of all groups that each step reads when it runs, for
   /// rates that a device computes, replays included. Borrowed; equal on all ranks, which is not

@@ -121,11 +121,12 @@ class Optimizer {
   /// one in `every` of the roots is due at a time; otherwise all are. A step with a refresh cannot
   /// be captured if its solver has host steps: std::logic_error names it.
   ///
-  /// Each prepare_step() must be followed by exactly one enqueue_step() or replay. With none, the
-  /// next prepare_step() throws std::logic_error; with more than one, the optimizer is disabled
-  /// until a state is loaded. add_group() invalidates graphs. Other ranks do not hear of a capture
-  /// that throws, and their replays wait for this rank until the deadline: enqueue the step without
-  /// a capture, after an error other than std::logic_error once it is prepared again.
+  /// Each prepare_step() is followed by one enqueue_step() or replay. With none, the next
+  /// prepare_step() prepares the step anew, or throws std::logic_error once a step was captured;
+  /// with more than one, the optimizer is disabled until a state is loaded. add_group() invalidates
+  /// graphs. Other ranks do not hear of a capture that throws, and their replays wait for this rank
+  /// until the deadline: enqueue the step without a capture, after an error other than
+  /// std::logic_error once it is prepared again.
   StepResult enqueue_step();
   /// True if the prepared step refreshes a block that this rank owns.
   bool refresh_is_due() const;

@@ -116,7 +116,7 @@ class CommandLine {
   void add_clean() {
     CLI::App* clean =
         command(Task::clean, "clean", "Remove stale directories of interrupted saves and removals",
-                "These are named step-N.tmp-ID. No save may be running in the directory.");
+                "These are named step-N.tmp-ID and step-N.old-ID. No save may be running there.");
     add_path(clean, options_.path, "DIRECTORY", "Directory that holds checkpoints");
     add_dry_run(clean);
   }
