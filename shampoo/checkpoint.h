@@ -174,7 +174,8 @@ class AsyncCheckpointer {
   /// Begins what save() does, and returns once the state is copied. Returns false if the save was
   /// skipped. Collective, with equal arguments; throws on all ranks, before anything changed: what
   /// poll() throws, std::logic_error while another save is under way, what save() throws for its
-  /// arguments.
+  /// arguments and for a step-N that is not to be replaced, for which rank 0 looks while the others
+  /// wait in a collective.
   bool start(const std::filesystem::path& directory, const UserState& user = {},
              const SaveOptions& options = {});
   /// The same for a copy that was made before, of the same optimizers.
@@ -263,7 +264,8 @@ std::optional<LoadedCheckpoint> resume(const Optimizers& optimizers,
 /// of ranks may have saved it; see Optimizer::load_state_dict(). Writes the tensors of `user` and
 /// replaces its values, which must be of the kind that was saved. Rank 0 reads the manifest and
 /// sends it to all. A rank opens only the files that have something for it, each once, and reads
-/// what its own blocks and the user state need. Of that it keeps in host memory its blocks and up
+/// what its own blocks and the user state need, for which the others wait without a deadline. Of
+/// that it keeps in host memory its blocks and up
 /// to 64 MiB of the user state, beside the manifest and the headers of the files; larger user state
 /// is verified first, and read again when all ranks have agreed to load. A disk that fails then
 /// leaves it partly written, and the optimizer unusable until a load succeeds; on several ranks the

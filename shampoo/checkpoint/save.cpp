@@ -106,6 +106,7 @@ void AsyncCheckpointer::add(const std::function<Snapshot()>& take,
             if (other && other->folder() == added.folder() && !options.replace)
               throw std::invalid_argument("save: " + added.folder().string() +
                                           " is being saved; SaveOptions::replace would replace it");
+          added.require_replaceable();
         });
   } catch (...) {
     saves_.pop_back();

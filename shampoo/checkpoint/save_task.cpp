@@ -57,7 +57,6 @@ SaveTask::SaveTask(const Optimizers& optimizers, Snapshot snapshot,
       gather_(OptimizerAccess::backend(optimizer_), OptimizerAccess::communicator(optimizer_)) {
   require_same(snapshot_, optimizers);
   if (options.replace || lineage_.passed_over(folder_)) existing_ = Existing::replace;
-  if (leads()) is_replaceable(directory_, step_, existing_);
 }
 
 SaveTask::~SaveTask() {
@@ -71,6 +70,10 @@ std::string SaveTask::request() const {
          "\nkeep_last: " + std::to_string(options_.keep_last) +
          "\nreplace: " + (options_.replace ? "true" : "false") + "\n" +
          request_text(snapshot_.data());
+}
+
+void SaveTask::require_replaceable() const {
+  if (leads()) is_replaceable(directory_, step_, existing_);
 }
 
 void SaveTask::begin() {

@@ -44,6 +44,8 @@ class SaveTask {
   /// step-N.
   const std::filesystem::path& folder() const { return folder_; }
 
+  /// Throws at once what the first stage would throw for a step-N that is not to be replaced.
+  void require_replaceable() const;
   /// Starts the first stage.
   void begin();
   /// Runs the collectives that all ranks have come to. Returns true once the save is over on all of
