@@ -128,12 +128,13 @@ bool StateImport::is_cut_differently(const RegisteredParameter& registered,
          !std::ranges::binary_search(registered.boxes, tensor.box);
 }
 
-void StateImport::add_block(const Place& place) {
+void StateImport::add_block(Place place) {
   const std::vector<Slot> slots = place.group.state().slots(static_cast<int>(place.block));
   // The same box of another merged shape is another block.
   const bool same = place.saved.merged_shape == place.registered.merged;
   const auto found = same ? counters_.find({&place.saved, place.box}) : counters_.end();
   const int failures = found == counters_.end() ? 0 : found->second->failures;
+  place.restarts = found == counters_.end() && cut_differently_.contains(&place.registered);
   bool recompute = failures == 0 && lacks_refresh(place, slots);
   for (std::size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].layout == StateLayout::elements)
@@ -171,7 +172,7 @@ void StateImport::add_elements(const Place& place, const Slot& slot) {
   const auto count = static_cast<std::size_t>(numbers);
   void* const to = place.group.state().data(static_cast<int>(place.block), slot);
   const TensorSlice whole{place.registered.merged, place.box};
-  if (slot.in_basis && cut_differently_.contains(&place.registered)) {
+  if (slot.in_basis && place.restarts) {
     report_.restarted.push_back(state_name(parameter, slot.name, StateLayout::elements,
                                            place.registered.merged, place.box));
     uploads_.push_back({to, assembled_.emplace_back(count * size)});
@@ -201,13 +202,12 @@ bool StateImport::add_array(const Place& place, std::span<const Slot> slots, std
                       place.registered.merged, place.box);
   };
   const Slot& owner = slots[first];
-  const StateTensor* const statistics = find_whole(place, owner);
-  const bool restarts = !statistics && cut_differently_.contains(&place.registered);
-  if (!statistics && !restarts) {
+  const StateTensor* const statistics = place.restarts ? nullptr : find_whole(place, owner);
+  if (!statistics && !place.restarts) {
     report_.missing.push_back(name(owner));
     return false;
   }
-  if (restarts) report_.restarted.push_back(name(owner));
+  if (place.restarts) report_.restarted.push_back(name(owner));
 
   ArrayUpload upload{place.group.state().data(static_cast<int>(place.block), owner)};
   bool recompute = false;
@@ -219,7 +219,7 @@ bool StateImport::add_array(const Place& place, std::span<const Slot> slots, std
     array_.resize(std::max(array_.size(), array_bytes(numbers.storage)));
     upload.slots.push_back(numbers);
     // Before the first refresh derived slots have their initial value.
-    if (tensor || restarts || !slot.derived || !is_refreshed(place)) continue;
+    if (tensor || place.restarts || !slot.derived || !is_refreshed(place)) continue;
     recompute = true;
     report_.recomputed.push_back(name(slot));
   }

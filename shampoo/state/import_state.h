@@ -65,12 +65,13 @@ class StateImport {
     const RegisteredParameter& registered;
     const grouping::Box& box;
     const ParameterState& saved;
+    bool restarts = false;  ///< its matrices and all that is in their coordinates start anew
   };
 
   void index();
   void examine(const StateTensor& tensor);
   void add_fault(const StateTensor& tensor, const std::string& what);
-  void add_block(const Place& place);
+  void add_block(Place place);
   void add_elements(const Place& place, const Slot& slot);
   /// True if a block that has its first refresh behind it here had not in the state dict: the next
   /// one may be an interval away.

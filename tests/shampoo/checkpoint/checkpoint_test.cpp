@@ -101,6 +101,27 @@ TEST_F(Checkpoints, AreCutAgainForOtherBlocks) {
     }
 }
 
+TEST_F(Checkpoints, AreCutAgainToTheSameStateOnAnyNumberOfRanks) {
+  Trainee trainee{.shapes = {{6, 2}}};  // cut at 4, then at 2 and 4
+  trainee.recipes[0].preconditioner = EigenvalueCorrected{};
+  trainee.recipes[0].blocking.size = 4;
+  const End<float> first = train_first<float>(trainee, {});
+  save_first<float>(root_, trainee, {});
+  trainee.recipes[0].blocking.size = 2;
+  const CheckpointOptions restart{.state = {.other_blocks = OtherBlocks::restart}};
+  const End<float> alone = load_on<float>(root_, trainee, {}, 0, restart);
+  EXPECT_EQ(load_on<float>(root_, trainee, {.ranks = 3}, 0, restart).state, alone.state);
+  EXPECT_EQ(load_on<float>(root_, trainee, {.ranks = 3}, 4, restart),
+            load_on<float>(root_, trainee, {}, 4, restart));
+
+  // The last block is the one that there was: it goes on with its basis and what lies in it.
+  for (const char* const name : {"tensor0/factor/0/4.0", "tensor0/basis/0/4.0"})
+    EXPECT_EQ(*alone.state.find(name), *first.state.find(name));
+  std::vector<std::byte> moment = first.state.find("tensor0/corrected_eigenvalues")->bytes;
+  std::fill_n(moment.begin(), 4 * 2 * sizeof(float), std::byte{});
+  EXPECT_EQ(alone.state.find("tensor0/corrected_eigenvalues")->bytes, moment);
+}
+
 TEST_F(Checkpoints, WithoutRootsSaySoAndRecomputeThem) {
   save_first<float>(root_, small, {}, {.derived = false});
   Alone alone;
