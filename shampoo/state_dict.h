@@ -165,8 +165,8 @@ struct LoadReport {
   /// Names found only in the state dict, which were ignored.
   std::vector<std::string> unexpected = {};
   std::vector<std::string> restarted = {};  ///< names whose state starts from its initial value
-  /// Slots that a refresh computes, which the state dict lacks, or has in their initial state
-  /// although the recipe's first refresh lies within the parameter's steps.
+  /// Slots that a refresh computes, which the state dict lacks, or has in their initial state from
+  /// before its own recipe's first refresh, where that of the recipe lies within the steps.
   std::vector<std::string> recomputed = {};
   /// The state dict's, where it differs from the backend's: results then agree within tolerance,
   /// not bit for bit. Empty: they are the same.

@@ -2,16 +2,17 @@
 #include "shampoo/state/import_state.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include "grouping/number_text.h"
 #include "shampoo/preconditioners/preconditioner.h"
 #include "shampoo/protocol/diagnostics.h"
+#include "shampoo/state/converted_bytes.h"
 #include "shampoo/state/packed_triangle.h"
 #include "shampoo/state/state_names.h"
 #include "shampoo/state/state_serialization.h"
 #include "shampoo/update/refresh_schedule.h"
+#include "shampoo/validation/recipe_reader.h"
 #include "shampoo/validation/validate_state_dict.h"
 
 namespace shampoo {
@@ -22,19 +23,15 @@ namespace {
   throw std::invalid_argument("state dict: '" + tensor.name() + "': " + what);
 }
 
+/// True if all blocks had their first refresh behind them where the state dict was made.
+bool was_refreshed(const ParameterState& saved) {
+  std::vector<std::string> unread;  // what only a later version knows
+  return is_refreshed_by(read_recipe(saved.recipe, {}, unread), saved.steps);
+}
+
 /// True if the slot is computed anew because its numbers have another width here.
 bool is_replaced(const Slot& slot, const StateTensor& tensor) {
   return slot.derived && has_master(tensor.type) != has_master(slot.type);
-}
-
-template <typename To, typename From>
-void convert(std::span<const std::byte> from, std::span<std::byte> to) {
-  for (std::size_t i = 0; i < from.size() / sizeof(From); ++i) {
-    From number;
-    std::memcpy(&number, from.data() + i * sizeof(From), sizeof(From));
-    const To converted = static_cast<To>(number);
-    std::memcpy(to.data() + i * sizeof(To), &converted, sizeof(To));
-  }
 }
 
 }  // namespace
@@ -147,7 +144,7 @@ void StateImport::add_block(Place place) {
 
 bool StateImport::is_refreshed(const Place& place) {
   const Recipe& recipe = place.registered.group->recipe();
-  return !acts_before_refresh(recipe) && is_preconditioned(recipe, place.saved.steps);
+  return !acts_before_refresh(recipe) && is_refreshed_by(recipe, place.saved.steps);
 }
 
 bool StateImport::lacks_refresh(const Place& place, std::span<const Slot> slots) {
@@ -161,8 +158,9 @@ bool StateImport::lacks_refresh(const Place& place, std::span<const Slot> slots)
       return false;
     initial.push_back(tensor->name());
   }
+  if (initial.empty() || was_refreshed(place.saved)) return false;
   report_.recomputed.insert(report_.recomputed.end(), initial.begin(), initial.end());
-  return !initial.empty();
+  return true;
 }
 
 void StateImport::add_elements(const Place& place, const Slot& slot) {
@@ -236,12 +234,7 @@ const StateTensor* StateImport::find_whole(const Place& place, const Slot& slot)
 std::span<const std::byte> StateImport::bytes_of(const StateTensor& tensor, Type type) {
   if (tensor.type == type) return tensor.bytes;
   std::vector<std::byte>& bytes = converted_[&tensor];
-  if (!bytes.empty()) return bytes;
-  bytes.resize(static_cast<std::size_t>(tensor.count()) * size_of(type));
-  if (type == Type::float64)
-    convert<double, float>(tensor.bytes, bytes);
-  else
-    convert<float, double>(tensor.bytes, bytes);
+  if (bytes.empty()) bytes = converted_bytes(tensor, type);
   return bytes;
 }
 

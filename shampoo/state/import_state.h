@@ -73,8 +73,8 @@ class StateImport {
   void add_fault(const StateTensor& tensor, const std::string& what);
   void add_block(Place place);
   void add_elements(const Place& place, const Slot& slot);
-  /// True if a block that has its first refresh behind it here had not in the state dict: the next
-  /// one may be an interval away.
+  /// True if a block that has its first refresh behind it here had not where the state dict was
+  /// made: the next one may be an interval away.
   bool lacks_refresh(const Place& place, std::span<const Slot> slots);
   /// True if the block has its first refresh behind it, and acts on what that computes.
   static bool is_refreshed(const Place& place);

@@ -27,8 +27,12 @@ bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase) {
   return !refresh.staggered || step % every == turn || !had_turn;
 }
 
+bool is_refreshed_by(const Recipe& recipe, std::int64_t step) {
+  return has_refresh(recipe) && recipe.refresh.first && step >= *recipe.refresh.first;
+}
+
 bool is_preconditioned(const Recipe& recipe, std::int64_t step) {
-  return acts_before_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
+  return acts_before_refresh(recipe) || is_refreshed_by(recipe, step);
 }
 
 }  // namespace shampoo

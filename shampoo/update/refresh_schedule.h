@@ -17,6 +17,10 @@ std::int64_t refresh_interval(const Recipe& recipe);
 /// multiple after it.
 bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase);
 
+/// True if all blocks have had their first refresh by their parameter's `step`-th step, in any
+/// phase.
+bool is_refreshed_by(const Recipe& recipe, std::int64_t step);
+
 /// True if a block is preconditioned at its parameter's `step`-th step: from refresh.first on, or
 /// always for a preconditioner that acts without a refresh.
 bool is_preconditioned(const Recipe& recipe, std::int64_t step);
