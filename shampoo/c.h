@@ -264,6 +264,10 @@ shampoo_status shampoo_user_state_add_tensor(shampoo_user_state* user, const cha
  * else each rank has its own, as of a random number generator. */
 shampoo_status shampoo_user_state_add_bytes(shampoo_user_state* user, const char* name, void* data,
                                             int64_t count, int per_rank);
+/* CheckpointOptions::other_ranks: what a resume does with bytes per rank that another number of
+ * ranks saved. keep: 0, as when made: it is refused; else they stay as they are on all ranks, so
+ * that what was in them before tells the caller. */
+shampoo_status shampoo_user_state_other_ranks(shampoo_user_state* user, int keep);
 /* Values by name, equal on all ranks. A resume wants those that were saved to be there. */
 shampoo_status shampoo_user_state_set_integer(shampoo_user_state* user, const char* name,
                                               int64_t value);
@@ -279,8 +283,10 @@ shampoo_status shampoo_user_state_get_number(const shampoo_user_state* user, con
 shampoo_status shampoo_save(shampoo_optimizer* optimizer, const char* directory,
                             const shampoo_user_state* user, int keep_last);
 /* resume(): from the latest good checkpoint of the directory, if there is one. user: what was saved
- * with it, whose tensors are overwritten and whose values replaced; NULL leaves it all out. step:
- * the N of step-N, or -1 where the directory has no checkpoint; may be NULL. Collective. */
+ * with it, whose tensors are overwritten and whose values replaced; NULL leaves it all out. Of the
+ * options of C++ that errors name C has shampoo_user_state_other_ranks(), the others are at their
+ * defaults. step: the N of step-N, or -1 where the directory has no checkpoint; may be NULL.
+ * Collective. */
 shampoo_status shampoo_resume(shampoo_optimizer* optimizer, const char* directory,
                               shampoo_user_state* user, int64_t* step);
 

@@ -220,7 +220,9 @@ class AsyncCheckpointer {
 /// What becomes of user state per rank that another number of ranks saved.
 enum class OtherRanks : std::uint8_t {
   refuse,
-  keep  ///< it stays as it is, and is reported as missing
+  /// It stays as it is, and is reported in LoadedCheckpoint::missing_user_state;
+  /// LoadOptions::strict accepts that.
+  keep
 };
 
 struct CheckpointOptions {
@@ -237,7 +239,8 @@ struct LoadedCheckpoint {
   std::int64_t step = 0;         ///< N of the folder step-N
   /// Report of the load of the optimizer on this rank; of several with the names "critic/w".
   LoadReport state = {};
-  /// Names that the checkpoint lacks; their values are unchanged.
+  /// Names that the checkpoint lacks, or that OtherRanks::keep leaves alone; their values are
+  /// unchanged.
   std::vector<std::string> missing_user_state = {};
   /// Names found only in the checkpoint, which were ignored.
   std::vector<std::string> unexpected_user_state = {};

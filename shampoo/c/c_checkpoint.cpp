@@ -82,6 +82,13 @@ shampoo_status shampoo_user_state_add_bytes(shampoo_user_state* user, const char
   });
 }
 
+shampoo_status shampoo_user_state_other_ranks(shampoo_user_state* user, int keep) {
+  return guarded([&] {
+    require(user, "user");
+    user->other_ranks = keep ? shampoo::OtherRanks::keep : shampoo::OtherRanks::refuse;
+  });
+}
+
 shampoo_status shampoo_user_state_set_integer(shampoo_user_state* user, const char* name,
                                               int64_t value) {
   return set_value(user, name, value);
@@ -114,7 +121,8 @@ shampoo_status shampoo_resume(shampoo_optimizer* optimizer, const char* director
   return guarded([&] {
     require(optimizer, "optimizer");
     require(directory, "directory");
-    const auto loaded = user ? resume(optimizer->optimizer, directory, user->user)
+    const auto loaded = user ? resume(optimizer->optimizer, directory, user->user,
+                                      {.other_ranks = user->other_ranks})
                              : resume(optimizer->optimizer, directory);
     if (step) *step = loaded ? loaded->step : -1;
   });

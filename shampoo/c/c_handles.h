@@ -41,6 +41,7 @@ struct shampoo_optimizer {
 };
 struct shampoo_user_state {
   shampoo::UserState user;
+  shampoo::OtherRanks other_ranks = shampoo::OtherRanks::refuse;
 };
 
 namespace shampoo::c {

@@ -42,6 +42,7 @@ UserStateLoad::UserStateLoad(const Reader& reader, const UserState& user,
   }
   find_unexpected(user);
   throw_faults(options.state.strict);
+  missing_.insert(missing_.end(), kept_.begin(), kept_.end());
   verify();
 }
 
@@ -54,7 +55,7 @@ bool UserStateLoad::has_ranks(const std::string& name) {
   const int saved = reader_.manifest().ranks;
   if (saved == place_.ranks) return true;
   if (other_ranks_ == OtherRanks::keep)
-    missing_.push_back(name);
+    kept_.push_back(name);
   else
     fail(name, "was saved by each of " + std::to_string(saved) + " ranks, and there are " +
                    std::to_string(place_.ranks) +

@@ -59,6 +59,7 @@ class UserStateLoad {
   std::vector<Source> sources_;
   UserValues values_, rank_values_;
   std::vector<std::string> faults_, missing_, unexpected_;
+  std::vector<std::string> kept_;  ///< by OtherRanks::keep
 };
 
 }  // namespace shampoo::checkpoint

@@ -191,5 +191,40 @@ TEST_F(CInterface, TrainsAveragesEvaluatesAndResumes) {
   shampoo_user_state_free(user);
 }
 
+TEST_F(CInterface, LeavesBytesOfAnotherNumberOfRanksWhereThatIsAskedFor) {
+  const TemporaryFolder folder;
+  const std::string directory = (folder.path() / "checkpoints").string();
+  std::uint8_t generator[2] = {7, 8};
+  run_ranks(2, [&](Communicator& ranks) {
+    float value = 2;
+    const auto backend = cpu_backend({.threads = 1});
+    Optimizer optimizer(*backend, ranks,
+                        {{.parameters = {{"w", {1}, {}, &value}}, .recipe = recipes::adamw()}});
+    std::uint8_t own = 1;
+    save(optimizer, directory,
+         {.tensors = {{"w", {1}, &value}, {"generator", {1}, &own, Sharding::per_rank}}});
+  });
+  const std::int64_t shape[] = {1};
+  ASSERT_EQ(shampoo_begin_group(setup_, nullptr, canonical_text(recipes::adamw()).c_str()),
+            SHAMPOO_OK);
+  ASSERT_EQ(shampoo_add_from_slab(setup_, "w", 1, shape, &slab_, 0), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_OK) << error();
+  shampoo_user_state* user = nullptr;
+  ASSERT_EQ(shampoo_user_state_create(&user), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_user_state_add_values(user, optimizer_), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_user_state_add_bytes(user, "generator", generator, 2, 1), SHAMPOO_OK);
+  EXPECT_EQ(shampoo_resume(optimizer_, directory.c_str(), user, nullptr), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_NE(error().find("'generator': was saved by each of 2 ranks, and there are 1"),
+            std::string::npos)
+      << error();
+  ASSERT_EQ(shampoo_user_state_other_ranks(user, 1), SHAMPOO_OK);
+  EXPECT_EQ(shampoo_resume(optimizer_, directory.c_str(), user, nullptr), SHAMPOO_OK) << error();
+  EXPECT_EQ(values_[0], 2.0f);
+  EXPECT_EQ(generator[0], 7);
+  ASSERT_EQ(shampoo_user_state_other_ranks(user, 0), SHAMPOO_OK);
+  EXPECT_EQ(shampoo_resume(optimizer_, directory.c_str(), user, nullptr), SHAMPOO_INVALID_ARGUMENT);
+  shampoo_user_state_free(user);
+}
+
 }  // namespace
 }  // namespace shampoo::test

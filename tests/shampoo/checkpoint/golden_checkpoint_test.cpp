@@ -55,8 +55,7 @@ class GoldenCheckpoints : public testing::TestWithParam<int> {
 
         const LoadedCheckpoint loaded =
             load(*job.optimizer, folder_, asked,
-                 {.state = {.strict = same},
-                  .other_ranks = same ? OtherRanks::refuse : OtherRanks::keep});
+                 {.other_ranks = same ? OtherRanks::refuse : OtherRanks::keep});
 
         EXPECT_EQ(loaded.step, golden_steps + 1);
         EXPECT_TRUE(loaded.state.missing.empty() && loaded.state.unexpected.empty());

@@ -240,11 +240,16 @@ TEST_F(UserStateOfATrainer, OfEachRankIsNotLoadedByAnotherNumberOfRanksUnlessAsk
     expect_says(message, {"'generator': was saved by each of 3 ranks, and there are 2",
                           "'position': was saved by each of 3 ranks", "OtherRanks::keep"});
     const LoadedCheckpoint loaded =
-        load(*job.optimizer, root_, asked.user,
-             {.state = {.strict = false}, .other_ranks = OtherRanks::keep});
+        load(*job.optimizer, root_, asked.user, {.other_ranks = OtherRanks::keep});
     EXPECT_EQ(loaded.missing_user_state, (std::vector<std::string>{"generator", "position"}));
     EXPECT_EQ(asked.generator, std::vector<std::uint8_t>(asked.generator.size()));
     EXPECT_EQ(asked.user.rank_values, before);
+    asked.user.values["epoch"] = std::int64_t{3};
+    expect_says(error_of<std::invalid_argument>([&] {
+                  load(*job.optimizer, root_, asked.user, {.other_ranks = OtherRanks::keep});
+                }),
+                {"missing 'epoch';"});
+    asked.user.values.clear();
     asked.user.tensors[0].sharding = Sharding::shared;
     asked.user.rank_values.clear();
     expect_says(error_of<std::invalid_argument>([&] { load(*job.optimizer, root_, asked.user); }),
