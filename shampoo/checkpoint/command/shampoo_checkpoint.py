@@ -389,7 +389,9 @@ class Stored(typing.NamedTuple):
     def view(self, storage):
         """Its elements in the storage `key`."""
         last = self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
-        if 0 not in self.shape and not 0 <= last < storage.size:
+        if (len(self.shape) != len(self.strides) or
+                min(self.offset, *self.shape, *self.strides, 0) < 0 or
+                0 not in self.shape and last >= storage.size):
             raise ValueError(f"a tensor ends outside of its storage {self.key}")
         return numpy.lib.stride_tricks.as_strided(
             storage[self.offset:], self.shape, [s * storage.itemsize for s in self.strides])
