@@ -51,7 +51,7 @@ struct BufferLease {
 /// A contiguous tensor for average() and broadcast(). Borrowed.
 struct TensorSpan {
   void* data = nullptr;
-  std::int64_t count = 0;  ///< elements
+  std::int64_t count = 0;  ///< elements, less than 2^59
   Type type = Type::float32;
 };
 

@@ -21,10 +21,11 @@ namespace {
 constexpr std::int64_t chunk = 1024;
 
 void require_data(std::span<const TensorSpan> tensors, std::string_view operation) {
+  constexpr std::int64_t most = std::int64_t{1} << 59;
   for (const TensorSpan& tensor : tensors)
-    if (tensor.count < 0 || (tensor.count > 0 && !tensor.data))
+    if (tensor.count < 0 || tensor.count >= most || (tensor.count > 0 && !tensor.data))
       throw std::invalid_argument(std::string(operation) +
-                                  ": a tensor must have a count of at least 0 and, unless that is "
+                                  ": a tensor must have a count in [0, 2^59) and, unless that is "
                                   "0, data; got count " +
                                   std::to_string(tensor.count));
 }

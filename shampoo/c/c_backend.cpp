@@ -66,8 +66,8 @@ shampoo_status shampoo_broadcast(shampoo_communicator* ranks, shampoo_span span,
                                  void* stream) {
   return guarded([&] {
     require(ranks, "ranks");
-    const auto size = static_cast<std::int64_t>(size_of(type_of(span.type, "span.type")));
-    ranks->ranks->broadcast(span.data, span.count * size, root, {.stream = {stream}}).wait();
+    ranks->ranks->broadcast({{span.data, span.count, type_of(span.type, "span.type")}}, root,
+                            {stream});
   });
 }
 

@@ -139,6 +139,17 @@ TEST_F(CInterface, TrainsAveragesEvaluatesAndResumes) {
   EXPECT_EQ(shampoo_average(ranks_, &span, 1, nullptr), SHAMPOO_OK);
   EXPECT_EQ(shampoo_broadcast(ranks_, span, 0, nullptr), SHAMPOO_OK);
   EXPECT_EQ(shampoo_broadcast(ranks_, span, 1, nullptr), SHAMPOO_INVALID_ARGUMENT);
+  for (const shampoo_span& wrong :
+       {shampoo_span{nullptr, 4, SHAMPOO_FLOAT32},
+        shampoo_span{values_.data(), -4, SHAMPOO_FLOAT32},
+        shampoo_span{values_.data(), (std::int64_t{1} << 62) + 4, SHAMPOO_FLOAT32}}) {
+    EXPECT_EQ(shampoo_broadcast(ranks_, wrong, 0, nullptr), SHAMPOO_INVALID_ARGUMENT);
+    EXPECT_EQ(error(),
+              "broadcast: a tensor must have a count in [0, 2^59) and, unless that is 0, "
+              "data; got count " +
+                  std::to_string(wrong.count));
+    EXPECT_EQ(shampoo_average(ranks_, &wrong, 1, nullptr), SHAMPOO_INVALID_ARGUMENT);
+  }
   EXPECT_EQ(shampoo_latest_step(optimizer_, nullptr, nullptr, nullptr), SHAMPOO_LOGIC_ERROR);
   ASSERT_EQ(shampoo_set_gradient(optimizer_, 0, "h.2.w", nullptr), SHAMPOO_OK);
   EXPECT_EQ(shampoo_set_gradient(optimizer_, 0, "h.3.w", nullptr), SHAMPOO_INVALID_ARGUMENT);
