@@ -16,31 +16,30 @@ namespace shampoo::libtorch {
 /// Throws std::invalid_argument, naming `what`, for a type that safetensors files do not have.
 inline checkpoint::Dtype dtype_of(at::ScalarType type, const std::string& what) {
   using checkpoint::Dtype;
-  switch (type) {
-    case at::kBool:
-      return Dtype::bool8;
-    case at::kByte:
-      return Dtype::u8;
-    case at::kChar:
-      return Dtype::i8;
-    case at::kShort:
-      return Dtype::i16;
-    case at::kInt:
-      return Dtype::i32;
-    case at::kLong:
-      return Dtype::i64;
-    case at::kHalf:
-      return Dtype::f16;
-    case at::kBFloat16:
-      return Dtype::bf16;
-    case at::kFloat:
-      return Dtype::f32;
-    case at::kDouble:
-      return Dtype::f64;
-    default:
-      throw std::invalid_argument(what + ": dtype " + at::toString(type) +
-                                  " has no place in a checkpoint");
-  }
+  static constexpr std::pair<at::ScalarType, Dtype> dtypes[] = {
+      {at::kBool, Dtype::bool8},
+      {at::kByte, Dtype::u8},
+      {at::kChar, Dtype::i8},
+      {at::kFloat8_e5m2, Dtype::f8_e5m2},
+      {at::kFloat8_e4m3fn, Dtype::f8_e4m3},
+      {at::kFloat8_e8m0fnu, Dtype::f8_e8m0},
+      {at::kFloat8_e4m3fnuz, Dtype::f8_e4m3fnuz},
+      {at::kFloat8_e5m2fnuz, Dtype::f8_e5m2fnuz},
+      {at::kShort, Dtype::i16},
+      {at::kUInt16, Dtype::u16},
+      {at::kHalf, Dtype::f16},
+      {at::kBFloat16, Dtype::bf16},
+      {at::kInt, Dtype::i32},
+      {at::kUInt32, Dtype::u32},
+      {at::kFloat, Dtype::f32},
+      {at::kComplexFloat, Dtype::c64},
+      {at::kDouble, Dtype::f64},
+      {at::kLong, Dtype::i64},
+      {at::kUInt64, Dtype::u64}};
+  for (const auto& [known, dtype] : dtypes)
+    if (known == type) return dtype;
+  throw std::invalid_argument(what + ": dtype " + at::toString(type) +
+                              " has no place in a checkpoint");
 }
 
 /// What a checkpoint has of torch beside the optimizer: modules and random number generators.

@@ -198,6 +198,31 @@ void generators_go_on(Job& job, const std::string& folder) {
   check(module->weight.equal(weight), "a parameter of the module");
 }
 
+void types_of_files_come_back(Job& job, const std::string& folder) {
+  const at::Tensor bytes = torch::arange(1, 25, at::kByte);
+  torch::nn::BatchNorm2d module(3);
+  std::vector<at::Tensor> buffers;
+  for (const at::ScalarType type :
+       {at::kByte, at::kChar, at::kShort, at::kUInt16, at::kInt, at::kUInt32, at::kLong,
+        at::kUInt64, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kComplexFloat,
+        at::kFloat8_e5m2, at::kFloat8_e4m3fn, at::kFloat8_e5m2fnuz, at::kFloat8_e4m3fnuz,
+        at::kFloat8_e8m0fnu})
+    buffers.push_back(module->register_buffer(at::toString(type), bytes.clone().view(type)));
+  TorchOptimizer optimizer = job.optimizer({{"weight", module->weight}});
+  TorchState state;
+  state.add_module(*module);
+  shampoo::save(optimizer.native(), folder, state.lend());
+  for (const at::Tensor& buffer : buffers) buffer.view(at::kByte).zero_();
+  shampoo::load(optimizer.native(), folder, state.lend());
+  state.take_back();
+  for (const at::Tensor& buffer : buffers)
+    check(buffer.view(at::kByte).equal(bytes), at::toString(buffer.scalar_type()));
+  module->register_buffer("wide", torch::zeros({2}, at::kComplexDouble));
+  TorchState wide;
+  wide.add_module(*module);
+  expect_error("model/wide: dtype ComplexDouble", [&] { wide.lend(); });
+}
+
 c10::intrusive_ptr<c10d::Backend> process_group(const Communicator& ranks) {
   c10d::TCPStoreOptions where;
   where.port = static_cast<std::uint16_t>(std::atoi(std::getenv("MASTER_PORT")));
@@ -260,6 +285,7 @@ int main(int, char** argv) try {
   mistakes_are_named(job);
   faults_of_one_rank_reach_all(job);
   generators_go_on(job, argv[1]);
+  types_of_files_come_back(job, std::string(argv[1]) + "-types");
   process_groups_give_the_same_bits(job);
   std::printf("rank %d of %d: as promised\n", ranks->rank(), ranks->size());
 } catch (const std::exception& error) {
