@@ -38,14 +38,14 @@ class ScheduleCursor {
   }
 
   /// Value in a step. Goes through all steps from that of the last call on, or from 0 where this
-  /// one is earlier.
+  /// one is earlier. Where the rule throws in a step, that step is the next one to compute.
   double at(std::int64_t step) {
     if (step < step_) step_ = -1;
     if (step_ < 0) value_ = base_;
     const ScheduleRule& rule = ScheduleRule::of(schedule_);
     while (step_ < step) {
+      value_ = rule.next(base_, value_, step_ + 1);
       ++step_;
-      value_ = rule.next(base_, value_, step_);
     }
     return value_;
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "tests/shampoo/protocol/captured_step.h"
@@ -45,6 +48,31 @@ TEST(ScheduledRates, AreSetBeforeEveryStepThatIsTaken) {
     EXPECT_EQ(group.rates.learning_rate, rates[static_cast<std::size_t>(step)]) << step;
     EXPECT_EQ(group.rates.weight_decay, decays[static_cast<std::size_t>(step)]) << step;
     EXPECT_EQ(group.rates.beta1, made.beta1);
+  }
+}
+
+TEST(ScheduledRates, OfAFunctionThatThrewAreThoseOfItsStepOnceTheStepIsRepeated) {
+  Alone alone;
+  Job<float>& job = alone.job;
+  Group& group = job.optimizer->group(0);
+  bool throws = false;
+  const std::function<double(std::int64_t)> half = [&](std::int64_t step) {
+    if (throws) throw std::runtime_error("once");
+    return std::ldexp(1, -static_cast<int>(step));
+  };
+  group.base_rates.learning_rate = group.base_rates.weight_decay = 1;
+  group.schedules = {{"learning_rate", schedules::Function{half}},
+                     {"weight_decay", schedules::Product{half}}};
+  const std::vector<double> decays = {1, 0.5, 0.125, 0x1p-6};
+  for (int step = 0; step < 4; ++step) {
+    throws = step == 2;
+    if (throws) {
+      EXPECT_EQ(error_of<std::runtime_error>([&] { job.optimizer->step(); }), "once");
+      throws = false;
+    }
+    job.train(step, step + 1);
+    EXPECT_EQ(group.rates.learning_rate, std::ldexp(1, -step)) << step;
+    EXPECT_EQ(group.rates.weight_decay, decays[static_cast<std::size_t>(step)]) << step;
   }
 }
 
