@@ -2,6 +2,7 @@
 #include "shampoo/schedules.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "shampoo/schedules/schedule_rule.h"
@@ -82,11 +83,13 @@ Schedule::Schedule(const schedules::WarmUpStableDecay& kind) {
   require_steps("WarmUpStableDecay", "decay", kind.decay);
   require_positive("WarmUpStableDecay", "start_factor", kind.start_factor);
   require_at_least_zero("WarmUpStableDecay", "end_factor", kind.end_factor);
+  constexpr std::int64_t longest = std::numeric_limits<std::int64_t>::max();
   schedules::Sequence parts;
   const auto append = [&](const Schedule& schedule, std::int64_t steps) {
     if (steps == 0) return;
     parts.schedules.push_back(schedule);
-    parts.begins.push_back((parts.begins.empty() ? 0 : parts.begins.back()) + steps);
+    const std::int64_t begin = parts.begins.empty() ? 0 : parts.begins.back();
+    parts.begins.push_back(begin + std::min(steps, longest - begin));
   };
   append(schedules::Linear{kind.start_factor, 1, std::max<std::int64_t>(kind.warm_up, 1)},
          kind.warm_up);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <span>
 
@@ -31,7 +32,7 @@ class CosineRule final : public ScheduleRule {
   double next(double base, double current, std::int64_t step) const override {
     const std::int64_t steps = kind_.steps;
     if (step == 0) return current;
-    if ((step - 1 - steps) % (2 * steps) == 0)
+    if ((step - 1) % steps == 0 && (step - 1) / steps % 2 == 1)
       return current + (base - kind_.minimum) *
                            (1 - std::cos(std::numbers::pi / static_cast<double>(steps))) / 2;
     return height(step, steps) / height(step - 1, steps) * (current - kind_.minimum) +
@@ -50,11 +51,12 @@ class WarmRestartsRule final : public ScheduleRule {
   explicit WarmRestartsRule(const schedules::WarmRestarts& kind) : kind_(kind) {}
 
   double next(double base, double, std::int64_t step) const override {
+    constexpr std::int64_t longest = std::numeric_limits<std::int64_t>::max();
     std::int64_t steps = kind_.first;
     if (kind_.factor == 1) step %= steps;
     while (step >= steps) {
       step -= steps;
-      steps *= kind_.factor;
+      steps = steps <= longest / kind_.factor ? steps * kind_.factor : longest;
     }
     return annealed(base, kind_.minimum, step, steps);
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 
 #include "shampoo/schedules.h"
 #include "tests/support/thrown.h"
@@ -56,6 +58,16 @@ TEST(Schedules, OfOneCycleStayAtTheirEnd) {
   EXPECT_EQ(values[0], 0.25);
   EXPECT_EQ(values[2], 1);
   for (const std::size_t step : {9u, 10u, 12u}) EXPECT_EQ(values[step], 1.0 / 32);
+}
+
+TEST(Schedules, OfAlmostEndlessLengthStayAtTheirStart) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const Schedule restarts = WarmRestarts{.first = 3, .factor = std::int64_t{1} << 62};
+  EXPECT_EQ(restarts.value(1, 2), Schedule(WarmRestarts{.first = 3}).value(1, 2));
+  EXPECT_EQ(restarts.values(1, 6).back(), 1);
+  EXPECT_EQ(Schedule(Cosine{.steps = most}).values(1, 5), std::vector<double>(5, 1));
+  const Schedule stable = WarmUpStableDecay{.warm_up = 2, .stable = most, .start_factor = 0.5};
+  EXPECT_EQ(stable.values(1, 5), (std::vector<double>{0.5, 0.75, 1, 1, 1}));
 }
 
 TEST(Schedules, CanBeNested) {
