@@ -206,7 +206,8 @@ enum class Arithmetic : std::uint8_t { float32, float64 };
 /// the received bytes.
 struct Communication {
   static constexpr std::string_view name = "communication";
-  /// Type of the numbers that are sent: float32 or bfloat16; the parameter's own unless set.
+  /// Type of the numbers that are sent: float32 or bfloat16; the parameter's own unless set, and
+  /// for float16 instead of bfloat16.
   std::optional<Type> type = std::nullopt;
   /// New values are sent instead of updates. Parameters of 16 bits are always sent as values,
   /// which their owner keeps in float32; for others the type must not be narrower than their own,

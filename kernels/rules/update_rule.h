@@ -117,13 +117,18 @@ SHAMPOO_RULE bool moves_in_double(Type segment, Type values) {
   return segment == Type::float64 || values == Type::float64;
 }
 
-/// Least magnitude that is rounded to infinity in one of two types.
+/// Least magnitude that a segment's or the values' type rounds to infinity, where one has 16 bits
+/// after rounding to float32, as a master is.
 template <typename Real>
-SHAMPOO_RULE Real overflow_threshold(Type a, Type b) {
-  if (a == Type::float16 || b == Type::float16) return Real(0x1.ffep15);
-  if (a == Type::bfloat16 || b == Type::bfloat16) return Real(0x1.ffp127);
+SHAMPOO_RULE Real overflow_threshold(Type segment, Type values) {
+  // Halfway between a type's largest number and the next power of two, ties round up: 0x1.ffep15 in
+  // float16; 0x1.ffp127 in bfloat16, and 0x1.ffp15 to 2^16, which float16 lacks. With 16 bits, half
+  // a last place of float32 below these.
+  if (segment == Type::bfloat16 && values == Type::float16) return Real(0x1.feffffp15);
+  if (segment == Type::float16 || values == Type::float16) return Real(0x1.ffdfffp15);
+  if (segment == Type::bfloat16 || values == Type::bfloat16) return Real(0x1.feffffp127);
   if constexpr (sizeof(Real) == sizeof(double))
-    if (a == Type::float32 || b == Type::float32) return Real(0x1.ffffffp127);
+    if (segment == Type::float32 || values == Type::float32) return Real(0x1.ffffffp127);
   return static_cast<Real>(INFINITY);
 }
 

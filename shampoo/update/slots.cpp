@@ -8,7 +8,9 @@
 namespace shampoo {
 
 Type wire_type(const Recipe& recipe, Type value_type) {
-  return recipe.communication.type.value_or(value_type);
+  const Type type = recipe.communication.type.value_or(value_type);
+  // bfloat16 has no fewer bytes, and rounds the largest numbers of float16 to infinity.
+  return type == Type::bfloat16 && value_type == Type::float16 ? value_type : type;
 }
 
 Type arithmetic_type(const Recipe& recipe) {

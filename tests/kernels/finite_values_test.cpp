@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/rules/update_rule.h"
 #include "tests/kernels/element_oracle.h"
 
 namespace shampoo::test {
@@ -94,6 +95,30 @@ TYPED_TEST(FiniteValues, CountsAreAddedToThoseOfOtherPasses) {
   this->backend->synchronize();
   EXPECT_EQ(count.blocks, 0);
   EXPECT_EQ(count.first_tensor, -1);
+}
+
+/// A number as it arrives among values: values of 16 bits come from masters.
+double arrived(double x, Type segment, Type values) {
+  if (has_master(segment) || has_master(values)) x = rounded(x, Type::float32);
+  return rounded(rounded(x, segment), values);
+}
+
+template <typename Real>
+void expect_thresholds() {
+  for (const Type segment : all_types)
+    for (const Type values : all_types) {
+      const Real threshold = kernels::overflow_threshold<Real>(segment, values);
+      const Real below = std::nextafter(threshold, Real(0));
+      EXPECT_EQ(arrived(threshold, segment, values), infinity)
+          << name_of(segment) << ' ' << name_of(values);
+      EXPECT_TRUE(std::isfinite(arrived(below, segment, values)))
+          << name_of(segment) << ' ' << name_of(values);
+    }
+}
+
+TEST(OverflowThreshold, IsTheLeastNumberThatArrivesAsInfinity) {
+  expect_thresholds<float>();
+  expect_thresholds<double>();
 }
 
 }  // namespace

@@ -146,8 +146,12 @@ class NoStep : public testing::TestWithParam<Place> {
 
 /// The numbers of `type` in the memory of `backend`.
 struct PlacedValues {
-  PlacedValues(kernels::Backend& backend, Type of, std::size_t count)
-      : bytes(count * size_of(of)), placed(&backend, bytes), type(of) {}
+  PlacedValues(kernels::Backend& backend, Type of, std::size_t count, double value = 0)
+      : bytes(count * size_of(of)), placed(&backend, bytes), type(of) {
+    for (std::size_t at = 0; at < bytes.size(); at += size_of(type))
+      write(bytes.data() + at, type, value);
+    placed.send();
+  }
 
   bool all_finite() const {
     const std::vector<std::byte> now = placed.fetch();
@@ -156,7 +160,7 @@ struct PlacedValues {
     return true;
   }
 
-  std::vector<std::byte> bytes;  ///< zeros
+  std::vector<std::byte> bytes;
   Placed<std::byte> placed;
   Type type;
 };
@@ -182,6 +186,32 @@ TEST_P(NoStep, WritesValuesThatAreNotFinite) {
             EXPECT_TRUE(optimizer.step().applied());
             EXPECT_TRUE(values.all_finite()) << name_of(type) << ' ' << step;
           }
+        });
+}
+
+/// Steps by slightly less than half a last place of the type's largest number, which float32 rounds
+/// to half of one, and 16 bits to infinity.
+TEST_P(NoStep, RoundsTheLargestValueToInfinityInAnyWireType) {
+  using enum Type;
+  for (const auto& [type, largest, half] :
+       {std::tuple(bfloat16, 0x1.fep127, 0x1p119), {float16, 65504.0, 16.0}})
+    for (const Arithmetic arithmetic : {Arithmetic::float32, Arithmetic::float64})
+      for (const std::optional<Type> wire_type :
+           {std::optional<Type>(), std::optional(float32), std::optional(bfloat16)})
+        run_ranks_at(GetParam(), 1, [&](Communicator& ranks, kernels::Backend& backend) {
+          ToyModel<float> gradients({{13}}, 1, &backend);
+          gradients.tensors[0].gradient.assign(13, -1);
+          gradients.send_gradients();
+          PlacedValues values(backend, type, 13, largest);
+          Recipe recipe = recipes::sgd();
+          recipe.arithmetic = arithmetic;
+          recipe.communication.type = wire_type;
+          Parameter parameter = gradients.parameter(0);
+          parameter.value = Tensor(values.placed.data(), type);
+          Optimizer optimizer(backend, ranks,
+                              {{{parameter}, {.learning_rate = half * (1 - 0x1p-30)}, recipe}});
+          EXPECT_TRUE(optimizer.step().applied());
+          EXPECT_TRUE(values.all_finite()) << name_of(type);
         });
 }
 
