@@ -60,7 +60,8 @@ struct NoClipping {
   bool operator==(const NoClipping&) const = default;
 };
 /// G <- min(1, max_norm / (|G| + 1e-6)) G, with the norm of all gradients of all groups together,
-/// as torch.nn.utils.clip_grad_norm_.
+/// as torch.nn.utils.clip_grad_norm_. Scaled gradients whose norm is above 2^126 max_norm count as
+/// 0 in float32 arithmetic, which has no factor so small.
 struct ClipGlobalNorm {
   static constexpr std::string_view name = "global_norm";
   double max_norm = 1;  ///< in (0, inf)

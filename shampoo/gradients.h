@@ -15,9 +15,10 @@ namespace shampoo {
 
 /// g <- min(1, max_norm / (|g| + 1e-6)) g for all gradients that are present, where they are, with
 /// their Euclidean norm together: torch.nn.utils.clip_grad_norm_. Gradients that have no finite
-/// norm stay as they are. Returns the norm before; 0 without gradients, NaN where one is not
-/// finite. Waits. Throws std::invalid_argument unless max_norm is in (0, inf), for a shape that is
-/// none, and for gradients that share memory, such as expanded ones of stride 0.
+/// norm stay as they are; those with a norm above 2^126 max_norm may become 0. Returns the norm
+/// before; 0 without gradients, NaN where one is not finite. Waits. Throws std::invalid_argument
+/// unless max_norm is in (0, inf), for a shape that is none, and for gradients that share memory,
+/// such as expanded ones of stride 0.
 double clip_gradient_norm(Backend& backend, std::span<const Parameter> parameters, double max_norm);
 
 struct AccumulationOptions {
