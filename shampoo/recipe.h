@@ -134,7 +134,8 @@ struct NoProjection {
   static void for_each_field(Visitor&&, Self&) {}
   bool operator==(const NoProjection&) const = default;
 };
-/// W <- min(max(W, lower), upper).
+/// W <- min(max(W, lower), upper). The type of the values must have a number >= lower and one <=
+/// upper.
 struct Bounds {
   static constexpr std::string_view name = "bounds";
   std::optional<double> lower = 0;             ///< empty: none

@@ -29,9 +29,11 @@ void cut(RegisteredParameter& registered) {
   const std::vector<std::int64_t>& extent = registered.boxes.front().extent;
   if (const std::string fault = block_fault(recipe, extent); !fault.empty())
     throw std::invalid_argument(registered.title() + ": " + fault);
-  if (const std::string fault = projection_fault(recipe, registered.boxes.size()); !fault.empty())
+  const Type value_type = registered.parameter().value.type;
+  if (const std::string fault = projection_fault(recipe, registered.boxes.size(), value_type);
+      !fault.empty())
     throw std::invalid_argument(registered.title() + ": " + fault);
-  for (const Slot& slot : slots_of(recipe, extent, registered.parameter().value.type))
+  for (const Slot& slot : slots_of(recipe, extent, value_type))
     if (side_of(slot, extent) > longest_side)
       throw std::invalid_argument(registered.title() + ": recipe.blocking.size: a side of " +
                                   std::to_string(side_of(slot, extent)) +

@@ -126,5 +126,32 @@ TEST(Projection, NamesWhatItCannotDo) {
   EXPECT_EQ(refusal(projected({}, Bounds{.lower = std::nullopt, .upper = 3})), "");
 }
 
+TEST(Projection, NamesBoundsThatTheTypeOfAValueDoesNotReach) {
+  const auto backend = cpu_kernels({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  const auto refusal = [&](Type type, const Bounds& bounds) {
+    ToyModel<double> model({{40, 3}});
+    Recipe recipe = projected(quick_recipe(), bounds);
+    if (type == Type::float64) recipe.arithmetic = Arithmetic::float64;
+    ParameterGroup group = model.group(recipe);
+    group.parameters[0].value.type = type;
+    return error_of<std::invalid_argument>([&] { Optimizer(*backend, *ranks, {group}); });
+  };
+  const std::string start = "group 0, parameter 'tensor0': recipe.projection.";
+  EXPECT_EQ(refusal(Type::float16, {.lower = 70000}),
+            start + "lower must be at most 65504, the largest float16, or none, got 70000");
+  EXPECT_EQ(refusal(Type::float16, {.lower = std::nullopt, .upper = -65505}),
+            start + "upper must be at least -65504, the least float16, or none, got -65505");
+  for (const auto& [type, beyond] :
+       {std::pair(Type::float32, 1e39), {Type::bfloat16, 0x1.fe8p127}}) {
+    expect_says(refusal(type, {.lower = beyond}), {start + "lower must be at most ", "got "});
+    expect_says(refusal(type, {.lower = std::nullopt, .upper = -beyond}), {start + "upper"});
+    EXPECT_EQ(refusal(type, {.upper = beyond}), "");
+  }
+  EXPECT_EQ(refusal(Type::float64, {.lower = 1e39}), "");
+  EXPECT_EQ(refusal(Type::float16, {.lower = 65504, .upper = HUGE_VAL}), "");
+  EXPECT_EQ(refusal(Type::float16, {.lower = -HUGE_VAL, .upper = -65504}), "");
+}
+
 }  // namespace
 }  // namespace shampoo::test
