@@ -43,9 +43,6 @@ class DiagonalPreconditioner final : public ElementwisePreconditioner {
     moment.add = options_.weighs ? 1 - beta2 : 1;
     // P = F / (sqrt(V / (1 - beta2^t)) + epsilon)                        [Kingma 2015, Algorithm 1]
     if (options_.corrects_bias) moment.scale = 1 / (1 - std::pow(beta2, static_cast<double>(step)));
-    if (options_.decays_learning_rate && !grafts)
-      coefficients.step =
-          -rates.learning_rate / (1 + static_cast<double>(step - 1) * rates.learning_rate_decay);
   }
 
   void accumulate(StepContext& step) override {

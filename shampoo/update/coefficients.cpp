@@ -21,8 +21,11 @@ kernels::Coefficients coefficients_of(const Recipe& recipe, const Rates& rates, 
   if (recipe.filter && recipe.bias_correction && rates.beta1 != 0)
     c.filter_scale = 1 / (1 - beta3 * std::pow(rates.beta1, static_cast<double>(step - 1)));
 
-  c.decay = decoupled_decay(recipe.weight_decay, rates);
-  c.step = -rates.learning_rate;
+  // learning_rate_decay is 0 but for AdaGrad.
+  const double learning_rate =
+      rates.learning_rate / (1 + static_cast<double>(step - 1) * rates.learning_rate_decay);
+  c.decay = decoupled_decay(recipe.weight_decay, rates, learning_rate);
+  c.step = -learning_rate;
   return c;
 }
 

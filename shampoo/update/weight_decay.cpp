@@ -7,7 +7,7 @@ double l2_decay(WeightDecay kind, const Rates& rates) {
   return kind == WeightDecay::l2 ? rates.weight_decay : 0;
 }
 
-double decoupled_decay(WeightDecay kind, const Rates& rates) {
+double decoupled_decay(WeightDecay kind, const Rates& rates, double learning_rate) {
   const double peak = rates.peak_learning_rate.value_or(rates.learning_rate);
   switch (kind) {
     case WeightDecay::l2:
@@ -19,7 +19,7 @@ double decoupled_decay(WeightDecay kind, const Rates& rates) {
     case WeightDecay::independent:
       return rates.weight_decay / peak;
     case WeightDecay::plain:
-      return rates.learning_rate > 0 ? rates.weight_decay / rates.learning_rate : 0;
+      return learning_rate > 0 ? rates.weight_decay / learning_rate : 0;
   }
   return 0;
 }

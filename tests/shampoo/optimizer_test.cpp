@@ -82,6 +82,20 @@ TEST_F(Engine, DecaysByTheFormulaOfEachKindWhereTheGradientIsZero) {
   EXPECT_EQ(decayed(WeightDecay::plain, 0), 0);
 }
 
+TEST_F(Engine, DecaysPlainlyByTheSameWhileTheStepsOfAdaGradShrink) {
+  ToyModel<float> model({{4, 3}});
+  model.tensors[0].gradient.assign(12, 0);
+  model.tensors[0].value.assign(12, 1);
+  Recipe recipe = recipes::torch::adagrad();
+  recipe.weight_decay = WeightDecay::plain;
+  const Rates rates{.learning_rate = 0.25, .weight_decay = 0.5, .learning_rate_decay = 1};
+  Optimizer optimizer(*backend, *ranks, {model.group(recipe, rates)});
+  for (const float expected : {0.5f, 0.25f, 0.125f}) {
+    optimizer.step();
+    EXPECT_FLOAT_EQ(model.tensors[0].value.back(), expected);
+  }
+}
+
 TEST_F(Engine, LeavesAVirtualGroupWithoutGradientsAloneBesideOthers) {
   ToyModel<float> model({{9, 8}, {13}, {5, 4}, {7}});
   std::vector<ParameterGroup> groups(2);
