@@ -174,13 +174,13 @@ class Optimizer {
   /// With Recipe::value_averaging the average A takes their place, and nothing is computed.
   ///
   /// Collective, with equal rates, if a group averages an iterate or values, in one exchange of
-  /// values in
-  /// their own types; otherwise without communication. Waits. Inside, step(), prepare_step(),
-  /// enqueue_step(), state_dict(), save(), load(), add_group() and evaluate() throw
-  /// std::logic_error on all ranks, with nothing changed. Throws std::logic_error where a step is
-  /// prepared, std::invalid_argument for a bad rate, CommunicationError where rates differ, the
-  /// same on all ranks, with nothing changed. End the guard before the optimizer is destroyed,
-  /// which leaves the evaluation values in place.
+  /// values in their own types; otherwise without communication. Waits. Inside, step(),
+  /// enqueue_step(), state_dict(), full_state_dict(), save(), load(), add_group() and evaluate()
+  /// throw std::logic_error, with nothing changed; where only some ranks have a guard, collectives
+  /// throw on all, and a step that others took is a fault as a rate that is bad on one rank. Throws
+  /// std::logic_error where a step is prepared, std::invalid_argument for a bad rate,
+  /// CommunicationError where rates differ, the same on all ranks, with nothing changed. End the
+  /// guard before the optimizer is destroyed, which leaves the evaluation values in place.
   Evaluation evaluate();
 
   /// To be called on all ranks after the caller has overwritten values, as by broadcasting them:

@@ -40,8 +40,8 @@ void require_training(const Optimizers& optimizers) {
 
 std::filesystem::path save(const Optimizers& optimizers, const std::filesystem::path& directory,
                            const UserState& user, const SaveOptions& options) {
-  require_training(optimizers);
   const auto take = [&] {
+    require_training(optimizers);
     return take_snapshot(optimizers, user, options.derived, Contents::borrowed);
   };
   const auto task = agree_on_save(optimizers, take, directory, options, [](const SaveTask&) {});
@@ -63,9 +63,9 @@ AsyncCheckpointer::~AsyncCheckpointer() = default;
 
 bool AsyncCheckpointer::start(const std::filesystem::path& directory, const UserState& user,
                               const SaveOptions& options) {
-  require_training(optimizers_);
   if (!make_room()) return false;
   const auto take = [&] {
+    require_training(optimizers_);
     return take_snapshot(optimizers_, user, options.derived, Contents::copied,
                          [&](const Optimizer& optimizer) { return free_memory(optimizer); });
   };

@@ -18,9 +18,16 @@ void StepProtocol::begin_evaluation(Engine& engine, const std::function<void()>&
   wait_for_previous();
   check_usable();
   require_training("evaluate");
-  if (prepared_) throw std::logic_error("evaluate: a step is prepared; enqueue or replay it first");
-  if (engine.value_exchange()) try {
+  const auto require_no_step = [this] {
+    if (prepared_)
+      throw std::logic_error("evaluate: a step is prepared; enqueue or replay it first");
+  };
+  if (!engine.value_exchange())
+    require_no_step();
+  else
+    try {
       exchange_values(engine, evaluating, [&] {
+        require_no_step();
         check();
         evaluation_.emplace(backend_, engine);
         evaluation_->compute();
@@ -59,9 +66,10 @@ void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
 void StepProtocol::exchange_values(Engine& engine, std::int64_t call,
                                    const std::function<void()>& fill) {
   engine_ = &engine;
-  step_error_.reset();
+  // A prepared step keeps its own error.
+  const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
   capture_error(fill);
-  const std::optional<TransferableError> own = std::exchange(step_error_, std::nullopt);
+  const std::optional<TransferableError> own = std::exchange(step_error_, prepared);
   StepDecision decision;
   if (!consensus_.alone())
     in_collective(call, [&] {

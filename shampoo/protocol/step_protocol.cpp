@@ -45,8 +45,7 @@ void StepProtocol::check_usable() const {
   if (unusable_) throw *unusable_;
 }
 
-void StepProtocol::begin_load() const {
-  require_training("load");
+void StepProtocol::check_communicator() const {
   if (!communicator_.failure().empty()) check_usable();
 }
 
@@ -86,7 +85,6 @@ void StepProtocol::finish_load(const Progress& progress) {
 void StepProtocol::begin_prepare() {
   if (backend_.is_capturing())
     throw std::logic_error("prepare_step: cannot be captured; only enqueue_step() can");
-  require_training("step");
   wait_for_previous();
   throw_error();
   check_usable();
@@ -149,19 +147,19 @@ void StepProtocol::set_status(Engine& engine, RankStatus status) {
 }
 
 StepResult StepProtocol::take(Engine& engine) {
-  require_training("step");
   if (backend_.is_capturing()) return capture(engine);
   if (!prepared_) wait_for_previous();
   check_usable();
-  ++attempts_;
   if (!std::exchange(prepared_, false)) {
     engine_ = &engine;
     step_error_.reset();
-    capture_error([] {
+    capture_error([&] {
+      require_training("step");
       throw std::logic_error("enqueue_step: prepare_step() must be called before every step");
     });
-    write_header(engine, attempts_);
+    write_header(engine, attempts_ + 1);
   }
+  ++attempts_;
   voted_.reset();
   pending_ = latest_ = outcomes_.begin(*this);
   const StepResult result(pending_);

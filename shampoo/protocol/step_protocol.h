@@ -88,8 +88,8 @@ class StepProtocol {
   void zero_gradients(Engine& engine);
 
   /// Waits for the previous step and throws its error if that was not reported yet; then calls
-  /// body(), the host work of a step, and uploads. On several ranks an error of body() is kept for
-  /// take(), which is collective.
+  /// body(), the host work of a step, and uploads. On several ranks an error of body(), or that the
+  /// evaluation values are in place, is kept for take(), which is collective.
   template <typename Body>
   void prepare(Engine& engine, const Body& body);
 
@@ -116,7 +116,7 @@ class StepProtocol {
 
   template <typename Body>
   void capture_error(const Body& body);
-  void begin_load() const;
+  void check_communicator() const;
   [[noreturn]] void fail_replacing(const std::string& replaced);
   [[noreturn]] static void fail_loading(std::span<StepProtocol* const> protocols);
   void finish_load(const Progress& progress);
@@ -219,8 +219,10 @@ template <typename Body>
 void StepProtocol::agree(const Body& body) {
   wait_for_previous();
   check_usable();
-  require_training("add_group");
-  plan_hash_ = Consensus::hash_of(vote(adding_groups, "plan", body));
+  plan_hash_ = Consensus::hash_of(vote(adding_groups, "plan", [&] {
+    require_training("add_group");
+    return body();
+  }));
   prepared_ = captured_ = values_compared_ = false;
 }
 
@@ -250,10 +252,12 @@ void StepProtocol::load_all(std::span<StepProtocol* const> protocols, const Exam
                             const Replace& replace) {
   for (StepProtocol* const protocol : protocols) protocol->wait_for_previous();
   StepProtocol& first = *protocols.front();
-  first.begin_load();
+  first.check_communicator();
   first.vote(loading_state, "state", [&] {
-    // Others may not know what is wrong with these.
-    for (StepProtocol* const protocol : protocols.subspan(1)) protocol->begin_load();
+    for (StepProtocol* const protocol : protocols) {
+      protocol->require_training("load");
+      protocol->check_communicator();
+    }
     return examine();
   });
   try {
@@ -268,7 +272,10 @@ template <typename Body>
 void StepProtocol::prepare(Engine& engine, const Body& body) {
   begin_prepare();
   try {
-    capture_error(body);
+    capture_error([&] {
+      require_training("step");
+      body();
+    });
   } catch (...) {
     disable_replay(engine);
     throw;

@@ -19,57 +19,6 @@ Trainee averaged() {
   return trainee;
 }
 
-TEST(Evaluating, RefusesWhateverReadsOrWritesTrainingValuesOnAllRanks) {
-  const TemporaryFolder folder;
-  for (const int ranks : {1, 3})
-    run_on_cpu(ranks, [&](Communicator& communicator, kernels::Backend& backend) {
-      Job<float> job(communicator, averaged(), {}, {}, &backend);
-      Optimizer& optimizer = *job.optimizer;
-      job.train(0, 3);
-      const StateDict before = optimizer.full_state_dict();
-      const auto training = job.values();
-      Evaluation guard = optimizer.evaluate();
-      const auto evaluated = job.values();
-      EXPECT_NE(evaluated, training);
-
-      const auto refused = [&](const std::string& call, const std::function<void()>& body) {
-        EXPECT_EQ(error_of<std::logic_error>(body),
-                  call + ": the evaluation values are in place; end the Evaluation first");
-        EXPECT_EQ(job.values(), evaluated) << call;
-      };
-      refused("step", [&] { optimizer.step(); });
-      refused("step", [&] { optimizer.prepare_step(); });
-      refused("step", [&] { optimizer.enqueue_step(); });
-      refused("evaluate", [&] { (void)optimizer.evaluate(); });
-      refused("state_dict", [&] { optimizer.state_dict(); });
-      refused("full_state_dict", [&] { optimizer.full_state_dict(); });
-      refused("load", [&] { optimizer.load_state_dict(before); });
-      refused("save", [&] { save(optimizer, folder.path()); });
-      ToyModel<float> other({{4, 3}});
-      ParameterGroup added = other.group();
-      added.parameters[0].name = "other";
-      refused("add_group", [&] { optimizer.add_group(added); });
-      EXPECT_EQ(optimizer.steps("tensor0"), 3);
-      EXPECT_EQ(optimizer.failure(), "");
-
-      guard.end();
-      EXPECT_EQ(job.values(), training);
-      EXPECT_EQ(optimizer.full_state_dict(), before);
-      job.train(3, 4);
-      EXPECT_EQ(optimizer.steps("tensor0"), 4);
-    });
-}
-
-TEST(Evaluating, IsRefusedWhileAStepIsPrepared) {
-  Alone alone(averaged());
-  Optimizer& optimizer = *alone.job.optimizer;
-  optimizer.prepare_step();
-  EXPECT_NE(error_of<std::logic_error>([&] { (void)optimizer.evaluate(); }).find("is prepared"),
-            std::string::npos);
-  EXPECT_TRUE(optimizer.enqueue_step().applied());
-  const Evaluation guard = optimizer.evaluate();
-}
-
 TEST(Evaluating, TakesOneExchangeEachWayAndNoneWithoutIterates) {
   for (const bool averages : {true, false})
     run_ranks(3, [&](Communicator& ranks) {
@@ -79,28 +28,10 @@ TEST(Evaluating, TakesOneExchangeEachWayAndNoneWithoutIterates) {
       const std::int64_t before = counted.collectives();
       Evaluation guard = job.optimizer->evaluate();
       EXPECT_EQ(counted.collectives(), before + (averages ? 1 : 0));
-      EXPECT_THROW(job.optimizer->step(), std::logic_error);
       guard.end();
       EXPECT_EQ(counted.collectives(), before + (averages ? 2 : 0));
       job.train(2, 3);
     });
-}
-
-TEST(Evaluating, IsAnErrorWhereAnotherRankTakesAStep) {
-  run_ranks(2, [](Communicator& communicator) {
-    Job<float> job(communicator, averaged(), {});
-    job.train(0, 2);
-    const auto training = job.values();
-    const std::string message = error_of<CommunicationError>([&] {
-      if (communicator.rank() == 0)
-        (void)job.optimizer->evaluate();
-      else
-        job.optimizer->step();
-    });
-    expect_says(message, {"the ranks are not at the same call: evaluating on rank 0, step 3"});
-    EXPECT_EQ(job.values(), training);
-    EXPECT_THROW(job.optimizer->step(), CommunicationError);
-  });
 }
 
 TEST(Evaluating, LetsASaveThatIsUnderWayGoOn) {
