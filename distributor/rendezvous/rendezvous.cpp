@@ -4,17 +4,16 @@
 #include <algorithm>
 #include <exception>
 #include <random>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "distributor/communicator.h"
 #include "distributor/rank_list.h"
+#include "distributor/rendezvous/job_store.h"
 #include "distributor/rendezvous/own_address.h"
 #include "distributor/serialization.h"
 #include "distributor/store/socket.h"
 #include "distributor/store/store.h"
-#include "distributor/store/store_server.h"
 #include "distributor/store/synchronized_store.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/library_version.h"
@@ -27,41 +26,6 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
-
-/// The client is destroyed before the server.
-struct JobStore {
-  std::unique_ptr<StoreServer> server;
-  std::unique_ptr<Store> client;
-};
-
-/// Null if the port is in use.
-std::unique_ptr<StoreServer> serve(const Detected& detected) {
-  // Each rank has a connection or two, and torch's clients may come as well.
-  constexpr std::size_t per_rank = 4, others = 64;
-  try {
-    return std::make_unique<StoreServer>(StoreServerOptions{
-        .port = detected.port,
-        .host = detected.host,
-        .several_hosts = may_have_several_hosts(detected),
-        .secret = detected.secret,
-        .most_connections = per_rank * static_cast<std::size_t>(detected.size) + others});
-  } catch (const std::system_error& error) {
-    if (error.code() == std::errc::address_in_use) return nullptr;
-    throw CommunicationError("join: cannot serve the store at port " +
-                             std::to_string(detected.port) + ": " + error.what());
-  }
-}
-
-std::shared_ptr<JobStore> open_store(const Detected& detected, Clock::time_point end) {
-  auto store = std::make_shared<JobStore>();
-  if (detected.rank == 0 && !detected.agent_hosts_store) store->server = serve(detected);
-  store->client = store->server
-                      ? connect_store(store->server->own_address(), store->server->port(),
-                                      time_left(end, 1ms), StoreProtocol::torch_2, detected.secret)
-                      : connect_store(detected.host, detected.port, time_left(end, 1ms),
-                                      StoreProtocol::automatic, detected.secret);
-  return store;
-}
 
 /// The store fails: adds who serves it.
 [[noreturn]] void throw_store_failure(const Detected& detected, const CommunicationError& error) {

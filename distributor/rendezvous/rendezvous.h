@@ -22,8 +22,7 @@ struct Rendezvous {
 };
 
 /// Registers this rank at the store at detected.host and port and waits for the others, within
-/// options.connect_deadline. Rank 0 serves the store unless the launcher does, or the port is in
-/// use: then what listens there must be a store. Collective.
+/// options.connect_deadline. Who serves the store: see open_store(). Collective.
 ///
 /// `prepare` is called when the store has been reached; it returns the addresses at which others
 /// may reach this rank. If it throws, this rank rethrows and the others throw a CommunicationError
