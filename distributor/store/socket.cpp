@@ -74,6 +74,26 @@ Socket listen_at(const Address& address, bool both_families, int& error) {
   return socket;
 }
 
+/// One attempt of listen_on(). Empty if it fails, whose errno is then in `error`.
+std::vector<Socket> listen_at_all(std::uint16_t port, const std::vector<Address>& addresses,
+                                  int& error) {
+  std::vector<Socket> sockets;
+  const auto add = [&](Address address, bool both_families) {
+    set_port(address, sockets.empty() ? port : port_of(sockets.front()));
+    Socket socket = listen_at(address, both_families, error);
+    if (socket) sockets.push_back(std::move(socket));
+    return error == 0 || error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
+  };
+  bool possible = true;
+  if (addresses.empty()) {
+    possible = add(any_address(AF_INET6), true);
+    if (possible && sockets.empty()) possible = add(any_address(AF_INET), false);
+  }
+  for (const Address& address : addresses) possible = possible && add(address, false);
+  if (!possible) sockets.clear();
+  return sockets;
+}
+
 }  // namespace
 
 Deadline after(std::chrono::milliseconds duration) {
@@ -162,24 +182,17 @@ std::vector<Address> own_addresses(const std::string& host, bool several_hosts) 
 }
 
 std::vector<Socket> listen_on(std::uint16_t port, const std::vector<Address>& addresses) {
-  std::vector<Socket> sockets;
-  int error = EADDRNOTAVAIL;
-  const auto add = [&](Address address, bool both_families) {
-    set_port(address, sockets.empty() ? port : port_of(sockets.front()));
-    Socket socket = listen_at(address, both_families, error);
-    if (socket) sockets.push_back(std::move(socket));
-    return error == 0 || error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
-  };
-  bool possible = true;
-  if (addresses.empty()) {
-    possible = add(any_address(AF_INET6), true);
-    if (possible && sockets.empty()) possible = add(any_address(AF_INET), false);
+  constexpr int most_attempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    int error = EADDRNOTAVAIL;
+    std::vector<Socket> sockets = listen_at_all(port, addresses, error);
+    if (!sockets.empty()) return sockets;
+    // The port that the system chose for the first address may be in use at another one.
+    if (error == EADDRINUSE && port == 0 && attempt < most_attempts) continue;
+    const std::string where = addresses.empty() ? "all addresses" : numeric_text(addresses.front());
+    throw std::system_error(error, std::generic_category(),
+                            "store: port " + std::to_string(port) + " on " + where);
   }
-  for (const Address& address : addresses) possible = possible && add(address, false);
-  if (possible && !sockets.empty()) return sockets;
-  const std::string where = addresses.empty() ? "all addresses" : numeric_text(addresses.front());
-  throw std::system_error(error, std::generic_category(),
-                          "store: port " + std::to_string(port) + " on " + where);
 }
 
 std::uint16_t port_of(const Socket& socket) {

@@ -70,6 +70,19 @@ TEST(StoreServer, NamesAPortThatIsTaken) {
   }
 }
 
+TEST(StoreServer, FindsAPortThatIsFreeAtAllOfItsAddresses) {
+  const auto second = store::resolve("127.0.0.2", 0);
+  std::vector<std::vector<store::Socket>> taken;
+  for (int i = 0; i < 700; ++i) taken.push_back(store::listen_on(0, second));
+  const std::vector<store::Address> both{store::resolve("127.0.0.1", 0).front(), second.front()};
+  // One in forty of the ports that the system may choose is taken at the second address.
+  for (int i = 0; i < 400; ++i) {
+    const std::vector<store::Socket> sockets = store::listen_on(0, both);
+    ASSERT_EQ(sockets.size(), 2U);
+    EXPECT_EQ(store::port_of(sockets[0]), store::port_of(sockets[1]));
+  }
+}
+
 TEST(StoreServer, TakesThePortOfOneThatIsGone) {
   auto first = std::make_unique<StoreServer>();
   const std::uint16_t port = first->port();
