@@ -14,6 +14,7 @@
 #include "distributor/transports/mpi/mpi_module.h"
 #include "distributor/transports/nccl/nccl.h"
 #include "distributor/transports/nccl/nccl_over_ranks.h"
+#include "distributor/transports/transport.h"
 
 namespace shampoo {
 namespace {
@@ -22,9 +23,9 @@ using rendezvous::Detected;
 using rendezvous::Start;
 
 void check_deadline(const std::string& name, std::chrono::milliseconds deadline) {
-  if (deadline >= std::chrono::milliseconds(1)) return;
+  if (deadline >= std::chrono::milliseconds(1) && deadline <= longest_deadline) return;
   throw std::invalid_argument("join: JoinOptions::" + name + " = " +
-                              std::to_string(deadline.count()) + " ms, accepted: 1 ms or more");
+                              std::to_string(deadline.count()) + " ms, accepted: 1 ms to one year");
 }
 
 bool under_mpirun(const Detected& detected) {

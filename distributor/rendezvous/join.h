@@ -66,10 +66,10 @@ struct JoinOptions {
   std::string job = {};    ///< name that tells apart jobs that use one store; equal on all ranks
   std::string build = {};  ///< free text; must be equal on all ranks
 
-  /// Time until all ranks are connected, at least 1 ms. Connecting gets at least a quarter of it or
-  /// 5 s, whichever is less, even if the last rank comes just in time.
+  /// Time until all ranks are connected, from 1 ms to one year. Connecting gets at least a quarter
+  /// of it or 5 s, whichever is less, even if the last rank comes just in time.
   std::chrono::milliseconds connect_deadline = std::chrono::minutes(5);
-  /// Deadline of each collective, see Communicator::set_deadline().
+  /// Deadline of each collective, from 1 ms to one year: see Communicator::set_deadline().
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
 };
 

@@ -6,8 +6,7 @@
 namespace shampoo {
 
 void validate_deadline(std::chrono::milliseconds deadline) {
-  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-  if (deadline.count() < 1 || deadline > longest)
+  if (deadline.count() < 1 || deadline > longest_deadline)
     throw std::invalid_argument("deadline: must be from 1 ms to one year, got " +
                                 std::to_string(deadline.count()) + " ms");
 }

@@ -15,6 +15,9 @@
 
 namespace shampoo {
 
+/// A year of 365 days.
+inline constexpr std::chrono::milliseconds longest_deadline = std::chrono::days(365);
+
 /// Throws std::invalid_argument outside 1 ms to one year.
 void validate_deadline(std::chrono::milliseconds deadline);
 /// Throws std::invalid_argument that names the field, behind `prefix`: "rank_info.size: ...".

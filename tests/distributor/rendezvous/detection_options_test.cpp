@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "distributor/rendezvous/detection.h"
+#include "kernels/backend.h"
 #include "launcher_variables.h"
+#include "support/thrown.h"
 
 namespace shampoo::rendezvous {
 namespace {
@@ -45,6 +49,26 @@ TEST(DetectionOptions, PlaceThatIsGivenIsChecked) {
   expect_fault(fault({}, {.launcher = Launcher::slurm, .rank = 0, .size = 1}),
                {"launcher must be automatic"});
   EXPECT_EQ(detect({}, {.rank = 0, .size = 1}).size, 1);
+}
+
+TEST(DetectionOptions, DeadlinesAreFrom1MillisecondToOneYear) {
+  using std::chrono::milliseconds;
+  const auto backend = cpu_backend({.threads = 1});
+  const auto text_of = [&](const JoinOptions& options) {
+    return test::error_of<std::invalid_argument>([&] { join(*backend, options); });
+  };
+  constexpr milliseconds year = std::chrono::days(365);
+  for (const milliseconds wrong : {milliseconds(0), year + milliseconds(1), milliseconds::max()}) {
+    const std::string range =
+        " = " + std::to_string(wrong.count()) + " ms, accepted: 1 ms to one year";
+    EXPECT_EQ(text_of({.connect_deadline = wrong}), "join: JoinOptions::connect_deadline" + range);
+    EXPECT_EQ(text_of({.deadline = wrong}), "join: JoinOptions::deadline" + range);
+  }
+  for (const milliseconds right : {milliseconds(1), year})
+    EXPECT_EQ(join(*backend,
+                   {.launcher = Launcher::one_rank, .connect_deadline = right, .deadline = right})
+                  ->size(),
+              1);
 }
 
 TEST(DetectionOptions, StoreAddressThatIsGivenHasNoServerOfTheLauncher) {
