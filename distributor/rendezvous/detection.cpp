@@ -132,12 +132,25 @@ bool is_slurm_step(const LauncherEnvironment& environment) {
   return !step.empty() && (step.size() < 10 || step < std::to_string(last_step + 1));
 }
 
+/// True if srun started the process with --mpi=pmi2, whose variables are MPICH's but for the local
+/// rank. Under an mpirun inside a step, SLURM_PROCID is that of its daemon.
+bool has_pmi_of_slurm(const LauncherEnvironment& environment) {
+  return is_slurm_step(environment) && environment.has("PMI_RANK") &&
+         environment.value("PMI_RANK") == environment.value("SLURM_PROCID") &&
+         !environment.has(mpich_variables.local_rank);
+}
+
 Detected detect_automatic(const Environment& variables) {
   const LauncherEnvironment environment(variables, "");
   if (environment.has("RANK") || environment.has("TORCHELASTIC_RUN_ID"))
     return detect_torchrun(variables);
-  for (const LauncherVariables& names : {open_mpi_variables, mpich_variables})
-    if (are_set(environment, names)) return detect_mpi(variables, names);
+  if (are_set(environment, open_mpi_variables)) return detect_mpi(variables, open_mpi_variables);
+  if (has_pmi_of_slurm(environment)) {
+    Detected found = detect_slurm(variables);
+    found.has_pmi = true;
+    return found;
+  }
+  if (are_set(environment, mpich_variables)) return detect_mpi(variables, mpich_variables);
   if (is_slurm_step(environment)) return detect_slurm(variables);
   if (environment.has("WORLD_SIZE") || environment.has("LOCAL_RANK"))
     return detect_torchrun(variables);
@@ -148,7 +161,10 @@ Detected detect_mpi(const Environment& variables) {
   const LauncherEnvironment environment(variables, "");
   const bool mpich = are_set(environment, mpich_variables);
   const bool open = are_set(environment, open_mpi_variables);
-  return detect_mpi(variables, mpich && !open ? mpich_variables : open_mpi_variables);
+  if (!mpich || open) return detect_mpi(variables, open_mpi_variables);
+  LauncherVariables names = mpich_variables;
+  if (has_pmi_of_slurm(environment)) names.local_rank = slurm_variables.local_rank;
+  return detect_mpi(variables, names);
 }
 
 void check_given(bool right, const std::string& text) {

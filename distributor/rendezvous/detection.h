@@ -23,6 +23,7 @@ struct Detected {
   std::optional<int> local_size = {};  ///< number of ranks on this host; empty: unknown
   std::string host = {};               ///< host of the store; empty: unknown
   std::uint16_t port = 0;              ///< port of the store; 0: unknown
+  bool has_pmi = false;                ///< true if srun serves PMI, by which MPICH connects ranks
   bool agent_hosts_store = false;      ///< true if the launcher serves the store, not rank 0
   std::string job = {};                ///< name that tells apart jobs that use one store
   std::string secret = {};             ///< of the job; empty: none

@@ -42,6 +42,7 @@ bool is_rank_of_mpi(const Detected& detected, const JoinOptions& options) {
 bool uses_mpi(const Detected& detected, const JoinOptions& options) {
   if (is_rank_of_mpi(detected, options)) return true;
   const bool has_store_address = !detected.host.empty() && detected.port != 0;
+  if (detected.has_pmi && is_mpich()) return true;
   return under_mpirun(detected) && (has_mpi() || !has_store_address);
 }
 

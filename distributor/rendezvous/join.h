@@ -22,11 +22,13 @@ enum class Launcher : std::uint8_t {
   /// "True", otherwise rank 0 does. TORCHELASTIC_RUN_ID keeps jobs apart,
   /// TORCHELASTIC_RESTART_COUNT helps to keep their attempts apart.
   torchrun,
-  /// Open MPI: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE. MPICH, Intel MPI: PMI_RANK, PMI_SIZE.
+  /// Open MPI: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE. MPICH, Intel MPI: PMI_RANK, PMI_SIZE,
+  /// unless they are those of srun.
   mpi,
   /// srun: SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS. The store's host is
   /// MASTER_ADDR, or the first of SLURM_STEP_NODELIST or SLURM_JOB_NODELIST; its port MASTER_PORT,
-  /// or SLURM_JOB_ID % 4096 + 61440.
+  /// or SLURM_JOB_ID % 4096 + 61440. With --mpi=pmi2, where the library is built for MPICH, ranks
+  /// find each other through MPI.
   slurm,
   one_rank  ///< none: this process is the whole job
 };

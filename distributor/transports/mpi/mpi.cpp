@@ -41,6 +41,8 @@ int mpi_world_size() {
   return loaded().entry->world_size();
 }
 
+bool is_mpich() { return has_mpi() && loaded().entry->implementation == "MPICH"; }
+
 std::unique_ptr<Communicator> mpi_communicator(std::chrono::milliseconds deadline) {
   return mpi_module().world(deadline, make);
 }

@@ -29,4 +29,7 @@ struct MpiModule {
 /// Size of MPI_COMM_WORLD; 0 if MPI is not usable now or not part of this process.
 int mpi_world_size();
 
+/// True if the library's module is there and was built for MPICH or a derivative.
+bool is_mpich();
+
 }  // namespace shampoo

@@ -97,6 +97,17 @@ TEST(Detection, MpirunInsideAnAllocationWins) {
   EXPECT_EQ(detect(both(mpich(), open_mpi())).start, Start::open_mpi);
 }
 
+TEST(Detection, PmiOfSrunIsNoMpirun) {
+  const Environment pmi2 = both(slurm(), {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}});
+  const Detected found = detect(pmi2);
+  EXPECT_EQ(text(found), text(detect(slurm())));
+  EXPECT_TRUE(found.has_pmi);
+  EXPECT_FALSE(detect(slurm()).has_pmi);
+  EXPECT_EQ(text(detect(pmi2, {.launcher = Launcher::mpi})),
+            "MPICH 3/4, local 1/?, store :0, job ");
+  EXPECT_EQ(detect(with(pmi2, {{"PMI_RANK", "0"}})).start, Start::mpich) << "below a daemon";
+}
+
 TEST(Detection, MpirunTakesAStoreAddressThatIsGiven) {
   EXPECT_EQ(text(detect(both(open_mpi(), {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}}))),
             "Open MPI 2/3, local 1/2, store node1:1234, job ");
