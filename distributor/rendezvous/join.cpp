@@ -97,9 +97,13 @@ std::string store_server(const Detected& detected) {
 
 /// Addresses at which the other ranks may reach this one.
 std::vector<std::string> own_addresses(const Detected& detected, const JoinOptions& options) {
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  if (!options.own_address.empty()) return {rendezvous::chosen_address(options.own_address)};
-  if (interface && *interface) return {rendezvous::chosen_address(interface)};
+  if (!options.own_address.empty())
+    return {rendezvous::chosen_address(options.own_address, "JoinOptions::own_address")};
+  if (const char* listed = std::getenv("GLOO_SOCKET_IFNAME"); listed && *listed) {
+    const std::string interfaces = listed;  // torch takes several
+    return {rendezvous::chosen_address(interfaces.substr(0, interfaces.find(',')),
+                                       "GLOO_SOCKET_IFNAME")};
+  }
   if (detected.size == 1) return {"127.0.0.1"};
   return rendezvous::addresses_towards(detected.host, detected.port);
 }

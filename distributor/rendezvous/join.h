@@ -56,8 +56,9 @@ struct JoinOptions {
   std::uint16_t port = 0;  ///< port of the store; 0: the launcher's
 
   /// Address, name or network interface of this host by which the other ranks reach it over Gloo.
-  /// Default: the interface GLOO_SOCKET_IFNAME, otherwise the address on the route to the store, on
-  /// the store's own host that on the route to a rank of another one. IPv4 unless a rank has none.
+  /// Default: the first interface of GLOO_SOCKET_IFNAME, otherwise the address on the route to the
+  /// store, on the store's own host that on the route to a rank of another one. IPv4 unless a rank
+  /// has none.
   std::string own_address = {};
 
   /// Secret of the job, at least 16 bytes, equal on all ranks: the store serves only those who

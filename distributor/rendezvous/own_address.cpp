@@ -51,13 +51,14 @@ std::vector<std::string> addresses_towards(const std::string& host, std::uint16_
   return addresses;
 }
 
-std::string chosen_address(const std::string& text) {
+std::string chosen_address(const std::string& text, std::string_view source) {
   const NetworkAddress of_interface = address_of_interface(text);
   if (of_interface.size > 0) return numeric_text(of_interface);
   const std::vector<NetworkAddress> own = store::own_addresses(text, false);
   if (!own.empty()) return numeric_text(own.front());
   throw std::invalid_argument(
-      "host: must be an address, a name or a network interface of this host, got \"" + text + "\"");
+      "join: " + std::string(source) +
+      ": must be an address, a name or a network interface of this host, got \"" + text + "\"");
 }
 
 Network choose_network(const std::vector<ProcessInfo>& processes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "distributor/rendezvous/registration.h"
@@ -14,8 +15,8 @@ namespace shampoo::rendezvous {
 std::vector<std::string> addresses_towards(const std::string& host, std::uint16_t port);
 
 /// The numeric address that a user means by an address, a name or a network interface of this host.
-/// Throws std::invalid_argument if it is none of them.
-std::string chosen_address(const std::string& text);
+/// Throws std::invalid_argument, naming the source of the text, if it is none of them.
+std::string chosen_address(const std::string& text, std::string_view source);
 
 /// What ranks need to know to choose addresses at which all reach each other.
 struct Network {

@@ -154,9 +154,24 @@ TEST_F(JoinProcesses, AddressOfAnotherHostIsAnErrorOfAll) {
   }
 
   const std::string reason =
-      "must be an address, a name or a network interface of this host, got \"192.0.2.1\"";
+      "JoinOptions::own_address: must be an address, a name or a network interface of this host, "
+      "got \"192.0.2.1\"";
   for (Process& process : processes) expect_error(process, reason);
   for (const int rank : {0, 2}) expect_error(processes[rank], "rank 1 (host ");
+}
+
+TEST_F(JoinProcesses, FirstOfTheInterfacesForGlooIsTakenOrNamed) {
+  const auto with_interfaces = [](const char* interfaces) {
+    Variables variables = torchrun(0, 1, free_port(), false);
+    variables["GLOO_SOCKET_IFNAME"] = interfaces;
+    return variables;
+  };
+  Process right(worker({"transport=gloo"}), with_interfaces("lo,eth77"));
+  Process wrong(worker({"transport=gloo"}), with_interfaces("eth77,lo"));
+  expect_line(right, 0, 1, "torchrun");
+  expect_error(wrong,
+               "GLOO_SOCKET_IFNAME: must be an address, a name or a network interface of "
+               "this host, got \"eth77\"");
 }
 
 TEST_F(JoinProcesses, TooFewDescriptorsAreAnErrorOfAll) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "distributor/communicator.h"
+#include "support/thrown.h"
 #include "tests/distributor/outward_address.h"
 
 namespace shampoo::rendezvous {
@@ -50,10 +51,12 @@ TEST(OwnAddress, HasAFamilyThatAllRanksHave) {
 }
 
 TEST(OwnAddress, MayBeChosenByInterfaceNameOrAddress) {
-  EXPECT_EQ(chosen_address("lo"), "127.0.0.1");
-  EXPECT_EQ(chosen_address("127.0.0.5"), "127.0.0.5");
+  EXPECT_EQ(chosen_address("lo", "own"), "127.0.0.1");
+  EXPECT_EQ(chosen_address("127.0.0.5", "own"), "127.0.0.5");
   for (const char* other : {"192.0.2.77", "no.such.host.invalid", "eth77"})
-    EXPECT_THROW(chosen_address(other), std::invalid_argument) << other;
+    EXPECT_EQ(test::error_of<std::invalid_argument>([&] { chosen_address(other, "own"); }),
+              "join: own: must be an address, a name or a network interface of this host, got \"" +
+                  std::string(other) + "\"");
 }
 
 TEST(OwnAddress, TowardsAHostIsThatOnTheRoute) {
