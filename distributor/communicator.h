@@ -217,7 +217,7 @@ class Communicator {
 };
 
 /// A communicator of one rank; every collective has completed when its call returns. `memory` is
-/// the backend's memory space. all_to_all() requires host memory.
+/// the backend's memory space. all_to_all() and reduce_scatter() require host memory.
 std::unique_ptr<Communicator> single_rank_communicator(MemoryKind memory = MemoryKind::host);
 
 /// Runs body(communicator) concurrently on n threads, each one rank of a communicator in host
