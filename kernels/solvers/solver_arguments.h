@@ -135,8 +135,9 @@ struct Weights {
 ///
 /// with M^2 = (S + 2 shift A + shift^2 I) / u^2. No eigenvalue of M is above 1, and none below
 /// 1 / (2 kappa_max + 2) if A has none below 0, but for the rounding of A and M to their form.
-/// Dividing by a power of two rounds nothing: what makes small eigenvalues is kept. Where t + shift
-/// is 0 (a matrix of zeros without epsilon), M is I, its scale stays and `clamped` is 1.
+/// Dividing by a power of two rounds nothing: what makes small eigenvalues is kept. Where t is 0 (a
+/// matrix of zeros), M is I and its scale epsilon; without epsilon its scale stays and `clamped` is
+/// 1.
 struct Damping {
   const double* epsilons = nullptr;    ///< [backend] per matrix
   double kappa_max = 0;                ///< > 1

@@ -48,13 +48,17 @@ struct DampingShift {
 /// From |A A|_F; sets the row's `clamped` and scale. See Damping.
 SHAMPOO_BOTH inline DampingShift damping_shift(const Damping& damping, std::int64_t row,
                                                double frobenius) {
+  const double epsilon = damping.epsilons[row];
   const double largest = (1 + 0x1p-10) * sqrt(frobenius);
-  const double absolute = damping.epsilons[row] / damping.scales[row];
-  const double relative = largest / damping.kappa_max;
-  const bool nothing = largest == 0 && absolute == 0;
-  damping.clamped[row] = relative > absolute || nothing ? 1 : 0;
-  if (nothing) return {};
+  if (largest == 0) {
+    damping.clamped[row] = epsilon > 0 ? 0 : 1;
+    if (epsilon > 0) damping.scales[row] = epsilon;
+    return {};
+  }
 
+  const double absolute = epsilon / damping.scales[row];
+  const double relative = largest / damping.kappa_max;
+  damping.clamped[row] = relative > absolute ? 1 : 0;
   DampingShift by;
   by.shift = relative > absolute ? relative : absolute;
   // The least power of two above both; a number that is not finite stays.

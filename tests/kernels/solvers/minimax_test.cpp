@@ -52,6 +52,7 @@ TEST(MinimaxRoot, OfSpecialMatricesIsThatOfTheDampedOne) {
   const Matrix zero(9, 0), identity = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   expect_multiple_of_identity(root_of(zero, 1e-8), 100);
   expect_multiple_of_identity(root_of(zero, 0), 1);
+  expect_multiple_of_identity(root_of(zero, 0x1p-126), 0x1p31 * std::sqrt(2));
   EXPECT_EQ(root_of(zero, 1e-8).clamped, 0);
   EXPECT_EQ(root_of(zero, 0).clamped, 1);
   expect_multiple_of_identity(root_of(identity, 1e-12), 1);

@@ -243,5 +243,35 @@ TYPED_TEST(SymmetricForms, ProductsInAFormAreConvertedProducts) {
   }
 }
 
+TYPED_TEST(SymmetricForms, DampMakesTheIdentityOfZeros) {
+  using Real = typename TypeParam::Real;
+  const std::size_t count = this->a.size();
+  SquareBatch<Real> x(some_sides), to_m(some_sides), to_n(some_sides);
+  for (std::size_t m = 0; m < count; ++m) std::ranges::fill(this->a.matrix(m), Real(0));
+  this->unpack(this->a, Form::split, x);
+  for (const double epsilon : {0.0, 0x1p-126, 1e-8, 0x1p126}) {
+    const std::vector<double> epsilons(count, epsilon);
+    std::vector<double> scales(count, 4), clamped(count, -1);
+    this->backend->damp(x.squares(), this->a.squares(),
+                        {.epsilons = epsilons.data(),
+                         .kappa_max = 100,
+                         .polynomial = {3, -2, 0.5},
+                         .scales = scales.data(),
+                         .clamped = clamped.data()},
+                        to_m.squares(), to_n.squares(), Form::split);
+    this->read(to_m, Form::split, this->c);
+    this->read(to_n, Form::split, this->d);
+    for (std::size_t m = 0; m < count; ++m) {
+      EXPECT_EQ(scales[m], epsilon == 0 ? 4 : epsilon);
+      EXPECT_EQ(clamped[m], epsilon == 0);
+      for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          ASSERT_EQ(this->c.at(m, i, j), i == j);
+          ASSERT_EQ(this->d.at(m, i, j), i == j ? 1.5 : 0);
+        }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shampoo::test
