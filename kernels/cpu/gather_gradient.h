@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/tile_work.h"
@@ -35,13 +36,14 @@ struct GradientRows {
   double scale = 1;  ///< G = scale data, but for its sign
 };
 
-/// True if G is the caller's gradient times a number, and can be read there.
+/// True if G is the caller's gradient times a number, and can be read there, by BLAS too.
 template <typename Real>
 bool is_in_place(const PassContext& phase, const Stack& stack, std::int64_t block) {
   const Block& b = phase.elements.blocks[block];
   const std::size_t order = stack.extent.size();
   const bool has_rows =
-      order == 1 || (order == 2 && stack.extent[1] > 1 && b.gradient_row >= stack.extent[1]);
+      order == 1 || (order == 2 && stack.extent[1] > 1 && b.gradient_row >= stack.extent[1] &&
+                     b.gradient_row <= std::numeric_limits<int>::max());
   return b.regular && has_rows && b.gradient_column == 1 && !phase.limits_gradients() &&
          phase.coefficients[block].l2 == 0 &&
          phase.elements.tensors.gradient_types[b.tensor] ==

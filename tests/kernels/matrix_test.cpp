@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/table.h"
+#include "tests/support/cpu_kernels.h"
 #include "tests/support/device/backends.h"
 
 // Every number is compared with its definition in double precision. With k products in a sum of
@@ -249,6 +254,35 @@ TYPED_TEST(Matrices, ARefusedStepChangesNothing) {
   EXPECT_EQ(now.factors, this->before.factors);
   EXPECT_EQ(now.direction, this->before.direction);
   EXPECT_EQ(now.direction_norms, this->before.direction_norms);
+}
+
+TEST(FactorsOfAGradient, WithRowsFurtherApartThanAnIntCountsAreTheSame) {
+  // The remainder of 2^32 is a stride, too.
+  constexpr std::int64_t stride = (std::int64_t{1} << 32) + 512;
+  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 1});
+  // By kernels of this library, and by BLAS.
+  for (const auto& shape : std::vector<std::vector<std::int64_t>>{{9, 40}, {4, 400}}) {
+    Table dense({{.shape = shape}}, Type::float32), spread(dense.cases, Type::float32);
+    backend->reserve(dense.stacks, Type::float32, {shape[1]});
+    const auto bytes = static_cast<std::size_t>(shape[0] * stride) * sizeof(float);
+    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) GTEST_SKIP() << "no address space of " << bytes << " bytes";
+    for (std::int64_t i = 0; i < dense.blocks[0].elements; ++i)
+      static_cast<float*>(memory)[i / shape[1] * stride + i % shape[1]] =
+          static_cast<float>(dense.gradient(0, i));
+    spread.blocks[0].gradient_row = stride;
+    for (kernels::Tile& tile : spread.tiles) tile.gradient_row = stride;
+    kernels::PassContext phase = spread.phase();
+    const void* const gradients[] = {memory};
+    phase.elements.tensors.gradients = gradients;
+
+    backend->accumulate_factors(dense.phase(), dense.stacks, dense.selected(), nullptr);
+    backend->accumulate_factors(phase, spread.stacks, spread.selected(), nullptr);
+
+    munmap(memory, bytes);
+    EXPECT_TRUE(spread.factors == dense.factors) << shape[1] << " columns";
+  }
 }
 
 }  // namespace
