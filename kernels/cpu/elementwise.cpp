@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/cpu/floating_mode.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/tile_work.h"
 #include "kernels/cpu/with_real.h"
@@ -74,6 +75,7 @@ void CpuBackend::for_each_present_tile(const PassContext& context, const void* m
 
 void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, bool skips,
                       ScanResult* result) {
+  const FloatingMode mode;
   const bool in_double = gradients.arithmetic == Type::float64;
   const Tensors& tensors = gradients.tensors;
   for_each_tile(gradients, [&](std::int64_t index) {
@@ -100,6 +102,7 @@ void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, 
 
 void CpuBackend::scale_tensors(const TileTable& gradients, double max_norm,
                                const double* gradient_scale, double* scales) {
+  const FloatingMode mode;
   for (std::int64_t b = 0; b < gradients.block_count; ++b) {
     const Block& block = gradients.blocks[b];
     const double squared_norm = sum_of_tiles(block, gradients.partials);
@@ -109,6 +112,7 @@ void CpuBackend::scale_tensors(const TileTable& gradients, double max_norm,
 
 void CpuBackend::admit(const StepPermit* permit, std::int32_t offers, const GradientRules& rules,
                        StepRecords* records) {
+  const FloatingMode mode;
   admit_step(*permit, offers, rules, *records);
 }
 
@@ -144,6 +148,7 @@ void CpuBackend::read_values(const TileTable& elements, void* masters, void* slo
 
 void CpuBackend::filter(const PassContext& context, const GradientPass& pass) {
   if (*context.proceed == 0) return;
+  const FloatingMode mode;
   const TileTable& elements = context.elements;
   const ElementwiseDirection* const grafting = pass.grafting ? &*pass.grafting : nullptr;
   double* const direction_partials = elements.partials + elements.tile_count;
@@ -172,6 +177,7 @@ void CpuBackend::graft_directions(const PassContext& context, const UpdatePass& 
 void CpuBackend::measure_directions(const PassContext& context, const UpdatePass& pass,
                                     DirectionSums* sums) {
   if (*context.proceed == 0) return;
+  const FloatingMode mode;
   const TileTable& elements = context.elements;
   double* const mixed = elements.partials + elements.tile_count;
   double* const values = mixed + elements.tile_count;
@@ -200,6 +206,7 @@ void CpuBackend::update(const PassContext& context, const UpdatePass& pass) {
 }
 
 void CpuBackend::finish_update(const PassContext& context, const UpdatePass& pass) {
+  const FloatingMode mode;
   project(context, pass);
   if (pass.non_finite == nullptr) return;
   for (std::int64_t b = 0; b < context.elements.block_count; ++b)
@@ -219,6 +226,7 @@ void CpuBackend::filter_and_update(const PassContext& context, const GradientPas
 
 void CpuBackend::project(const PassContext& context, const UpdatePass& pass) {
   if (pass.projection.rule == ProjectionRule::none) return;
+  const FloatingMode mode;
   const TileTable& elements = context.elements;
   const bool in_double = elements.arithmetic == Type::float64;
   if (pass.projection.rule == ProjectionRule::unit_norm) {

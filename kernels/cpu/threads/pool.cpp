@@ -70,7 +70,7 @@ void Pool::stop() {
 
 void Pool::run_tasks(const Job& job) {
   if (job.tasks <= 0) return;
-  const FlushDenormals mode;
+  const FloatingMode mode;
   if (threads_.empty() || job.tasks <= job.grain) {
     for (std::int64_t task = 0; task < job.tasks; ++task) job.call(job.context, task, 0);
     return;
@@ -107,7 +107,7 @@ void Pool::work(int worker) {
 }
 
 void Pool::serve(int worker) {
-  const FlushDenormals mode;
+  const FloatingMode mode;
   starting_.count_down();
   std::uint32_t last = 0;
   for (;;) {

@@ -11,8 +11,8 @@
 
 namespace shampoo::kernels {
 
-/// Threads that work through a list of tasks together with the caller. Denormals count as zero in
-/// every task. Nothing is allocated after construction.
+/// Threads that work through a list of tasks together with the caller, in the FloatingMode. Nothing
+/// is allocated after construction.
 class Pool {
  public:
   /// `threads` >= 1, the caller included. Waits until all of them run: a thread that starts

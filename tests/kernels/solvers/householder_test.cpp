@@ -157,7 +157,7 @@ TYPED_TEST(Householder, IteratesOnLongSides) {
 }
 
 TYPED_TEST(Householder, CountsDenormalsAsZeroWhereTheProcessorDoes) {
-  const kernels::FlushDenormals mode;
+  const kernels::FloatingMode mode;
   for (const std::int64_t n : {1, 33, 100})
     for (const NamedMatrix<TypeParam>& matrix : matrices_of<TypeParam>(n)) {
       SCOPED_TRACE(matrix.name + ", side " + std::to_string(n));

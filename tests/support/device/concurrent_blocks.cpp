@@ -83,7 +83,7 @@ void run(std::int64_t blocks, const Program& program) {
   for (int slot = 0; slot < at_a_time && slot < blocks; ++slot)
     for (int thread = 0; thread < count; ++thread)
       threads.emplace_back([&, slot, thread] {
-        const kernels::FlushDenormals mode;
+        const kernels::FloatingMode mode;
         auto& [shared, barrier] = slots[slot];
         for (std::int64_t index = slot; index < blocks; index += at_a_time) {
           if (thread == 0) std::memset(static_cast<void*>(shared.get()), 0xff, sizeof(*shared));

@@ -131,7 +131,7 @@ void EmulatedDevice::enqueue(Work work) {
 
 void EmulatedDevice::run_until(std::uint64_t ticket) {
   if (done_ >= ticket) return;
-  const kernels::FlushDenormals mode;
+  const kernels::FloatingMode mode;
   memory_.set_accessible(true);
   while (done_ < ticket) {
     queue_.front()();

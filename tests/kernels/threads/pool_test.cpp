@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cfenv>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,14 +14,8 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/threads/workers.h"
-#include "tests/kernels/numbers.h"
-#include "tests/kernels/table.h"
 #include "tests/support/allocations.h"
 #include "tests/support/cpu_kernels.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace shampoo::test {
 namespace {
@@ -98,43 +91,6 @@ TEST(PoolOfThreads, WakesWorkersThatSleep) {
   }
   EXPECT_EQ(sum, 500);
 }
-
-#if defined(__x86_64__)
-constexpr unsigned flush_bits = 0x8040;
-
-TEST(FloatingMode, CountsDenormalsAsZeroInTasksAndComesBack) {
-  const unsigned before = _mm_getcsr();
-  Pool pool(3);
-  for (const std::int64_t grain : {1, 100}) {
-    std::atomic<int> wrong = 0;
-    pool.run(100, grain, [&](std::int64_t, int) {
-      if ((_mm_getcsr() & flush_bits) != flush_bits) ++wrong;
-    });
-    EXPECT_EQ(wrong, 0);
-    EXPECT_EQ(_mm_getcsr(), before);
-  }
-  EXPECT_THROW(pool.run(100, 1, [](std::int64_t, int) { throw std::logic_error("planted"); }),
-               std::logic_error);
-  EXPECT_EQ(_mm_getcsr(), before);
-}
-
-TEST(FloatingMode, OfTheCallerIsKeptByABackend) {
-  const std::unique_ptr<kernels::Backend> backend = cpu_kernels({.threads = 2});
-  Table t({{.shape = {300, 300},
-            .mode = kernels::Mode::unpreconditioned,
-            .coefficients = {.step = 0x1p-10}}},
-          Type::float32);
-  write(t.direction.data(), Type::float32, 0x1p-120);
-  for (const unsigned mode : {_mm_getcsr() & ~flush_bits, _mm_getcsr() | flush_bits}) {
-    _mm_setcsr(mode);
-    backend->update(t.phase(), {.direction = t.direction.data(), .segment = t.segment.data()});
-    EXPECT_EQ(_mm_getcsr() & ~0x3fu, mode & ~0x3fu);
-    // 2^-130 is denormal.
-    EXPECT_EQ(read(t.segment.data(), Type::float32), 0);
-  }
-  _mm_setcsr(_mm_getcsr() & ~flush_bits);
-}
-#endif
 
 TEST(CpuBackend, RefusesAnImpossibleNumberOfThreads) {
   EXPECT_THROW(cpu_backend({.threads = -1}), std::invalid_argument);
