@@ -36,6 +36,10 @@ struct UpdateRule {
   SHAMPOO_RULE Real decayed(Real p, Real w) const { return p + decay * w; }
   /// B <- momentum B + damp P [Polyak 1964]
   SHAMPOO_RULE Real accumulated(Real b, Real p) const { return momentum * b + damp * p; }
+  /// The new B, or the old one where it is not finite: its element takes no step.
+  SHAMPOO_RULE Real kept(Real accumulated, Real old) const {
+    return is_finite(accumulated) ? accumulated : old;
+  }
   /// P <- nesterov ? damp P + momentum B : B, with the new B [Sutskever 2013]
   SHAMPOO_RULE Real averaged(Real b, Real p) const {
     return nesterov ? damp * p + momentum * b : b;

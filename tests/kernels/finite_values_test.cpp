@@ -121,5 +121,41 @@ TEST(OverflowThreshold, IsTheLeastNumberThatArrivesAsInfinity) {
   expect_thresholds<double>();
 }
 
+TYPED_TEST(FiniteValues, ElementsWhoseMomentumOverflowsKeepItAndTheirValue) {
+  using Real = typename TypeParam::Real;
+  const double most = std::numeric_limits<Real>::max();
+  for (const AveragingRule averaging : {AveragingRule::momentum, AveragingRule::nesterov})
+    for (const bool sends : {true, false}) {
+      const std::vector<double> directions = {most, 1, -most, infinity, std::nan(""), -2};
+      Table t({{.shape = {static_cast<std::int64_t>(directions.size())},
+                .value = Type::float64,
+                .wire_type = Type::float64,
+                .mode = Mode::unpreconditioned,
+                .coefficients = {.momentum = 0.5, .damp = 1, .step = -0.5}}},
+              this->real);
+      for (std::size_t i = 0; i < directions.size(); ++i) {
+        t.values[0].write(static_cast<std::int64_t>(i), 3);
+        write(t.direction.data() + i * sizeof(Real), this->real, directions[i]);
+        write(t.momentum.data() + i * sizeof(Real), this->real,
+              std::abs(directions[i]) == most ? directions[i] : 4);
+      }
+      kernels::UpdatePass pass = t.update_pass(averaging);
+      if (!sends) pass.segment = nullptr;
+      this->backend->update(t.phase(), pass);
+      if (sends) this->backend->apply(t.elements(), t.modes.data(), t.segment.data(), &t.proceed);
+      this->backend->synchronize();
+
+      for (std::size_t i = 0; i < directions.size(); ++i) {
+        const double d = directions[i], b = 2 + d;
+        const bool moves = std::abs(d) < 3;
+        EXPECT_EQ(t.slot(t.momentum, static_cast<std::int64_t>(i)), moves                 ? b
+                                                                    : std::abs(d) == most ? d
+                                                                                          : 4);
+        const double p = averaging == AveragingRule::nesterov ? d + 0.5 * b : b;
+        EXPECT_EQ(t.value(0, static_cast<std::int64_t>(i)), moves ? 3 - 0.5 * p : 3);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace shampoo::test

@@ -32,8 +32,9 @@ template <typename Real>
 void average(const UpdateRule<Real> rule, std::int64_t count, Real* __restrict b,
              Real* __restrict p) {
   for (std::int64_t i = 0; i < count; ++i) {
-    b[i] = rule.accumulated(b[i], p[i]);
-    p[i] = rule.averaged(b[i], p[i]);
+    const Real accumulated = rule.accumulated(b[i], p[i]);
+    p[i] = rule.averaged(accumulated, p[i]);
+    b[i] = rule.kept(accumulated, b[i]);
   }
 }
 

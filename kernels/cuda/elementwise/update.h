@@ -183,8 +183,9 @@ SHAMPOO_BOTH void update_group(const UpdateWork<Real>& work, std::int32_t i, std
   }
   if (rule.averages) {
     for (int k = 0; k < group_size; ++k) {
-      b[k] = rule.accumulated(b[k], p[k]);
-      p[k] = rule.averaged(b[k], p[k]);
+      const Real accumulated = rule.accumulated(b[k], p[k]);
+      p[k] = rule.averaged(accumulated, p[k]);
+      b[k] = rule.kept(accumulated, b[k]);
     }
     write(work.averaging_state, i, count, b);
   }
