@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/threads/pool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "kernels/cpu/floating_mode.h"
@@ -48,7 +51,7 @@ std::uint32_t wait_until(const std::atomic<std::uint32_t>& state, Done done) {
 
 }  // namespace
 
-Pool::Pool(int threads) : starting_(threads - 1) {
+Pool::Pool(int threads) : starting_(threads - 1), process_(getpid()) {
   threads_.reserve(static_cast<std::size_t>(threads) - 1);
   try {
     for (int worker = 1; worker < threads; ++worker)
@@ -63,6 +66,11 @@ Pool::Pool(int threads) : starting_(threads - 1) {
 Pool::~Pool() { stop(); }
 
 void Pool::stop() {
+  if (getpid() != process_) {
+    // A forked child has none of the threads, and may neither join nor detach them.
+    std::make_unique<std::vector<std::jthread>>(std::move(threads_)).release();
+    return;
+  }
   stopped_ = true;
   state_ += next_job;
   state_.notify_all();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -12,7 +14,8 @@
 namespace shampoo::kernels {
 
 /// Threads that work through a list of tasks together with the caller, in the FloatingMode. Nothing
-/// is allocated after construction.
+/// is allocated after construction. In a forked child, where there are no threads, the caller works
+/// alone.
 class Pool {
  public:
   /// `threads` >= 1, the caller included. Waits until all of them run: a thread that starts
@@ -62,6 +65,7 @@ class Pool {
   alignas(64) std::atomic<std::uint32_t> state_ = 0;
   std::atomic<bool> failed_ = false, stopped_ = false;
   std::latch starting_;
+  pid_t process_;
   std::vector<std::jthread> threads_;
 };
 

@@ -2,6 +2,8 @@
 #include "kernels/cpu/threads/pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -90,6 +92,22 @@ TEST(PoolOfThreads, WakesWorkersThatSleep) {
     pool.run(100, 1, [&](std::int64_t, int) { ++sum; });
   }
   EXPECT_EQ(sum, 500);
+}
+
+TEST(PoolOfThreads, IsDestroyedInAForkedChildThatHasNoneOfThem) {
+  std::optional<Pool> pool(std::in_place, 4);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    std::atomic<int> sum = 0;
+    pool->run(100, 1, [&](std::int64_t, int) { ++sum; });
+    pool.reset();
+    _exit(sum == 100 ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(CpuBackend, RefusesAnImpossibleNumberOfThreads) {
