@@ -150,7 +150,8 @@ class Communicator {
 
   /// own <- sum over ranks, in rank order, of this rank's part of `all`, which holds counts[r]
   /// elements for each rank r. 16-bit types are summed in float32 and rounded once. The result is
-  /// bit-identical on all transports. Blocks in host memory; in CUDA memory ordered with `stream`.
+  /// bit-identical on all transports. Blocks in host memory; in CUDA memory ordered with `stream`
+  /// and behind earlier reductions, on whatever stream.
   void reduce_scatter(const void* all, void* own, Counts counts, Type type, StreamRef stream = {});
 
   /// data <- sum over ranks of `count` elements, with the arithmetic of reduce_scatter(). Blocks

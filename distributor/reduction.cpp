@@ -149,10 +149,12 @@ void Communicator::reduce_scatter(const void* all, void* own, Counts counts, Typ
   const auto bytes = static_cast<std::int64_t>(size_of(type));
   std::vector<std::int64_t> send(counts.begin(), counts.end());
   for (std::int64_t& count : send) count *= bytes;
+  reducer->begin(stream);
   const std::vector<std::int64_t> receive(send.size(), send[rank()]);
   void* const received = reducer->received(size() * send[rank()]);
   all_to_all(all, send, received, receive, {stream, reducer}).wait();
   reducer->ordered_sum(received, size(), counts[rank()], type, 1, own, stream);
+  reducer->end(stream);
 }
 
 void Communicator::all_reduce(void* data, std::int64_t count, Type type, StreamRef stream) {
@@ -186,6 +188,7 @@ void Communicator::reduce(std::span<const TensorSpan> tensors, std::string_view 
   }
   const Replaced reduction(reduction_, arguments.value());
   const std::shared_ptr<Reducer>& reducer = this->reducer();
+  reducer->begin(stream);
   for (const Type type : {Type::float64, Type::float32, Type::bfloat16, Type::float16}) {
     std::int64_t left = 0;
     for (const TensorSpan& tensor : tensors) left += tensor.type == type ? bytes_of(tensor) : 0;
@@ -202,6 +205,7 @@ void Communicator::reduce(std::span<const TensorSpan> tensors, std::string_view 
       left -= bytes;
     }
   }
+  reducer->end(stream);
 }
 
 /// Each rank sums a share of the elements, then all gather the sums.

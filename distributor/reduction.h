@@ -20,6 +20,11 @@ class Reducer {
  public:
   virtual ~Reducer() = default;
 
+  /// A reduction uses the scratch buffers on this stream between these calls, behind earlier ones
+  /// on whatever stream.
+  virtual void begin(StreamRef /*stream*/) {}
+  virtual void end(StreamRef /*stream*/) {}
+
   /// Two scratch buffers; growing one invalidates its contents.
   virtual char* packed(std::int64_t bytes) = 0;
   virtual char* received(std::int64_t bytes) = 0;

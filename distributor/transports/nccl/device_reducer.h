@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -12,13 +13,30 @@ namespace shampoo {
 /// Reductions in device memory.
 class DeviceReducer final : public Reducer {
  public:
-  explicit DeviceReducer(std::shared_ptr<NcclApi> api) : api_(std::move(api)) {}
+  explicit DeviceReducer(std::shared_ptr<NcclApi> api)
+      : api_(std::move(api)), end_(make_event()), captured_end_(make_event()) {}
   ~DeviceReducer() override {
     api_->release(packed_.memory);
     api_->release(received_.memory);
   }
   DeviceReducer(const DeviceReducer&) = delete;
   DeviceReducer& operator=(const DeviceReducer&) = delete;
+
+  void begin(StreamRef stream) override {
+    const std::uint64_t capture = api_->capture_of(stream.handle);
+    if (capture != 0 && capture == capture_)
+      api_->wait(stream.handle, captured_end_.get());
+    else
+      api_->wait_external(stream.handle, end_.get());
+  }
+  void end(StreamRef stream) override {
+    const std::uint64_t capture = api_->capture_of(stream.handle);
+    if (capture != 0) {
+      api_->record(captured_end_.get(), stream.handle);
+      capture_ = capture;
+    }
+    api_->record_external(end_.get(), stream.handle);
+  }
 
   char* packed(std::int64_t bytes) override { return grow(packed_, bytes); }
   char* received(std::int64_t bytes) override { return grow(received_, bytes); }
@@ -31,10 +49,15 @@ class DeviceReducer final : public Reducer {
   }
 
  private:
+  using OwnedEvent = std::shared_ptr<void>;
   struct Scratch {
     void* memory = nullptr;
     std::int64_t bytes = 0;
   };
+
+  OwnedEvent make_event() const {
+    return {api_->make_event(), [api = api_](void* event) { api->destroy_event(event); }};
+  }
 
   /// Blocks until the device is idle if memory is reallocated.
   char* grow(Scratch& scratch, std::int64_t bytes) {
@@ -48,6 +71,9 @@ class DeviceReducer final : public Reducer {
   }
 
   std::shared_ptr<NcclApi> api_;
+  OwnedEvent end_;           ///< of the last reduction that ran, in replays too
+  OwnedEvent captured_end_;  ///< of the last one in capture_
+  std::uint64_t capture_ = 0;
   Scratch packed_, received_;
 };
 

@@ -181,6 +181,17 @@ class CudaNcclApi final : public NcclApi {
     const OnDevice here = make_current(device_);
     check(cudaStreamWaitEvent(cuda(stream), event_of(event), 0), "cudaStreamWaitEvent");
   }
+  void record_external(Event event, Stream stream) override {
+    const OnDevice here = make_current(device_);
+    const unsigned flags = is_capturing(stream) ? cudaEventRecordExternal : cudaEventRecordDefault;
+    check(cudaEventRecordWithFlags(event_of(event), cuda(stream), flags),
+          "cudaEventRecordWithFlags");
+  }
+  void wait_external(Stream stream, Event event) override {
+    const OnDevice here = make_current(device_);
+    const unsigned flags = is_capturing(stream) ? cudaEventWaitExternal : cudaEventWaitDefault;
+    check(cudaStreamWaitEvent(cuda(stream), event_of(event), flags), "cudaStreamWaitEvent");
+  }
 
   bool is_done(Event event) override {
     const bool was_clean = cudaPeekAtLastError() == cudaSuccess;
@@ -190,11 +201,12 @@ class CudaNcclApi final : public NcclApi {
     return status == cudaSuccess;
   }
 
-  bool is_capturing(Stream stream) override {
+  std::uint64_t capture_of(Stream stream) override {
     const OnDevice here = make_current(device_);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(cuda(stream), &status), "cudaStreamIsCapturing");
-    return status != cudaStreamCaptureStatusNone;
+    unsigned long long id = UINT64_MAX;  // stays if the capture is invalid
+    check(cudaStreamGetCaptureInfo(cuda(stream), &status, &id), "cudaStreamGetCaptureInfo");
+    return status == cudaStreamCaptureStatusNone ? 0 : id;
   }
 
   void* allocate_registrable(std::size_t bytes) override {

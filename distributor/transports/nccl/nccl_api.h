@@ -67,8 +67,13 @@ class NcclApi {
   virtual void destroy_event(Event event) noexcept = 0;
   virtual void record(Event event, Stream stream) = 0;
   virtual void wait(Stream stream, Event event) = 0;  ///< does not block the host
-  virtual bool is_done(Event event) = 0;              ///< not for events recorded in a capture
-  virtual bool is_capturing(Stream stream) = 0;
+  /// The same, except that a capture takes them as work of every replay: events recorded inside and
+  /// outside of it may meet.
+  virtual void record_external(Event event, Stream stream) = 0;
+  virtual void wait_external(Stream stream, Event event) = 0;
+  virtual bool is_done(Event event) = 0;  ///< not for events recorded in a capture by record()
+  virtual std::uint64_t capture_of(Stream stream) = 0;  ///< unique in the process; 0: none
+  bool is_capturing(Stream stream) { return capture_of(stream) != 0; }
 
   /// Zeroed memory that register_memory() takes; null if there is none. Block.
   virtual void* allocate_registrable(std::size_t bytes) = 0;

@@ -52,7 +52,13 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
 
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return note("record"); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return note("wait"); }
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus*) {
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t, cudaStream_t, unsigned flags) {
+  EXPECT_EQ(flags, cudaEventRecordDefault);
+  return note("record external");
+}
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus*, unsigned long long*,
+                                     cudaGraph_t*, const cudaGraphNode_t**,
+                                     const cudaGraphEdgeData**, std::size_t*) {
   return note("capturing");
 }
 cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t, cudaMemcpyKind, cudaStream_t) {
@@ -89,9 +95,11 @@ TEST(NcclCalls, OfTheDefaultStreamAreOnTheDeviceOfTheCommunicator) {
   api->wait(nullptr, nullptr);
   EXPECT_FALSE(api->is_capturing(nullptr));
   api->copy(nullptr, nullptr, 0, nullptr);
+  api->record_external(nullptr, nullptr);
 
   EXPECT_EQ(played.calls,
-            (std::vector<std::string>{"record on 1", "wait on 1", "capturing on 1", "copy on 1"}));
+            (std::vector<std::string>{"record on 1", "wait on 1", "capturing on 1", "copy on 1",
+                                      "capturing on 1", "record external on 1"}));
   EXPECT_EQ(played.current, 0);
 }
 

@@ -21,8 +21,8 @@ std::shared_ptr<GraphDouble> NcclDouble::end_capture(StreamDouble& stream) {
   return graph;
 }
 
-void NcclDouble::replay(const std::shared_ptr<GraphDouble>& graph) {
-  for (const auto& work : graph->work) default_stream_.push(work);
+void NcclDouble::replay(const std::shared_ptr<GraphDouble>& graph, StreamDouble& stream) {
+  for (const auto& queue : graph->work) queue(stream);
 }
 
 void NcclDouble::set_fault(std::string fault) {
@@ -175,6 +175,14 @@ void NcclDouble::wait(Stream stream, Event event) {
   on(stream).wait(*static_cast<EventDouble*>(event));
 }
 
+void NcclDouble::record_external(Event event, Stream stream) {
+  on(stream).record_external(*static_cast<EventDouble*>(event));
+}
+
+void NcclDouble::wait_external(Stream stream, Event event) {
+  on(stream).wait_external(*static_cast<EventDouble*>(event));
+}
+
 bool NcclDouble::is_done(Event event) {
   EventState& asked = **static_cast<EventDouble*>(event);
   const std::lock_guard lock(asked.mutex);
@@ -182,7 +190,10 @@ bool NcclDouble::is_done(Event event) {
   return asked.reached == asked.recorded;
 }
 
-bool NcclDouble::is_capturing(Stream stream) { return on(stream).is_capturing(); }
+/// A graph lives as long as an event that was recorded in it.
+std::uint64_t NcclDouble::capture_of(Stream stream) {
+  return reinterpret_cast<std::uintptr_t>(on(stream).graph().get());
+}
 
 void* NcclDouble::allocate_registrable(std::size_t bytes) {
   ++counts.registrable;

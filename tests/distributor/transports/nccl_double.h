@@ -90,7 +90,9 @@ class NcclDouble final : public NcclApi {
   StreamDouble& stream() { return default_stream_; }
   /// Ends the capture of a stream, of all that joined it.
   std::shared_ptr<GraphDouble> end_capture(StreamDouble& stream);
-  void replay(const std::shared_ptr<GraphDouble>& graph);
+  void replay(const std::shared_ptr<GraphDouble>& graph) { replay(graph, default_stream_); }
+  static void replay(const std::shared_ptr<GraphDouble>& graph, StreamDouble& stream);
+  StreamDouble& other_stream() { return *static_cast<StreamDouble*>(make_stream()); }
   /// What the next poll reports.
   void break_next(std::string fault) { set_fault(std::move(fault)); }
   struct Counts {
@@ -128,8 +130,10 @@ class NcclDouble final : public NcclApi {
   void destroy_event(Event event) noexcept override;
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
+  void record_external(Event event, Stream stream) override;
+  void wait_external(Stream stream, Event event) override;
   bool is_done(Event event) override;
-  bool is_capturing(Stream stream) override;
+  std::uint64_t capture_of(Stream stream) override;
   void* allocate_registrable(std::size_t bytes) override;
   void release_registrable(void* memory) noexcept override;
   void* allocate(std::size_t bytes) override;

@@ -30,7 +30,7 @@ StreamDouble::~StreamDouble() {
 
 void StreamDouble::push(std::function<void()> work) {
   if (graph_) {
-    graph_->work.push_back(std::move(work));
+    graph_->work.push_back([work = std::move(work)](StreamDouble& stream) { stream.push(work); });
     return;
   }
   {
@@ -66,6 +66,16 @@ void StreamDouble::wait(const EventDouble& event) {
   } else {
     push([event, which] { event->wait_for(which); });
   }
+}
+
+void StreamDouble::record_external(const EventDouble& event) {
+  if (!graph_) return record(event);
+  graph_->work.push_back([event](StreamDouble& stream) { stream.record(event); });
+}
+
+void StreamDouble::wait_external(const EventDouble& event) {
+  if (!graph_) return wait(event);
+  graph_->work.push_back([event](StreamDouble& stream) { stream.wait(event); });
 }
 
 void StreamDouble::synchronize() {

@@ -13,9 +13,11 @@
 
 namespace shampoo::test {
 
-/// Work that was recorded instead of being done.
+class StreamDouble;
+
+/// Work that was recorded instead of being done; each replay queues it.
 struct GraphDouble {
-  std::vector<std::function<void()>> work;
+  std::vector<std::function<void(StreamDouble&)>> work;
 };
 
 /// Shared with the work that it is recorded and waited for in: it may go before that is done.
@@ -43,6 +45,9 @@ class StreamDouble {
   void push(std::function<void()> work);
   void record(const EventDouble& event);
   void wait(const EventDouble& event);
+  /// In a capture, of every replay.
+  void record_external(const EventDouble& event);
+  void wait_external(const EventDouble& event);
   void synchronize();
 
   bool is_capturing() const { return graph_ != nullptr; }
