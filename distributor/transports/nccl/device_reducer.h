@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "distributor/reduction.h"
 #include "distributor/transports/nccl/nccl_api.h"
 
 namespace shampoo {
 
-/// Reductions in device memory.
+/// Reductions in device memory. Scratch memory that graphs may use stays until the end.
 class DeviceReducer final : public Reducer {
  public:
   explicit DeviceReducer(std::shared_ptr<NcclApi> api)
@@ -18,13 +19,15 @@ class DeviceReducer final : public Reducer {
   ~DeviceReducer() override {
     api_->release(packed_.memory);
     api_->release(received_.memory);
+    for (void* memory : outgrown_) api_->release(memory);
   }
   DeviceReducer(const DeviceReducer&) = delete;
   DeviceReducer& operator=(const DeviceReducer&) = delete;
 
   void begin(StreamRef stream) override {
     const std::uint64_t capture = api_->capture_of(stream.handle);
-    if (capture != 0 && capture == capture_)
+    is_capturing_ = capture != 0;
+    if (is_capturing_ && capture == capture_)
       api_->wait(stream.handle, captured_end_.get());
     else
       api_->wait_external(stream.handle, end_.get());
@@ -53,6 +56,7 @@ class DeviceReducer final : public Reducer {
   struct Scratch {
     void* memory = nullptr;
     std::int64_t bytes = 0;
+    bool captured = false;  ///< a graph may contain its address
   };
 
   OwnedEvent make_event() const {
@@ -62,11 +66,15 @@ class DeviceReducer final : public Reducer {
   /// Blocks until the device is idle if memory is reallocated.
   char* grow(Scratch& scratch, std::int64_t bytes) {
     if (bytes > scratch.bytes) {
-      api_->release(scratch.memory);
+      if (scratch.captured)
+        outgrown_.push_back(scratch.memory);
+      else
+        api_->release(scratch.memory);
       scratch = {};
       scratch.memory = api_->allocate(static_cast<std::size_t>(bytes));
       scratch.bytes = bytes;
     }
+    scratch.captured = scratch.captured || is_capturing_;
     return static_cast<char*>(scratch.memory);
   }
 
@@ -74,7 +82,9 @@ class DeviceReducer final : public Reducer {
   OwnedEvent end_;           ///< of the last reduction that ran, in replays too
   OwnedEvent captured_end_;  ///< of the last one in capture_
   std::uint64_t capture_ = 0;
+  bool is_capturing_ = false;  ///< the running reduction's stream
   Scratch packed_, received_;
+  std::vector<void*> outgrown_;  ///< captured
 };
 
 }  // namespace shampoo

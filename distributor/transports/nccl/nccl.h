@@ -31,13 +31,14 @@ struct NcclOptions {
 /// destructor, on the calling thread, so a backend that owns leased memory must outlive the
 /// communicator.
 ///
-/// Collectives can be captured in a CUDA graph if each kind has run once without capture, the
-/// capture contains the wait(), the buffers live as long as the graph, and the graph is destroyed
-/// before the communicator. watch() starts the deadline of a replay.
+/// Collectives can be captured in a CUDA graph if each kind has run once without capture,
+/// reductions with at least as many bytes, the capture contains the wait(), the buffers live as
+/// long as the graph, and the graph is destroyed before the communicator. watch() starts the
+/// deadline of a replay.
 ///
 /// Reductions sum in rank order for bits equal to those of other transports (see
 /// reduce_scatter()), so they do not use NCCL's, whose order is unspecified. Their scratch memory
-/// is allocated on first use and grown when needed.
+/// is allocated on first use and grown when needed, beside what graphs may use.
 ///
 /// Throws std::invalid_argument for invalid options, ranks outside host memory, and if this build
 /// has no NCCL; CommunicationError if a rank has no device, two ranks share one, or NCCL does not

@@ -205,13 +205,17 @@ void NcclDouble::release_registrable(void* memory) noexcept {
   std::free(memory);
 }
 
-void* NcclDouble::allocate(std::size_t bytes) { return ::operator new(bytes); }
+void* NcclDouble::allocate(std::size_t bytes) {
+  ++counts.allocations;
+  return ::operator new(bytes);
+}
 
 /// Waits for the device, as CUDA does.
 void NcclDouble::release(void* memory) noexcept {
   if (!memory) return;
   for (StreamDouble& stream : streams_) stream.synchronize();
   default_stream_.synchronize();
+  --counts.allocations;
   ::operator delete(memory);
 }
 

@@ -97,7 +97,7 @@ class NcclDouble final : public NcclApi {
   void break_next(std::string fault) { set_fault(std::move(fault)); }
   struct Counts {
     std::atomic<int> launches{0}, all_gathers{0}, broadcasts{0}, aborts{0}, destroys{0}, events{0},
-        registrations{0}, registrable{0};
+        registrations{0}, registrable{0}, allocations{0};
   } counts;
   std::atomic<bool> has_no_id{false};
 

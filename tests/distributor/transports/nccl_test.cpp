@@ -243,6 +243,32 @@ TEST(NcclReductions, OfTwoStreamsMayBeInOneCapture) {
   });
 }
 
+TEST(NcclReductions, KeepTheScratchMemoryOfGraphsWhenItGrows) {
+  run_nccl_ranks(2, 30s, [](NcclRank& rank) {
+    StreamDouble& stream = rank.nccl.stream();
+    const auto own = static_cast<float>(rank.ranks->rank());
+    std::vector<float> a(1000), longer(5000, 1 + own), longest(7000, 1 + own);
+    const int others = rank.nccl.counts.allocations;
+    average(rank, a, stream);
+    stream.synchronize();
+    stream.begin_capture();
+    average(rank, a, stream);
+    const auto graph = rank.nccl.end_capture(stream);
+    average(rank, longer, stream);
+    EXPECT_EQ(rank.nccl.counts.allocations, others + 4) << "two that the graph uses, two longer";
+    average(rank, longest, stream);
+    EXPECT_EQ(rank.nccl.counts.allocations, others + 4);
+    stream.synchronize();
+    a.assign(1000, 10 + own);
+    rank.nccl.replay(graph);
+    stream.synchronize();
+    EXPECT_EQ(a, std::vector<float>(1000, 10.5f));
+    rank.ranks.reset();
+    EXPECT_EQ(rank.nccl.counts.allocations, 0);
+    rank.host.barrier().wait();
+  });
+}
+
 TEST(Nccl, MemoryOfTheCommunicatorIsRegisteredForAsLongAsItLives) {
   run_nccl_ranks(1, 30s, [](NcclRank& rank) {
     {
