@@ -206,7 +206,7 @@ class Communicator {
   void reduce(std::span<const TensorSpan> tensors, std::string_view operation, double divisor,
               StreamRef stream);
   void reduce_packed(std::int64_t bytes, Type type, double divisor, StreamRef stream);
-  const std::shared_ptr<Reducer>& reducer();
+  const std::shared_ptr<Reducer>& reducer(const void* data);
 
   std::shared_ptr<Reducer> reducer_;  ///< outlives the transport, which may still hold a lease
   std::unique_ptr<CollectiveTransport> transport_;
@@ -239,7 +239,8 @@ struct CallContext {
 
 /// User-provided collectives. Each has completed, or is ordered with the stream, when it returns,
 /// and reports failure by an exception, which becomes a CommunicationError. See Communicator for
-/// the meaning of the buffers and counts.
+/// the meaning of the buffers and counts. Reductions call all_to_all and all_gather; in CUDA memory
+/// they need a build with CUDA, and all buffers on one device.
 struct Collectives {
   RankInfo rank_info = {};
   std::string description = "user-provided collectives";

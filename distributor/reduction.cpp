@@ -128,8 +128,8 @@ void ordered_sum(const void* parts, int n, std::int64_t count, Type type, double
 
 std::shared_ptr<Reducer> make_host_reducer() { return std::make_shared<HostReducer>(); }
 
-const std::shared_ptr<Reducer>& Communicator::reducer() {
-  if (!reducer_) reducer_ = transport_->make_reducer();
+const std::shared_ptr<Reducer>& Communicator::reducer(const void* data) {
+  if (!reducer_) reducer_ = transport_->make_reducer(data);
   if (!reducer_ && memory() != MemoryKind::host)
     throw std::invalid_argument("reductions: this communicator supports them in host memory only");
   if (!reducer_) reducer_ = make_host_reducer();
@@ -145,7 +145,7 @@ void Communicator::reduce_scatter(const void* all, void* own, Counts counts, Typ
   arguments.add(static_cast<std::uint64_t>(type));
   arguments.add(std::as_bytes(counts));
   const Replaced reduction(reduction_, arguments.value());
-  const std::shared_ptr<Reducer>& reducer = this->reducer();
+  const std::shared_ptr<Reducer>& reducer = this->reducer(all);
   const auto bytes = static_cast<std::int64_t>(size_of(type));
   std::vector<std::int64_t> send(counts.begin(), counts.end());
   for (std::int64_t& count : send) count *= bytes;
@@ -177,7 +177,8 @@ void Communicator::average(std::span<const TensorSpan> tensors, StreamRef stream
 void Communicator::reduce(std::span<const TensorSpan> tensors, std::string_view operation,
                           double divisor, StreamRef stream) {
   require_data(tensors, operation);
-  if (size() == 1) return;
+  const auto first = std::ranges::find_if(tensors, [](const auto& t) { return t.count > 0; });
+  if (size() == 1 || first == tensors.end()) return;
   const CallerName name(*this, operation);
   grouping::Hash arguments;
   arguments.add(operation);
@@ -187,7 +188,7 @@ void Communicator::reduce(std::span<const TensorSpan> tensors, std::string_view 
     arguments.add(static_cast<std::uint64_t>(tensor.count));
   }
   const Replaced reduction(reduction_, arguments.value());
-  const std::shared_ptr<Reducer>& reducer = this->reducer();
+  const std::shared_ptr<Reducer>& reducer = this->reducer(first->data);
   reducer->begin(stream);
   for (const Type type : {Type::float64, Type::float32, Type::bfloat16, Type::float16}) {
     std::int64_t left = 0;
@@ -217,7 +218,7 @@ void Communicator::reduce_packed(std::int64_t bytes, Type type, double divisor, 
     shares.push_back(((r + 1) * count / size() - r * count / size()) * unit);
   const std::int64_t own = shares.at(static_cast<std::size_t>(rank()));
   const std::vector<std::int64_t> receive(shares.size(), own);
-  const std::shared_ptr<Reducer>& reducer = this->reducer();
+  const std::shared_ptr<Reducer>& reducer = reducer_;
   char* const packed = reducer->packed(bytes);
   void* const received = reducer->received(size() * own);
   all_to_all(packed, shares, received, receive, {stream, reducer}).wait();

@@ -103,8 +103,8 @@ class CollectiveTransport {
   /// all_gather() of `bytes` per rank between host buffers, blocking; needed for split() where
   /// collectives run in device memory. Throws std::invalid_argument unless overridden.
   virtual void gather_on_host(void* data, std::int64_t bytes);
-  /// Arithmetic in the memory of the buffers; null: in host memory only.
-  virtual std::shared_ptr<Reducer> make_reducer() { return nullptr; }
+  /// Arithmetic in the memory of the buffers, of which `data` is one; null: in host memory only.
+  virtual std::shared_ptr<Reducer> make_reducer(const void* /*data*/) { return nullptr; }
   virtual std::shared_ptr<void> allocate(std::int64_t /*bytes*/) { return nullptr; }
   virtual void watch(StreamRef /*stream*/) {}
 

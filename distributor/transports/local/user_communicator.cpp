@@ -7,6 +7,8 @@
 
 #include "distributor/call_record.h"
 #include "distributor/communicator.h"
+#include "distributor/transports/local/user_transport.h"
+#include "distributor/transports/nccl/device_reducer.h"
 #include "distributor/transports/transport.h"
 
 namespace shampoo {
@@ -15,8 +17,12 @@ namespace {
 
 class UserTransport final : public CollectiveTransport {
  public:
-  explicit UserTransport(Collectives collectives)
-      : CollectiveTransport(collectives.rank_info), collectives_(std::move(collectives)) {}
+  using MakeReducer = std::function<std::shared_ptr<Reducer>(const void* data)>;
+
+  UserTransport(Collectives collectives, MakeReducer make_reducer)
+      : CollectiveTransport(collectives.rank_info),
+        collectives_(std::move(collectives)),
+        make_reducer_(std::move(make_reducer)) {}
 
   std::string description() const override { return collectives_.description; }
 
@@ -54,6 +60,10 @@ class UserTransport final : public CollectiveTransport {
       const std::vector<std::int64_t> counts(data.size(), 1);
       collectives_.all_gather(data.data(), counts, context(call, lease));
     });
+  }
+
+  std::shared_ptr<Reducer> make_reducer(const void* data) override {
+    return info().memory == MemoryKind::cuda ? make_reducer_(data) : nullptr;
   }
 
   std::unique_ptr<Communicator> split(const Subset& subset) override {
@@ -137,11 +147,17 @@ class UserTransport final : public CollectiveTransport {
   }
 
   const Collectives collectives_;
+  const MakeReducer make_reducer_;
 };
 
 }  // namespace
 
 std::unique_ptr<Communicator> user_communicator(Collectives collectives) {
+  return user_communicator(std::move(collectives), make_device_reducer);
+}
+
+std::unique_ptr<Communicator> user_communicator(Collectives collectives,
+                                                UserTransport::MakeReducer make_reducer) {
   validate_rank_info(collectives.rank_info, "rank_info.");
   const bool is_host = collectives.rank_info.memory == MemoryKind::host;
   if (!collectives.all_gather) throw std::invalid_argument("all_gather: must be set");
@@ -149,7 +165,8 @@ std::unique_ptr<Communicator> user_communicator(Collectives collectives) {
     throw std::invalid_argument("all_to_all: must be set unless rank_info.memory is host memory");
   if (!is_host && !collectives.barrier)
     throw std::invalid_argument("barrier: must be set unless rank_info.memory is host memory");
-  return std::make_unique<Communicator>(std::make_unique<UserTransport>(std::move(collectives)));
+  return std::make_unique<Communicator>(
+      std::make_unique<UserTransport>(std::move(collectives), std::move(make_reducer)));
 }
 
 }  // namespace shampoo

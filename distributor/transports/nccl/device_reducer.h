@@ -87,4 +87,8 @@ class DeviceReducer final : public Reducer {
   std::vector<void*> outgrown_;  ///< captured
 };
 
+/// Of the CUDA device in whose memory `data` lies; null if this build has no CUDA. Throws
+/// CommunicationError.
+std::shared_ptr<Reducer> make_device_reducer(const void* data);
+
 }  // namespace shampoo

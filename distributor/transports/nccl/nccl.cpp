@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "distributor/transports/nccl/bootstrap.h"
+#include "distributor/transports/nccl/device_reducer.h"
 #include "distributor/transports/nccl/nccl_over_ranks.h"
 #include "distributor/transports/transport.h"
 #include "kernels/cuda/device/device_query.h"
@@ -25,12 +26,16 @@ void check_options(int device, std::chrono::milliseconds deadline) {
   validate_deadline(deadline);
 }
 
+void check_call(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // must not affect the caller's next call
+  throw CommunicationError(std::string(call) + ": " + cudaGetErrorString(status));
+}
+
 int current_device() {
   int device = -1;
-  const cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) return device;
-  cudaGetLastError();  // must not affect the caller's next call
-  throw CommunicationError(std::string("cudaGetDevice: ") + cudaGetErrorString(status));
+  check_call(cudaGetDevice(&device), "cudaGetDevice");
+  return device;
 }
 
 /// Deferred, so that a missing device is reported to all ranks.
@@ -54,6 +59,14 @@ std::unique_ptr<Communicator> connect(Communicator& ranks, std::shared_ptr<Commu
 }
 
 }  // namespace
+
+std::shared_ptr<Reducer> make_device_reducer(const void* data) {
+  cudaPointerAttributes memory{};
+  check_call(cudaPointerGetAttributes(&memory, data), "cudaPointerGetAttributes");
+  const bool is_known = memory.type != cudaMemoryTypeUnregistered;
+  return std::make_shared<DeviceReducer>(
+      make_nccl_api(is_known ? memory.device : current_device()));
+}
 
 std::unique_ptr<Communicator> nccl_communicator(Communicator& ranks, const NcclOptions& options) {
   return connect(ranks, nullptr, options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
+#include "distributor/transports/nccl/device_reducer.h"
 #include "distributor/transports/nccl/nccl.h"
 #include "distributor/transports/nccl/nccl_over_ranks.h"
 
@@ -17,6 +18,8 @@ namespace {
 }  // namespace
 
 bool has_nccl() { return false; }
+
+std::shared_ptr<Reducer> make_device_reducer(const void*) { return nullptr; }
 
 std::unique_ptr<Communicator> nccl_communicator(Communicator&, const NcclOptions&) {
   refuse_nccl();

@@ -145,7 +145,7 @@ class NcclTransport final : public CollectiveTransport {
     });
   }
 
-  std::shared_ptr<Reducer> make_reducer() override {
+  std::shared_ptr<Reducer> make_reducer(const void*) override {
     return std::make_shared<DeviceReducer>(resources_.api);
   }
 

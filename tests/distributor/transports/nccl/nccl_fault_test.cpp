@@ -7,7 +7,7 @@
 
 #include "tests/distributor/transports/conformance.h"
 #include "tests/distributor/transports/mismatch.h"
-#include "tests/distributor/transports/nccl_ranks.h"
+#include "tests/distributor/transports/nccl/nccl_ranks.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/thrown.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "distributor/system/failure_timeout.h"
-#include "tests/distributor/transports/nccl_ranks.h"
+#include "tests/distributor/transports/nccl/nccl_ranks.h"
 #include "tests/support/silent_store.h"
 
 namespace shampoo::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/distributor/transports/stream_double.h"
+#include "tests/distributor/transports/nccl/stream_double.h"
 
 #include <stdexcept>
 #include <utility>

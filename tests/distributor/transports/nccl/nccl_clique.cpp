@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/distributor/transports/nccl_double.h"
+#include "tests/distributor/transports/nccl/nccl_double.h"
 
 namespace shampoo::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/distributor/transports/nccl_double.h"
+#include "tests/distributor/transports/nccl/nccl_double.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include "distributor/communicator.h"
 #include "distributor/transports/nccl/bootstrap.h"
 #include "tests/distributor/transports/leased_memory.h"
-#include "tests/distributor/transports/nccl_double.h"
+#include "tests/distributor/transports/nccl/nccl_double.h"
 
 namespace shampoo::test {
 

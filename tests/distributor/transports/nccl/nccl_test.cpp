@@ -10,7 +10,7 @@
 #include "distributor/exchange.h"
 #include "kernels/cuda/device_backend.h"
 #include "tests/distributor/transports/conformance.h"
-#include "tests/distributor/transports/nccl_ranks.h"
+#include "tests/distributor/transports/nccl/nccl_ranks.h"
 #include "tests/support/device/emulated_device.h"
 
 namespace shampoo::test {
@@ -159,112 +159,6 @@ TEST(Nccl, ACapturedCollectiveIsReplayedAndNobodyAsksForItsEvents) {
     rank.ranks->all_gather(everyone.data(), Counts{4, 4}).wait();
     stream.synchronize();
     rank.ranks->check();
-    rank.host.barrier().wait();
-  });
-}
-
-void average(NcclRank& rank, std::vector<float>& numbers, StreamDouble& stream) {
-  rank.ranks->average(
-      {TensorSpan{numbers.data(), static_cast<std::int64_t>(numbers.size()), Type::float32}},
-      {&stream});
-}
-
-TEST(NcclReductions, OnTwoStreamsTakeTurns) {
-  run_nccl_ranks(2, 30s, [](NcclRank& rank) {
-    StreamDouble &one = rank.nccl.other_stream(), &two = rank.nccl.other_stream();
-    const auto own = static_cast<float>(rank.ranks->rank());
-    std::vector<float> a(1000, 10 + own), b(1000, 100 + own);
-    std::latch written(1);
-    one.push([&] { written.wait(); });
-    average(rank, a, one);
-    average(rank, b, two);
-    written.count_down();
-    one.synchronize();
-    two.synchronize();
-    EXPECT_EQ(a, std::vector<float>(1000, 10.5f));
-    EXPECT_EQ(b, std::vector<float>(1000, 100.5f));
-    rank.ranks->check();
-    rank.host.barrier().wait();
-  });
-}
-
-TEST(NcclReductions, OfReplaysTakeTurnsWithThoseOfOtherStreams) {
-  run_nccl_ranks(2, 30s, [](NcclRank& rank) {
-    StreamDouble &one = rank.nccl.other_stream(), &two = rank.nccl.other_stream();
-    const auto own = static_cast<float>(rank.ranks->rank());
-    std::vector<float> a(1000), b(1000), c(1000);
-    average(rank, a, two);
-    two.synchronize();
-    one.begin_capture();
-    average(rank, a, one);
-    average(rank, b, one);
-    const auto graph = rank.nccl.end_capture(one);
-    for (int replay = 0; replay < 3; ++replay) {
-      a.assign(1000, 10 + own);
-      b.assign(1000, 100 + own);
-      c.assign(1000, 1000 + own);
-      std::latch written(1);
-      one.push([&] { written.wait(); });
-      NcclDouble::replay(graph, one);
-      average(rank, c, two);
-      written.count_down();
-      one.synchronize();
-      two.synchronize();
-      EXPECT_EQ(a, std::vector<float>(1000, 10.5f));
-      EXPECT_EQ(b, std::vector<float>(1000, 100.5f));
-      EXPECT_EQ(c, std::vector<float>(1000, 1000.5f));
-    }
-    rank.ranks->check();
-    rank.host.barrier().wait();
-  });
-}
-
-TEST(NcclReductions, OfTwoStreamsMayBeInOneCapture) {
-  run_nccl_ranks(2, 30s, [](NcclRank& rank) {
-    StreamDouble &one = rank.nccl.other_stream(), &two = rank.nccl.other_stream();
-    const auto own = static_cast<float>(rank.ranks->rank());
-    std::vector<float> a(1000), b(1000);
-    average(rank, a, one);
-    one.synchronize();
-    one.begin_capture();
-    const auto fork = std::make_shared<EventState>();
-    one.record(fork);
-    two.wait(fork);
-    average(rank, a, one);
-    average(rank, b, two);
-    const auto graph = rank.nccl.end_capture(one);
-    a.assign(1000, 10 + own);
-    b.assign(1000, 100 + own);
-    rank.nccl.replay(graph);
-    rank.nccl.stream().synchronize();
-    EXPECT_EQ(a, std::vector<float>(1000, 10.5f));
-    EXPECT_EQ(b, std::vector<float>(1000, 100.5f));
-    rank.host.barrier().wait();
-  });
-}
-
-TEST(NcclReductions, KeepTheScratchMemoryOfGraphsWhenItGrows) {
-  run_nccl_ranks(2, 30s, [](NcclRank& rank) {
-    StreamDouble& stream = rank.nccl.stream();
-    const auto own = static_cast<float>(rank.ranks->rank());
-    std::vector<float> a(1000), longer(5000, 1 + own), longest(7000, 1 + own);
-    const int others = rank.nccl.counts.allocations;
-    average(rank, a, stream);
-    stream.synchronize();
-    stream.begin_capture();
-    average(rank, a, stream);
-    const auto graph = rank.nccl.end_capture(stream);
-    average(rank, longer, stream);
-    EXPECT_EQ(rank.nccl.counts.allocations, others + 4) << "two that the graph uses, two longer";
-    average(rank, longest, stream);
-    EXPECT_EQ(rank.nccl.counts.allocations, others + 4);
-    stream.synchronize();
-    a.assign(1000, 10 + own);
-    rank.nccl.replay(graph);
-    stream.synchronize();
-    EXPECT_EQ(a, std::vector<float>(1000, 10.5f));
-    rank.ranks.reset();
-    EXPECT_EQ(rank.nccl.counts.allocations, 0);
     rank.host.barrier().wait();
   });
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "distributor/transports/nccl/nccl_api.h"
-#include "tests/distributor/transports/stream_double.h"
+#include "tests/distributor/transports/nccl/stream_double.h"
 
 namespace shampoo::test {
 
