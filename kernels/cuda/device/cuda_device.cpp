@@ -117,10 +117,7 @@ void* CudaDevice::allocate(std::size_t bytes) {
   return memory_.allocate(bytes);
 }
 
-void CudaDevice::release(void* memory) noexcept {
-  const OnDevice current(device_);
-  memory_.release(memory);
-}
+void CudaDevice::release(void* memory) noexcept { memory_.release(memory); }
 
 void CudaDevice::trim() {
   synchronize();

@@ -47,7 +47,7 @@ void* CudaMemory::allocate(std::size_t bytes) {
 
 void CudaMemory::release(void* memory) noexcept {
   if (memory == nullptr) return;
-  const OnDevice current(device_);
+  const OnDevice current(device_, std::nothrow);
   if (allocator_.release)
     allocator_.release(memory);
   else

@@ -10,7 +10,7 @@
 namespace shampoo::kernels::cuda {
 
 /// Device memory in the order of a stream, from a pool that keeps what is released, or from the
-/// caller's allocator. The device must be current in all calls.
+/// caller's allocator. The device must be current in all calls but release().
 class CudaMemory {
  public:
   CudaMemory(int device, cudaStream_t stream, const CudaAllocator& allocator);

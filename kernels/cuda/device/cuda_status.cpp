@@ -54,6 +54,15 @@ OnDevice::OnDevice(int device) : device_(device) {
   if (before_ != device_) check(cudaSetDevice(device_), "cudaSetDevice", device_);
 }
 
+OnDevice::OnDevice(int device, std::nothrow_t) noexcept : device_(device), before_(device) {
+  int before = device;
+  if (cudaGetDevice(&before) == cudaSuccess &&
+      (before == device || cudaSetDevice(device) == cudaSuccess))
+    before_ = before;
+  else
+    cudaGetLastError();  // the next call of the program is not to see it
+}
+
 OnDevice::~OnDevice() {
   if (before_ != device_ && has_context(before_)) cudaSetDevice(before_);
 }

@@ -5,6 +5,8 @@
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
 
+#include <new>
+
 /// Faults of CUDA and its libraries, as exceptions.
 namespace shampoo::kernels::cuda {
 
@@ -19,6 +21,9 @@ class OnDevice {
  public:
   /// Throws DeviceError.
   explicit OnDevice(int device);
+  /// For releasing. Leaves the device as it is if it cannot be made current, as after a fault of a
+  /// kernel, which any call may return.
+  OnDevice(int device, std::nothrow_t) noexcept;
   ~OnDevice();
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;

@@ -4,11 +4,14 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "distributor/transports/nccl/nccl_api.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/device/cuda_memory.h"
 #include "kernels/cuda/device/cuda_status.h"
 
 namespace {
@@ -17,6 +20,7 @@ struct Played {
   int current = 0;
   std::set<int> contexts = {};
   std::vector<std::string> calls = {};  ///< "record on 1"
+  cudaError_t fault = cudaSuccess;      ///< of an earlier kernel, which any call may return
 };
 Played played;
 
@@ -34,8 +38,11 @@ CUresult state_of(CUdevice device, unsigned*, int* active) {
 
 cudaError_t cudaGetDevice(int* device) {
   *device = played.current;
-  return cudaSuccess;
+  return played.fault;
 }
+
+cudaError_t cudaGetLastError() { return played.fault; }
+const char* cudaGetErrorString(cudaError_t) { return "played"; }
 
 cudaError_t cudaSetDevice(int device) {
   played.current = device;
@@ -85,6 +92,33 @@ TEST(OnDevice, MakesNoContextOnADeviceThatNobodyUses) {
   { const OnDevice here(1); }
   EXPECT_EQ(played.contexts, std::set<int>{1});
   EXPECT_EQ(played.current, 1);
+}
+
+TEST(OnDevice, ThatMustNotThrowDoesNotAfterAFault) {
+  played = {.current = 0, .contexts = {0}, .fault = cudaErrorIllegalAddress};
+  EXPECT_THROW(OnDevice(1), DeviceError);
+  { const OnDevice here(1, std::nothrow); }
+  EXPECT_EQ(played.current, 0);
+}
+
+TEST(CudaMemory, IsReleasedAfterAFault) {
+  played = {.current = 0, .contexts = {0}};
+  int released = 0;
+  kernels::cuda::CudaMemory memory(
+      1, nullptr,
+      {.allocate = [](std::size_t) { return &played; }, .release = [&](void*) { ++released; }});
+  played.fault = cudaErrorIllegalAddress;
+  memory.release(&played);
+  EXPECT_EQ(released, 1);
+}
+
+TEST(OnDevice, ThatMustNotThrowReturnsToTheDeviceBefore) {
+  played = {.current = 0, .contexts = {0}};
+  {
+    const OnDevice here(1, std::nothrow);
+    EXPECT_EQ(played.current, 1);
+  }
+  EXPECT_EQ(played.current, 0);
 }
 
 TEST(NcclCalls, OfTheDefaultStreamAreOnTheDeviceOfTheCommunicator) {
