@@ -62,12 +62,8 @@ void DeviceBackend::sort_basis(std::span<const SquareMatrixBatch> a,
 void DeviceBackend::multiply_transposed(std::span<const SquareMatrixBatch> a,
                                         std::span<const SquareMatrixBatch> b,
                                         std::span<const SquareMatrixBatch> c) {
-  for (std::size_t g = 0; g < a.size(); ++g) {
-    const std::int64_t n = a[g].side;
-    if (a[g].count > 0)
-      device_->multiply({n, n, n, a[g].count, dense(a[g]), dense(b[g], true), c[g].data, c[g].type,
-                         n, n * n, 1, 0});
-  }
+  for (std::size_t g = 0; g < a.size(); ++g)
+    if (a[g].count > 0) device_->multiply(square_product(a[g], false, b[g], true, c[g]));
 }
 
 }  // namespace shampoo::kernels::cuda

@@ -7,6 +7,21 @@
 
 namespace shampoo::kernels::cuda {
 
+namespace {
+
+/// Those of decompositions, which fall back to float64.
+void add_square_products(std::int64_t side, Type arithmetic, std::vector<Product>& products) {
+  for (const Type type : {arithmetic, Type::float64}) {
+    // As aligned as a solver's matrices.
+    const SquareMatrixBatch a{.type = type, .side = side, .count = 1};
+    for (const auto& [transposes_a, transposes_b] :
+         {std::pair(false, false), std::pair(false, true), std::pair(true, false)})
+      products.push_back(square_product(a, transposes_a, a, transposes_b, a));
+  }
+}
+
+}  // namespace
+
 DeviceBackend::DeviceBackend(std::unique_ptr<Device> device)
     : device_(std::move(device)), workspace_(*device_) {}
 DeviceBackend::~DeviceBackend() = default;
@@ -60,6 +75,9 @@ void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
     for (const auto& [side, count] : calls.matrices)
       if (side != calls.largest_side) add_symmetric_products(side, products);
   }
+  if (calls.decompositions)
+    for (const auto& [side, count] : calls.matrices)
+      add_square_products(side, arithmetic, products);
   device_->reserve_products(products);
   if (!calls.decompositions) return;
   device_->reserve_eigen(calls.largest_side);

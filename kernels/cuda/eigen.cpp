@@ -43,12 +43,8 @@ void DeviceBackend::reconstruct(std::span<const SquareMatrixBatch> q,
       q.size(), [&](std::size_t g) { return MatrixGroup{q[g]}; }, row_parts_of<MatrixGroup>,
       [&](const auto& batch) { device_->launch(batch.blocks, ScaleVectors{batch}); });
   // X <- B^T B with B's rows sqrt(value_j) q_j
-  for (std::size_t g = 0; g < q.size(); ++g) {
-    const std::int64_t n = q[g].side;
-    if (q[g].count > 0)
-      device_->multiply({n, n, n, q[g].count, dense(q[g], true), dense(q[g]), x[g].data, x[g].type,
-                         n, n * n, 1, 0});
-  }
+  for (std::size_t g = 0; g < q.size(); ++g)
+    if (q[g].count > 0) device_->multiply(square_product(q[g], true, q[g], false, x[g]));
 }
 
 }  // namespace shampoo::kernels::cuda

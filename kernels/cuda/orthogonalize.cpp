@@ -44,6 +44,14 @@ Product polynomial_product(const PolarStack& s, const SquareMatrixBatch& q, void
           0};
 }
 
+/// X <- U^T V, of the last k eigenvectors (u, v) of H.
+Product singular_product(const PolarStack& s, const SquareMatrixBatch& h, void* x) {
+  const std::int64_t n = h.side, k = s.side();
+  const Matrices u{element_at(h.data, s.type, (n - k) * n), s.type, n, n * n, true};
+  const Matrices v{element_at(h.data, s.type, (n - k) * n + s.rows), s.type, n, n * n, false};
+  return {s.rows, s.columns, k, h.count, u, v, x, s.type, s.columns, s.stride, 1, 0};
+}
+
 }  // namespace
 
 void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
@@ -57,7 +65,10 @@ void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
     void* const x = element_at(workspace_.polar_dense(stacks, arithmetic), arithmetic, offset);
     offset += stack.elements();
     if (plans[s].steps.empty()) {
-      device_->reserve_eigen(stack.rows + stack.columns);
+      const std::int64_t side = stack.rows + stack.columns;
+      device_->reserve_eigen(side);
+      products.push_back(singular_product(
+          stack, {.type = arithmetic, .side = side, .count = 1, .data = workspace_.polar()}, x));
       continue;
     }
     const SquareMatrixBatch r{
@@ -128,8 +139,7 @@ void DeviceBackend::iterate(const PolarStack& stack, const PolarPlan& plan) {
 /// The positive eigenvalues of [0 X; X^T 0] are the singular values of X, with eigenvectors
 /// (u, v) / sqrt(2) [Golub 2013, 8.6.1].
 void DeviceBackend::decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms) {
-  const std::int64_t n = stack.rows + stack.columns, k = stack.side();
-  const std::int64_t chunk = stack.decomposition_chunk();
+  const std::int64_t n = stack.rows + stack.columns, chunk = stack.decomposition_chunk();
   SquareMatrixBatch h{.type = stack.type, .side = n, .data = workspace_.polar()};
   h.values = element_at(h.data, stack.type, chunk * n * n);
   // Numbers of 4 or 8 bytes lie before the flags.
@@ -142,11 +152,7 @@ void DeviceBackend::decompose(const PolarStack& stack, const PolarPlan& plan, co
     device_->launch(h.count,
                     WeighSingularVectors{h, stack.rows, plan.scale, plan.nuclear,
                                          norms + stack.first_block + first, plan.floor, failed});
-    const Matrices u{element_at(h.data, stack.type, (n - k) * n), stack.type, n, n * n, true};
-    const Matrices v{element_at(h.data, stack.type, (n - k) * n + stack.rows), stack.type, n, n * n,
-                     false};
-    device_->multiply({stack.rows, stack.columns, k, h.count, u, v, x, stack.type, stack.columns,
-                       stack.stride, 1, 0});
+    device_->multiply(singular_product(stack, h, x));
   }
 }
 

@@ -12,12 +12,8 @@ void DeviceBackend::multiply(std::span<const SquareMatrixBatch> a,
                              std::span<const SquareMatrixBatch> b,
                              std::span<const SquareMatrixBatch> c, const std::uint8_t* active) {
   if (active == nullptr) {
-    for (std::size_t g = 0; g < a.size(); ++g) {
-      const std::int64_t n = a[g].side;
-      if (a[g].count > 0)
-        device_->multiply(
-            {n, n, n, a[g].count, dense(a[g]), dense(b[g]), c[g].data, c[g].type, n, n * n, 1, 0});
-    }
+    for (std::size_t g = 0; g < a.size(); ++g)
+      if (a[g].count > 0) device_->multiply(square_product(a[g], false, b[g], false, c[g]));
     return;
   }
   for_each_tile_class([&]<typename Class>(Class) {

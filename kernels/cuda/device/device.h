@@ -41,6 +41,15 @@ struct Product {
   const void* addend = nullptr;  ///< D; null: C
 };
 
+/// C <- A B, or with a transpose in place of A or B.
+inline Product square_product(const SquareMatrixBatch& a, bool transposes_a,
+                              const SquareMatrixBatch& b, bool transposes_b,
+                              const SquareMatrixBatch& c) {
+  const std::int64_t n = a.side;
+  return {n, n,     n, a.count, dense(a, transposes_a), dense(b, transposes_b), c.data, c.type,
+          n, n * n, 1, 0};
+}
+
 /// The eigendecomposition of a symmetric matrix, both triangles given. [device]
 struct EigenProblem {
   std::int64_t side = 0;

@@ -144,6 +144,38 @@ TEST(ModeChain, ReserveMakesThePlansOfAllProducts) {
   }
 }
 
+TEST(Decompositions, ReserveMakesThePlansOfTheirProducts) {
+  auto* const device = new EmulatedDevice;
+  kernels::cuda::DeviceBackend backend{std::unique_ptr<kernels::cuda::Device>(device)};
+  backend.reserve({}, Type::float32,
+                  {.largest_side = 66, .symmetric_products = false, .matrices = {{5, 1}, {66, 2}}});
+  for (const Type type : {Type::float32, Type::float64}) {
+    const std::vector<kernels::SquareMatrixBatch> x = {
+        {type, 5, 1, 0, address(256), address(256)}, {type, 66, 2, 1, address(512), address(512)}};
+    device->begin_capture();
+    EXPECT_NO_THROW(backend.multiply(x, x, x, nullptr));
+    EXPECT_NO_THROW(backend.multiply_transposed(x, x, x));
+    EXPECT_NO_THROW(backend.reconstruct(x, x));
+    EXPECT_GE(device->end_capture().size(), 6u);
+  }
+}
+
+TEST(Decompositions, ReserveMakesThePlansOfThoseThatOrthogonalize) {
+  auto* const device = new EmulatedDevice;
+  kernels::cuda::DeviceBackend backend{std::unique_ptr<kernels::cuda::Device>(device)};
+  for (const Type type : {Type::float32, Type::float64}) {
+    const std::vector<Stack> stacks = {stack_of({5, 3}, 3), stack_of({7, 10}, 2),
+                                       stack_of({16, 16}, 2)};
+    const std::vector<kernels::PolarPlan> plans(stacks.size());
+    backend.reserve_orthogonalization(stacks, plans, type);
+    kernels::PassContext context;
+    context.elements.arithmetic = type;
+    device->begin_capture();
+    EXPECT_NO_THROW(backend.orthogonalize(context, stacks, {}, plans, address(256), nullptr));
+    EXPECT_GE(device->end_capture().size(), 3u);
+  }
+}
+
 TEST(AccumulateFactors, LaunchesWhatGradientsNeed) {
   auto* const device = new EmulatedDevice;
   kernels::cuda::DeviceBackend backend{std::unique_ptr<kernels::cuda::Device>(device)};
