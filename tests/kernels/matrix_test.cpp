@@ -195,6 +195,24 @@ TYPED_TEST(Matrices, AccumulateReadsGradientsOfSixteenBits) {
   }
 }
 
+TYPED_TEST(Matrices, FactorsHaveTheSameBitsWhereTheSquareOfTheScaleUnderflows) {
+  std::vector<TensorCase> cases = sixteen_bits();
+  std::erase_if(cases, [](const TensorCase& c) { return c.gradient != Type::bfloat16; });
+  Table small(cases, this->real), large(cases, this->real);
+  this->backend->reserve(large.stacks, this->real, {200});
+  small.scale = 0x1p-4;
+  large.scale = 0x1p-64;
+  for (std::size_t b = 0; b < large.blocks.size(); ++b)
+    for (std::int64_t i = 0; i < large.blocks[b].elements; ++i)
+      large.gradients[static_cast<std::size_t>(large.blocks[b].tensor)].write(
+          large.place(b, i), 0x1p60 * small.gradient(b, i));
+
+  for (Table* const t : {&small, &large})
+    this->backend->accumulate_factors(t->phase(), t->stacks, t->selected(), nullptr);
+
+  EXPECT_EQ(large.factors, small.factors);
+}
+
 TYPED_TEST(Matrices, AccumulateReadsMastersForDecay) {
   using Real = typename TypeParam::Real;
   const std::vector<TensorCase> cases = {

@@ -10,8 +10,8 @@ namespace shampoo::kernels::cuda {
 
 /// Gram<float, 128> for gradients of 16 bits that are read where they are, on matrix units.
 /// Products of their elements are exact and sums in float32; the gradient's scale s comes after: C
-/// is (s s) sum, with two roundings more than there, and sums of gradients that are not scaled must
-/// not overflow. One block of threads per lower tile.
+/// is s (s sum), with two roundings more than there, and sums of gradients that are not scaled must
+/// be within float32's range, where s s need not be. One block of threads per lower tile.
 struct HalfGram {
   static constexpr int threads = 256;
   static constexpr int blocks_per_processor = 2;  // one multiplies while the other adds
@@ -63,8 +63,7 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
   float* const first = factor + triangle_row(is_packed_factor, n, top) + start;
   const float keep = static_cast<float>(phase.coefficients[row].factor_keep);
   const float add = static_cast<float>(phase.coefficients[row].factor_add);
-  const float scale = static_cast<float>(phase.scale_of(phase.elements.blocks[row].tensor)),
-              square = scale * scale;
+  const float scale = static_cast<float>(phase.scale_of(phase.elements.blocks[row].tensor));
   const int rows = static_cast<int>(n - top < side ? n - top : side);
   const int below = static_cast<int>(top - start < side ? top - start : side);
   const int row_length = static_cast<int>(is_packed_factor ? top : n + 1);
@@ -81,7 +80,7 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
       },
       [&](int i, int j, float sum, float before) {
         float* const to = element(i, j);
-        if (to != nullptr) *to = keep * before + add * (square * sum);
+        if (to != nullptr) *to = keep * before + add * (scale * (scale * sum));
       });
 }
 
