@@ -57,31 +57,20 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
   Tile::multiply(block, memory, g, static_cast<std::int32_t>(top), static_cast<std::int32_t>(start),
                  sums);
 
-  const bool is_packed_factor = is_packed(task.layout);
+  const bool packed = is_packed(task.layout);
   float* const factor =
       static_cast<float*>(task.factors) + member * array_elements(task.layout, n, sizeof(float));
-  float* const first = factor + triangle_row(is_packed_factor, n, top) + start;
   const float keep = static_cast<float>(phase.coefficients[row].factor_keep);
   const float add = static_cast<float>(phase.coefficients[row].factor_add);
   const float scale = static_cast<float>(phase.scale_of(phase.elements.blocks[row].tensor));
-  const int rows = static_cast<int>(n - top < side ? n - top : side);
-  const int below = static_cast<int>(top - start < side ? top - start : side);
-  const int row_length = static_cast<int>(is_packed_factor ? top : n + 1);
-  // Rows from the tile's first one on, as triangle_row() has them, in 32 bits.
-  const auto element = [&](int i, int j) -> float* {
-    const int offset = i * row_length + (is_packed_factor ? i * (i + 1) / 2 : 0) + j;
-    return i < rows && j <= below + i ? first + offset : nullptr;
-  };
-  Tile::for_each_sum(
-      block, memory, sums,
-      [&](int i, int j) {
-        const float* const from = element(i, j);
-        return from == nullptr ? 0.0F : *from;
-      },
-      [&](int i, int j, float sum, float before) {
-        float* const to = element(i, j);
-        if (to != nullptr) *to = keep * before + add * (scale * (scale * sum));
-      });
+  const LowerPart part{.first = factor + triangle_row(packed, n, top) + start,
+                       .row_length = static_cast<int>(packed ? top : n + 1),
+                       .growth = packed ? 1 : 0,
+                       .rows = static_cast<int>(n - top < side ? n - top : side),
+                       .below = static_cast<int>(top - start < side ? top - start : side)};
+  Tile::for_each_sum(block, memory, sums, part, [&](float before, float sum) {
+    return keep * before + add * (scale * (scale * sum));
+  });
 }
 
 template <typename Half, typename Threads>

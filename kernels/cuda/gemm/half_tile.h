@@ -18,6 +18,21 @@ struct HalfLines {
   SHAMPOO_BOTH bool along_places() const { return place < line; }
 };
 
+/// Elements (i, j) of a tile with i < rows and j <= i + below. Each row of the array is as long as
+/// the one before it or, in a packed triangle, longer by one: growth. [device]
+struct LowerPart {
+  float* first = nullptr;
+  int row_length = 0, growth = 0;  ///< row 0 is as long as both
+  int rows = 0, below = 0;
+
+  SHAMPOO_BOTH bool has(int i, int j) const { return i < rows && j <= i + below; }
+  SHAMPOO_BOTH int offset(int i, int j) const {
+    return i * row_length + i * (i + 1) / 2 * growth + j;
+  }
+  /// From row i to row i + 2.
+  SHAMPOO_BOTH int two_rows(int i) const { return 2 * row_length + (2 * i + 3) * growth; }
+};
+
 /// One 128 x 128 tile of a product of two matrices of 16 bits, by 8 warps of 64 x 32 each. Two
 /// panels of 32 places cost 16 KiB from memory for 2^20 flops, 64 per byte.
 template <typename Half, bool Along>
@@ -76,13 +91,13 @@ class HalfTile {
     block.sync();
   }
 
-  /// store(i, j, sum, load(i, j)) for all elements of the tile, threads along j. What several
-  /// elements load is under way before the first of them is stored.
-  template <typename Threads, typename Load, typename Store>
+  /// x <- combine(x, sum) for the elements of `to`, threads along columns. What several elements
+  /// load is under way before the first of them is stored.
+  template <typename Threads, typename Combine>
   SHAMPOO_BOTH static void for_each_sum(Threads& block, Shared& shared, Sums<Threads>& sums,
-                                        Load&& load, Store&& store) {
-    constexpr int step = threads / side, at_once = 8;
-    static_assert(slice_rows % (step * at_once) == 0);
+                                        const LowerPart& to, Combine&& combine) {
+    constexpr int at_once = 8;
+    static_assert(threads / side == 2 && slice_rows % (2 * at_once) == 0);
     for (int slice = 0; slice < side / slice_rows; ++slice) {
       block.each_warp([&](int warp) {
         if (warp / 4 == slice)
@@ -92,14 +107,20 @@ class HalfTile {
       block.sync();
       block.each([&](int thread) {
         const int j = thread % side;
-        for (int first = thread / side; first < slice_rows; first += step * at_once) {
-          float loaded[at_once];
-          for (int e = 0; e < at_once; ++e)
-            loaded[e] = load(slice * slice_rows + first + e * step, j);
+        for (int first = thread / side; first < slice_rows; first += 2 * at_once) {
+          const int i = slice * slice_rows + first;
+          int offset = to.offset(i, j), step = to.two_rows(i);
+          int offsets[at_once];
+          float x[at_once];
           for (int e = 0; e < at_once; ++e) {
-            const int i = first + e * step;
-            store(slice * slice_rows + i, j, shared.slice[i * slice_pitch + j], loaded[e]);
+            offsets[e] = offset;
+            if (to.has(i + 2 * e, j)) x[e] = to.first[offset];
+            offset += step;
+            step += 4 * to.growth;
           }
+          for (int e = 0; e < at_once; ++e)
+            if (to.has(i + 2 * e, j))
+              to.first[offsets[e]] = combine(x[e], shared.slice[(first + 2 * e) * slice_pitch + j]);
         }
       });
       block.sync();
