@@ -34,7 +34,8 @@ struct LowerPart {
 };
 
 /// One 128 x 128 tile of a product of two matrices of 16 bits, by 8 warps of 64 x 32 each. Two
-/// panels of 32 places cost 16 KiB from memory for 2^20 flops, 64 per byte.
+/// panels of 32 places cost 16 KiB from memory for 2^20 flops, 64 per byte; on the diagonal they
+/// are one.
 template <typename Half, bool Along>
 class HalfTile {
  public:
@@ -66,6 +67,7 @@ class HalfTile {
                                     std::int32_t top, std::int32_t start, Sums<Threads>& sums) {
     typename Threads::template PerThread<Source> left, right;
     const bool aligned = is_aligned(a);
+    const int second = top == start ? 0 : 1;  // panel
     block.each([&](int thread) {
       left[thread] = Source(a, aligned, top, thread);
       right[thread] = Source(a, aligned, start, thread);
@@ -75,7 +77,7 @@ class HalfTile {
       block.each([&](int thread) {
         if (place < a.place_count) {
           copy(a, left[thread], top, place, thread, panels[0]);
-          copy(a, right[thread], start, place, thread, panels[1]);
+          if (second != 0) copy(a, right[thread], start, place, thread, panels[second]);
         }
         end_of_copies();
       });
@@ -86,7 +88,7 @@ class HalfTile {
       block.sync();
       begin_copy(place + (stages - 1) * depth);
       const auto& panels = shared.panels[place / depth % stages];
-      block.each_warp([&](int warp) { add<Threads>(panels[0], panels[1], warp, sums[warp]); });
+      block.each_warp([&](int warp) { add<Threads>(panels[0], panels[second], warp, sums[warp]); });
     }
     block.sync();
   }
@@ -152,11 +154,10 @@ class HalfTile {
   struct Source {
     /// Null: a line of them does not exist, or they are not aligned.
     const Half* from[vectors] = {};
-    std::int64_t step = 0;
 
     Source() = default;
-    SHAMPOO_BOTH Source(const HalfLines<Half>& a, bool aligned, std::int32_t first_line, int thread)
-        : step(depth * a.place) {
+    SHAMPOO_BOTH Source(const HalfLines<Half>& a, bool aligned, std::int32_t first_line,
+                        int thread) {
       for (int e = 0; e < vectors; ++e) {
         const Spot at(thread + threads * e);
         const std::int32_t line = first_line + at.line;
@@ -175,7 +176,7 @@ class HalfTile {
       Half* const to = panel_start + at.in_panel;
       if (whole && source.from[e] != nullptr) {
         copy16(to, source.from[e]);
-        source.from[e] += source.step;
+        source.from[e] += Along ? depth : depth * a.place;
         continue;
       }
       // Unrolled, it would take the registers of a second block.
