@@ -95,8 +95,12 @@ class FormedMatrix {
       }
       return x;
     }
-    add(load16<EightHalves>(high() + first), 1, x);
-    if (form_ == Form::split) add(load16<EightHalves>(low() + first), 1 / low_scale, x);
+    // Both are under way before either is converted.
+    const bool splits = form_ == Form::split;
+    const auto above = load16<EightHalves>(high() + first);
+    const auto below = splits ? load16<EightHalves>(low() + first) : EightHalves();
+    add(above, 1, x);
+    if (splits) add(below, 1 / low_scale, x);
     return x;
   }
 
