@@ -33,6 +33,7 @@ struct FindSizes {
 /// mirror each other.
 struct UnpackFactors {
   static constexpr int threads = 256;
+  static constexpr int blocks_per_processor = 4;
   struct Shared {
     AnyMirroredTile tiles;
     double traces[threads];
@@ -145,9 +146,11 @@ SHAMPOO_BOTH void UnpackFactors::unpack(
   const double inverse = sizes == nullptr ? 1 : 1 / sizes[item.group.pairs.first + item.member];
   MirroredTile<Real>& tile = shared.tiles.of(static_cast<Real*>(nullptr));
   const TilePlace at = tile_place(item.part);
-  fill_tile<false>(block, tile, [&](int row, int column) {
-    const std::int64_t i = at.top + row, j = at.left + column;
-    const Real x = i < factor.side && j <= i ? factor.at(i, j) : Real(0);
+  const auto exists = [&](int row, int column) {
+    return at.top + row < factor.side && at.left + column <= at.top + row;
+  };
+  fill_tile<false>(block, tile, exists, [&](int row, int column) {
+    const Real x = factor.at(at.top + row, at.left + column);
     return static_cast<Real>(static_cast<double>(x) * inverse);
   });
   block.sync();

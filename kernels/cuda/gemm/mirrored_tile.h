@@ -44,22 +44,27 @@ SHAMPOO_BOTH void for_each_eight(Threads& block, Body&& body) {
   });
 }
 
-/// tile(row, column) <- element(row, column); neighbouring threads take neighbours in a row, or,
-/// Down, in a column. What several elements load is under way before the first of them is stored.
-template <bool Down, typename Real, typename Threads, typename Load>
-SHAMPOO_BOTH void fill_tile(Threads& block, MirroredTile<Real>& tile, Load&& element) {
-  constexpr int side = mirrored_side, at_once = 8;
-  static_assert(side * side % (Threads::count * at_once) == 0);
+/// tile(row, column) <- element(row, column) where that exists, as that of (0, 0) must, else 0;
+/// neighbouring threads take neighbours in a row, or, Down, in a column. What several elements load
+/// is under way before the first of them is converted or stored: nothing branches around a load.
+template <bool Down, typename Real, typename Threads, typename Exists, typename Load>
+SHAMPOO_BOTH void fill_tile(Threads& block, MirroredTile<Real>& tile, Exists&& exists,
+                            Load&& element) {
+  constexpr int side = mirrored_side, step = Threads::count / side, at_once = 8;
+  static_assert(Threads::count % side == 0 && side % (step * at_once) == 0);
   block.each([&](int thread) {
-    for (int first = thread; first < side * side; first += Threads::count * at_once) {
+    const int across = thread % side;
+    for (int first = thread / side; first < side; first += step * at_once) {
       Real loaded[at_once];
       for (int k = 0; k < at_once; ++k) {
-        const int e = first + k * Threads::count;
-        loaded[k] = Down ? element(e % side, e / side) : element(e / side, e % side);
+        const int row = Down ? across : first + k * step, column = Down ? first + k * step : across;
+        const bool takes = exists(row, column);
+        const Real x = element(takes ? row : 0, takes ? column : 0);
+        loaded[k] = takes ? x : Real(0);
       }
       for (int k = 0; k < at_once; ++k) {
-        const int e = first + k * Threads::count;
-        (Down ? tile.v[e % side][e / side] : tile.v[e / side][e % side]) = loaded[k];
+        const int down = first + k * step;
+        (Down ? tile.v[across][down] : tile.v[down][across]) = loaded[k];
       }
     }
   });

@@ -38,7 +38,8 @@ SHAMPOO_BOTH Real stored_root(FactorLayout layout, const Real* array, std::int64
                               std::int64_t i, std::int64_t j) {
   if (layout == FactorLayout::with_root) return array[j * (n + 1) + i + 1];
   const Real* const d = scales_of(array, n);
-  return real<Real>(float16_root_of(array, n)[triangle_row(true, n, i) + j]) * (d[i] * d[j]);
+  const float c = widened(float16_root_of(array, n)[triangle_row(true, n, i) + j]);
+  return static_cast<Real>(c) * (d[i] * d[j]);
 }
 
 /// Dense matrices <- roots of arrays of factors, for blocks that are about to be multiplied; those
@@ -48,6 +49,7 @@ template <typename Dense>
 struct UnpackRoots {
   using Real = std::conditional_t<std::is_same_v<Dense, Float16>, float, Dense>;
   static constexpr int threads = 256;
+  static constexpr int blocks_per_processor = 4;
   using Shared = MirroredTile<Real>;
 
   ProductPhase phase;
@@ -76,17 +78,19 @@ template <typename Threads>
 SHAMPOO_BOTH void UnpackRoots<Dense>::load(Threads& block, Shared& tile, FactorLayout layout,
                                            const Real* array, std::int64_t n, TilePlace at,
                                            Real scale) {
+  const auto exists = [=](int row, int column) {
+    return at.top + row < n && at.left + column <= at.top + row;
+  };
   const auto element_in = [&](FactorLayout known) {
     return [=](int row, int column) {
-      const std::int64_t i = at.top + row, j = at.left + column;
-      return i < n && j <= i ? stored_root(known, array, n, i, j) * scale : Real(0);
+      return stored_root(known, array, n, at.top + row, at.left + column) * scale;
     };
   };
   // As it lies in memory.
   if (layout == FactorLayout::with_root)
-    fill_tile<true>(block, tile, element_in(FactorLayout::with_root));
+    fill_tile<true>(block, tile, exists, element_in(FactorLayout::with_root));
   else
-    fill_tile<false>(block, tile, element_in(FactorLayout::with_float16_root));
+    fill_tile<false>(block, tile, exists, element_in(FactorLayout::with_float16_root));
 }
 
 template <typename Dense>

@@ -16,6 +16,7 @@ struct VectorProduct {
   static constexpr int side = mode_tile;
   static_assert(side == mirrored_side);
   static constexpr int threads = 256;
+  static constexpr int blocks_per_processor = 3;
   struct Shared {
     MirroredTile<Real> tile;
     Real x[side];
@@ -47,15 +48,14 @@ SHAMPOO_BOTH void VectorProduct<Real>::operator()(Threads& block, Shared& shared
         block.each([&](int thread) {
           if (thread < side) shared.x[thread] = left + thread < n ? x[left + thread] : Real(0);
         });
+        const auto exists = [&](int i, int j) { return top + i < n && left + j < n; };
         const auto element = [&](int i, int j) {
-          const bool exists = top + i < n && left + j < n;
-          return exists ? value(matrix.offset(matrix.line_offset(top + i), top + i, left + j))
-                        : Real(0);
+          return value(matrix.offset(matrix.line_offset(top + i), top + i, left + j));
         };
         if (along_columns)
-          fill_tile<false>(block, shared.tile, element);
+          fill_tile<false>(block, shared.tile, exists, element);
         else
-          fill_tile<true>(block, shared.tile, element);
+          fill_tile<true>(block, shared.tile, exists, element);
         block.sync();
         block.each([&](int thread) {
           for (int j = thread / side; j < side; j += threads / side)
