@@ -78,6 +78,7 @@ struct SymmetricProductGroup {
 /// tiles that mirror each other.
 struct LinearCombination {
   static constexpr int threads = 256;
+  static constexpr int blocks_per_processor = 4;
   using Shared = MirroredTile<float>;
 
   Batch<SymmetricProductGroup> batch;
