@@ -51,11 +51,11 @@ SHAMPOO_BOTH void HalfGram::accumulate(Threads& block, Shared& shared, const Hal
   using Tile = HalfTile<Half, Along>;
   const std::int64_t row = task.first_block + member, n = task.shape.side;
   const TileIndex tile = lower_tile(number);
-  const std::int64_t top = tile.row * side, start = tile.column * side;
+  const auto top = static_cast<std::int32_t>(tile.row * side),
+             start = static_cast<std::int32_t>(tile.column * side);
   auto& memory = shared.of(static_cast<const Tile*>(nullptr));
   typename Tile::template Sums<Threads> sums;
-  Tile::multiply(block, memory, g, static_cast<std::int32_t>(top), static_cast<std::int32_t>(start),
-                 sums);
+  Tile::multiply(block, memory, g, top, start, sums);
 
   const bool packed = is_packed(task.layout);
   float* const factor =

@@ -50,7 +50,8 @@ class HalfTile {
   /// 8 elements more than needed: rows of a panel start in other banks.
   static constexpr int pitch = (Along ? depth : side) + 8;
   static constexpr int panel = (Along ? side : depth) * pitch;
-  static constexpr int slice_pitch = side + 4;
+  /// A half warp writes four rows of 8 numbers: those lie 8 banks apart.
+  static constexpr int slice_pitch = side + 8;
   static constexpr int vectors = side * depth / 8 / threads;
 
  public:
@@ -141,9 +142,14 @@ class HalfTile {
     std::int32_t line, place;  ///< of the first, in the panel
     int in_panel;
 
-    SHAMPOO_BOTH explicit Spot(int number) {
-      constexpr int row = (Along ? depth : side) / 8;
-      const int across = number / row, along = number % row * 8;
+    /// Number e of a thread's.
+    SHAMPOO_BOTH Spot(int thread, int e) {
+      constexpr unsigned row = (Along ? depth : side) / 8;
+      const auto n = static_cast<unsigned>(thread);
+      // A quarter warp that fills two rows takes r and r + 4, which have no bank in common.
+      const unsigned first = row == 4 ? n / 32 * 8 + n / 8 % 4 + n / 4 % 2 * 4 : n / row;
+      const int across = static_cast<int>(first + threads / row * e);
+      const int along = static_cast<int>(n % row * 8);
       line = Along ? across : along;
       place = Along ? along : across;
       in_panel = across * pitch + along;
@@ -159,7 +165,7 @@ class HalfTile {
     SHAMPOO_BOTH Source(const HalfLines<Half>& a, bool aligned, std::int32_t first_line,
                         int thread) {
       for (int e = 0; e < vectors; ++e) {
-        const Spot at(thread + threads * e);
+        const Spot at(thread, e);
         const std::int32_t line = first_line + at.line;
         if (aligned && line + (Along ? 1 : 8) <= a.line_count)
           from[e] = a.data + line * a.line + at.place * a.place;
@@ -172,7 +178,7 @@ class HalfTile {
                                 std::int32_t first_place, int thread, Half* panel_start) {
     const bool whole = first_place + depth <= a.place_count;
     for (int e = 0; e < vectors; ++e) {
-      const Spot at(thread + threads * e);
+      const Spot at(thread, e);
       Half* const to = panel_start + at.in_panel;
       if (whole && source.from[e] != nullptr) {
         copy16(to, source.from[e]);
