@@ -33,6 +33,16 @@ CallWatch::Decide failing(const std::string& operation, const std::string& end, 
   };
 }
 
+/// The same of opening a file again.
+CallWatch::Decide failing_again(const std::string& file, CallFault fault,
+                                std::shared_ptr<std::atomic<int>> times = nullptr) {
+  return [again = failing("open", file, fault, times),
+          first = failing("open", file, fault, std::make_shared<std::atomic<int>>(1))](
+             std::size_t place, const std::string& call) {
+    return first(place, call).fate == Fate::happens ? again(place, call) : CallFault{};
+  };
+}
+
 /// What a child that runs `body` ends with: 0 if it threw nothing.
 int in_child(const std::function<void()>& body) {
   const pid_t child = ::fork();
@@ -57,6 +67,14 @@ class FileSystems : public testing::Test {
     Alone alone;
     return save(*alone.job.optimizer, root_, user_state_of(alone.job),
                 {.step = step, .replace = replace});
+  }
+  /// By two ranks; returns the file of rank 1, which rank 0 opens only to look for a checkpoint.
+  std::filesystem::path save_by_two(std::int64_t step) {
+    run_ranks(2, [&](Communicator& communicator) {
+      Job<float> job(communicator, small, {});
+      save(*job.optimizer, root_, user_state_of(job), {.step = step});
+    });
+    return root_ / ("step-" + std::to_string(step)) / "shard-00001-of-00002.safetensors";
   }
   std::int64_t latest() {
     Alone alone;
@@ -99,33 +117,28 @@ TEST_F(FileSystems, ThatRefuseToReadMakeNoCheckpointBroken) {
 
 TEST_F(FileSystems, ThatRefuseOneRankToReadLeaveOpenWhatAnotherFindsBroken) {
   save_alone(1);
-  const auto shard = save_alone(2) / "shard-00000-of-00001.safetensors";
-  const auto last = static_cast<std::streamoff>(std::filesystem::file_size(shard)) - 1;
+  const auto refused = save_by_two(2);
+  const auto broken = refused.parent_path() / "shard-00000-of-00002.safetensors";
+  const auto last = static_cast<std::streamoff>(std::filesystem::file_size(broken)) - 1;
   {
-    std::fstream file(shard, std::ios::binary | std::ios::in | std::ios::out);
+    std::fstream file(broken, std::ios::binary | std::ios::in | std::ios::out);
     file.seekg(last);
     const int byte = file.get();
     file.seekp(last);
     file.put(static_cast<char>(byte ^ 1));
   }
-  thread_local int rank = 0;
   for (const bool refuses : {true, false}) {
-    const auto refused = failing("open", shard.string(), {Fate::fails, EIO});
-    const CallWatch watch([&](std::size_t place, const std::string& call) {
-      return refuses && rank == 1 ? refused(place, call) : CallFault{};
-    });
+    const CallWatch watch(
+        failing_again(refused.string(), {refuses ? Fate::fails : Fate::happens, EIO}));
     run_ranks(2, [&](Communicator& communicator) {
-      rank = communicator.rank();
       Job<float> job(communicator, small, {});
-      UserState user = user_state_of(job);
       if (refuses) {
         const std::string message =
-            error_of<std::system_error>([&] { (void)resume(*job.optimizer, root_, user); });
+            error_of<std::system_error>([&] { (void)resume(*job.optimizer, root_); });
         expect_says(message, {"rank 0: ", "checksum", "rank 1: ", "Input/output error"});
       } else {
-        EXPECT_EQ(resume(*job.optimizer, root_, user)->step, 1);
+        EXPECT_EQ(resume(*job.optimizer, root_)->step, 1);
       }
-      rank = 0;
     });
   }
 }
@@ -177,20 +190,13 @@ TEST_F(FileSystems, WithoutFlagsOfRenameSaveAndReplaceAllTheSame) {
 }
 
 TEST_F(FileSystems, ThatShowAFileLateAreWaitedForByOtherRanks) {
-  save_alone(1);
-  thread_local int rank = 0;
+  const auto file = save_by_two(1);
   for (const int error : {ENOENT, ESTALE}) {
     const auto times = std::make_shared<std::atomic<int>>(3);
-    const auto late =
-        failing("open", "shard-00000-of-00001.safetensors", {Fate::fails, error}, times);
-    const CallWatch watch([&](std::size_t place, const std::string& call) {
-      return rank == 1 ? late(place, call) : CallFault{};
-    });
+    const CallWatch watch(failing_again(file.string(), {Fate::fails, error}, times));
     run_ranks(2, [&](Communicator& communicator) {
-      rank = communicator.rank();
       Job<float> job(communicator, small, {});
       EXPECT_EQ(resume(*job.optimizer, root_)->step, 1) << error;
-      rank = 0;
     });
     EXPECT_LE(*times, 0) << "it was late";
   }
