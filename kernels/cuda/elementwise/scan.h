@@ -16,7 +16,7 @@ namespace shampoo::kernels::cuda {
 template <typename Real>
 struct ScanTile {
   static constexpr int threads = 256;
-  static constexpr int blocks_per_processor = 6;
+  static constexpr int blocks_per_processor = sizeof(Real) == 4 ? 6 : 4;
   struct Shared {
     double sums[threads];
     std::int32_t finite[threads];
