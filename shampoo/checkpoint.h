@@ -267,13 +267,13 @@ std::optional<LoadedCheckpoint> resume(const Optimizers& optimizers,
 /// of ranks may have saved it; see Optimizer::load_state_dict(). Writes the tensors of `user` and
 /// replaces its values, which must be of the kind that was saved. Rank 0 reads the manifest and
 /// sends it to all. A rank opens only the files that have something for it, each once, and reads
-/// what its own blocks and the user state need, for which the others wait without a deadline. Of
-/// that it keeps in host memory its blocks and up to 64 MiB of the user state, beside the manifest
-/// and the headers of the files; larger user state is verified first, and read again when all ranks
-/// have agreed to load. A disk that fails then leaves it partly written, and the optimizer unusable
-/// until a load succeeds; on several ranks the communicator, too. Removes no files, so that it may
-/// look where another job saves; the next save into the directory removes what interrupted saves
-/// and removals had left there.
+/// what its own blocks and the user state need, for which the others wait within the deadline of
+/// the communicator. Of that it keeps in host memory its blocks and up to 64 MiB of the user state,
+/// beside the manifest and the headers of the files; larger user state is verified first, and read
+/// again when all ranks have agreed to load. A disk that fails then leaves it partly written, and
+/// the optimizer unusable until a load succeeds; on several ranks the communicator, too. Removes no
+/// files, so that it may look where another job saves; the next save into the directory removes
+/// what interrupted saves and removals had left there.
 ///
 /// To go back for good to an earlier checkpoint, load its folder: the next save is the latest of
 /// the directory, whatever its step.

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <chrono>
 #include <deque>
-#include <future>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "distributor/system/thread_without_signals.h"
 #include "distributor/text_consensus.h"
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/find_checkpoint.h"
@@ -18,7 +14,6 @@
 #include "shampoo/checkpoint/named_optimizers.h"
 #include "shampoo/checkpoint/read_state.h"
 #include "shampoo/checkpoint/read_user_state.h"
-#include "shampoo/protocol/readiness_vote.h"
 #include "shampoo/state/export_state.h"
 #include "shampoo/state/import_state.h"
 #include "shampoo/state/optimizer_access.h"
@@ -33,14 +28,6 @@ using checkpoint::UserStateLoad;
 
 /// For which other ranks wait for a file that rank 0 has seen.
 constexpr std::chrono::seconds patience(30);
-/// Between two votes.
-constexpr std::chrono::milliseconds longest_pause(100);
-
-/// A thread that is waited for.
-struct Joined {
-  std::thread thread;
-  ~Joined() { thread.join(); }
-};
 
 /// The state of one optimizer, on its way.
 struct OptimizerLoad {
@@ -104,15 +91,12 @@ class LoadTask {
   /// Throws CheckpointError where it is broken, with nothing changed.
   LoadedCheckpoint run(const std::filesystem::path& folder) {
     loaded_.folder = folder;
-    std::vector<StepProtocol*> protocols;
-    for (const NamedOptimizer& named : optimizers_.all()) {
-      protocols.push_back(&OptimizerAccess::protocol(named.optimizer));
-      protocols.back()->wait_for_previous();
-    }
     share_manifest();
-    read_beside_votes();
+    std::vector<StepProtocol*> protocols;
+    for (const NamedOptimizer& named : optimizers_.all())
+      protocols.push_back(&OptimizerAccess::protocol(named.optimizer));
     StepProtocol::load_all(
-        protocols, [&] { return lines_.get(); },
+        protocols, [&] { return examine(); },
         [&](std::size_t i, Statistics& statistics) { return replace(i, statistics); });
     for (const OptimizerLoad& load : loads_) load.add_to(loaded_.state);
     return std::move(loaded_);
@@ -133,25 +117,7 @@ class LoadTask {
     });
   }
 
-  /// Ranks vote whether all have read, and sleep in between, so that a slow disk of one keeps no
-  /// other in a collective.
-  void read_beside_votes() {
-    std::packaged_task<std::string()> work([this] { return read(); });
-    lines_ = work.get_future();
-    if (communicator_.size() == 1) return work();
-    ReadinessVote vote(backend_, communicator_);
-    const Joined thread{thread_without_signals(std::move(work))};
-    bool all = false;
-    for (std::chrono::milliseconds pause(1); !all; pause = std::min(2 * pause, longest_pause)) {
-      const bool ready = lines_.wait_for(pause) == std::future_status::ready;
-      protocol_.in_collective(opening_checkpoint, [&] {
-        vote.cast(opening_checkpoint, {.ready = ready});
-        all = std::ranges::all_of(vote.collect(), &Ballot::ready);
-      });
-    }
-  }
-
-  std::string read() {
+  std::string examine() {
     std::string lines;
     const auto match = [&] { lines = match_files(); };
     communicator_.rank() == 0 ? match() : checkpoint::open_patiently(patience, match);
@@ -194,7 +160,6 @@ class LoadTask {
   LoadedCheckpoint loaded_;
   std::string save_;
   std::string manifest_;
-  std::future<std::string> lines_;  ///< that must be equal on all ranks
   std::optional<checkpoint::Reader> reader_;
   std::deque<OptimizerLoad> loads_;  ///< which are not moved
   std::optional<UserStateLoad> user_load_;

@@ -96,26 +96,6 @@ TEST_F(SlowDisks, OfOneRankDoNotCountAgainstTheDeadlineOfTheCommunicator) {
   });
 }
 
-TEST_F(SlowDisks, OfOneRankThatLoadsDoNotCountEither) {
-  constexpr auto deadline = 300ms;
-  run_ranks(ranks, [&](Communicator& communicator) {
-    Job<float> job(communicator, small, {});
-    save(*job.optimizer, root_, {}, {.step = 1});
-  });
-  Gate gate("open", of_rank_1_);
-  std::jthread opener([&] {
-    gate.await_caller();
-    std::this_thread::sleep_for(4 * deadline);
-    gate.open();
-  });
-  run_ranks(ranks, [&](Communicator& communicator) {
-    Job<float> job(communicator, small, {});
-    communicator.set_deadline(deadline);
-    EXPECT_EQ(load(*job.optimizer, root_ / "step-1").step, 1);
-    job.train(0, 1);
-  });
-}
-
 TEST_F(SlowDisks, LetNoMoreSavesQueueThanTold) {
   Gate gate("fsync", "shard-00000-of-00001.safetensors");
   std::atomic<bool> returned = false, early = false;
