@@ -153,8 +153,8 @@ typedef struct shampoo_entry {
  * on. llm.c's wte and qkvw are {"wte.weight", 2, {Vp, C}, 0} and {"h.%d.attn.weight", 2, {3 * C,
  * C}, L}. elements: those of all entries, to be compared with the slab's; may be NULL. As one
  * tensor of shape {L, 3 * C, C} qkvw would be accepted, too, but get blocks that mix layers, and a
- * factor across them; shampoo_describe() lists those that the cut leaves with
- * more than two sides. */
+ * factor across them; shampoo_describe() lists those that the cut leaves with more than two sides.
+ */
 shampoo_status shampoo_add_slab(shampoo_setup* setup, const shampoo_slab* slab,
                                 const shampoo_entry* entries, size_t count, int64_t* elements);
 /* For other layouts: the row-major tensor that begins with element `offset` of the slab. */

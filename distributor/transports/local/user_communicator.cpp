@@ -17,8 +17,6 @@ namespace {
 
 class UserTransport final : public CollectiveTransport {
  public:
-  using MakeReducer = std::function<std::shared_ptr<Reducer>(const void* data)>;
-
   UserTransport(Collectives collectives, MakeReducer make_reducer)
       : CollectiveTransport(collectives.rank_info),
         collectives_(std::move(collectives)),
@@ -156,8 +154,7 @@ std::unique_ptr<Communicator> user_communicator(Collectives collectives) {
   return user_communicator(std::move(collectives), make_device_reducer);
 }
 
-std::unique_ptr<Communicator> user_communicator(Collectives collectives,
-                                                UserTransport::MakeReducer make_reducer) {
+std::unique_ptr<Communicator> user_communicator(Collectives collectives, MakeReducer make_reducer) {
   validate_rank_info(collectives.rank_info, "rank_info.");
   const bool is_host = collectives.rank_info.memory == MemoryKind::host;
   if (!collectives.all_gather) throw std::invalid_argument("all_gather: must be set");

@@ -8,10 +8,10 @@
 
 namespace shampoo {
 
-/// As user_communicator(), with a reducer for CUDA memory, which is made in the first reduction;
-/// see make_device_reducer().
-std::unique_ptr<Communicator> user_communicator(
-    Collectives collectives,
-    std::function<std::shared_ptr<Reducer>(const void* data)> make_reducer);
+/// See make_device_reducer().
+using MakeReducer = std::function<std::shared_ptr<Reducer>(const void* data)>;
+
+/// As user_communicator(), with a reducer for CUDA memory, which is made in the first reduction.
+std::unique_ptr<Communicator> user_communicator(Collectives collectives, MakeReducer make_reducer);
 
 }  // namespace shampoo

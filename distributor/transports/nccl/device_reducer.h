@@ -25,18 +25,16 @@ class DeviceReducer final : public Reducer {
   DeviceReducer& operator=(const DeviceReducer&) = delete;
 
   void begin(StreamRef stream) override {
-    const std::uint64_t capture = api_->capture_of(stream.handle);
-    is_capturing_ = capture != 0;
-    if (is_capturing_ && capture == capture_)
+    running_in_ = api_->capture_of(stream.handle);
+    if (running_in_ != 0 && running_in_ == last_capture_)
       api_->wait(stream.handle, captured_end_.get());
     else
       api_->wait_external(stream.handle, end_.get());
   }
   void end(StreamRef stream) override {
-    const std::uint64_t capture = api_->capture_of(stream.handle);
-    if (capture != 0) {
+    if (running_in_ != 0) {
       api_->record(captured_end_.get(), stream.handle);
-      capture_ = capture;
+      last_capture_ = running_in_;
     }
     api_->record_external(end_.get(), stream.handle);
   }
@@ -74,15 +72,15 @@ class DeviceReducer final : public Reducer {
       scratch.memory = api_->allocate(static_cast<std::size_t>(bytes));
       scratch.bytes = bytes;
     }
-    scratch.captured = scratch.captured || is_capturing_;
+    scratch.captured = scratch.captured || running_in_ != 0;
     return static_cast<char*>(scratch.memory);
   }
 
   std::shared_ptr<NcclApi> api_;
   OwnedEvent end_;           ///< of the last reduction that ran, in replays too
-  OwnedEvent captured_end_;  ///< of the last one in capture_
-  std::uint64_t capture_ = 0;
-  bool is_capturing_ = false;  ///< the running reduction's stream
+  OwnedEvent captured_end_;  ///< of the last one in last_capture_
+  std::uint64_t last_capture_ = 0;
+  std::uint64_t running_in_ = 0;  ///< the capture that takes the running reduction; 0: none
   Scratch packed_, received_;
   std::vector<void*> outgrown_;  ///< captured
 };

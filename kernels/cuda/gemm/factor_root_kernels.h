@@ -146,9 +146,7 @@ SHAMPOO_BOTH void UnpackFactors::unpack(
   const double inverse = sizes == nullptr ? 1 : 1 / sizes[item.group.pairs.first + item.member];
   MirroredTile<Real>& tile = shared.tiles.of(static_cast<Real*>(nullptr));
   const TilePlace at = tile_place(item.part);
-  const auto exists = [&](int row, int column) {
-    return at.top + row < factor.side && at.left + column <= at.top + row;
-  };
+  const auto exists = [&](int row, int column) { return at.has_lower(factor.side, row, column); };
   fill_tile<false>(block, tile, exists, [&](int row, int column) {
     const Real x = factor.at(at.top + row, at.left + column);
     return static_cast<Real>(static_cast<double>(x) * inverse);

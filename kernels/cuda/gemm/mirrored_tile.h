@@ -28,6 +28,11 @@ union AnyMirroredTile {
 /// Where a tile of the lower triangle begins.
 struct TilePlace {
   std::int64_t top = 0, left = 0;
+
+  /// True if the tile's element is one of the lower triangle of a matrix of side n.
+  SHAMPOO_BOTH constexpr bool has_lower(std::int64_t n, int row, int column) const {
+    return top + row < n && left + column <= top + row;
+  }
 };
 SHAMPOO_BOTH constexpr TilePlace tile_place(std::int64_t part) {
   const TileIndex tile = lower_tile(part);

@@ -78,9 +78,7 @@ template <typename Threads>
 SHAMPOO_BOTH void UnpackRoots<Dense>::load(Threads& block, Shared& tile, FactorLayout layout,
                                            const Real* array, std::int64_t n, TilePlace at,
                                            Real scale) {
-  const auto exists = [=](int row, int column) {
-    return at.top + row < n && at.left + column <= at.top + row;
-  };
+  const auto exists = [=](int row, int column) { return at.has_lower(n, row, column); };
   const auto element_in = [&](FactorLayout known) {
     return [=](int row, int column) {
       return stored_root(known, array, n, at.top + row, at.left + column) * scale;
