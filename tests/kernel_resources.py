@@ -4,7 +4,7 @@
 
     tests/kernel_resources.py BUILD [ARCHITECTURE]
 
-Compiles the CUDA sources again, for sm_90 unless told otherwise, as BUILD/compile_commands.json says
+Compiles the CUDA sources again, for sm_90a unless told otherwise, as BUILD/compile_commands.json says
 (preset cuda), a source per processor at a time. Shared memory that a launch asks for, more than 48
 KiB, is left out. Fails where a kernel spills registers or has a stack.
 """
@@ -71,7 +71,7 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     build = pathlib.Path(sys.argv[1])
-    architecture = sys.argv[2] if len(sys.argv) == 3 else "sm_90"
+    architecture = sys.argv[2] if len(sys.argv) == 3 else "sm_90a"
     entries = [entry for entry in json.loads((build / "compile_commands.json").read_text())
                if entry["file"].endswith(".cu")]
     with tempfile.TemporaryDirectory() as scratch, \

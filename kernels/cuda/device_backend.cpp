@@ -70,11 +70,6 @@ void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
   workspace_.reserve(stacks, arithmetic, calls);
   std::vector<Product> products;
   add_mode_products(stacks, arithmetic, products);
-  if (arithmetic == Type::float32 && calls.symmetric_products) {
-    add_symmetric_products(calls.largest_side, products);
-    for (const auto& [side, count] : calls.matrices)
-      if (side != calls.largest_side) add_symmetric_products(side, products);
-  }
   if (calls.decompositions)
     for (const auto& [side, count] : calls.matrices)
       add_square_products(side, arithmetic, products);

@@ -62,7 +62,7 @@ void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
   for (std::size_t s = 0; s < stacks.size(); ++s) {
     const PolarStack stack(stacks[s], arithmetic);
     // As aligned as the direction.
-    void* const x = element_at(workspace_.polar_dense(stacks, arithmetic), arithmetic, offset);
+    void* const x = element_at(workspace_.dense(stacks, arithmetic), arithmetic, offset);
     offset += stack.elements();
     if (plans[s].steps.empty()) {
       const std::int64_t side = stack.rows + stack.columns;
@@ -75,7 +75,6 @@ void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
         .type = arithmetic, .side = stack.side(), .count = 1, .data = workspace_.polar()};
     products.push_back(gram_product(stack, x, r));
     products.push_back(polynomial_product(stack, r, x, x, 1));
-    if (arithmetic == Type::float32) add_symmetric_products(stack.side(), products);
   }
   device_->reserve_products(products);
 }
@@ -85,7 +84,7 @@ void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stac
                                   void* direction, double* direction_norms) {
   if (stacks.empty()) return;
   const Type arithmetic = phase.elements.arithmetic;
-  const ProductPhase p(phase, workspace_.polar_dense(stacks, arithmetic));
+  const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
   double* const norms = workspace_.polar_norms();
   norm_directions(*device_, p, direction, norms);
   with_real(arithmetic, [&](auto* tag) {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <vector>
-
 #include "kernels/cuda/device_backend.h"
-#include "kernels/cuda/gemm/form_kernels.h"
+#include "kernels/cuda/gemm/formed_product.h"
 #include "kernels/cuda/gemm/square_matrix_kernels.h"
 #include "kernels/cuda/gemm/symmetric_kernels.h"
 #include "kernels/cuda/gemm/tile_class.h"
-#include "kernels/cuda/symmetric_terms.h"
 
 namespace shampoo::kernels::cuda {
 
@@ -22,50 +18,9 @@ void measure_in_batch(Device& device, const Batch<MatrixGroup>& batch, Measure w
   device.launch(batch.matrices(), MeasureMatrices{batch, what, nullptr, partials, numbers, true});
 }
 
-void multiply_terms(Device& device, const SymmetricTerms& terms) {
-  for (int t = 0; t < terms.count; ++t) device.multiply(terms.products[t]);
-}
-
 std::int64_t thread_blocks(std::int64_t matrices, int threads) {
   return ceiling(matrices, threads);
 }
-
-/// Products of matrices that have forms: the sums of a library in scratch memory, of as many as
-/// fit, and what a kernel makes of them.
-class SymmetricProducts {
- public:
-  SymmetricProducts(Device& device, Workspace& workspace, const LinearCombination& combination)
-      : device_(device), workspace_(workspace), combination_(combination) {}
-
-  void add(const SymmetricProductGroup& all) {
-    for (std::int64_t done = 0; done < all.count();) {
-      SymmetricProductGroup group =
-          all.range(done, std::min(sums_.fitting(all.x.side), all.count() - done));
-      if (group.count() == 0 || combination_.batch.count == combination_.batch.capacity) {
-        combine();
-        sums_ = workspace_.sums(all.x.side);
-        continue;
-      }
-      group.product = group.x;
-      group.product.data = sums_.take(group.x.side, group.count());
-      multiply_terms(device_, terms_of(group, combination_.operands));
-      combination_.batch.add(group, lower_tiles(group.x.side, mirrored_side));
-      done += group.count();
-    }
-  }
-
-  /// What was added and not combined yet.
-  void combine() {
-    if (combination_.batch.count > 0) device_.launch(combination_.batch.blocks, combination_);
-    combination_.batch = {};
-  }
-
- private:
-  Device& device_;
-  Workspace& workspace_;
-  LinearCombination combination_;
-  Workspace::Sums sums_;
-};
 
 }  // namespace
 
@@ -123,39 +78,19 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                             SymmetricProduct<typename Class::real, Class::tile>{batch, weights});
           });
   });
-  const auto by_library = [&](std::size_t g) {
-    return is_written_by_library(a[g], operands, weights, form);
-  };
-  SymmetricProducts products(*device_, workspace_, {{}, operands, weights, form});
-  for (std::size_t g = 0; g < a.size(); ++g) {
-    const SymmetricProductGroup group{a[g], b[g], d[g], {}, c[g]};
-    if (by_library(g))
-      multiply_terms(*device_, terms_of_result(group, operands, weights, form));
-    else if (has_forms(a[g]))
-      products.add(group);
-  }
-  products.combine();
-  if (weights.identity == 0) return;
-  for_each_batch<MatrixGroup>(
-      a.size(), [&](std::size_t g) { return by_library(g) ? MatrixGroup{c[g]} : MatrixGroup{}; },
-      one_part<MatrixGroup>,
-      [&](const Batch<MatrixGroup>& batch) {
-        device_->launch(batch.blocks, AddIdentity{batch, weights.identity});
+  for_each_batch<FourOf>(
+      a.size(),
+      [&](std::size_t g) {
+        return has_forms(a[g]) ? FourOf{a[g], b[g], d[g], c[g]} : FourOf{};
+      },
+      [](const FourOf& group) { return lower_tiles(group.c.side, FormedProduct::side); },
+      [&](const Batch<FourOf>& batch) {
+        device_->launch(
+            batch.blocks,
+            FormedProduct{batch, operands, static_cast<float>(weights.product),
+                          static_cast<float>(weights.first), static_cast<float>(weights.addend),
+                          static_cast<float>(weights.identity), form});
       });
-}
-
-void DeviceBackend::add_symmetric_products(std::int64_t side, std::vector<Product>& products) {
-  SquareMatrixBatch a{.type = Type::float32, .side = side, .count = 1};
-  if (!has_forms(a)) return;
-  // As aligned as a solver's matrices.
-  a.data = workspace_.sums(side).take(side, 1);
-  SquareMatrixBatch other = a;
-  other.data = nullptr;
-  const SymmetricProductGroup square{a, a, a, a, a}, product{a, other, a, a, a};
-  for (const SymmetricTerms& terms : {terms_of(square, Form::split), terms_of(product, Form::split),
-                                      terms_of_result(square, Form::split, {}, Form::unsymmetric),
-                                      terms_of_result(square, Form::half, {}, Form::half)})
-    products.insert(products.end(), terms.products.begin(), terms.products.begin() + terms.count);
 }
 
 void DeviceBackend::check_identity(std::span<const SquareMatrixBatch> m, Form form, double limit,

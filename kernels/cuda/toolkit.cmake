@@ -6,7 +6,7 @@ set_property(CACHE SHAMPOO_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(found FALSE)
 if(SHAMPOO_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 100-virtual CACHE STRING
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 100-real 100-virtual CACHE STRING
       "Processors that CUDA code is compiled for")
   endif()
   # The program's own runtime, as the CUDA libraries are shared too.

@@ -92,11 +92,11 @@ struct CoupledHigherOrder {
 enum class MinimaxPrecision : std::uint8_t {
   /// Products of matrices whose condition number has fallen to 300 have operands in float16, where
   /// the backend is faster at it, and those of X in all steps if its own stays below 64. The root's
-  /// relative error (Frobenius) at kappa_max 1e6 is at most 2e-3 for the exponent 1/4 and 5e-3 for
+  /// relative error (Frobenius) at kappa_max 1e6 is at most 3e-3 for the exponent 1/4 and 5e-3 for
   /// 1/2, in addition to that of `accurate`.
   mixed,
-  /// The error of float32: its rounding, 6e-8, times kappa_max times the exponent, at most; one to
-  /// three digits less where small eigenvalues are few.
+  /// The error of float32: its rounding, 6e-8, times kappa_max times the exponent, at most, on CUDA
+  /// sqrt(2) times that; one to three digits less where small eigenvalues are few.
   accurate
 };
 

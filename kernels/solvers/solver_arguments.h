@@ -97,7 +97,6 @@ enum class Measure : std::uint8_t {
 struct SolverCalls {
   std::int64_t largest_side = 0;
   bool decompositions = true;                          ///< eigh()
-  bool symmetric_products = true;                      ///< multiply_symmetric()
   std::map<std::int64_t, std::int64_t> matrices = {};  ///< how many there are of each side
 };
 

@@ -48,7 +48,7 @@ void FactorSolver::reserve(StagedArrays& staged, std::span<const RootJob> all) {
 }
 
 SolverCalls FactorSolver::calls() const {
-  SolverCalls calls{.decompositions = waits(), .symmetric_products = !waits()};
+  SolverCalls calls{.decompositions = waits()};
   for (const RootTable::Row& row : table_.rows()) ++calls.matrices[row.side];
   if (!calls.matrices.empty()) calls.largest_side = calls.matrices.rbegin()->first;
   return calls;

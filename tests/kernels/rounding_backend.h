@@ -42,11 +42,6 @@ class RoundingBackend : public CountingBackend {
   void multiply_symmetric(Batches a, Batches b, kernels::Form operands,
                           const kernels::Weights& weights, Batches d, Batches c,
                           kernels::Form form) override {
-    using kernels::Form;
-    const bool is_plain =
-        operands == Form::half && form == Form::half && (weights.first == 0 || weights.addend == 0);
-    kernels::Weights sum = weights;
-    if (is_plain) sum.identity = 0;
     for (std::size_t g = 0; g < a.size(); ++g) {
       for (std::int64_t member = 0; member < a[g].count; ++member) {
         const auto one = [member](const kernels::SquareMatrixBatch& group) {
@@ -55,10 +50,9 @@ class RoundingBackend : public CountingBackend {
           single.data = static_cast<float*>(group.data) + member * group.side * group.side;
           return single;
         };
-        multiply_one(one(a[g]), one(b[g]), operands, sum, one(d[g]), one(c[g]), !is_plain);
+        multiply_one(one(a[g]), one(b[g]), operands, weights, one(d[g]), one(c[g]));
       }
       round(c[g], form);
-      if (sum.identity != weights.identity) add_identity(c[g], weights.identity, form);
     }
     ++(operands == kernels::Form::half ? half_products : split_products);
   }
@@ -78,19 +72,9 @@ class RoundingBackend : public CountingBackend {
           form == kernels::Form::half ? high[i] : high[i] + 0x1p-11F * low[i];
   }
 
-  static void add_identity(const kernels::SquareMatrixBatch& group, double identity,
-                           kernels::Form form) {
-    const std::int64_t n = group.side;
-    for (std::int64_t member = 0; member < group.count; ++member)
-      for (std::int64_t i = 0; i < n; ++i)
-        static_cast<float*>(group.data)[(member * n + i) * n + i] += static_cast<float>(identity);
-    round(group, form);
-  }
-
   void multiply_one(const kernels::SquareMatrixBatch& a, const kernels::SquareMatrixBatch& b,
                     kernels::Form operands, const kernels::Weights& weights,
-                    const kernels::SquareMatrixBatch& d, const kernels::SquareMatrixBatch& c,
-                    bool is_mean) {
+                    const kernels::SquareMatrixBatch& d, const kernels::SquareMatrixBatch& c) {
     const std::int64_t n = a.side;
     const auto count = static_cast<std::size_t>(n * n);
     Numbers high_a(count), low_a(count), high_b(count), low_b(count), sum(count), term(count);
@@ -116,8 +100,8 @@ class RoundingBackend : public CountingBackend {
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
       for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
         const std::size_t at = i * static_cast<std::size_t>(n) + j;
-        const std::size_t mirrored = is_mean ? j * static_cast<std::size_t>(n) + i : at;
-        to[at] = static_cast<float>(weights.product) * (0.5F * sum[at] + 0.5F * sum[mirrored]) +
+        const std::size_t lower = i < j ? j * static_cast<std::size_t>(n) + i : at;
+        to[at] = static_cast<float>(weights.product) * sum[lower] +
                  static_cast<float>(weights.first) * of_a[at] +
                  static_cast<float>(weights.addend) * of_d[at] +
                  (i == j ? static_cast<float>(weights.identity) : 0.0F);

@@ -20,13 +20,6 @@ constexpr std::size_t alignment = 256;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-/// Of sums, unless one matrix needs more: a solver's chunk.
-constexpr std::size_t usual_sum_bytes = std::size_t{64} << 20;
-
-std::size_t sum_bytes(std::int64_t side, std::int64_t count) {
-  return aligned(static_cast<std::size_t>(side * side * count) * sizeof(float));
-}
-
 std::size_t eigen_bytes(std::int64_t side) {
   return static_cast<std::size_t>(side * (side + 1)) * sizeof(double);
 }
@@ -40,12 +33,6 @@ std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {
 std::size_t root_bytes(std::span<const Stack> stacks, Type arithmetic) {
   std::size_t bytes = 0;
   for (const Stack& stack : stacks) bytes += dense_root_bytes(stack, arithmetic);
-  return bytes;
-}
-
-std::size_t all_sum_bytes(const SolverCalls& calls) {
-  std::size_t bytes = 0;
-  for (const auto& [side, count] : calls.matrices) bytes += sum_bytes(side, count);
   return bytes;
 }
 
@@ -76,14 +63,6 @@ void Workspace::grow(Part& part, std::size_t bytes) {
   part = {bytes, larger};
 }
 
-void Workspace::grow_dense(std::size_t bytes, std::size_t polar_bytes, std::size_t sum_bytes) {
-  const std::size_t polar = std::max(polar_bytes, polar_dense_bytes_);
-  const std::size_t sums = std::max(sum_bytes, sum_bytes_);
-  grow(dense_, std::max(bytes, polar + sums));
-  polar_dense_bytes_ = polar;
-  sum_bytes_ = sums;
-}
-
 void* Workspace::address(Part& part) {
   part.captured = part.captured || device_.is_capturing();
   return part.memory;
@@ -91,11 +70,7 @@ void* Workspace::address(Part& part) {
 
 void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const SolverCalls& calls) {
   grow(rows_, row_bytes);
-  const bool has_sums = arithmetic == Type::float32 && calls.symmetric_products;
-  grow_dense(2 * dense_bytes(stacks, arithmetic), 0,
-             has_sums ? std::max(sum_bytes(calls.largest_side, 1),
-                                 std::min(all_sum_bytes(calls), usual_sum_bytes))
-                      : 0);
+  grow(dense_, 2 * dense_bytes(stacks, arithmetic));
   grow(roots_, root_bytes(stacks, arithmetic));
   if (calls.decompositions) grow(eigen_, eigen_bytes(calls.largest_side));
 }
@@ -103,16 +78,14 @@ void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const So
 void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
                                           std::span<const PolarPlan> plans, Type arithmetic) {
   grow(rows_, row_bytes);
-  std::size_t blocks = 0, sums = 0;
+  std::size_t blocks = 0;
   for (std::size_t s = 0; s < stacks.size(); ++s) {
     const PolarStack stack(stacks[s], arithmetic);
     blocks += static_cast<std::size_t>(stack.count);
     grow(polar_, plans[s].steps.empty() ? stack.decomposition_bytes() : stack.product_bytes());
     if (plans[s].steps.empty()) grow(eigen_, eigen_bytes(stack.rows + stack.columns));
-    if (arithmetic == Type::float32 && !plans[s].steps.empty())
-      sums = std::max(sums, sum_bytes(stack.side(), stack.chunk()));
   }
-  grow_dense(0, dense_bytes(stacks, arithmetic), sums);
+  grow(dense_, dense_bytes(stacks, arithmetic));
   grow(polar_norms_, blocks * sizeof(double));
 }
 
@@ -123,11 +96,6 @@ double* Workspace::polar_norms() {
 
 void* Workspace::dense(std::span<const Stack> stacks, Type arithmetic) {
   require(dense_bytes(stacks, arithmetic) <= dense_.bytes);
-  return address(dense_);
-}
-
-void* Workspace::polar_dense(std::span<const Stack> stacks, Type arithmetic) {
-  require(dense_bytes(stacks, arithmetic) <= polar_dense_bytes_);
   return address(dense_);
 }
 
@@ -156,23 +124,6 @@ std::int32_t* Workspace::flags() {
 double* Workspace::eigen(std::int64_t side) {
   require(eigen_bytes(side) <= eigen_.bytes);
   return static_cast<double*>(address(eigen_));
-}
-
-Workspace::Sums Workspace::sums(std::int64_t side) {
-  require(sum_bytes(side, 1) <= sum_bytes_);
-  return {static_cast<char*>(address(dense_)) + (dense_.bytes - sum_bytes_), sum_bytes_};
-}
-
-std::int64_t Workspace::Sums::fitting(std::int64_t side) const {
-  return static_cast<std::int64_t>(bytes_ / sizeof(float)) / (side * side);
-}
-
-void* Workspace::Sums::take(std::int64_t side, std::int64_t count) {
-  void* const taken = memory_;
-  const std::size_t bytes = std::min(sum_bytes(side, count), bytes_);
-  memory_ += bytes;
-  bytes_ -= bytes;
-  return taken;
 }
 
 std::size_t Workspace::bytes() const {

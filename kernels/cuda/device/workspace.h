@@ -18,21 +18,6 @@ class Workspace {
   static constexpr std::int64_t rows = 65536;
   static constexpr std::int64_t numbers_of_row = 3;
 
-  /// Room for sums of products of symmetric matrices, in float32.
-  class Sums {
-   public:
-    Sums() = default;
-    Sums(void* memory, std::size_t bytes) : memory_(static_cast<char*>(memory)), bytes_(bytes) {}
-
-    std::int64_t fitting(std::int64_t side) const;
-    /// At most as many as are fitting(), at a multiple of 256 bytes.
-    void* take(std::int64_t side, std::int64_t count);
-
-   private:
-    char* memory_ = nullptr;
-    std::size_t bytes_ = 0;  ///< that are left
-  };
-
   explicit Workspace(Device& device) : device_(device) {}
   ~Workspace();
   Workspace(const Workspace&) = delete;
@@ -54,11 +39,6 @@ class Workspace {
   std::int32_t* flags();  ///< `rows` of them
   /// For a matrix of this side in float64 and its eigenvalues.
   double* eigen(std::int64_t side);
-  /// All of it, which holds at least one matrix of a side. It lies behind polar_dense(), and may be
-  /// the memory of dense() and second_dense().
-  Sums sums(std::int64_t side);
-  /// As long as the flat slots of stacks that are orthogonalised; the memory of dense().
-  void* polar_dense(std::span<const Stack> stacks, Type arithmetic);
   /// Squared norms of all blocks that are orthogonalised.
   double* polar_norms();
   /// For two square matrices of each block of a chunk, or, of decompositions, for one matrix, its
@@ -74,15 +54,12 @@ class Workspace {
     bool captured = false;  ///< a graph may contain its address
   };
   void grow(Part& part, std::size_t bytes);
-  /// Nothing changes if there is not enough memory.
-  void grow_dense(std::size_t bytes, std::size_t polar_bytes, std::size_t sum_bytes);
   void* address(Part& part);
   template <typename Body>
   void for_each_part(const Body& body) const;
 
   Device& device_;
-  Part dense_, roots_, rows_, eigen_, polar_norms_, polar_;  ///< sums are the end of dense_
-  std::size_t sum_bytes_ = 0, polar_dense_bytes_ = 0;
+  Part dense_, roots_, rows_, eigen_, polar_norms_, polar_;
   std::vector<Part> outgrown_;  ///< captured
 };
 

@@ -29,6 +29,10 @@ SHAMPOO_BOTH inline HalfPair nearest_halves(float x, float y) {
 #endif
 }
 
+SHAMPOO_BOTH inline std::uint32_t bits_of(const HalfPair& pair) {
+  return pair.v[0].bits | std::uint32_t{pair.v[1].bits} << 16;
+}
+
 SHAMPOO_BOTH inline float widened(Float16 x) {
 #ifdef __CUDA_ARCH__
   return __half2float(__half(__half_raw{x.bits}));
@@ -104,11 +108,32 @@ class FormedMatrix {
     return x;
   }
 
-  /// x_ii <- x_ii + shift; half
-  SHAMPOO_BOTH void add_to_diagonal(std::int64_t i, float shift) const {
-    Float16& x = high()[i * (side_ + 1)];
-    x = nearest_halves(widened(x) + shift, 0).v[0];
+  /// All of high, and, so many elements behind them, all of low. half or split
+  SHAMPOO_BOTH Float16* parts() const { return high(); }
+  SHAMPOO_BOTH std::int64_t to_low() const { return side_ * side_; }
+  SHAMPOO_BOTH std::int64_t side() const { return side_; }
+
+  /// Begins to copy the high or low parts of elements (row, column) to (row, column + 7) to memory
+  /// that threads share, 16 bytes at a multiple of 16; 0 behind the sides. column is a multiple
+  /// of 8.
+  SHAMPOO_BOTH void begin_copy(bool low, std::int64_t row, std::int64_t column, Float16* to) const {
+    const std::int64_t first = row * side_ + column + (low ? to_low() : 0);
+    const bool exists = row < side_ && column < side_;
+    if (by_eight_) {
+      copy16(to, high() + first, exists);
+      return;
+    }
+    for (int k = 0; k < 8; ++k)
+      to[k] = exists && column + k < side_ ? high()[first + k] : Float16{0};
   }
+  /// Those parts, unless they are behind the sides, <- eight numbers at a multiple of 16 bytes.
+  SHAMPOO_BOTH void store_eight(bool low, std::int64_t row, std::int64_t column,
+                                const Float16* from) const {
+    if (row >= side_ || column >= side_) return;
+    const int count = static_cast<int>(side_ - column < 8 ? side_ - column : 8);
+    put(load16<EightHalves>(from), high() + row * side_ + column + (low ? to_low() : 0), count);
+  }
+  SHAMPOO_BOTH float* numbers() const { return static_cast<float*>(data_); }  ///< dense
 
   /// Elements (row, column) to (row, column + 7) <- x, but for those behind the sides; column is a
   /// multiple of 8.
@@ -154,7 +179,6 @@ class FormedMatrix {
     SHAMPOO_BOTH Float16 operator[](int k) const { return pairs[k / 2].v[k % 2]; }
   };
 
-  SHAMPOO_BOTH float* numbers() const { return static_cast<float*>(data_); }
   SHAMPOO_BOTH Float16* high() const { return static_cast<Float16*>(data_); }
   SHAMPOO_BOTH Float16* low() const { return high() + side_ * side_; }
 

@@ -16,6 +16,12 @@ struct HalfLines {
   std::int32_t line_count = 0, place_count = 0;
 
   SHAMPOO_BOTH bool along_places() const { return place < line; }
+  /// True if eight consecutive places from a multiple of eight on exist and can be read in one
+  /// access, if the first does.
+  SHAMPOO_BOTH bool by_eight_places() const {
+    return place == 1 && line % 8 == 0 && place_count % 8 == 0 &&
+           reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+  }
 };
 
 /// Elements (i, j) of a tile with i < rows and j <= i + below. Each row of the array is as long as
@@ -201,15 +207,18 @@ class HalfTile {
   template <typename Threads>
   SHAMPOO_BOTH static void add(const Half* left, const Half* right, int warp,
                                typename MatrixUnit<Threads>::Sums& sums) {
-    constexpr int line = Along ? pitch : 1, place = Along ? 1 : pitch;
-    left += warp / 4 * UnitShape::left * line;
-    right += warp % 4 * UnitShape::right * line;
+    constexpr int to_line = Along ? pitch : 1, to_place = Along ? 1 : pitch;
+    const auto from = [](const Half* operand) {
+      return [=](int line, int place) { return operand + line * to_line + place * to_place; };
+    };
+    left += warp / 4 * UnitShape::left * to_line;
+    right += warp % 4 * UnitShape::right * to_line;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
     for (int p = 0; p < depth; p += UnitShape::depth)
-      MatrixUnit<Threads>::template multiply_add<Along>(sums, left + p * place, right + p * place,
-                                                        pitch);
+      MatrixUnit<Threads>::template multiply_add<Along>(sums, from(left + p * to_place),
+                                                        from(right + p * to_place));
   }
 };
 

@@ -10,9 +10,10 @@
 namespace shampoo::kernels::cuda {
 
 /// Products of elements of 16 bits with sums in float32, by one warp: 64 lines of the left operand
-/// by 32 of the right one, 16 places at a time. Products of such elements are exact in float32.
-/// Along: an operand's places are consecutive and its lines `pitch` elements apart; otherwise the
-/// other way round.
+/// by 32 of the right one, 16 places at a time. Products of such elements are exact in float32. An
+/// operand is a function of (line, place) that gives an element's address; eight consecutive places
+/// from a multiple of eight on, or, unless Along, as many lines, lie side by side at a multiple of
+/// 16 bytes.
 struct UnitShape {
   static constexpr int left = 64, right = 32, depth = 16;
 };
@@ -24,23 +25,45 @@ struct MatrixUnit {
     float v[UnitShape::left][UnitShape::right] = {};
   };
 
-  template <bool Along, typename Half>
-  static void multiply_add(Sums& sums, const Half* left, const Half* right, int pitch) {
-    const auto at = [&](const Half* operand, int line, int place) {
-      return to_float(operand[Along ? line * pitch + place : place * pitch + line]);
-    };
-    for (int i = 0; i < UnitShape::left; ++i)
-      for (int j = 0; j < UnitShape::right; ++j)
-        for (int p = 0; p < UnitShape::depth; ++p) sums.v[i][j] += at(left, i, p) * at(right, j, p);
+  template <bool Along, typename Operand>
+  static void multiply_add(Sums& sums, const Operand& left, const Operand& right) {
+    float a[UnitShape::left], b[UnitShape::right];
+    for (int p = 0; p < UnitShape::depth; ++p) {
+      for (int i = 0; i < UnitShape::left; ++i) a[i] = to_float(*left(i, p));
+      for (int j = 0; j < UnitShape::right; ++j) b[j] = to_float(*right(j, p));
+      for (int i = 0; i < UnitShape::left; ++i)
+        for (int j = 0; j < UnitShape::right; ++j) sums.v[i][j] += a[i] * b[j];
+    }
+  }
+
+  static void scale(Sums& sums, float factor) {
+    for (auto& row : sums.v)
+      for (float& x : row) x *= factor;
   }
 
   static void put(const Sums& sums, float* to, int pitch) {
     for (int i = 0; i < UnitShape::left; ++i)
       for (int j = 0; j < UnitShape::right; ++j) to[i * pitch + j] = sums.v[i][j];
   }
+
+  /// use(row, column, sum, its right neighbour), which may change both, for the sums of each
+  /// thread; columns are even.
+  template <typename Use>
+  static void for_each_pair(Sums& sums, Use&& use) {
+    for (int i = 0; i < UnitShape::left; ++i)
+      for (int j = 0; j < UnitShape::right; j += 2) use(i, j, sums.v[i][j], sums.v[i][j + 1]);
+  }
 };
 
 #ifdef __CUDACC__
+/// Of the thread in its warp, anew with each call: what follows from it does not take registers
+/// from one call to the next.
+__device__ inline int read_lane() {
+  int lane;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  return lane;
+}
+
 /// On a device: its matrix units, 16 x 8 sums of 16 products an instruction [PTX ISA,
 /// mma.m16n8k16]. Thread t of a warp has sums (t / 4, t % 4 * 2) and (t / 4 + 8, t % 4 * 2) and
 /// their right neighbours.
@@ -50,14 +73,14 @@ struct MatrixUnit<DeviceThreads<Count>> {
     float v[UnitShape::left / 16][UnitShape::right / 8][4] = {};
   };
 
-  template <bool Along, typename Half>
-  __device__ static void multiply_add(Sums& sums, const Half* left, const Half* right, int pitch) {
+  template <bool Along, typename Operand>
+  __device__ static void multiply_add(Sums& sums, const Operand& left, const Operand& right) {
+    using Half = std::remove_cvref_t<decltype(*left(0, 0))>;
     // Of four matrices of 8 x 8, thread t points at row t % 8 of number t / 8.
     const int lane = lane_of_thread(), row = lane % 8, upper = lane / 8 % 2 * 8,
               later = lane / 16 * 8;
-    const auto at = [&](const Half* operand, int line, int place) {
-      return Along ? operand + (line + row) * pitch + place
-                   : operand + (place + row) * pitch + line;
+    const auto at = [&](const Operand& operand, int line, int place) {
+      return Along ? operand(line + row, place) : operand(line, place + row);
     };
     Quad a[UnitShape::left / 16];
     for (int i = 0; i < UnitShape::left / 16; ++i)
@@ -71,14 +94,29 @@ struct MatrixUnit<DeviceThreads<Count>> {
     }
   }
 
-  __device__ static void put(const Sums& sums, float* to, int pitch) {
-    const int row = lane_of_thread() / 4, column = lane_of_thread() % 4 * 2;
+  __device__ static void scale(Sums& sums, float factor) {
+    for (auto& row : sums.v)
+      for (auto& four : row)
+        for (float& x : four) x *= factor;
+  }
+
+  __device__ static void put(Sums& sums, float* to, int pitch) {
+    for_each_pair(sums, [&](int i, int j, float x, float y) {
+      *reinterpret_cast<float2*>(to + i * pitch + j) = make_float2(x, y);
+    });
+  }
+
+  template <typename Use>
+  __device__ static void for_each_pair(Sums& sums, Use&& use) {
+    const int lane = read_lane(), row = lane / 4, column = lane % 4 * 2;
+#pragma unroll
     for (int i = 0; i < UnitShape::left / 16; ++i)
+#pragma unroll
       for (int j = 0; j < UnitShape::right / 8; ++j)
+#pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float* const two = sums.v[i][j] + 2 * half;
-          *reinterpret_cast<float2*>(to + (16 * i + row + 8 * half) * pitch + 8 * j + column) =
-              make_float2(two[0], two[1]);
+          float* const two = sums.v[i][j] + 2 * half;
+          use(16 * i + row + 8 * half, 8 * j + column, two[0], two[1]);
         }
   }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/formed_product.h"
 #include "kernels/cuda/gemm/gram_terms.h"
 #include "kernels/cuda/gemm/half_gram.h"
 #include "kernels/cuda/gemm/mode_product.h"
@@ -11,6 +12,7 @@ namespace shampoo::kernels::cuda {
 
 template int start(std::int64_t, const AddGram&, void*);
 template int start(std::int64_t, const HalfGram&, void*);
+template int start(std::int64_t, const FormedProduct&, void*);
 template int start(std::int64_t, const Gram<float, 64>&, void*);
 template int start(std::int64_t, const Gram<float, 128>&, void*);
 template int start(std::int64_t, const Gram<double, 64>&, void*);

@@ -19,6 +19,17 @@ struct ThreeOf {
   }
 };
 
+/// Two matrices, an addend and the result.
+struct FourOf {
+  SquareMatrixBatch a, b, d, c;
+
+  SHAMPOO_BOTH std::int64_t count() const { return c.count; }
+  FourOf range(std::int64_t begin, std::int64_t n) const {
+    return {range_of(a, begin, n), range_of(b, begin, n), range_of(d, begin, n),
+            range_of(c, begin, n)};
+  }
+};
+
 /// C <- A B for active matrices. One block of threads per tile.
 template <typename Real, int Side>
 struct SquareProduct {

@@ -72,17 +72,6 @@ struct CheckIdentity {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// Two matrices, an addend and the result.
-struct FourOf {
-  SquareMatrixBatch a, b, d, c;
-
-  SHAMPOO_BOTH std::int64_t count() const { return c.count; }
-  FourOf range(std::int64_t begin, std::int64_t n) const {
-    return {range_of(a, begin, n), range_of(b, begin, n), range_of(d, begin, n),
-            range_of(c, begin, n)};
-  }
-};
-
 /// C <- product A B + first A + addend D + identity I, of which the lower triangle stands for both.
 /// One block of threads per lower tile.
 template <typename Real, int Side>

@@ -16,6 +16,7 @@
 #include "kernels/cuda/gemm/eigen_kernels.h"
 #include "kernels/cuda/gemm/factor_root_kernels.h"
 #include "kernels/cuda/gemm/form_kernels.h"
+#include "kernels/cuda/gemm/formed_product.h"
 #include "kernels/cuda/gemm/gram.h"
 #include "kernels/cuda/gemm/gram_terms.h"
 #include "kernels/cuda/gemm/half_gram.h"
@@ -45,11 +46,11 @@ using Kernel = std::variant<
     TakeDirections<double>, SumDirectionNorms, FindSizes, UnpackFactors, UnpackRoots<Float16>,
     UnpackRoots<float>, UnpackRoots<double>, ScaleOperands, NarrowDirections, PackRoots, Combine,
     MeasureParts, MeasureMatrices, FlagMatrices, WidenMatrix, NarrowVectors, RootSpectrum,
-    ScaleVectors, FindShifts, Damp, CheckIdentity, LinearCombination, AddIdentity, Convert,
+    ScaleVectors, FindShifts, Damp, CheckIdentity, Convert,
     ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors, UseMoments<float>,
     UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
     // fused multiply-adds
-    AddGram, HalfGram, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float>,
+    AddGram, HalfGram, FormedProduct, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float>,
     ModeProduct<double>, VectorProduct<float>, VectorProduct<double>, SquareProduct<float, 64>,
     SquareProduct<float, 128>, SquareProduct<double, 64>, SymmetricProduct<float, 64>,
     SymmetricProduct<double, 64>>;

@@ -20,7 +20,7 @@ constexpr int blocks_per_processor = [] {
 }();
 
 /// What a kernel has without asking, and what it may ask for on every device since sm_80.
-inline constexpr std::size_t usual_shared_bytes = 48 * 1024, most_shared_bytes = 64 * 1024;
+inline constexpr std::size_t usual_shared_bytes = 48 * 1024, most_shared_bytes = 96 * 1024;
 
 template <typename Program>
 constexpr bool asks_for_memory = sizeof(typename Program::Shared) > usual_shared_bytes;
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Program::threads, blocks_per_processor<Program
     run(const __grid_constant__ Program program) {
   DeviceThreads<Program::threads> block;
   if constexpr (asks_for_memory<Program>) {
-    extern __shared__ __align__(128) char memory[];
+    extern __shared__ __align__(1024) char memory[];
     program(block, *reinterpret_cast<typename Program::Shared*>(memory));
   } else {
     __shared__ typename Program::Shared shared;

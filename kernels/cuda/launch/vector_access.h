@@ -36,13 +36,16 @@ SHAMPOO_BOTH void store16(void* to, const Vector& from) {
 #endif
 }
 
-/// Begins to copy 16 bytes from global to shared memory, as one of this thread's copies up to the
-/// next end_of_copies().
-SHAMPOO_BOTH inline void copy16(void* to, const void* from) {
+/// Begins to copy 16 bytes, or zeros where they do not exist, from global to shared memory, as one
+/// of this thread's copies up to the next end_of_copies().
+SHAMPOO_BOTH inline void copy16(void* to, const void* from, bool exists = true) {
 #ifdef __CUDA_ARCH__
-  __pipeline_memcpy_async(to, from, 16);
+  __pipeline_memcpy_async(to, from, 16, exists ? 0 : 16);
 #else
-  std::memcpy(to, from, 16);
+  if (exists)
+    std::memcpy(to, from, 16);
+  else
+    std::memset(to, 0, 16);
 #endif
 }
 

@@ -145,14 +145,21 @@ KernelCost passes(const Batch<Group>& batch, std::initializer_list<Form> forms) 
   });
 }
 
-/// The product, one triangle each of A and D unless it has no weight, and the result.
-KernelCost combination(const LinearCombination& kernel) {
-  return cost_of_groups(kernel.batch, [&](const SymmetricProductGroup& group) {
-    const auto n = static_cast<double>(group.x.side);
-    const int addends = (kernel.weights.first != 0) + (kernel.weights.addend != 0);
-    return KernelCost{n * n * (sizeof(float) + form_bytes(kernel.form)) +
-                          addends * triangle(group.x.side) * form_bytes(kernel.operands),
-                      0};
+/// A, B where it is another matrix, one triangle of D where it is a third one, and the result;
+/// lower tiles of one product of halves or three.
+KernelCost formed_product(const FormedProduct& kernel) {
+  return cost_of_groups(kernel.batch, [&](const FourOf& group) {
+    const std::int64_t n = group.c.side;
+    const double all = static_cast<double>(n) * static_cast<double>(n);
+    const bool is_square = group.a.data == group.b.data;
+    const bool reads_third =
+        kernel.of_d != 0 && group.d.data != group.a.data && group.d.data != group.b.data;
+    const double bytes =
+        form_bytes(kernel.operands) * ((is_square ? 1 : 2) * all + (reads_third ? triangle(n) : 0));
+    const int products = kernel.operands == Form::split ? 3 : 1;
+    return KernelCost{
+        bytes + all * form_bytes(kernel.form),
+        products * tile_flops(lower_tiles(n, FormedProduct::side), FormedProduct::side, n)};
   });
 }
 
@@ -227,7 +234,7 @@ struct CostOf {
       return k.writes ? root_bytes(roots.layout, roots.side, roots.type) : 0.0;
     });
   }
-  KernelCost operator()(const LinearCombination& k) const { return combination(k); }
+  KernelCost operator()(const FormedProduct& k) const { return formed_product(k); }
   KernelCost operator()(const Convert& k) const { return passes(k.batch, {Form::dense, k.form}); }
   KernelCost operator()(const Damp& k) const { return damping(k); }
   KernelCost operator()(const Combine& k) const {

@@ -127,7 +127,7 @@ TEST(ModeChain, ReserveMakesThePlansOfAllProducts) {
     }
     stacks.back().factors[0] = nullptr;
     if (has_bases) stacks.back().bases[0] = nullptr;
-    backend.reserve(stacks, Type::float32, {.largest_side = 90, .symmetric_products = false});
+    backend.reserve(stacks, Type::float32, {.largest_side = 90});
     const kernels::PassContext context;
     const std::int64_t before = device->launches();
 
@@ -147,8 +147,7 @@ TEST(ModeChain, ReserveMakesThePlansOfAllProducts) {
 TEST(Decompositions, ReserveMakesThePlansOfTheirProducts) {
   auto* const device = new EmulatedDevice;
   kernels::cuda::DeviceBackend backend{std::unique_ptr<kernels::cuda::Device>(device)};
-  backend.reserve({}, Type::float32,
-                  {.largest_side = 66, .symmetric_products = false, .matrices = {{5, 1}, {66, 2}}});
+  backend.reserve({}, Type::float32, {.largest_side = 66, .matrices = {{5, 1}, {66, 2}}});
   for (const Type type : {Type::float32, Type::float64}) {
     const std::vector<kernels::SquareMatrixBatch> x = {
         {type, 5, 1, 0, address(256), address(256)}, {type, 66, 2, 1, address(512), address(512)}};
@@ -180,7 +179,7 @@ TEST(AccumulateFactors, LaunchesWhatGradientsNeed) {
   auto* const device = new EmulatedDevice;
   kernels::cuda::DeviceBackend backend{std::unique_ptr<kernels::cuda::Device>(device)};
   Stack stack = stack_of({65, 66}, 3);
-  backend.reserve({&stack, 1}, Type::float32, {.largest_side = 66, .symmetric_products = false});
+  backend.reserve({&stack, 1}, Type::float32, {.largest_side = 66});
   const auto launches = [&](const kernels::GradientForms& forms) {
     stack.gradients = forms;
     kernels::PassContext context;
