@@ -46,13 +46,13 @@ using Kernel = std::variant<
     TakeDirections<double>, SumDirectionNorms, FindSizes, UnpackFactors, UnpackRoots<Float16>,
     UnpackRoots<float>, UnpackRoots<double>, ScaleOperands, NarrowDirections, PackRoots, Combine,
     MeasureParts, MeasureMatrices, FlagMatrices, WidenMatrix, NarrowVectors, RootSpectrum,
-    ScaleVectors, FindShifts, Damp, CheckIdentity, Convert,
-    ScaleToUnitNorm<float>, ScaleToUnitNorm<double>, Embed, WeighSingularVectors, UseMoments<float>,
-    UseMoments<double>, MoveBases, OrthonormalizeRows, SortBasis,
+    ScaleVectors, FindShifts, Damp, CheckIdentity, Convert, ScaleToUnitNorm<float>,
+    ScaleToUnitNorm<double>, Embed, WeighSingularVectors, UseMoments<float>, UseMoments<double>,
+    MoveBases, OrthonormalizeRows, SortBasis,
     // fused multiply-adds
-    AddGram, HalfGram, FormedProduct, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>, ModeProduct<float>,
-    ModeProduct<double>, VectorProduct<float>, VectorProduct<double>, SquareProduct<float, 64>,
-    SquareProduct<float, 128>, SquareProduct<double, 64>, SymmetricProduct<float, 64>,
-    SymmetricProduct<double, 64>>;
+    AddGram, HalfGram, FormedProduct, Gram<float, 64>, Gram<float, 128>, Gram<double, 64>,
+    ModeProduct<float>, ModeProduct<double>, VectorProduct<float>, VectorProduct<double>,
+    SquareProduct<float, 64>, SquareProduct<float, 128>, SquareProduct<double, 64>,
+    SymmetricProduct<float, 64>, SymmetricProduct<double, 64>>;
 
 }  // namespace shampoo::kernels::cuda
