@@ -80,9 +80,7 @@ class MatrixSolver {
   /// `operands`, split or half, and are symmetric up to their rounding; C gets `form`, unsymmetric
   /// only where all weights but that of A B are 0. A and D are not added, whatever they hold, where
   /// their weight is 0. D may be A or B, and C is none of them. Of the elements of A B at (i, j)
-  /// and (j, i) one stands for both, or their mean, so that C is as symmetric as what is added; not
-  /// so where operands and C are halves, and C may be as symmetric as A B. There the identity may
-  /// be added to what was rounded.
+  /// and (j, i) one stands for both, or their mean, so that C is as symmetric as what is added.
   virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                   std::span<const SquareMatrixBatch> b, Form operands,
                                   const Weights& weights, std::span<const SquareMatrixBatch> d,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/device/workspace.h"
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "kernels/cuda/gemm/polar_kernels.h"

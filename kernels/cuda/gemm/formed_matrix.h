@@ -29,10 +29,6 @@ SHAMPOO_BOTH inline HalfPair nearest_halves(float x, float y) {
 #endif
 }
 
-SHAMPOO_BOTH inline std::uint32_t bits_of(const HalfPair& pair) {
-  return pair.v[0].bits | std::uint32_t{pair.v[1].bits} << 16;
-}
-
 SHAMPOO_BOTH inline float widened(Float16 x) {
 #ifdef __CUDA_ARCH__
   return __half2float(__half(__half_raw{x.bits}));

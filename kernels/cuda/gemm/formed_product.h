@@ -21,16 +21,9 @@ struct FormedProduct {
   static constexpr int side = 128;
   /// Panels of A and B in memory: one pair is multiplied while the next ones arrive.
   static constexpr int stages = 3;
-  /// A tile of 16 bits, permuted as panels are.
-  struct Tile {
-    alignas(16) Float16 v[side * side];
-
-    SHAMPOO_BOTH static constexpr int offset(int row, int column) {
-      return row * side + ((column / 8) ^ (row % 8)) * 8 + column % 8;
-    }
-  };
+  using Tile = PermutedLines<side>;
   union Shared {
-    Panel<Float16> panels[stages][2];
+    Panel panels[stages][2];
     Tile tiles[stages];
   };
 
@@ -49,8 +42,7 @@ struct FormedProduct {
   /// The tile from (at.top, at.left) on of A B, or B^T.
   template <typename Threads>
   SHAMPOO_BOTH void multiply(Threads& block, Shared& shared, const FormedMatrix& a,
-                             const FormedMatrix& b, std::int32_t n, const TilePlace& at,
-                             Sums<Threads>& sums) const;
+                             const FormedMatrix& b, const TilePlace& at, Sums<Threads>& sums) const;
   /// Sums <- elements of C.
   template <typename Threads>
   SHAMPOO_BOTH void combine(Threads& block, Shared& shared, const FormedMatrix& a,
@@ -66,15 +58,16 @@ struct FormedProduct {
 
 template <typename Threads>
 SHAMPOO_BOTH void FormedProduct::multiply(Threads& block, Shared& shared, const FormedMatrix& a,
-                                          const FormedMatrix& b, std::int32_t n,
-                                          const TilePlace& at, Sums<Threads>& sums) const {
+                                          const FormedMatrix& b, const TilePlace& at,
+                                          Sums<Threads>& sums) const {
   using Unit = PanelUnit<Threads>;
-  constexpr int places = Panel<Float16>::places;
+  const auto n = static_cast<std::int32_t>(a.side());
+  constexpr int places = Panel::places;
   const auto lines_of = [n](const FormedMatrix& matrix) {
     return HalfLines<Float16>{matrix.parts(), n, 1, n, n};
   };
   const HalfLines<Float16> left = lines_of(a), right = lines_of(b);
-  typename Threads::template PerThread<PanelShare<Float16>> from_a, from_b;
+  typename Threads::template PerThread<PanelShare> from_a, from_b;
   block.each([&](int thread) {
     from_a[thread] = {left, static_cast<std::int32_t>(at.top), thread};
     from_b[thread] = {right, static_cast<std::int32_t>(at.left), thread};
@@ -134,13 +127,12 @@ SHAMPOO_BOTH void FormedProduct::combine(Threads& block, Shared& shared, const F
   const auto add = [&](const FormedMatrix& from, float weight) {
     if (weight == 0) return;
     block.sync();  // what was there is no longer read
-    block.each([&](int thread) {
-      constexpr int across = side / 8, step = threads / across;
-      for (int row = thread / across; row < side; row += step) {
-        const int column = thread % across * 8, offset = Tile::offset(row, column);
-        for (int part = 0; part < (splits ? 2 : 1); ++part)
-          from.begin_copy(part == 1, at.top + row, at.left + column, shared.tiles[part].v + offset);
-      }
+    for_each_eight<side>(block, [&](int row, int column) {
+      for (int part = 0; part < (splits ? 2 : 1); ++part)
+        from.begin_copy(part == 1, at.top + row, at.left + column,
+                        shared.tiles[part].v + Tile::offset(row, column));
+    });
+    block.each([](int) {
       end_of_copies();
       await_copies<0>();
     });
@@ -184,14 +176,10 @@ SHAMPOO_BOTH void FormedProduct::store_part(Threads& block, Shared& shared, cons
         });
   });
   block.sync();
-  block.each([&](int thread) {
-    constexpr int across = side / 8, step = threads / across;
-    for (int row = thread / across; row < side; row += step) {
-      const int column = thread % across * 8;
-      c.store_eight(low, at.top + row, at.left + column, lower.v + Tile::offset(row, column));
-      if (!on_diagonal)
-        c.store_eight(low, at.left + row, at.top + column, upper.v + Tile::offset(row, column));
-    }
+  for_each_eight<side>(block, [&](int row, int column) {
+    c.store_eight(low, at.top + row, at.left + column, lower.v + Tile::offset(row, column));
+    if (!on_diagonal)
+      c.store_eight(low, at.left + row, at.top + column, upper.v + Tile::offset(row, column));
   });
 }
 
@@ -222,10 +210,9 @@ SHAMPOO_BOTH void FormedProduct::operator()(Threads& block, Shared& shared) cons
   const FormedMatrix b = formed<float>(item.group.b, item.member, operands);
   const FormedMatrix d = formed<float>(item.group.d, item.member, operands);
   const FormedMatrix c = formed<float>(item.group.c, item.member, form);
-  const TileIndex tile = lower_tile(item.part);
-  const TilePlace at{tile.row * side, tile.column * side};
+  const TilePlace at = tile_place(item.part, side);
   Sums<Threads> sums;
-  multiply(block, shared, a, b, static_cast<std::int32_t>(c.side()), at, sums);
+  multiply(block, shared, a, b, at, sums);
   combine(block, shared, a, d, at, sums);
   if (form == Form::half || form == Form::split) {
     store_part(block, shared, c, false, at, sums);

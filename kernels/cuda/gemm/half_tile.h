@@ -16,11 +16,11 @@ struct HalfLines {
   std::int32_t line_count = 0, place_count = 0;
 
   SHAMPOO_BOTH bool along_places() const { return place < line; }
-  /// True if eight consecutive places from a multiple of eight on exist and can be read in one
-  /// access, if the first does.
-  SHAMPOO_BOTH bool by_eight_places() const {
-    return place == 1 && line % 8 == 0 && place_count % 8 == 0 &&
-           reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+  /// True if eight consecutive elements, from a multiple of eight, can be read in one access, which
+  /// are places of one line, or, unless along, the other way round.
+  SHAMPOO_BOTH bool is_aligned(bool along) const {
+    const std::int64_t step = along ? place : line, row = along ? line : place;
+    return step == 1 && row % 8 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
   }
 };
 
@@ -73,7 +73,7 @@ class HalfTile {
   SHAMPOO_BOTH static void multiply(Threads& block, Shared& shared, const HalfLines<Half>& a,
                                     std::int32_t top, std::int32_t start, Sums<Threads>& sums) {
     typename Threads::template PerThread<Source> left, right;
-    const bool aligned = is_aligned(a);
+    const bool aligned = a.is_aligned(Along);
     const int second = top == start ? 0 : 1;  // panel
     block.each([&](int thread) {
       left[thread] = Source(a, aligned, top, thread);
@@ -137,12 +137,6 @@ class HalfTile {
   }
 
  private:
-  /// True if eight consecutive elements, from a multiple of eight, can be read in one access.
-  SHAMPOO_BOTH static bool is_aligned(const HalfLines<Half>& a) {
-    const std::int64_t step = Along ? a.place : a.line, row = Along ? a.line : a.place;
-    return step == 1 && row % 8 == 0 && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0;
-  }
-
   /// Eight elements that a thread copies from memory to a panel.
   struct Spot {
     std::int32_t line, place;  ///< of the first, in the panel

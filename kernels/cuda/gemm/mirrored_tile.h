@@ -34,18 +34,17 @@ struct TilePlace {
     return top + row < n && left + column <= top + row;
   }
 };
-SHAMPOO_BOTH constexpr TilePlace tile_place(std::int64_t part) {
+SHAMPOO_BOTH constexpr TilePlace tile_place(std::int64_t part, int side = mirrored_side) {
   const TileIndex tile = lower_tile(part);
-  return {tile.row * mirrored_side, tile.column * mirrored_side};
+  return {tile.row * side, tile.column * side};
 }
 
 /// body(row, column) for all groups of eight of a tile.
-template <typename Threads, typename Body>
+template <int Side = mirrored_side, typename Threads, typename Body>
 SHAMPOO_BOTH void for_each_eight(Threads& block, Body&& body) {
-  constexpr int across = mirrored_side / 8;
+  constexpr int across = Side / 8;
   block.each([&](int thread) {
-    for (int e = thread; e < mirrored_side * across; e += Threads::count)
-      body(e / across, e % across * 8);
+    for (int e = thread; e < Side * across; e += Threads::count) body(e / across, e % across * 8);
   });
 }
 

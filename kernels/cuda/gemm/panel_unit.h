@@ -9,54 +9,54 @@
 
 namespace shampoo::kernels::cuda {
 
-/// 128 lines of 64 places in memory that threads share. Eight places are 16 bytes; those of a line
-/// are permuted, so that the same eight of eight lines lie in different banks: the swizzling mode
+/// 128 lines in memory that threads share. Eight places are 16 bytes; those of a line are permuted,
+/// so that the same eight of eight lines lie in different banks: of 64 places, the swizzling mode
 /// of 128 bytes of [PTX ISA, matrices in shared memory].
-template <typename Half>
-struct Panel {
-  static constexpr int lines = 128, places = 64;
-  alignas(1024) Half v[lines * places];
+template <int Places>
+struct PermutedLines {
+  static constexpr int lines = 128, places = Places;
+  alignas(1024) Float16 v[lines * places];
 
   SHAMPOO_BOTH static constexpr int offset(int line, int place) {
     return line * places + ((place / 8) ^ (line % 8)) * 8 + place % 8;
   }
 };
+using Panel = PermutedLines<64>;
 
 /// Eight places of every 32nd line, which one of 256 threads copies to panels of the 128 lines from
 /// a first one on.
-template <typename Half>
 class PanelShare {
   static constexpr int step = 32;  // lines
 
  public:
   PanelShare() = default;
-  SHAMPOO_BOTH PanelShare(const HalfLines<Half>& lines, std::int32_t first_line, int thread)
+  SHAMPOO_BOTH PanelShare(const HalfLines<Float16>& lines, std::int32_t first_line, int thread)
       : first_(lines.data + (first_line + thread / 8) * lines.line + thread % 8 * 8),
         lines_(lines.line_count - first_line - thread / 8) {}
 
   /// Begins to copy places from first_place on, a multiple of 64, of what lies `offset` elements
   /// behind the lines; 0 for those that do not exist.
-  SHAMPOO_BOTH void begin_copy(const HalfLines<Half>& lines, std::int64_t offset,
-                               std::int32_t first_place, int thread, Panel<Half>& to) const {
+  SHAMPOO_BOTH void begin_copy(const HalfLines<Float16>& lines, std::int64_t offset,
+                               std::int32_t first_place, int thread, Panel& to) const {
     const std::int32_t place = thread % 8 * 8, places = lines.place_count - first_place - place;
-    Half* const first = to.v + Panel<Half>::offset(thread / 8, place);
-    const Half* from = first_ + offset + first_place;
+    Float16* const first = to.v + Panel::offset(thread / 8, place);
+    const Float16* from = first_ + offset + first_place;
     const std::int64_t next = step * lines.line;
-    if (lines.by_eight_places()) {
-      for (int line = 0; line < Panel<Half>::lines; line += step, from += next)
-        copy16(first + line * Panel<Half>::places, from, line < lines_ && places > 0);
+    if (lines.is_aligned(true) && lines.place_count % 8 == 0) {
+      for (int line = 0; line < Panel::lines; line += step, from += next)
+        copy16(first + line * Panel::places, from, line < lines_ && places > 0);
       return;
     }
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (int line = 0; line < Panel<Half>::lines; line += step, from += next)
+    for (int line = 0; line < Panel::lines; line += step, from += next)
       for (int k = 0; k < 8; ++k)
-        first[line * Panel<Half>::places + k] = line < lines_ && k < places ? from[k] : Half{0};
+        first[line * Panel::places + k] = line < lines_ && k < places ? from[k] : Float16{0};
   }
 
  private:
-  const Half* first_ = nullptr;
+  const Float16* first_ = nullptr;
   std::int32_t lines_ = 0;  ///< from the thread's first one on
 };
 
@@ -69,18 +69,17 @@ class PanelUnit {
  public:
   using Sums = typename Unit::Sums;
 
-  template <typename Half>
-  SHAMPOO_BOTH static void multiply_add(Sums& sums, int warp, const Panel<Half>& left,
-                                        const Panel<Half>& right) {
-    const auto from = [](const Panel<Half>& panel, int first_line, int first_place) {
+  SHAMPOO_BOTH static void multiply_add(Sums& sums, int warp, const Panel& left,
+                                        const Panel& right) {
+    const auto from = [](const Panel& panel, int first_line, int first_place) {
       return [&panel, first_line, first_place](int line, int place) {
-        return panel.v + Panel<Half>::offset(first_line + line, first_place + place);
+        return panel.v + Panel::offset(first_line + line, first_place + place);
       };
     };
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (int p = 0; p < Panel<Half>::places; p += UnitShape::depth)
+    for (int p = 0; p < Panel::places; p += UnitShape::depth)
       Unit::template multiply_add<true>(sums, from(left, first_row(warp), p),
                                         from(right, first_column(warp), p));
   }
@@ -120,15 +119,13 @@ class PanelUnit<DeviceThreads<Count>> {
     float v[64] = {};
   };
 
-  template <typename Half>
-  __device__ static void multiply_add(Sums& sums, int warp, const Panel<Half>& left,
-                                      const Panel<Half>& right) {
-    const std::uint64_t a = descriptor(left.v + warp / 4 * 64 * Panel<Half>::places);
+  __device__ static void multiply_add(Sums& sums, int warp, const Panel& left, const Panel& right) {
+    const std::uint64_t a = descriptor(left.v + warp / 4 * 64 * Panel::places);
     const std::uint64_t b = descriptor(right.v);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-    for (int slice = 0; slice < Panel<Half>::places / 16; ++slice)
-      multiply_add<Half>(sums.v, a + 2 * slice, b + 2 * slice);  // 32 bytes from one to the next
+    for (int slice = 0; slice < Panel::places / 16; ++slice)
+      multiply_add(sums.v, a + 2 * slice, b + 2 * slice);  // 32 bytes from one to the next
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   }
@@ -158,29 +155,26 @@ class PanelUnit<DeviceThreads<Count>> {
            (address & 0x3FFFF) / 16;
   }
 
-  template <typename Half>
   __device__ static void multiply_add(float (&s)[64], std::uint64_t a, std::uint64_t b) {
-#define SHAMPOO_FOUR(i) "+f"(s[i]), "+f"(s[i + 1]), "+f"(s[i + 2]), "+f"(s[i + 3])
-#define SHAMPOO_SIXTEEN(i) \
-  SHAMPOO_FOUR(i), SHAMPOO_FOUR(i + 4), SHAMPOO_FOUR(i + 8), SHAMPOO_FOUR(i + 12)
-#define SHAMPOO_MULTIPLY_ADD(type)                                                        \
-  asm volatile(                                                                           \
-      "{.reg .pred adds; setp.ne.b32 adds, 1, 0; "                                        \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                        \
-      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "       \
-      "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "       \
-      "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "       \
-      "%61, %62, %63}, %64, %65, adds, 1, 1, 0, 0;}"                                      \
-      : SHAMPOO_SIXTEEN(0), SHAMPOO_SIXTEEN(16), SHAMPOO_SIXTEEN(32), SHAMPOO_SIXTEEN(48) \
-      : "l"(a), "l"(b))
-    if constexpr (std::is_same_v<Half, Bfloat16>)
-      SHAMPOO_MULTIPLY_ADD("bf16");
-    else
-      SHAMPOO_MULTIPLY_ADD("f16");
-#undef SHAMPOO_MULTIPLY_ADD
-#undef SHAMPOO_SIXTEEN
-#undef SHAMPOO_FOUR
+    asm volatile(
+        "{.reg .pred adds; setp.ne.b32 adds, 1, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, adds, 1, 1, 0, 0;}"
+        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]), "+f"(s[4]), "+f"(s[5]), "+f"(s[6]),
+          "+f"(s[7]), "+f"(s[8]), "+f"(s[9]), "+f"(s[10]), "+f"(s[11]), "+f"(s[12]), "+f"(s[13]),
+          "+f"(s[14]), "+f"(s[15]), "+f"(s[16]), "+f"(s[17]), "+f"(s[18]), "+f"(s[19]), "+f"(s[20]),
+          "+f"(s[21]), "+f"(s[22]), "+f"(s[23]), "+f"(s[24]), "+f"(s[25]), "+f"(s[26]), "+f"(s[27]),
+          "+f"(s[28]), "+f"(s[29]), "+f"(s[30]), "+f"(s[31]), "+f"(s[32]), "+f"(s[33]), "+f"(s[34]),
+          "+f"(s[35]), "+f"(s[36]), "+f"(s[37]), "+f"(s[38]), "+f"(s[39]), "+f"(s[40]), "+f"(s[41]),
+          "+f"(s[42]), "+f"(s[43]), "+f"(s[44]), "+f"(s[45]), "+f"(s[46]), "+f"(s[47]), "+f"(s[48]),
+          "+f"(s[49]), "+f"(s[50]), "+f"(s[51]), "+f"(s[52]), "+f"(s[53]), "+f"(s[54]), "+f"(s[55]),
+          "+f"(s[56]), "+f"(s[57]), "+f"(s[58]), "+f"(s[59]), "+f"(s[60]), "+f"(s[61]), "+f"(s[62]),
+          "+f"(s[63])
+        : "l"(a), "l"(b));
   }
 };
 #endif

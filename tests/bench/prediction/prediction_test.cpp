@@ -53,7 +53,7 @@ std::vector<Launch> plain_step(std::vector<std::int64_t> shape, Type type) {
 TEST(Prediction, HasTheMemoryOfOneRank) {
   const Model model{64, {{"w", {64, 32}}}};
   const PlannedRun small = planned_run(model, shampoo_recipe(64), Type::float32, 1);
-  // A solver without sums of products, which has 32 of 2048 factors at a time.
+  // Of 2048 factors 32 are due at a time.
   NamedRecipe spread = shampoo_recipe(64);
   std::get<RootInverse>(spread.recipe.preconditioner).solver = Eigen{};
   spread.recipe.refresh = {.every = 64, .first = 64};
