@@ -23,8 +23,9 @@ class MatrixSolver {
   /// Symmetric eigendecomposition A = Q L Q^T. A <- Q^T: row j of memory is the eigenvector of
   /// value j; values ascending. On the host LAPACK's ssyevd and dsyevd, by divide and conquer
   /// [Cuppen 1981; Gu 1995], or cyclic Jacobi rotations [Demmel 1992]; on CUDA cuSOLVER's Xsyevd in
-  /// float64, whatever `solver` is, one matrix after the other. `failed` gets, per matrix, 0, the
-  /// library's code, or non_finite_root for an A that is not finite; A is unspecified then.
+  /// float64, whatever `solver` is, one matrix after the other, whose vectors are made orthogonal.
+  /// `failed` gets, per matrix, 0, the library's code, or non_finite_root for an A that is not
+  /// finite or vectors that could not be made orthogonal; A is unspecified then.
   virtual void eigh(std::span<const SquareMatrixBatch> a, Eigensolver solver,
                     std::int32_t* failed) = 0;
 

@@ -7,9 +7,6 @@
 
 namespace shampoo::kernels::cuda {
 
-namespace {
-
-/// Those of decompositions, which fall back to float64.
 void add_square_products(std::int64_t side, Type arithmetic, std::vector<Product>& products) {
   for (const Type type : {arithmetic, Type::float64}) {
     // As aligned as a solver's matrices.
@@ -19,8 +16,6 @@ void add_square_products(std::int64_t side, Type arithmetic, std::vector<Product
       products.push_back(square_product(a, transposes_a, a, transposes_b, a));
   }
 }
-
-}  // namespace
 
 DeviceBackend::DeviceBackend(std::unique_ptr<Device> device)
     : device_(std::move(device)), workspace_(*device_) {}

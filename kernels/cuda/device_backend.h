@@ -13,6 +13,9 @@
 
 namespace shampoo::kernels::cuda {
 
+/// Adds what decompositions of matrices of a side, which fall back to float64, need.
+void add_square_products(std::int64_t side, Type arithmetic, std::vector<Product>& products);
+
 /// A GPU. Members are defined in the files named above them.
 class DeviceBackend final : public Backend {
  public:
@@ -163,6 +166,8 @@ class DeviceBackend final : public Backend {
   void iterate(const PolarStack& stack, const PolarPlan& plan);
   void decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms);
   void decompose(const DecomposedMatrix& matrix);
+  /// Makes vectors of one eigenvalue orthogonal.
+  void orthogonalize(const DecomposedMatrix& matrix);
 
   std::unique_ptr<Device> device_;
   std::map<void*, std::size_t> host_blocks_;  ///< of allocate_host()

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/gemm/eigen_kernels.h"
 
@@ -16,7 +18,8 @@ void DeviceBackend::eigh(std::span<const SquareMatrixBatch> a, Eigensolver, std:
         for (int g = 0; g < batch.count; ++g) {
           const SquareMatrixBatch& x = batch.groups[g].x;
           for (std::int64_t member = 0; member < x.count; ++member)
-            decompose({x, member, flag++, failed + x.first + member, workspace_.eigen(x.side)});
+            decompose({x, member, flag++, failed + x.first + member, workspace_.eigen(x.side),
+                       workspace_.numbers()});
         }
       },
       Workspace::rows);
@@ -26,7 +29,35 @@ void DeviceBackend::decompose(const DecomposedMatrix& matrix) {
   const std::int64_t n = matrix.batch.side;
   device_->launch(row_parts(n), WidenMatrix{matrix});
   device_->decompose({n, matrix.wide, matrix.wide_values(), matrix.failed});
+  orthogonalize(matrix);
   device_->launch(row_parts(n), NarrowVectors{matrix});
+}
+
+/// Q <- (Q Q^T)^(-1/2) Q by Newton-Schulz steps Q <- 3/2 Q - 1/2 Q Q^T Q [Higham 2008, 8.3].
+/// cuSOLVER's vectors of one eigenvalue, which alone this mixes, can be far from orthogonal where a
+/// matrix has a low rank to the last bit. Ten steps take singular values of 0.12 of the largest row
+/// sum's root to 1.
+void DeviceBackend::orthogonalize(const DecomposedMatrix& matrix) {
+  const std::int64_t n = matrix.batch.side;
+  SquareMatrixBatch q{.type = Type::float64, .side = n, .count = 1, .data = matrix.wide};
+  SquareMatrixBatch gram = q, next = q;
+  gram.data = matrix.wide + n * n;
+  next.data = matrix.wide + 2 * n * n;
+  const Product gram_product = square_product(q, false, q, true, gram);
+  device_->multiply(gram_product);
+  measure({&gram, 1}, Measure::largest_row_sum, matrix.number, nullptr);
+  device_->launch(row_parts(n), ShrinkVectors{matrix});
+  for (int step = 0; step < 10; ++step) {
+    device_->multiply(square_product(q, false, q, true, gram));
+    Product product = square_product(gram, false, q, false, next);
+    product.alpha = -0.5;
+    product.beta = 1.5;
+    product.addend = q.data;
+    device_->multiply(product);
+    std::swap(q, next);
+  }
+  device_->multiply(gram_product);
+  measure({&gram, 1}, Measure::distance_from_identity, matrix.number, nullptr);
 }
 
 void DeviceBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spectrum& spectrum) {

@@ -67,6 +67,7 @@ void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
     if (plans[s].steps.empty()) {
       const std::int64_t side = stack.rows + stack.columns;
       device_->reserve_eigen(side);
+      add_square_products(side, arithmetic, products);
       products.push_back(singular_product(
           stack, {.type = arithmetic, .side = side, .count = 1, .data = workspace_.polar()}, x));
       continue;

@@ -20,7 +20,7 @@ constexpr std::size_t alignment = 256;
 std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 std::size_t eigen_bytes(std::int64_t side) {
-  return static_cast<std::size_t>(side * (side + 1)) * sizeof(double);
+  return static_cast<std::size_t>(side * (3 * side + 1)) * sizeof(double);
 }
 
 std::size_t dense_bytes(std::span<const Stack> stacks, Type arithmetic) {

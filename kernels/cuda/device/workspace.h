@@ -37,7 +37,7 @@ class Workspace {
   double* partials();     ///< `rows` of them
   double* numbers();      ///< `numbers_of_row` for each of `rows`
   std::int32_t* flags();  ///< `rows` of them
-  /// For a matrix of this side in float64 and its eigenvalues.
+  /// For three matrices of this side in float64 and the eigenvalues of one.
   double* eigen(std::int64_t side);
   /// Squared norms of all blocks that are orthogonalised.
   double* polar_norms();

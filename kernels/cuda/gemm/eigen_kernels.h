@@ -30,9 +30,10 @@ struct DecomposedMatrix {
   std::int64_t member = 0;
   const std::int32_t* flag = nullptr;  ///< of FlagMatrices
   std::int32_t* failed = nullptr;
-  double* wide = nullptr;  ///< the matrix, then its values
+  double* wide = nullptr;    ///< the matrix, two more of its side, and its values
+  double* number = nullptr;  ///< of those that are measured; last max |Q Q^T - I|
 
-  SHAMPOO_BOTH double* wide_values() const { return wide + batch.side * batch.side; }
+  SHAMPOO_BOTH double* wide_values() const { return wide + 3 * batch.side * batch.side; }
 };
 
 /// wide <- A, or 0 where the flag is not 0. One block of threads per part of rows.
@@ -46,8 +47,20 @@ struct WidenMatrix {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// A, values <- wide; failed <- non_finite_root where the flag is not 0. One block of threads per
-/// part of rows.
+/// Q <- Q / sqrt(b), where b, the measured largest row sum of |Q Q^T|, bounds the squares of Q's
+/// singular values. One block of threads per part of rows.
+struct ShrinkVectors {
+  static constexpr int threads = 256;
+  struct Shared {};
+
+  DecomposedMatrix matrix;
+
+  template <typename Threads>
+  SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
+};
+
+/// A, values <- wide; failed, where it is 0, <- non_finite_root where the flag is not 0 or Q is not
+/// orthogonal. One block of threads per part of rows.
 struct NarrowVectors {
   static constexpr int threads = 256;
   struct Shared {};
@@ -82,6 +95,12 @@ struct ScaleVectors {
   template <typename Threads>
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
+
+/// Machine epsilon.
+template <typename Real>
+SHAMPOO_BOTH constexpr Real epsilon_of() {
+  return sizeof(Real) == sizeof(float) ? Real(0x1p-23) : Real(0x1p-52);
+}
 
 template <typename Threads>
 SHAMPOO_BOTH void FlagMatrices::operator()(Threads& block, Shared&) const {
@@ -121,6 +140,17 @@ SHAMPOO_BOTH void WidenMatrix::operator()(Threads& block, Shared&) const {
 }
 
 template <typename Threads>
+SHAMPOO_BOTH void ShrinkVectors::operator()(Threads& block, Shared&) const {
+  const std::int64_t n = matrix.batch.side;
+  const RowRange rows = row_part(n, block.index());
+  double* const wide = matrix.wide + rows.first * n;
+  const double scale = 1 / sqrt(*matrix.number);
+  block.each([&](int thread) {
+    for (std::int64_t e = thread; e < rows.count * n; e += threads) wide[e] *= scale;
+  });
+}
+
+template <typename Threads>
 SHAMPOO_BOTH void NarrowVectors::operator()(Threads& block, Shared&) const {
   const std::int64_t n = matrix.batch.side;
   const RowRange rows = row_part(n, block.index());
@@ -135,15 +165,14 @@ SHAMPOO_BOTH void NarrowVectors::operator()(Threads& block, Shared&) const {
         q[e] = static_cast<Real>(wide[e]);
       for (std::int64_t i = thread; i < rows.count; i += threads)
         values[i] = static_cast<Real>(wide_values[i]);
-      if (block.index() == 0 && thread == 0 && *matrix.flag != 0) *matrix.failed = non_finite_root;
+      // What a step's two products and Q Q^T round off is a few n epsilon.
+      const bool is_orthogonal =
+          *matrix.number <= 16 * static_cast<double>(n) * epsilon_of<double>();
+      if (block.index() == 0 && thread == 0 && *matrix.failed == 0 &&
+          (*matrix.flag != 0 || !is_orthogonal))
+        *matrix.failed = non_finite_root;
     });
   });
-}
-
-/// Machine epsilon.
-template <typename Real>
-SHAMPOO_BOTH constexpr Real epsilon_of() {
-  return sizeof(Real) == sizeof(float) ? Real(0x1p-23) : Real(0x1p-52);
 }
 
 /// How the eigenvalues of one matrix become those of its root.

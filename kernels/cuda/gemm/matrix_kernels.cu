@@ -34,6 +34,7 @@ template int start(std::int64_t, const MeasureParts&, void*);
 template int start(std::int64_t, const MeasureMatrices&, void*);
 template int start(std::int64_t, const FlagMatrices&, void*);
 template int start(std::int64_t, const WidenMatrix&, void*);
+template int start(std::int64_t, const ShrinkVectors&, void*);
 template int start(std::int64_t, const NarrowVectors&, void*);
 template int start(std::int64_t, const RootSpectrum&, void*);
 template int start(std::int64_t, const ScaleVectors&, void*);

@@ -45,8 +45,8 @@ using Kernel = std::variant<
     GatherGradients<float>, GatherGradients<double>, SplitGradients, TakeDirections<float>,
     TakeDirections<double>, SumDirectionNorms, FindSizes, UnpackFactors, UnpackRoots<Float16>,
     UnpackRoots<float>, UnpackRoots<double>, ScaleOperands, NarrowDirections, PackRoots, Combine,
-    MeasureParts, MeasureMatrices, FlagMatrices, WidenMatrix, NarrowVectors, RootSpectrum,
-    ScaleVectors, FindShifts, Damp, CheckIdentity, Convert, ScaleToUnitNorm<float>,
+    MeasureParts, MeasureMatrices, FlagMatrices, WidenMatrix, ShrinkVectors, NarrowVectors,
+    RootSpectrum, ScaleVectors, FindShifts, Damp, CheckIdentity, Convert, ScaleToUnitNorm<float>,
     ScaleToUnitNorm<double>, Embed, WeighSingularVectors, UseMoments<float>, UseMoments<double>,
     MoveBases, OrthonormalizeRows, SortBasis,
     // fused multiply-adds

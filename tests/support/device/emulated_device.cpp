@@ -176,7 +176,10 @@ void EmulatedDevice::multiply(const kernels::cuda::Product& product) {
 void EmulatedDevice::decompose(const kernels::cuda::EigenProblem& problem) {
   ++launches_;
   ++decompositions_;
-  enqueue([problem] { decompose_now(problem); });
+  enqueue([this, problem] {
+    decompose_now(problem);
+    defect_(problem);
+  });
 }
 
 void EmulatedDevice::begin_capture() { captures_ = true; }
