@@ -66,7 +66,7 @@ class MatrixSolver {
   // Solvers without host steps: every number stays in the backend's memory. Matrices are dense and
   // symmetric bit for bit, and stay so, unless a call says in which other form they are.
 
-  /// M and N in the form of A; see Damping. `squared`, unsymmetric, is A A. All four are different.
+  /// M and N in the form of A; see Damping. `squared`, dense, is A A. All four are different.
   virtual void damp(std::span<const SquareMatrixBatch> a,
                     std::span<const SquareMatrixBatch> squared, const Damping& damping,
                     std::span<const SquareMatrixBatch> m, std::span<const SquareMatrixBatch> n,
@@ -78,10 +78,9 @@ class MatrixSolver {
 
   /// C <- weights.product A B + weights.first A + weights.addend D + weights.identity I for A and B
   /// that commute: both are polynomials of one matrix, or the same. A, B and D have the form
-  /// `operands`, split or half, and are symmetric up to their rounding; C gets `form`, unsymmetric
-  /// only where all weights but that of A B are 0. A and D are not added, whatever they hold, where
+  /// `operands`, split or half; C gets `form`. A and D are not added, whatever they hold, where
   /// their weight is 0. D may be A or B, and C is none of them. Of the elements of A B at (i, j)
-  /// and (j, i) one stands for both, or their mean, so that C is as symmetric as what is added.
+  /// and (j, i) one stands for both, or their mean.
   virtual void multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                   std::span<const SquareMatrixBatch> b, Form operands,
                                   const Weights& weights, std::span<const SquareMatrixBatch> d,

@@ -40,17 +40,14 @@ void weigh(const Weights& weights, const Real* a, const Real* d, Real* c, std::i
   for (std::int64_t i = 0; i < n; ++i) c[i * (n + 1)] += identity;
 }
 
-/// M and N, where (S + S^T) / 2 stands for S; see DampingWeights.
+/// M and N; see DampingWeights.
 template <typename Real>
 void damp_matrix(const DampingWeights<Real>& weights, const Real* a, const Real* s,
                  std::int64_t side, Real* m, Real* n) {
-  constexpr Real half = Real(0.5);
-  for_lower_triangle(side, [&](std::int64_t i, std::int64_t j) {
-    const std::int64_t below = i * side + j, above = j * side + i;
-    n[below] = n[above] =
-        weights.of_squared * (half * s[below] + half * s[above]) + weights.of_a * a[below];
-    m[below] = m[above] = a[below] * weights.weight;
-  });
+  for (std::int64_t e = 0; e < side * side; ++e) {
+    n[e] = weights.of_squared * s[e] + weights.of_a * a[e];
+    m[e] = a[e] * weights.weight;
+  }
   for (std::int64_t i = 0; i < side; ++i) {
     n[i * (side + 1)] += weights.of_identity;
     m[i * (side + 1)] += weights.shift;
@@ -89,8 +86,7 @@ void CpuBackend::convert(std::span<const SquareMatrixBatch> a, std::span<const S
 void CpuBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                     std::span<const SquareMatrixBatch> b, Form,
                                     const Weights& weights, std::span<const SquareMatrixBatch> d,
-                                    std::span<const SquareMatrixBatch> c, Form form) {
-  weights.check(form);
+                                    std::span<const SquareMatrixBatch> c, Form) {
   for_each_matrix(workers_, a, 3, 2, [&](std::size_t g, std::int64_t member, Scratch& scratch) {
     const int n = static_cast<int>(a[g].side);
     with_real(a[g].type, [&]<typename Real>(Real*) {

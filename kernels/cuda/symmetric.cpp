@@ -36,9 +36,9 @@ void DeviceBackend::damp(std::span<const SquareMatrixBatch> a,
       [&](std::size_t g) {
         return DampingGroup{a[g], squared[g], m[g], n[g]};
       },
-      [](const DampingGroup& group) { return lower_tiles(group.x.side, mirrored_side); },
+      row_parts_of<DampingGroup>,
       [&](const Batch<DampingGroup>& batch) {
-        Batch<MatrixGroup> measured;  // of no more parts than there are tiles
+        Batch<MatrixGroup> measured;
         for (int g = 0; g < batch.count; ++g) {
           const MatrixGroup group{batch.groups[g].squared};
           measured.add(group, row_parts_of(group));
@@ -63,7 +63,6 @@ void DeviceBackend::multiply_symmetric(std::span<const SquareMatrixBatch> a,
                                        std::span<const SquareMatrixBatch> b, Form operands,
                                        const Weights& weights, std::span<const SquareMatrixBatch> d,
                                        std::span<const SquareMatrixBatch> c, Form form) {
-  weights.check(form);
   for_each_tile_class([&]<typename Class>(Class) {
     if constexpr (Class::tile == 64)
       for_each_batch<FourOf>(

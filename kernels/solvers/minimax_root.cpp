@@ -47,7 +47,7 @@ class Iteration {
                           .trace_exponent = trace_exponent,
                           .sizes = sizes(),
                           .form = form_});
-    multiply(n, n, {}, other, Form::unsymmetric);
+    multiply(n, n, {}, other, Form::dense);
     const MinimaxStep& first = plan_.steps.front();
     w_.backend().damp(w_.matrix(n), w_.matrix(other),
                       {.epsilons = w_.table().epsilons().data(),
@@ -73,7 +73,7 @@ class Iteration {
     finish_polynomial(step, n);
     const Form operands = plan_.mixes_root ? Form::half : form_;
     // The last X is the root, or what its power is made of.
-    const Form last = plan_.root.q > 1 ? Form::split : Form::unsymmetric;
+    const Form last = plan_.root.q > 1 ? Form::split : Form::dense;
     multiply(x, n, {}, other, is_last_ ? last : operands, operands);
     w_.exchange(x, other);
   }
@@ -108,7 +108,7 @@ class Iteration {
   void finish() {
     form_ = Form::split;
     for (int power = 1, from = x; power < plan_.root.q; ++power, from = n) {
-      multiply(x, from, {}, other, power + 1 < plan_.root.q ? Form::split : Form::unsymmetric);
+      multiply(x, from, {}, other, power + 1 < plan_.root.q ? Form::split : Form::dense);
       w_.exchange(n, other);
     }
     w_.pack_roots(plan_.root.q > 1 ? n : x, {.scales = sizes(), .exponent = -plan_.exponent});

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <span>
-#include <stdexcept>
 
 #include "kernels/rules/host_device.h"
 
@@ -16,9 +15,6 @@ namespace shampoo::kernels {
 /// than a form asks for, and keeps all of float64 dense. Callers keep elements below 2^15.
 enum class Form : std::uint8_t {
   dense,  ///< the numbers themselves
-  /// The same of a product whose elements (i, j) and (j, i) may differ by about 2^-9 of the sum of
-  /// its terms' sizes: for damp() and pack_roots(), which take their mean.
-  unsymmetric,
   /// Each as a sum of two of 16 bits, off by at most max(2^-22 |x|, 2^-36). An element of the
   /// product A B of such matrices carries an error of at most about side 2^-23 sum_k |a_ik b_kj|.
   /// What is split can also be read as half.
@@ -110,13 +106,6 @@ struct Weights {
   double first = 0;
   double addend = 0;
   double identity = 0;
-
-  /// Throws std::invalid_argument where C cannot have the form.
-  void check(Form form) const {
-    if (form == Form::unsymmetric && (first != 0 || addend != 0 || identity != 0))
-      throw std::invalid_argument(
-          "multiply_symmetric: of an unsymmetric product all weights but `product` must be 0");
-  }
 };
 
 /// Makes, of a matrix A with elements below 1 and S = A A, the matrix M that an iteration for roots

@@ -63,7 +63,7 @@ class RoundingBackend : public CountingBackend {
   using Numbers = std::vector<float>;
 
   static void round(const kernels::SquareMatrixBatch& group, kernels::Form form) {
-    if (form == kernels::Form::dense || form == kernels::Form::unsymmetric) return;
+    if (form == kernels::Form::dense) return;
     const auto count = static_cast<std::size_t>(group.count * group.side * group.side);
     Numbers high(count), low(count);
     split(group, high, low);

@@ -75,7 +75,7 @@ class FormedMatrix {
   SHAMPOO_BOTH FormedMatrix(void* data, std::int64_t side, Form form)
       : data_(data),
         side_(side),
-        form_(form == Form::unsymmetric ? Form::dense : form),
+        form_(form),
         by_eight_(side % 8 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0) {}
 
   /// Elements (row, column) to (row, column + 7), 0 behind the sides; column is a multiple of 8.

@@ -95,21 +95,6 @@ SHAMPOO_BOTH void store_mirrored(Threads& block, const MirroredTile<Real>& tile,
   });
 }
 
-/// Both of the matrix's tiles <- make(row, column), eight numbers from there on, which may read
-/// `tile` at their places; it is overwritten.
-template <typename Real, typename Matrix, typename Threads, typename Make>
-SHAMPOO_BOTH void make_both(Threads& block, MirroredTile<Real>& tile, const Matrix& to,
-                            TilePlace at, Make&& make) {
-  for_each_eight(block, [&](int row, int column) {
-    const EightOf<Real> x = make(row, column);
-    for (int k = 0; k < 8; ++k) tile.v[row][column + k] = x.v[k];
-    to.store(at.top + row, at.left + column, x);
-  });
-  if (at.top == at.left) return;
-  block.sync();
-  store_mirrored(block, tile, to, at);
-}
-
 /// Both of the matrix's tiles <- `tile`, of which only elements (i, j) with j <= i of the matrix
 /// count.
 template <typename Real, typename Matrix, typename Threads>

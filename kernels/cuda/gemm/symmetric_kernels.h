@@ -7,7 +7,6 @@
 
 #include "kernels/cuda/gemm/form_kernels.h"
 #include "kernels/cuda/gemm/matrix_parts.h"
-#include "kernels/cuda/gemm/mirrored_tile.h"
 #include "kernels/cuda/gemm/square_products.h"
 #include "kernels/cuda/launch/batch.h"
 #include "kernels/facets.h"
@@ -15,7 +14,7 @@
 
 namespace shampoo::kernels::cuda {
 
-/// A in a form, S = A A, unsymmetric, and where M and N go.
+/// A in a form, S = A A, dense, and where M and N go.
 struct DampingGroup {
   SquareMatrixBatch x, squared, m, n;
 
@@ -41,11 +40,10 @@ struct FindShifts {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
-/// M and N, where (S + S^T) / 2 stands for S; see DampingWeights. One block of threads per pair of
-/// tiles that mirror each other.
+/// M and N; see DampingWeights. One block of threads per part of rows.
 struct Damp {
   static constexpr int threads = 256;
-  using Shared = AnyMirroredTile;
+  struct Shared {};
 
   Batch<DampingGroup> batch;
   std::array<double, 3> polynomial{};
@@ -98,9 +96,9 @@ SHAMPOO_BOTH void FindShifts::operator()(Threads& block, Shared&) const {
 }
 
 template <typename Threads>
-SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared& tiles) const {
+SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared&) const {
   const auto item = batch.item(block.index());
-  const TilePlace at = tile_place(item.part);
+  const std::int64_t side = item.group.x.side;
   with_real(item.group.x.type, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     const DampingWeights<Real> weights(shifts[batch.number_of(item)], polynomial);
@@ -108,30 +106,20 @@ SHAMPOO_BOTH void Damp::operator()(Threads& block, Shared& tiles) const {
     const auto s = formed<Real>(item.group.squared, item.member, Form::dense);
     const auto to_m = formed<Real>(item.group.m, item.member, form);
     const auto to_n = formed<Real>(item.group.n, item.member, form);
-    MirroredTile<Real>& tile = tiles.of(tag);
-    load_mirrored(block, tile, s, at);
-    block.sync();
-    make_both(block, tile, to_n, at, [&](int row, int column) {
-      const std::int64_t i = at.top + row, j = at.left + column;
-      const auto eight = a.load(i, j);
-      auto n = s.load(i, j);
-      for (int k = 0; k < 8; ++k) {
-        const Real mean = Real(0.5) * n.v[k] + Real(0.5) * tile.v[row][column + k];
-        n.v[k] = weights.of_squared * mean + weights.of_a * eight.v[k];
-        if (i == j + k) n.v[k] += weights.of_identity;
-      }
-      return n;
-    });
-    block.sync();
-    make_both(block, tile, to_m, at, [&](int row, int column) {
-      const std::int64_t i = at.top + row, j = at.left + column;
-      auto m = a.load(i, j);
-      for (int k = 0; k < 8; ++k) {
-        m.v[k] *= weights.weight;
-        if (i == j + k) m.v[k] += weights.shift;
-      }
-      return m;
-    });
+    for_each_eight_of_rows(block, side, row_part(side, item.part),
+                           [&](int, std::int64_t row, std::int64_t column) {
+                             auto m = a.load(row, column);
+                             auto n = s.load(row, column);
+                             for (int k = 0; k < 8; ++k) {
+                               n.v[k] = weights.of_squared * n.v[k] + weights.of_a * m.v[k];
+                               m.v[k] *= weights.weight;
+                               if (row != column + k) continue;
+                               n.v[k] += weights.of_identity;
+                               m.v[k] += weights.shift;
+                             }
+                             to_m.store(row, column, m);
+                             to_n.store(row, column, n);
+                           });
   });
 }
 

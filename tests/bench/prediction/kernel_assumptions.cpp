@@ -10,8 +10,7 @@ constexpr const char* tile_product =
     "computed";
 constexpr const char* leaves_most = "all but a few thread blocks leave at once";
 constexpr const char* launch_only = "one block of threads, or one per matrix: its launch";
-constexpr const char* mirrored =
-    "measured; two tiles of 64 a block, through 33 KB of shared memory; 16 bytes at once";
+constexpr const char* streams_rows = "streams rows, 16 bytes at once";
 constexpr const char* packed =
     "measured; two tiles of 64 a block; 16 bytes at once where a matrix is dense, 2 or 4 of "
     "triangles, whose rows are not aligned";
@@ -62,8 +61,8 @@ constexpr KernelAssumption assumptions[] = {
     {"PackRoots", Unit::none, 0.68, packed},
     {"FormedProduct", Unit::library_float16, 0.6,
      "measured; panels come from L2, 64 flops a byte, and the last round of a launch is not full"},
-    {"Damp", Unit::none, 0.77, mirrored},
-    {"Convert", Unit::none, 0.85, "streams rows, 16 bytes at once"},
+    {"Damp", Unit::none, 0.85, streams_rows},
+    {"Convert", Unit::none, 0.85, streams_rows},
     {"Combine", Unit::none, 0.65, "streams rows, 4 bytes at once; a division of 32 bits"},
     {"MeasureParts", Unit::none, 0.47, "measured; streams rows, 16 bytes at once; sums in fp64"},
     {"SymmetricProduct", Unit::float32, 0.7, tile_product},

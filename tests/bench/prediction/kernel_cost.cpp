@@ -123,17 +123,6 @@ KernelCost packing(const Batch<PackedMatrixGroup>& batch, Form form, const Bytes
   });
 }
 
-/// One triangle of A, and S, M and N.
-KernelCost damping(const Damp& kernel) {
-  return cost_of_groups(kernel.batch, [&](const DampingGroup& group) {
-    const auto n = static_cast<double>(group.x.side);
-    const double of_form = element_bytes(group.x, kernel.form);
-    return KernelCost{triangle(group.x.side) * of_form +
-                          n * n * (element_bytes(group.squared, Form::unsymmetric) + 2 * of_form),
-                      0};
-  });
-}
-
 /// Whole matrices of the first array's side and type, one of each form.
 template <typename Group>
 KernelCost passes(const Batch<Group>& batch, std::initializer_list<Form> forms) {
@@ -230,13 +219,15 @@ struct CostOf {
     });
   }
   KernelCost operator()(const PackRoots& k) const {
-    return packing(k.batch, Form::unsymmetric, [&](const auto& roots) {
+    return packing(k.batch, Form::dense, [&](const auto& roots) {
       return k.writes ? root_bytes(roots.layout, roots.side, roots.type) : 0.0;
     });
   }
   KernelCost operator()(const FormedProduct& k) const { return formed_product(k); }
   KernelCost operator()(const Convert& k) const { return passes(k.batch, {Form::dense, k.form}); }
-  KernelCost operator()(const Damp& k) const { return damping(k); }
+  KernelCost operator()(const Damp& k) const {
+    return passes(k.batch, {k.form, Form::dense, k.form, k.form});
+  }
   KernelCost operator()(const Combine& k) const {
     return passes(k.batch, {Form::dense, Form::dense});
   }

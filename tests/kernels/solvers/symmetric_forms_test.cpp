@@ -214,15 +214,6 @@ TYPED_TEST(SymmetricForms, HalvesOfASumAreRoundedOnceAndTwiceOnTheDiagonal) {
   }
 }
 
-TYPED_TEST(SymmetricForms, UnsymmetricProductsHaveNoAddends) {
-  for (const kernels::Weights& weights :
-       {kernels::Weights{.first = 1}, {.addend = 1}, {.identity = 1}})
-    EXPECT_THROW(this->backend->multiply_symmetric(this->a.squares(), this->a.squares(),
-                                                   Form::split, weights, this->a.squares(),
-                                                   this->b.squares(), Form::unsymmetric),
-                 std::invalid_argument);
-}
-
 TYPED_TEST(SymmetricForms, ProductsInAFormAreConvertedProducts) {
   using Real = typename TypeParam::Real;
   const kernels::Weights weights{.product = 0.25, .first = 1, .addend = 0.5, .identity = -1};

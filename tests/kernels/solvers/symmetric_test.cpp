@@ -89,7 +89,7 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
     this->unpack(this->a, form, x);
     this->read(x, form, before);
     this->backend->multiply_symmetric(x.squares(), x.squares(), form, {}, x.squares(),
-                                      this->b.squares(), Form::unsymmetric);
+                                      this->b.squares(), Form::dense);
     this->backend->damp(x.squares(), this->b.squares(),
                         {.epsilons = epsilons.data(),
                          .kappa_max = 100,
@@ -136,43 +136,6 @@ TYPED_TEST(SymmetricPrimitives, DampGivesMAndItsPolynomial) {
   }
 }
 
-TYPED_TEST(SymmetricPrimitives, DampTakesTheMeanOfBothTriangles) {
-  using Real = typename TypeParam::Real;
-  const std::size_t count = this->a.size();
-  const std::vector<double> epsilons(count, 4);
-  std::vector<double> clamped(count, -1);
-  this->unpack(this->a, Form::split, this->b);
-  // N and M, of S whose elements above the diagonal are larger by a number and below it smaller.
-  const auto damp = [&](Real more, SquareBatch<Real>& n, SquareBatch<Real>& m) {
-    SquareBatch<Real> squared(some_sides), to_n(some_sides), to_m(some_sides);
-    for (std::size_t k = 0; k < count; ++k)
-      for (std::int64_t i = 0; i < squared.side(k); ++i)
-        for (std::int64_t j = 0; j < squared.side(k); ++j)
-          squared.at(k, i, j) = static_cast<Real>(i * j % 61) + (i < j    ? more
-                                                                 : i == j ? Real(0)
-                                                                          : -more);
-    std::vector<double> scales(count, 1);
-    this->backend->damp(this->b.squares(), squared.squares(),
-                        {.epsilons = epsilons.data(),
-                         .kappa_max = 1e6,
-                         .polynomial = {3, -2, 0.5},
-                         .scales = scales.data(),
-                         .clamped = clamped.data()},
-                        to_m.squares(), to_n.squares(), Form::split);
-    this->read(to_n, Form::split, n);
-    this->read(to_m, Form::split, m);
-  };
-  SquareBatch<Real> n(some_sides), m(some_sides);
-  damp(0, n, m);
-  damp(Real(0.25), this->c, this->d);
-  for (std::size_t k = 0; k < count; ++k) {
-    EXPECT_TRUE(std::ranges::equal(this->c.matrix(k), n.matrix(k))) << "matrix " << k;
-    EXPECT_TRUE(std::ranges::equal(this->d.matrix(k), m.matrix(k))) << "matrix " << k;
-    for (std::int64_t i = 0; i < n.side(k); ++i)
-      for (std::int64_t j = 0; j < i; ++j) ASSERT_EQ(n.at(k, i, j), n.at(k, j, i));
-  }
-}
-
 TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
   using Real = typename TypeParam::Real;
   this->multiply(this->a, this->a, Form::split, {}, this->b);
@@ -195,26 +158,6 @@ TYPED_TEST(SymmetricPrimitives, ProductsAreSymmetricBitForBit) {
         EXPECT_NEAR(this->c.at(m, i, j), expected,
                     static_cast<double>(4 * n + 4) * epsilon_of<Real> * size);
       }
-}
-
-TYPED_TEST(SymmetricPrimitives, DenseProductsAreTheMeansOfUnsymmetricOnes) {
-  using Real = typename TypeParam::Real;
-  SquareBatch<Real> x(some_sides), y(some_sides);
-  for (const Form form : {Form::split, Form::half}) {
-    this->backend->convert(this->a.squares(), x.squares(), form);
-    this->backend->convert(this->d.squares(), y.squares(), form);
-    for (const auto right : {x.squares(), y.squares()}) {
-      for (auto* const to : {&this->b, &this->c})
-        this->backend->multiply_symmetric(x.squares(), right, form, {.product = 2}, right,
-                                          to->squares(),
-                                          to == &this->b ? Form::dense : Form::unsymmetric);
-      for (std::size_t m = 0; m < this->a.size(); ++m)
-        for (std::int64_t i = 0, n = this->a.side(m); i < n; ++i)
-          for (std::int64_t j = 0; j < n; ++j)
-            ASSERT_EQ(this->b.at(m, i, j),
-                      Real(0.5) * this->c.at(m, i, j) + Real(0.5) * this->c.at(m, j, i));
-    }
-  }
 }
 
 TYPED_TEST(SymmetricPrimitives, ProductsDoNotReadWhatHasNoWeight) {
