@@ -35,8 +35,8 @@ void DeviceBackend::decompose(const DecomposedMatrix& matrix) {
 
 /// Q <- (Q Q^T)^(-1/2) Q by Newton-Schulz steps Q <- 3/2 Q - 1/2 Q Q^T Q [Higham 2008, 8.3].
 /// cuSOLVER's vectors of one eigenvalue, which alone this mixes, can be far from orthogonal where a
-/// matrix has a low rank to the last bit. Ten steps take singular values of 0.12 of the largest row
-/// sum's root to 1.
+/// matrix has a low rank to the last bit. 14 steps take singular values of 0.024 of the largest row
+/// sum's root to 1: those of 2000 vectors of which any two have a product of 0.44.
 void DeviceBackend::orthogonalize(const DecomposedMatrix& matrix) {
   const std::int64_t n = matrix.batch.side;
   SquareMatrixBatch q{.type = Type::float64, .side = n, .count = 1, .data = matrix.wide};
@@ -47,7 +47,7 @@ void DeviceBackend::orthogonalize(const DecomposedMatrix& matrix) {
   device_->multiply(gram_product);
   measure({&gram, 1}, Measure::largest_row_sum, matrix.number, nullptr);
   device_->launch(row_parts(n), ShrinkVectors{matrix});
-  for (int step = 0; step < 10; ++step) {
+  for (int step = 0; step < 14; ++step) {
     device_->multiply(square_product(q, false, q, true, gram));
     Product product = square_product(gram, false, q, false, next);
     product.alpha = -0.5;

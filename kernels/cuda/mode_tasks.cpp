@@ -31,7 +31,7 @@ class ModeRun {
   /// Of chains without a step, and of those whose first step would write what it reads.
   void copy_elements() const {
     for_each_stack([&](const Stack& stack, const ModeChain& chain, std::size_t flat, std::size_t) {
-      if (!copies(chain)) return;
+      if (stack.count == 0 || !copies(chain)) return;
       void* const to = chain.length() == 0 ? memory_.to : memory_.scratch;
       const std::int64_t last = mode_shape(stack.extent, 0).elements() - stack.stride;
       device_.copy(at(to, flat), at(memory_.from, flat), bytes_of(stack, last));

@@ -176,7 +176,7 @@ using Solver =
 /// Newton-Schulz iteration with fixed coefficients [Jordan 2024]: X <- F / max(|F|_F, 1e-8), then
 /// so often X <- a X + b (X X^T) X + c (X X^T)^2 X. Singular values of the result lie around 1:
 /// with the defaults in [0.68, 1.21] for those of F of at least 2e-3 |F|_F. Products only: never
-/// waits.
+/// waits. With coefficients that raise singular values above 181, CUDA gives NaN in float32.
 struct NewtonSchulz {
   static constexpr std::string_view name = "newton_schulz";
   int iterations = 5;                                              ///< in [1, 100]

@@ -39,6 +39,7 @@ CudaEigen::Bytes CudaEigen::workspace_of(std::int64_t side) {
       "cusolverDnXsyevd_bufferSize", device_);
   workspace_.reserve(bytes.device);
   if (bytes.host > host_.size()) {
+    refuse_capture(stream_, device_, "growth of the workspace of eigendecompositions");
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", device_);  // may still be used
     host_.resize(bytes.host);
   }

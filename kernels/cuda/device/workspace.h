@@ -27,7 +27,8 @@ class Workspace {
   void reserve_orthogonalization(std::span<const Stack> stacks, std::span<const PolarPlan> plans,
                                  Type arithmetic);
 
-  // These throw std::logic_error if reserve() got less.
+  // These throw std::logic_error if reserve() got less, but for polar_norms() and polar(), whose
+  // callers have reserved for the same stacks.
   /// As long as the flat slots of the stacks, and right before second_dense().
   void* dense(std::span<const Stack> stacks, Type arithmetic);
   /// Another one.

@@ -226,13 +226,15 @@ SHAMPOO_BOTH void SortBasis::operator()(Threads& block, Shared&) const {
     });
     block.sync();
     if (n == 1) return;
+    // NaN comes last: every row has a place of its own.
+    const auto is_less = [](Real x, Real y) { return x < y || (x == x && y != y); };
     // A is not read any more: its first row takes the places of the rows, which are below 2^24, its
     // second row their values.
     block.each([&](int thread) {
       for (std::int64_t j = thread; j < n; j += threads) {
         std::int64_t place = 0;
         for (std::int64_t i = 0; i < n; ++i)
-          place += values[i] < values[j] || (values[i] == values[j] && i < j) ? 1 : 0;
+          place += is_less(values[i], values[j]) || (!is_less(values[j], values[i]) && i < j);
         a[j] = static_cast<Real>(place);
         a[n + j] = values[j];
       }

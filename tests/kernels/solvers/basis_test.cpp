@@ -131,6 +131,20 @@ TYPED_TEST(Bases, AreSortedByTheirRayleighQuotientsAndEqualOnesStay) {
     EXPECT_EQ(s.at(0, row, column), 1) << row;
 }
 
+TYPED_TEST(Bases, KeepAllRowsWhereAQuotientIsNotANumber) {
+  using Real = typename TypeParam::Real;
+  SquareBatch<Real> a({4}), x({4}), q({4}), s({4});
+  for (std::int64_t i = 0; i < 4; ++i) q.at(0, i, i) = 1;
+  a.at(0, 0, 0) = std::numeric_limits<Real>::quiet_NaN();
+  this->backend->sort_basis(a.squares(), x.squares(), q.squares(), s.squares());
+  EXPECT_TRUE(std::ranges::any_of(s.values(0), [](Real value) { return std::isnan(value); }));
+  for (std::int64_t j = 0; j < 4; ++j) {
+    Real sum = 0;
+    for (std::int64_t i = 0; i < 4; ++i) sum += s.at(0, i, j);
+    EXPECT_EQ(sum, 1) << j;
+  }
+}
+
 TYPED_TEST(Bases, AreSortedByTheRayleighQuotientsOfSymmetricMatricesOfAnySide) {
   using Real = typename TypeParam::Real;
   const std::vector<std::int64_t> all = {2, 33, 128, 129, 161};

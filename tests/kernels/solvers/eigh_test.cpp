@@ -179,29 +179,36 @@ class DefectiveEigh : public ::testing::Test {
     device->set_decomposition_defect(defect);
     backend = std::make_unique<StagingBackend>(
         std::make_unique<kernels::cuda::DeviceBackend>(std::move(device)));
-    backend->reserve({}, Type::float64, {61});
+    backend->reserve({}, Type::float64, {299});
   }
 
   std::unique_ptr<kernels::Backend> backend;
 };
 
-/// Products of neighbours in the eigenspace of 0, which has all vectors but the last, become 0.4,
-/// as cuSOLVER leaves them; see kernels/README.md.
+/// Products of any two vectors of the eigenspace of 0, which are all but the last, become 0.4, as
+/// cuSOLVER leaves some; see kernels/README.md.
 class ObliqueVectors : public DefectiveEigh {
  protected:
   ObliqueVectors()
       : DefectiveEigh([](const EigenProblem& problem) {
-          const std::int64_t n = problem.side;
-          for (std::int64_t i = n - 2; i-- > 0;)
-            for (std::int64_t k = 0; k < n; ++k) {
+          // x_i <- a x_i + b sum_j x_j with a^2 = 1 - 0.4 and 2 a b + count b^2 = 0.4
+          const std::int64_t n = problem.side, count = n - 1;
+          const double a = std::sqrt(0.6);
+          const double b =
+              (std::sqrt(0.6 + 0.4 * static_cast<double>(count)) - a) / static_cast<double>(count);
+          for (std::int64_t k = 0; k < n; ++k) {
+            double sum = 0;
+            for (std::int64_t i = 0; i < count; ++i) sum += problem.matrix[i * n + k];
+            for (std::int64_t i = 0; i < count; ++i) {
               double& x = problem.matrix[i * n + k];
-              x = std::sqrt(1 - 0.16) * x + 0.4 * problem.matrix[(i + 1) * n + k];
+              x = a * x + b * sum;
             }
+          }
         }) {}
 };
 
 TEST_F(ObliqueVectors, AreMadeOrthonormal) {
-  const std::vector<std::int64_t> sides = {3, 3, 26, 61};
+  const std::vector<std::int64_t> sides = {3, 3, 26, 61, 299};
   SquareBatch<double> old(sides), now(sides);
   for (std::size_t m = 0; m < sides.size(); ++m)
     for (auto* batch : {&old, &now}) fill_kind<double>(Kind::equal, sides[m], batch->matrix(m));
