@@ -20,8 +20,9 @@ class Orthogonalization {
 
   /// direction <- F orthogonalised, by one plan for each stack, whose blocks are matrices; then
   /// the squared norms of the selected blocks, unless null: those whose mode is `preconditioned`,
-  /// as the modes say too. `direction` holds F and, of blocks that are not selected and where
-  /// *proceed is 0, afterwards nothing of use. Only plans without steps wait for the backend.
+  /// as the modes say too. `direction` holds F and, where *proceed is 0 and, unless the plans keep
+  /// them, of blocks that are not selected, afterwards nothing of use. Only plans without steps
+  /// wait for the backend.
   virtual void orthogonalize(const PassContext& context, std::span<const Stack> stacks,
                              std::span<const Selection> selected, std::span<const PolarPlan> plans,
                              void* direction, double* direction_norms) = 0;

@@ -160,10 +160,10 @@ struct UnitNorm {
 /// values or averagings of iterates.
 using Projection = std::variant<NoProjection, Bounds, UnitNorm>;
 
-/// When roots are recomputed, in steps of the parameter. Read by preconditioners that have some;
-/// before `first` the direction is that of the grafting. Without grafting it is F, or, for kinds
-/// with eigenbases, what they give with the bases that they have, at first the identity:
-/// EigenvalueCorrected is then Adam.
+/// When roots are recomputed, in steps of the parameter. Before `first` the direction is that of
+/// the grafting, also under kinds that have no roots. Without grafting it is F, or, for kinds with
+/// eigenbases, what they give with the bases that they have, at first the identity:
+/// EigenvalueCorrected is then Adam; kinds that have nothing to refresh then act from step 1 on.
 struct Refresh {
   static constexpr std::string_view name = "refresh";
   std::int64_t every = 10;                 ///< >= 1

@@ -19,9 +19,13 @@ int integer_of(const Fields& fields, const std::string& key) {
 
 Eigen eigen_of(Fields& fields) {
   Eigen eigen{.perturb_before = fields.boolean_or("perturb_before", true)};
+  const PseudoInverse cuts{.relative_tolerance = fields.number_or("rank_relative_tolerance", 0),
+                           .absolute_tolerance = fields.number_or("rank_absolute_tolerance", 0)};
   if (fields.boolean_or("pseudo_inverse", false))
-    eigen.pseudo_inverse = {.relative_tolerance = fields.number_or("rank_relative_tolerance", 0),
-                            .absolute_tolerance = fields.number_or("rank_absolute_tolerance", 0)};
+    eigen.pseudo_inverse = cuts;
+  else if (cuts != PseudoInverse())
+    fields.refuse("rank_relative_tolerance",
+                  "and rank_absolute_tolerance: only with pseudo_inverse");
   return eigen;
 }
 
@@ -139,11 +143,12 @@ RootInverse root_inverse_of(Fields& fields) {
 /// Calls use(options) for the diagonal kind of this name. Returns whether there is one.
 template <typename Use>
 bool with_diagonal(const std::string& kind, Fields& fields, const Use& use) {
-  const auto weighing = [&] { return fields.boolean_or("drop_weighting", false); };
+  const bool drops = fields.boolean_or("drop_weighting", false);
+  if (kind == RmsProp::name) return use(RmsProp{.drop_weighting = drops}), true;
+  if (kind == Adam::name) return use(Adam{.drop_weighting = drops}), true;
+  if (drops) fields.refuse("drop_weighting", "not for " + kind);
   if (kind == Sgd::name) return use(Sgd{}), true;
   if (kind == AdaGrad::name) return use(AdaGrad{}), true;
-  if (kind == RmsProp::name) return use(RmsProp{.drop_weighting = weighing()}), true;
-  if (kind == Adam::name) return use(Adam{.drop_weighting = weighing()}), true;
   return false;
 }
 

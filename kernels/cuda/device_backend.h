@@ -13,7 +13,8 @@
 
 namespace shampoo::kernels::cuda {
 
-/// Adds what decompositions of matrices of a side, which fall back to float64, need.
+/// Adds what decompositions of matrices of a side, whose vectors are of float64, and products of
+/// the vectors need.
 void add_square_products(std::int64_t side, Type arithmetic, std::vector<Product>& products);
 
 /// A GPU. Members are defined in the files named above them.
@@ -163,6 +164,8 @@ class DeviceBackend final : public Backend {
   /// Of products with roots and bases, and of gradients.
   void add_mode_products(std::span<const Stack> stacks, Type arithmetic,
                          std::vector<Product>& products);
+  void orthogonalize_all(const ProductPhase& phase, std::span<const Stack> stacks,
+                         std::span<const PolarPlan> plans, void* direction);
   void iterate(const PolarStack& stack, const PolarPlan& plan);
   void decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms);
   void decompose(const DecomposedMatrix& matrix);

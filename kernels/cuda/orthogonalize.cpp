@@ -86,6 +86,23 @@ void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stac
   if (stacks.empty()) return;
   const Type arithmetic = phase.elements.arithmetic;
   const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
+  if (plans.front().keeps_others) {
+    void* const copy = workspace_.second_dense(stacks, arithmetic);
+    std::int64_t elements = 0;
+    for (const Stack& stack : stacks) elements += stack.count * stack.stride;
+    device_->copy(copy, direction, static_cast<std::size_t>(elements) * size_of(arithmetic));
+    orthogonalize_all(p, stacks, plans, copy);
+    take_directions(*device_, ProductPhase(phase, copy), direction, direction_norms);
+    return;
+  }
+  orthogonalize_all(p, stacks, plans, direction);
+  norm_directions(*device_, p, direction, direction_norms);
+}
+
+/// Of blocks that are not selected, nothing of use is left.
+void DeviceBackend::orthogonalize_all(const ProductPhase& p, std::span<const Stack> stacks,
+                                      std::span<const PolarPlan> plans, void* direction) {
+  const Type arithmetic = p.elements.arithmetic;
   double* const norms = workspace_.polar_norms();
   norm_directions(*device_, p, direction, norms);
   with_real(arithmetic, [&](auto* tag) {
@@ -104,7 +121,6 @@ void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stac
     else
       iterate(stack, plans[s]);
   }
-  norm_directions(*device_, p, direction, direction_norms);
 }
 
 /// Also of blocks that are not preconditioned: a library takes all matrices of a batch.

@@ -158,7 +158,7 @@ void check(const Eigendecomposed& kind, const Recipe&, const Checks& checks) {
 
 bool has_refresh(const Eigendecomposed&, const Recipe&) { return true; }
 
-bool acts_before_refresh(const Eigendecomposed&, const Recipe& recipe) { return !recipe.grafting; }
+bool acts_before_refresh(const Eigendecomposed&, const Recipe&) { return true; }
 
 bool acts_on(const Eigendecomposed& kind, std::span<const std::int64_t> extent) {
   return kind.precondition_1d || extent.size() > 1;

@@ -138,9 +138,7 @@ void check(const EigenvalueCorrected& kind, const Recipe&, const Checks& checks)
 
 bool has_refresh(const EigenvalueCorrected&, const Recipe&) { return true; }
 
-bool acts_before_refresh(const EigenvalueCorrected&, const Recipe& recipe) {
-  return !recipe.grafting;
-}
+bool acts_before_refresh(const EigenvalueCorrected&, const Recipe&) { return true; }
 
 bool filters_gradient(const EigenvalueCorrected&, const Recipe& recipe) { return !recipe.grafting; }
 

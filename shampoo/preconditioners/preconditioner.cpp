@@ -71,7 +71,8 @@ bool has_refresh(const Recipe& recipe) {
 }
 
 bool acts_before_refresh(const Recipe& recipe) {
-  return std::visit([&](const auto& kind) { return acts_before_refresh(kind, recipe); },
+  return !recipe.grafting &&
+         std::visit([&](const auto& kind) { return acts_before_refresh(kind, recipe); },
                     recipe.preconditioner);
 }
 

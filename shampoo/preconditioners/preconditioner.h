@@ -124,9 +124,9 @@ std::string block_fault(const Recipe& recipe, std::span<const std::int64_t> exte
 
 /// True if blocks have something to refresh.
 bool has_refresh(const Recipe& recipe);
-/// True if blocks are preconditioned before their first refresh, too.
+/// True if blocks are preconditioned before Refresh::first, too. None is where there is a grafting.
 bool acts_before_refresh(const Recipe& recipe);
-/// A kind that acts before its first refresh overloads this.
+/// A kind that has a refresh and acts before the first, without grafting, overloads this.
 template <typename Kind>
 bool acts_before_refresh(const Kind& kind, const Recipe& recipe) {
   return !has_refresh(kind, recipe);

@@ -39,7 +39,11 @@ class SpectralPreconditioner final : public WithoutRefresh {
       : backend_(context.backend),
         stacks_(context.stacks.begin(), context.stacks.end()),
         waits_(std::holds_alternative<Svd>(kind.solver)) {
-    for (const kernels::Stack& stack : stacks_) plans_.push_back(plan_of(kind, stack.extent));
+    for (const kernels::Stack& stack : stacks_) {
+      plans_.push_back(plan_of(kind, stack.extent));
+      // Before Refresh::first they have that of the grafting.
+      plans_.back().keeps_others = context.recipe.grafting.has_value();
+    }
     for (const Chunk& chunk : context.chunks) {
       const auto stacks = chunk.of(stacks_);
       const auto plans = chunk.of(plans_);

@@ -32,7 +32,7 @@ bool is_refreshed_by(const Recipe& recipe, std::int64_t step) {
 }
 
 bool is_preconditioned(const Recipe& recipe, std::int64_t step) {
-  return acts_before_refresh(recipe) || is_refreshed_by(recipe, step);
+  return acts_before_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
 }
 
 }  // namespace shampoo

@@ -22,7 +22,7 @@ bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase);
 bool is_refreshed_by(const Recipe& recipe, std::int64_t step);
 
 /// True if a block is preconditioned at its parameter's `step`-th step: from refresh.first on, or
-/// always for a preconditioner that acts without a refresh.
+/// always where the preconditioner acts before it.
 bool is_preconditioned(const Recipe& recipe, std::int64_t step);
 
 }  // namespace shampoo

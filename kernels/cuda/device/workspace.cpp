@@ -77,14 +77,15 @@ void Workspace::reserve(std::span<const Stack> stacks, Type arithmetic, const So
 void Workspace::reserve_orthogonalization(std::span<const Stack> stacks,
                                           std::span<const PolarPlan> plans, Type arithmetic) {
   grow(rows_, row_bytes);
-  std::size_t blocks = 0;
+  std::size_t blocks = 0, arrays = 1;
   for (std::size_t s = 0; s < stacks.size(); ++s) {
     const PolarStack stack(stacks[s], arithmetic);
     blocks += static_cast<std::size_t>(stack.count);
+    if (plans[s].keeps_others) arrays = 2;
     grow(polar_, plans[s].steps.empty() ? stack.decomposition_bytes() : stack.product_bytes());
     if (plans[s].steps.empty()) grow(eigen_, eigen_bytes(stack.rows + stack.columns));
   }
-  grow(dense_, dense_bytes(stacks, arithmetic));
+  grow(dense_, arrays * dense_bytes(stacks, arithmetic));
   grow(polar_norms_, blocks * sizeof(double));
 }
 
