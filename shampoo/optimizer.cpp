@@ -116,6 +116,7 @@ std::shared_ptr<const StepHooks> Optimizer::on_step(StepHooks hooks) {
 }
 
 void Optimizer::prepare_step() {
+  parts_->average.withdraw_before_next();  // also where the step throws, or is a replay
   std::erase_if(parts_->hooks, [](const auto& hooks) { return hooks.expired(); });
   parts_->hooks_of_step = parts_->hooks.size();
   parts_->protocol.prepare(*parts_->engine, [this] {
@@ -153,9 +154,9 @@ void Optimizer::average_gradients(const std::function<void*(const Parameter&)>& 
 
 StepResult Optimizer::enqueue_step() {
   const kernels::Range range(parts_->backend, "Optimizer::step");
-  const bool captures = parts_->backend.is_capturing();
+  if (parts_->backend.is_capturing()) return parts_->protocol.take(*parts_->engine);
+  parts_->average.withdraw_before_next();  // where take() throws
   StepResult result = parts_->protocol.take(*parts_->engine);
-  if (captures) return result;
   parts_->average.withdraw();
   parts_->for_each_hooks(parts_->hooks_of_step, [&](const StepHooks& hooks) {
     if (hooks.after) hooks.after(*this, result);

@@ -50,6 +50,7 @@ std::string GradientAverage::layouts(std::span<const RegisteredParameter> parame
 void GradientAverage::run(kernels::Backend& backend, Communicator& communicator,
                           std::span<const RegisteredParameter> parameters,
                           std::span<const std::unique_ptr<Group>> groups, const Zeros& zeros) {
+  if (withdraws_) withdraw();
   std::erase_if(lent_, [](const Lent& lent) { return !lent.is_in_place(); });
   const std::string present = present_somewhere(backend, communicator, parameters);
   auto is_present = present.begin();
@@ -87,6 +88,7 @@ void GradientAverage::lend(kernels::Backend& backend, Group& group, std::size_t 
 void GradientAverage::withdraw() {
   for (const Lent& lent : lent_)
     if (lent.is_in_place()) lent.group->set_gradient(lent.parameter, nullptr);
+  withdraws_ = false;
 }
 
 }  // namespace shampoo

@@ -29,6 +29,8 @@ class GradientAverage {
   /// Makes gradients absent again that were lent and not replaced; their memory stays until the
   /// next run().
   void withdraw();
+  /// The same at the next run(), as a step that throws may be repeated.
+  void withdraw_before_next() { withdraws_ = true; }
 
  private:
   /// A gradient that is absent here, as zeros.
@@ -44,6 +46,7 @@ class GradientAverage {
   void lend(kernels::Backend& backend, Group& group, std::size_t j, const Zeros& zeros);
 
   std::vector<Lent> lent_;
+  bool withdraws_ = false;  ///< the next run() withdraws
 };
 
 }  // namespace shampoo

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan, and the tables, exchanges and group steps that it asks for.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -65,10 +66,14 @@ void Engine::build_tables() {
   header_ = columns_.add<SegmentHeader>(1);
   permit_ = columns_.add<kernels::StepPermit>(1);
   tensors_ = TensorTable(columns_, parameters_.size());
+  // The bits of the norm of all gradients depend on their order: that of names is one for all
+  // groupings.
+  std::map<std::string_view, int> rows;
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    if (!parameters_[p].thawed)
-      scan_table_.append_whole(parameters_[p].parameter(), static_cast<int>(p),
-                               arithmetic_type(parameters_[p].group->recipe()));
+    if (!parameters_[p].thawed) rows[parameters_[p].parameter().name] = static_cast<int>(p);
+  for (const auto& [name, p] : rows)
+    scan_table_.append_whole(parameters_[p].parameter(), p,
+                             arithmetic_type(parameters_[p].group->recipe()));
   scan_table_.upload(backend_);
   if (std::holds_alternative<ClipParameterNorm>(options_.gradients.clipping))
     gradient_scales_ = kernels::Buffer(backend_, parameters_.size() * sizeof(double));

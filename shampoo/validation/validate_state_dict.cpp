@@ -2,6 +2,7 @@
 #include "shampoo/validation/validate_state_dict.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 #include <stdexcept>
 
@@ -17,6 +18,17 @@ namespace {
 
 void require_count(const std::string& of, const char* field, std::int64_t value) {
   if (value < 0) fail(of + field + ": must be >= 0, got " + std::to_string(value));
+}
+
+/// Counts go on from here, and must not overflow.
+constexpr std::int64_t most_steps = std::int64_t{1} << 53;
+constexpr std::int64_t most_in_a_row = std::numeric_limits<std::int32_t>::max() - 1;
+
+void require_counter(const std::string& of, const char* field, std::int64_t value,
+                     std::int64_t most) {
+  if (value < 0 || value > most)
+    fail(of + field + ": must be in [0, " + std::to_string(most) + "], got " +
+         std::to_string(value));
 }
 
 void validate_box(const StateTensor& tensor, const std::string& of) {
@@ -49,7 +61,7 @@ void validate_tensor(const StateTensor& tensor) {
 
 void validate_parameter(const ParameterState& parameter) {
   const std::string of = "parameter '" + parameter.name + "': ";
-  require_count(of, "steps", parameter.steps);
+  require_counter(of, "steps", parameter.steps, most_steps);
   if (!(parameter.averaging_weight_sum >= 0) || std::isinf(parameter.averaging_weight_sum))
     fail(of + "averaging_weight_sum: must be in [0, inf), got " +
          grouping::exact_text(parameter.averaging_weight_sum));
@@ -59,7 +71,7 @@ void validate_parameter(const ParameterState& parameter) {
       fail(of + "own_rates: " + error.what());
     }
   for (const BlockState& block : parameter.blocks)
-    require_count(of, "blocks.failures", block.failures);
+    require_counter(of, "blocks.failures", block.failures, most_in_a_row);
 }
 
 /// Anything else could not have been saved, and would spread.
@@ -70,7 +82,7 @@ void validate_gradient_state(const Progress& progress) {
   if (progress.loss_scale != 0 && !is_power)
     fail("progress.loss_scale: must be 0 or a power of two, got " +
          grouping::exact_text(progress.loss_scale));
-  require_count("", "progress.good_steps", progress.good_steps);
+  require_counter("", "progress.good_steps", progress.good_steps, most_in_a_row);
   for (const double norm : progress.gradient_norms)
     if (!(norm >= 0) || std::isinf(norm))
       fail("progress.gradient_norms: must be in [0, inf), got " + grouping::exact_text(norm));
@@ -83,9 +95,9 @@ void validate_state_dict(const StateDict& dict) {
     fail("format: must be in [1, " + std::to_string(StateDict::newest_format) + "], got " +
          std::to_string(dict.format) +
          (dict.library.empty() ? "" : " (made by version " + dict.library + ")"));
-  require_count("", "progress.attempts", dict.progress.attempts);
-  require_count("", "progress.taken", dict.progress.taken);
-  require_count("", "progress.skipped_in_a_row", dict.progress.skipped_in_a_row);
+  require_counter("", "progress.attempts", dict.progress.attempts, most_steps);
+  require_counter("", "progress.taken", dict.progress.taken, most_steps);
+  require_counter("", "progress.skipped_in_a_row", dict.progress.skipped_in_a_row, most_in_a_row);
   validate_gradient_state(dict.progress);
 
   std::set<std::string_view> parameters;

@@ -16,12 +16,14 @@
 namespace shampoo::test {
 namespace {
 
-constexpr std::uint16_t bfloat16_one = 0x3f80, bfloat16_two = 0x4000;
+constexpr std::uint16_t bfloat16_one = 0x3f80, bfloat16_two = 0x4000, bfloat16_infinity = 0x7f80;
 
 /// A matrix 3 x 2 whose gradient has rows of 4, with -7 in the gap; a scalar in bfloat16; a side of
 /// 0; a frozen vector. The gradients of a rank are r + 1, those of the scalar 1, 2, 3.
 struct Tensors {
-  explicit Tensors(int rank) {
+  explicit Tensors(int rank) { set_gradients(rank); }
+
+  void set_gradients(int rank) {
     matrix_gradient.assign(12, -7.0f);
     for (const int i : {0, 1, 4, 5, 8, 9}) matrix_gradient[i] = static_cast<float>(rank + 1);
     scalar_gradient = std::uint16_t(rank == 0 ? bfloat16_one : rank == 1 ? bfloat16_two : 0x4040);
@@ -53,12 +55,12 @@ struct Tensors {
 
 using Body = std::function<void(Communicator&, Tensors&, Optimizer&)>;
 
-void on_three_ranks(const Body& body) {
+void on_three_ranks(const Body& body, const OptimizerOptions& options = {}) {
   run_ranks(3, [&](Communicator& ranks) {
     ranks.set_deadline(std::chrono::seconds(20));
     const auto backend = cpu_backend({.threads = 1});
     Tensors tensors(ranks.rank());
-    Optimizer optimizer(*backend, ranks, tensors.groups());
+    Optimizer optimizer(*backend, ranks, tensors.groups(), options);
     body(ranks, tensors, optimizer);
   });
 }
@@ -109,6 +111,72 @@ TEST(AverageGradients, AnAbsentOneCountsAsZerosWhereAnotherRankHasIt) {
     EXPECT_TRUE(optimizer.step().applied());
     EXPECT_EQ(optimizer.steps("matrix"), 2);
   });
+}
+
+/// (1 + 0 + 3) / 3, as rank 1 has none.
+void expect_mean_without_rank_1(Optimizer& optimizer) {
+  const Tensor& gradient = optimizer.group(0).parameters()[0].gradient;
+  ASSERT_NE(gradient.data, nullptr);
+  for (const int i : {0, 1, 4, 5, 8, 9})
+    EXPECT_FLOAT_EQ(static_cast<const float*>(gradient.data)[i], 4.0f / 3);
+}
+
+TEST(AverageGradients, OfARefusedStepAreThereForItsRepetitionAndNotForTheNextMean) {
+  const auto body = [](Communicator& ranks, Tensors& tensors, Optimizer& optimizer) {
+    Group& group = optimizer.group(0);
+    const auto rate = group.rates.learning_rate;
+    const auto refused_step = [&](bool on_all = false) {
+      if (on_all || ranks.rank() == 0) group.rates.learning_rate = -1;
+      EXPECT_THROW(optimizer.step(), std::exception);
+      EXPECT_EQ(optimizer.failure(), "");
+      group.rates.learning_rate = rate;
+    };
+    if (ranks.rank() == 1) group.set_gradient(0, nullptr);
+
+    optimizer.average_gradients();
+    refused_step();
+    expect_mean_without_rank_1(optimizer);
+    EXPECT_TRUE(optimizer.step().applied());
+    EXPECT_EQ(optimizer.steps("matrix"), 1);
+    EXPECT_EQ(group.parameters()[0].gradient.data == nullptr, ranks.rank() == 1);
+
+    for (const bool on_all : {false, true}) {
+      tensors.set_gradients(ranks.rank());
+      optimizer.average_gradients();
+      refused_step(on_all);
+      tensors.set_gradients(ranks.rank());
+      optimizer.average_gradients();
+      expect_mean_without_rank_1(optimizer);
+    }
+    optimizer.average_gradients();
+    expect_mean_without_rank_1(optimizer);
+
+    // Nobody has it now.
+    refused_step();
+    if (ranks.rank() != 1) group.set_gradient(0, nullptr);
+    optimizer.average_gradients();
+    EXPECT_EQ(group.parameters()[0].gradient.data, nullptr);
+    EXPECT_TRUE(optimizer.step().applied());
+    EXPECT_EQ(optimizer.steps("matrix"), 1);
+  };
+  on_three_ranks(body, {.agree_before_commit = true});
+}
+
+TEST(AverageGradients, OfAStepWhoseGradientIsNotFiniteDoNotEnterTheNextMean) {
+  const auto body = [](Communicator& ranks, Tensors& tensors, Optimizer& optimizer) {
+    if (ranks.rank() == 1) optimizer.group(0).set_gradient(0, nullptr);
+
+    optimizer.average_gradients();
+    tensors.scalar_gradient = bfloat16_infinity;
+    EXPECT_THROW(optimizer.step(), NumericalError);
+    EXPECT_EQ(optimizer.failure(), "");
+    tensors.set_gradients(ranks.rank());
+    optimizer.average_gradients();
+
+    expect_mean_without_rank_1(optimizer);
+    EXPECT_TRUE(optimizer.step().applied());
+  };
+  on_three_ranks(body, {.non_finite = NonFinite::error});
 }
 
 TEST(AverageGradients, ZerosMayBeTheCallers) {

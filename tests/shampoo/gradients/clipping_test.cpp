@@ -2,6 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "tests/shampoo/gradients/gradient_run.h"
 #include "tests/support/device/backends.h"
@@ -162,6 +166,41 @@ TEST_P(GradientClipping, TakesAStepInWhichAllGradientsAreAbsent) {
     EXPECT_EQ(run.model.values(), values);
     EXPECT_EQ(run.optimizer.loss_scale(), 0x1p17);
   }
+}
+
+/// Twelve tensors, in any order, dealt to so many groups: norms of twenty clipped steps, and
+/// values.
+std::vector<double> norms_of_steps(const std::vector<std::size_t>& order, std::size_t groups) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<std::vector<double>> values(order.size(), std::vector<double>(12)), gradients(values);
+  std::vector<ParameterGroup> all(groups, ParameterGroup{.recipe = recipes::adamw()});
+  for (ParameterGroup& group : all) group.recipe.arithmetic = Arithmetic::float64;
+  for (const std::size_t t : order)
+    all[t % groups].parameters.push_back({.name = "w" + std::to_string(t),
+                                          .shape = {3, 4},
+                                          .value = values[t].data(),
+                                          .gradient = gradients[t].data()});
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  Optimizer optimizer(*backend, *ranks, all, {.gradients = {.clipping = ClipGlobalNorm{0.5}}});
+  std::vector<double> norms;
+  for (int step = 0; step < 20; ++step) {
+    for (auto& gradient : gradients)
+      for (double& g : gradient) g = uniform(random);
+    norms.push_back(optimizer.step().gradient_norm());
+  }
+  for (const auto& value : values) norms.insert(norms.end(), value.begin(), value.end());
+  return norms;
+}
+
+TEST(GlobalNorm, HasTheSameBitsInAnyOrderAndGrouping) {
+  std::vector<std::size_t> order(12);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const std::vector<double> norms = norms_of_steps(order, 1);
+  EXPECT_EQ(norms_of_steps(order, 2), norms);
+  std::ranges::reverse(order);
+  EXPECT_EQ(norms_of_steps(order, 1), norms);
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, GradientClipping, ::testing::ValuesIn(all_places),

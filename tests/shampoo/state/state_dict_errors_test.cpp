@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <functional>
 #include <limits>
 
 #include "tests/shampoo/state/state_job.h"
@@ -169,6 +171,36 @@ TEST(ALoad, RefusesWhatContradictsItself) {
                 d.tensors.push_back(part);
               }),
               {"tensor2/grafting", "another part"});
+}
+
+TEST(ALoad, RefusesCountersThatWouldOverflow) {
+  const StateDict good = trained_state();
+  Alone alone;
+  const auto refuses = [&](const std::function<void(StateDict&)>& spoil, const char* says) {
+    StateDict dict = good;
+    spoil(dict);
+    expect_says(alone.refusal(dict), {says});
+  };
+  constexpr std::int64_t steps = (std::int64_t{1} << 53) + 1;
+  constexpr int in_a_row = std::numeric_limits<std::int32_t>::max();
+  refuses([](StateDict& d) { d.parameters[1].steps = steps; },
+          "parameter 'tensor1': steps: must be in [0, 9007199254740992], got 9007199254740993");
+  refuses([](StateDict& d) { d.parameters[1].blocks[0].failures = in_a_row; },
+          "parameter 'tensor1': blocks.failures: must be in [0, 2147483646], got 2147483647");
+  refuses([](StateDict& d) { d.progress.attempts = steps; },
+          "progress.attempts: must be in [0, 9007199254740992], got 9007199254740993");
+  refuses([](StateDict& d) { d.progress.taken = steps; },
+          "progress.taken: must be in [0, 9007199254740992], got 9007199254740993");
+  refuses([](StateDict& d) { d.progress.skipped_in_a_row = in_a_row; },
+          "progress.skipped_in_a_row: must be in [0, 2147483646], got 2147483647");
+  refuses([](StateDict& d) { d.progress.good_steps = steps; },
+          "progress.good_steps: must be in [0, 2147483646], got 9007199254740993");
+
+  StateDict most = good;
+  most.parameters[1].steps = most.progress.attempts = most.progress.taken = steps - 1;
+  most.progress.good_steps = in_a_row - 1;
+  alone.job.optimizer->load_state_dict(most);
+  EXPECT_EQ(alone.job.optimizer->steps("tensor1"), steps - 1);
 }
 
 TEST(Rates, ThatWereSavedUnequalInOneGroupAreRefusedUnlessItsOwnAreKept) {
