@@ -115,8 +115,8 @@ shampoo_status shampoo_begin_group(shampoo_setup* setup, const char* label, cons
  * the optimizer is made. */
 shampoo_status shampoo_setup_rate(shampoo_setup* setup, const char* rate, double value);
 /* schedules::Function: in each step, counted from 0 without those that are skipped, the rate is
- * factor(step, context) times what it was set to, and shampoo_set_rate() may not set it. The same
- * on all ranks; a resume may call it for all steps before. The context is borrowed, and must
+ * factor(step, context) times what it was set to, and shampoo_set_rate() refuses it. The same on
+ * all ranks; a resume may call it for all steps before. The context is borrowed, and must
  * outlive the optimizer. */
 shampoo_status shampoo_setup_schedule(shampoo_setup* setup, const char* rate,
                                       double (*factor)(int64_t step, void* context), void* context);
@@ -205,7 +205,8 @@ shampoo_status shampoo_latest_step(shampoo_optimizer* optimizer, int* applied,
                                    double* gradient_norm, double* clip_factor);
 
 /* Group::rates, from the next step on, the same on all ranks; beta3 and peak_learning_rate are NaN
- * where they are unset, and become so by NaN. */
+ * where they are unset, and become so by NaN. SHAMPOO_INVALID_ARGUMENT for a rate with a schedule,
+ * whose factor may change it instead. */
 shampoo_status shampoo_set_rate(shampoo_optimizer* optimizer, int group, const char* rate,
                                 double value);
 shampoo_status shampoo_get_rate(shampoo_optimizer* optimizer, int group, const char* rate,

@@ -46,8 +46,9 @@ class GradientAccumulator {
   /// Where the next micro-batches have the gradient of parameter j; null: absent. Throws
   /// std::out_of_range.
   void set_gradient(std::size_t j, void* data);
-  /// Adds the present gradients of a micro-batch. Throws std::logic_error after `micro_batches` of
-  /// them since the last clear().
+  /// Adds the present gradients of a micro-batch. After fewer than `micro_batches` of them
+  /// since the last clear() the sums lack the others' shares, and a mean is as much smaller. Throws
+  /// std::logic_error after more.
   void add();
   /// Calls Group::set_gradient() for the group's parameters that are among these, with null for one
   /// that was absent in all micro-batches.

@@ -93,8 +93,9 @@ class Group {
   /// Before every step each of them sets its rate to its value in the step that comes, counted from
   /// 0 by the steps that the optimizer has taken: a skipped one is not counted, and the next one
   /// has the same rates. It starts from its rate in `base_rates`. The caller leaves the rate alone:
-  /// another value is an std::invalid_argument of the step that names group and rate. The caller
-  /// gives schedules again before a load; base rates are part of the state.
+  /// another value is an std::invalid_argument of the step that names group and rate, until its
+  /// base or schedule is another. The caller gives schedules again before a load; base rates are
+  /// part of the state.
   RateSchedules schedules;
   /// The rates that the group was made with; saved and loaded where it has schedules.
   Rates base_rates;
@@ -152,7 +153,11 @@ class Group {
 enum class NonFinite : std::uint8_t {
   skip,   ///< the step is skipped, as by torch.amp's GradScaler; see skipped_in_a_row
   error,  ///< nothing changes; NumericalError
-  ignore  ///< the step is taken
+  /// The step is taken. A block whose direction is not finite takes none: see
+  /// StepResult::non_finite_direction(). But where an elementwise kind has no grafting, and its
+  /// updates are neither scaled nor transformed, the elements with finite results move, and the
+  /// block is not named.
+  ignore
 };
 
 /// A block of a parameter's direction P, which its owner computes: see
@@ -191,9 +196,10 @@ struct OptimizerOptions {
   /// on the host, where a device's work is to be queued on the backend's stream. On a device also
   /// in steps that turn out to be skipped, where results are not used, and for replays only in the
   /// capture. What it leaves must not depend on the rank. A block with an element that is not
-  /// finite then takes no step: see Statistics. An exception is an error of the step, on all ranks,
-  /// after which the optimizer is disabled until a state is loaded. Directions are in memory; not
-  /// part of the state.
+  /// finite then takes no step: see Statistics. An exception is an error of the step, on all ranks.
+  /// With several of them the optimizer is then disabled until a state is loaded; on one it is not,
+  /// while values stay and the state of blocks may have taken the gradient in. Directions are in
+  /// memory; not part of the state.
   std::function<void(const DirectionBlock&)> transform_direction = {};
   /// Folder, made if it is missing, in which this rank writes rank-R.json, in place of an earlier
   /// one: a trace of every phase of every step for chrome://tracing or ui.perfetto.dev, with a

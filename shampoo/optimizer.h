@@ -97,7 +97,8 @@ class Optimizer {
   /// and gradients, and `after` as the last one of enqueue_step(), also of a step that is skipped.
   /// In the order of registration; for replays `before` alone. An exception of `before` is one of
   /// the step, on all ranks; one of `after` leaves the step taken. Hooks that are added in a hook
-  /// are called from the next step on; add_group() throws std::logic_error there.
+  /// are called from the next step on; add_group() throws std::logic_error there, and a hook must
+  /// not call step(), prepare_step() or enqueue_step().
   [[nodiscard]] std::shared_ptr<const StepHooks> on_step(StepHooks hooks);
 
   /// Host work of the next step: reads the outcome of the previous step, validates rates and
@@ -122,11 +123,12 @@ class Optimizer {
   /// be captured if its solver has host steps: std::logic_error names it.
   ///
   /// Each prepare_step() is followed by one enqueue_step() or replay. With none, the next
-  /// prepare_step() prepares the step anew, or throws std::logic_error once a step was captured;
-  /// with more than one, the optimizer is disabled until a state is loaded. add_group() invalidates
-  /// graphs. Other ranks do not hear of a capture that throws, and their replays wait for this rank
-  /// until the deadline: enqueue the step without a capture, after an error other than
-  /// std::logic_error once it is prepared again.
+  /// prepare_step() prepares the step anew, or throws std::logic_error once a step was captured.
+  /// With more than one, a replay disables the optimizer until a state is loaded, and
+  /// enqueue_step() throws std::logic_error. add_group() invalidates graphs. Other ranks do not
+  /// hear of a capture that throws, and their replays wait for this rank until the deadline:
+  /// enqueue the step without a capture, after an error other than std::logic_error once it is
+  /// prepared again.
   StepResult enqueue_step();
   /// True if the prepared step refreshes a block that this rank owns.
   bool refresh_is_due() const;
@@ -159,11 +161,14 @@ class Optimizer {
   /// Gradients <- their mean over ranks, where they are, before each step; frozen parameters' too.
   /// One that is absent on all ranks stays so; one that is absent on some counts as zeros there,
   /// and lies in memory of the optimizer's until the step has been queued, which leaves it absent
-  /// again; or in memory of `zeros`, which returns where zeros lie that take its place. On one rank
-  /// nothing changes. Collective; waits, as ranks agree on which there are: Communicator::average()
-  /// of a known list only queues on a device. Throws as zero_gradients(), and CommunicationError
-  /// where types or strides differ between ranks: on all ranks, with nothing changed. An exception
-  /// of `zeros` disables the optimizer.
+  /// again; or in memory of `zeros`, which returns where zeros lie that take its place. After an
+  /// error of step() the optimizer's memory serves a repetition, and counts as zeros in the next
+  /// mean. Where an iteration is dropped after average_gradients(), call zero_gradients() or
+  /// set_gradient(j, nullptr) before the next. On one rank nothing changes. Collective; waits, as
+  /// ranks agree on which there are: Communicator::average() of a known list only queues on a
+  /// device. Throws as zero_gradients(), and CommunicationError where types or strides differ
+  /// between ranks: on all ranks, with nothing changed. An exception of `zeros` disables the
+  /// optimizer.
   void average_gradients(const std::function<void*(const Parameter&)>& zeros = {});
 
   /// Puts the evaluation values in place of the parameters' values on all ranks, until the returned

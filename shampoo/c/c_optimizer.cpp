@@ -25,6 +25,15 @@ std::size_t parameter_of(const shampoo::Group& group, const char* name) {
   throw std::out_of_range(group.title() + ": there is no parameter '" + name + "'");
 }
 
+/// Throws std::invalid_argument for a rate that every step sets.
+void require_unscheduled(const shampoo::Group& group, const char* rate) {
+  if (rate && group.schedules.contains(rate))
+    throw std::invalid_argument(group.title() + ": rate '" + rate +
+                                "': has a schedule, which sets it in every step; change it in the "
+                                "factor of shampoo_setup_schedule(), or make the optimizer without "
+                                "that or shampoo_setup_warm_up_stable_decay()");
+}
+
 void require_all_routed(const shampoo_setup& setup) {
   const auto fail = [](const std::string& what) {
     throw std::invalid_argument(what +
@@ -140,7 +149,11 @@ shampoo_status shampoo_latest_step(shampoo_optimizer* optimizer, int* applied,
 
 shampoo_status shampoo_set_rate(shampoo_optimizer* optimizer, int group, const char* rate,
                                 double value) {
-  return guarded([&] { set_rate(group_of(optimizer, group).rates, rate, value); });
+  return guarded([&] {
+    shampoo::Group& found = group_of(optimizer, group);
+    require_unscheduled(found, rate);
+    set_rate(found.rates, rate, value);
+  });
 }
 
 shampoo_status shampoo_get_rate(shampoo_optimizer* optimizer, int group, const char* rate,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "shampoo/checkpoint.h"
 #include "shampoo/checkpoint/save_task.h"
 #include "shampoo/state/optimizer_access.h"
+#include "shampoo/validation/option_names.h"
 
 namespace shampoo {
 
@@ -54,6 +57,8 @@ std::filesystem::path save(const Optimizers& optimizers, const std::filesystem::
 AsyncCheckpointer::AsyncCheckpointer(const Optimizers& optimizers,
                                      const AsyncCheckpointerOptions& options)
     : optimizers_(optimizers), options_(options) {
+  constexpr std::array<std::string_view, 3> names{"refuse", "skip", "queue"};
+  require_enumerator("AsyncCheckpointer: while_saving", options.while_saving, names);
   if (options.max_queued < 0)
     throw std::invalid_argument("AsyncCheckpointer: max_queued: must be >= 0, got " +
                                 std::to_string(options.max_queued));

@@ -2,6 +2,7 @@
 #include "shampoo/checkpoint/snapshot.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -16,6 +17,7 @@
 #include "shampoo/state/optimizer_access.h"
 #include "shampoo/update/slots.h"
 #include "shampoo/update/strided_tiles.h"
+#include "shampoo/validation/option_names.h"
 
 namespace shampoo {
 
@@ -37,6 +39,8 @@ void validate_tensor(const UserTensor& tensor) {
     fail(tensor.name, "tensor.strides: must be those of a row-major tensor");
   if (static_cast<std::size_t>(tensor.tensor.dtype) >= checkpoint::dtypes().size())
     fail(tensor.name, "tensor.dtype: is not a type");
+  constexpr std::array<std::string_view, 2> shardings{"shared", "per_rank"};
+  require_enumerator("user state '" + tensor.name + "': sharding", tensor.sharding, shardings);
   if (!checkpoint::bytes_of(tensor.tensor.dtype, tensor.shape))
     fail(tensor.name, "shape: " + shape_text(tensor.shape) + " elements of type " +
                           std::string(name_of(tensor.tensor.dtype)) +

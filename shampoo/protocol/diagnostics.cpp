@@ -12,6 +12,7 @@
 #include "grouping/hash.h"
 #include "grouping/number_text.h"
 #include "shampoo/rates.h"
+#include "shampoo/validation/option_names.h"
 #include "shampoo/validation/recipe_fields.h"
 
 namespace shampoo {
@@ -24,10 +25,9 @@ std::string exact(const std::optional<double>& number) {
 }
 
 std::string options_text(const OptimizerOptions& options) {
-  constexpr std::array policies = {"skip", "error", "ignore"};
-  return std::string("options: non_finite ") +
-         policies[static_cast<std::size_t>(options.non_finite)] + ", skipped_in_a_row " +
-         std::to_string(options.skipped_in_a_row) + ", merge_groups " +
+  const auto policy = static_cast<std::size_t>(options.non_finite);
+  return "options: non_finite " + std::string(OptionNames<NonFinite>::all[policy]) +
+         ", skipped_in_a_row " + std::to_string(options.skipped_in_a_row) + ", merge_groups " +
          (options.merge_groups ? "true" : "false") + ", agree_before_commit " +
          (options.agree_before_commit ? "true" : "false") + ", compare_values_every " +
          std::to_string(options.compare_values_every) + ", transform_direction " +

@@ -39,8 +39,8 @@ void ScheduledRates::set(std::span<const std::unique_ptr<Group>> groups, std::in
       if (entry.last && found != entry.last)
         fail(*groups[g], entry.rate,
              "the step sets rates." + entry.rate +
-                 ", which the caller has changed; assign base_rates." + entry.rate +
-                 " or another schedule, or erase this one");
+                 ", which the caller has changed; give base_rates." + entry.rate +
+                 " another value or the rate another schedule, or erase this one");
       entry.value = entry.cursor.at(step);
       if (!std::isfinite(entry.value))
         fail(*groups[g], entry.rate,
@@ -60,7 +60,8 @@ void ScheduledRates::forget_values() {
     for (Entry& entry : entries) entry.last.reset();
 }
 
-/// One entry for each schedule of the group, as it is now.
+/// One entry for each schedule of the group, as it is now. One that has another base or schedule
+/// than before takes the rate over, whatever the caller has left in it.
 void ScheduledRates::update_entries(std::span<const std::unique_ptr<Group>> groups,
                                     std::size_t index) {
   const Group& group = *groups[index];
@@ -74,7 +75,7 @@ void ScheduledRates::update_entries(std::span<const std::unique_ptr<Group>> grou
       entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(e),
                      Entry{rate, cursor_of(schedule, base)});
     else if (!entries[e].cursor.follows(schedule, base))
-      entries[e] = {rate, cursor_of(schedule, base), 0, entries[e].last};
+      entries[e] = {rate, cursor_of(schedule, base)};
     ++e;
   }
   entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(e), entries.end());

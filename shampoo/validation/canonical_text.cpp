@@ -19,9 +19,12 @@ namespace {
 std::string text_of(double value) { return grouping::exact_text(value); }
 std::string text_of(std::integral auto value) { return std::to_string(value); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
+/// A number where it is none of the enumerators, which recipe_from() refuses.
 template <typename Enumeration>
 requires std::is_enum_v<Enumeration> std::string text_of(Enumeration value) {
-  return std::string(OptionNames<Enumeration>::all.at(static_cast<std::size_t>(value)));
+  const auto index = static_cast<std::size_t>(value);
+  const auto& names = OptionNames<Enumeration>::all;
+  return index < names.size() ? std::string(names[index]) : std::to_string(index);
 }
 
 template <typename... Kinds>

@@ -2,13 +2,18 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
+#include "shampoo/group.h"
 #include "shampoo/recipe.h"
 
 namespace shampoo {
 
-// The names of enumerators in the texts of recipes, in the order of their declaration.
+// The names of enumerators in the texts of recipes and options, in the order of their declaration.
 
 template <typename Enumeration>
 struct OptionNames;
@@ -33,5 +38,25 @@ template <>
 struct OptionNames<MinimaxPrecision> {
   static constexpr std::array<std::string_view, 2> all{"mixed", "accurate"};
 };
+template <>
+struct OptionNames<NonFinite> {
+  static constexpr std::array<std::string_view, 3> all{"skip", "error", "ignore"};
+};
+
+inline std::string names_text(std::span<const std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
+/// Throws std::invalid_argument that names the field and the enumerators, unless it is one of them.
+template <typename Enumeration>
+void require_enumerator(const std::string& field, Enumeration value,
+                        std::span<const std::string_view> names = OptionNames<Enumeration>::all) {
+  const auto index = static_cast<std::size_t>(value);
+  if (index >= names.size())
+    throw std::invalid_argument(field + " must be one of " + names_text(names) + ", got " +
+                                std::to_string(index));
+}
 
 }  // namespace shampoo

@@ -17,12 +17,6 @@ namespace shampoo {
 
 namespace {
 
-std::string joined(std::span<const std::string_view> names) {
-  std::string text;
-  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
-  return text;
-}
-
 template <typename Number>
 requires std::integral<Number> || std::floating_point<Number>
 bool parse(std::string_view text, Number& number) {
@@ -74,7 +68,7 @@ std::string accepted(const Number&) {
 }
 template <typename Enumeration>
 requires std::is_enum_v<Enumeration> std::string accepted(const Enumeration&) {
-  return "one of " + joined(OptionNames<Enumeration>::all);
+  return "one of " + names_text(OptionNames<Enumeration>::all);
 }
 template <typename Number>
 std::string accepted(const std::vector<Number>&) {
@@ -195,7 +189,8 @@ class RecipeReader {
       return true;
     };
     constexpr std::array<std::string_view, sizeof...(Kinds)> names{Kinds::name...};
-    if (!(is(static_cast<const Kinds*>(nullptr)) || ...)) fail(path, others + joined(names), text);
+    if (!(is(static_cast<const Kinds*>(nullptr)) || ...))
+      fail(path, others + names_text(names), text);
   }
   template <OptionStruct Options>
   void choose(const std::string& path, const std::string& text, Options&,

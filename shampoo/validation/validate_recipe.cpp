@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/validation/validate_recipe.h"
 
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "shampoo/averaging/averaging.h"
 #include "shampoo/averaging/value_averaging.h"
@@ -10,11 +12,16 @@
 #include "shampoo/transforms/projection.h"
 #include "shampoo/transforms/update_scaling.h"
 #include "shampoo/validation/checks.h"
+#include "shampoo/validation/option_names.h"
+#include "shampoo/validation/recipe_reader.h"
 
 namespace shampoo {
 
 void validate_recipe(const Recipe& recipe, const std::string& group) {
   const Checks checks(group);
+  std::vector<std::string> faults;  // only an enumerator that is none cannot be read back
+  read_recipe(fields_of(recipe), {}, faults);
+  if (!faults.empty()) throw std::invalid_argument(group + ": " + faults.front());
   check_preconditioner(recipe, checks);
   check_grafting(recipe, checks);
   check_averaging(recipe, checks);
@@ -44,6 +51,7 @@ void require_rate_on_backend(const Recipe& recipe, const std::string& group) {
 }
 
 void validate_options(const OptimizerOptions& options) {
+  require_enumerator("options: non_finite", options.non_finite);
   if (options.skipped_in_a_row < 1)
     throw std::invalid_argument("options: skipped_in_a_row must be >= 1, got " +
                                 std::to_string(options.skipped_in_a_row));

@@ -241,6 +241,29 @@ TEST(ScheduledRates, AreLeftAloneByTheCallerOrItIsAnErrorOfTheStep) {
   });
 }
 
+TEST(ScheduledRates, ReplaceOneOfTheCallersOnceTheirBaseOrScheduleIsAnother) {
+  const Schedule longer = schedules::Cosine{.steps = 24};
+  for (const bool by_base : {true, false}) {
+    Alone alone;
+    Job<float>& job = alone.job;
+    Group& group = job.optimizer->group(0);
+    group.schedules["learning_rate"] = cosine;
+    job.train(0, 2);
+    group.rates.learning_rate = 0.5;
+    for (int attempt = 0; attempt < 2; ++attempt)
+      expect_says(error_of<std::invalid_argument>([&] { job.optimizer->step(); }),
+                  {"give base_rates.learning_rate another value or the rate another schedule"});
+    if (by_base)
+      group.base_rates.learning_rate = 0.5;
+    else
+      group.schedules["learning_rate"] = longer;
+    job.train(2, 3);
+    EXPECT_EQ(group.rates.learning_rate, by_base ? cosine.value(0.5, 2) : longer.value(1e-2, 2));
+    group.rates.learning_rate = 0.5;
+    EXPECT_THROW(job.optimizer->step(), std::invalid_argument);
+  }
+}
+
 TEST(ScheduledRates, NeedARateWithAValue) {
   const auto backend = cpu_kernels({.threads = 1});
   const auto ranks = single_rank_communicator();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "shampoo/checkpoint.h"
 #include "tests/shampoo/validation/bad_input.h"
 #include "tests/support/thrown.h"
 
@@ -57,6 +58,38 @@ TEST_F(BadInput, RecipeFieldsOutOfRangeAreNamed) {
   expect_recipe_refused(
       [](Recipe& r) { std::get<RootInverse>(r.preconditioner).tolerated_failures = -1; },
       "tolerated_failures");
+}
+
+TEST_F(BadInput, AnEnumeratorThatIsNoneIsNamedWithThoseThatThereAre) {
+  const auto refused = [&](const std::function<void(Recipe&)>& spoil, const std::string& message) {
+    expect_refused([&](ParameterGroup& group) { spoil(group.recipe); }, {"group 1: " + message});
+  };
+  refused([](Recipe& r) { r.arithmetic = static_cast<Arithmetic>(9); },
+          "recipe.arithmetic: must be one of float32, float64, got '9'");
+  refused([](Recipe& r) { r.weight_decay = static_cast<WeightDecay>(9); },
+          "recipe.weight_decay: must be one of decoupled, l2, corrected, independent, plain, got "
+          "'9'");
+  refused([](Recipe& r) { r.communication.type = static_cast<Type>(77); },
+          "recipe.communication.type: must be none or one of float64, float32, bfloat16, float16, "
+          "got '77'");
+  refused(
+      [](Recipe& r) {
+        r.preconditioner =
+            RootInverse{.solver = Minimax{.precision = static_cast<MinimaxPrecision>(2)}};
+      },
+      "recipe.preconditioner.solver.precision: must be one of mixed, accurate, got '2'");
+
+  ToyModel<float> model({{4, 3}});
+  EXPECT_EQ(error_of<std::invalid_argument>([&] {
+              Optimizer(*backend, *ranks, {model.group()},
+                        {.non_finite = static_cast<NonFinite>(9)});
+            }),
+            "options: non_finite must be one of skip, error, ignore, got 9");
+  Optimizer optimizer(*backend, *ranks, {model.group()});
+  EXPECT_EQ(error_of<std::invalid_argument>([&] {
+              AsyncCheckpointer(optimizer, {.while_saving = static_cast<WhileSaving>(9)});
+            }),
+            "AsyncCheckpointer: while_saving must be one of refuse, skip, queue, got 9");
 }
 
 TEST_F(BadInput, APseudoInverseNeedsEpsilonZero) {
