@@ -23,8 +23,9 @@ struct PolarPlan {
   bool on_gram = false;
   double floor = 0;  ///< > 0
   double scale = 1;
-  bool nuclear = false;       ///< by singular values: also multiplied by the sum of those of F
-  bool keeps_others = false;  ///< blocks that are not selected keep their direction
+  bool nuclear = false;  ///< by singular values: also multiplied by the sum of those of F
+  bool keeps_others =
+      false;  ///< blocks that are not selected keep their direction; of all plans or none
 };
 
 /// A function of the shape alone.

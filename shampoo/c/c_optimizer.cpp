@@ -31,7 +31,7 @@ void require_unscheduled(const shampoo::Group& group, const char* rate) {
     throw std::invalid_argument(group.title() + ": rate '" + rate +
                                 "': has a schedule, which sets it in every step; change it in the "
                                 "factor of shampoo_setup_schedule(), or make the optimizer without "
-                                "that or shampoo_setup_warm_up_stable_decay()");
+                                "the schedule");
 }
 
 void require_all_routed(const shampoo_setup& setup) {

@@ -107,9 +107,6 @@ struct OrthogonalizerChecks {
 
 void check(const Spectral& kind, const Recipe& recipe, const Checks& checks) {
   std::visit(OrthogonalizerChecks{checks, recipe.arithmetic}, kind.solver);
-  checks.require(kind.scale == SpectralScale::none || kind.scale == SpectralScale::spectral ||
-                     kind.scale == SpectralScale::match_rms,
-                 "recipe.scale", "none, spectral or match_rms", static_cast<int>(kind.scale));
 }
 
 std::string block_fault(const Spectral& kind, std::span<const std::int64_t> extent) {

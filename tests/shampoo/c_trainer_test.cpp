@@ -129,7 +129,7 @@ TEST_F(CTrainer, ARecipeIsRoutedAsInALanguageModel) {
   expect_error(shampoo_set_rate(optimizer_, 3, "weight_decay", 0.5),
                "group 3 'last': rate 'weight_decay': has a schedule, which sets it in every step; "
                "change it in the factor of shampoo_setup_schedule(), or make the optimizer without "
-               "that or shampoo_setup_warm_up_stable_decay()");
+               "the schedule");
   EXPECT_EQ(shampoo_set_rate(optimizer_, 3, "learning_rate", 0.5), SHAMPOO_OK);
   EXPECT_EQ(shampoo_step(optimizer_), SHAMPOO_OK) << error();
 }

@@ -71,10 +71,13 @@ class Orthogonalize : public AtPlace<Tested> {
     return f;
   }
 
-  void run(Table& table, const Orthogonalizer& solver, double scale = 1) {
+  void run(Table& table, const Orthogonalizer& solver, double scale = 1,
+           bool keeps_others = false) {
     std::vector<PolarPlan> plans;
-    for (const kernels::Stack& stack : table.stacks)
+    for (const kernels::Stack& stack : table.stacks) {
       plans.push_back(kernels::plan_polar(solver, stack.extent[0], stack.extent[1], scale));
+      plans.back().keeps_others = keeps_others;
+    }
     this->backend->reserve_orthogonalization(table.stacks, plans, type_of<Real>);
     this->backend->orthogonalize(table.phase(), table.stacks, table.selected(), plans,
                                  table.direction.data(), table.direction_norms.data());
@@ -248,6 +251,28 @@ TYPED_TEST(Orthogonalize, NothingIsWrittenInASkippedStep) {
   const std::vector<double> norms = table.direction_norms;
   this->run(table, NewtonSchulz{});
   EXPECT_EQ(table.direction_norms, norms);
+}
+
+TYPED_TEST(Orthogonalize, BlocksThatAreNotSelectedKeepTheirDirectionWhereAsked) {
+  for (const Orthogonalizer& solver :
+       {Orthogonalizer(NewtonSchulz{}), Orthogonalizer(NewtonSchulz{.iterations = 2}),
+        Orthogonalizer(Svd{})}) {
+    const auto cases = this->cases({{5, 3}, {9, 4}, {1, 7}, {70, 66}}, true);
+    Table keeping(cases, type_of<typename TypeParam::Real>);
+    Table plain(cases, type_of<typename TypeParam::Real>);
+    std::vector<Matrix> before;
+    for (std::size_t b = 0; b < keeping.blocks.size(); ++b)
+      before.push_back(this->read_direction(keeping, b));
+    this->run(keeping, solver, 0.2, true);
+    this->run(plain, solver, 0.2);
+    for (std::size_t b = 0; b < keeping.blocks.size(); ++b) {
+      const bool selected = keeping.modes[b] == Mode::preconditioned;
+      EXPECT_EQ(this->read_direction(keeping, b).numbers,
+                selected ? this->read_direction(plain, b).numbers : before[b].numbers)
+          << b;
+      EXPECT_EQ(keeping.direction_norms[b], plain.direction_norms[b]) << b;
+    }
+  }
 }
 
 TEST(PolarPlan, DependsOnTheShapeAlone) {
