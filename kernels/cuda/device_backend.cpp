@@ -7,14 +7,12 @@
 
 namespace shampoo::kernels::cuda {
 
-void add_square_products(std::int64_t side, Type arithmetic, std::vector<Product>& products) {
-  for (const Type type : {arithmetic, Type::float64}) {
-    // As aligned as a solver's matrices.
-    const SquareMatrixBatch a{.type = type, .side = side, .count = 1};
-    for (const auto& [transposes_a, transposes_b] :
-         {std::pair(false, false), std::pair(false, true), std::pair(true, false)})
-      products.push_back(square_product(a, transposes_a, a, transposes_b, a));
-  }
+void add_square_products(std::int64_t side, Type type, std::vector<Product>& products) {
+  // As aligned as a solver's matrices.
+  const SquareMatrixBatch a{.type = type, .side = side, .count = 1};
+  for (const auto& [transposes_a, transposes_b] :
+       {std::pair(false, false), std::pair(false, true), std::pair(true, false)})
+    products.push_back(square_product(a, transposes_a, a, transposes_b, a));
 }
 
 DeviceBackend::DeviceBackend(std::unique_ptr<Device> device)
@@ -67,7 +65,7 @@ void DeviceBackend::reserve(std::span<const Stack> stacks, Type arithmetic,
   add_mode_products(stacks, arithmetic, products);
   if (calls.decompositions)
     for (const auto& [side, count] : calls.matrices)
-      add_square_products(side, arithmetic, products);
+      for (const Type type : {arithmetic, Type::float64}) add_square_products(side, type, products);
   device_->reserve_products(products);
   if (!calls.decompositions) return;
   device_->reserve_eigen(calls.largest_side);

@@ -13,9 +13,8 @@
 
 namespace shampoo::kernels::cuda {
 
-/// Adds what decompositions of matrices of a side, whose vectors are of float64, and products of
-/// the vectors need.
-void add_square_products(std::int64_t side, Type arithmetic, std::vector<Product>& products);
+/// Adds those of matrices of a side, A B, A B^T and A^T B. Decompositions need them in float64.
+void add_square_products(std::int64_t side, Type type, std::vector<Product>& products);
 
 /// A GPU. Members are defined in the files named above them.
 class DeviceBackend final : public Backend {
@@ -164,13 +163,11 @@ class DeviceBackend final : public Backend {
   /// Of products with roots and bases, and of gradients.
   void add_mode_products(std::span<const Stack> stacks, Type arithmetic,
                          std::vector<Product>& products);
-  void orthogonalize_all(const ProductPhase& phase, std::span<const Stack> stacks,
-                         std::span<const PolarPlan> plans, void* direction);
   void iterate(const PolarStack& stack, const PolarPlan& plan);
   void decompose(const PolarStack& stack, const PolarPlan& plan, const double* norms);
   void decompose(const DecomposedMatrix& matrix);
   /// Makes vectors of one eigenvalue orthogonal.
-  void orthogonalize(const DecomposedMatrix& matrix);
+  void orthogonalize_vectors(const DecomposedMatrix& matrix);
 
   std::unique_ptr<Device> device_;
   std::map<void*, std::size_t> host_blocks_;  ///< of allocate_host()

@@ -67,7 +67,7 @@ void DeviceBackend::reserve_orthogonalization(std::span<const Stack> stacks,
     if (plans[s].steps.empty()) {
       const std::int64_t side = stack.rows + stack.columns;
       device_->reserve_eigen(side);
-      add_square_products(side, arithmetic, products);
+      add_square_products(side, Type::float64, products);
       products.push_back(singular_product(
           stack, {.type = arithmetic, .side = side, .count = 1, .data = workspace_.polar()}, x));
       continue;
@@ -86,34 +86,19 @@ void DeviceBackend::orthogonalize(const PassContext& phase, std::span<const Stac
   if (stacks.empty()) return;
   const Type arithmetic = phase.elements.arithmetic;
   const ProductPhase p(phase, workspace_.dense(stacks, arithmetic));
-  if (plans.front().keeps_others) {
-    void* const copy = workspace_.second_dense(stacks, arithmetic);
-    std::int64_t elements = 0;
-    for (const Stack& stack : stacks) elements += stack.count * stack.stride;
-    device_->copy(copy, direction, static_cast<std::size_t>(elements) * size_of(arithmetic));
-    orthogonalize_all(p, stacks, plans, copy);
-    take_directions(*device_, ProductPhase(phase, copy), direction, direction_norms);
-    return;
-  }
-  orthogonalize_all(p, stacks, plans, direction);
-  norm_directions(*device_, p, direction, direction_norms);
-}
-
-/// Of blocks that are not selected, nothing of use is left.
-void DeviceBackend::orthogonalize_all(const ProductPhase& p, std::span<const Stack> stacks,
-                                      std::span<const PolarPlan> plans, void* direction) {
-  const Type arithmetic = p.elements.arithmetic;
+  const bool keeps_others = plans.front().keeps_others;
+  void* const x = keeps_others ? workspace_.second_dense(stacks, arithmetic) : direction;
   double* const norms = workspace_.polar_norms();
   norm_directions(*device_, p, direction, norms);
   with_real(arithmetic, [&](auto* tag) {
     using Real = Element<decltype(tag)>;
     device_->launch(p.elements.tile_count,
-                    ScaleToUnitNorm<Real>{p, direction, norms, plans.front().floor});
+                    ScaleToUnitNorm<Real>{p, direction, x, norms, plans.front().floor});
   });
   std::int64_t offset = 0;
   for (std::size_t s = 0; s < stacks.size(); ++s) {
     PolarStack stack(stacks[s], arithmetic);
-    stack.direction = element_at(direction, arithmetic, offset);
+    stack.direction = element_at(x, arithmetic, offset);
     stack.dense = element_at(p.dense, arithmetic, offset);
     offset += stack.elements();
     if (plans[s].steps.empty())
@@ -121,6 +106,10 @@ void DeviceBackend::orthogonalize_all(const ProductPhase& p, std::span<const Sta
     else
       iterate(stack, plans[s]);
   }
+  if (keeps_others)
+    take_directions(*device_, ProductPhase(phase, x), direction, direction_norms);
+  else
+    norm_directions(*device_, p, direction, direction_norms);
 }
 
 /// Also of blocks that are not preconditioned: a library takes all matrices of a batch.

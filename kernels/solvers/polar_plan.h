@@ -24,8 +24,8 @@ struct PolarPlan {
   double floor = 0;  ///< > 0
   double scale = 1;
   bool nuclear = false;  ///< by singular values: also multiplied by the sum of those of F
-  bool keeps_others =
-      false;  ///< blocks that are not selected keep their direction; of all plans or none
+  /// Blocks that are not selected keep their direction; of all plans of a call or none.
+  bool keeps_others = false;
 };
 
 /// A function of the shape alone.

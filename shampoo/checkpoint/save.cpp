@@ -12,6 +12,11 @@
 
 namespace shampoo {
 
+template <>
+struct OptionNames<WhileSaving> {
+  static constexpr std::array<std::string_view, 3> all{"refuse", "skip", "queue"};
+};
+
 namespace {
 
 using checkpoint::SaveTask;
@@ -57,8 +62,7 @@ std::filesystem::path save(const Optimizers& optimizers, const std::filesystem::
 AsyncCheckpointer::AsyncCheckpointer(const Optimizers& optimizers,
                                      const AsyncCheckpointerOptions& options)
     : optimizers_(optimizers), options_(options) {
-  constexpr std::array<std::string_view, 3> names{"refuse", "skip", "queue"};
-  require_enumerator("AsyncCheckpointer: while_saving", options.while_saving, names);
+  require_enumerator("AsyncCheckpointer: while_saving", options.while_saving);
   if (options.max_queued < 0)
     throw std::invalid_argument("AsyncCheckpointer: max_queued: must be >= 0, got " +
                                 std::to_string(options.max_queued));

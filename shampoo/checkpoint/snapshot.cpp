@@ -21,6 +21,11 @@
 
 namespace shampoo {
 
+template <>
+struct OptionNames<Sharding> {
+  static constexpr std::array<std::string_view, 2> all{"shared", "per_rank"};
+};
+
 namespace {
 
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
@@ -39,8 +44,7 @@ void validate_tensor(const UserTensor& tensor) {
     fail(tensor.name, "tensor.strides: must be those of a row-major tensor");
   if (static_cast<std::size_t>(tensor.tensor.dtype) >= checkpoint::dtypes().size())
     fail(tensor.name, "tensor.dtype: is not a type");
-  constexpr std::array<std::string_view, 2> shardings{"shared", "per_rank"};
-  require_enumerator("user state '" + tensor.name + "': sharding", tensor.sharding, shardings);
+  require_enumerator("user state '" + tensor.name + "': sharding", tensor.sharding);
   if (!checkpoint::bytes_of(tensor.tensor.dtype, tensor.shape))
     fail(tensor.name, "shape: " + shape_text(tensor.shape) + " elements of type " +
                           std::string(name_of(tensor.tensor.dtype)) +

@@ -7,6 +7,14 @@
 
 namespace shampoo {
 
+namespace {
+
+bool has_begun(const Recipe& recipe, std::int64_t step) {
+  return recipe.refresh.first && step >= *recipe.refresh.first;
+}
+
+}  // namespace
+
 std::int64_t refresh_interval(const Recipe& recipe) {
   const Refresh& refresh = recipe.refresh;
   return refresh.staggered && refresh.first && has_refresh(recipe) ? refresh.every : 1;
@@ -28,11 +36,11 @@ bool is_due(const Recipe& recipe, std::int64_t step, std::int64_t phase) {
 }
 
 bool is_refreshed_by(const Recipe& recipe, std::int64_t step) {
-  return has_refresh(recipe) && recipe.refresh.first && step >= *recipe.refresh.first;
+  return has_refresh(recipe) && has_begun(recipe, step);
 }
 
 bool is_preconditioned(const Recipe& recipe, std::int64_t step) {
-  return acts_before_refresh(recipe) || (recipe.refresh.first && step >= *recipe.refresh.first);
+  return acts_before_refresh(recipe) || has_begun(recipe, step);
 }
 
 }  // namespace shampoo

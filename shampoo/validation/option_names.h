@@ -51,8 +51,8 @@ inline std::string names_text(std::span<const std::string_view> names) {
 
 /// Throws std::invalid_argument that names the field and the enumerators, unless it is one of them.
 template <typename Enumeration>
-void require_enumerator(const std::string& field, Enumeration value,
-                        std::span<const std::string_view> names = OptionNames<Enumeration>::all) {
+void require_enumerator(const std::string& field, Enumeration value) {
+  const auto& names = OptionNames<Enumeration>::all;
   const auto index = static_cast<std::size_t>(value);
   if (index >= names.size())
     throw std::invalid_argument(field + " must be one of " + names_text(names) + ", got " +

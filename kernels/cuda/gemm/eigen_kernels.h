@@ -24,6 +24,12 @@ struct FlagMatrices {
   SHAMPOO_BOTH void operator()(Threads& block, Shared& shared) const;
 };
 
+/// Of Newton and Schulz. They take singular values of 0.024 of the largest row sum's root to 1:
+/// those of 2000 vectors of which any two have a product of 0.44. Even: the last is where the
+/// first was.
+inline constexpr int orthogonalizing_steps = 14;
+static_assert(orthogonalizing_steps % 2 == 0);
+
 /// A matrix of a batch, and where a library decomposes it, always at the same alignment.
 struct DecomposedMatrix {
   SquareMatrixBatch batch;

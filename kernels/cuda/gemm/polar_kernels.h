@@ -60,7 +60,8 @@ struct ScaleToUnitNorm {
   struct Shared {};
 
   ProductPhase phase;
-  void* direction = nullptr;
+  const void* direction = nullptr;  ///< F, flat
+  void* x = nullptr;                ///< flat; may be F
   const double* squared_norms = nullptr;
   double floor = 0;
 
@@ -107,11 +108,12 @@ SHAMPOO_BOTH void ScaleToUnitNorm<Real>::operator()(Threads& block, Shared&) con
   const Tile& tile = phase.elements.tiles[block.index()];
   if (!phase.preconditions(tile.block)) return;
   const double inverse = 1 / largest_of(sqrt(squared_norms[tile.block]), floor);
-  Real* const x = static_cast<Real*>(direction) + tile.flat;
+  const Real* const from = static_cast<const Real*>(direction) + tile.flat;
+  Real* const to = static_cast<Real*>(x) + tile.flat;
   const std::int64_t count = static_cast<std::int64_t>(tile.rows) * tile.columns;
   block.each([&](int thread) {
     for (std::int64_t e = thread; e < count; e += threads)
-      x[e] = static_cast<Real>(static_cast<double>(x[e]) * inverse);
+      to[e] = static_cast<Real>(static_cast<double>(from[e]) * inverse);
   });
 }
 

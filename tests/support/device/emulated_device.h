@@ -77,9 +77,11 @@ class EmulatedDevice final : public kernels::cuda::Device {
   void call(Work work) { enqueue(std::move(work)); }
 
   std::int64_t launches() const { return launches_; }  ///< kernels, products, copies
-  /// launches() but for those of each decomposition: a matrix goes there, 30 products and 5 kernels
+  /// launches() but for those of each decomposition: a matrix goes there, products and 5 kernels
   /// make its vectors orthogonal, and they go back.
-  std::int64_t launches_beside_decompositions() const { return launches_ - 38 * decompositions_; }
+  std::int64_t launches_beside_decompositions() const {
+    return launches_ - (10 + 2 * kernels::cuda::orthogonalizing_steps) * decompositions_;
+  }
   std::int64_t allocations() const { return allocations_; }    ///< of both kinds of memory
   std::int64_t decomposable() const { return decomposable_; }  ///< largest side of reserve_eigen()
   std::size_t pending() const { return queue_.size(); }
