@@ -7,6 +7,7 @@
 #include "shampoo/state/export_state.h"
 #include "shampoo/state/gather_state.h"
 #include "shampoo/state/import_state.h"
+#include "shampoo/state/match_parameters.h"
 #include "shampoo/state/optimizer_access.h"
 #include "shampoo/state/rename_state.h"
 
@@ -41,6 +42,8 @@ LoadReport Optimizer::load_state_dict(const StateDict& dict, const LoadOptions& 
   StateDict renamed;
   std::optional<StateImport> state;
   const auto examine = [&] {
+    const auto own = std::as_const(*parts_->engine).parameters();
+    require_prefix({&own, 1}, options);
     if (options.rename) renamed = renamed_copy(dict, options.rename);
     state.emplace(parts_->backend, *parts_->engine, options.rename ? renamed : dict, options);
     return state->lines();

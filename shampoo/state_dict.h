@@ -134,7 +134,7 @@ enum class OtherBlocks : std::uint8_t {
 
 struct LoadOptions {
   /// Off: a parameter or tensor that the state dict lacks keeps its state, and what the optimizer
-  /// does not know is left out. The report lists both.
+  /// does not know is left out. The report lists both. A `prefix` may then be of no parameter.
   bool strict = true;
   /// Only parameters whose names start with it are loaded; the others keep their state, whatever
   /// the state dict says of them.

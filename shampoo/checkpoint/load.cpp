@@ -2,6 +2,7 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "shampoo/checkpoint/read_user_state.h"
 #include "shampoo/state/export_state.h"
 #include "shampoo/state/import_state.h"
+#include "shampoo/state/match_parameters.h"
 #include "shampoo/state/optimizer_access.h"
 
 namespace shampoo {
@@ -131,8 +133,11 @@ class LoadTask {
     loaded_.step = reader.manifest().step;
     checkpoint::require_saved(reader.manifest(), optimizers_, options_.state.strict);
     loads_.clear();
+    std::vector<std::span<const RegisteredParameter>> parameters;
     for (const NamedOptimizer& named : optimizers_.all())
-      loads_.emplace_back(named).read(reader, options_);
+      parameters.push_back(std::as_const(loads_.emplace_back(named).engine()).parameters());
+    require_prefix(parameters, options_.state);
+    for (OptimizerLoad& load : loads_) load.read(reader, options_);
     if (user_) {
       user_load_.emplace(reader, *user_, options_,
                          UserStateLoad::Place{communicator_.rank(), communicator_.size()});

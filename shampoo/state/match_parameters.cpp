@@ -208,4 +208,18 @@ StateMatch match_parameters(std::span<const RegisteredParameter> parameters, con
   return match;
 }
 
+void require_prefix(std::span<const std::span<const RegisteredParameter>> optimizers,
+                    const LoadOptions& options) {
+  if (options.prefix.empty() || !options.strict) return;
+  const auto has_it = [&](const RegisteredParameter& registered) {
+    return registered.parameter().name.starts_with(options.prefix);
+  };
+  if (std::ranges::none_of(optimizers, [&](const auto& parameters) {
+        return std::ranges::any_of(parameters, has_it);
+      }))
+    throw std::invalid_argument("LoadOptions::prefix '" + options.prefix +
+                                "': no parameter's name starts with it; LoadOptions::strict = "
+                                "false accepts that");
+}
+
 }  // namespace shampoo

@@ -23,4 +23,9 @@ struct StateMatch {
 StateMatch match_parameters(std::span<const RegisteredParameter> parameters, const StateDict& dict,
                             const LoadOptions& options, LoadReport& report, LoadFaults& faults);
 
+/// Throws std::invalid_argument where the load is strict and no parameter of all the optimizers has
+/// a name that starts with LoadOptions::prefix.
+void require_prefix(std::span<const std::span<const RegisteredParameter>> optimizers,
+                    const LoadOptions& options);
+
 }  // namespace shampoo

@@ -320,6 +320,22 @@ TEST_F(SeveralOptimizers, FindParametersByTheNamesOfTheCheckpoint) {
   });
 }
 
+TEST_F(SeveralOptimizers, MayHaveAPrefixInOneOfThem) {
+  save_on(2);
+  const Trainee critic = critic_trainee();
+  ASSERT_GT(critic.shapes.size(), small.shapes.size());
+  const std::string last = "tensor" + std::to_string(critic.shapes.size() - 1);
+  run(2, [&](Adversaries& both, Communicator&) {
+    const StateDict untouched = both.generator.optimizer->state_dict();
+    EXPECT_EQ(both.critic.optimizer->steps(last), 0);
+    load(both.list(), root_, {.state = {.prefix = last}});
+    EXPECT_GT(both.critic.optimizer->steps(last), 0);
+    EXPECT_EQ(both.generator.optimizer->state_dict().tensors, untouched.tensors);
+    expect_says(refusal(both, [&] { load(both.list(), root_, {.state = {.prefix = last + "0"}}); }),
+                {"LoadOptions::prefix '" + last + "0'", "strict = false"});
+  });
+}
+
 TEST_F(SeveralOptimizers, ShareTheLineageOfTheirCheckpoints) {
   save_on(2);
   run(2, [&](Adversaries& both, Communicator&) {

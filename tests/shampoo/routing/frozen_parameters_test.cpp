@@ -164,7 +164,9 @@ TEST(AnOptimizerThatStartsEmpty, TrainsTheGroupsThatAreAddedWithTheSameBits) {
                   std::string::npos);
         EXPECT_EQ(optimizer.group_count(), 0);
         EXPECT_EQ(optimizer.state_bytes(), 0);
-        EXPECT_TRUE(optimizer.full_state_dict().parameters.empty());
+        const StateDict nothing = optimizer.full_state_dict();
+        EXPECT_TRUE(nothing.parameters.empty());
+        EXPECT_NO_THROW(optimizer.load_state_dict(nothing));
         EXPECT_FALSE(optimizer.describe().empty());
         optimizer.add_group(model.group(quick_recipe()));
       }

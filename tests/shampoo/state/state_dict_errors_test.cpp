@@ -49,6 +49,16 @@ TEST(ALoad, OfAPrefixLeavesTheOthersAsTheyAre) {
   EXPECT_EQ(alone.job.optimizer->steps("tensor2"), steps_before);
 }
 
+TEST(ALoad, RefusesAPrefixOfNoParameterUnlessItNeedNotBeComplete) {
+  const StateDict dict = trained_state();
+  Alone alone;
+  const StateDict before = alone.job.optimizer->full_state_dict();
+  expect_says(alone.refusal(dict, {.prefix = "tensr"}),
+              {"LoadOptions::prefix 'tensr'", "strict = false"});
+  alone.job.optimizer->load_state_dict(dict, {.strict = false, .prefix = "tensr"});
+  EXPECT_EQ(alone.job.optimizer->full_state_dict().tensors, before.tensors);
+}
+
 TEST(ALoad, RefusesAnotherShapeTypeOrRecipeByName) {
   StateDict dict = trained_state();
   Alone alone;

@@ -23,7 +23,7 @@ class CallsOfALoad : public testing::Test {
            run_ranks(count, [&](Communicator& communicator) {
              Job<float> job(communicator, large, {});
              UserState user = user_state_of(job);
-             const CheckpointOptions options{.state = {.prefix = prefix}};
+             const CheckpointOptions options{.state = {.strict = false, .prefix = prefix}};
              if (with_user)
                load(*job.optimizer, folder_, user, options);
              else
