@@ -135,15 +135,6 @@ TEST(Muon, OptionsOutOfRangeAreNamed) {
   says(PolarExpress{.tolerance = 1}, "tolerance");
 }
 
-class MuonOnADevice : public ::testing::TestWithParam<Orthogonalizer> {
- protected:
-  Recipe recipe() const {
-    Recipe recipe = recipes::muon();
-    recipe.preconditioner = Spectral{.solver = GetParam(), .scale = SpectralScale::spectral};
-    return recipe;
-  }
-};
-
 EmulatedDevice::Graph capture(DeviceJob& job) {
   job.device.begin_capture();
   try {
@@ -157,30 +148,49 @@ EmulatedDevice::Graph capture(DeviceJob& job) {
 
 const Shapes matrices = {{9, 8}, {8, 9}, {20, 3}, {3, 4, 5}, {9, 8}, {66, 70}};
 
-TEST_P(MuonOnADevice, IsReplayedFromAGraphUnlessItHasHostSteps) {
-  DeviceJob plain(recipe(), matrices), replayed(recipe(), matrices);
-  std::optional<EmulatedDevice::Graph> graph;
-  for (int step = 0; step < 6; ++step) {
-    for (DeviceJob* const job : {&plain, &replayed}) {
-      job->model.new_gradients();
-      job->optimizer->group(0).rates.learning_rate = 1e-3 * (step + 1);
-      job->set_present(1, step % 3 != 0);
-    }
-    plain.optimizer->step();
-    replayed.optimizer->prepare_step();
-    if (step == 0) {
-      replayed.optimizer->enqueue_step();
-      continue;
-    }
-    if (std::holds_alternative<Svd>(GetParam())) {
-      expect_says(error_of<std::logic_error>([&] { capture(replayed); }), {"svd", "captured"});
-      return;
-    }
-    if (!graph) graph = capture(replayed);
-    replayed.device.replay(*graph);
+class MuonOnADevice : public ::testing::TestWithParam<Orthogonalizer> {
+ protected:
+  Recipe recipe() const {
+    Recipe recipe = recipes::muon();
+    recipe.preconditioner = Spectral{.solver = GetParam(), .scale = SpectralScale::spectral};
+    return recipe;
   }
-  EXPECT_EQ(replayed.values(), plain.values());
-  EXPECT_EQ(replayed.state(), plain.state());
+
+  /// Plain steps against replays of the second one, which a solver on the host refuses.
+  void expect_replays(const Recipe& recipe) const {
+    DeviceJob plain(recipe, matrices), replayed(recipe, matrices);
+    std::optional<EmulatedDevice::Graph> graph;
+    for (int step = 0; step < 6; ++step) {
+      for (DeviceJob* const job : {&plain, &replayed}) {
+        job->model.new_gradients();
+        job->optimizer->group(0).rates.learning_rate = 1e-3 * (step + 1);
+        job->set_present(1, step % 3 != 0);
+      }
+      plain.optimizer->step();
+      replayed.optimizer->prepare_step();
+      if (step == 0) {
+        replayed.optimizer->enqueue_step();
+        continue;
+      }
+      if (std::holds_alternative<Svd>(GetParam())) {
+        expect_says(error_of<std::logic_error>([&] { capture(replayed); }), {"svd", "captured"});
+        return;
+      }
+      if (!graph) graph = capture(replayed);
+      replayed.device.replay(*graph);
+    }
+    EXPECT_EQ(replayed.values(), plain.values());
+    EXPECT_EQ(replayed.state(), plain.state());
+  }
+};
+
+TEST_P(MuonOnADevice, IsReplayedFromAGraphUnlessItHasHostSteps) { expect_replays(recipe()); }
+
+TEST_P(MuonOnADevice, IsReplayedAcrossTheEndOfTheGraftingsSteps) {
+  Recipe grafted = recipe();
+  grafted.grafting = Recipe().grafting;
+  grafted.refresh.first = 4;
+  expect_replays(grafted);
 }
 
 std::string name_of_solver(const testing::TestParamInfo<Orthogonalizer>& info) {
