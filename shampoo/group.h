@@ -89,6 +89,10 @@ class ValueMemory;
 /// between steps, the same on all ranks.
 class Group {
  public:
+  /// A copy's rates would change nothing: auto& group = optimizer.group(0).
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
   Rates rates;
   /// Before every step each of them sets its rate to its value in the step that comes, counted from
   /// 0 by the steps that the optimizer has taken: a skipped one is not counted, and the next one

@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "tests/shampoo/toy_model.h"
 #include "tests/support/temporary_folder.h"
@@ -48,6 +49,9 @@ class AMistake : public testing::Test {
     EXPECT_NE(error.find(remedy), std::string::npos) << "'" << remedy << "' in: " << error;
   }
 };
+
+static_assert(!std::is_copy_constructible_v<Group> && !std::is_copy_assignable_v<Group>,
+              "auto group = optimizer.group(0) would set the rates of a copy");
 
 TEST_F(AMistake, InAShapeIsNamedWithItsSide) {
   expect_said(error_of_group([](ParameterGroup& group) {
