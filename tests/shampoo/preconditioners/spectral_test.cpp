@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "tests/shampoo/protocol/device_job.h"
+#include "tests/shampoo/protocol/captured_step.h"
 #include "tests/shampoo/state/state_job.h"
 
 namespace shampoo::test {
@@ -135,17 +135,6 @@ TEST(Muon, OptionsOutOfRangeAreNamed) {
   says(PolarExpress{.tolerance = 1}, "tolerance");
 }
 
-EmulatedDevice::Graph capture(DeviceJob& job) {
-  job.device.begin_capture();
-  try {
-    job.optimizer->enqueue_step();
-  } catch (...) {
-    job.device.end_capture();
-    throw;
-  }
-  return job.device.end_capture();
-}
-
 const Shapes matrices = {{9, 8}, {8, 9}, {20, 3}, {3, 4, 5}, {9, 8}, {66, 70}};
 
 class MuonOnADevice : public ::testing::TestWithParam<Orthogonalizer> {
@@ -159,7 +148,7 @@ class MuonOnADevice : public ::testing::TestWithParam<Orthogonalizer> {
   /// Plain steps against replays of the second one, which a solver on the host refuses.
   void expect_replays(const Recipe& recipe) const {
     DeviceJob plain(recipe, matrices), replayed(recipe, matrices);
-    std::optional<EmulatedDevice::Graph> graph;
+    std::optional<Graph> graph;
     for (int step = 0; step < 6; ++step) {
       for (DeviceJob* const job : {&plain, &replayed}) {
         job->model.new_gradients();
