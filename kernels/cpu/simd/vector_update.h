@@ -13,27 +13,29 @@
 namespace shampoo::kernels {
 namespace {
 
-/// P <- ratio P + decay W
+/// P <- ratio P + decay W, and on to U = step P unless P is averaged first
 template <typename Real>
 void scale_and_decay(const Work& work, const UpdateRule<Real> rule,
                      const Real* __restrict direction, std::int64_t first, std::int64_t count,
                      Real* __restrict p) {
+  const Real step = rule.averages ? Real(1) : rule.step;  // a product with 1 is exact
   if (!rule.decays) {
-    for (std::int64_t i = 0; i < count; ++i) p[i] = rule.scaled(direction[i]);
+    for (std::int64_t i = 0; i < count; ++i) p[i] = rule.scaled(direction[i]) * step;
     return;
   }
   alignas(64) Real copied[chunk];
   const Real* const w = fetch_values(work, first, count, copied);
-  for (std::int64_t i = 0; i < count; ++i) p[i] = rule.decayed(rule.scaled(direction[i]), w[i]);
+  for (std::int64_t i = 0; i < count; ++i)
+    p[i] = rule.decayed(rule.scaled(direction[i]), w[i]) * step;
 }
 
-/// B and P
+/// B and U
 template <typename Real>
 void average(const UpdateRule<Real> rule, std::int64_t count, Real* __restrict b,
              Real* __restrict p) {
   for (std::int64_t i = 0; i < count; ++i) {
     const Real accumulated = rule.accumulated(b[i], p[i]);
-    p[i] = rule.averaged(accumulated, p[i]);
+    p[i] = rule.stepped(rule.averaged(accumulated, p[i]));
     b[i] = rule.kept(accumulated, b[i]);
   }
 }
@@ -125,8 +127,6 @@ class TileUpdate {
     Real* const p = sent != nullptr ? sent : buffer;
     scale_and_decay(work_, rule_, direction, first, count, p);
     if (rule_.averages) average(rule_, count, average_ + first, p);
-
-    for (std::int64_t i = 0; i < count; ++i) p[i] = rule_.stepped(p[i]);
     if (rule_.iterates) average_iterate(work_, first, count, average_ + first, p);
     if (block_.master < 0) {
       if (block_.is_value) add_values(work_, threshold_, first, count, p);
