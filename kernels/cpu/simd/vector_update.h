@@ -15,18 +15,17 @@ namespace {
 
 /// P <- ratio P + decay W, and on to U = step P unless P is averaged first
 template <typename Real>
-void scale_and_decay(const Work& work, const UpdateRule<Real> rule,
-                     const Real* __restrict direction, std::int64_t first, std::int64_t count,
-                     Real* __restrict p) {
-  const Real step = rule.averages ? Real(1) : rule.step;  // a product with 1 is exact
+void scale_and_decay(const Work& work, UpdateRule<Real> rule, const Real* __restrict direction,
+                     std::int64_t first, std::int64_t count, Real* __restrict p) {
+  if (rule.averages) rule.step = 1;  // exact
   if (!rule.decays) {
-    for (std::int64_t i = 0; i < count; ++i) p[i] = rule.scaled(direction[i]) * step;
+    for (std::int64_t i = 0; i < count; ++i) p[i] = rule.stepped(rule.scaled(direction[i]));
     return;
   }
   alignas(64) Real copied[chunk];
   const Real* const w = fetch_values(work, first, count, copied);
   for (std::int64_t i = 0; i < count; ++i)
-    p[i] = rule.decayed(rule.scaled(direction[i]), w[i]) * step;
+    p[i] = rule.stepped(rule.decayed(rule.scaled(direction[i]), w[i]));
 }
 
 /// B and U
