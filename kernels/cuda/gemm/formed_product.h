@@ -21,9 +21,10 @@ struct FormedProduct {
   static constexpr int side = 128;
   /// Panels of A and B in memory: one pair is multiplied while the next ones arrive.
   static constexpr int stages = 3;
-  using Tile = PermutedLines<side>;
+  using Tile = PermutedRows<Float16, side>;
+  using Operand = Panel<Float16, true>;
   union Shared {
-    Panel panels[stages][2];
+    Operand panels[stages][2];
     Tile tiles[stages];
   };
 
@@ -62,51 +63,31 @@ SHAMPOO_BOTH void FormedProduct::multiply(Threads& block, Shared& shared, const 
                                           Sums<Threads>& sums) const {
   using Unit = PanelUnit<Threads>;
   const auto n = static_cast<std::int32_t>(a.side());
-  constexpr int places = Panel::places;
   const auto lines_of = [n](const FormedMatrix& matrix) {
     return HalfLines<Float16>{matrix.parts(), n, 1, n, n};
   };
   const HalfLines<Float16> left = lines_of(a), right = lines_of(b);
-  typename Threads::template PerThread<PanelShare> from_a, from_b;
+  typename Threads::template PerThread<PanelShare<Float16, true>> from_a, from_b;
   block.each([&](int thread) {
     from_a[thread] = {left, static_cast<std::int32_t>(at.top), thread};
     from_b[thread] = {right, static_cast<std::int32_t>(at.left), thread};
   });
-  const auto end = static_cast<std::int32_t>(ceiling(n, places) * places);
-  // Low of A, low of B, none.
-  const bool splits = operands == Form::split;
-  int pass = splits ? 0 : 2, stage = 0;
-  std::int32_t place = 0;  // of the next copy
-  const auto begin_copy = [&](int to) {
-    auto& panels = shared.panels[to];
-    block.each([&](int thread) {
-      if (pass < 3) {
-        from_a[thread].begin_copy(left, pass == 0 ? a.to_low() : 0, place, thread, panels[0]);
-        from_b[thread].begin_copy(right, pass == 1 ? b.to_low() : 0, place, thread, panels[1]);
-      }
-      end_of_copies();
-    });
-    place += places;
-    if (place < end) return;
-    place = 0;
-    ++pass;
-  };
-  for (int ahead = 0; ahead < stages - 1; ++ahead) begin_copy(ahead);
-  const int steps = end / places, of_low = splits ? 2 * steps : 0;
-  for (int step = 0; step < of_low + steps; ++step) {
-    block.each([](int) {
-      await_copies<stages - 2>();
-      publish_panels();
-    });
-    block.sync();
-    begin_copy(stage == 0 ? stages - 1 : stage - 1);
-    const auto& panels = shared.panels[stage];
-    block.each_warp([&](int warp) {
-      if (splits && step == of_low) Unit::scale(sums[warp], 1 / FormedMatrix::low_scale);
-      Unit::multiply_add(sums[warp], warp, panels[0], panels[1]);
-    });
-    stage = stage + 1 == stages ? 0 : stage + 1;
-  }
+  // Those of the low parts of A, and of B; then those of none.
+  const auto steps = static_cast<int>(ceiling(n, Operand::places));
+  const int low_a = operands == Form::split ? steps : 0, of_low = 2 * low_a;
+  for_each_pair_of_panels(
+      block, shared.panels, of_low + steps,
+      [&](int thread, int step, Operand(&pair)[2]) {
+        const bool a_is_low = step < low_a, b_is_low = !a_is_low && step < of_low;
+        const int first = a_is_low ? 0 : b_is_low ? low_a : of_low;
+        const std::int32_t place = (step - first) * Operand::places;
+        from_a[thread].begin_copy(left, a_is_low ? a.to_low() : 0, place, thread, pair[0]);
+        from_b[thread].begin_copy(right, b_is_low ? b.to_low() : 0, place, thread, pair[1]);
+      },
+      [&](int warp, int step, const Operand(&pair)[2]) {
+        if (step == of_low) Unit::scale(sums[warp], 1 / FormedMatrix::low_scale);
+        Unit::multiply_add(sums[warp], warp, pair[0], pair[1]);
+      });
 }
 
 template <typename Threads>

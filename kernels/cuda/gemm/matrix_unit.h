@@ -41,11 +41,6 @@ struct MatrixUnit {
       for (float& x : row) x *= factor;
   }
 
-  static void put(const Sums& sums, float* to, int pitch) {
-    for (int i = 0; i < UnitShape::left; ++i)
-      for (int j = 0; j < UnitShape::right; ++j) to[i * pitch + j] = sums.v[i][j];
-  }
-
   /// use(row, column, sum, its right neighbour), which may change both, for the sums of each
   /// thread; columns are even.
   template <typename Use>
@@ -98,12 +93,6 @@ struct MatrixUnit<DeviceThreads<Count>> {
     for (auto& row : sums.v)
       for (auto& four : row)
         for (float& x : four) x *= factor;
-  }
-
-  __device__ static void put(Sums& sums, float* to, int pitch) {
-    for_each_pair(sums, [&](int i, int j, float x, float y) {
-      *reinterpret_cast<float2*>(to + i * pitch + j) = make_float2(x, y);
-    });
   }
 
   template <typename Use>

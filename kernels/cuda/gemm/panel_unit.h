@@ -2,63 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
-#include "kernels/cuda/gemm/half_tile.h"
 #include "kernels/cuda/gemm/matrix_unit.h"
-#include "kernels/cuda/launch/vector_access.h"
+#include "kernels/cuda/gemm/panels.h"
 
 namespace shampoo::kernels::cuda {
-
-/// 128 lines in memory that threads share. Eight places are 16 bytes; those of a line are permuted,
-/// so that the same eight of eight lines lie in different banks: of 64 places, the swizzling mode
-/// of 128 bytes of [PTX ISA, matrices in shared memory].
-template <int Places>
-struct PermutedLines {
-  static constexpr int lines = 128, places = Places;
-  alignas(1024) Float16 v[lines * places];
-
-  SHAMPOO_BOTH static constexpr int offset(int line, int place) {
-    return line * places + ((place / 8) ^ (line % 8)) * 8 + place % 8;
-  }
-};
-using Panel = PermutedLines<64>;
-
-/// Eight places of every 32nd line, which one of 256 threads copies to panels of the 128 lines from
-/// a first one on.
-class PanelShare {
-  static constexpr int step = 32;  // lines
-
- public:
-  PanelShare() = default;
-  SHAMPOO_BOTH PanelShare(const HalfLines<Float16>& lines, std::int32_t first_line, int thread)
-      : first_(lines.data + (first_line + thread / 8) * lines.line + thread % 8 * 8),
-        lines_(lines.line_count - first_line - thread / 8) {}
-
-  /// Begins to copy places from first_place on, a multiple of 64, of what lies `offset` elements
-  /// behind the lines; 0 for those that do not exist.
-  SHAMPOO_BOTH void begin_copy(const HalfLines<Float16>& lines, std::int64_t offset,
-                               std::int32_t first_place, int thread, Panel& to) const {
-    const std::int32_t place = thread % 8 * 8, places = lines.place_count - first_place - place;
-    Float16* const first = to.v + Panel::offset(thread / 8, place);
-    const Float16* from = first_ + offset + first_place;
-    const std::int64_t next = step * lines.line;
-    if (lines.is_aligned(true) && lines.place_count % 8 == 0) {
-      for (int line = 0; line < Panel::lines; line += step, from += next)
-        copy16(first + line * Panel::places, from, line < lines_ && places > 0);
-      return;
-    }
-#ifdef __CUDA_ARCH__
-#pragma unroll 1
-#endif
-    for (int line = 0; line < Panel::lines; line += step, from += next)
-      for (int k = 0; k < 8; ++k)
-        first[line * Panel::places + k] = line < lines_ && k < places ? from[k] : Float16{0};
-  }
-
- private:
-  const Float16* first_ = nullptr;
-  std::int32_t lines_ = 0;  ///< from the thread's first one on
-};
 
 /// Sums in float32 of products of elements of two panels, line by line, by 8 warps: a tile of 128 x
 /// 128.
@@ -69,19 +18,21 @@ class PanelUnit {
  public:
   using Sums = typename Unit::Sums;
 
-  SHAMPOO_BOTH static void multiply_add(Sums& sums, int warp, const Panel& left,
-                                        const Panel& right) {
-    const auto from = [](const Panel& panel, int first_line, int first_place) {
+  template <typename Half, bool Along>
+  SHAMPOO_BOTH static void multiply_add(Sums& sums, int warp, const Panel<Half, Along>& left,
+                                        const Panel<Half, Along>& right) {
+    using Operand = Panel<Half, Along>;
+    const auto from = [](const Operand& panel, int first_line, int first_place) {
       return [&panel, first_line, first_place](int line, int place) {
-        return panel.v + Panel::offset(first_line + line, first_place + place);
+        return panel.rows.v + Operand::offset(first_line + line, first_place + place);
       };
     };
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (int p = 0; p < Panel::places; p += UnitShape::depth)
-      Unit::template multiply_add<true>(sums, from(left, first_row(warp), p),
-                                        from(right, first_column(warp), p));
+    for (int p = 0; p < Operand::places; p += UnitShape::depth)
+      Unit::template multiply_add<Along>(sums, from(left, first_row(warp), p),
+                                         from(right, first_column(warp), p));
   }
 
   SHAMPOO_BOTH static void scale(Sums& sums, float factor) { Unit::scale(sums, factor); }
@@ -99,14 +50,12 @@ class PanelUnit {
   SHAMPOO_BOTH static int first_column(int warp) { return warp % 4 * UnitShape::right; }
 };
 
-/// What threads have copied to panels is seen by the units that multiply it after the next sync().
-SHAMPOO_BOTH inline void publish_panels() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
-}
+template <typename Half>
+inline constexpr char ptx_type[] = "f16";
+template <>
+inline constexpr char ptx_type<Bfloat16>[] = "bf16";
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /// Four warps multiply 64 x 128 sums of 16 products an instruction, from panels [PTX ISA,
 /// wgmma.mma_async]. Thread t of warp w of all has sums (16 w + t / 4, t % 4 * 2 + 8 j) and those 8
 /// rows below, and their right neighbours.
@@ -119,13 +68,19 @@ class PanelUnit<DeviceThreads<Count>> {
     float v[64] = {};
   };
 
-  __device__ static void multiply_add(Sums& sums, int warp, const Panel& left, const Panel& right) {
-    const std::uint64_t a = descriptor(left.v + warp / 4 * 64 * Panel::places);
-    const std::uint64_t b = descriptor(right.v);
+  template <typename Half, bool Along>
+  __device__ static void multiply_add(Sums& sums, int warp, const Panel<Half, Along>& left,
+                                      const Panel<Half, Along>& right) {
+    // 64 rows, of so many lines, or of places of as many lines.
+    constexpr int half = Panel<Half, Along>::places * 64;
+    const std::uint64_t a = descriptor(left.rows.v + warp / 4 * half);
+    const std::uint64_t b = descriptor(right.rows.v);
+    // 16 places, in units of 16 bytes: a quarter of a row, or 16 rows.
+    constexpr int slice = Along ? 2 : 16 * 8;
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-    for (int slice = 0; slice < Panel::places / 16; ++slice)
-      multiply_add(sums.v, a + 2 * slice, b + 2 * slice);  // 32 bytes from one to the next
+    for (int s = 0; s < Panel<Half, Along>::places / 16; ++s)
+      multiply_add<Half, Along>(sums.v, a + slice * s, b + slice * s);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   }
@@ -148,22 +103,24 @@ class PanelUnit<DeviceThreads<Count>> {
   }
 
  private:
-  /// Of lines in that mode, 1024 bytes from eight lines to the next eight.
-  __device__ static std::uint64_t descriptor(const void* lines) {
-    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(lines));
-    return std::uint64_t{1} << 62 | std::uint64_t{1024 / 16} << 32 | std::uint64_t{1} << 16 |
-           (address & 0x3FFFF) / 16;
+  /// Of rows in that mode: 1024 bytes from eight to the next eight and, where rows are places, 8192
+  /// from those of 64 lines to those of the next 64.
+  __device__ static std::uint64_t descriptor(const void* rows) {
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(rows));
+    return std::uint64_t{1} << 62 | std::uint64_t{1024 / 16} << 32 |
+           std::uint64_t{8192 / 16} << 16 | (address & 0x3FFFF) / 16;
   }
 
+  template <typename Half, bool Along>
   __device__ static void multiply_add(float (&s)[64], std::uint64_t a, std::uint64_t b) {
     asm volatile(
         "{.reg .pred adds; setp.ne.b32 adds, 1, 0; "
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.%66.%66 "
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-        "%64, %65, adds, 1, 1, 0, 0;}"
+        "%64, %65, adds, 1, 1, %67, %67;}"
         : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]), "+f"(s[4]), "+f"(s[5]), "+f"(s[6]),
           "+f"(s[7]), "+f"(s[8]), "+f"(s[9]), "+f"(s[10]), "+f"(s[11]), "+f"(s[12]), "+f"(s[13]),
           "+f"(s[14]), "+f"(s[15]), "+f"(s[16]), "+f"(s[17]), "+f"(s[18]), "+f"(s[19]), "+f"(s[20]),
@@ -174,7 +131,7 @@ class PanelUnit<DeviceThreads<Count>> {
           "+f"(s[49]), "+f"(s[50]), "+f"(s[51]), "+f"(s[52]), "+f"(s[53]), "+f"(s[54]), "+f"(s[55]),
           "+f"(s[56]), "+f"(s[57]), "+f"(s[58]), "+f"(s[59]), "+f"(s[60]), "+f"(s[61]), "+f"(s[62]),
           "+f"(s[63])
-        : "l"(a), "l"(b));
+        : "l"(a), "l"(b), "C"(ptx_type<Half>), "n"(Along ? 0 : 1));
   }
 };
 #endif
