@@ -168,11 +168,13 @@ TYPED_TEST(Matrices, FactorsHaveTheSameBitsAloneAndAmongBlocksOfOtherTypes) {
   }
 }
 
-/// Sides one past a tile of 128 and more, layouts that accesses of 16 bytes fit and do not fit.
+/// Sides one past a tile of 128 and more, and of more panels of 64 than are in memory at once,
+/// whose last is not full; layouts that accesses of 16 bytes fit and do not fit.
 std::vector<TensorCase> sixteen_bits() {
   std::vector<TensorCase> cases;
   for (const Type type : {Type::bfloat16, Type::float16})
-    for (const auto& shape : std::vector<std::vector<std::int64_t>>{{129, 40}, {33, 150}, {200}})
+    for (const auto& shape :
+         std::vector<std::vector<std::int64_t>>{{129, 40}, {33, 150}, {264, 200}, {200}})
       for (const Layout layout :
            {Layout::packed, Layout::padded, Layout::shifted, Layout::spread, Layout::transposed})
         cases.push_back({.shape = shape,
@@ -186,7 +188,7 @@ std::vector<TensorCase> sixteen_bits() {
 TYPED_TEST(Matrices, AccumulateReadsGradientsOfSixteenBits) {
   for (const double scale : {1.0, 0.7}) {
     Table old(sixteen_bits(), this->real), now(sixteen_bits(), this->real);
-    this->backend->reserve(now.stacks, this->real, {200});
+    this->backend->reserve(now.stacks, this->real, {264});
     old.scale = now.scale = scale;
 
     this->backend->accumulate_factors(now.phase(), now.stacks, now.selected(), nullptr);
@@ -199,7 +201,7 @@ TYPED_TEST(Matrices, FactorsHaveTheSameBitsWhereTheSquareOfTheScaleUnderflows) {
   std::vector<TensorCase> cases = sixteen_bits();
   std::erase_if(cases, [](const TensorCase& c) { return c.gradient != Type::bfloat16; });
   Table small(cases, this->real), large(cases, this->real);
-  this->backend->reserve(large.stacks, this->real, {200});
+  this->backend->reserve(large.stacks, this->real, {264});
   small.scale = 0x1p-4;
   large.scale = 0x1p-64;
   for (std::size_t b = 0; b < large.blocks.size(); ++b)

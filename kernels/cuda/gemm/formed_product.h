@@ -19,13 +19,11 @@ struct FormedProduct {
   static constexpr int threads = 256;
   static constexpr int blocks_per_processor = 2;  // one multiplies while the other combines
   static constexpr int side = 128;
-  /// Panels of A and B in memory: one pair is multiplied while the next ones arrive.
-  static constexpr int stages = 3;
   using Tile = PermutedRows<Float16, side>;
   using Operand = Panel<Float16, true>;
   union Shared {
-    Operand panels[stages][2];
-    Tile tiles[stages];
+    Operand panels[panel_stages][2];
+    Tile tiles[panel_stages];
   };
 
   Batch<FourOf> batch;
@@ -72,7 +70,7 @@ SHAMPOO_BOTH void FormedProduct::multiply(Threads& block, Shared& shared, const 
     from_a[thread] = {left, static_cast<std::int32_t>(at.top), thread};
     from_b[thread] = {right, static_cast<std::int32_t>(at.left), thread};
   });
-  // Those of the low parts of A, and of B; then those of none.
+  // Steps of the low parts of A, and of B; then of none.
   const auto steps = static_cast<int>(ceiling(n, Operand::places));
   const int low_a = operands == Form::split ? steps : 0, of_low = 2 * low_a;
   for_each_pair_of_panels(
@@ -85,6 +83,7 @@ SHAMPOO_BOTH void FormedProduct::multiply(Threads& block, Shared& shared, const 
         from_b[thread].begin_copy(right, b_is_low ? b.to_low() : 0, place, thread, pair[1]);
       },
       [&](int warp, int step, const Operand(&pair)[2]) {
+        // Where nothing is split, sums are still 0.
         if (step == of_low) Unit::scale(sums[warp], 1 / FormedMatrix::low_scale);
         Unit::multiply_add(sums[warp], warp, pair[0], pair[1]);
       });

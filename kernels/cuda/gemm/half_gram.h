@@ -30,15 +30,13 @@ struct LowerPart {
 /// be within float32's range, where s s need not be. One block of threads per lower tile.
 struct HalfGram {
   static constexpr int threads = 256;
-  static constexpr int blocks_per_processor = 2;  // one multiplies while the other adds
+  static constexpr int blocks_per_processor = 2;  // on sm_90: one multiplies while the other adds
   static constexpr int side = 128;
-  /// Pairs of panels in memory, of which those of a tile on the diagonal are one panel: one pair is
-  /// multiplied while the next ones arrive.
-  static constexpr int stages = 3;
-  /// Eight rows that a warp writes at once start in different banks, two by two.
+  /// Rows lie 8 banks apart: half a warp writes 4 of 8 numbers without conflicts.
   static constexpr int pitch = side + 8;
   union Shared {
-    alignas(1024) unsigned char panels[stages][2][sizeof(Panel<Bfloat16, true>)];
+    /// Of a tile on the diagonal a pair is one panel.
+    alignas(1024) unsigned char panels[panel_stages][2][sizeof(Panel<Bfloat16, true>)];
     float sums[side * pitch];
   };
 
@@ -52,9 +50,11 @@ struct HalfGram {
   template <typename Threads>
   using Sums = typename Threads::template PerWarp<typename PanelUnit<Threads>::Sums>;
 
+  /// multiply() of the gradient where it lies.
   template <typename Half, typename Threads>
-  SHAMPOO_BOTH void read(Threads& block, Shared& shared, const GramTask& task, std::int64_t member,
-                         const TilePlace& at, Sums<Threads>& sums) const;
+  SHAMPOO_BOTH void multiply_gradient(Threads& block, Shared& shared, const GramTask& task,
+                                      std::int64_t member, const TilePlace& at,
+                                      Sums<Threads>& sums) const;
   /// Sums of g(i, p) g(j, p) over all places p.
   template <bool Along, typename Half, typename Threads>
   SHAMPOO_BOTH static void multiply(Threads& block, Shared& shared, const HalfLines<Half>& g,
@@ -75,17 +75,18 @@ SHAMPOO_BOTH void HalfGram::multiply(Threads& block, Shared& shared, const HalfL
     left[thread] = {g, static_cast<std::int32_t>(at.top), thread};
     right[thread] = {g, static_cast<std::int32_t>(at.left), thread};
   });
-  const int second = at.top == at.left ? 0 : 1;  // panel
+  const int right_panel = at.top == at.left ? 0 : 1;
+  static_assert(sizeof(Operand) == sizeof(shared.panels[0][0]));
   for_each_pair_of_panels(
-      block, reinterpret_cast<Operand(&)[stages][2]>(shared.panels),
+      block, reinterpret_cast<Operand(&)[panel_stages][2]>(shared.panels),
       static_cast<int>(ceiling(g.place_count, Operand::places)),
       [&](int thread, int step, Operand(&pair)[2]) {
         const std::int32_t place = step * Operand::places;
         left[thread].begin_copy(g, 0, place, thread, pair[0]);
-        if (second != 0) right[thread].begin_copy(g, 0, place, thread, pair[second]);
+        if (right_panel != 0) right[thread].begin_copy(g, 0, place, thread, pair[right_panel]);
       },
       [&](int warp, int, const Operand(&pair)[2]) {
-        PanelUnit<Threads>::multiply_add(sums[warp], warp, pair[0], pair[second]);
+        PanelUnit<Threads>::multiply_add(sums[warp], warp, pair[0], pair[right_panel]);
       });
 }
 
@@ -124,9 +125,9 @@ SHAMPOO_BOTH void HalfGram::for_each_sum(Threads& block, Shared& shared, Sums<Th
 }
 
 template <typename Half, typename Threads>
-SHAMPOO_BOTH void HalfGram::read(Threads& block, Shared& shared, const GramTask& task,
-                                 std::int64_t member, const TilePlace& at,
-                                 Sums<Threads>& sums) const {
+SHAMPOO_BOTH void HalfGram::multiply_gradient(Threads& block, Shared& shared, const GramTask& task,
+                                              std::int64_t member, const TilePlace& at,
+                                              Sums<Threads>& sums) const {
   const Block& mine = phase.elements.blocks[task.first_block + member];
   HalfLines<Half> g;
   g.data = static_cast<const Half*>(phase.elements.tensors.gradients[mine.tensor]) + mine.gradient;
@@ -164,9 +165,9 @@ SHAMPOO_BOTH void HalfGram::operator()(Threads& block, Shared& shared) const {
 
   Sums<Threads> sums;
   if (phase.elements.tensors.gradient_types[phase.elements.blocks[row].tensor] == Type::bfloat16)
-    read<Bfloat16>(block, shared, task, member, at, sums);
+    multiply_gradient<Bfloat16>(block, shared, task, member, at, sums);
   else
-    read<Float16>(block, shared, task, member, at, sums);
+    multiply_gradient<Float16>(block, shared, task, member, at, sums);
 
   const float keep = static_cast<float>(phase.coefficients[row].factor_keep);
   const float add = static_cast<float>(phase.coefficients[row].factor_add);

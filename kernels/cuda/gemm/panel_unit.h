@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/cuda/gemm/matrix_unit.h"
 #include "kernels/cuda/gemm/panels.h"
@@ -71,9 +70,9 @@ class PanelUnit<DeviceThreads<Count>> {
   template <typename Half, bool Along>
   __device__ static void multiply_add(Sums& sums, int warp, const Panel<Half, Along>& left,
                                       const Panel<Half, Along>& right) {
-    // 64 rows, of so many lines, or of places of as many lines.
-    constexpr int half = Panel<Half, Along>::places * 64;
-    const std::uint64_t a = descriptor(left.rows.v + warp / 4 * half);
+    // 64 lines: as many rows, or 64 rows of places.
+    constexpr int of_warps = 64 * Panel<Half, Along>::Rows::columns;
+    const std::uint64_t a = descriptor(left.rows.v + warp / 4 * of_warps);
     const std::uint64_t b = descriptor(right.rows.v);
     // 16 places, in units of 16 bytes: a quarter of a row, or 16 rows.
     constexpr int slice = Along ? 2 : 16 * 8;

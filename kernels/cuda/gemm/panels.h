@@ -3,9 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/launch/thread_block.h"
 #include "kernels/cuda/launch/vector_access.h"
-#include "kernels/rules/stored.h"
 
 /// Operands of 16 bits on their way to matrix units (panel_unit.h).
 namespace shampoo::kernels::cuda {
@@ -109,6 +107,9 @@ SHAMPOO_BOTH inline void publish_panels() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
+
+/// Pairs of panels in memory: one is multiplied while the next ones arrive.
+inline constexpr int panel_stages = 3;
 
 /// multiply(warp, step, pair) for steps from 0 on, while the pairs of the next ones arrive, which
 /// begin_copy(thread, step, pair) begins to copy. A sync() must follow before a pair is written.

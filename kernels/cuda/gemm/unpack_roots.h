@@ -49,7 +49,7 @@ template <typename Dense>
 struct UnpackRoots {
   using Real = std::conditional_t<std::is_same_v<Dense, Float16>, float, Dense>;
   static constexpr int threads = 256;
-  static constexpr int blocks_per_processor = 4;
+  static constexpr int blocks_per_processor = 5;
   using Shared = MirroredTile<Real>;
 
   ProductPhase phase;

@@ -49,15 +49,6 @@ SHAMPOO_BOTH inline void copy16(void* to, const void* from, bool exists = true) 
 #endif
 }
 
-/// Begins to read 32 bytes of global memory into the second-level cache.
-SHAMPOO_BOTH inline void prefetch(const void* from) {
-#ifdef __CUDA_ARCH__
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-#else
-  static_cast<void>(from);
-#endif
-}
-
 SHAMPOO_BOTH inline void end_of_copies() {
 #ifdef __CUDA_ARCH__
   __pipeline_commit();
@@ -69,6 +60,15 @@ template <int last>
 SHAMPOO_BOTH void await_copies() {
 #ifdef __CUDA_ARCH__
   __pipeline_wait_prior(last);
+#endif
+}
+
+/// Begins to read the line of an address into the second-level cache [PTX ISA, prefetch].
+SHAMPOO_BOTH inline void prefetch(const void* from) {
+#ifdef __CUDA_ARCH__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+#else
+  static_cast<void>(from);
 #endif
 }
 

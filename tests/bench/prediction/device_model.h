@@ -12,8 +12,7 @@ namespace shampoo::test {
 enum class Unit {
   none,             ///< memory, or nothing but its launch
   float32,          ///< fused multiply-adds of float32
-  warp_float16,     ///< matrix units by 16 bits, through instructions of one warp
-  library_float16,  ///< matrix units by 16 bits, in a library's products
+  matrix_float16,   ///< matrix units by 16 bits
   library_float32,  ///< a library's products without matrix units
   library_float64
 };

@@ -24,7 +24,7 @@ struct Model {
 };
 
 /// Sides of 1, primes, one past a tile of 64, two tiles of 128, more than two dimensions; sums of
-/// more than two panels, which share two buffers.
+/// more panels than are in memory at once.
 const std::vector<std::vector<std::int64_t>> shapes = {{5},      {65, 33},  {1, 17},
                                                        {130, 3}, {70, 100}, {3, 4, 5}};
 
