@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "kernels/cpu/blas/blas.h"
 #include "tests/support/allocations.h"
@@ -37,6 +38,8 @@ std::atomic<std::int64_t> blas_requests{0};
 std::atomic<std::uintptr_t> blas_begin{0}, blas_end{0};
 
 void find_blas() {
+  // A thread that OpenBLAS starts when it is loaded maps memory whenever it comes to run.
+  setenv("OPENBLAS_NUM_THREADS", "1", 0);
   Dl_info found;
   const auto symbol = kernels::blas::library().find<char*()>("openblas_get_corename");
   if (symbol == nullptr || dladdr(reinterpret_cast<const void*>(symbol), &found) == 0) return;
