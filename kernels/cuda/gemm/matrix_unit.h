@@ -59,6 +59,12 @@ __device__ inline int read_lane() {
   return lane;
 }
 
+/// An element's type in PTX.
+template <typename Half>
+inline constexpr char ptx_type[] = "f16";
+template <>
+inline constexpr char ptx_type<Bfloat16>[] = "bf16";
+
 /// On a device: its matrix units, 16 x 8 sums of 16 products an instruction [PTX ISA,
 /// mma.m16n8k16]. Thread t of a warp has sums (t / 4, t % 4 * 2) and (t / 4 + 8, t % 4 * 2) and
 /// their right neighbours.
@@ -135,16 +141,11 @@ struct MatrixUnit<DeviceThreads<Count>> {
 
   template <typename Half>
   __device__ static void multiply_add(float (&sums)[4], const Quad& a, unsigned b0, unsigned b1) {
-    if constexpr (std::is_same_v<Half, Bfloat16>)
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-          "{%8, %9}, {%0, %1, %2, %3};"
-          : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-          : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b0), "r"(b1));
-    else
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-          "{%8, %9}, {%0, %1, %2, %3};"
-          : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-          : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b0), "r"(b1));
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.%10.%10.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b0), "r"(b1),
+          "C"(ptx_type<Half>));
   }
 };
 #endif

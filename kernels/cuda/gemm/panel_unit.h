@@ -50,11 +50,6 @@ class PanelUnit {
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <typename Half>
-inline constexpr char ptx_type[] = "f16";
-template <>
-inline constexpr char ptx_type<Bfloat16>[] = "bf16";
-
 /// Four warps multiply 64 x 128 sums of 16 products an instruction, from panels [PTX ISA,
 /// wgmma.mma_async]. Thread t of warp w of all has sums (16 w + t / 4, t % 4 * 2 + 8 j) and those 8
 /// rows below, and their right neighbours.
