@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/backend.h"
@@ -43,7 +44,7 @@ struct Setting {
     backend->reserve(table.stacks, Type::float32, {side});
     // Roots near I keep repeated preconditioning in range.
     for (auto& stack : table.factors)
-      for (auto& array : stack) std::fill(array.begin(), array.end(), std::byte{0});
+      for (auto& array : stack) std::ranges::fill(array, 0);
     for (kernels::Stack& stack : table.stacks)
       for (void* first : stack.factors)
         for (std::int64_t i = 0; i < stack.count; ++i)

@@ -14,10 +14,8 @@
 /// and on any number of threads.
 namespace shampoo::test {
 
-using Bytes = std::vector<std::byte>;
-
 inline void append(Bytes& to, const void* from, std::size_t bytes) {
-  const auto* const first = static_cast<const std::byte*>(from);
+  const auto* const first = static_cast<const unsigned char*>(from);
   to.insert(to.end(), first, first + bytes);
 }
 

@@ -110,8 +110,7 @@ struct Pass {
   kernels::GradientPass on(Table& t) const {
     using enum kernels::DirectionRule;
     kernels::GradientPass pass = t.gradient_pass();
-    const auto direction = [](kernels::DirectionRule rule, std::vector<std::byte>& v,
-                              std::vector<std::byte>& x) {
+    const auto direction = [](kernels::DirectionRule rule, Bytes& v, Bytes& x) {
       return kernels::ElementwiseDirection{
           rule, rule == identity ? nullptr : v.data(),
           rule == maximal || rule == centered ? x.data() : nullptr};

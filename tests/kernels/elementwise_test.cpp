@@ -98,10 +98,10 @@ TYPED_TEST(Elementwise, UpdateWritesSegmentMomentumAndMasters) {
               : 1.0;
       for (std::int64_t i = 0; i < block.elements; ++i) {
         Element<Real> e(old, b, i);
-        const std::byte* const sent = now.segment.data() + block.segment +
-                                      static_cast<std::size_t>(i) * size_of(block.wire_type);
+        const unsigned char* const sent = now.segment.data() + block.segment +
+                                          static_cast<std::size_t>(i) * size_of(block.wire_type);
         if (now.modes[b] == Mode::absent) {
-          ASSERT_EQ(*sent, std::byte{0x5a});
+          ASSERT_EQ(*sent, 0x5a);
           ASSERT_EQ(now.slot(now.momentum, block.flat + i), e.momentum);
           continue;
         }
@@ -237,14 +237,14 @@ TYPED_TEST(Elementwise, NothingOutsideATensorIsTouched) {
 
   for (std::size_t i = 0; i < t.values.size(); ++i) {
     // What elements do not cover still has its old bytes.
-    std::vector<std::byte> now = t.values[i].memory, old = this->before.values[i].memory;
+    Bytes now = t.values[i].memory, old = this->before.values[i].memory;
     std::int64_t count = 1;
     for (const std::int64_t n : t.values[i].shape) count *= n;
     for (std::int64_t k = 0; k < count; ++k) {
-      const auto at = static_cast<std::size_t>(static_cast<std::byte*>(t.values[i].at(k)) -
+      const auto at = static_cast<std::size_t>(static_cast<unsigned char*>(t.values[i].at(k)) -
                                                t.values[i].memory.data());
       for (std::size_t byte = 0; byte < size_of(t.values[i].type); ++byte)
-        now[at + byte] = old[at + byte] = std::byte{0};
+        now[at + byte] = old[at + byte] = 0;
     }
     EXPECT_EQ(now, old);
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/kernels/host_tensor.h"
 
-#include <numeric>
-
 #include "grouping/box.h"
 
 namespace shampoo::test {
@@ -37,17 +35,16 @@ HostTensor host_tensor(const Extents& shape, Type type, Layout layout, Numbers& 
   std::int64_t last = 0;
   for (std::size_t k = 0; k < shape.size(); ++k) last += (shape[k] - 1) * tensor.strides[k];
   tensor.offset = layout == Layout::shifted ? size_of(type) : 0;
-  tensor.memory.resize(tensor.offset + static_cast<std::size_t>(last + 1) * size_of(type),
-                       std::byte{0x5a});
+  tensor.memory.resize(tensor.offset + static_cast<std::size_t>(last + 1) * size_of(type), 0x5a);
   for (std::int64_t i = 0; i < grouping::numel(shape); ++i)
     tensor.write(i, rounded(numbers.next(), type));
   return tensor;
 }
 
 void* HostTensor::at(std::int64_t element) {
-  const Extents index = indices_of(element, shape);
-  const std::int64_t place =
-      std::inner_product(index.begin(), index.end(), strides.begin(), std::int64_t{0});
+  std::int64_t place = 0;
+  for (std::size_t k = shape.size(); k-- > 0; element /= shape[k])
+    place += element % shape[k] * strides[k];
   return static_cast<std::byte*>(base()) + static_cast<std::size_t>(place) * size_of(type);
 }
 

@@ -11,6 +11,7 @@
 namespace shampoo::test {
 
 using Extents = std::vector<std::int64_t>;
+using Bytes = std::vector<unsigned char>;  ///< which compare at once, as those of std::byte do not
 
 /// Indices of element number `element` of a row-major array.
 Extents indices_of(std::int64_t element, const Extents& extent);
@@ -28,7 +29,7 @@ enum class Layout : std::uint8_t {
 struct HostTensor {
   Type type = Type::float32;
   std::vector<std::int64_t> shape, strides;
-  std::vector<std::byte> memory;
+  Bytes memory;
   std::size_t offset = 0;  ///< of the first element
 
   void* base() { return memory.data() + offset; }

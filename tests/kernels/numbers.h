@@ -35,6 +35,7 @@ inline Format format_of(Type type) {
 /// x rounded to the nearest number of a type, ties to even.
 inline double rounded(double x, Type type) {
   if (x == 0 || !std::isfinite(x) || type == Type::float64) return x;
+  if (type == Type::float32) return static_cast<float>(x);
   const Format format = format_of(type);
   const int last_place = std::max(std::ilogb(x), format.least_exponent) - format.bits + 1;
   const double y = std::ldexp(std::nearbyint(std::ldexp(x, -last_place)), last_place);

@@ -11,12 +11,12 @@ namespace shampoo::test {
 
 namespace {
 
-std::vector<std::byte> slot_of(std::int64_t count, Type type) {
-  return std::vector<std::byte>(static_cast<std::size_t>(count) * size_of(type));
+Bytes slot_of(std::int64_t count, Type type) {
+  return Bytes(static_cast<std::size_t>(count) * size_of(type));
 }
 
-void fill(std::vector<std::byte>& slot, Type type, std::int64_t first, std::int64_t count,
-          Numbers& numbers, bool positive = false) {
+void fill(Bytes& slot, Type type, std::int64_t first, std::int64_t count, Numbers& numbers,
+          bool positive = false) {
   for (std::int64_t i = 0; i < count; ++i) {
     const double x = rounded(numbers.next(), type);
     write(slot.data() + static_cast<std::size_t>(first + i) * size_of(type), type,
@@ -139,7 +139,7 @@ void Table::make_slots(bool has_masters) {
                      &grafting_companion, &direction, &momentum})
     *slot = slot_of(flat, arithmetic);
   masters = slot_of(master, Type::float32);
-  segment.assign(static_cast<std::size_t>(bytes), std::byte{0x5a});
+  segment.assign(static_cast<std::size_t>(bytes), 0x5a);
   grafting_norms.assign(blocks.size(), -1);
   direction_norms.assign(blocks.size(), -1);
   partials.assign(3 * tiles.size(), -1);
@@ -256,7 +256,7 @@ double Table::value(std::size_t b, std::int64_t element) {
 double Table::gradient(std::size_t b, std::int64_t element) {
   return gradients[static_cast<std::size_t>(blocks[b].tensor)].read(place(b, element));
 }
-double Table::slot(const std::vector<std::byte>& slot, std::int64_t flat) const {
+double Table::slot(const Bytes& slot, std::int64_t flat) const {
   return read(slot.data() + static_cast<std::size_t>(flat) * size_of(arithmetic), arithmetic);
 }
 double Table::factor(std::size_t stack, std::size_t k, std::int64_t index, std::int64_t i,

@@ -48,7 +48,7 @@ class Table {
   std::int64_t place(std::size_t block, std::int64_t element) const;
   double value(std::size_t block, std::int64_t element);
   double gradient(std::size_t block, std::int64_t element);
-  double slot(const std::vector<std::byte>& slot, std::int64_t flat) const;
+  double slot(const Bytes& slot, std::int64_t flat) const;
   /// Element (i, j) with j <= i of the factor, or with j >= i of the root, of dimension k.
   double factor(std::size_t stack, std::size_t k, std::int64_t index, std::int64_t i,
                 std::int64_t j);
@@ -71,9 +71,9 @@ class Table {
   std::int32_t proceed = 1;
 
   // Flat slots in the arithmetic type, masters in float32, and the segment.
-  std::vector<std::byte> first_moment, second_moment, companion, grafting_moment,
-      grafting_companion, direction, momentum, masters, segment;
-  std::vector<std::vector<std::vector<std::byte>>> factors;  ///< per stack and dimension
+  Bytes first_moment, second_moment, companion, grafting_moment, grafting_companion, direction,
+      momentum, masters, segment;
+  std::vector<std::vector<Bytes>> factors;  ///< per stack and dimension
   std::vector<double> grafting_norms, direction_norms, partials;
 
  private:

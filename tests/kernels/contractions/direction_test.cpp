@@ -126,7 +126,7 @@ TYPED_TEST(Directions, HaveTheSameBitsAtEveryScaleOfGradientsAndRoots) {
   constexpr int of_direction = -70, of_roots = 30;
   const auto directions = [&](bool scaled) {
     auto t = std::make_unique<Table>(contraction_cases(), this->real);
-    const auto scale = [&](std::vector<std::byte>& slot, int exponent) {
+    const auto scale = [&](Bytes& slot, int exponent) {
       Real* const numbers = reinterpret_cast<Real*>(slot.data());
       for (std::size_t i = 0; i < slot.size() / sizeof(Real); ++i)
         numbers[i] = std::ldexp(numbers[i], scaled ? exponent : 0);
