@@ -21,15 +21,6 @@ Extents strides_of(const Extents& shape, Layout layout) {
 
 }  // namespace
 
-Extents indices_of(std::int64_t element, const Extents& extent) {
-  Extents result(extent.size());
-  for (std::size_t k = extent.size(); k-- > 0;) {
-    result[k] = element % extent[k];
-    element /= extent[k];
-  }
-  return result;
-}
-
 HostTensor host_tensor(const Extents& shape, Type type, Layout layout, Numbers& numbers) {
   HostTensor tensor{type, shape, strides_of(shape, layout), {}, 0};
   std::int64_t last = 0;

@@ -13,9 +13,6 @@ namespace shampoo::test {
 using Extents = std::vector<std::int64_t>;
 using Bytes = std::vector<unsigned char>;  ///< which compare at once, as those of std::byte do not
 
-/// Indices of element number `element` of a row-major array.
-Extents indices_of(std::int64_t element, const Extents& extent);
-
 /// How a tensor of the caller lies in memory.
 enum class Layout : std::uint8_t {
   packed,      ///< row-major

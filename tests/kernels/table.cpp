@@ -11,6 +11,16 @@ namespace shampoo::test {
 
 namespace {
 
+/// Of element number `element` of a row-major array.
+Extents indices_of(std::int64_t element, const Extents& extent) {
+  Extents result(extent.size());
+  for (std::size_t k = extent.size(); k-- > 0;) {
+    result[k] = element % extent[k];
+    element /= extent[k];
+  }
+  return result;
+}
+
 Bytes slot_of(std::int64_t count, Type type) {
   return Bytes(static_cast<std::size_t>(count) * size_of(type));
 }
@@ -242,11 +252,10 @@ kernels::TileTable Table::elements() {
 }
 
 std::int64_t Table::place(std::size_t b, std::int64_t element) const {
-  const Extents index = indices_of(element, extents[b]);
   const Extents& shape = cases[static_cast<std::size_t>(blocks[b].tensor)].shape;
-  std::int64_t result = 0;
-  for (std::size_t k = 0; k < shape.size(); ++k)
-    result = result * shape[k] + starts[b][k] + index[k];
+  std::int64_t result = 0, stride = 1;
+  for (std::size_t k = shape.size(); k-- > 0; element /= extents[b][k], stride *= shape[k])
+    result += (starts[b][k] + element % extents[b][k]) * stride;
   return result;
 }
 

@@ -15,20 +15,18 @@ namespace {
 
 using Counts = std::vector<std::int64_t>;
 
-/// Adds what rank `from` sends to rank `to`.
+/// The byte number `i` that rank `from` sends to rank `to`.
+char byte(int from, int to, std::int64_t i) {
+  return static_cast<char>(from * 31 + to * 7 + i * 13 + (i >> 8));
+}
+
+/// Adds the first `count` of them.
 void append(std::vector<char>& bytes, int from, int to, std::int64_t count) {
   constexpr std::int64_t period = 1 << 16;  // sanitizers are slow where bytes come one by one
   std::vector<char> some(static_cast<std::size_t>(std::min(count, period)));
-  for (std::size_t i = 0; i < some.size(); ++i)
-    some[i] = static_cast<char>(from * 31 + to * 7 + i * 13 + (i >> 8));
+  for (std::size_t i = 0; i < some.size(); ++i) some[i] = byte(from, to, i);
   for (; count > period; count -= period) bytes.insert(bytes.end(), some.begin(), some.end());
   bytes.insert(bytes.end(), some.begin(), some.begin() + count);
-}
-
-std::vector<char> message(int from, int to, std::int64_t count) {
-  std::vector<char> bytes;
-  append(bytes, from, to, count);
-  return bytes;
 }
 
 std::int64_t total(const Counts& counts) {
@@ -81,9 +79,8 @@ void gathers(const Bench& bench) {
 void gathers_at_once(const Bench& bench) {
   Communicator& ranks = bench.ranks;
   const Counts counts(static_cast<std::size_t>(ranks.size()), 1);
-  const auto byte = [](int from, int to) { return message(from, to, 1).front(); };
-  Leased<char> one = bench.copy(std::vector<char>(counts.size(), byte(ranks.rank(), 1)));
-  Leased<char> two = bench.copy(std::vector<char>(counts.size(), byte(ranks.rank(), 2)));
+  Leased<char> one = bench.copy(std::vector<char>(counts.size(), byte(ranks.rank(), 1, 0)));
+  Leased<char> two = bench.copy(std::vector<char>(counts.size(), byte(ranks.rank(), 2, 0)));
   const auto keep_alive = std::make_shared<const int>(0);
   CollectiveHandle first = ranks.all_gather(one.data(), counts, bench.lease(keep_alive));
   CollectiveHandle second = ranks.all_gather(two.data(), counts, bench.lease(keep_alive));
@@ -92,7 +89,8 @@ void gathers_at_once(const Bench& bench) {
   one.read();
   two.read();
   for (int r = 0; r < ranks.size(); ++r)
-    require(one.host[r] == byte(r, 1) && two.host[r] == byte(r, 2), "two at once: a byte is wrong");
+    require(one.host[r] == byte(r, 1, 0) && two.host[r] == byte(r, 2, 0),
+            "two at once: a byte is wrong");
   ranks.barrier(bench.lease()).wait();  // a lease may end as late as here
   require(keep_alive.use_count() == 1, "a completed collective holds its lease");
 }
@@ -119,7 +117,8 @@ void broadcasts(const Bench& bench) {
   Communicator& ranks = bench.ranks;
   for (int root = 0; root < ranks.size(); ++root)
     for (const std::int64_t bytes : {0, 1, 70'001}) {
-      const std::vector<char> sent = message(root, 3, bytes);
+      std::vector<char> sent;
+      append(sent, root, 3, bytes);
       Leased<char> data = bench.copy(ranks.rank() == root ? sent : std::vector<char>(sent.size()));
       ranks.broadcast(data.data(), bytes, root, bench.lease()).wait();
       data.read();
