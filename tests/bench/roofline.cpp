@@ -1,73 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/roofline.h"
 
-#include <algorithm>
-#include <barrier>
 #include <chrono>
 #include <cstddef>
-#include <functional>
-#include <thread>
-#include <vector>
 
 #include "grouping/blocks.h"
 #include "kernels/cpu/blas/blas.h"
+#include "tests/bench/results.h"
 
 namespace shampoo::test {
 namespace {
 
-constexpr int tries = 8;
 constexpr int product_side = 1024;
+constexpr std::size_t product_numbers = std::size_t{product_side} * product_side;
 constexpr std::size_t array_bytes = std::size_t{64} << 20;
 
-/// Seconds of the fastest try in which all threads do `work` at the same time. `prepare` gives each
-/// thread its own.
-double fastest(int threads, const std::function<std::function<void()>()>& prepare) {
-  double best = 0;
-  std::chrono::steady_clock::time_point begin;
-  std::barrier together(threads);
-  const auto body = [&](int rank) {
-    const std::function<void()> work = prepare();
-    work();
-    for (int i = 0; i < tries; ++i) {
-      together.arrive_and_wait();
-      if (rank == 0) begin = std::chrono::steady_clock::now();
-      together.arrive_and_wait();
-      work();
-      together.arrive_and_wait();
-      if (rank != 0) continue;
-      const double took =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      best = i == 0 ? took : std::min(best, took);
-    }
-  };
-  std::vector<std::jthread> others;
-  for (int rank = 1; rank < threads; ++rank) others.emplace_back(body, rank);
-  body(0);
-  return best;
-}
-
-std::function<void()> product() {
-  std::vector<float> a(std::size_t{product_side} * product_side, 0.5f), c = a;
-  return [a = std::move(a), c = std::move(c)]() mutable {
-    constexpr int n = product_side;
-    kernels::blas::gemm('N', 'N', n, n, n, 1.0f, a.data(), n, a.data(), n, 0.0f, c.data(), n);
-  };
-}
-
-std::function<void()> sum() {
-  std::vector<float> a(array_bytes / sizeof(float), 0.5f), b = a;
-  return [a = std::move(a), b = std::move(b)]() mutable {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  };
+/// Seconds until body(thread) has returned on all threads.
+template <typename Body>
+double seconds_of(kernels::Pool& pool, const Body& body) {
+  const auto begin = std::chrono::steady_clock::now();
+  pool.run(pool.size(), 1, [&](std::int64_t thread, int) { body(thread); });
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace
 
-Machine measure_machine(int threads) {
-  const double flops = 2.0 * product_side * product_side * product_side * threads;
-  const double bytes = 3.0 * static_cast<double>(array_bytes) * threads;
-  return {flops / fastest(threads, product), bytes / fastest(threads, sum)};
+MachineRates::MachineRates(int threads)
+    : operands_(static_cast<std::size_t>(threads)), pool_(threads) {
+  for (Operands& of_thread : operands_) {
+    of_thread.a.resize(product_numbers, 0.5f);
+    of_thread.c = of_thread.a;
+    of_thread.x.resize(array_bytes / sizeof(float), 0.5f);
+    of_thread.y = of_thread.x;
+  }
 }
+
+void MachineRates::measure() {
+  const double products = seconds_of(pool_, [this](std::int64_t thread) {
+    constexpr int n = product_side;
+    const float* const a = operands_[thread].a.data();
+    kernels::blas::gemm('N', 'N', n, n, n, 1.0f, a, n, a, n, 0.0f, operands_[thread].c.data(), n);
+  });
+  const double sums = seconds_of(pool_, [this](std::int64_t thread) {
+    auto& [a, c, x, y] = operands_[thread];
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+  });
+  const auto threads = static_cast<double>(operands_.size());
+  flops_.push_back(2.0 * product_side * product_numbers * threads / products);
+  bytes_.push_back(3.0 * array_bytes * threads / sums);
+}
+
+Machine MachineRates::median() const { return {test::median(flops_), test::median(bytes_)}; }
 
 Work plain_step_work(const Model& model, std::int64_t block_size) {
   constexpr double element = sizeof(float);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
+#include "kernels/cpu/threads/pool.h"
 #include "tests/support/models.h"
 
 namespace shampoo::test {
@@ -11,8 +14,25 @@ struct Machine {
   double bytes_per_second = 0;  ///< a[i] += b[i] over 64 MiB arrays, one pair on every thread
 };
 
-/// Fastest of several tries. BLAS must have been set to one thread per call.
-Machine measure_machine(int threads);
+/// Measures that one try at a time, so that tries can alternate with what is compared with them: on
+/// a machine that others use, too, rates change within seconds. BLAS must have been set to one
+/// thread per call.
+class MachineRates {
+ public:
+  explicit MachineRates(int threads);
+  void measure();
+  /// Of the tries so far, at least one.
+  Machine median() const;
+
+ private:
+  struct Operands {
+    std::vector<float> a, c, x, y;
+  };
+
+  std::vector<Operands> operands_;  ///< of each thread
+  std::vector<double> flops_, bytes_;
+  kernels::Pool pool_;
+};
 
 /// What a plain step cannot do without, in float32 with Adam grafting.
 struct Work {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,11 +44,15 @@ bool is_plain(const StepOptions& options, int step) {
   return options.staggered || step % options.frequency != 0;
 }
 
+/// Measures `machine` before every plain step, unless it is null.
 Times time_steps(const StepOptions& options, BenchTensors& tensors, Optimizer& optimizer,
-                 CountingBackend& backend, const CountingCommunicator& ranks) {
+                 CountingBackend& backend, const CountingCommunicator& ranks,
+                 MachineRates* machine) {
   using Clock = std::chrono::steady_clock;
   Times times;
   for (int step = 1; step <= options.frequency + options.steps; ++step) {
+    const bool plain = is_plain(options, step);
+    if (machine && plain && step > options.frequency) machine->measure();
     tensors.draw_gradients();
     const std::int64_t launches = backend.launches();
     const std::int64_t collectives = ranks.collectives(), bytes = ranks.gathered_bytes();
@@ -58,7 +63,6 @@ Times time_steps(const StepOptions& options, BenchTensors& tensors, Optimizer& o
     const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 
     if (step <= options.frequency) continue;
-    const bool plain = is_plain(options, step);
     (plain ? times.plain : times.refresh).push_back(ms);
     times.collectives = std::max(times.collectives, ranks.collectives() - collectives);
     times.bytes = std::max(times.bytes, ranks.gathered_bytes() - bytes);
@@ -150,8 +154,8 @@ nlohmann::ordered_json summary(const StepOptions& options, const Model& model, c
   return result;
 }
 
-void add_roofline(const StepOptions& options, const Model& model, nlohmann::ordered_json& result) {
-  const Machine machine = measure_machine(options.threads);
+void add_roofline(const StepOptions& options, const Model& model, const Machine& machine,
+                  nlohmann::ordered_json& result) {
   const Work work = plain_step_work(model, options.block);
   const double seconds = result["plain_ms"].get<double>() / 1e3;
   result["machine_gflops"] = machine.flops_per_second / 1e9;
@@ -162,13 +166,15 @@ void add_roofline(const StepOptions& options, const Model& model, nlohmann::orde
 
 nlohmann::ordered_json measure_steps(const StepOptions& options, const Model& model,
                                      kernels::Backend& backend, Communicator& communicator,
-                                     BenchTensors& tensors) {
+                                     BenchTensors& tensors, MachineRates* machine) {
   CountingBackend counted(backend);
   CountingCommunicator ranks(communicator);
   Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)),
                       optimizer_options(options));
-  const Times times = time_steps(options, tensors, optimizer, counted, ranks);
-  return summary(options, model, times, backend, communicator, optimizer);
+  const Times times = time_steps(options, tensors, optimizer, counted, ranks, machine);
+  nlohmann::ordered_json result = summary(options, model, times, backend, communicator, optimizer);
+  if (machine) add_roofline(options, model, machine->median(), result);
+  return result;
 }
 
 nlohmann::ordered_json predicted(const StepOptions& options, const Model& model,
@@ -205,14 +211,16 @@ void measure(StepOptions options, Communicator& communicator) {
   const auto alone = single_rank_communicator(backend->memory_kind());
   Communicator& ranks = communicator.size() == 1 ? *alone : communicator;
   BenchTensors tensors(*backend, model, type_of(options));
-  nlohmann::ordered_json result = measure_steps(options, model, *backend, ranks, tensors);
+  std::optional<MachineRates> rates;
+  if (options.roofline) rates.emplace(options.threads);
+  nlohmann::ordered_json result =
+      measure_steps(options, model, *backend, ranks, tensors, rates ? &*rates : nullptr);
   if (options.phases) result["phases_ms"] = time_phases(options, model, *backend, ranks, tensors);
   const DeviceModel* const machine = device_model_of(backend->description());
   if (machine != nullptr) result["floor_ms"] = floor_of(options, model, machine->rates);
   if (communicator.rank() > 0) return;
   if (machine != nullptr && options.phases && !is_plain(options, options.frequency))
     result["predicted_ms"] = predicted(options, model, *machine)["plain"]["phases_ms"];
-  if (options.roofline) add_roofline(options, model, result);
   print_result(result, options.json);
 }
 
