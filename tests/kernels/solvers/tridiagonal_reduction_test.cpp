@@ -10,14 +10,13 @@
 #include "kernels/cpu/threads/scratch.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/solvers/reflection_levels.h"
+#include "tests/kernels/spectra.h"
 
 // The reduction is backward stable [Golub 2013, ch. 8.3.1]: Q T Q^T = A + E with |E| at most about
 // n epsilon |A| in the Frobenius norm; the factor 4 covers the constants.
 
 namespace shampoo::test {
 namespace {
-
-using Matrix = std::vector<double>;
 
 double norm(const Matrix& a) {
   double sum = 0;
