@@ -9,6 +9,7 @@
 #include "kernels/cpu/blas/blas_setup.h"
 #include "kernels/cpu/blas/block_products.h"
 #include "kernels/cpu/blas/householder.h"
+#include "kernels/cpu/threads/scratch.h"
 #include "tests/kernels/square_batch.h"
 #include "tests/kernels/table.h"
 #include "tests/support/cpu_kernels.h"
@@ -130,13 +131,18 @@ void block_product(benchmark::State& state) {
   const std::int64_t n = state.range(0);
   const kernels::BlockShape shape{n, n, n};
   if (!kernels::has_block_product<float>(shape)) return state.SkipWithError("needs AVX2");
+  const std::int64_t workspace = kernels::block_product_scratch(n);
+  kernels::Scratch scratch;  // whole lines of the cache, as in a step
+  scratch.reserve(3 * kernels::scratch_bytes<float>(n * n) +
+                  kernels::scratch_bytes<float>(workspace));
   Numbers numbers(1);
-  const auto a = numbers.some<float>(n * n), b = numbers.some<float>(n * n);
-  std::vector<float> c(a);
-  std::vector<float> scratch(static_cast<std::size_t>(kernels::block_product_scratch(n)));
-  for (auto _ : state)
-    kernels::multiply(shape, {a.data(), n, true}, {b.data(), n, false}, {}, c.data(), n,
-                      scratch.data());
+  float* const a = scratch.take<float>(n * n);
+  float* const b = scratch.take<float>(n * n);
+  float* const c = scratch.take<float>(n * n);
+  float* const products = scratch.take<float>(workspace);
+  std::ranges::copy(numbers.some<float>(n * n), a);
+  std::ranges::copy(numbers.some<float>(n * n), b);
+  for (auto _ : state) kernels::multiply(shape, {a, n, true}, {b, n, false}, {}, c, n, products);
   rate(state, 2.0 * static_cast<double>(n * n * n));
 }
 BENCHMARK(block_product)->ArgName("side")->Arg(64)->Arg(128)->Arg(256)->Arg(384);

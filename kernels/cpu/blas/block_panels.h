@@ -13,19 +13,7 @@
 namespace shampoo::kernels {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int block_tile_rows = 8;  // 16 of 32 registers
-#else
-constexpr int block_tile_rows = 4;  // 8 of 16 registers
-#endif
 constexpr std::int64_t line_bytes = 64;
-template <typename Real>
-constexpr std::int64_t block_tile_columns = 2 * Vector<Real>::lanes;
-
-template <typename Real>
-using BlockTileRow = typename Vector<Real>::type[2];
-template <typename Real>
-using BlockTile = BlockTileRow<Real>[block_tile_rows];
 
 /// Brings memory into the second-level cache, a few lines at a time; what does not fit into the
 /// time of a product is left.
@@ -77,31 +65,43 @@ class Prefetch {
   std::uintptr_t row_ = 0, row_bytes_ = 0, line_ = 0;  ///< addresses, which prefetch only
 };
 
-/// to[k][c] <- columns [first, first + columns) of an operand with `count` of them, zeros behind.
-template <std::int64_t columns, typename Real>
-inline void pack(const BlockOperand<Real>& x, std::int64_t depth, std::int64_t first,
-                 std::int64_t count, Real* to) {
+/// to[k][c] <- term k of the sum first + c of an operand with `count` of them, in so many vectors.
+/// What is behind them does not matter.
+template <typename Real>
+inline void pack_panel(const BlockOperand<Real>& b, std::int64_t depth, std::int64_t first,
+                       std::int64_t count, std::int64_t vectors, Real* to) {
   constexpr std::int64_t lanes = Vector<Real>::lanes;
-  const std::int64_t width = std::min(columns, count - first);
-  if (x.along_depth) {
-    const Real* const from = x.data + first * x.stride;
-    std::int64_t k = 0;
-    if constexpr (columns % lanes == 0)
-      for (; width == columns && k + lanes <= depth; k += lanes)
-        for (std::int64_t c = 0; c < columns; c += lanes)
-          transpose_square(from + c * x.stride + k, x.stride, to + k * columns + c, columns);
-    for (; k < depth; ++k)
-      for (std::int64_t c = 0; c < columns; ++c)
-        to[k * columns + c] = c < width ? from[c * x.stride + k] : Real(0);
-    return;
+  const std::int64_t columns = vectors * lanes, width = std::min(columns, count - first);
+  if (b.along_depth)
+    return transpose(b.data + first * b.stride, width, depth, b.stride, to, columns);
+  const Real *from = b.data + first, *const end = b.data + (depth - 1) * b.stride + count;
+  for (std::int64_t k = 0; k < depth; ++k, from += b.stride, to += columns) {
+    std::int64_t c = 0;
+    for (; c < width && end - from - c >= lanes; c += lanes) store<Real>(load(from + c), to + c);
+    for (; c < width; ++c) to[c] = from[c];
   }
-  const Real* from = x.data + first;
-  if (width == columns)
-    for (std::int64_t k = 0; k < depth; ++k, from += x.stride, to += columns)
-      __builtin_memcpy(to, from, columns * sizeof(Real));
-  else
-    for (std::int64_t k = 0; k < depth; ++k, from += x.stride, to += columns)
-      for (std::int64_t c = 0; c < columns; ++c) to[c] = c < width ? from[c] : Real(0);
+}
+
+/// Rows of A: i starts at data[i * row], its elements lie `place` apart.
+template <typename Real>
+struct PanelRows {
+  const Real* data;
+  std::int64_t row, place;
+};
+
+/// to[k][r] <- term k, in [begin, end), of the sum of row first + r of `count`, zeros behind.
+template <int tile_rows, typename Real>
+inline void pack_tile(const PanelRows<Real>& a, std::int64_t begin, std::int64_t end,
+                      std::int64_t first, std::int64_t count, Real* to) {
+  const Real* from = a.data + first * a.row + begin * a.place;
+  to += begin * tile_rows;
+  const bool whole = a.row == 1 && first + tile_rows <= count;
+  for (std::int64_t k = begin; k < end; ++k, from += a.place, to += tile_rows)
+    if (whole)
+      __builtin_memcpy(to, from, tile_rows * sizeof(Real));
+    else
+      for (std::int64_t r = 0; r < tile_rows; ++r)
+        to[r] = first + r < count ? from[r * a.row] : Real(0);
 }
 
 }  // namespace

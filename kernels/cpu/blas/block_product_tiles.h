@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/blas/block_panels.h"
@@ -14,186 +15,254 @@
 namespace shampoo::kernels {
 namespace {
 
+/// Sums that stay in registers, beside a row of B and an element of A. Four vectors to a row take
+/// fewer loads than two for as many sums.
+struct TileShape {
+  int rows, vectors;
+};
+constexpr TileShape large_tile = vector_bytes == 64 ? TileShape{6, 4} : TileShape{4, 3};
+/// Leaves less over of few rows.
+constexpr TileShape low_tile = vector_bytes == 64 ? TileShape{4, 4} : TileShape{4, 3};
+constexpr std::int64_t few_rows = 64;
+/// For products without more columns.
+constexpr TileShape narrow_tile = vector_bytes == 64 ? TileShape{8, 2} : TileShape{6, 2};
+
 /// Terms of a sum from prefetch to prefetch.
 constexpr std::int64_t depth_part = 16;
 
-/// The first `vectors` vectors of the tile's rows <- rows of A times a packed panel of B. Row i of
-/// A starts at a[i * row], its elements lie `place` apart. Inlined into a long function, it would
+/// Columns of B: `depth` terms of the sums, `columns` elements apart.
+template <typename Real>
+struct Panel {
+  const Real* data;
+  std::int64_t columns, depth;
+};
+
+/// to[i * stride] <- the first vectors of row i of a tile. Inlined into a long function, it would
 /// not keep its sums in registers.
-template <int vectors, typename Real>
-__attribute__((noinline)) void multiply_panel(const Real* a, std::int64_t row, std::int64_t place,
-                                              const Real* panel, std::int64_t depth,
-                                              Prefetch& prefetch, BlockTile<Real>& tile) {
+template <int tile_rows, int vectors, typename Real>
+__attribute__((noinline)) void multiply_panel(const PanelRows<Real>& a, const Panel<Real>& b,
+                                              Prefetch& prefetch, Real* to, std::int64_t stride) {
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   using V = typename Vector<Real>::type;
-  V sums[block_tile_rows][vectors] = {};
-  const Real* rows[block_tile_rows];
-  for (int i = 0; i < block_tile_rows; ++i) rows[i] = a + i * row;
+  V sums[tile_rows][vectors] = {};
+  const std::int64_t place = a.place, columns = b.columns, depth = b.depth;
+  const Real *rows[tile_rows], *terms = b.data;
+  for (int i = 0; i < tile_rows; ++i) rows[i] = a.data + i * a.row;
   for (std::int64_t first = 0; first < depth; first += depth_part) {
     prefetch.next();
     const std::int64_t end = std::min(first + depth_part, depth);
-    for (std::int64_t k = first; k < end; ++k, panel += block_tile_columns<Real>) {
-      V b[vectors];
-#pragma GCC unroll 2
-      for (int v = 0; v < vectors; ++v) b[v] = load(panel + v * Vector<Real>::lanes);
+    for (std::int64_t k = first; k < end; ++k, terms += columns) {
+      V right[vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) right[v] = load(terms + v * lanes);
 #pragma GCC unroll 8
-      for (int i = 0; i < block_tile_rows; ++i) {
+      for (int i = 0; i < tile_rows; ++i) {
         const Real x = rows[i][k * place];
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; ++v) sums[i][v] += x * b[v];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) sums[i][v] += x * right[v];
       }
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < block_tile_rows; ++i)
-#pragma GCC unroll 2
-    for (int v = 0; v < 2; ++v) tile[i][v] = v < vectors ? sums[i][v] : V{};
+  for (int i = 0; i < tile_rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) store<Real>(sums[i][v], to + i * stride + v * lanes);
 }
 
-/// A, in place where its rows fill tiles, or packed tile after tile.
+/// The same for `vectors` in [1, tile.vectors].
+template <TileShape tile, typename Real>
+inline void multiply_panel(std::int64_t vectors, const PanelRows<Real>& a, const Panel<Real>& b,
+                           Prefetch& prefetch, Real* to, std::int64_t stride) {
+  switch (vectors) {
+    case 1:
+      return multiply_panel<tile.rows, 1>(a, b, prefetch, to, stride);
+    case 2:
+      return multiply_panel<tile.rows, 2>(a, b, prefetch, to, stride);
+    case 3:
+      return multiply_panel<tile.rows, std::min(3, tile.vectors)>(a, b, prefetch, to, stride);
+    default:
+      return multiply_panel<tile.rows, tile.vectors>(a, b, prefetch, to, stride);
+  }
+}
+
+/// Whether all of an operand stays in the first-level cache, however far apart its rows lie.
 template <typename Real>
+inline bool stays_in_cache(const BlockOperand<Real>& x, std::int64_t depth) {
+  constexpr std::int64_t most_bytes = 16 << 10;
+  return depth * x.stride * static_cast<std::int64_t>(sizeof(Real)) <= most_bytes;
+}
+
+/// A in tiles of rows: in place where that is as good and they fill a tile, or else packed.
+template <int tile_rows, typename Real>
 class TileRows {
  public:
   TileRows(const BlockShape& shape, const BlockOperand<Real>& a, Real* packed)
-      : depth_(shape.depth),
-        tiles_((shape.rows + block_tile_rows - 1) / block_tile_rows),
-        in_place_(a.along_depth && shape.rows % block_tile_rows == 0),
-        data_(in_place_ ? a.data : packed),
-        row_(in_place_ ? a.stride : 1) {
-    for (std::int64_t t = 0; !in_place_ && t < tiles_; ++t)
-      pack<block_tile_rows>(a, depth_, t * block_tile_rows, shape.rows,
-                            packed + t * block_tile_rows * depth_);
+      : a_(a.along_depth ? PanelRows<Real>{a.data, a.stride, 1}
+                         : PanelRows<Real>{a.data, 1, a.stride}),
+        in_place_(a.along_depth || stays_in_cache(a, shape.depth) ? shape.rows / tile_rows : 0),
+        count_((shape.rows + tile_rows - 1) / tile_rows),
+        tile_(tile_rows * shape.depth),
+        packed_(packed) {
+    // A part of the depth at a time: rows of A a power of two apart share few sets of a cache.
+    for (std::int64_t first = 0; first < shape.depth; first += depth_part)
+      for (std::int64_t t = in_place_; t < count_; ++t)
+        pack_tile<tile_rows>(a_, first, std::min(first + depth_part, shape.depth), t * tile_rows,
+                             shape.rows, packed + (t - in_place_) * tile_);
   }
 
-  std::int64_t tiles() const { return tiles_; }
+  std::int64_t count() const { return count_; }
 
-  template <int vectors>
-  void multiply(std::int64_t tile, const Real* panel, Prefetch& prefetch,
-                BlockTile<Real>& sums) const {
-    if (in_place_)
-      multiply_panel<vectors>(at(tile), row_, 1, panel, depth_, prefetch, sums);
-    else
-      multiply_panel<vectors>(at(tile), 1, block_tile_rows, panel, depth_, prefetch, sums);
+  PanelRows<Real> operator[](std::int64_t tile) const {
+    if (tile < in_place_) return {a_.data + tile * tile_rows * a_.row, a_.row, a_.place};
+    return {packed_ + (tile - in_place_) * tile_, 1, tile_rows};
   }
 
  private:
-  const Real* at(std::int64_t tile) const {
-    return data_ + tile * block_tile_rows * (in_place_ ? row_ : depth_);
-  }
-
-  std::int64_t depth_, tiles_;
-  bool in_place_;
-  const Real* data_;
-  std::int64_t row_;
+  PanelRows<Real> a_;
+  std::int64_t in_place_, count_, tile_;
+  const Real* packed_;
 };
 
-/// store(sums, row, column) for the tiles of A B of which vectors_of(row, column) of at most two
-/// vectors of each row are needed, if any.
-template <typename Real, typename VectorsOf, typename Store>
-inline void multiply_tiles(const BlockShape& shape, const BlockOperand<Real>& a,
-                           const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* scratch,
-                           const VectorsOf& vectors_of, const Store& store) {
-  constexpr std::int64_t columns = block_tile_columns<Real>;
-  Real* const panel = scratch;
-  const TileRows<Real> rows(shape, a, scratch + shape.depth * columns);
-  const std::int64_t across = (shape.columns + columns - 1) / columns;
-  std::int64_t needed = 0;
-  for (std::int64_t j = 0; j < across; ++j)
-    for (std::int64_t i = 0; i < rows.tiles(); ++i)
-      needed += vectors_of(i * block_tile_rows, j * columns) > 0;
-  Prefetch prefetch(ahead, needed * ((shape.depth + depth_part - 1) / depth_part));
-  for (std::int64_t j = 0; j < across; ++j) {
-    pack<columns>(b, shape.depth, j * columns, shape.columns, panel);
-    for (std::int64_t i = 0; i < rows.tiles(); ++i) {
-      const std::int64_t vectors = vectors_of(i * block_tile_rows, j * columns);
-      if (vectors <= 0) continue;
-      BlockTile<Real> sums;
-      if (vectors == 1)
-        rows.template multiply<1>(i, panel, prefetch, sums);
-      else
-        rows.template multiply<2>(i, panel, prefetch, sums);
-      store(sums, i * block_tile_rows, j * columns);
-    }
+/// body(first column, vectors) for panels of about the same width
+template <typename Real, typename Body>
+inline void for_each_panel(std::int64_t columns, std::int64_t most_vectors, const Body& body) {
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
+  std::int64_t column = 0, rest = (columns + lanes - 1) / lanes;
+  for (std::int64_t panels = (rest + most_vectors - 1) / most_vectors; panels > 0; --panels) {
+    const std::int64_t vectors = (rest + panels - 1) / panels;
+    body(column, vectors);
+    column += vectors * lanes;
+    rest -= vectors;
   }
 }
 
-/// put(sums, to) for the parts of C's rows; `to` may have fewer elements than a tile has columns.
-template <typename Real, typename Put>
-inline void multiply_rows(const BlockShape& shape, const BlockOperand<Real>& a,
-                          const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* c,
-                          std::int64_t stride, Real* scratch, const Put& put) {
-  constexpr std::int64_t columns = block_tile_columns<Real>;
-  multiply_tiles(
-      shape, a, b, ahead, scratch, [](std::int64_t, std::int64_t) { return 2; },
-      [&](const BlockTile<Real>& tile, std::int64_t row, std::int64_t column) {
-        const std::int64_t rows = std::min<std::int64_t>(block_tile_rows, shape.rows - row);
-        const std::int64_t width = std::min(columns, shape.columns - column);
-        Real* to = c + row * stride + column;
-        for (std::int64_t i = 0; i < rows; ++i, to += stride) put(tile[i], to, width);
-      });
+/// Elements [0, width) of a part of a row of C. Up to `room`, those behind them may be written as
+/// they were.
+template <typename Real, typename Output>
+inline void put_row(const Output& output, const Real* sums, std::int64_t width, std::int64_t room,
+                    Real* to) {
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
+  std::int64_t c = 0;
+  for (; c + lanes <= width; c += lanes)
+    store<Real>(output.combine(load(to + c), load(sums + c)), to + c);
+  if (c < width && c + lanes <= room) {
+    const auto old = load(to + c);
+    store<Real>(first_lanes<Real>(width - c, output.combine(old, load(sums + c)), old), to + c);
+    return;
+  }
+  for (; c < width; ++c) to[c] = output.combine(to[c], sums[c]);
 }
+
+/// C <- combine(C, A B) by an Output:
+///   row(i): where row i of C begins
+///   columns(i): how many elements of it are wanted, in no row fewer than in the one before
+///   combine(old, sums): what they become, vectors or numbers; `replaces`: the sums, and rows lie
+///   `stride` apart
+template <TileShape tile, typename Real, typename Output>
+inline void multiply_tiles(const Output& output, const BlockShape& shape,
+                           const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+                           const MemoryAhead& ahead, Real* scratch) {
+  constexpr std::int64_t lanes = Vector<Real>::lanes, widest = tile.vectors * lanes;
+  const TileRows<tile.rows, Real> rows(shape, a, scratch + shape.depth * widest);
+  const auto vectors_of = [&](std::int64_t t, std::int64_t column) {
+    const std::int64_t last = std::min((t + 1) * tile.rows, shape.rows) - 1;
+    return (output.columns(last) - column + lanes - 1) / lanes;
+  };
+  const bool b_in_place =
+      !b.along_depth && shape.columns % lanes == 0 && stays_in_cache(b, shape.depth);
+  std::int64_t tiles = 0;
+  for_each_panel<Real>(shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t) {
+    for (std::int64_t t = 0; t < rows.count(); ++t) tiles += vectors_of(t, column) > 0;
+  });
+  Prefetch prefetch(ahead, tiles * ((shape.depth + depth_part - 1) / depth_part));
+  for_each_panel<Real>(shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t across) {
+    Panel<Real> panel{scratch, across * lanes, shape.depth};
+    if (b_in_place)
+      panel = {b.data + column, b.stride, shape.depth};
+    else
+      pack_panel(b, shape.depth, column, shape.columns, across, scratch);
+    for (std::int64_t t = 0; t < rows.count(); ++t) {
+      const std::int64_t row = t * tile.rows, end = std::min(row + tile.rows, shape.rows);
+      const std::int64_t vectors = std::min(vectors_of(t, column), across), width = vectors * lanes;
+      if (vectors <= 0) continue;
+      if constexpr (Output::replaces)
+        if (row + tile.rows == end && column + width <= shape.columns) {
+          multiply_panel<tile>(vectors, rows[t], panel, prefetch, output.row(row) + column,
+                               output.stride);
+          continue;
+        }
+      alignas(vector_bytes) Real sums[tile.rows * widest];
+      multiply_panel<tile>(vectors, rows[t], panel, prefetch, sums, widest);
+      for (std::int64_t i = row; i < end; ++i)
+        put_row(output, sums + (i - row) * widest, std::min(output.columns(i) - column, width),
+                shape.columns - column, output.row(i) + column);
+    }
+  });
+}
+
+template <typename Real, typename Output>
+inline void multiply_into(const Output& output, const BlockShape& shape,
+                          const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+                          const MemoryAhead& ahead, Real* scratch) {
+  if (shape.columns <= narrow_tile.vectors * Vector<Real>::lanes)
+    multiply_tiles<narrow_tile>(output, shape, a, b, ahead, scratch);
+  else if (shape.rows <= few_rows)
+    multiply_tiles<low_tile>(output, shape, a, b, ahead, scratch);
+  else
+    multiply_tiles<large_tile>(output, shape, a, b, ahead, scratch);
+}
+
+template <bool subtracts, typename Real>
+struct MatrixOutput {
+  static constexpr bool replaces = !subtracts;
+
+  Real* c;
+  std::int64_t stride, width;
+
+  Real* row(std::int64_t i) const { return c + i * stride; }
+  std::int64_t columns(std::int64_t) const { return width; }
+  template <typename T>
+  T combine(T old, T sums) const {
+    return subtracts ? old - sums : sums;
+  }
+};
 
 template <typename Real>
 void multiply_block(const BlockShape& shape, const BlockOperand<Real>& a,
                     const BlockOperand<Real>& b, const MemoryAhead& ahead, Real* c,
                     std::int64_t stride, Real* scratch) {
-  multiply_rows(shape, a, b, ahead, c, stride, scratch,
-                [](const BlockTileRow<Real>& sums, Real* to, std::int64_t width) {
-                  if (width == block_tile_columns<Real>)
-                    __builtin_memcpy(to, &sums, sizeof(sums));
-                  else
-                    __builtin_memcpy(to, &sums, static_cast<std::size_t>(width) * sizeof(Real));
-                });
+  multiply_into(MatrixOutput<false, Real>{c, stride, shape.columns}, shape, a, b, ahead, scratch);
 }
 
 template <typename Real>
 void subtract_block(const BlockShape& shape, const BlockOperand<Real>& a,
                     const BlockOperand<Real>& b, Real* c, std::int64_t stride, Real* scratch) {
-  multiply_rows(shape, a, b, {}, c, stride, scratch,
-                [](const BlockTileRow<Real>& sums, Real* to, std::int64_t width) {
-                  if (width == block_tile_columns<Real>) {
-                    BlockTileRow<Real> old;
-                    __builtin_memcpy(&old, to, sizeof(old));
-                    old[0] -= sums[0];
-                    old[1] -= sums[1];
-                    __builtin_memcpy(to, &old, sizeof(old));
-                  } else {
-                    Real some[block_tile_columns<Real>];
-                    __builtin_memcpy(some, &sums, sizeof(some));
-                    for (std::int64_t i = 0; i < width; ++i) to[i] -= some[i];
-                  }
-                });
+  multiply_into(MatrixOutput<true, Real>{c, stride, shape.columns}, shape, a, b, {}, scratch);
 }
+
+template <typename Real>
+struct TriangleOutput {
+  static constexpr bool replaces = false;
+
+  Real* factor;
+  bool packed;
+  std::int64_t side;
+  Real keep, add;
+
+  Real* row(std::int64_t i) const { return factor + triangle_row(packed, side, i); }
+  std::int64_t columns(std::int64_t i) const { return i + 1; }
+  template <typename T>
+  T combine(T old, T sums) const {
+    return keep * old + add * sums;
+  }
+};
 
 template <typename Real>
 void accumulate_block(const BlockShape& shape, const BlockOperand<Real>& a,
                       const BlockOperand<Real>& b, const MemoryAhead& ahead, Real keep, Real add,
                       Real* factor, bool packed, Real* scratch) {
-  constexpr std::int64_t lanes = Vector<Real>::lanes;
-  multiply_tiles(
-      shape, a, b, ahead, scratch,
-      [](std::int64_t row, std::int64_t column) {
-        return (row + block_tile_rows - column + lanes - 1) / lanes;
-      },
-      [&](const BlockTile<Real>& tile, std::int64_t row, std::int64_t column) {
-        const std::int64_t rows = std::min<std::int64_t>(block_tile_rows, shape.rows - row);
-        for (std::int64_t i = 0; i < rows; ++i) {
-          Real* const to = factor + triangle_row(packed, shape.rows, row + i);
-          for (int v = 0; v < 2; ++v) {
-            const std::int64_t first = column + v * lanes, width = row + i + 1 - first;
-            if (width <= 0) break;
-            if (first + lanes <= shape.rows) {
-              // What lies behind the triangle's row is written as it was.
-              const auto old = load(to + first);
-              store(first_lanes<Real>(width, keep * old + add * tile[i][v], old), to + first);
-            } else {
-              Real sums[lanes];
-              store(tile[i][v], sums);
-              for (std::int64_t c = 0; c < width; ++c)
-                to[first + c] = keep * to[first + c] + add * sums[c];
-            }
-          }
-        }
-      });
+  multiply_into(TriangleOutput<Real>{factor, packed, shape.rows, keep, add}, shape, a, b, ahead,
+                scratch);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ inline constexpr std::int64_t shortest_block_side = 8, longest_block_side = 384;
 
 /// For operands with sides up to this one.
 inline std::int64_t block_product_scratch(std::int64_t side) {
-  constexpr std::int64_t widest_panel = 32, tallest_tile = 8;
+  constexpr std::int64_t widest_panel = 64, tallest_tile = 8;
   side = std::min(side, longest_block_side);
   return side * (side + widest_panel + tallest_tile);
 }
