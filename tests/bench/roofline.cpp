@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/roofline.h"
 
+#include <barrier>
 #include <chrono>
 #include <cstddef>
 
 #include "grouping/blocks.h"
 #include "kernels/cpu/blas/blas.h"
-#include "tests/bench/results.h"
 
 namespace shampoo::test {
 namespace {
@@ -15,42 +15,44 @@ constexpr int product_side = 1024;
 constexpr std::size_t product_numbers = std::size_t{product_side} * product_side;
 constexpr std::size_t array_bytes = std::size_t{64} << 20;
 
-/// Seconds until body(thread) has returned on all threads.
+}  // namespace
+
+/// Seconds in which every thread has run body(its operands).
 template <typename Body>
-double seconds_of(kernels::Pool& pool, const Body& body) {
-  const auto begin = std::chrono::steady_clock::now();
-  pool.run(pool.size(), 1, [&](std::int64_t thread, int) { body(thread); });
+double MachineMeter::seconds_of(const Body& body) {
+  std::barrier together(pool_.size());
+  std::chrono::steady_clock::time_point begin;
+  pool_.run(pool_.size(), 1, [&](std::int64_t, int worker) {
+    together.arrive_and_wait();  // so that no thread takes two of the tasks
+    if (worker == 0) begin = std::chrono::steady_clock::now();
+    body(operands_[worker]);
+  });
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-}  // namespace
-
-MachineRates::MachineRates(int threads)
-    : operands_(static_cast<std::size_t>(threads)), pool_(threads) {
-  for (Operands& of_thread : operands_) {
-    of_thread.a.resize(product_numbers, 0.5f);
-    of_thread.c = of_thread.a;
-    of_thread.x.resize(array_bytes / sizeof(float), 0.5f);
-    of_thread.y = of_thread.x;
-  }
+MachineMeter::MachineMeter(int threads)
+    : pool_(threads), operands_(static_cast<std::size_t>(threads)) {
+  seconds_of([](Operands& own) {
+    own.a.resize(product_numbers, 0.5f);
+    own.c = own.a;
+    own.x.resize(array_bytes / sizeof(float), 0.5f);
+    own.y = own.x;
+  });
 }
 
-void MachineRates::measure() {
-  const double products = seconds_of(pool_, [this](std::int64_t thread) {
+Machine MachineMeter::measure() {
+  const double products = seconds_of([](Operands& own) {
     constexpr int n = product_side;
-    const float* const a = operands_[thread].a.data();
-    kernels::blas::gemm('N', 'N', n, n, n, 1.0f, a, n, a, n, 0.0f, operands_[thread].c.data(), n);
+    const float* const a = own.a.data();
+    kernels::blas::gemm('N', 'N', n, n, n, 1.0f, a, n, a, n, 0.0f, own.c.data(), n);
   });
-  const double sums = seconds_of(pool_, [this](std::int64_t thread) {
-    auto& [a, c, x, y] = operands_[thread];
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+  const double sums = seconds_of([](Operands& own) {
+    for (std::size_t i = 0; i < own.x.size(); ++i) own.x[i] += own.y[i];
   });
-  const auto threads = static_cast<double>(operands_.size());
-  flops_.push_back(2.0 * product_side * product_numbers * threads / products);
-  bytes_.push_back(3.0 * array_bytes * threads / sums);
+  const auto threads = static_cast<double>(pool_.size());
+  return {2.0 * product_side * product_numbers * threads / products,
+          3.0 * array_bytes * threads / sums};
 }
-
-Machine MachineRates::median() const { return {test::median(flops_), test::median(bytes_)}; }
 
 Work plain_step_work(const Model& model, std::int64_t block_size) {
   constexpr double element = sizeof(float);

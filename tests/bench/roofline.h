@@ -8,30 +8,29 @@
 
 namespace shampoo::test {
 
-/// What a machine can do at most.
+/// What a machine does.
 struct Machine {
   double flops_per_second = 0;  ///< sgemm of 1024 x 1024 matrices, one call on every thread
   double bytes_per_second = 0;  ///< a[i] += b[i] over 64 MiB arrays, one pair on every thread
 };
 
-/// Measures that one try at a time, so that tries can alternate with what is compared with them: on
-/// a machine that others use, too, rates change within seconds. BLAS must have been set to one
-/// thread per call.
-class MachineRates {
+/// Measures that, one try at a time: on a machine that others use, too, tries are to alternate with
+/// what is compared with them. BLAS must have been set to one thread per call.
+class MachineMeter {
  public:
-  explicit MachineRates(int threads);
-  void measure();
-  /// Of the tries so far, at least one.
-  Machine median() const;
+  explicit MachineMeter(int threads);
+  Machine measure();
 
  private:
   struct Operands {
     std::vector<float> a, c, x, y;
   };
 
-  std::vector<Operands> operands_;  ///< of each thread
-  std::vector<double> flops_, bytes_;
+  template <typename Body>
+  double seconds_of(const Body& body);
+
   kernels::Pool pool_;
+  std::vector<Operands> operands_;  ///< of each thread
 };
 
 /// What a plain step cannot do without, in float32 with Adam grafting.

@@ -38,21 +38,26 @@ struct Times {
   std::int64_t launches = 0;           ///< most in a plain step
   std::vector<double> exchange;        ///< of plain steps, the wait for slower ranks included
   std::int64_t collectives = 0, bytes = 0;
+  std::vector<double> flops, bandwidth;  ///< of the machine between plain steps, per second
 };
 
 bool is_plain(const StepOptions& options, int step) {
   return options.staggered || step % options.frequency != 0;
 }
 
-/// Measures `machine` before every plain step, unless it is null.
 Times time_steps(const StepOptions& options, BenchTensors& tensors, Optimizer& optimizer,
-                 CountingBackend& backend, const CountingCommunicator& ranks,
-                 MachineRates* machine) {
+                 CountingBackend& backend, const CountingCommunicator& ranks) {
   using Clock = std::chrono::steady_clock;
+  std::optional<MachineMeter> machine;
+  if (options.roofline) machine.emplace(options.threads);
   Times times;
   for (int step = 1; step <= options.frequency + options.steps; ++step) {
     const bool plain = is_plain(options, step);
-    if (machine && plain && step > options.frequency) machine->measure();
+    if (machine && plain && step > options.frequency) {
+      const Machine rates = machine->measure();
+      times.flops.push_back(rates.flops_per_second);
+      times.bandwidth.push_back(rates.bytes_per_second);
+    }
     tensors.draw_gradients();
     const std::int64_t launches = backend.launches();
     const std::int64_t collectives = ranks.collectives(), bytes = ranks.gathered_bytes();
@@ -154,26 +159,27 @@ nlohmann::ordered_json summary(const StepOptions& options, const Model& model, c
   return result;
 }
 
-void add_roofline(const StepOptions& options, const Model& model, const Machine& machine,
+void add_roofline(const StepOptions& options, const Model& model, const Times& times,
                   nlohmann::ordered_json& result) {
+  const double flops = median(times.flops), bandwidth = median(times.bandwidth);
   const Work work = plain_step_work(model, options.block);
   const double seconds = result["plain_ms"].get<double>() / 1e3;
-  result["machine_gflops"] = machine.flops_per_second / 1e9;
-  result["machine_gbytes_per_second"] = machine.bytes_per_second / 1e9;
-  result["plain_fraction_of_gemm_rate"] = work.flops / seconds / machine.flops_per_second;
-  result["plain_fraction_of_bandwidth"] = work.bytes / seconds / machine.bytes_per_second;
+  result["machine_gflops"] = flops / 1e9;
+  result["machine_gbytes_per_second"] = bandwidth / 1e9;
+  result["plain_fraction_of_gemm_rate"] = work.flops / seconds / flops;
+  result["plain_fraction_of_bandwidth"] = work.bytes / seconds / bandwidth;
 }
 
 nlohmann::ordered_json measure_steps(const StepOptions& options, const Model& model,
                                      kernels::Backend& backend, Communicator& communicator,
-                                     BenchTensors& tensors, MachineRates* machine) {
+                                     BenchTensors& tensors) {
   CountingBackend counted(backend);
   CountingCommunicator ranks(communicator);
   Optimizer optimizer(counted, ranks, tensors.groups(model, options.groups, recipe_of(options)),
                       optimizer_options(options));
-  const Times times = time_steps(options, tensors, optimizer, counted, ranks, machine);
+  const Times times = time_steps(options, tensors, optimizer, counted, ranks);
   nlohmann::ordered_json result = summary(options, model, times, backend, communicator, optimizer);
-  if (machine) add_roofline(options, model, machine->median(), result);
+  if (options.roofline) add_roofline(options, model, times, result);
   return result;
 }
 
@@ -206,15 +212,15 @@ void measure(StepOptions options, Communicator& communicator) {
     throw std::invalid_argument("--groups: there are only " + std::to_string(model.tensors.size()) +
                                 " tensors");
 
+  if (options.roofline && (communicator.size() > 1 || options.staggered || options.frequency == 1))
+    throw std::invalid_argument("--roofline: needs one rank, and plain steps of their own");
+
   const auto backend = backend_of(options);
   // One rank's must work in the backend's memory.
   const auto alone = single_rank_communicator(backend->memory_kind());
   Communicator& ranks = communicator.size() == 1 ? *alone : communicator;
   BenchTensors tensors(*backend, model, type_of(options));
-  std::optional<MachineRates> rates;
-  if (options.roofline) rates.emplace(options.threads);
-  nlohmann::ordered_json result =
-      measure_steps(options, model, *backend, ranks, tensors, rates ? &*rates : nullptr);
+  nlohmann::ordered_json result = measure_steps(options, model, *backend, ranks, tensors);
   if (options.phases) result["phases_ms"] = time_phases(options, model, *backend, ranks, tensors);
   const DeviceModel* const machine = device_model_of(backend->description());
   if (machine != nullptr) result["floor_ms"] = floor_of(options, model, machine->rates);

@@ -57,7 +57,7 @@ void add_options(CLI::App& app, StepOptions& options) {
   app.add_option("--communicator", options.communicator, "how ranks talk")
       ->check(CLI::IsMember({"threads", "mpi", "gloo"}));
   app.add_flag("--json", options.json, "one JSON object on standard output");
-  app.add_flag("--roofline", options.roofline, "also what the machine can do at most");
+  app.add_flag("--roofline", options.roofline, "also what the machine does between plain steps");
   app.add_flag("--phases", options.phases, "also the times of the phases, from steps of their own");
   app.add_option("--predict", options.predict,
                  "prints what a model of the kernels says of a step of one rank and one group on a "
