@@ -34,13 +34,19 @@ std::vector<Real> random_numbers(std::int64_t count) {
   return numbers;
 }
 
-/// An operand with `sums` sums, with rows a few elements longer than they need be.
+template <typename Real>
+constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
+
+/// An operand with `sums` sums, with NaN between its rows and nothing behind the last one.
 template <typename Real>
 struct Operand {
   Operand(std::int64_t sums, std::int64_t depth, bool along)
-      : stride((along ? depth : sums) + 3),
-        along_depth(along),
-        numbers(random_numbers<Real>((along ? sums : depth) * stride)) {}
+      : stride((along ? depth : sums) + 3), along_depth(along) {
+    const std::int64_t rows = along ? sums : depth;
+    numbers = random_numbers<Real>(rows * stride - 3);
+    for (std::int64_t row = 1; row < rows; ++row)
+      std::fill_n(numbers.begin() + row * stride - 3, 3, nan<Real>);
+  }
 
   double at(std::int64_t sum, std::int64_t k) const {
     const std::int64_t place = along_depth ? sum * stride + k : k * stride + sum;
@@ -53,29 +59,37 @@ struct Operand {
   std::vector<Real> numbers;
 };
 
+struct Sum {
+  double value = 0, magnitude = 0;  ///< sum_k a_ik b_kj and sum_k |a_ik b_kj|
+};
+
 /// A B, row-major.
 template <typename Real>
-std::vector<double> exact(const BlockShape& shape, const Operand<Real>& a, const Operand<Real>& b) {
-  std::vector<double> c;
+std::vector<Sum> exact(const BlockShape& shape, const Operand<Real>& a, const Operand<Real>& b) {
+  std::vector<Sum> c;
   for (std::int64_t i = 0; i < shape.rows; ++i)
     for (std::int64_t j = 0; j < shape.columns; ++j) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < shape.depth; ++k) sum += a.at(i, k) * b.at(j, k);
-      c.push_back(sum);
+      Sum& sum = c.emplace_back();
+      for (std::int64_t k = 0; k < shape.depth; ++k) {
+        sum.value += a.at(i, k) * b.at(j, k);
+        sum.magnitude += std::abs(a.at(i, k) * b.at(j, k));
+      }
     }
   return c;
 }
 
+/// depth u sum_k |a_ik b_kj| to first order [Higham 2002, (3.5)], with three more roundings of that
+/// and of the old element `c`; twice, as what is expected of doubles is rounded, too.
 template <typename Real>
-double tolerance(const BlockShape& shape) {
-  return 8 * static_cast<double>(std::numeric_limits<Real>::epsilon()) *
-         static_cast<double>(shape.depth);
+double tolerance(const BlockShape& shape, const Sum& sum, double c = 0) {
+  return static_cast<double>(std::numeric_limits<Real>::epsilon()) *
+         static_cast<double>(shape.depth + 3) * (sum.magnitude + c);
 }
 
 template <typename Real>
 std::vector<Real> scratch_of(const BlockShape& shape) {
   const std::int64_t side = std::max({shape.rows, shape.columns, shape.depth});
-  return std::vector<Real>(static_cast<std::size_t>(block_product_scratch(side)));
+  return std::vector<Real>(static_cast<std::size_t>(block_product_scratch(side)), nan<Real>);
 }
 
 const std::vector<BlockShape> shapes{{8, 8, 8},    {8, 32, 16},  {9, 33, 17},     {40, 13, 130},
@@ -98,7 +112,7 @@ TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
       for (const bool b_along : {true, false}) {
         const Operand<Real> a(shape.rows, shape.depth, a_along);
         const Operand<Real> b(shape.columns, shape.depth, b_along);
-        const std::vector<double> expected = exact(shape, a, b);
+        const std::vector<Sum> expected = exact(shape, a, b);
         std::vector<Real> scratch = scratch_of<Real>(shape), first;
         const std::int64_t stride = shape.columns + 1;
         MemoryAhead later = {RowsAhead{a.numbers.data(), 3, 30, 100},
@@ -108,11 +122,12 @@ TYPED_TEST(BlockProductsIn, AreThoseOfTheDefinitionWithTheSameBitsOnAllLevels) {
           std::vector<Real> c(static_cast<std::size_t>(shape.rows * stride), Real(7));
           level.multiply(shape, a.view(), b.view(), later, c.data(), stride, scratch.data());
           for (std::int64_t i = 0; i < shape.rows; ++i) {
-            for (std::int64_t j = 0; j < shape.columns; ++j)
-              ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)],
-                          expected[static_cast<std::size_t>(i * shape.columns + j)],
-                          tolerance<Real>(shape))
+            for (std::int64_t j = 0; j < shape.columns; ++j) {
+              const Sum& sum = expected[static_cast<std::size_t>(i * shape.columns + j)];
+              ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)], sum.value,
+                          tolerance<Real>(shape, sum))
                   << shape.rows << " x " << shape.columns << " x " << shape.depth;
+            }
             EXPECT_EQ(c[static_cast<std::size_t>(i * stride + shape.columns)], Real(7));
           }
           if (first.empty()) first = c;
@@ -127,18 +142,19 @@ TYPED_TEST(BlockProductsIn, AreSubtracted) {
     for (const bool along : {true, false}) {
       const Operand<Real> a(shape.rows, shape.depth, along);
       const Operand<Real> b(shape.columns, shape.depth, false);
-      const std::vector<double> expected = exact(shape, a, b);
+      const std::vector<Sum> expected = exact(shape, a, b);
       std::vector<Real> scratch = scratch_of<Real>(shape), first;
       const std::int64_t stride = shape.columns + 1;
       for (const BlockProducts<Real>& level : levels<Real>()) {
         std::vector<Real> c(static_cast<std::size_t>(shape.rows * stride), Real(7));
         level.subtract(shape, a.view(), b.view(), c.data(), stride, scratch.data());
         for (std::int64_t i = 0; i < shape.rows; ++i) {
-          for (std::int64_t j = 0; j < shape.columns; ++j)
-            ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)],
-                        7 - expected[static_cast<std::size_t>(i * shape.columns + j)],
-                        tolerance<Real>(shape))
+          for (std::int64_t j = 0; j < shape.columns; ++j) {
+            const Sum& sum = expected[static_cast<std::size_t>(i * shape.columns + j)];
+            ASSERT_NEAR(c[static_cast<std::size_t>(i * stride + j)], 7 - sum.value,
+                        tolerance<Real>(shape, sum, 7))
                 << shape.rows << " x " << shape.columns << " x " << shape.depth;
+          }
           EXPECT_EQ(c[static_cast<std::size_t>(i * stride + shape.columns)], Real(7));
         }
         if (first.empty()) first = c;
@@ -154,7 +170,7 @@ TYPED_TEST(BlockProductsIn, AreAddedToTriangles) {
       for (const bool packed : {true, false}) {
         const BlockShape shape{side, side, depth};
         const Operand<Real> s(side, depth, packed);
-        const std::vector<double> expected = exact(shape, s, s);
+        const std::vector<Sum> expected = exact(shape, s, s);
         std::vector<Real> scratch = scratch_of<Real>(shape), first;
         for (const BlockProducts<Real>& level : levels<Real>()) {
           const std::int64_t size = triangle_row(packed, side, side);
@@ -165,8 +181,8 @@ TYPED_TEST(BlockProductsIn, AreAddedToTriangles) {
           for (std::int64_t i = 0; i < side; ++i)
             for (std::int64_t j = 0; j <= i; ++j) {
               const Real l = factor[static_cast<std::size_t>(triangle_row(packed, side, i) + j)];
-              ASSERT_NEAR(l, 1.5 + 0.25 * expected[static_cast<std::size_t>(i * side + j)],
-                          tolerance<Real>(shape))
+              const Sum& sum = expected[static_cast<std::size_t>(i * side + j)];
+              ASSERT_NEAR(l, 1.5 + 0.25 * sum.value, tolerance<Real>(shape, sum, 2))
                   << side << " x " << depth;
               changed += l != Real(2);
             }

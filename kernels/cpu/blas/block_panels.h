@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/blas/block_products.h"
@@ -65,33 +64,44 @@ class Prefetch {
   std::uintptr_t row_ = 0, row_bytes_ = 0, line_ = 0;  ///< addresses, which prefetch only
 };
 
-/// to[k][c] <- term k of the sum first + c of an operand with `count` of them, in so many vectors.
-/// What is behind them does not matter.
-template <typename Real>
-inline void pack_panel(const BlockOperand<Real>& b, std::int64_t depth, std::int64_t first,
-                       std::int64_t count, std::int64_t vectors, Real* to) {
-  constexpr std::int64_t lanes = Vector<Real>::lanes;
-  const std::int64_t columns = vectors * lanes, width = std::min(columns, count - first);
-  if (b.along_depth)
-    return transpose(b.data + first * b.stride, width, depth, b.stride, to, columns);
-  const Real *from = b.data + first, *const end = b.data + (depth - 1) * b.stride + count;
-  for (std::int64_t k = 0; k < depth; ++k, from += b.stride, to += columns) {
-    std::int64_t c = 0;
-    for (; c < width && end - from - c >= lanes; c += lanes) store<Real>(load(from + c), to + c);
-    for (; c < width; ++c) to[c] = from[c];
-  }
-}
-
 /// Rows of A: i starts at data[i * row], its elements lie `place` apart.
 template <typename Real>
-struct PanelRows {
+struct TileOperand {
   const Real* data;
   std::int64_t row, place;
 };
 
+/// Columns of B: `depth` terms of the sums, `stride` elements apart.
+template <typename Real>
+struct ColumnPanel {
+  const Real* data;
+  std::int64_t stride, depth;
+};
+
+/// to[k][c] <- term k of the sum first + c of an operand with `count` of them, in so many vectors.
+/// What is behind them does not matter.
+template <typename Real>
+__attribute__((noinline)) void pack_columns(const BlockOperand<Real>& b, std::int64_t depth,
+                                            std::int64_t first, std::int64_t count,
+                                            std::int64_t vectors, Real* to) {
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
+  const std::int64_t columns = vectors * lanes, width = std::min(columns, count - first);
+  if (b.along_depth)
+    return transpose(b.data + first * b.stride, width, depth, b.stride, to, columns);
+  const Real* from = b.data + first;
+  for (std::int64_t k = 0; k < depth; ++k, from += b.stride, to += columns) {
+    for (std::int64_t c = 0; c + lanes < width; c += lanes) store<Real>(load(from + c), to + c);
+    // The last vector overlaps the one before it.
+    if (width >= lanes)
+      store<Real>(load(from + width - lanes), to + width - lanes);
+    else
+      for (std::int64_t c = 0; c < width; ++c) to[c] = from[c];
+  }
+}
+
 /// to[k][r] <- term k, in [begin, end), of the sum of row first + r of `count`, zeros behind.
 template <int tile_rows, typename Real>
-inline void pack_tile(const PanelRows<Real>& a, std::int64_t begin, std::int64_t end,
+inline void pack_rows(const TileOperand<Real>& a, std::int64_t begin, std::int64_t end,
                       std::int64_t first, std::int64_t count, Real* to) {
   const Real* from = a.data + first * a.row + begin * a.place;
   to += begin * tile_rows;

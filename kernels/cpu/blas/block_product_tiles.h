@@ -2,16 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/blas/block_panels.h"
 #include "kernels/rules/factor_layout.h"
 
-/// Products of matrices that fit into the second-level cache. B goes through the first-level cache
-/// in packed panels; what later products use is prefetched meanwhile. Every element is
-/// sum_k a_ik b_kj with k ascending, fused: results depend neither on tiles nor on how operands are
-/// stored. Internal linkage: each level of the instruction set keeps its own compiled copy.
+/// Products of matrices that fit into the second-level cache. B is packed in panels of columns, or
+/// read in place where it is small; what later products use is prefetched meanwhile. Every element
+/// is sum_k a_ik b_kj with k ascending, fused: results depend neither on tiles nor on how operands
+/// are stored. Internal linkage: each level of the instruction set keeps its own compiled copy.
 namespace shampoo::kernels {
 namespace {
 
@@ -21,31 +20,25 @@ struct TileShape {
   int rows, vectors;
 };
 constexpr TileShape large_tile = vector_bytes == 64 ? TileShape{6, 4} : TileShape{4, 3};
-/// Leaves less over of few rows.
+/// Leaves less over of few rows: of 64, for one.
 constexpr TileShape low_tile = vector_bytes == 64 ? TileShape{4, 4} : TileShape{4, 3};
 constexpr std::int64_t few_rows = 64;
-/// For products without more columns.
+/// For products with no more columns than it has.
 constexpr TileShape narrow_tile = vector_bytes == 64 ? TileShape{8, 2} : TileShape{6, 2};
 
 /// Terms of a sum from prefetch to prefetch.
 constexpr std::int64_t depth_part = 16;
 
-/// Columns of B: `depth` terms of the sums, `columns` elements apart.
-template <typename Real>
-struct Panel {
-  const Real* data;
-  std::int64_t columns, depth;
-};
-
 /// to[i * stride] <- the first vectors of row i of a tile. Inlined into a long function, it would
 /// not keep its sums in registers.
 template <int tile_rows, int vectors, typename Real>
-__attribute__((noinline)) void multiply_panel(const PanelRows<Real>& a, const Panel<Real>& b,
-                                              Prefetch& prefetch, Real* to, std::int64_t stride) {
+__attribute__((noinline)) void multiply_panel(const TileOperand<Real>& a,
+                                              const ColumnPanel<Real>& b, Prefetch& prefetch,
+                                              Real* to, std::int64_t stride) {
   constexpr std::int64_t lanes = Vector<Real>::lanes;
   using V = typename Vector<Real>::type;
   V sums[tile_rows][vectors] = {};
-  const std::int64_t place = a.place, columns = b.columns, depth = b.depth;
+  const std::int64_t place = a.place, columns = b.stride, depth = b.depth;
   const Real *rows[tile_rows], *terms = b.data;
   for (int i = 0; i < tile_rows; ++i) rows[i] = a.data + i * a.row;
   for (std::int64_t first = 0; first < depth; first += depth_part) {
@@ -71,8 +64,9 @@ __attribute__((noinline)) void multiply_panel(const PanelRows<Real>& a, const Pa
 
 /// The same for `vectors` in [1, tile.vectors].
 template <TileShape tile, typename Real>
-inline void multiply_panel(std::int64_t vectors, const PanelRows<Real>& a, const Panel<Real>& b,
-                           Prefetch& prefetch, Real* to, std::int64_t stride) {
+inline void multiply_panel(std::int64_t vectors, const TileOperand<Real>& a,
+                           const ColumnPanel<Real>& b, Prefetch& prefetch, Real* to,
+                           std::int64_t stride) {
   switch (vectors) {
     case 1:
       return multiply_panel<tile.rows, 1>(a, b, prefetch, to, stride);
@@ -85,7 +79,8 @@ inline void multiply_panel(std::int64_t vectors, const PanelRows<Real>& a, const
   }
 }
 
-/// Whether all of an operand stays in the first-level cache, however far apart its rows lie.
+/// Whether an operand that lies across the depth stays in the first-level cache with all that is
+/// between its rows.
 template <typename Real>
 inline bool stays_in_cache(const BlockOperand<Real>& x, std::int64_t depth) {
   constexpr std::int64_t most_bytes = 16 << 10;
@@ -97,8 +92,8 @@ template <int tile_rows, typename Real>
 class TileRows {
  public:
   TileRows(const BlockShape& shape, const BlockOperand<Real>& a, Real* packed)
-      : a_(a.along_depth ? PanelRows<Real>{a.data, a.stride, 1}
-                         : PanelRows<Real>{a.data, 1, a.stride}),
+      : a_(a.along_depth ? TileOperand<Real>{a.data, a.stride, 1}
+                         : TileOperand<Real>{a.data, 1, a.stride}),
         in_place_(a.along_depth || stays_in_cache(a, shape.depth) ? shape.rows / tile_rows : 0),
         count_((shape.rows + tile_rows - 1) / tile_rows),
         tile_(tile_rows * shape.depth),
@@ -106,26 +101,27 @@ class TileRows {
     // A part of the depth at a time: rows of A a power of two apart share few sets of a cache.
     for (std::int64_t first = 0; first < shape.depth; first += depth_part)
       for (std::int64_t t = in_place_; t < count_; ++t)
-        pack_tile<tile_rows>(a_, first, std::min(first + depth_part, shape.depth), t * tile_rows,
+        pack_rows<tile_rows>(a_, first, std::min(first + depth_part, shape.depth), t * tile_rows,
                              shape.rows, packed + (t - in_place_) * tile_);
   }
 
   std::int64_t count() const { return count_; }
 
-  PanelRows<Real> operator[](std::int64_t tile) const {
+  TileOperand<Real> operator[](std::int64_t tile) const {
     if (tile < in_place_) return {a_.data + tile * tile_rows * a_.row, a_.row, a_.place};
     return {packed_ + (tile - in_place_) * tile_, 1, tile_rows};
   }
 
  private:
-  PanelRows<Real> a_;
+  TileOperand<Real> a_;
   std::int64_t in_place_, count_, tile_;
   const Real* packed_;
 };
 
 /// body(first column, vectors) for panels of about the same width
 template <typename Real, typename Body>
-inline void for_each_panel(std::int64_t columns, std::int64_t most_vectors, const Body& body) {
+inline void for_each_column_panel(std::int64_t columns, std::int64_t most_vectors,
+                                  const Body& body) {
   constexpr std::int64_t lanes = Vector<Real>::lanes;
   std::int64_t column = 0, rest = (columns + lanes - 1) / lanes;
   for (std::int64_t panels = (rest + most_vectors - 1) / most_vectors; panels > 0; --panels) {
@@ -156,8 +152,8 @@ inline void put_row(const Output& output, const Real* sums, std::int64_t width, 
 /// C <- combine(C, A B) by an Output:
 ///   row(i): where row i of C begins
 ///   columns(i): how many elements of it are wanted, in no row fewer than in the one before
-///   combine(old, sums): what they become, vectors or numbers; `replaces`: the sums, and rows lie
-///   `stride` apart
+///   combine(old, sums): what they become, vectors or numbers
+///   replaces: whether that is the sums alone; rows of C lie `stride` apart then
 template <TileShape tile, typename Real, typename Output>
 inline void multiply_tiles(const Output& output, const BlockShape& shape,
                            const BlockOperand<Real>& a, const BlockOperand<Real>& b,
@@ -171,33 +167,35 @@ inline void multiply_tiles(const Output& output, const BlockShape& shape,
   const bool b_in_place =
       !b.along_depth && shape.columns % lanes == 0 && stays_in_cache(b, shape.depth);
   std::int64_t tiles = 0;
-  for_each_panel<Real>(shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t) {
+  for_each_column_panel<Real>(shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t) {
     for (std::int64_t t = 0; t < rows.count(); ++t) tiles += vectors_of(t, column) > 0;
   });
   Prefetch prefetch(ahead, tiles * ((shape.depth + depth_part - 1) / depth_part));
-  for_each_panel<Real>(shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t across) {
-    Panel<Real> panel{scratch, across * lanes, shape.depth};
-    if (b_in_place)
-      panel = {b.data + column, b.stride, shape.depth};
-    else
-      pack_panel(b, shape.depth, column, shape.columns, across, scratch);
-    for (std::int64_t t = 0; t < rows.count(); ++t) {
-      const std::int64_t row = t * tile.rows, end = std::min(row + tile.rows, shape.rows);
-      const std::int64_t vectors = std::min(vectors_of(t, column), across), width = vectors * lanes;
-      if (vectors <= 0) continue;
-      if constexpr (Output::replaces)
-        if (row + tile.rows == end && column + width <= shape.columns) {
-          multiply_panel<tile>(vectors, rows[t], panel, prefetch, output.row(row) + column,
-                               output.stride);
-          continue;
+  for_each_column_panel<Real>(
+      shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t across) {
+        ColumnPanel<Real> panel{scratch, across * lanes, shape.depth};
+        if (b_in_place)
+          panel = {b.data + column, b.stride, shape.depth};
+        else
+          pack_columns(b, shape.depth, column, shape.columns, across, scratch);
+        for (std::int64_t t = 0; t < rows.count(); ++t) {
+          const std::int64_t row = t * tile.rows, end = std::min(row + tile.rows, shape.rows);
+          const std::int64_t vectors = std::min(vectors_of(t, column), across),
+                             width = vectors * lanes;
+          if (vectors <= 0) continue;
+          if constexpr (Output::replaces)
+            if (row + tile.rows == end && column + width <= shape.columns) {
+              multiply_panel<tile>(vectors, rows[t], panel, prefetch, output.row(row) + column,
+                                   output.stride);
+              continue;
+            }
+          alignas(vector_bytes) Real sums[tile.rows * widest];
+          multiply_panel<tile>(vectors, rows[t], panel, prefetch, sums, widest);
+          for (std::int64_t i = row; i < end; ++i)
+            put_row(output, sums + (i - row) * widest, std::min(output.columns(i) - column, width),
+                    shape.columns - column, output.row(i) + column);
         }
-      alignas(vector_bytes) Real sums[tile.rows * widest];
-      multiply_panel<tile>(vectors, rows[t], panel, prefetch, sums, widest);
-      for (std::int64_t i = row; i < end; ++i)
-        put_row(output, sums + (i - row) * widest, std::min(output.columns(i) - column, width),
-                shape.columns - column, output.row(i) + column);
-    }
-  });
+      });
 }
 
 template <typename Real, typename Output>
@@ -253,7 +251,10 @@ struct TriangleOutput {
   std::int64_t columns(std::int64_t i) const { return i + 1; }
   template <typename T>
   T combine(T old, T sums) const {
-    return keep * old + add * sums;
+    T added = add * sums;
+    // Compilers would choose differently which of two products to fuse with the sum.
+    __asm__("" : "+v"(added));
+    return keep * old + added;
   }
 };
 
