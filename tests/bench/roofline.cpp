@@ -40,18 +40,20 @@ MachineMeter::MachineMeter(int threads)
   });
 }
 
-Machine MachineMeter::measure() {
-  const double products = seconds_of([](Operands& own) {
+double MachineMeter::flops_per_second() {
+  const double seconds = seconds_of([](Operands& own) {
     constexpr int n = product_side;
     const float* const a = own.a.data();
     kernels::blas::gemm('N', 'N', n, n, n, 1.0f, a, n, a, n, 0.0f, own.c.data(), n);
   });
-  const double sums = seconds_of([](Operands& own) {
+  return 2.0 * product_side * product_numbers * pool_.size() / seconds;
+}
+
+double MachineMeter::bytes_per_second() {
+  const double seconds = seconds_of([](Operands& own) {
     for (std::size_t i = 0; i < own.x.size(); ++i) own.x[i] += own.y[i];
   });
-  const auto threads = static_cast<double>(pool_.size());
-  return {2.0 * product_side * product_numbers * threads / products,
-          3.0 * array_bytes * threads / sums};
+  return 3.0 * array_bytes * pool_.size() / seconds;
 }
 
 Work plain_step_work(const Model& model, std::int64_t block_size) {

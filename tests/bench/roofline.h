@@ -8,18 +8,13 @@
 
 namespace shampoo::test {
 
-/// What a machine does.
-struct Machine {
-  double flops_per_second = 0;  ///< sgemm of 1024 x 1024 matrices, one call on every thread
-  double bytes_per_second = 0;  ///< a[i] += b[i] over 64 MiB arrays, one pair on every thread
-};
-
-/// Measures that, one try at a time: on a machine that others use, too, tries are to alternate with
-/// what is compared with them. BLAS must have been set to one thread per call.
+/// Measures what a machine does, one try at a time: on a machine that others use, too, tries are to
+/// alternate with what is compared with them. BLAS must have been set to one thread per call.
 class MachineMeter {
  public:
   explicit MachineMeter(int threads);
-  Machine measure();
+  double flops_per_second();  ///< sgemm of 1024 x 1024 matrices, one call on every thread
+  double bytes_per_second();  ///< a[i] += b[i] over 64 MiB arrays, one pair on every thread
 
  private:
   struct Operands {

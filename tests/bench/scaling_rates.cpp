@@ -80,7 +80,7 @@ KernelRates measure_rates(int threads, std::int64_t side) {
   rates.eigen_gflops = root_rate(*backend, side, roots) / 1e9;
   MachineMeter machine(threads);
   for (int i = 0; i < 8; ++i)
-    rates.gbytes = std::max(rates.gbytes, machine.measure().bytes_per_second / 1e9);
+    rates.gbytes = std::max(rates.gbytes, machine.bytes_per_second() / 1e9);
   return rates;
 }
 

@@ -54,9 +54,8 @@ Times time_steps(const StepOptions& options, BenchTensors& tensors, Optimizer& o
   for (int step = 1; step <= options.frequency + options.steps; ++step) {
     const bool plain = is_plain(options, step);
     if (machine && plain && step > options.frequency) {
-      const Machine rates = machine->measure();
-      times.flops.push_back(rates.flops_per_second);
-      times.bandwidth.push_back(rates.bytes_per_second);
+      times.flops.push_back(machine->flops_per_second());
+      times.bandwidth.push_back(machine->bytes_per_second());
     }
     tensors.draw_gradients();
     const std::int64_t launches = backend.launches();

@@ -78,18 +78,31 @@ struct ColumnPanel {
   std::int64_t stride, depth;
 };
 
-/// to[k][c] <- term k of the sum first + c of an operand with `count` of them, in so many vectors.
-/// What is behind them does not matter.
+/// Whether an operand that lies across the depth stays in the first-level cache with all that is
+/// between its rows.
 template <typename Real>
-__attribute__((noinline)) void pack_columns(const BlockOperand<Real>& b, std::int64_t depth,
-                                            std::int64_t first, std::int64_t count,
-                                            std::int64_t vectors, Real* to) {
+inline bool stays_in_cache(const BlockOperand<Real>& x, std::int64_t depth) {
+  constexpr std::int64_t most_bytes = 16 << 10;
+  return depth * x.stride * static_cast<std::int64_t>(sizeof(Real)) <= most_bytes;
+}
+
+/// So many vectors of columns of B from `first` on, which may end before them: in place where that
+/// is as good, or else packed into `to`. What is behind the last column does not matter.
+template <typename Real>
+__attribute__((noinline)) ColumnPanel<Real> columns_of(const BlockShape& shape,
+                                                       const BlockOperand<Real>& b,
+                                                       std::int64_t first, std::int64_t vectors,
+                                                       Real* to) {
   constexpr std::int64_t lanes = Vector<Real>::lanes;
-  const std::int64_t columns = vectors * lanes, width = std::min(columns, count - first);
-  if (b.along_depth)
-    return transpose(b.data + first * b.stride, width, depth, b.stride, to, columns);
+  const std::int64_t columns = vectors * lanes, width = std::min(columns, shape.columns - first);
+  const ColumnPanel<Real> packed{to, columns, shape.depth};
+  if (b.along_depth) {
+    transpose(b.data + first * b.stride, width, shape.depth, b.stride, to, columns);
+    return packed;
+  }
   const Real* from = b.data + first;
-  for (std::int64_t k = 0; k < depth; ++k, from += b.stride, to += columns) {
+  if (width == columns && stays_in_cache(b, shape.depth)) return {from, b.stride, shape.depth};
+  for (std::int64_t k = 0; k < shape.depth; ++k, from += b.stride, to += columns) {
     for (std::int64_t c = 0; c + lanes < width; c += lanes) store<Real>(load(from + c), to + c);
     // The last vector overlaps the one before it.
     if (width >= lanes)
@@ -97,6 +110,7 @@ __attribute__((noinline)) void pack_columns(const BlockOperand<Real>& b, std::in
     else
       for (std::int64_t c = 0; c < width; ++c) to[c] = from[c];
   }
+  return packed;
 }
 
 /// to[k][r] <- term k, in [begin, end), of the sum of row first + r of `count`, zeros behind.

@@ -79,14 +79,6 @@ inline void multiply_panel(std::int64_t vectors, const TileOperand<Real>& a,
   }
 }
 
-/// Whether an operand that lies across the depth stays in the first-level cache with all that is
-/// between its rows.
-template <typename Real>
-inline bool stays_in_cache(const BlockOperand<Real>& x, std::int64_t depth) {
-  constexpr std::int64_t most_bytes = 16 << 10;
-  return depth * x.stride * static_cast<std::int64_t>(sizeof(Real)) <= most_bytes;
-}
-
 /// A in tiles of rows: in place where that is as good and they fill a tile, or else packed.
 template <int tile_rows, typename Real>
 class TileRows {
@@ -164,8 +156,22 @@ inline void multiply_tiles(const Output& output, const BlockShape& shape,
     const std::int64_t last = std::min((t + 1) * tile.rows, shape.rows) - 1;
     return (output.columns(last) - column + lanes - 1) / lanes;
   };
-  const bool b_in_place =
-      !b.along_depth && shape.columns % lanes == 0 && stays_in_cache(b, shape.depth);
+  // Where it can, a tile goes straight into C.
+  const auto compute = [&](std::int64_t t, std::int64_t column, std::int64_t vectors,
+                           const ColumnPanel<Real>& panel, Prefetch& prefetch) {
+    const std::int64_t row = t * tile.rows, end = std::min(row + tile.rows, shape.rows);
+    const std::int64_t width = vectors * lanes;
+    if constexpr (Output::replaces)
+      if (row + tile.rows == end && column + width <= shape.columns)
+        return multiply_panel<tile>(vectors, rows[t], panel, prefetch, output.row(row) + column,
+                                    output.stride);
+    alignas(vector_bytes) Real sums[tile.rows * widest];
+    multiply_panel<tile>(vectors, rows[t], panel, prefetch, sums, widest);
+    for (std::int64_t i = row; i < end; ++i)
+      put_row(output, sums + (i - row) * widest, std::min(output.columns(i) - column, width),
+              shape.columns - column, output.row(i) + column);
+  };
+
   std::int64_t tiles = 0;
   for_each_column_panel<Real>(shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t) {
     for (std::int64_t t = 0; t < rows.count(); ++t) tiles += vectors_of(t, column) > 0;
@@ -173,27 +179,10 @@ inline void multiply_tiles(const Output& output, const BlockShape& shape,
   Prefetch prefetch(ahead, tiles * ((shape.depth + depth_part - 1) / depth_part));
   for_each_column_panel<Real>(
       shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t across) {
-        ColumnPanel<Real> panel{scratch, across * lanes, shape.depth};
-        if (b_in_place)
-          panel = {b.data + column, b.stride, shape.depth};
-        else
-          pack_columns(b, shape.depth, column, shape.columns, across, scratch);
+        const ColumnPanel<Real> panel = columns_of(shape, b, column, across, scratch);
         for (std::int64_t t = 0; t < rows.count(); ++t) {
-          const std::int64_t row = t * tile.rows, end = std::min(row + tile.rows, shape.rows);
-          const std::int64_t vectors = std::min(vectors_of(t, column), across),
-                             width = vectors * lanes;
-          if (vectors <= 0) continue;
-          if constexpr (Output::replaces)
-            if (row + tile.rows == end && column + width <= shape.columns) {
-              multiply_panel<tile>(vectors, rows[t], panel, prefetch, output.row(row) + column,
-                                   output.stride);
-              continue;
-            }
-          alignas(vector_bytes) Real sums[tile.rows * widest];
-          multiply_panel<tile>(vectors, rows[t], panel, prefetch, sums, widest);
-          for (std::int64_t i = row; i < end; ++i)
-            put_row(output, sums + (i - row) * widest, std::min(output.columns(i) - column, width),
-                    shape.columns - column, output.row(i) + column);
+          const std::int64_t vectors = std::min(vectors_of(t, column), across);
+          if (vectors > 0) compute(t, column, vectors, panel, prefetch);
         }
       });
 }
