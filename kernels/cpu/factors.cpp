@@ -39,13 +39,13 @@ class Contraction {
                  s == 0 ? keep : Real(1), l, row);
   }
 
-  bool is_blocked() const { return has_block_product<Real>(shape()); }
+  bool is_blocked() const { return has_block_product<Real>({side_, side_, inner_}); }
   /// The same where is_blocked(), in either layout
   void accumulate_blocked(const MemoryAhead& then, Real keep, Real add, Real* l, bool packed,
                           Real* scratch) const {
     for (std::int64_t s = 0; s < slices_; ++s) {
       const BlockOperand<Real> operand{data_ + s * slice_, stride_, !is_last_};
-      block_products<Real>().accumulate(shape(), operand, operand,
+      block_products<Real>().accumulate(side_, inner_, operand,
                                         s + 1 == slices_ ? then : MemoryAhead{},
                                         s == 0 ? keep : Real(1), add, l, packed, scratch);
     }
@@ -62,8 +62,6 @@ class Contraction {
   }
 
  private:
-  BlockShape shape() const { return {side_, side_, inner_}; }
-
   const Real* data_;
   int side_;
   bool is_last_;

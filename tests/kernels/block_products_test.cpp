@@ -165,7 +165,7 @@ TYPED_TEST(BlockProductsIn, AreSubtracted) {
 
 TYPED_TEST(BlockProductsIn, AreAddedToTriangles) {
   using Real = TypeParam;
-  for (const std::int64_t side : {8, 31, 32, 33, 64, 129, 384})
+  for (const std::int64_t side : {8, 31, 32, 33, 64, 100, 129, 200, 384})
     for (const std::int64_t depth : {8, 50, 256})
       for (const bool packed : {true, false}) {
         const BlockShape shape{side, side, depth};
@@ -175,8 +175,8 @@ TYPED_TEST(BlockProductsIn, AreAddedToTriangles) {
         for (const BlockProducts<Real>& level : levels<Real>()) {
           const std::int64_t size = triangle_row(packed, side, side);
           std::vector<Real> factor(static_cast<std::size_t>(size + 1), Real(2));
-          level.accumulate(shape, s.view(), s.view(), {}, Real(0.75), Real(0.25), factor.data(),
-                           packed, scratch.data());
+          level.accumulate(side, depth, s.view(), {}, Real(0.75), Real(0.25), factor.data(), packed,
+                           scratch.data());
           std::int64_t changed = 0;
           for (std::int64_t i = 0; i < side; ++i)
             for (std::int64_t j = 0; j <= i; ++j) {

@@ -69,6 +69,15 @@ template <typename Real>
 struct TileOperand {
   const Real* data;
   std::int64_t row, place;
+  Real at(int i, std::int64_t k) const { return data[i * row + k * place]; }
+};
+
+/// The same where rows begin at neighbouring elements.
+template <typename Real>
+struct AdjacentRows {
+  const Real* data;
+  std::int64_t place;
+  Real at(int i, std::int64_t k) const { return data[i + k * place]; }
 };
 
 /// Columns of B: `depth` terms of the sums, `stride` elements apart.

@@ -72,8 +72,9 @@ struct BlockProducts {
   /// C <- C - A B
   void (*subtract)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
                    Real* c, std::int64_t stride, Real* scratch) = nullptr;
-  /// L <- keep L + add A B in the lower triangle of a factor: see triangle_row()
-  void (*accumulate)(const BlockShape&, const BlockOperand<Real>& a, const BlockOperand<Real>& b,
+  /// L <- keep L + add S S^T in the lower triangle of a factor: see triangle_row(). S is side x
+  /// depth.
+  void (*accumulate)(std::int64_t side, std::int64_t depth, const BlockOperand<Real>& s,
                      const MemoryAhead&, Real keep, Real add, Real* factor, bool packed,
                      Real* scratch) = nullptr;
 };
