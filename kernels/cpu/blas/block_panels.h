@@ -72,7 +72,7 @@ struct TileOperand {
   Real at(int i, std::int64_t k) const { return data[i * row + k * place]; }
 };
 
-/// The same where rows begin at neighbouring elements.
+/// The same with `row` = 1 known to the compiler: many rows then share one address.
 template <typename Real>
 struct AdjacentRows {
   const Real* data;
@@ -80,11 +80,11 @@ struct AdjacentRows {
   Real at(int i, std::int64_t k) const { return data[i + k * place]; }
 };
 
-/// Columns of B: `depth` terms of the sums, `stride` elements apart.
+/// Columns of B from `first` on: `depth` terms of the sums, `stride` elements apart.
 template <typename Real>
 struct ColumnPanel {
   const Real* data;
-  std::int64_t stride, depth;
+  std::int64_t first, stride, depth;
 };
 
 /// Whether an operand that lies across the depth stays in the first-level cache with all that is
@@ -104,13 +104,14 @@ __attribute__((noinline)) ColumnPanel<Real> columns_of(const BlockShape& shape,
                                                        Real* to) {
   constexpr std::int64_t lanes = Vector<Real>::lanes;
   const std::int64_t columns = vectors * lanes, width = std::min(columns, shape.columns - first);
-  const ColumnPanel<Real> packed{to, columns, shape.depth};
+  const ColumnPanel<Real> packed{to, first, columns, shape.depth};
   if (b.along_depth) {
     transpose(b.data + first * b.stride, width, shape.depth, b.stride, to, columns);
     return packed;
   }
   const Real* from = b.data + first;
-  if (width == columns && stays_in_cache(b, shape.depth)) return {from, b.stride, shape.depth};
+  if (width == columns && stays_in_cache(b, shape.depth))
+    return {from, first, b.stride, shape.depth};
   for (std::int64_t k = 0; k < shape.depth; ++k, from += b.stride, to += columns) {
     for (std::int64_t c = 0; c + lanes < width; c += lanes) store<Real>(load(from + c), to + c);
     // The last vector overlaps the one before it.

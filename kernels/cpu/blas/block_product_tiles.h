@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
 #include "kernels/cpu/blas/block_panels.h"
+#include "kernels/cpu/blas/register_tiles.h"
 #include "kernels/rules/factor_layout.h"
 
 /// Products of matrices that fit into the second-level cache. B is packed in panels of columns, or
@@ -15,30 +15,18 @@
 namespace shampoo::kernels {
 namespace {
 
-/// Sums that stay in registers, beside a row of B and an element of A. Four vectors to a row take
-/// fewer loads than two for as many sums.
-struct TileShape {
-  int rows, vectors;
-};
-constexpr TileShape large_tile = vector_bytes == 64 ? TileShape{6, 4} : TileShape{4, 3};
-/// For few rows, where its tiles have fewer rows too many: of 64 and 128, for two.
-constexpr TileShape low_tile = vector_bytes == 64 ? TileShape{4, 4} : TileShape{4, 3};
-constexpr std::int64_t few_rows = 128;
-/// For products with no more columns than it has.
-constexpr TileShape narrow_tile = vector_bytes == 64 ? TileShape{8, 2} : TileShape{6, 2};
-
 /// Terms of a sum from prefetch to prefetch.
 constexpr std::int64_t depth_part = 16;
 
 /// to[i * stride] <- the first vectors of row i of a tile. Inlined into a long function, it would
 /// not keep its sums in registers.
 template <int tile_rows, int vectors, typename Real, typename Operand>
-__attribute__((noinline)) void multiply_panel(const Operand& a, const ColumnPanel<Real>& b,
+__attribute__((noinline)) void multiply_panel(const Operand& rows, const ColumnPanel<Real>& b,
                                               Prefetch& prefetch, Real* to, std::int64_t stride) {
   constexpr std::int64_t lanes = Vector<Real>::lanes;
   using V = typename Vector<Real>::type;
   V sums[tile_rows][vectors] = {};
-  const Operand rows = a;
+  const Operand a = rows;  // prefetch.next() cannot change the copy
   const std::int64_t columns = b.stride, depth = b.depth;
   const Real* terms = b.data;
   for (std::int64_t first = 0; first < depth; first += depth_part) {
@@ -50,7 +38,7 @@ __attribute__((noinline)) void multiply_panel(const Operand& a, const ColumnPane
       for (int v = 0; v < vectors; ++v) right[v] = load(terms + v * lanes);
 #pragma GCC unroll 16
       for (int i = 0; i < tile_rows; ++i) {
-        const Real x = rows.at(i, k);
+        const Real x = a.at(i, k);
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) sums[i][v] += x * right[v];
       }
@@ -64,30 +52,28 @@ __attribute__((noinline)) void multiply_panel(const Operand& a, const ColumnPane
 
 /// body.operator()<vectors>() for `vectors` in [1, most]
 template <int most, typename Body>
-inline void with_vectors(std::int64_t vectors, const Body& body) {
+inline void with_vectors(int vectors, const Body& body) {
   if constexpr (most > 1)
     if (vectors < most) return with_vectors<most - 1>(vectors, body);
   body.template operator()<most>();
 }
 
 /// A in tiles of rows: in place where that is as good and they fill a tile, or else packed. Tiles
-/// from the one of row `first_row` on are there.
+/// from `first` on are there.
 template <int tile_rows, typename Real>
 class TileRows {
  public:
-  TileRows(const BlockShape& shape, const BlockOperand<Real>& a, std::int64_t first_row,
-           Real* packed)
+  TileRows(const BlockShape& shape, const BlockOperand<Real>& a, std::int64_t first, Real* packed)
       : a_(a.along_depth ? TileOperand<Real>{a.data, a.stride, 1}
                          : TileOperand<Real>{a.data, 1, a.stride}),
         in_place_(a.along_depth || stays_in_cache(a, shape.depth) ? shape.rows / tile_rows : 0),
         tile_(tile_rows * shape.depth),
         packed_(packed) {
-    const std::int64_t begin = std::max(in_place_, first_row / tile_rows) * tile_rows;
     // A part of the depth at a time: rows of A a power of two apart share few sets of a cache.
-    for (std::int64_t first = 0; first < shape.depth; first += depth_part)
-      for (std::int64_t row = begin; row < shape.rows; row += tile_rows)
-        pack_rows<tile_rows>(a_, first, std::min(first + depth_part, shape.depth), row, shape.rows,
-                             packed + (row / tile_rows - in_place_) * tile_);
+    for (std::int64_t k = 0; k < shape.depth; k += depth_part)
+      for (std::int64_t t = std::max(in_place_, first); t * tile_rows < shape.rows; ++t)
+        pack_rows<tile_rows>(a_, k, std::min(k + depth_part, shape.depth), t * tile_rows,
+                             shape.rows, packed + (t - in_place_) * tile_);
   }
 
   TileOperand<Real> operator[](std::int64_t tile) const {
@@ -100,20 +86,6 @@ class TileRows {
   std::int64_t in_place_, tile_;
   const Real* packed_;
 };
-
-/// body(first column, vectors) for panels of about the same width
-template <typename Real, typename Body>
-inline void for_each_column_panel(std::int64_t columns, std::int64_t most_vectors,
-                                  const Body& body) {
-  constexpr std::int64_t lanes = Vector<Real>::lanes;
-  std::int64_t column = 0, rest = (columns + lanes - 1) / lanes;
-  for (std::int64_t panels = (rest + most_vectors - 1) / most_vectors; panels > 0; --panels) {
-    const std::int64_t vectors = (rest + panels - 1) / panels;
-    body(column, vectors);
-    column += vectors * lanes;
-    rest -= vectors;
-  }
-}
 
 /// Elements [0, width) of a part of a row of C. Up to `room`, those behind them may be written as
 /// they were.
@@ -132,40 +104,44 @@ inline void put_row(const Output& output, const Real* sums, std::int64_t width, 
   for (; c < width; ++c) to[c] = output.combine(to[c], sums[c]);
 }
 
-/// Sums of any tile.
-constexpr int most_sums = vector_bytes == 64 ? 28 : 12;
-
-/// Rows of a tile of so many vectors at the diagonal. They divide the columns of a vector.
-template <typename Real>
-constexpr int diagonal_rows(std::int64_t vectors) {
-  return static_cast<int>(std::bit_floor(
-      static_cast<unsigned>(std::min<std::int64_t>(Vector<Real>::lanes, most_sums / vectors))));
+/// to[i * stride] <- row i of the sums of a tile, of the whole one that the range is in.
+template <TileShape tile, bool is_triangle, typename Real>
+inline void multiply_tile(const TileRange& range, const TileRows<tile.rows, Real>& rows,
+                          const ColumnPanel<Real>& panel, Prefetch& prefetch, Real* to,
+                          std::int64_t stride) {
+  if (!range.at_diagonal)
+    return with_vectors<tile.vectors>(range.vectors, [&]<int vectors>() {
+      multiply_panel<tile.rows, vectors>(rows[range.row / tile.rows], panel, prefetch, to, stride);
+    });
+  if constexpr (constexpr int most = diagonal_vectors<tile, Real>(); is_triangle && most > 0) {
+    // Columns of A^T are rows of A.
+    const AdjacentRows<Real> rows_of_panel{panel.data + (range.row - panel.first), panel.stride};
+    with_vectors<most>(range.vectors, [&]<int vectors>() {
+      multiply_panel<diagonal_rows<Real>(vectors), vectors>(rows_of_panel, panel, prefetch, to,
+                                                            stride);
+    });
+  }
 }
 
-/// Tiles of more vectors would be lower there than elsewhere.
-template <TileShape tile, typename Real>
-constexpr int diagonal_vectors() {
-  int vectors = tile.vectors;
-  while (vectors > 0 && diagonal_rows<Real>(vectors) < tile.rows) --vectors;
-  return vectors;
-}
-
-/// body(row, end, vectors, at_diagonal) for tiles that make rows [row, end) of `across` vectors of
-/// columns; of a lower triangle the vectors that its rows reach.
-template <TileShape tile, bool is_triangle, typename Real, typename Body>
-inline void for_each_tile(std::int64_t rows, std::int64_t column, std::int64_t across,
-                          const Body& body) {
-  constexpr std::int64_t lanes = Vector<Real>::lanes, most = diagonal_vectors<tile, Real>();
-  std::int64_t row = is_triangle ? column : 0;
-  for (std::int64_t vectors = 1; is_triangle && vectors <= std::min(across, most); ++vectors) {
-    const std::int64_t end = std::min(column + vectors * lanes, rows);
-    for (const int height = diagonal_rows<Real>(vectors); row < end; row += height)
-      body(row, std::min(row + height, rows), vectors, true);
-  }
-  for (std::int64_t next = 0; row < rows; row = next) {
-    next = (row / tile.rows + 1) * tile.rows;
-    body(row, std::min(next, rows), across, false);
-  }
+/// The tile's part of multiply_tiles().
+template <TileShape tile, typename Real, typename Output>
+inline void put_tile(const Output& output, std::int64_t columns, const TileRange& range,
+                     const TileRows<tile.rows, Real>& rows, const ColumnPanel<Real>& panel,
+                     Prefetch& prefetch) {
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
+  const std::int64_t width = range.vectors * lanes, first = panel.first;
+  // Where it can, a tile goes straight into C.
+  if constexpr (Output::replaces)
+    if (range.end - range.row == tile.rows && first + width <= columns)
+      return multiply_tile<tile, false>(range, rows, panel, prefetch, output.row(range.row) + first,
+                                        output.stride);
+  static_assert(tile.rows * tile.vectors <= most_sums);
+  alignas(vector_bytes) Real sums[most_sums * lanes];
+  multiply_tile<tile, Output::is_triangle>(range, rows, panel, prefetch, sums, width);
+  const Real* row_sums = sums + (range.at_diagonal ? 0 : range.row % tile.rows) * width;
+  for (std::int64_t row = range.row; row < range.end; ++row, row_sums += width)
+    put_row(output, row_sums, std::min(output.columns(row) - first, width), columns - first,
+            output.row(row) + first);
 }
 
 /// C <- combine(C, A B) by an Output:
@@ -178,57 +154,26 @@ template <TileShape tile, typename Real, typename Output>
 inline void multiply_tiles(const Output& output, const BlockShape& shape,
                            const BlockOperand<Real>& a, const BlockOperand<Real>& b,
                            const MemoryAhead& ahead, Real* scratch) {
-  constexpr std::int64_t lanes = Vector<Real>::lanes;
-  const auto for_each_tile_of = [&](std::int64_t column, std::int64_t across, const auto& body) {
+  const auto for_each_tile_of = [&](std::int64_t column, int across, const auto& body) {
     for_each_tile<tile, Output::is_triangle, Real>(shape.rows, column, across, body);
   };
-  std::int64_t tiles = 0, first_row = shape.rows;
-  for_each_column_panel<Real>(
-      shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t across) {
-        for_each_tile_of(column, across, [&](std::int64_t row, auto, auto, bool at_diagonal) {
-          ++tiles;
-          if (!at_diagonal) first_row = std::min(first_row, row);
-        });
-      });
+  std::int64_t tiles = 0, first_tile = shape.rows;
+  for_each_column_panel<Real>(shape.columns, tile.vectors, [&](std::int64_t column, int across) {
+    for_each_tile_of(column, across, [&](const TileRange& range) {
+      ++tiles;
+      if (!range.at_diagonal) first_tile = std::min(first_tile, range.row / tile.rows);
+    });
+  });
   Prefetch prefetch(ahead, tiles * ((shape.depth + depth_part - 1) / depth_part));
-  const TileRows<tile.rows, Real> rows(shape, a, first_row,
-                                       scratch + shape.depth * tile.vectors * lanes);
+  const std::int64_t panel_elements = shape.depth * tile.vectors * Vector<Real>::lanes;
+  const TileRows<tile.rows, Real> rows(shape, a, first_tile, scratch + panel_elements);
 
-  for_each_column_panel<Real>(
-      shape.columns, tile.vectors, [&](std::int64_t column, std::int64_t across) {
-        const ColumnPanel<Real> panel = columns_of(shape, b, column, across, scratch);
-        const auto multiply = [&](std::int64_t row, std::int64_t vectors, bool at_diagonal,
-                                  Real* to, std::int64_t stride) {
-          if (!at_diagonal) {
-            with_vectors<tile.vectors>(vectors, [&]<int count>() {
-              multiply_panel<tile.rows, count>(rows[row / tile.rows], panel, prefetch, to, stride);
-            });
-          } else if constexpr (constexpr int most = diagonal_vectors<tile, Real>();
-                               Output::is_triangle && most > 0) {
-            // The panel has columns of A^T, which are rows of A.
-            const AdjacentRows<Real> own{panel.data + (row - column), panel.stride};
-            with_vectors<most>(vectors, [&]<int count>() {
-              multiply_panel<diagonal_rows<Real>(count), count>(own, panel, prefetch, to, stride);
-            });
-          }
-        };
-        for_each_tile_of(
-            column, across,
-            [&](std::int64_t row, std::int64_t end, std::int64_t vectors, bool at_diagonal) {
-              const std::int64_t width = vectors * lanes;
-              // Where it can, a tile goes straight into C.
-              if constexpr (Output::replaces)
-                if (end - row == tile.rows && column + width <= shape.columns)
-                  return multiply(row, vectors, at_diagonal, output.row(row) + column,
-                                  output.stride);
-              alignas(vector_bytes) Real sums[most_sums * lanes];
-              multiply(row, vectors, at_diagonal, sums, width);
-              const Real* some = sums + (at_diagonal ? 0 : row % tile.rows) * width;
-              for (; row < end; ++row, some += width)
-                put_row(output, some, std::min(output.columns(row) - column, width),
-                        shape.columns - column, output.row(row) + column);
-            });
-      });
+  for_each_column_panel<Real>(shape.columns, tile.vectors, [&](std::int64_t column, int across) {
+    const ColumnPanel<Real> panel = columns_of(shape, b, column, across, scratch);
+    for_each_tile_of(column, across, [&](const TileRange& range) {
+      put_tile<tile>(output, shape.columns, range, rows, panel, prefetch);
+    });
+  });
 }
 
 template <typename Real, typename Output>
