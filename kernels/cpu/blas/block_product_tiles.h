@@ -40,7 +40,7 @@ __attribute__((noinline)) void multiply_panel(const Operand& rows, const ColumnP
       for (int i = 0; i < tile_rows; ++i) {
         const Real x = a.at(i, k);
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) sums[i][v] += x * right[v];
+        for (int v = 0; v < vectors; ++v) sums[i][v] = fused(x, right[v], sums[i][v]);
       }
     }
   }
@@ -232,10 +232,7 @@ struct TriangleOutput {
   std::int64_t columns(std::int64_t i) const { return i + 1; }
   template <typename T>
   T combine(T old, T sums) const {
-    T added = add * sums;
-    // Compilers would choose differently which of two products to fuse with the sum.
-    __asm__("" : "+v"(added));
-    return keep * old + added;
+    return fused(keep, old, add * sums);
   }
 };
 

@@ -4,6 +4,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
 /// Vectors of this level of the instruction set. Internal linkage: see vector_access.h.
 namespace shampoo::kernels {
 namespace {
@@ -32,6 +36,27 @@ template <typename Real>
 inline void store(typename Vector<Real>::type x, Real* to) {
   __builtin_memcpy(to, &x, vector_bytes);
 }
+
+#if defined(__FMA__)
+/// x y + z, rounded once. Whether compilers fuse operators differs from one to the next.
+inline float fused(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+inline double fused(double x, double y, double z) { return __builtin_fma(x, y, z); }
+#if defined(__AVX512F__)
+inline Vector<float>::type fused(float x, Vector<float>::type y, Vector<float>::type z) {
+  return _mm512_fmadd_ps(_mm512_set1_ps(x), y, z);
+}
+inline Vector<double>::type fused(double x, Vector<double>::type y, Vector<double>::type z) {
+  return _mm512_fmadd_pd(_mm512_set1_pd(x), y, z);
+}
+#else
+inline Vector<float>::type fused(float x, Vector<float>::type y, Vector<float>::type z) {
+  return _mm256_fmadd_ps(_mm256_set1_ps(x), y, z);
+}
+inline Vector<double>::type fused(double x, Vector<double>::type y, Vector<double>::type z) {
+  return _mm256_fmadd_pd(_mm256_set1_pd(x), y, z);
+}
+#endif
+#endif
 
 /// The first `count` lanes of a, the others of b
 template <typename Real>
