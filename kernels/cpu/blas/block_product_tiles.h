@@ -50,14 +50,6 @@ __attribute__((noinline)) void multiply_panel(const Operand& rows, const ColumnP
     for (int v = 0; v < vectors; ++v) store<Real>(sums[i][v], to + i * stride + v * lanes);
 }
 
-/// body.operator()<vectors>() for `vectors` in [1, most]
-template <int most, typename Body>
-inline void with_vectors(int vectors, const Body& body) {
-  if constexpr (most > 1)
-    if (vectors < most) return with_vectors<most - 1>(vectors, body);
-  body.template operator()<most>();
-}
-
 /// A in tiles of rows: in place where that is as good and they fill a tile, or else packed. Tiles
 /// from `first` on are there.
 template <int tile_rows, typename Real>

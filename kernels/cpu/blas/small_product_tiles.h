@@ -20,47 +20,32 @@ constexpr int tile_rows = 6;
 template <typename Real, int vectors>
 inline void multiply_tile(const Real* a, const Real* b, Real* c, std::int64_t n) {
   using V = typename Vector<Real>::type;
-  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Real));
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   V sums[tile_rows][vectors] = {};
   for (std::int64_t k = 0; k < n; ++k) {
     V right[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v)
-      __builtin_memcpy(&right[v], b + k * n + v * lanes, vector_bytes);
+    for (int v = 0; v < vectors; ++v) right[v] = load(b + k * n + v * lanes);
 #pragma GCC unroll 6
     for (int i = 0; i < tile_rows; ++i)
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) sums[i][v] += a[i * n + k] * right[v];
   }
   for (int i = 0; i < tile_rows; ++i)
-    for (int v = 0; v < vectors; ++v)
-      __builtin_memcpy(c + i * n + v * lanes, &sums[i][v], vector_bytes);
+    for (int v = 0; v < vectors; ++v) store<Real>(sums[i][v], c + i * n + v * lanes);
 }
 
 /// Six rows of C.
 template <typename Real>
 inline void multiply_rows(const Real* a, const Real* b, Real* c, std::int64_t n) {
-  constexpr std::int64_t lanes = vector_bytes / sizeof(Real);
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   for (std::int64_t j = 0; j < n;) {
     // The last tile overlaps the one before it.
     if (n - j < lanes) j = n - lanes;
-    switch (std::min<std::int64_t>(most_vectors, (n - j) / lanes)) {
-      case 1:
-        multiply_tile<Real, 1>(a, b + j, c + j, n);
-        j += lanes;
-        break;
-      case 2:
-        multiply_tile<Real, 2>(a, b + j, c + j, n);
-        j += 2 * lanes;
-        break;
-      case 3:
-        multiply_tile<Real, 3>(a, b + j, c + j, n);
-        j += 3 * lanes;
-        break;
-      default:
-        multiply_tile<Real, 4>(a, b + j, c + j, n);
-        j += 4 * lanes;
-    }
+    const auto across = static_cast<int>(std::min<std::int64_t>(most_vectors, (n - j) / lanes));
+    with_vectors<most_vectors>(
+        across, [&]<int vectors>() { multiply_tile<Real, vectors>(a, b + j, c + j, n); });
+    j += across * lanes;
   }
 }
 
@@ -80,7 +65,7 @@ inline void multiply_short_rows(const Real* a, const Real* b, Real* c, std::int6
 /// C <- A B, row-major n x n; C is no operand.
 template <typename Real>
 void multiply_small(const Real* a, const Real* b, Real* c, std::int64_t n) {
-  constexpr std::int64_t lanes = vector_bytes / sizeof(Real);
+  constexpr std::int64_t lanes = Vector<Real>::lanes;
   if (n <= lanes) return multiply_short_rows(a, b, c, n);
   if (n >= tile_rows) {
     // The last tile overlaps the one before it.

@@ -58,6 +58,14 @@ inline Vector<double>::type fused(double x, Vector<double>::type y, Vector<doubl
 #endif
 #endif
 
+/// body.operator()<vectors>() for `vectors` in [1, most]
+template <int most, typename Body>
+inline void with_vectors(int vectors, const Body& body) {
+  if constexpr (most > 1)
+    if (vectors < most) return with_vectors<most - 1>(vectors, body);
+  body.template operator()<most>();
+}
+
 /// The first `count` lanes of a, the others of b
 template <typename Real>
 inline typename Vector<Real>::type first_lanes(std::int64_t count, typename Vector<Real>::type a,
