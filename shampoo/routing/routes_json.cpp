@@ -21,8 +21,10 @@ using Json = nlohmann::ordered_json;
 /// Numbers, lists and truths as themselves, names as strings.
 Json json_of(const Recipe& recipe) {
   Json json = Json::object();
-  for (const RecipeField& field : fields_of(recipe))
-    json[field.name] = Json::accept(field.value) ? Json::parse(field.value) : Json(field.value);
+  for (const RecipeField& field : fields_of(recipe)) {
+    const Json value = Json::parse(std::string_view(field.value), nullptr, false);
+    json[field.name] = value.is_discarded() ? Json(field.value) : value;
+  }
   return json;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <concepts>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -37,19 +36,27 @@ template <std::size_t count>
 std::string text_of(const std::array<double, count>& list);
 
 /// name(field=value, ...)
+class OptionsText {
+ public:
+  explicit OptionsText(std::string_view name) : text_(name) {}
+  void add(std::string_view field, const std::string& value) {
+    text_.append(is_empty_ ? "(" : ", ").append(field).append("=").append(value);
+    is_empty_ = false;
+  }
+  std::string take() { return is_empty_ ? text_ : text_ + ")"; }
+
+ private:
+  std::string text_;
+  bool is_empty_ = true;
+};
+
 template <typename Options>
 requires requires { Options::name; }
 std::string text_of(const Options& options) {
-  std::string text(Options::name);
-  bool first = true;
+  OptionsText text(Options::name);
   Options::for_each_field(
-      [&](std::string_view name, const auto& value) {
-        text += first ? "(" : ", ";
-        text.append(name).append("=").append(text_of(value));
-        first = false;
-      },
-      options);
-  return first ? text : text + ")";
+      [&](std::string_view name, const auto& value) { text.add(name, text_of(value)); }, options);
+  return text.take();
 }
 
 template <typename... Kinds>
@@ -74,91 +81,78 @@ std::string text_of(const std::array<double, count>& list) {
   return text_of(std::vector<double>(list.begin(), list.end()));
 }
 
+/// What the line of a field itself says: of kinds and options the name, of a list of options how
+/// many there are. Theirs have lines of their own.
+template <typename Value>
+std::string line_text(const Value& value) {
+  return text_of(value);
+}
+template <typename Options>
+requires requires { Options::name; }
+std::string line_text(const Options&) { return std::string(Options::name); }
+template <typename... Kinds>
+std::string line_text(const std::variant<Kinds...>& kind) {
+  return std::visit([](const auto& options) { return std::string(options.name); }, kind);
+}
+template <typename Value>
+std::string line_text(const std::optional<Value>& value) {
+  return value ? line_text(*value) : "none";
+}
+template <typename Element>
+requires requires { Element::name; }
+std::string line_text(const std::vector<Element>& list) { return text_of(list.size()); }
+
 /// Collects the fields of a recipe with dots between the levels.
 class FieldCollector {
  public:
   std::vector<RecipeFieldDefault> fields;
 
-  /// A leaf: a number, a name, a list of numbers.
+  /// What is below a value of this name: nothing below a number, an enumerator or a list of them.
   template <typename Value>
-  void add(const std::string& name, const Value& value, const Value& usual) {
-    fields.push_back({name, text_of(value), text_of(usual)});
-  }
+  void add_below(const std::string&, const Value&) {}
 
+  /// The defaults of options are those of their struct, whatever they are a part of.
   template <typename Options>
   requires requires { Options::name; }
-  void add(const std::string& name, const Options& options, const Options& usual) {
-    // Fields of both, one after the other.
-    std::vector<std::function<void(const void*)>> visits;
+  void add_below(const std::string& name, const Options& options) {
+    std::vector<std::string> usual;
+    const Options defaults;
     Options::for_each_field(
-        [&](std::string_view field, const auto& value) {
-          const std::string below = (name.empty() ? "" : name + ".") + std::string(field);
-          visits.push_back([this, below, &value](const void* other) {
-            add(below, value, *static_cast<decltype(&value)>(other));
-          });
+        [&](std::string_view, const auto& value) { usual.push_back(line_text(value)); }, defaults);
+    std::size_t i = 0;
+    Options::for_each_field(
+        [&]<typename Value>(std::string_view field, const Value& value) {
+          const std::string path = path_of(name, field);
+          if constexpr (!requires { Value::name; }) add(path, line_text(value), usual[i]);
+          ++i;
+          add_below(path, value);
         },
         options);
-    std::size_t next = 0;
-    Options::for_each_field([&](std::string_view, const auto& value) { visits[next++](&value); },
-                            usual);
   }
 
   template <typename... Kinds>
-  void add(const std::string& name, const std::variant<Kinds...>& kind,
-           const std::variant<Kinds...>& usual) {
-    add_kind(name, kind, kind_name(usual), &usual);
+  void add_below(const std::string& name, const std::variant<Kinds...>& kind) {
+    std::visit([&](const auto& options) { add_below(name, options); }, kind);
   }
 
   template <typename Value>
-  void add(const std::string& name, const std::optional<Value>& value,
-           const std::optional<Value>& usual) {
-    if constexpr (requires { kind_name(*value); }) {
-      const std::string usual_name = usual ? kind_name(*usual) : "none";
-      if (value)
-        add_kind(name, *value, usual_name, usual ? &*usual : nullptr);
-      else
-        fields.push_back({name, "none", usual_name});
-    } else {
-      fields.push_back({name, text_of(value), text_of(usual)});
-    }
+  void add_below(const std::string& name, const std::optional<Value>& value) {
+    if (value) add_below(name, *value);
   }
 
-  /// Of options: how many there are, and each under its index.
+  /// Each under its index.
   template <typename Element>
   requires requires { Element::name; }
-  void add(const std::string& name, const std::vector<Element>& list,
-           const std::vector<Element>& usual) {
-    fields.push_back({name, text_of(list.size()), text_of(usual.size())});
-    for (std::size_t i = 0; i < list.size(); ++i)
-      add(name + "." + text_of(i), list[i], i < usual.size() ? usual[i] : Element());
+  void add_below(const std::string& name, const std::vector<Element>& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) add_below(path_of(name, text_of(i)), list[i]);
   }
 
  private:
-  template <typename... Kinds>
-  static std::string kind_name(const std::variant<Kinds...>& kind) {
-    return std::visit([](const auto& options) { return std::string(options.name); }, kind);
+  static std::string path_of(const std::string& parent, std::string_view name) {
+    return parent.empty() ? std::string(name) : parent + "." + std::string(name);
   }
-  template <typename Options>
-  requires requires { Options::name; }
-  static std::string kind_name(const Options&) { return std::string(Options::name); }
-
-  template <typename... Kinds>
-  void add_kind(const std::string& name, const std::variant<Kinds...>& kind,
-                const std::string& usual_name, const std::variant<Kinds...>* usual) {
-    fields.push_back({name, kind_name(kind), usual_name});
-    std::visit(
-        [&]<typename Options>(const Options& options) {
-          const Options* const same = usual ? std::get_if<Options>(usual) : nullptr;
-          add(name, options, same ? *same : Options());
-        },
-        kind);
-  }
-  template <typename Options>
-  requires requires { Options::name; }
-  void add_kind(const std::string& name, const Options& options, const std::string& usual_name,
-                const Options* usual) {
-    fields.push_back({name, std::string(Options::name), usual_name});
-    add(name, options, usual ? *usual : Options());
+  void add(const std::string& name, const std::string& value, const std::string& usual) {
+    fields.push_back({name, value, usual});
   }
 };
 
@@ -166,7 +160,7 @@ class FieldCollector {
 
 std::vector<RecipeFieldDefault> fields_with_defaults(const Recipe& recipe) {
   FieldCollector collector;
-  collector.add("", recipe, Recipe());
+  collector.add_below("", recipe);
   return std::move(collector.fields);
 }
 

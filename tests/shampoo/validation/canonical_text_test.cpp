@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <clocale>
 #include <functional>
 #include <set>
 
 #include "shampoo/recipes.h"
+#include "shampoo/validation/recipe_fields.h"
 
 namespace shampoo::test {
 namespace {
@@ -132,9 +134,37 @@ TEST(RecipeText, DoesNotDependOnTheLocale) {
   EXPECT_NE(before.find("0.25"), std::string::npos) << before;
 }
 
+TEST(RecipeText, HasTheDefaultOfEveryFieldBesideIt) {
+  for (const auto& [name, value, usual] : fields_with_defaults(Recipe()))
+    EXPECT_EQ(value, usual) << name;
+
+  const auto fields = fields_with_defaults(
+      {.preconditioner =
+           KullbackLeibler{.form = Eigendecomposed{.solver = Qr{.max_iterations = 2},
+                                                   .exponents = {{.dimension = 1, .value = 0.5}}}},
+       .grafting = std::nullopt});
+  const auto has = [&](const std::string& name, const std::string& value,
+                       const std::string& usual) {
+    const auto found = std::ranges::find(fields, name, &RecipeFieldDefault::name);
+    ASSERT_NE(found, fields.end()) << name;
+    EXPECT_EQ(found->value, value) << name;
+    EXPECT_EQ(found->usual, usual) << name;
+  };
+  has("preconditioner", "kullback_leibler", "root_inverse");
+  has("preconditioner.form", "eigendecomposed", "root_inverse");
+  has("preconditioner.form.solver", "qr", "eigh");
+  has("preconditioner.form.solver.max_iterations", "2", "1");
+  has("preconditioner.form.exponents", "1", "0");
+  has("preconditioner.form.exponents.0.order", "2", "2");
+  has("preconditioner.form.exponents.0.dimension", "1", "none");
+  has("preconditioner.form.trace_scaling", "none", "none");
+  has("grafting", "none", "adam");
+  has("refresh.every", "10", "10");
+}
+
 TEST(RecipeText, NamedRecipesAreDistinct) {
   EXPECT_NE(canonical_text(recipes::adamw()), canonical_text(recipes::reference()));
-  EXPECT_NE(canonical_text(recipes::adamw()), canonical_text({}));
+  EXPECT_NE(canonical_text(recipes::adamw()), canonical_text(Recipe()));
 }
 
 }  // namespace
