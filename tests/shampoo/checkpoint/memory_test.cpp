@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
@@ -116,18 +115,14 @@ TEST_F(CheckpointMemory, OfALoadOfManyBlocksFollowsTheState) {
   Alone alone(many);
   forget_peak();
   const std::int64_t before = memory_of_process("VmRSS");
-  const auto start = std::chrono::steady_clock::now();
   load(*alone.job.optimizer, root_.path());
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::int64_t most = memory_of_process("VmHWM") - before;
   const std::int64_t tensors = 10'000 * 6;
-  std::printf("%.1f MiB, %.1f s\n", static_cast<double>(most) / mebibyte, seconds);
+  std::printf("%.1f MiB\n", static_cast<double>(most) / mebibyte);
   // Names, boxes and places of a tensor, in the header, the state dict and its index.
   constexpr std::int64_t bytes_per_tensor = 3000;
   EXPECT_LE(most, alone.job.optimizer->state_dict({.contents = true}).bytes() +
                       tensors * bytes_per_tensor + constant);
-  EXPECT_LT(seconds, 20) << "no square of the number of blocks";
 }
 
 TEST_F(CheckpointMemory, OfASaveHasNoCopyOfTheState) {

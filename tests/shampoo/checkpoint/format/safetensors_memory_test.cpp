@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
 
 #include "shampoo/checkpoint/format/safetensors_file.h"
@@ -66,7 +65,7 @@ TEST_F(SafetensorsMemory, IsAFewTimesThatOfTheHeaderForLongNumbersAndShapes) {
   EXPECT_EQ(open("{\"t\":" + repeated(10'000'000, '['), 2), refused);
 }
 
-TEST(SafetensorsFileOfManyTensors, OpensInSeconds) {
+TEST(SafetensorsFileOfManyTensors, FindsEachByItsName) {
   TemporaryFolder folder;
   const std::string header = many(100'000, [](int i) {
     return "\"layer." + std::to_string(i) +
@@ -74,14 +73,11 @@ TEST(SafetensorsFileOfManyTensors, OpensInSeconds) {
            "\"data_offsets\":[" +
            std::to_string(i) + "," + std::to_string(i + 1) + "]}";
   });
-  const auto start = std::chrono::steady_clock::now();
-
   const SafetensorsFile file(put(folder.path() / "file", raw(header, std::string(100'000, 'x'))));
 
   ASSERT_EQ(file.tensors().size(), 100'000);
   for (std::size_t i = 0; i < file.tensors().size(); ++i)
     ASSERT_EQ(file.find("layer." + std::to_string(i) + ".weight"), i);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
 }  // namespace
