@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/golden_test_torch.h"
 
-#include <limits>
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -13,6 +13,9 @@ namespace shampoo::test {
 namespace {
 
 namespace torch = recipes::torch;
+
+/// Our ranges leave out 0, but not this, which no root of a float64 feels.
+constexpr double least_epsilon = 0x1p-126;
 
 /// Our name of a rate that torch.optim has under another one.
 std::string rate_named(const std::string& name) {
@@ -41,10 +44,9 @@ class Keywords {
     if (fields_.has(name)) value = fields_.at(name).get<std::array<double, 2>>();
     return *this;
   }
-  /// Our ranges leave out 0, but not the smallest number, which no root of a float64 feels.
   Keywords& read_epsilon(double& value) {
     read("eps", value);
-    if (value == 0) value = std::numeric_limits<double>::denorm_min();
+    if (value == 0) value = least_epsilon;
     return *this;
   }
   /// What torch computes with, not what it computes.
@@ -126,7 +128,9 @@ void add_schedule(Fields fields, int steps, GoldenGroup& group) {
     Rates known;
     set_rate(known, rate, 0);
     if (std::ssize(numbers) != steps) fields.refuse(name, "one value per step");
-    if (ranges.reads(rate)) group.schedule[rate] = numbers;
+    if (!ranges.reads(rate)) return;
+    group.schedule[rate] = numbers;
+    if (rate == "epsilon") std::ranges::replace(group.schedule[rate], 0.0, least_epsilon);
   };
   for (const auto& item : fields.json().items()) {
     if (item.key() != "betas") {
