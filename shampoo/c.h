@@ -125,8 +125,9 @@ shampoo_status shampoo_setup_schedule(shampoo_setup* setup, const char* rate,
 shampoo_status shampoo_setup_warm_up_stable_decay(shampoo_setup* setup, const char* rate,
                                                   int64_t warm_up, int64_t stable, int64_t decay);
 
-/* Adds a tensor. The name is unique. shape: `sides` lengths. gradient.data NULL: absent, until
- * shampoo_set_gradient(). Values and gradients are borrowed, and must outlive the optimizer. */
+/* Adds a tensor. The name is unique, and UTF-8. shape: `sides` lengths. gradient.data NULL: absent,
+ * until shampoo_set_gradient(). Values and gradients are borrowed, and must outlive the optimizer.
+ */
 shampoo_status shampoo_add_tensor(shampoo_setup* setup, const char* name, int sides,
                                   const int64_t* shape, shampoo_tensor value,
                                   shampoo_tensor gradient);
@@ -183,6 +184,18 @@ typedef enum shampoo_clipping {
 /* OptimizerOptions::gradients: gradients are clipped as steps read them, without another pass. */
 shampoo_status shampoo_clip(shampoo_setup* setup, shampoo_clipping clipping, double limit);
 
+typedef enum shampoo_loss_scaling {
+  SHAMPOO_LOSS_SCALE_NONE = 0,   /* NoLossScale; the default. scale: 1 */
+  SHAMPOO_LOSS_SCALE_FIXED = 1,  /* FixedLossScale */
+  SHAMPOO_LOSS_SCALE_DYNAMIC = 2 /* DynamicLossScale, which begins with `scale` */
+} shampoo_loss_scaling;
+
+/* OptimizerOptions::gradients: gradients are those of the loss times a scale, a power of two, which
+ * steps divide out as they read them. The dynamic one is shampoo_loss_scale() of the optimizer. */
+shampoo_status shampoo_scale_loss(shampoo_setup* setup, shampoo_loss_scaling scaling, double scale);
+/* OptimizerOptions::gradients: SpikeGuard. */
+shampoo_status shampoo_guard_spikes(shampoo_setup* setup, double deviations, int window);
+
 /* -- Training -- */
 
 typedef struct shampoo_optimizer shampoo_optimizer;
@@ -203,6 +216,9 @@ shampoo_status shampoo_step(shampoo_optimizer* optimizer);
  * clipped. */
 shampoo_status shampoo_latest_step(shampoo_optimizer* optimizer, int* applied,
                                    double* gradient_norm, double* clip_factor);
+
+/* Optimizer::loss_scale(): what the next loss is to be multiplied by. Waits for the step before. */
+shampoo_status shampoo_loss_scale(const shampoo_optimizer* optimizer, double* scale);
 
 /* Group::rates, from the next step on, the same on all ranks; beta3 and peak_learning_rate are NaN
  * where they are unset, and become so by NaN. SHAMPOO_INVALID_ARGUMENT for a rate with a schedule,
@@ -290,6 +306,10 @@ shampoo_status shampoo_save(shampoo_optimizer* optimizer, const char* directory,
  * Collective. */
 shampoo_status shampoo_resume(shampoo_optimizer* optimizer, const char* directory,
                               shampoo_user_state* user, int64_t* step);
+/* load(): the folder of a checkpoint, `directory`/step-N, or of a directory the one that
+ * shampoo_resume() would load; without one it is SHAMPOO_CHECKPOINT_ERROR. Otherwise the same. */
+shampoo_status shampoo_load(shampoo_optimizer* optimizer, const char* path,
+                            shampoo_user_state* user, int64_t* step);
 
 #ifdef __cplusplus
 }

@@ -128,4 +128,16 @@ shampoo_status shampoo_resume(shampoo_optimizer* optimizer, const char* director
   });
 }
 
+shampoo_status shampoo_load(shampoo_optimizer* optimizer, const char* path,
+                            shampoo_user_state* user, int64_t* step) {
+  return guarded([&] {
+    require(optimizer, "optimizer");
+    require(path, "path");
+    const auto loaded =
+        user ? load(optimizer->optimizer, path, user->user, {.other_ranks = user->other_ranks})
+             : load(optimizer->optimizer, path);
+    if (step) *step = loaded.step;
+  });
+}
+
 }  // extern "C"

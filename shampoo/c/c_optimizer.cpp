@@ -147,6 +147,14 @@ shampoo_status shampoo_latest_step(shampoo_optimizer* optimizer, int* applied,
   });
 }
 
+shampoo_status shampoo_loss_scale(const shampoo_optimizer* optimizer, double* scale) {
+  return guarded([&] {
+    require(optimizer, "optimizer");
+    require(scale, "scale");
+    *scale = optimizer->optimizer.loss_scale();
+  });
+}
+
 shampoo_status shampoo_set_rate(shampoo_optimizer* optimizer, int group, const char* rate,
                                 double value) {
   return guarded([&] {

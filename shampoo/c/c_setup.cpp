@@ -266,4 +266,32 @@ shampoo_status shampoo_clip(shampoo_setup* setup, shampoo_clipping clipping, dou
   });
 }
 
+shampoo_status shampoo_scale_loss(shampoo_setup* setup, shampoo_loss_scaling scaling,
+                                  double scale) {
+  return guarded([&] {
+    require(setup, "setup");
+    shampoo::LossScaling& chosen = setup->options.gradients.loss_scaling;
+    switch (scaling) {
+      case SHAMPOO_LOSS_SCALE_NONE:
+        chosen = shampoo::NoLossScale{};
+        return;
+      case SHAMPOO_LOSS_SCALE_FIXED:
+        chosen = shampoo::FixedLossScale{scale};
+        return;
+      case SHAMPOO_LOSS_SCALE_DYNAMIC:
+        chosen = shampoo::DynamicLossScale{.initial = scale};
+        return;
+    }
+    throw std::invalid_argument("scaling: must be in [0, 2], got " +
+                                std::to_string(static_cast<int>(scaling)));
+  });
+}
+
+shampoo_status shampoo_guard_spikes(shampoo_setup* setup, double deviations, int window) {
+  return guarded([&] {
+    require(setup, "setup");
+    setup->options.gradients.spike_guard = {deviations, window};
+  });
+}
+
 }  // extern "C"

@@ -202,6 +202,58 @@ TEST_F(CInterface, TrainsAveragesEvaluatesAndResumes) {
   shampoo_user_state_free(user);
 }
 
+TEST_F(CInterface, DividesALossScaleOutAndLoadsAFolder) {
+  const auto set_up = [&] {
+    ASSERT_EQ(shampoo_begin_group(setup_, nullptr, "adamw"), SHAMPOO_OK);
+    ASSERT_EQ(add_stacked("h.%d.w"), SHAMPOO_OK);
+  };
+  set_up();
+  EXPECT_EQ(shampoo_scale_loss(setup_, static_cast<shampoo_loss_scaling>(3), 1),
+            SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "scaling: must be in [0, 2], got 3");
+  ASSERT_EQ(shampoo_scale_loss(setup_, SHAMPOO_LOSS_SCALE_DYNAMIC, 3), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_NE(error().find("loss_scaling.initial must be a power of two"), std::string::npos)
+      << error();
+  ASSERT_EQ(shampoo_scale_loss(setup_, SHAMPOO_LOSS_SCALE_DYNAMIC, 8), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_guard_spikes(setup_, 2, 1), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_NE(error().find("spike_guard.window"), std::string::npos) << error();
+  ASSERT_EQ(shampoo_guard_spikes(setup_, 2, 4), SHAMPOO_OK);
+  ASSERT_EQ(create(), SHAMPOO_OK) << error();
+
+  double scale = 0, norm = 0;
+  int applied = -1;
+  std::ranges::fill(gradients_, 8.0f);
+  ASSERT_EQ(shampoo_step(optimizer_), SHAMPOO_OK) << error();
+  ASSERT_EQ(shampoo_latest_step(optimizer_, &applied, &norm, nullptr), SHAMPOO_OK);
+  EXPECT_EQ(applied, 1);
+  EXPECT_FLOAT_EQ(static_cast<float>(norm), std::sqrt(60.0f));
+  gradients_[2] = INFINITY;
+  ASSERT_EQ(shampoo_step(optimizer_), SHAMPOO_OK) << error();
+  ASSERT_EQ(shampoo_latest_step(optimizer_, &applied, nullptr, nullptr), SHAMPOO_OK);
+  EXPECT_EQ(applied, 0);
+  EXPECT_EQ(shampoo_loss_scale(optimizer_, nullptr), SHAMPOO_INVALID_ARGUMENT);
+  ASSERT_EQ(shampoo_loss_scale(optimizer_, &scale), SHAMPOO_OK);
+  EXPECT_EQ(scale, 4.0);
+
+  const TemporaryFolder folder;
+  const std::string directory = (folder.path() / "checkpoints").string();
+  const std::string first = directory + "/step-2";  // the second was skipped
+  std::int64_t step = 0;
+  EXPECT_EQ(shampoo_load(optimizer_, directory.c_str(), nullptr, &step), SHAMPOO_CHECKPOINT_ERROR);
+  ASSERT_EQ(shampoo_save(optimizer_, directory.c_str(), nullptr, 0), SHAMPOO_OK) << error();
+  gradients_[2] = 4;
+  ASSERT_EQ(shampoo_step(optimizer_), SHAMPOO_OK) << error();
+  ASSERT_EQ(shampoo_save(optimizer_, directory.c_str(), nullptr, 0), SHAMPOO_OK) << error();
+  ASSERT_EQ(shampoo_load(optimizer_, first.c_str(), nullptr, &step), SHAMPOO_OK) << error();
+  EXPECT_EQ(step, 2);
+  ASSERT_EQ(shampoo_steps(optimizer_, "h.0.w", &step), SHAMPOO_OK);
+  EXPECT_EQ(step, 1);
+  ASSERT_EQ(shampoo_load(optimizer_, directory.c_str(), nullptr, &step), SHAMPOO_OK) << error();
+  EXPECT_EQ(step, 3);
+}
+
 TEST_F(CInterface, LeavesBytesOfAnotherNumberOfRanksWhereThatIsAskedFor) {
   const TemporaryFolder folder;
   const std::string directory = (folder.path() / "checkpoints").string();
