@@ -79,7 +79,7 @@ struct CollectiveCall {
 };
 
 /// A started collective. The communicator must outlive it.
-class CollectiveHandle {
+class [[nodiscard]] CollectiveHandle {
  public:
   /// Host memory: blocks until the collective has completed on this rank or its deadline has
   /// passed. CUDA memory: makes the stream of the lease wait; the host does not block.

@@ -22,12 +22,16 @@ constexpr std::int64_t chunk = 1024;
 
 void require_data(std::span<const TensorSpan> tensors, std::string_view operation) {
   constexpr std::int64_t most = std::int64_t{1} << 59;
-  for (const TensorSpan& tensor : tensors)
+  for (const TensorSpan& tensor : tensors) {
+    if (tensor.type > Type::float16)
+      throw std::invalid_argument(std::string(operation) +
+                                  ": type must be float64, float32, bfloat16 or float16");
     if (tensor.count < 0 || tensor.count >= most || (tensor.count > 0 && !tensor.data))
       throw std::invalid_argument(std::string(operation) +
                                   ": a tensor must have a count in [0, 2^59) and, unless that is "
                                   "0, data; got count " +
                                   std::to_string(tensor.count));
+  }
 }
 
 /// Bytes that average() and all_reduce() send per round: their scratch memory is twice that. Each

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/gradients.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -47,6 +49,7 @@ struct GradientAccumulator::Parts {
     for (std::size_t j = 0; j < parameters.size(); ++j) {
       to.push_back(sum(j));
       addresses.push_back(parameters[j].gradient.data);
+      types.push_back(parameters[j].gradient.type);
       rows.emplace(parameters[j].name, j);
     }
     list.emplace(b, parameters, to);
@@ -68,6 +71,34 @@ struct GradientAccumulator::Parts {
                                     ": must be a row-major tensor in " +
                                     std::string(name_of(type)) + " without strides, and not null");
     }
+    check_memory();
+  }
+
+  /// Sums are written: nothing else may lie there.
+  void check_memory() const {
+    std::vector<ByteRange> all;
+    for (std::size_t j = 0; j < parameters.size(); ++j) {
+      const auto run = runs_of(options.sums[j], parameters[j].shape, static_cast<int>(j));
+      all.insert(all.end(), run.begin(), run.end());
+    }
+    std::ranges::sort(all, {}, &ByteRange::first);
+    const auto fail = [&](const ByteRange& sum, const std::string& what) {
+      throw std::invalid_argument("accumulation: sums: " + parameters[sum.parameter].name +
+                                  ": must have memory of its own; it overlaps " + what);
+    };
+    for (std::size_t r = 1; r < all.size(); ++r)
+      if (all[r].first < all[r - 1].last)
+        fail(all[r], "that of " + parameters[all[r - 1].parameter].name);
+    for (const Parameter& parameter : parameters)
+      for (const Tensor* const tensor : {&parameter.value, &parameter.gradient}) {
+        if (!tensor->data) continue;
+        for (const ByteRange& run : runs_of(*tensor, parameter.shape, 0)) {
+          const auto sum = std::ranges::upper_bound(all, run.first, {}, &ByteRange::last);
+          if (sum != all.end() && sum->first < run.last)
+            fail(*sum, std::string("the ") + (tensor == &parameter.value ? "value" : "gradient") +
+                           " of " + parameter.name);
+        }
+      }
   }
 
   void allocate(kernels::Backend& b) {
@@ -96,6 +127,7 @@ struct GradientAccumulator::Parts {
   AccumulationOptions options;
   std::vector<Parameter> parameters;  ///< with the sums as gradients
   std::vector<void*> addresses;       ///< of the gradients of a micro-batch
+  std::vector<Type> types;            ///< of the same
   std::vector<bool> present;          ///< in one of them
   std::vector<std::size_t> begins;    ///< in bytes
   std::unordered_map<std::string_view, std::size_t> rows;
@@ -120,7 +152,15 @@ GradientAccumulator& GradientAccumulator::operator=(GradientAccumulator&&) noexc
 const std::vector<Parameter>& GradientAccumulator::parameters() const { return parts_->parameters; }
 
 void GradientAccumulator::set_gradient(std::size_t j, void* data) {
-  parts_->addresses.at(j) = data;
+  if (j >= parts_->parameters.size())
+    throw std::out_of_range("GradientAccumulator: there is no parameter " + std::to_string(j) +
+                            " (it has " + std::to_string(parts_->parameters.size()) + ")");
+  const std::size_t size = size_of(parts_->types[j]);
+  if (reinterpret_cast<std::uintptr_t>(data) % size != 0)
+    throw std::invalid_argument("GradientAccumulator: parameter '" + parts_->parameters[j].name +
+                                "': gradient.data: must be aligned to its elements of " +
+                                std::to_string(size) + " bytes");
+  parts_->addresses[j] = data;
   parts_->list->set_gradient(j, data);
 }
 
@@ -137,10 +177,17 @@ void GradientAccumulator::add() {
 
 void GradientAccumulator::set_gradients(Group& group) const {
   for (std::size_t i = 0; i < group.parameters().size(); ++i) {
-    const auto found = parts_->rows.find(group.parameters()[i].name);
+    const Parameter& parameter = group.parameters()[i];
+    const auto found = parts_->rows.find(parameter.name);
     if (found == parts_->rows.end()) continue;
     const std::size_t j = found->second;
-    group.set_gradient(i, parts_->present[j] ? parts_->parameters[j].gradient.data : nullptr);
+    const Parameter& sum = parts_->parameters[j];
+    if (sum.shape != parameter.shape)
+      throw std::invalid_argument(group.title() + ", parameter '" + parameter.name +
+                                  "': shape: must be that of the sums, " +
+                                  grouping::shape_text(sum.shape) + ", got " +
+                                  grouping::shape_text(parameter.shape));
+    group.set_gradient(i, parts_->present[j] ? sum.gradient : Tensor());
   }
 }
 

@@ -44,14 +44,15 @@ class GradientAccumulator {
   /// The parameters with their sums as gradients, for the groups of an optimizer.
   const std::vector<Parameter>& parameters() const;
   /// Where the next micro-batches have the gradient of parameter j; null: absent. Throws
-  /// std::out_of_range.
+  /// std::out_of_range, and std::invalid_argument where it is not aligned to its elements.
   void set_gradient(std::size_t j, void* data);
   /// Adds the present gradients of a micro-batch. After fewer than `micro_batches` of them
   /// since the last clear() the sums lack the others' shares, and a mean is as much smaller. Throws
   /// std::logic_error after more.
   void add();
   /// Calls Group::set_gradient() for the group's parameters that are among these, with null for one
-  /// that was absent in all micro-batches.
+  /// that was absent in all micro-batches. Throws std::invalid_argument where one has another
+  /// shape, or was not made from parameters(): its gradient has another type or strides.
   void set_gradients(Group& group) const;
   /// Sums <- 0. For the micro-batches of the next step.
   void clear();

@@ -116,10 +116,16 @@ Rates Group::rates_of(std::size_t j) const {
 }
 
 void Group::replace_rates(GroupRates all) {
-  for (const OwnRate& own : all.own) require(own.parameter);
+  std::vector<OwnRate> before = std::exchange(own_rates_, {});
+  try {
+    for (const OwnRate& own : all.own) set_rate(own.parameter, own.rate, own.value);
+    if (own_rates_.size() < all.own.size())
+      throw std::invalid_argument(title_ + ": own: no two must be of one parameter and rate");
+  } catch (...) {
+    own_rates_ = std::move(before);
+    throw;
+  }
   rates = all.rates;
-  own_rates_.clear();
-  for (const OwnRate& own : all.own) set_rate(own.parameter, own.rate, own.value);
 }
 
 void Group::set_gradient(std::size_t j, void* data) {
@@ -139,6 +145,12 @@ void Group::set_gradient(std::size_t j, const Tensor& gradient) {
   if (j < parameters_.size() && gradient.data)
     validate_same_layout(parameters_[j], title_, gradient);
   set_gradient(j, gradient.data);
+}
+
+void Group::set_gradient_of_type(std::size_t j, Tensor gradient) {
+  require(j);
+  gradient.strides = parameters_[j].gradient.strides;
+  set_gradient(j, gradient);
 }
 
 void Group::set_gradient(std::string_view name, const Tensor& gradient) {

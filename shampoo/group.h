@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,7 +41,7 @@ struct Tensor {
 /// step() writes the value and never the gradient. Group::set_gradient() changes where it lies.
 /// Values are equal on all ranks, see OptimizerOptions::compare_values_every.
 struct Parameter {
-  std::string name = {};  ///< unique among all parameters of the optimizer, not empty
+  std::string name = {};  ///< unique among all parameters of the optimizer, not empty, UTF-8
   /// Global shape; empty: a scalar. Layers that are stacked in one tensor are parameters of their
   /// own: as one, they would get a Kronecker factor across layers.
   std::vector<std::int64_t> shape = {};
@@ -122,13 +123,20 @@ class Group {
   Rates rates_of(std::size_t j) const;
   /// What set_rate() set.
   std::span<const OwnRate> own_rates() const { return own_rates_; }
-  /// Replaces `rates` and all that set_rate() set, as a load does. Throws std::out_of_range.
+  /// Replaces `rates` and all that set_rate() set, as a load does. Throws std::out_of_range, and
+  /// std::invalid_argument for an unknown rate or the same one twice, with nothing changed.
   void replace_rates(GroupRates all);
 
   /// Sets the address of the j-th parameter's gradient from the next step on; null: absent.
   /// Type and strides stay. Throws std::out_of_range for j, and std::invalid_argument where the
   /// memory is not aligned to its elements or overlaps a value.
   void set_gradient(std::size_t j, void* data);
+  /// The same, where the type is known: throws std::invalid_argument, too, if it is not that of the
+  /// registration.
+  template <std::floating_point Number>
+  void set_gradient(std::size_t j, Number* data) {
+    set_gradient_of_type(j, Tensor(data));
+  }
   /// The same, where type and strides are known: throws std::invalid_argument, too, if they are not
   /// those that the parameter was registered with.
   void set_gradient(std::size_t j, const Tensor& gradient);
@@ -142,6 +150,7 @@ class Group {
   friend class Optimizer;
   Group(ParameterGroup group, int index, std::string label, const ValueMemory& values);
   void require(std::size_t j) const;
+  void set_gradient_of_type(std::size_t j, Tensor gradient);
   std::size_t find(std::string_view name) const;
 
   Recipe recipe_;
@@ -158,9 +167,9 @@ enum class NonFinite : std::uint8_t {
   skip,   ///< the step is skipped, as by torch.amp's GradScaler; see skipped_in_a_row
   error,  ///< nothing changes; NumericalError
   /// The step is taken. A block whose direction is not finite takes none: see
-  /// StepResult::non_finite_direction(). But where an elementwise kind has no grafting, and its
-  /// updates are neither scaled nor transformed, the elements with finite results move, and the
-  /// block is not named.
+  /// StepResult::non_finite_direction(). But where a direction is made element by element, as that
+  /// of a grafting before the first refresh, and is neither scaled nor transformed, the elements
+  /// with finite results move, and the block is not named.
   ignore
 };
 

@@ -123,6 +123,7 @@ void Optimizer::prepare_step() {
     parts_->for_each_hooks(parts_->hooks_of_step, [this](const StepHooks& hooks) {
       if (hooks.before) hooks.before(*this);
     });
+    parts_->protocol.require_training("step");  // a hook may have begun an Evaluation
     parts_->schedules.set(parts_->groups, parts_->protocol.taken());
     parts_->check_rates();
     parts_->engine->prepare();

@@ -25,7 +25,8 @@ class [[nodiscard]] Evaluation {
  public:
   /// Calls end(). An error of it disables the optimizer, whose next call throws it. While an
   /// exception passes, there is no exchange on several ranks, as the others need not take part: the
-  /// optimizer is disabled until a state is loaded.
+  /// optimizer is disabled until a state is loaded, and its next step() or evaluate() tells those
+  /// that wait in end() why.
   ~Evaluation();
   Evaluation(Evaluation&& other) noexcept = default;
   Evaluation& operator=(Evaluation&& other) noexcept {
@@ -78,8 +79,8 @@ class Optimizer {
   /// for a bad rate or pointer, and NumericalError for gradients or refreshes that keep failing;
   /// see NonFinite and RootInverse. An error on one rank is thrown on all ranks and names that
   /// rank. If other ranks had already applied the step, if ranks disagree, or on a
-  /// CommunicationError, the optimizer is disabled: every later call throws the same error until a
-  /// state is loaded.
+  /// CommunicationError, the optimizer is disabled: every later call throws a CommunicationError
+  /// with the same text until a state is loaded.
   ///
   /// On the CPU the step is done when the call returns. On a device the call only queues, unless a
   /// refresh uses a solver with host steps; read values and gradients in stream order after it. Its
@@ -87,9 +88,14 @@ class Optimizer {
   StepResult step();
   /// Calls the closure once, which computes the gradients, then step(). Returns what both return.
   template <std::invocable Closure>
-  std::pair<std::invoke_result_t<Closure>, StepResult> step(Closure&& closure) {
-    auto loss = std::forward<Closure>(closure)();
-    return {std::move(loss), step()};
+  auto step(Closure&& closure) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Closure>>) {
+      std::forward<Closure>(closure)();
+      return step();
+    } else {
+      auto loss = std::forward<Closure>(closure)();
+      return std::pair(std::move(loss), step());
+    }
   }
 
   /// Has hooks called as long as the returned handle lives, which may end in a hook: `before` as

@@ -136,6 +136,9 @@ class Schedule {
   Schedule(schedules::Product kind);
   Schedule(const schedules::Sequence& kind);
   Schedule(const schedules::Chain& kind);
+  /// A move copies: there is none without a kind.
+  Schedule(const Schedule&) = default;
+  Schedule& operator=(const Schedule&) = default;
 
   /// In a step >= 0. Goes through all steps before it.
   double value(double base, std::int64_t step) const;

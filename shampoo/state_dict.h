@@ -164,6 +164,9 @@ struct LoadReport {
   std::vector<std::string> missing = {};
   /// Names found only in the state dict, which were ignored.
   std::vector<std::string> unexpected = {};
+  /// Parameters that are frozen, whose state was left out, also by `strict`: it is in no later
+  /// save.
+  std::vector<std::string> frozen = {};
   std::vector<std::string> restarted = {};  ///< names whose state starts from its initial value
   /// Slots that a refresh computes, which the state dict lacks, or has in their initial state from
   /// before its own recipe's first refresh, where that of the recipe lies within the steps.

@@ -11,6 +11,7 @@
 #include "distributor/text_consensus.h"
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/named_optimizers.h"
+#include "shampoo/checkpoint/snapshot.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/state/optimizer_access.h"
@@ -35,9 +36,11 @@ void for_each_field(Visitor&& visit, Found& found) {
 
 }  // namespace
 
-CheckpointSearch::CheckpointSearch(const Optimizers& optimizers, const std::filesystem::path& path)
+CheckpointSearch::CheckpointSearch(const Optimizers& optimizers, const std::filesystem::path& path,
+                                   const UserState* user)
     : optimizers_(optimizers),
       optimizer_(optimizers.first()),
+      user_(user),
       path_(whole_path(path)),
       given_path_(path.string()) {}
 
@@ -72,6 +75,7 @@ std::optional<std::filesystem::path> CheckpointSearch::next() {
   if (!ranks.failure().empty()) protocol.check_usable();
   protocol.vote(opening_checkpoint, "call", [&] {
     const std::string lines = validate(optimizers_);
+    if (user_) validate_user_state(*user_);
     if (ranks.rank() == 0) look();
     return "checkpoint: " + given_path_ + "\n" + lines;
   });

@@ -16,10 +16,13 @@ namespace shampoo::checkpoint {
 /// The checkpoints that a path names, the one to load first. Rank 0 looks; all ranks have the same.
 class CheckpointSearch {
  public:
-  /// Borrows the optimizers, and their list. `path`: a checkpoint or a directory of them.
-  CheckpointSearch(const Optimizers& optimizers, const std::filesystem::path& path);
+  /// Borrows the optimizers, and their list. `path`: a checkpoint or a directory of them. `user`:
+  /// what it is loaded into, borrowed; null: nothing.
+  CheckpointSearch(const Optimizers& optimizers, const std::filesystem::path& path,
+                   const UserState* user);
 
-  /// The next complete one, if there is one. Collective; throws the same on all ranks.
+  /// The next complete one, if there is one. Collective; throws the same on all ranks, faults of
+  /// the user state even where there is no checkpoint, as a save of it will follow.
   std::optional<std::filesystem::path> next();
   /// The one of next() is broken.
   void pass_over(const std::string& fault);
@@ -32,7 +35,8 @@ class CheckpointSearch {
   void look();
 
   const Optimizers& optimizers_;
-  Optimizer& optimizer_;        ///< the first
+  Optimizer& optimizer_;  ///< the first
+  const UserState* user_;
   std::filesystem::path path_;  ///< absolute
   std::string given_path_;
   bool looked_ = false, is_one_ = false;

@@ -73,6 +73,7 @@ struct OptimizerLoad {
     const LoadReport& own = state->report();
     add(all.missing, own.missing);
     add(all.unexpected, own.unexpected);
+    add(all.frozen, own.frozen);
     add(all.restarted, own.restarted);
     add(all.recomputed, own.recomputed);
     if (all.other_arithmetic.empty()) all.other_arithmetic = own.other_arithmetic;
@@ -174,7 +175,7 @@ class LoadTask {
 std::optional<LoadedCheckpoint> load_latest(const Optimizers& optimizers,
                                             const std::filesystem::path& path, UserState* user,
                                             const CheckpointOptions& options) {
-  CheckpointSearch search(optimizers, path);
+  CheckpointSearch search(optimizers, path, user);
   while (const auto folder = search.next()) {
     LoadTask task(optimizers, user, options);
     try {

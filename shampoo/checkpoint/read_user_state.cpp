@@ -29,7 +29,6 @@ UserStateLoad::UserStateLoad(const Reader& reader, const UserState& user,
       checksums_(options.checksums ? Checksums::compare : Checksums::skip),
       other_ranks_(options.other_ranks),
       place_(place) {
-  validate_user_state(user);
   const Manifest& manifest = reader.manifest();
   for (std::size_t t = 0; t < user.tensors.size(); ++t) match_tensor(user.tensors[t], t);
   match_values(manifest.user_values, user.values, values_);

@@ -9,6 +9,7 @@
 #include "shampoo/checkpoint/read_state.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/state/packed_triangle.h"
+#include "shampoo/state/state_names.h"
 
 namespace shampoo::checkpoint {
 namespace {
@@ -69,12 +70,9 @@ SavedTensorInfo SavedStateReader::describe(const Place& place) const {
   if (slot.layout == StateLayout::elements)
     return {parameter.name + "/" + slot.name, parameter.shape, slot.dtype};
   const grouping::Box box = parameter.grid().box(block);
-  std::string offset;
-  for (const std::int64_t at : box.offset)
-    offset += (offset.empty() ? "" : ".") + std::to_string(at);
   const SavedSlot* const scales = scales_of(place);
   const std::int64_t n = side_of(slot, box);
-  return {parameter.name + "/" + slot.name + "/" + offset,
+  return {state_name(parameter.name, slot.name, slot.layout, parameter.shape, box),
           slot.layout == StateLayout::vector ? std::vector{n} : std::vector{n, n},
           scales ? scales->dtype : slot.dtype};
 }

@@ -18,6 +18,7 @@
 #include "shampoo/update/slots.h"
 #include "shampoo/update/strided_tiles.h"
 #include "shampoo/validation/option_names.h"
+#include "shampoo/validation/utf8.h"
 
 namespace shampoo {
 
@@ -53,18 +54,14 @@ void validate_tensor(const UserTensor& tensor) {
     fail(tensor.name, "tensor.data: must not be null");
 }
 
-void require_utf8(const std::string& name, const UserValue& text) {
-  try {
-    checkpoint::to_json(text);
-  } catch (const CheckpointError&) {
-    fail(name, "names and strings must be UTF-8");
-  }
+void require_utf8(const std::string& name, std::string_view text) {
+  if (!is_utf8(text)) fail(name, "names and strings must be UTF-8");
 }
 
 void require_values(const std::map<std::string, UserValue>& values) {
   for (const auto& [name, value] : values) {
     require_utf8(name, name);
-    require_utf8(name, value);
+    if (const auto* const text = std::get_if<std::string>(&value)) require_utf8(name, *text);
   }
 }
 

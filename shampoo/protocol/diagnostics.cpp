@@ -14,6 +14,7 @@
 #include "shampoo/rates.h"
 #include "shampoo/validation/option_names.h"
 #include "shampoo/validation/recipe_fields.h"
+#include "shampoo/validation/validate_parameters.h"
 
 namespace shampoo {
 
@@ -36,6 +37,14 @@ std::string options_text(const OptimizerOptions& options) {
          "\noptions: " + canonical_text(options.gradients) + "\n";
 }
 
+/// Sums over a tensor, as its norm, follow its strides.
+std::string layout_text(const Tensor& tensor, const std::vector<std::int64_t>& shape) {
+  const std::string type(name_of(tensor.type));
+  const auto strides = strides_of(tensor, shape);
+  if (strides == strides_of({}, shape)) return type;
+  return type + " with strides " + shape_text(strides);
+}
+
 }  // namespace
 
 std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& options,
@@ -55,8 +64,8 @@ std::string plan_text(const kernels::Backend& backend, const OptimizerOptions& o
   for (const RegisteredParameter& registered : engine.parameters()) {
     const Parameter& parameter = registered.parameter();
     text += registered.title() + ": shape " + shape_text(parameter.shape) + ", value " +
-            std::string(name_of(parameter.value.type)) + ", gradient " +
-            std::string(name_of(parameter.gradient.type)) +
+            layout_text(parameter.value, parameter.shape) + ", gradient " +
+            layout_text(parameter.gradient, parameter.shape) +
             (parameter.frozen ? ", frozen\n" : "\n");
   }
   for (std::size_t v = 0; v < plan.blocks.size(); ++v) {

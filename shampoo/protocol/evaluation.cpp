@@ -16,6 +16,7 @@ void StepProtocol::require_training(const char* call) const {
 void StepProtocol::begin_evaluation(Engine& engine, const std::function<void()>& check) {
   if (backend_.is_capturing()) throw std::logic_error("evaluate: cannot be captured");
   wait_for_previous();
+  rejoin(engine);
   check_usable();
   require_training("evaluate");
   const auto require_no_step = [this] {
@@ -46,6 +47,7 @@ void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
       unusable_.emplace(
           "an exception ended an Evaluation, and the training values were not brought back; the "
           "optimizer can no longer be used");
+    left_evaluation_ = true;
     evaluation_.reset();
     return;
   }
@@ -60,6 +62,12 @@ void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
     throw;
   }
   evaluation_.reset();
+}
+
+/// Tells the others, who may wait for the end of an Evaluation, what took this rank out of it.
+void StepProtocol::rejoin(Engine& engine) {
+  if (std::exchange(left_evaluation_, false))
+    exchange_values(engine, ending_evaluation, [&] { throw *unusable_; });
 }
 
 /// fill() writes this rank's segment; values change only after it succeeded on all ranks.

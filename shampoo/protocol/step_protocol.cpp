@@ -80,13 +80,15 @@ void StepProtocol::finish_load(const Progress& progress) {
   deferred_error_.reset();
   unreported_error_ = nullptr;
   unusable_.reset();
+  left_evaluation_ = false;
 }
 
-void StepProtocol::begin_prepare() {
+void StepProtocol::begin_prepare(Engine& engine) {
   if (backend_.is_capturing())
     throw std::logic_error("prepare_step: cannot be captured; only enqueue_step() can");
   wait_for_previous();
   throw_error();
+  rejoin(engine);
   check_usable();
   if (std::exchange(prepared_, false) && captured_)
     throw std::logic_error(

@@ -58,11 +58,12 @@ class StepProtocol {
                        const Replace& replace);
 
   /// Puts the evaluation values in place of the values; check() validates rates. Collective if a
-  /// group averages an iterate; waits. Throws the same error on all ranks, with nothing changed.
+  /// group averages iterates or values; waits. Throws the same error on all ranks, with nothing
+  /// changed.
   void begin_evaluation(Engine& engine, const std::function<void()>& check);
-  /// Brings the training values back. Collective if a group averages an iterate; waits. An error
-  /// disables the optimizer, and so does, on several ranks, an exception that passes (`unwinding`):
-  /// then nothing is exchanged.
+  /// Brings the training values back. Collective if a group averages iterates or values; waits. An
+  /// error disables the optimizer, and so does, on several ranks, an exception that passes
+  /// (`unwinding`): then nothing is exchanged.
   void end_evaluation(Engine& engine, bool unwinding);
   /// Throws std::logic_error that names `call` while the evaluation values are in place.
   void require_training(const char* call) const;
@@ -122,7 +123,7 @@ class StepProtocol {
   void finish_load(const Progress& progress);
 
   // Queueing: step_protocol.cpp
-  void begin_prepare();
+  void begin_prepare(Engine& engine);
   void finish_prepare(Engine& engine);
   void compare_values(Engine& engine);
   void disable_replay(Engine& engine);
@@ -137,6 +138,7 @@ class StepProtocol {
   void exchange(Engine& engine, const StepInputs& inputs);
 
   // Evaluation values: evaluation.cpp
+  void rejoin(Engine& engine);
   void exchange_values(Engine& engine, std::int64_t call, const std::function<void()>& fill);
 
   // Writing gradients: loss_scale.cpp
@@ -180,7 +182,8 @@ class StepProtocol {
   bool values_compared_ = false;     ///< by a step since the last call that may have replaced them
   std::vector<double> value_norms_;  ///< of the prepared step; empty: it does not compare values
   bool evaluating_ = false;          ///< evaluation values are in place
-  std::optional<EvaluationValues> evaluation_;  ///< while they are, if a group averages an iterate
+  bool left_evaluation_ = false;     ///< by an exception, of which the other ranks may not know
+  std::optional<EvaluationValues> evaluation_;  ///< while they are, if a group has such
   std::int64_t generation_ = 0;                 ///< last generation of a prepared step, for replays
   std::optional<TransferableError> step_error_;      ///< prevents this rank from taking the step
   std::optional<TransferableError> deferred_error_;  ///< of this rank, thrown after a step
@@ -270,7 +273,7 @@ void StepProtocol::load_all(std::span<StepProtocol* const> protocols, const Exam
 
 template <typename Body>
 void StepProtocol::prepare(Engine& engine, const Body& body) {
-  begin_prepare();
+  begin_prepare(engine);
   try {
     capture_error([&] {
       require_training("step");

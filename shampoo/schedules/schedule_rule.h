@@ -38,22 +38,26 @@ class ScheduleCursor {
   }
 
   /// Value in a step. Goes through all steps from that of the last call on, or from 0 where this
-  /// one is earlier. Where the rule throws in a step, that step is the next one to compute.
+  /// one is earlier. A step that is repeated, as after an error, is computed again.
   double at(std::int64_t step) {
-    if (step < step_) step_ = -1;
-    if (step_ < 0) value_ = base_;
+    if (step < next_ - 1) next_ = 0;
+    if (next_ == 0) value_ = base_;
+    if (step == next_ - 1) {
+      value_ = before_;
+      --next_;
+    }
     const ScheduleRule& rule = ScheduleRule::of(schedule_);
-    while (step_ < step) {
-      value_ = rule.next(base_, value_, step_ + 1);
-      ++step_;
+    for (; next_ <= step; ++next_) {
+      const double value = rule.next(base_, value_, next_);
+      before_ = std::exchange(value_, value);
     }
     return value_;
   }
 
  private:
   Schedule schedule_;
-  double base_, value_ = 0;
-  std::int64_t step_ = -1;
+  double base_, value_ = 0, before_ = 0;  ///< of the steps next_ - 1 and next_ - 2
+  std::int64_t next_ = 0;
 };
 
 /// Throws std::invalid_argument unless `holds`.

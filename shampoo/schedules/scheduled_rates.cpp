@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "grouping/number_text.h"
+#include "shampoo/validation/rate_ranges.h"
 
 namespace shampoo {
 
@@ -90,7 +91,11 @@ ScheduleCursor ScheduledRates::cursor_of(const Schedule& schedule, double base) 
 }
 
 void check_schedules(const Group& group) {
-  for (const auto& [rate, schedule] : group.schedules) base_of(group, rate);
+  const RateRanges ranges(group.recipe());
+  for (const auto& [rate, schedule] : group.schedules) {
+    base_of(group, rate);
+    if (!ranges.reads(rate)) fail(group, rate, "is not read by the recipe of the group");
+  }
 }
 
 }  // namespace shampoo

@@ -38,7 +38,8 @@ class ScheduledRates {
   std::vector<std::vector<Entry>> groups_;  ///< in the order of Group::schedules
 };
 
-/// Throws std::invalid_argument that names group and rate, for schedules that have no rate.
+/// Throws std::invalid_argument that names group and rate, for schedules that have no rate, or one
+/// that the recipe does not read.
 void check_schedules(const Group& group);
 
 }  // namespace shampoo

@@ -180,7 +180,10 @@ StateMatch match_parameters(std::span<const RegisteredParameter> parameters, con
     if (!name.starts_with(options.prefix)) continue;
     const auto found = by_name.find(name);
     if (registered.is_frozen()) {  // has no state here
-      if (found != by_name.end() && !registered.thawed) by_name.erase(found);
+      if (found != by_name.end() && !registered.thawed) {
+        report.frozen.push_back(name);
+        by_name.erase(found);
+      }
       continue;
     }
     if (found == by_name.end()) {

@@ -61,8 +61,8 @@ class Engine {
   void compute(StepInputs inputs, Refreshing refreshing, Statistics& statistics);
   StepClock& clock() { return *clock_; }
   Exchange& exchange() { return *exchange_; }
-  /// Exchange of whole values, in their own types, for groups whose recipe averages an iterate; it
-  /// shares the buffer of exchange(). Null: there are none.
+  /// Exchange of whole values, in their own types, for groups whose recipe averages iterates or
+  /// values; it shares the buffer of exchange(). Null: there are none.
   Exchange* value_exchange() const { return value_exchange_.get(); }
   const grouping::Segments& value_segments() const { return value_segments_; }
   /// Applies the exchanged updates. Not on one rank.

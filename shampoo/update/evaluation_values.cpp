@@ -103,7 +103,7 @@ void EvaluationValues::compute() {
   for (const OwnBlocks& own : own_)
     backend_.evaluate(elements(own),
                       {.extrapolations = static_cast<const double*>(own.extrapolations.data()),
-                       .iterate = own.group->iterate(),
+                       .iterate = own.group->evaluation_source(),
                        .masters = own.group->state().flat(master_slot),
                        .segment = segments()});
 }

@@ -8,8 +8,8 @@
 
 namespace shampoo {
 
-/// Segments of an exchange of whole values, in their own types, for groups whose recipe averages an
-/// iterate.
+/// Segments of an exchange of whole values, in their own types, for groups whose recipe averages
+/// iterates or values.
 grouping::Segments value_segments_of(grouping::Plan plan, std::span<const Group* const> groups);
 
 /// The switch of an engine's parameters to their evaluation values and back. Between the calls
@@ -20,8 +20,8 @@ class EvaluationValues {
   /// `engine` must outlive this object.
   EvaluationValues(kernels::Backend& backend, const Engine& engine);
 
-  /// This rank's segment <- X = W + (1 - 1 / mu_y) (Z - W), with the present rates. Keeps the
-  /// training values. Queued.
+  /// This rank's segment <- X = W + (1 - 1 / mu_y) (Z - W), with the present rates, or the average
+  /// of values A. Keeps the training values. Queued.
   void compute();
   /// This rank's segment <- the training values. Queued.
   void recall();

@@ -145,13 +145,13 @@ std::size_t GroupStep::direction_bytes() const {
 
 void GroupStep::read_values(const kernels::Tensors& tensors) {
   void* const masters = state_->flat(master_slot);
-  if (!masters && !iterate()) return;
+  if (!masters && !evaluation_source()) return;
   for (std::size_t c = 0; c < chunks_.size(); ++c)
     backend_.read_values(tables_[c].elements(arithmetic_, tensors), masters,
-                         elements_of(iterate(), arithmetic_, chunks_[c]));
+                         elements_of(evaluation_source(), arithmetic_, chunks_[c]));
 }
 
-void* GroupStep::iterate() const {
+void* GroupStep::evaluation_source() const {
   if (value_averaging_) return value_averaging_->average();
   return averaging_ ? averaging_->iterate() : nullptr;
 }

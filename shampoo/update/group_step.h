@@ -90,7 +90,7 @@ class GroupStep {
   const Recipe& recipe() const { return recipe_; }
   const GroupState& state() const { return *state_; }
   /// [backend] Z, or the average of values; null unless there are evaluation values.
-  void* iterate() const;
+  void* evaluation_source() const;
   std::int64_t workspace_bytes() const;
   StoredDirection stored() const { return stored_; }
   /// Of the longest chunk's P, for which StepInputs has memory; 0 unless it stores all.

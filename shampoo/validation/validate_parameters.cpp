@@ -10,6 +10,7 @@
 #include "grouping/number_text.h"
 #include "shampoo/update/strided_tiles.h"
 #include "shampoo/validation/checks.h"
+#include "shampoo/validation/utf8.h"
 
 namespace shampoo {
 
@@ -230,6 +231,7 @@ void validate_wire_type(const Parameter& parameter, const std::string& group,
 void validate_name(const Parameter& parameter, const std::string& group, const Names& trained,
                    Names& before) {
   if (parameter.name.empty()) fail(group, parameter, "name: must not be empty");
+  if (!is_utf8(parameter.name)) fail(group, parameter, "name: must be UTF-8");
   const auto same = trained.find(parameter.name);
   const auto [first, is_new] = before.emplace(parameter.name, &parameter);
   if (!is_new && (parameter.frozen || !first->second->frozen))

@@ -42,12 +42,7 @@ struct SolverChecks {
                    "recipe.solver.absolute_epsilon", "> 0 where relative_epsilon is 0",
                    s.absolute_epsilon);
   }
-  void operator()(const Minimax& s) const {
-    check_kappa(s.kappa_max);
-    checks.require(
-        s.precision == MinimaxPrecision::mixed || s.precision == MinimaxPrecision::accurate,
-        "recipe.solver.precision", "mixed or accurate", static_cast<int>(s.precision));
-  }
+  void operator()(const Minimax& s) const { check_kappa(s.kappa_max); }
   void operator()(const Tridiagonal& s) const { check_kappa(s.kappa_max); }
 
   void check_kappa(double kappa_max) const {

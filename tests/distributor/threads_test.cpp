@@ -136,10 +136,15 @@ TEST(RunRanks, RethrowsTheCauseThoughOthersHearOfItFirst) {
 TEST(Threads, RefuseBadArgumentsOnOneRankWithoutTheOthers) {
   run_ranks(2, [](Communicator& ranks) {
     char byte = 0;
-    EXPECT_THROW(ranks.broadcast(&byte, 1, 2), std::invalid_argument);
-    EXPECT_THROW(ranks.broadcast(&byte, -1, 0), std::invalid_argument);
-    EXPECT_THROW(ranks.all_gather(&byte, std::vector<std::int64_t>{1}), std::invalid_argument);
-    EXPECT_THROW(ranks.all_gather(&byte, std::vector<std::int64_t>{1, -1}), std::invalid_argument);
+    EXPECT_THROW((void)ranks.broadcast(&byte, 1, 2), std::invalid_argument);
+    EXPECT_THROW((void)ranks.broadcast(&byte, -1, 0), std::invalid_argument);
+    EXPECT_THROW((void)ranks.all_gather(&byte, std::vector<std::int64_t>{1}),
+                 std::invalid_argument);
+    EXPECT_THROW((void)ranks.all_gather(&byte, std::vector<std::int64_t>{1, -1}),
+                 std::invalid_argument);
+    const TensorSpan odd{&byte, 1, static_cast<Type>(9)};
+    EXPECT_THROW(ranks.broadcast({odd}), std::invalid_argument);
+    EXPECT_THROW(ranks.average({odd}), std::invalid_argument);
     EXPECT_THROW(ranks.set_deadline(milliseconds(0)), std::invalid_argument);
     EXPECT_THROW(ranks.set_deadline(milliseconds::max()), std::invalid_argument);
     ranks.barrier().wait();

@@ -70,6 +70,47 @@ TEST_F(AMistake, InATypeIsNamedWithThoseThatThereAre) {
 TEST_F(AMistake, InANameIsNamed) {
   expect_said(error_of_group([](ParameterGroup& group) { group.parameters[1].name = "tensor0"; }),
               "'tensor0': name", "must be unique");
+  expect_said(error_of_group([](ParameterGroup& group) { group.parameters[1].name = "e\xe9"; }),
+              "group 0, parameter 'e\xe9': name", "must be UTF-8");
+  EXPECT_EQ(error_of_group([](ParameterGroup& group) { group.parameters[1].name = "e\xc3\xa9"; }),
+            "");
+}
+
+TEST_F(AMistake, InTheTypeOfAGradientThatMovesIsNamed) {
+  const std::string said =
+      error(1, [](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+        Optimizer optimizer(backend, ranks, {model.group()});
+        std::vector<float> moved(12);
+        optimizer.group(0).set_gradient(0, moved.data());
+        EXPECT_EQ(optimizer.group(0).parameters()[0].gradient.data, moved.data());
+        optimizer.group(0).set_gradient(0, static_cast<float*>(nullptr));
+        EXPECT_EQ(optimizer.group(0).parameters()[0].gradient.data, nullptr);
+        std::vector<double> doubles(12);
+        optimizer.group(0).set_gradient(0, doubles.data());
+      });
+  expect_said(said, "'tensor0': gradient.type", "that of the registration, float32, got float64");
+}
+
+TEST_F(AMistake, InTheSumsOfGradientsForAGroupIsNamed) {
+  const auto said = [](ParameterGroup group) {
+    return error(1, [&](Communicator& ranks, Backend& backend, ToyModel<float>& model) {
+      std::vector<float> values(12, 1.0f), gradients(12);
+      std::vector<std::uint16_t> narrow(12);
+      group.parameters = {{.name = "tensor0", .shape = {2, 6}, .value = values.data()}};
+      Parameter& parameter = group.parameters[0];
+      parameter.gradient = gradients.data();
+      if (group.label == "narrow") {
+        parameter.shape = {4, 3};
+        parameter.gradient = {narrow.data(), Type::bfloat16};
+      }
+      Optimizer optimizer(backend, ranks, {group});
+      GradientAccumulator sums(backend, model.group().parameters);
+      sums.add();
+      sums.set_gradients(optimizer.group(0));
+    });
+  };
+  expect_said(said({}), "group 0, parameter 'tensor0': shape", "of the sums, (4, 3), got (2, 6)");
+  expect_said(said({.label = "narrow"}), "'tensor0': gradient.type", "bfloat16, got float32");
 }
 
 TEST_F(AMistake, InARateIsNamedWithItsRange) {

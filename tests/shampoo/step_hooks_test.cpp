@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "tests/shampoo/state/state_job.h"
@@ -133,6 +134,25 @@ TEST(StepHooks, ThatThrowBeforeAStepStopItOnAllRanks) {
   });
 }
 
+TEST(StepHooks, ThatLeaveEvaluationValuesInPlaceStopTheStep) {
+  run_ranks(2, [](Communicator& communicator) {
+    Trainee averaged = small;
+    averaged.recipes[0].averaging = PrimalAveraging{};
+    Job<float> job(communicator, averaged, {.ranks = 2});
+    job.train(0, 2);
+    const auto values = job.values();
+    std::optional<Evaluation> evaluation;
+    auto hook = job.optimizer->on_step(
+        {.before = [&](Optimizer& optimizer) { evaluation.emplace(optimizer.evaluate()); }});
+    job.model.new_gradients();
+    expect_says(error_of<std::logic_error>([&] { job.optimizer->step(); }),
+                {"step", "the evaluation values are in place"});
+    evaluation->end();
+    EXPECT_EQ(job.values(), values);
+    EXPECT_EQ(job.optimizer->steps("tensor0"), 2);
+  });
+}
+
 TEST(AClosure, IsCalledOnceBeforeTheStepAndItsValueComesBack) {
   Alone closed, plain;
   int calls = 0;
@@ -149,6 +169,10 @@ TEST(AClosure, IsCalledOnceBeforeTheStepAndItsValueComesBack) {
   plain.job.model.new_gradients();
   plain.job.optimizer->step();
   EXPECT_EQ(closed.job.values(), plain.job.values());
+  EXPECT_TRUE(closed.job.optimizer->step([&] { ++calls; }).applied());
+  float scaled = 2;
+  EXPECT_EQ(closed.job.optimizer->step([&]() -> float& { return scaled; }).first, 2.0f);
+  EXPECT_EQ(calls, 2);
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 #include "shampoo/checkpoint/format/manifest_head.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <span>
+#include <string_view>
 
+#include "shampoo/checkpoint/format/json_fields.h"
 #include "shampoo/checkpoint/storage/file.h"
 #include "shampoo/checkpoint_directory.h"
 
@@ -23,13 +24,16 @@ ManifestHead read_manifest_head(const std::filesystem::path& path) {
   line.back() = '}';
   ManifestHead head;
   try {
-    const auto json = nlohmann::json::parse(line);
-    json.at("save").get_to(head.save);
-    if (json.contains("sequence")) json.at("sequence").get_to(head.sequence);
-    if (json.contains("parent")) json.at("parent").get_to(head.parent);
-    json.at("step").get_to(head.step);
+    const auto json = Json::parse(std::string_view(line));
+    const JsonFields fields(json, "");
+    head.save = fields.text("save");
+    if (fields.has("sequence")) head.sequence = fields.number("sequence");
+    if (fields.has("parent")) head.parent = fields.text("parent");
+    head.step = fields.number("step");
   } catch (const nlohmann::json::exception& error) {
     fail(std::string("is no JSON of a checkpoint: ") + error.what());
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(path.string() + ": " + error.what());
   }
   return head;
 }

@@ -179,11 +179,11 @@ void wrong_arguments(Communicator& ranks) {
   char data = 0;
   const auto size = static_cast<std::size_t>(ranks.size());
   const Counts few(size - 1, 0), negative(size, -1), zeros(size, 0);
-  refuses([&] { ranks.all_gather(&data, few); }, "too few counts");
-  refuses([&] { ranks.all_gather(&data, negative); }, "a negative count");
-  refuses([&] { ranks.all_to_all(&data, zeros, &data, few); }, "too few counts to receive");
-  refuses([&] { ranks.broadcast(&data, 1, ranks.size()); }, "a root that is none");
-  refuses([&] { ranks.broadcast(&data, -1, 0); }, "negative bytes");
+  refuses([&] { (void)ranks.all_gather(&data, few); }, "too few counts");
+  refuses([&] { (void)ranks.all_gather(&data, negative); }, "a negative count");
+  refuses([&] { (void)ranks.all_to_all(&data, zeros, &data, few); }, "too few counts to receive");
+  refuses([&] { (void)ranks.broadcast(&data, 1, ranks.size()); }, "a root that is none");
+  refuses([&] { (void)ranks.broadcast(&data, -1, 0); }, "negative bytes");
   refuses([&] { ranks.broadcast({{nullptr, 2}}); }, "a tensor without data");
   refuses([&] { ranks.set_deadline(std::chrono::milliseconds(0)); }, "no deadline");
 }

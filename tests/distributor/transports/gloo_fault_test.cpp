@@ -30,7 +30,7 @@ std::string gather_until(Communicator& ranks, const std::function<void(Communica
   } catch (const CommunicationError& error) {
     std::string again;
     try {
-      ranks.barrier();
+      (void)ranks.barrier();
     } catch (const CommunicationError& second) {
       again = second.what();
     }

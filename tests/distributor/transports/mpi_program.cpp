@@ -115,7 +115,7 @@ void suffer(const std::function<void(Communicator&)>& fault) {
     std::fflush(stdout);
     bool again = false;
     try {
-      ranks->barrier();
+      (void)ranks->barrier();
     } catch (const CommunicationError& second) {
       again = std::string(second.what()) == error.what();
     }

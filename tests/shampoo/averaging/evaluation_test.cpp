@@ -195,6 +195,30 @@ TEST(Evaluating, EndsWithoutAnExchangeWhileAnExceptionPasses) {
     });
 }
 
+TEST(Evaluating, AnExceptionOfOneRankIsToldToThoseThatWaitForTheEnd) {
+  std::array<std::string, 3> messages;
+  run_on_cpu(3, [&](Communicator& communicator, kernels::Backend& backend) {
+    Job<float> job(communicator, averaged(), {}, {}, &backend);
+    job.train(0, 2);
+    const StateDict state = job.optimizer->full_state_dict();
+    const auto training = job.values();
+    std::string& message = messages[static_cast<std::size_t>(communicator.rank())];
+    try {
+      Evaluation guard = job.optimizer->evaluate();
+      if (communicator.rank() == 1) throw std::runtime_error("out of test images");
+      message = error_of<CommunicationError>([&] { guard.end(); });
+    } catch (const std::runtime_error&) {
+      message = error_of<CommunicationError>([&] { job.optimizer->step(); });
+    }
+    EXPECT_NE(job.optimizer->failure(), "");
+    job.set_values(training);
+    job.optimizer->load_state_dict(state);
+    job.train(2, 3);
+  });
+  for (const std::string& message : messages)
+    expect_says(message, {"rank 1", "an exception ended an Evaluation"});
+}
+
 TEST(Evaluating, SendsValuesInTheirOwnTypeWhateverTheWireType) {
   for (const bool values : {false, true})
     for (const int ranks : {1, 3})

@@ -59,6 +59,22 @@ TEST_F(Resuming, FindsNothingBeforeTheFirstSave) {
   });
 }
 
+TEST_F(Resuming, SaysWhatIsWrongWithTheUserStateBeforeTheFirstSave) {
+  run([&](Job<float>& job, Communicator& communicator) {
+    UserState user = user_state_of(job);
+    if (communicator.rank() == 1) user.tensors.push_back(user.tensors.front());
+    expect_says(error_of<std::invalid_argument>([&] { resume(*job.optimizer, root_, user); }),
+                {"user state", user.tensors.front().name, "must be unique", "rank 1"});
+    EXPECT_EQ(error_of<std::invalid_argument>([&] { resume(*job.optimizer, ""); }),
+              "directory: must not be empty");
+    EXPECT_EQ(
+        error_of<std::invalid_argument>([&] { save(*job.optimizer, "", user_state_of(job)); }),
+        "directory: must not be empty");
+    UserState good = user_state_of(job);
+    EXPECT_FALSE(resume(*job.optimizer, root_, good));
+  });
+}
+
 TEST_F(Resuming, GoesOnFromTheLatestAndRemovesWhatInterruptedSavesLeftWithTheNextSave) {
   save_after({3, steps_before});
   const auto temporary = [&](const std::filesystem::path& directory) {

@@ -51,6 +51,23 @@ TEST_P(Accumulation, MayBeIntoTensorsOfTheCaller) {
     EXPECT_EQ(fetch<float>(options.sums[t], gradient.size()), gradient) << t;
   }
 
+  const std::string overlap =
+      "accumulation: sums: tensor0: must have memory of its own; it overlaps ";
+  for (const auto& [tensor, what] :
+       {std::pair(model.parameter(0).value, "the value of tensor0"),
+        std::pair(model.parameter(1).gradient, "the gradient of tensor1"),
+        std::pair(options.sums[1], "that of tensor1")}) {
+    AccumulationOptions shared = options;
+    shared.sums[0].data = tensor.data;
+    const std::string said = error_of<std::invalid_argument>(
+        [&] { GradientAccumulator(*backend, parameters_of(model), shared); });
+    EXPECT_TRUE(said == overlap + what ||
+                said ==
+                    "accumulation: sums: tensor1: must have memory of its own; it overlaps "
+                    "that of tensor0")
+        << said;
+  }
+
   options.sums[0].type = Type::float64;
   EXPECT_NE(error_of<std::invalid_argument>([&] {
               GradientAccumulator(*backend, parameters_of(model), options);
@@ -143,6 +160,15 @@ TEST_P(Accumulation, RefusesBadOptions) {
               GradientAccumulator(*backend, {{.name = "odd", .shape = {-1}}});
             }).find("'odd'"),
             std::string::npos);
+  std::vector<float> elements(3);
+  GradientAccumulator sums(*backend, {{.name = "odd", .shape = {2}, .gradient = elements.data()}});
+  EXPECT_EQ(error_of<std::out_of_range>([&] { sums.set_gradient(1, nullptr); }),
+            "GradientAccumulator: there is no parameter 1 (it has 1)");
+  void* const between = reinterpret_cast<char*>(elements.data()) + 1;
+  EXPECT_EQ(
+      error_of<std::invalid_argument>([&] { sums.set_gradient(0, between); }),
+      "GradientAccumulator: parameter 'odd': gradient.data: must be aligned to its elements of "
+      "4 bytes");
 }
 
 TEST_P(Accumulation, ClipsTheNormOfTensorsWithoutAnOptimizer) {

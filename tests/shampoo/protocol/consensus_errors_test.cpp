@@ -118,6 +118,10 @@ TEST(PlansThatDiffer, AreRefusedByAllWithTheFirstDifference) {
        {"rank 2 has 'group 1: recipe.blocking", "size 9", "ranks 0 and 1 have", "size 8"}},
       {[](auto& groups, auto&) { groups[2].parameters[0].name = "other"; },
        {"group 2, parameter 'other'", "group 2, parameter 'tensor2'"}},
+      {[](auto& groups, auto&) {
+         groups[0].parameters[0].gradient.strides = {1, 9};
+       },
+       {"rank 2 has 'group 0, parameter 'tensor0'", "gradient float32 with strides (1, 9)"}},
       {[](auto& groups, auto&) { groups.pop_back(); },
        {"rank 2 has '2 groups'", "ranks 0 and 1 have '3 groups'"}},
       {[](auto& groups, auto&) { groups[1].rates.weight_decay = 0.5; },

@@ -122,11 +122,28 @@ TEST_F(FrozenHere, AreNotInCheckpoints) {
   Optimizer other(*backend_, *alone_, {second_frozen(again)});
   EXPECT_TRUE(load(other, folder.path()).state.missing.empty());
   EXPECT_EQ(other.full_state_dict(), dict);
+  EXPECT_TRUE(other.load_state_dict(dict).frozen.empty());
   ParameterGroup thawed{.recipe = quick_recipe()};
   thawed.parameters = {again.parameter(1)};
   other.add_group(thawed);
   other.step();
   EXPECT_EQ(other.full_state_dict().parameters.size(), 4u);
+}
+
+TEST_F(FrozenHere, AreInTheReportOfALoadThatLeavesTheirStateOut) {
+  const TemporaryFolder folder;
+  ParameterGroup trained = second_frozen(model_);
+  trained.parameters[1].frozen = false;
+  Optimizer optimizer(*backend_, *alone_, {trained});
+  optimizer.step();
+  save(optimizer, folder.path());
+
+  ToyModel<float> again(frozen_shapes);
+  Optimizer other(*backend_, *alone_, {second_frozen(again)});
+  const LoadReport report = load(other, folder.path()).state;
+  EXPECT_EQ(report.frozen, std::vector<std::string>{"tensor1"});
+  EXPECT_TRUE(report.unexpected.empty());
+  EXPECT_EQ(other.full_state_dict().parameters.size(), 3u);
 }
 
 TEST_F(FrozenHere, OccurOnceAndAreNotThawedTwice) {

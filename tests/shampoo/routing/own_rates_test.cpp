@@ -161,6 +161,22 @@ TEST_F(OwnRatesHere, AreRefusedByParameterAndRateWithNothingChanged) {
   EXPECT_TRUE(unknown.ends_with("got 'beta4'")) << unknown;
 }
 
+TEST_F(OwnRatesHere, AreReplacedAllOrNone) {
+  Optimizer optimizer(*backend_, *alone_, {model_.group(trained_recipe(), group_rates)});
+  Group& group = optimizer.group(0);
+  group.set_rate(1, &Rates::beta2, 0.5);
+  for (const OwnRate& bad : {OwnRate{0, "beta4", 0.5}, OwnRate{0, "beta1", 0.25}})
+    EXPECT_THROW(group.replace_rates({{.learning_rate = 7}, {{0, "beta1", 0.5}, bad}}),
+                 std::invalid_argument);
+  EXPECT_THROW(group.replace_rates({{.learning_rate = 7}, {{9, "beta1", 0.5}}}), std::out_of_range);
+  EXPECT_EQ(group.rates.learning_rate, group_rates.learning_rate);
+  ASSERT_EQ(group.own_rates().size(), 1u);
+  EXPECT_EQ(group.rates_of(1).beta2, 0.5);
+  group.replace_rates({{.learning_rate = 7}, {{0, "beta1", 0.5}}});
+  EXPECT_EQ(group.rates.learning_rate, 7);
+  EXPECT_EQ(group.own_rates().size(), 1u);
+}
+
 TEST(OwnRatesThatDifferBetweenRanks, AreNamed) {
   std::vector<std::string> messages(3);
   run_ranks(3, [&](Communicator& ranks) {

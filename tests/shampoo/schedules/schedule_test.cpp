@@ -19,6 +19,13 @@ TEST(Schedules, WithoutAKindStayAtTheBase) {
   EXPECT_EQ(Schedule().value(0, 100), 0);
 }
 
+TEST(Schedules, StayWhatTheyAreWhereTheyAreMoved) {
+  Schedule schedule = schedules::Constant{.factor = 0.5, .steps = 10};
+  const Schedule moved = std::move(schedule);
+  EXPECT_EQ(schedule, moved);
+  EXPECT_EQ(schedule.value(2, 1), 1.0);
+}
+
 TEST(Schedules, AreEqualToTheirCopiesOnly) {
   const Schedule cosine = Cosine{.steps = 7};
   EXPECT_EQ(cosine, Schedule(cosine));

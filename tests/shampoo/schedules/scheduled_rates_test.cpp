@@ -76,6 +76,24 @@ TEST(ScheduledRates, OfAFunctionThatThrewAreThoseOfItsStepOnceTheStepIsRepeated)
   }
 }
 
+TEST(ScheduledRates, OfAFunctionAreAskedForAgainWhereTheStepWasRefused) {
+  Alone alone;
+  Job<float>& job = alone.job;
+  Group& group = job.optimizer->group(0);
+  double factor = 1;
+  const Schedule product = schedules::Product{[&](std::int64_t) { return factor; }};
+  group.base_rates.learning_rate = 0.5;
+  group.schedules["learning_rate"] = product;
+  job.train(0, 1);
+  for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    factor = bad;
+    EXPECT_THROW(job.optimizer->step(), std::invalid_argument);
+  }
+  factor = 0.5;
+  job.train(1, 2);
+  EXPECT_EQ(group.rates.learning_rate, 0.25) << "0.5 once, of the step that was taken";
+}
+
 TEST(ScheduledRates, AreThoseThatACallerWouldSet) {
   Alone scheduled, by_hand;
   schedule_all(*scheduled.job.optimizer);
@@ -278,6 +296,8 @@ TEST(ScheduledRates, NeedARateWithAValue) {
   EXPECT_EQ(refusal("beta3"),
             "group 0: schedules: beta3: is not set in base_rates: there is no value to start from");
   EXPECT_EQ(refusal("beta2"), "");
+  EXPECT_EQ(refusal("momentum"),
+            "group 0: schedules: momentum: is not read by the recipe of the group");
 }
 
 TEST(ScheduledRates, OutOfRangeAreRefusedWithNothingChanged) {

@@ -100,7 +100,12 @@ TEST_F(Manifests, HaveAHeadThatIsReadWithoutTheRest) {
   for (std::size_t length = 0; length < text.find('\n'); ++length)
     EXPECT_NE(refusal_of(text.substr(0, length)).find(path.string()), std::string::npos) << length;
   EXPECT_NE(refusal_of(edited(text, R"("sequence":)", R"("sequence":"")")), "");
-  EXPECT_NE(refusal_of(edited(text, R"("step":1)", R"("step":"1")")), "");
+  for (const char* step : {R"("1")", "1.5", "-1", "1e300", "true", "9223372036854775808"})
+    EXPECT_EQ(refusal_of(edited(text, R"("step":1)", std::string(R"("step":)") + step)),
+              path.string() +
+                  ": manifest: step: must be a whole number from 0 to "
+                  "9223372036854775807")
+        << step;
   EXPECT_NE(refusal_of(std::string(5000, ' ') + text), "");
 }
 
