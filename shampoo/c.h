@@ -116,8 +116,8 @@ shampoo_status shampoo_begin_group(shampoo_setup* setup, const char* label, cons
 shampoo_status shampoo_setup_rate(shampoo_setup* setup, const char* rate, double value);
 /* schedules::Function: in each step, counted from 0 without those that are skipped, the rate is
  * factor(step, context) times what it was set to, and shampoo_set_rate() refuses it. The same on
- * all ranks; a resume may call it for all steps before. The context is borrowed, and must
- * outlive the optimizer. */
+ * all ranks; a resume may call it for all steps before, and a step that was refused calls it
+ * again. The context is borrowed, and must outlive the optimizer. */
 shampoo_status shampoo_setup_schedule(shampoo_setup* setup, const char* rate,
                                       double (*factor)(int64_t step, void* context), void* context);
 /* schedules::WarmUpStableDecay: from a tenth to all of the rate, all of it, down to 0; so many
@@ -170,8 +170,8 @@ shampoo_status shampoo_add_stacked(shampoo_setup* setup, const char* pattern, in
 
 /* Puts the tensors that are in no group into groups, behind those that there are. `how` is JSON:
  * Routes::from_json(), which has rates of its own; or a recipe as for shampoo_begin_group():
- * routes::language_model() with that, and with the rates that were set. Schedules are for all of
- * these groups. */
+ * routes::language_model() with that, and with the rates that were set. A schedule is for those of
+ * these groups whose recipe reads its rate; one has to. */
 shampoo_status shampoo_route(shampoo_setup* setup, const char* how);
 
 typedef enum shampoo_clipping {
@@ -185,7 +185,7 @@ typedef enum shampoo_clipping {
 shampoo_status shampoo_clip(shampoo_setup* setup, shampoo_clipping clipping, double limit);
 
 typedef enum shampoo_loss_scaling {
-  SHAMPOO_LOSS_SCALE_NONE = 0,   /* NoLossScale; the default. scale: 1 */
+  SHAMPOO_LOSS_SCALE_NONE = 0,   /* NoLossScale; the default; scale is not read */
   SHAMPOO_LOSS_SCALE_FIXED = 1,  /* FixedLossScale */
   SHAMPOO_LOSS_SCALE_DYNAMIC = 2 /* DynamicLossScale, which begins with `scale` */
 } shampoo_loss_scaling;

@@ -47,9 +47,9 @@ struct GradientAccumulator::Parts {
       check_sums();
     std::vector<Tensor> to;
     for (std::size_t j = 0; j < parameters.size(); ++j) {
+      check_gradient(parameters[j], parameters[j].gradient);
       to.push_back(sum(j));
-      addresses.push_back(parameters[j].gradient.data);
-      types.push_back(parameters[j].gradient.type);
+      gradients.push_back(parameters[j].gradient);
       rows.emplace(parameters[j].name, j);
     }
     list.emplace(b, parameters, to);
@@ -57,7 +57,7 @@ struct GradientAccumulator::Parts {
     if (!options.sums.empty()) list->scale(0);
   }
 
-  void check_sums() const {
+  void check_sums() {
     if (options.sums.size() != parameters.size())
       throw std::invalid_argument("accumulation: sums must have a tensor for each of " +
                                   std::to_string(parameters.size()) + " parameters, got " +
@@ -71,34 +71,41 @@ struct GradientAccumulator::Parts {
                                     ": must be a row-major tensor in " +
                                     std::string(name_of(type)) + " without strides, and not null");
     }
-    check_memory();
+    for (std::size_t j = 0; j < parameters.size(); ++j) {
+      check_address(parameters[j], options.sums[j], "sums");
+      const auto run = runs_of(options.sums[j], parameters[j].shape, static_cast<int>(j));
+      sum_memory.insert(sum_memory.end(), run.begin(), run.end());
+    }
+    std::ranges::sort(sum_memory, {}, &ByteRange::first);
+    for (std::size_t r = 1; r < sum_memory.size(); ++r)
+      if (sum_memory[r].first < sum_memory[r - 1].last)
+        fail_overlap(sum_memory[r], "that of " + parameters[sum_memory[r - 1].parameter].name);
+    for (const Parameter& parameter : parameters) check_apart(parameter, parameter.value, "value");
   }
 
+  [[noreturn]] void fail_overlap(const ByteRange& sum, const std::string& what) const {
+    throw std::invalid_argument("accumulation: sums: " + parameters[sum.parameter].name +
+                                ": must have memory of its own; it overlaps " + what);
+  }
   /// Sums are written: nothing else may lie there.
-  void check_memory() const {
-    std::vector<ByteRange> all;
-    for (std::size_t j = 0; j < parameters.size(); ++j) {
-      const auto run = runs_of(options.sums[j], parameters[j].shape, static_cast<int>(j));
-      all.insert(all.end(), run.begin(), run.end());
+  void check_apart(const Parameter& parameter, const Tensor& tensor, const char* what) const {
+    if (!tensor.data || sum_memory.empty()) return;
+    for (const ByteRange& run : runs_of(tensor, parameter.shape, 0)) {
+      const auto sum = std::ranges::upper_bound(sum_memory, run.first, {}, &ByteRange::last);
+      if (sum != sum_memory.end() && sum->first < run.last)
+        fail_overlap(*sum, std::string("the ") + what + " of " + parameter.name);
     }
-    std::ranges::sort(all, {}, &ByteRange::first);
-    const auto fail = [&](const ByteRange& sum, const std::string& what) {
-      throw std::invalid_argument("accumulation: sums: " + parameters[sum.parameter].name +
-                                  ": must have memory of its own; it overlaps " + what);
-    };
-    for (std::size_t r = 1; r < all.size(); ++r)
-      if (all[r].first < all[r - 1].last)
-        fail(all[r], "that of " + parameters[all[r - 1].parameter].name);
-    for (const Parameter& parameter : parameters)
-      for (const Tensor* const tensor : {&parameter.value, &parameter.gradient}) {
-        if (!tensor->data) continue;
-        for (const ByteRange& run : runs_of(*tensor, parameter.shape, 0)) {
-          const auto sum = std::ranges::upper_bound(all, run.first, {}, &ByteRange::last);
-          if (sum != all.end() && sum->first < run.last)
-            fail(*sum, std::string("the ") + (tensor == &parameter.value ? "value" : "gradient") +
-                           " of " + parameter.name);
-        }
-      }
+  }
+  static void check_address(const Parameter& parameter, const Tensor& tensor, const char* field) {
+    const std::size_t size = size_of(tensor.type);
+    if (reinterpret_cast<std::uintptr_t>(tensor.data) % size != 0)
+      throw std::invalid_argument("accumulation: " + std::string(field) + ": " + parameter.name +
+                                  ": must be aligned to its elements of " + std::to_string(size) +
+                                  " bytes");
+  }
+  void check_gradient(const Parameter& parameter, const Tensor& gradient) const {
+    check_address(parameter, gradient, "gradient");
+    check_apart(parameter, gradient, "gradient");
   }
 
   void allocate(kernels::Backend& b) {
@@ -126,9 +133,9 @@ struct GradientAccumulator::Parts {
 
   AccumulationOptions options;
   std::vector<Parameter> parameters;  ///< with the sums as gradients
-  std::vector<void*> addresses;       ///< of the gradients of a micro-batch
-  std::vector<Type> types;            ///< of the same
+  std::vector<Tensor> gradients;      ///< of a micro-batch
   std::vector<bool> present;          ///< in one of them
+  std::vector<ByteRange> sum_memory;  ///< of sums in tensors of the caller, by address
   std::vector<std::size_t> begins;    ///< in bytes
   std::unordered_map<std::string_view, std::size_t> rows;
   kernels::Buffer sums;
@@ -155,12 +162,10 @@ void GradientAccumulator::set_gradient(std::size_t j, void* data) {
   if (j >= parts_->parameters.size())
     throw std::out_of_range("GradientAccumulator: there is no parameter " + std::to_string(j) +
                             " (it has " + std::to_string(parts_->parameters.size()) + ")");
-  const std::size_t size = size_of(parts_->types[j]);
-  if (reinterpret_cast<std::uintptr_t>(data) % size != 0)
-    throw std::invalid_argument("GradientAccumulator: parameter '" + parts_->parameters[j].name +
-                                "': gradient.data: must be aligned to its elements of " +
-                                std::to_string(size) + " bytes");
-  parts_->addresses[j] = data;
+  Tensor gradient = parts_->gradients[j];
+  gradient.data = data;
+  parts_->check_gradient(parts_->parameters[j], gradient);
+  parts_->gradients[j].data = data;
   parts_->list->set_gradient(j, data);
 }
 
@@ -170,8 +175,8 @@ void GradientAccumulator::add() {
     throw std::logic_error("GradientAccumulator: all of " + std::to_string(options.micro_batches) +
                            " micro-batches were added since clear()");
   ++parts_->added;
-  for (std::size_t j = 0; j < parts_->addresses.size(); ++j)
-    if (parts_->addresses[j] != nullptr) parts_->present[j] = true;
+  for (std::size_t j = 0; j < parts_->gradients.size(); ++j)
+    if (parts_->gradients[j].data != nullptr) parts_->present[j] = true;
   parts_->list->accumulate(1, options.mean ? 1.0 / options.micro_batches : 1.0);
 }
 

@@ -10,7 +10,8 @@
 #include "shampoo/kernels/backend.h"
 
 /// Gradients outside of an optimizer's step. Of a parameter only name, shape and gradient are
-/// looked at. All work is queued on the backend, in one launch for all tensors.
+/// looked at, and where its value lies. All work is queued on the backend, in one launch for all
+/// tensors.
 namespace shampoo {
 
 /// g <- min(1, max_norm / (|g| + 1e-6)) g for all gradients that are present, where they are, with
@@ -25,7 +26,7 @@ struct AccumulationOptions {
   int micro_batches = 1;  ///< >= 1
   bool mean = true;       ///< over micro-batches, including those without a gradient; off: the sum
   /// Where the sums lie, a tensor for each parameter, which is set to 0: of the types below,
-  /// row-major, borrowed. Empty: memory of the accumulator's own.
+  /// row-major, borrowed, apart from values and gradients. Empty: memory of the accumulator's own.
   std::vector<Tensor> sums = {};
 };
 
@@ -44,7 +45,8 @@ class GradientAccumulator {
   /// The parameters with their sums as gradients, for the groups of an optimizer.
   const std::vector<Parameter>& parameters() const;
   /// Where the next micro-batches have the gradient of parameter j; null: absent. Throws
-  /// std::out_of_range, and std::invalid_argument where it is not aligned to its elements.
+  /// std::out_of_range, and std::invalid_argument where it is not aligned to its elements or
+  /// lies in a sum.
   void set_gradient(std::size_t j, void* data);
   /// Adds the present gradients of a micro-batch. After fewer than `micro_batches` of them
   /// since the last clear() the sums lack the others' shares, and a mean is as much smaller. Throws
@@ -52,7 +54,7 @@ class GradientAccumulator {
   void add();
   /// Calls Group::set_gradient() for the group's parameters that are among these, with null for one
   /// that was absent in all micro-batches. Throws std::invalid_argument where one has another
-  /// shape, or was not made from parameters(): its gradient has another type or strides.
+  /// shape, or its gradient another type or strides than the sum.
   void set_gradients(Group& group) const;
   /// Sums <- 0. For the micro-batches of the next step.
   void clear();

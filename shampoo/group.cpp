@@ -120,7 +120,7 @@ void Group::replace_rates(GroupRates all) {
   try {
     for (const OwnRate& own : all.own) set_rate(own.parameter, own.rate, own.value);
     if (own_rates_.size() < all.own.size())
-      throw std::invalid_argument(title_ + ": own: no two must be of one parameter and rate");
+      throw std::invalid_argument(title_ + ": own: a rate of a parameter must be there once");
   } catch (...) {
     own_rates_ = std::move(before);
     throw;
@@ -147,10 +147,11 @@ void Group::set_gradient(std::size_t j, const Tensor& gradient) {
   set_gradient(j, gradient.data);
 }
 
-void Group::set_gradient_of_type(std::size_t j, Tensor gradient) {
+void Group::set_gradient_of_type(std::size_t j, const Tensor& gradient) {
   require(j);
-  gradient.strides = parameters_[j].gradient.strides;
-  set_gradient(j, gradient);
+  if (gradient.data && gradient.type != parameters_[j].gradient.type)
+    validate_same_layout(parameters_[j], title_, gradient);
+  set_gradient(j, gradient.data);
 }
 
 void Group::set_gradient(std::string_view name, const Tensor& gradient) {

@@ -133,10 +133,9 @@ class Group {
   void set_gradient(std::size_t j, void* data);
   /// The same, where the type is known: throws std::invalid_argument, too, if it is not that of the
   /// registration.
-  template <std::floating_point Number>
-  void set_gradient(std::size_t j, Number* data) {
-    set_gradient_of_type(j, Tensor(data));
-  }
+  template <typename Number>
+  requires std::constructible_from<Tensor, Number*>
+  void set_gradient(std::size_t j, Number* data) { set_gradient_of_type(j, Tensor(data)); }
   /// The same, where type and strides are known: throws std::invalid_argument, too, if they are not
   /// those that the parameter was registered with.
   void set_gradient(std::size_t j, const Tensor& gradient);
@@ -150,7 +149,7 @@ class Group {
   friend class Optimizer;
   Group(ParameterGroup group, int index, std::string label, const ValueMemory& values);
   void require(std::size_t j) const;
-  void set_gradient_of_type(std::size_t j, Tensor gradient);
+  void set_gradient_of_type(std::size_t j, const Tensor& gradient);
   std::size_t find(std::string_view name) const;
 
   Recipe recipe_;

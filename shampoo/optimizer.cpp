@@ -145,11 +145,11 @@ void Optimizer::unscale(bool allow_float16) {
 }
 void Optimizer::zero_gradients() { parts_->protocol.zero_gradients(*parts_->engine); }
 void Optimizer::average_gradients(const std::function<void*(const Parameter&)>& zeros) {
-  const std::span<const RegisteredParameter> parameters = parts_->engine->parameters();
-  parts_->protocol.begin_averaging([&] { return GradientAverage::layouts(parameters); });
+  parts_->protocol.begin_averaging();
   if (parts_->communicator.size() == 1) return;
   parts_->protocol.in_collective(averaging_gradients, [&] {
-    parts_->average.run(parts_->backend, parts_->communicator, parameters, parts_->groups, zeros);
+    parts_->average.run(parts_->backend, parts_->communicator, parts_->engine->parameters(),
+                        parts_->groups, zeros);
   });
 }
 

@@ -25,8 +25,8 @@ class [[nodiscard]] Evaluation {
  public:
   /// Calls end(). An error of it disables the optimizer, whose next call throws it. While an
   /// exception passes, there is no exchange on several ranks, as the others need not take part: the
-  /// optimizer is disabled until a state is loaded, and its next step() or evaluate() tells those
-  /// that wait in end() why.
+  /// optimizer is disabled until a state is loaded, and its next collective call, such as step() or
+  /// average_gradients(), begins with an exchange that tells those that wait in end() why.
   ~Evaluation();
   Evaluation(Evaluation&& other) noexcept = default;
   Evaluation& operator=(Evaluation&& other) noexcept {
@@ -172,9 +172,8 @@ class Optimizer {
   /// mean. Where an iteration is dropped after average_gradients(), call zero_gradients() or
   /// set_gradient(j, nullptr) before the next. On one rank nothing changes. Collective; waits, as
   /// ranks agree on which there are: Communicator::average() of a known list only queues on a
-  /// device. Throws as zero_gradients(), and CommunicationError where types or strides differ
-  /// between ranks: on all ranks, with nothing changed. An exception of `zeros` disables the
-  /// optimizer.
+  /// device. Throws as zero_gradients(), on all ranks, with nothing changed. An exception of
+  /// `zeros` disables the optimizer.
   void average_gradients(const std::function<void*(const Parameter&)>& zeros = {});
 
   /// Puts the evaluation values in place of the parameters' values on all ranks, until the returned

@@ -97,7 +97,7 @@ struct WarmUpStableDecay {
 };
 
 /// factor(step) base (torch: LambdaLR). The function gives the same on all ranks, and in every run
-/// that a checkpoint is loaded into.
+/// that a checkpoint is loaded into. It may be asked for a step more than once.
 struct Function {
   std::function<double(std::int64_t step)> factor;
 };
@@ -136,7 +136,7 @@ class Schedule {
   Schedule(schedules::Product kind);
   Schedule(const schedules::Sequence& kind);
   Schedule(const schedules::Chain& kind);
-  /// A move copies: there is none without a kind.
+  /// A move copies, so that one that was moved from still has its kind.
   Schedule(const Schedule&) = default;
   Schedule& operator=(const Schedule&) = default;
 

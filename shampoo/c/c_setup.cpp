@@ -10,6 +10,7 @@
 #include "shampoo/c/c_handles.h"
 #include "shampoo/routes.h"
 #include "shampoo/routing/recipe_names.h"
+#include "shampoo/validation/rate_ranges.h"
 
 namespace shampoo::c {
 
@@ -106,7 +107,16 @@ std::vector<ParameterGroup> routed(const shampoo_setup& setup, const char* table
     routes = routes::language_model(matrices.recipe, matrices.rates);
   }
   auto groups = routes.groups(setup.unrouted.parameters);
-  for (ParameterGroup& group : groups) group.schedules = setup.unrouted.schedules;
+  for (const auto& [rate, schedule] : setup.unrouted.schedules) {
+    bool is_read = groups.empty();
+    for (ParameterGroup& group : groups)
+      if (RateRanges(group.recipe).reads(rate)) {
+        group.schedules[rate] = schedule;
+        is_read = true;
+      }
+    if (!is_read)
+      throw std::invalid_argument("schedule: rate '" + rate + "' is read by none of the groups");
+  }
   return groups;
 }
 

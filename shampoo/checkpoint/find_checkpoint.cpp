@@ -41,7 +41,7 @@ CheckpointSearch::CheckpointSearch(const Optimizers& optimizers, const std::file
     : optimizers_(optimizers),
       optimizer_(optimizers.first()),
       user_(user),
-      path_(whole_path(path)),
+      path_(path),
       given_path_(path.string()) {}
 
 /// Rank 0 looks, as others may not see the latest one yet.
@@ -75,7 +75,8 @@ std::optional<std::filesystem::path> CheckpointSearch::next() {
   if (!ranks.failure().empty()) protocol.check_usable();
   protocol.vote(opening_checkpoint, "call", [&] {
     const std::string lines = validate(optimizers_);
-    if (user_) validate_user_state(*user_);
+    path_ = whole_path(path_);
+    if (user_) validate_user_state(*std::exchange(user_, nullptr));
     if (ranks.rank() == 0) look();
     return "checkpoint: " + given_path_ + "\n" + lines;
   });

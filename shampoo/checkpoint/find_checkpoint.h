@@ -35,9 +35,9 @@ class CheckpointSearch {
   void look();
 
   const Optimizers& optimizers_;
-  Optimizer& optimizer_;  ///< the first
-  const UserState* user_;
-  std::filesystem::path path_;  ///< absolute
+  Optimizer& optimizer_;        ///< the first
+  const UserState* user_;       ///< until it is validated
+  std::filesystem::path path_;  ///< absolute once next() was called
   std::string given_path_;
   bool looked_ = false, is_one_ = false;
   std::optional<NewestFirst> checkpoints_;  ///< on rank 0, of a directory

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "distributor/text_consensus.h"
-#include "grouping/number_text.h"
 #include "shampoo/validation/validate_parameters.h"
 
 namespace shampoo {
@@ -35,17 +34,6 @@ std::string present_somewhere(kernels::Backend& backend, Communicator& communica
 }
 
 }  // namespace
-
-std::string GradientAverage::layouts(std::span<const RegisteredParameter> parameters) {
-  std::string lines;
-  for_each_gradient(parameters, [&](const RegisteredParameter& registered) {
-    const Parameter& parameter = registered.parameter();
-    lines += registered.title() + ": gradient of " + std::string(name_of(parameter.gradient.type)) +
-             " with strides " +
-             grouping::shape_text(strides_of(parameter.gradient, parameter.shape)) + "\n";
-  });
-  return lines;
-}
 
 void GradientAverage::run(kernels::Backend& backend, Communicator& communicator,
                           std::span<const RegisteredParameter> parameters,

@@ -20,8 +20,6 @@ class GradientAverage {
  public:
   using Zeros = std::function<void*(const Parameter&)>;
 
-  /// Lines that must be equal on all ranks.
-  static std::string layouts(std::span<const RegisteredParameter> parameters);
   /// Collective. `parameters`: those of `groups`.
   void run(kernels::Backend& backend, Communicator& communicator,
            std::span<const RegisteredParameter> parameters,

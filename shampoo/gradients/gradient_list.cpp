@@ -11,10 +11,15 @@ void check_shapes(std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const bool has_sides =
         std::ranges::all_of(parameter.shape, [](std::int64_t side) { return side >= 0; });
-    const std::size_t strides = parameter.gradient.strides.size();
-    if (!has_sides || (strides != 0 && strides != parameter.shape.size()))
-      throw std::invalid_argument("parameter '" + parameter.name +
-                                  "': shape must have sides >= 0, and strides one for each side");
+    for (const Tensor* const tensor : {&parameter.value, &parameter.gradient}) {
+      const std::size_t strides = tensor->strides.size();
+      if (!has_sides || (strides != 0 && strides != parameter.shape.size()))
+        throw std::invalid_argument("parameter '" + parameter.name +
+                                    "': shape must have sides >= 0, and strides one for each side");
+      if (tensor->type > Type::float16)
+        throw std::invalid_argument("parameter '" + parameter.name +
+                                    "': type must be float64, float32, bfloat16 or float16");
+    }
   }
 }
 

@@ -16,7 +16,7 @@ void StepProtocol::require_training(const char* call) const {
 void StepProtocol::begin_evaluation(Engine& engine, const std::function<void()>& check) {
   if (backend_.is_capturing()) throw std::logic_error("evaluate: cannot be captured");
   wait_for_previous();
-  rejoin(engine);
+  rejoin();
   check_usable();
   require_training("evaluate");
   const auto require_no_step = [this] {
@@ -43,11 +43,12 @@ void StepProtocol::begin_evaluation(Engine& engine, const std::function<void()>&
 void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
   if (!std::exchange(evaluating_, false) || !evaluation_) return;
   if (unwinding && !consensus_.alone()) {
-    if (!unusable_)
+    if (!unusable_) {
+      left_evaluation_ = true;
       unusable_.emplace(
           "an exception ended an Evaluation, and the training values were not brought back; the "
           "optimizer can no longer be used");
-    left_evaluation_ = true;
+    }
     evaluation_.reset();
     return;
   }
@@ -64,10 +65,17 @@ void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
   evaluation_.reset();
 }
 
-/// Tells the others, who may wait for the end of an Evaluation, what took this rank out of it.
-void StepProtocol::rejoin(Engine& engine) {
-  if (std::exchange(left_evaluation_, false))
-    exchange_values(engine, ending_evaluation, [&] { throw *unusable_; });
+/// Tells the others, who may wait for the end of an Evaluation, what took this rank out of it. True
+/// if there was that to tell.
+bool StepProtocol::rejoin() {
+  if (!std::exchange(left_evaluation_, false)) return false;
+  try {
+    exchange_values(*engine_, ending_evaluation,
+                    [] { throw CommunicationError("an exception ended an Evaluation"); });
+  } catch (const CommunicationError&) {
+    if (!communicator_.failure().empty()) throw;  // else it is the error above, and all have it
+  }
+  return true;
 }
 
 /// fill() writes this rank's segment; values change only after it succeeded on all ranks.

@@ -28,12 +28,13 @@ void StepProtocol::begin_writing_gradients(const char* call) {
   if (prepared_) throw std::logic_error(name + ": must be called before prepare_step()");
 }
 
-void StepProtocol::begin_averaging(const std::function<std::string()>& layouts) {
+void StepProtocol::begin_averaging() {
   const auto begin = [this] { begin_writing_gradients("average_gradients"); };
   if (consensus_.alone() || backend_.is_capturing()) return begin();
+  if (rejoin()) check_usable();  // the others have heard of it and are elsewhere
   vote(averaging_gradients, "gradients", [&] {
     begin();
-    return layouts();
+    return std::string();
   });
 }
 

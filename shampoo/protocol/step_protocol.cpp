@@ -83,12 +83,12 @@ void StepProtocol::finish_load(const Progress& progress) {
   left_evaluation_ = false;
 }
 
-void StepProtocol::begin_prepare(Engine& engine) {
+void StepProtocol::begin_prepare() {
   if (backend_.is_capturing())
     throw std::logic_error("prepare_step: cannot be captured; only enqueue_step() can");
   wait_for_previous();
+  rejoin();
   throw_error();
-  rejoin(engine);
   check_usable();
   if (std::exchange(prepared_, false) && captured_)
     throw std::logic_error(

@@ -79,9 +79,8 @@ class StepProtocol {
   /// [backend]
   const float* loss_scale_address() const { return gradients_.loss_scale(); }
   /// Before gradients or their addresses are written: waits for the previous step, which must not
-  /// have been followed by prepare(), on all ranks or on none. layouts() returns lines that must be
-  /// equal on all. Collective.
-  void begin_averaging(const std::function<std::string()>& layouts);
+  /// have been followed by prepare(), on all ranks or on none. Collective.
+  void begin_averaging();
   /// Multiplies the gradients of the next step by 1 / loss_scale(), where they are. Queued after a
   /// wait for the previous step, which must not have been followed by prepare().
   void unscale(Engine& engine, bool allow_float16);
@@ -123,7 +122,7 @@ class StepProtocol {
   void finish_load(const Progress& progress);
 
   // Queueing: step_protocol.cpp
-  void begin_prepare(Engine& engine);
+  void begin_prepare();
   void finish_prepare(Engine& engine);
   void compare_values(Engine& engine);
   void disable_replay(Engine& engine);
@@ -138,7 +137,7 @@ class StepProtocol {
   void exchange(Engine& engine, const StepInputs& inputs);
 
   // Evaluation values: evaluation.cpp
-  void rejoin(Engine& engine);
+  bool rejoin();
   void exchange_values(Engine& engine, std::int64_t call, const std::function<void()>& fill);
 
   // Writing gradients: loss_scale.cpp
@@ -221,6 +220,7 @@ void StepProtocol::in_collective(std::int64_t call, const Body& body) {
 template <typename Body>
 void StepProtocol::agree(const Body& body) {
   wait_for_previous();
+  rejoin();
   check_usable();
   plan_hash_ = Consensus::hash_of(vote(adding_groups, "plan", [&] {
     require_training("add_group");
@@ -231,6 +231,7 @@ void StepProtocol::agree(const Body& body) {
 
 template <typename Body>
 std::string StepProtocol::vote(std::int64_t call, std::string_view subject, const Body& body) {
+  rejoin();
   std::string text;
   // A prepared step keeps its own error.
   const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
@@ -253,7 +254,10 @@ void StepProtocol::load(const Examine& examine, const Replace& replace) {
 template <typename Examine, typename Replace>
 void StepProtocol::load_all(std::span<StepProtocol* const> protocols, const Examine& examine,
                             const Replace& replace) {
-  for (StepProtocol* const protocol : protocols) protocol->wait_for_previous();
+  for (StepProtocol* const protocol : protocols) {
+    protocol->wait_for_previous();
+    protocol->rejoin();
+  }
   StepProtocol& first = *protocols.front();
   first.check_communicator();
   first.vote(loading_state, "state", [&] {
@@ -273,7 +277,7 @@ void StepProtocol::load_all(std::span<StepProtocol* const> protocols, const Exam
 
 template <typename Body>
 void StepProtocol::prepare(Engine& engine, const Body& body) {
-  begin_prepare(engine);
+  begin_prepare();
   try {
     capture_error([&] {
       require_training("step");

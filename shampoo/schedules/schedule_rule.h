@@ -40,13 +40,10 @@ class ScheduleCursor {
   /// Value in a step. Goes through all steps from that of the last call on, or from 0 where this
   /// one is earlier. A step that is repeated, as after an error, is computed again.
   double at(std::int64_t step) {
-    if (step < next_ - 1) next_ = 0;
-    if (next_ == 0) value_ = base_;
-    if (step == next_ - 1) {
-      value_ = before_;
-      --next_;
-    }
     const ScheduleRule& rule = ScheduleRule::of(schedule_);
+    if (next_ > 0 && step == next_ - 1) return value_ = rule.next(base_, before_, step);
+    if (step < next_) next_ = 0;
+    if (next_ == 0) value_ = base_;
     for (; next_ <= step; ++next_) {
       const double value = rule.next(base_, value_, next_);
       before_ = std::exchange(value_, value);
@@ -56,8 +53,10 @@ class ScheduleCursor {
 
  private:
   Schedule schedule_;
-  double base_, value_ = 0, before_ = 0;  ///< of the steps next_ - 1 and next_ - 2
-  std::int64_t next_ = 0;
+  double base_;
+  std::int64_t next_ = 0;  ///< step
+  double value_ = 0;       ///< of the step next_ - 1
+  double before_ = 0;      ///< of the step next_ - 2, or the base
 };
 
 /// Throws std::invalid_argument unless `holds`.

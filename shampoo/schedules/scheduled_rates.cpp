@@ -29,6 +29,11 @@ double base_of(const Group& group, const std::string& rate) {
   return *base;
 }
 
+void require_read(const Group& group, std::string_view rate) {
+  if (!RateRanges(group.recipe()).reads(rate))
+    fail(group, rate, "is not read by the recipe of the group");
+}
+
 }  // namespace
 
 void ScheduledRates::set(std::span<const std::unique_ptr<Group>> groups, std::int64_t step) {
@@ -72,11 +77,13 @@ void ScheduledRates::update_entries(std::span<const std::unique_ptr<Group>> grou
     const double base = base_of(group, rate);
     while (e < entries.size() && entries[e].rate < rate)
       entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(e));
-    if (e == entries.size() || entries[e].rate != rate)
+    if (e == entries.size() || entries[e].rate != rate) {
+      require_read(group, rate);
       entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(e),
                      Entry{rate, cursor_of(schedule, base)});
-    else if (!entries[e].cursor.follows(schedule, base))
+    } else if (!entries[e].cursor.follows(schedule, base)) {
       entries[e] = {rate, cursor_of(schedule, base)};
+    }
     ++e;
   }
   entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(e), entries.end());
@@ -91,10 +98,9 @@ ScheduleCursor ScheduledRates::cursor_of(const Schedule& schedule, double base) 
 }
 
 void check_schedules(const Group& group) {
-  const RateRanges ranges(group.recipe());
   for (const auto& [rate, schedule] : group.schedules) {
     base_of(group, rate);
-    if (!ranges.reads(rate)) fail(group, rate, "is not read by the recipe of the group");
+    require_read(group, rate);
   }
 }
 

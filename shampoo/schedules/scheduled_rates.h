@@ -16,9 +16,9 @@ namespace shampoo {
 class ScheduledRates {
  public:
   /// Scheduled rates <- values of this step, counted from 0. Throws std::invalid_argument that
-  /// names group and rate, with no rate changed: for a name that no rate has, a rate without a
-  /// value to start from, and one that the caller has set since, unless its base or schedule is
-  /// another now.
+  /// names group and rate, with no rate changed: for a name that no rate has, a rate that the
+  /// recipe does not read or without a value to start from, and one that the caller has set since,
+  /// unless its base or schedule is another now.
   void set(std::span<const std::unique_ptr<Group>> groups, std::int64_t step);
 
   /// Rates may have been replaced since set().

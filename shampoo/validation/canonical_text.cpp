@@ -35,7 +35,8 @@ std::string text_of(const std::vector<Element>& list);
 template <std::size_t count>
 std::string text_of(const std::array<double, count>& list);
 
-/// name(field=value, ...)
+/// name(field=value, ...), put together by one function for the fields of all options: each has a
+/// visitor of its own.
 class OptionsText {
  public:
   explicit OptionsText(std::string_view name) : text_(name) {}

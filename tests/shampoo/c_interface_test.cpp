@@ -74,6 +74,34 @@ TEST_F(CInterface, RoutesTensorsAndKeepsRecipesAsTexts) {
   EXPECT_EQ(error(), "group: must be in [0, 3), got 3");
 }
 
+TEST_F(CInterface, SchedulesRatesOfTheRoutedGroupsThatReadThem) {
+  const auto half = [](std::int64_t, void*) { return 0.5; };
+  const std::int64_t row[] = {2};
+  const auto set_up = [&](const char* rate) {
+    shampoo_setup_free(std::exchange(setup_, nullptr));
+    ASSERT_EQ(shampoo_setup_create(&setup_), SHAMPOO_OK);
+    ASSERT_EQ(add_stacked("h.%d.w"), SHAMPOO_OK);
+    ASSERT_EQ(shampoo_add_from_slab(setup_, "first", 1, row, &slab_, 0), SHAMPOO_OK);
+    ASSERT_EQ(shampoo_setup_rate(setup_, "momentum", 0.5), SHAMPOO_OK);
+    ASSERT_EQ(shampoo_setup_schedule(setup_, rate, half, nullptr), SHAMPOO_OK);
+  };
+  set_up("evaluation_interpolation");
+  EXPECT_EQ(shampoo_route(setup_, "sgd"), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "schedule: rate 'evaluation_interpolation' is read by none of the groups");
+
+  set_up("momentum");
+  ASSERT_EQ(shampoo_route(setup_, "sgd"), SHAMPOO_OK) << error();
+  ASSERT_EQ(create(), SHAMPOO_OK) << error();
+  ASSERT_EQ(shampoo_group_count(optimizer_), 2);
+  ASSERT_EQ(shampoo_step(optimizer_), SHAMPOO_OK) << error();
+  for (const int group : {0, 1}) {
+    double momentum = -1;
+    ASSERT_EQ(shampoo_get_rate(optimizer_, group, "momentum", &momentum), SHAMPOO_OK);
+    const std::string label = shampoo_group_label(optimizer_, group);
+    EXPECT_EQ(momentum, label == "matrices" ? 0.25 : 0) << label;
+  }
+}
+
 TEST_F(CInterface, SaysWhatIsWrong) {
   struct Fault {
     std::function<shampoo_status()> call;

@@ -88,7 +88,7 @@ void remove_folder(const std::filesystem::path& folder) {
 }
 
 std::filesystem::path whole_path(const std::filesystem::path& path) {
-  if (path.empty()) throw std::invalid_argument("directory: must not be empty");
+  if (path.empty()) throw std::invalid_argument("checkpoint path: must not be empty");
   std::filesystem::path whole;
   // ".." stays: what is before it may be a link.
   for (const std::filesystem::path& part : std::filesystem::absolute(path))

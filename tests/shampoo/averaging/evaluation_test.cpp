@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include "tests/shampoo/state/state_job.h"
@@ -196,27 +197,41 @@ TEST(Evaluating, EndsWithoutAnExchangeWhileAnExceptionPasses) {
 }
 
 TEST(Evaluating, AnExceptionOfOneRankIsToldToThoseThatWaitForTheEnd) {
-  std::array<std::string, 3> messages;
-  run_on_cpu(3, [&](Communicator& communicator, kernels::Backend& backend) {
-    Job<float> job(communicator, averaged(), {}, {}, &backend);
-    job.train(0, 2);
-    const StateDict state = job.optimizer->full_state_dict();
-    const auto training = job.values();
-    std::string& message = messages[static_cast<std::size_t>(communicator.rank())];
-    try {
-      Evaluation guard = job.optimizer->evaluate();
-      if (communicator.rank() == 1) throw std::runtime_error("out of test images");
-      message = error_of<CommunicationError>([&] { guard.end(); });
-    } catch (const std::runtime_error&) {
-      message = error_of<CommunicationError>([&] { job.optimizer->step(); });
+  const std::vector<std::function<void(Optimizer&)>> next_calls = {
+      [](Optimizer& optimizer) { optimizer.step(); },
+      [](Optimizer& optimizer) { optimizer.average_gradients(); },
+      [](Optimizer& optimizer) { (void)optimizer.evaluate(); },
+      {}};  // a load
+  for (const bool all_leave : {false, true})
+    for (const auto& next_call : next_calls) {
+      std::array<std::string, 3> messages;
+      run_on_cpu(3, [&](Communicator& communicator, kernels::Backend& backend) {
+        Job<float> job(communicator, averaged(), {}, {}, &backend);
+        job.train(0, 2);
+        const StateDict state = job.optimizer->full_state_dict();
+        const auto training = job.values();
+        const bool leaves = all_leave || communicator.rank() == 1;
+        std::string& message = messages[static_cast<std::size_t>(communicator.rank())];
+        try {
+          Evaluation guard = job.optimizer->evaluate();
+          if (leaves) throw std::runtime_error("out of test images");
+          message = error_of<CommunicationError>([&] { guard.end(); });
+        } catch (const std::runtime_error&) {
+          message = job.optimizer->failure();
+        }
+        EXPECT_NE(job.optimizer->failure(), "");
+        if (leaves && next_call)
+          expect_says(error_of<CommunicationError>([&] { next_call(*job.optimizer); }),
+                      {"an exception ended an Evaluation"});
+        job.set_values(training);
+        job.optimizer->load_state_dict(state);
+        job.train(2, 3);
+        EXPECT_EQ(job.optimizer->steps("tensor0"), 3);
+      });
+      for (const std::string& message : messages)
+        expect_says(message, {"an exception ended an Evaluation"});
+      if (!all_leave) expect_says(messages[2], {"rank 1"});
     }
-    EXPECT_NE(job.optimizer->failure(), "");
-    job.set_values(training);
-    job.optimizer->load_state_dict(state);
-    job.train(2, 3);
-  });
-  for (const std::string& message : messages)
-    expect_says(message, {"rank 1", "an exception ended an Evaluation"});
 }
 
 TEST(Evaluating, SendsValuesInTheirOwnTypeWhateverTheWireType) {

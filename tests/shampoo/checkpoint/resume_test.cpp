@@ -66,10 +66,10 @@ TEST_F(Resuming, SaysWhatIsWrongWithTheUserStateBeforeTheFirstSave) {
     expect_says(error_of<std::invalid_argument>([&] { resume(*job.optimizer, root_, user); }),
                 {"user state", user.tensors.front().name, "must be unique", "rank 1"});
     EXPECT_EQ(error_of<std::invalid_argument>([&] { resume(*job.optimizer, ""); }),
-              "directory: must not be empty");
+              "checkpoint path: must not be empty");
     EXPECT_EQ(
         error_of<std::invalid_argument>([&] { save(*job.optimizer, "", user_state_of(job)); }),
-        "directory: must not be empty");
+        "checkpoint path: must not be empty");
     UserState good = user_state_of(job);
     EXPECT_FALSE(resume(*job.optimizer, root_, good));
   });

@@ -51,22 +51,20 @@ TEST_P(Accumulation, MayBeIntoTensorsOfTheCaller) {
     EXPECT_EQ(fetch<float>(options.sums[t], gradient.size()), gradient) << t;
   }
 
-  const std::string overlap =
-      "accumulation: sums: tensor0: must have memory of its own; it overlaps ";
-  for (const auto& [tensor, what] :
-       {std::pair(model.parameter(0).value, "the value of tensor0"),
-        std::pair(model.parameter(1).gradient, "the gradient of tensor1"),
-        std::pair(options.sums[1], "that of tensor1")}) {
+  const auto refusal = [&](const Tensor& tensor) {
     AccumulationOptions shared = options;
     shared.sums[0].data = tensor.data;
-    const std::string said = error_of<std::invalid_argument>(
+    return error_of<std::invalid_argument>(
         [&] { GradientAccumulator(*backend, parameters_of(model), shared); });
-    EXPECT_TRUE(said == overlap + what ||
-                said ==
-                    "accumulation: sums: tensor1: must have memory of its own; it overlaps "
-                    "that of tensor0")
-        << said;
-  }
+  };
+  const std::string overlap = ": must have memory of its own; it overlaps ";
+  EXPECT_EQ(refusal(model.parameter(0).value),
+            "accumulation: sums: tensor0" + overlap + "the value of tensor0");
+  EXPECT_EQ(refusal(model.parameter(0).gradient),
+            "accumulation: sums: tensor0" + overlap + "the gradient of tensor0");
+  EXPECT_NE(refusal(options.sums[1]).find(overlap + "that of tensor"), std::string::npos);
+  EXPECT_EQ(error_of<std::invalid_argument>([&] { sums.set_gradient(0, options.sums[0].data); }),
+            "accumulation: sums: tensor0" + overlap + "the gradient of tensor0");
 
   options.sums[0].type = Type::float64;
   EXPECT_NE(error_of<std::invalid_argument>([&] {
@@ -160,15 +158,23 @@ TEST_P(Accumulation, RefusesBadOptions) {
               GradientAccumulator(*backend, {{.name = "odd", .shape = {-1}}});
             }).find("'odd'"),
             std::string::npos);
+  EXPECT_THROW(
+      GradientAccumulator(
+          *backend, {{.name = "odd", .shape = {1}, .gradient = {nullptr, static_cast<Type>(9)}}}),
+      std::invalid_argument);
   std::vector<float> elements(3);
+  void* const between = reinterpret_cast<char*>(elements.data()) + 1;
   GradientAccumulator sums(*backend, {{.name = "odd", .shape = {2}, .gradient = elements.data()}});
   EXPECT_EQ(error_of<std::out_of_range>([&] { sums.set_gradient(1, nullptr); }),
             "GradientAccumulator: there is no parameter 1 (it has 1)");
-  void* const between = reinterpret_cast<char*>(elements.data()) + 1;
-  EXPECT_EQ(
-      error_of<std::invalid_argument>([&] { sums.set_gradient(0, between); }),
-      "GradientAccumulator: parameter 'odd': gradient.data: must be aligned to its elements of "
-      "4 bytes");
+  const std::string unaligned =
+      "accumulation: gradient: odd: must be aligned to its elements of 4 bytes";
+  EXPECT_EQ(error_of<std::invalid_argument>([&] { sums.set_gradient(0, between); }), unaligned);
+  EXPECT_EQ(error_of<std::invalid_argument>([&] {
+              GradientAccumulator(
+                  *backend, {{.name = "odd", .shape = {2}, .gradient = {between, Type::float32}}});
+            }),
+            unaligned);
 }
 
 TEST_P(Accumulation, ClipsTheNormOfTensorsWithoutAnOptimizer) {

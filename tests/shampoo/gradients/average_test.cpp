@@ -230,28 +230,6 @@ TEST(AverageGradients, ThatMayNotBeWrittenOnOneRankAreOnNone) {
   });
 }
 
-TEST(AverageGradients, InOtherStridesOnOneRankAreAnErrorOfAllThatNamesThem) {
-  run_ranks(3, [](Communicator& ranks) {
-    ranks.set_deadline(std::chrono::seconds(20));
-    const auto backend = cpu_backend({.threads = 1});
-    std::vector<float> value(6), gradient(6, static_cast<float>(ranks.rank()));
-    const std::vector<std::int64_t> strides =
-        ranks.rank() == 2 ? std::vector<std::int64_t>{1, 3} : std::vector<std::int64_t>{};
-    Optimizer optimizer(
-        *backend, ranks,
-        {{.parameters = {{.name = "w",
-                          .shape = {3, 2},
-                          .value = value.data(),
-                          .gradient = {gradient.data(), Type::float32, strides}}}}});
-
-    EXPECT_EQ(error_of<CommunicationError>([&] { optimizer.average_gradients(); }),
-              "the ranks do not have the same gradients: rank 2 has 'group 0, parameter 'w': "
-              "gradient of float32 with strides (1, 3)', ranks 0 and 1 have 'group 0, parameter "
-              "'w': gradient of float32 with strides (2, 1)'");
-    EXPECT_EQ(gradient, std::vector<float>(6, static_cast<float>(ranks.rank())));
-  });
-}
-
 TEST(AverageGradients, AnErrorOfOneRankIsOneOfAll) {
   on_three_ranks([](Communicator& ranks, Tensors&, Optimizer& optimizer) {
     if (ranks.rank() == 2) optimizer.group(0).set_gradient(0, nullptr);

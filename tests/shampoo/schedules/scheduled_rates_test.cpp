@@ -81,7 +81,11 @@ TEST(ScheduledRates, OfAFunctionAreAskedForAgainWhereTheStepWasRefused) {
   Job<float>& job = alone.job;
   Group& group = job.optimizer->group(0);
   double factor = 1;
-  const Schedule product = schedules::Product{[&](std::int64_t) { return factor; }};
+  bool throws = false;
+  const Schedule product = schedules::Product{[&](std::int64_t) {
+    if (throws) throw std::runtime_error("once");
+    return factor;
+  }};
   group.base_rates.learning_rate = 0.5;
   group.schedules["learning_rate"] = product;
   job.train(0, 1);
@@ -92,6 +96,19 @@ TEST(ScheduledRates, OfAFunctionAreAskedForAgainWhereTheStepWasRefused) {
   factor = 0.5;
   job.train(1, 2);
   EXPECT_EQ(group.rates.learning_rate, 0.25) << "0.5 once, of the step that was taken";
+
+  const StateDict state = job.optimizer->state_dict();
+  job.train(2, 3);
+  EXPECT_EQ(group.rates.learning_rate, 0.125);
+  factor = -1;
+  EXPECT_THROW(job.optimizer->step(), std::invalid_argument);
+  throws = true;
+  EXPECT_THROW(job.optimizer->step(), std::runtime_error);
+  throws = false;
+  factor = 0.5;
+  job.optimizer->load_state_dict(state);
+  job.train(2, 4);
+  EXPECT_EQ(group.rates.learning_rate, 0.0625);
 }
 
 TEST(ScheduledRates, AreThoseThatACallerWouldSet) {
@@ -297,6 +314,10 @@ TEST(ScheduledRates, NeedARateWithAValue) {
             "group 0: schedules: beta3: is not set in base_rates: there is no value to start from");
   EXPECT_EQ(refusal("beta2"), "");
   EXPECT_EQ(refusal("momentum"),
+            "group 0: schedules: momentum: is not read by the recipe of the group");
+  Optimizer optimizer(*backend, *ranks, {model.group(quick_recipe())});
+  optimizer.group(0).schedules["momentum"] = cosine;
+  EXPECT_EQ(error_of<std::invalid_argument>([&] { optimizer.step(); }),
             "group 0: schedules: momentum: is not read by the recipe of the group");
 }
 

@@ -134,9 +134,37 @@ TEST(RecipeText, DoesNotDependOnTheLocale) {
   EXPECT_NE(before.find("0.25"), std::string::npos) << before;
 }
 
+/// Everything but the kind of this field is at its default.
+template <typename Kind>
+void expect_defaults(const Recipe& recipe, const std::string& field) {
+  for (const auto& [name, value, usual] : fields_with_defaults(recipe)) {
+    if (name == field)
+      EXPECT_EQ(value, Kind::name);
+    else
+      EXPECT_EQ(value, usual) << name << " of " << Kind::name;
+  }
+}
+template <typename... Kinds, typename Field>
+void expect_defaults_of_all(const std::variant<Kinds...>*, Field Recipe::*field,
+                            const std::string& name) {
+  const auto check = [&]<typename Kind>(Kind kind) {
+    Recipe recipe;
+    recipe.*field = std::move(kind);
+    expect_defaults<Kind>(recipe, name);
+  };
+  (check(Kinds{}), ...);
+}
+
 TEST(RecipeText, HasTheDefaultOfEveryFieldBesideIt) {
-  for (const auto& [name, value, usual] : fields_with_defaults(Recipe()))
-    EXPECT_EQ(value, usual) << name;
+  expect_defaults_of_all(static_cast<Preconditioner*>(nullptr), &Recipe::preconditioner,
+                         "preconditioner");
+  expect_defaults_of_all(static_cast<Diagonal*>(nullptr), &Recipe::grafting, "grafting");
+  expect_defaults_of_all(static_cast<Averaging*>(nullptr), &Recipe::averaging, "averaging");
+  expect_defaults_of_all(static_cast<ValueAveraging*>(nullptr), &Recipe::value_averaging,
+                         "value_averaging");
+  expect_defaults_of_all(static_cast<UpdateScaling*>(nullptr), &Recipe::update_scaling,
+                         "update_scaling");
+  expect_defaults_of_all(static_cast<Projection*>(nullptr), &Recipe::projection, "projection");
 
   const auto fields = fields_with_defaults(
       {.preconditioner =
