@@ -90,11 +90,8 @@ struct GradientAccumulator::Parts {
   /// Sums are written: nothing else may lie there.
   void check_apart(const Parameter& parameter, const Tensor& tensor, const char* what) const {
     if (!tensor.data || sum_memory.empty()) return;
-    for (const ByteRange& run : runs_of(tensor, parameter.shape, 0)) {
-      const auto sum = std::ranges::upper_bound(sum_memory, run.first, {}, &ByteRange::last);
-      if (sum != sum_memory.end() && sum->first < run.last)
-        fail_overlap(*sum, std::string("the ") + what + " of " + parameter.name);
-    }
+    if (const ByteRange* const sum = overlapping(sum_memory, tensor, parameter.shape))
+      fail_overlap(*sum, std::string("the ") + what + " of " + parameter.name);
   }
   static void check_address(const Parameter& parameter, const Tensor& tensor, const char* field) {
     const std::size_t size = size_of(tensor.type);
@@ -162,10 +159,14 @@ void GradientAccumulator::set_gradient(std::size_t j, void* data) {
   if (j >= parts_->parameters.size())
     throw std::out_of_range("GradientAccumulator: there is no parameter " + std::to_string(j) +
                             " (it has " + std::to_string(parts_->parameters.size()) + ")");
-  Tensor gradient = parts_->gradients[j];
-  gradient.data = data;
-  parts_->check_gradient(parts_->parameters[j], gradient);
-  parts_->gradients[j].data = data;
+  Tensor& gradient = parts_->gradients[j];
+  void* const before = std::exchange(gradient.data, data);
+  try {
+    parts_->check_gradient(parts_->parameters[j], gradient);
+  } catch (...) {
+    gradient.data = before;
+    throw;
+  }
   parts_->list->set_gradient(j, data);
 }
 

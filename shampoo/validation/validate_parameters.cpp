@@ -169,14 +169,13 @@ ValueMemory::ValueMemory(std::span<const ParameterGroup> groups) {
   }
 }
 
-int ValueMemory::overlapping(const Tensor& tensor, std::span<const std::int64_t> shape) const {
+const ByteRange* overlapping(std::span<const ByteRange> ranges, const Tensor& tensor,
+                             std::span<const std::int64_t> shape) {
   for (const ByteRange& run : runs_of(tensor, shape, -1)) {
-    auto after =
-        std::lower_bound(runs_.begin(), runs_.end(), ByteRange{run.last, run.last, 0}, by_address);
-    if (after != runs_.begin() && std::prev(after)->last > run.first)
-      return std::prev(after)->parameter;
+    const auto after = std::ranges::lower_bound(ranges, run.last, {}, &ByteRange::first);
+    if (after != ranges.begin() && std::prev(after)->last > run.first) return &*std::prev(after);
   }
-  return -1;
+  return nullptr;
 }
 
 std::vector<std::int64_t> strides_of(const Tensor& tensor, const std::vector<std::int64_t>& shape) {
@@ -206,7 +205,7 @@ void validate_same_layout(const Parameter& parameter, const std::string& group,
 void validate_gradient(const Parameter& parameter, const std::string& group,
                        const ValueMemory& values) {
   validate_tensor(parameter, group, parameter.gradient, "gradient");
-  if (parameter.gradient.data && values.overlapping(parameter.gradient, parameter.shape) >= 0)
+  if (parameter.gradient.data && values.overlaps(parameter.gradient, parameter.shape))
     fail(group, parameter, "gradient: overlaps the value of a parameter");
 }
 

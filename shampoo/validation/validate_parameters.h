@@ -19,6 +19,11 @@ struct ByteRange {
 /// The runs of consecutive bytes of a tensor. `row`: ByteRange::parameter.
 std::vector<ByteRange> runs_of(const Tensor& tensor, std::span<const std::int64_t> shape, int row);
 
+/// One of the ranges, which are disjoint and sorted by address, that shares bytes with the tensor;
+/// null: none does.
+const ByteRange* overlapping(std::span<const ByteRange> ranges, const Tensor& tensor,
+                             std::span<const std::int64_t> shape);
+
 /// The memory of all values, by address: what gradients must stay clear of.
 class ValueMemory {
  public:
@@ -27,8 +32,10 @@ class ValueMemory {
   explicit ValueMemory(std::span<const ParameterGroup> groups);
   ValueMemory() = default;
 
-  /// The row of a parameter whose value overlaps the memory of this tensor, or -1.
-  int overlapping(const Tensor& tensor, std::span<const std::int64_t> shape) const;
+  /// True if a value shares memory with this tensor.
+  bool overlaps(const Tensor& tensor, std::span<const std::int64_t> shape) const {
+    return overlapping(runs_, tensor, shape) != nullptr;
+  }
 
  private:
   std::vector<ByteRange> runs_;
