@@ -29,45 +29,34 @@ TestedLauncher shampoorun() {
   return launcher;
 }
 
+/// That of the environment, where there is one. Debian's, release 1.13 on Python 3.11, can neither
+/// redirect nothing nor both streams; a local rank that does not exist (9:1) stands for nothing.
 TestedLauncher torchrun() {
   TestedLauncher launcher;
+  launcher.name = "torchrun";
   launcher.fresh_store = false;
   launcher.breaks_on_broken_report = true;
   launcher.leaves_orphans = true;
   launcher.loses_early_signals = true;
   launcher.nodes_fail_alone = true;
-  return launcher;
-}
-
-/// Release 1.13 on Python 3.11 can neither redirect nothing nor both streams; a local rank that
-/// does not exist (9:1) stands for nothing.
-TestedLauncher torchrun_of_debian() {
-  TestedLauncher launcher = torchrun();
-  launcher.name = "torchrun_of_debian";
+  if (const std::string python = python_of_environment(); !python.empty()) {
+    launcher.command = {fs::path(python).parent_path() / "torchrun"};
+    launcher.own_variables = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                              {"TORCHELASTIC_SIGNALS_TO_HANDLE", handled_signals}};
+    launcher.redirects = "3";
+    launcher.redirected = {"stderr.log", "stdout.log"};
+    return launcher;
+  }
+  if (content_of(debian_torchrun).find("torch==1.13") == std::string::npos) {
+    launcher.absence = "SHAMPOO_TORCH_PYTHON is not set, and " + std::string(debian_torchrun) +
+                       " is not that of Debian 12, 1.13";
+  } else {
+    launcher.command = {debian_torchrun, "-r", "9:1", "-t", "9:1"};
+  }
   launcher.own_variables = {{"NCCL_ASYNC_ERROR_HANDLING", "1"}};
   launcher.redirects = "1";
   launcher.redirected = {"stdout.log"};
   launcher.finds_a_port = false;
-  if (content_of(debian_torchrun).find("torch==1.13") == std::string::npos) {
-    launcher.absence = std::string(debian_torchrun) + " is not that of Debian 12, 1.13";
-  } else {
-    launcher.command = {debian_torchrun, "-r", "9:1", "-t", "9:1"};
-  }
-  return launcher;
-}
-
-TestedLauncher torchrun_of_environment() {
-  TestedLauncher launcher = torchrun();
-  launcher.name = "torchrun_of_environment";
-  launcher.own_variables = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
-                            {"TORCHELASTIC_SIGNALS_TO_HANDLE", handled_signals}};
-  launcher.redirects = "3";
-  launcher.redirected = {"stderr.log", "stdout.log"};
-  if (const std::string python = python_of_environment(); python.empty()) {
-    launcher.absence = "SHAMPOO_TORCH_PYTHON names no Python with PyTorch";
-  } else {
-    launcher.command = {fs::path(python).parent_path() / "torchrun"};
-  }
   return launcher;
 }
 
@@ -75,9 +64,7 @@ TestedLauncher torchrun_of_environment() {
 
 void PrintTo(const TestedLauncher& launcher, std::ostream* out) { *out << launcher.name; }
 
-std::vector<TestedLauncher> tested_launchers() {
-  return {shampoorun(), torchrun_of_debian(), torchrun_of_environment()};
-}
+std::vector<TestedLauncher> tested_launchers() { return {shampoorun(), torchrun()}; }
 
 std::string python_of_environment() {
   const char* python = std::getenv("SHAMPOO_TORCH_PYTHON");
