@@ -43,7 +43,7 @@ Solver resolved(const Solver& solver, const Backend& backend, Type arithmetic,
                 std::span<const double> exponents) {
   if (std::holds_alternative<Tridiagonal>(solver) && !backend.has_tridiagonal_roots())
     throw std::invalid_argument(
-        "recipe.solver: tridiagonal is for the CPU; automatic takes it there, and minimax on CUDA");
+        "the solver tridiagonal is for the CPU; automatic takes it there, and minimax on CUDA");
   if (!std::holds_alternative<Automatic>(solver)) return solver;
   const auto all = [&](const auto& fits) { return std::ranges::all_of(exponents, fits); };
   if (backend.prefers_products() && arithmetic == Type::float32 &&

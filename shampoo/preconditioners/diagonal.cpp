@@ -73,16 +73,16 @@ void refuse_drop_weighting(bool drops, std::string_view option, const Checks& ch
 }  // namespace
 
 void check(const AdaGrad& kind, const Recipe& recipe, const Checks& checks) {
-  checks.at_least_zero("recipe.initial_accumulator", kind.initial_accumulator);
+  checks.at_least_zero("initial_accumulator", kind.initial_accumulator);
   checks.require(recipe.arithmetic == Arithmetic::float64 ||
                      kind.initial_accumulator <= std::numeric_limits<float>::max(),
-                 "recipe.initial_accumulator", "finite in float32", kind.initial_accumulator);
+                 "initial_accumulator", "finite in float32", kind.initial_accumulator);
 }
 void check(const RmsProp& kind, const Recipe&, const Checks& checks) {
-  refuse_drop_weighting(kind.centered && kind.drop_weighting, "recipe.centered", checks);
+  refuse_drop_weighting(kind.centered && kind.drop_weighting, "centered", checks);
 }
 void check(const Adam& kind, const Recipe&, const Checks& checks) {
-  refuse_drop_weighting(kind.amsgrad && kind.drop_weighting, "recipe.amsgrad", checks);
+  refuse_drop_weighting(kind.amsgrad && kind.drop_weighting, "amsgrad", checks);
 }
 
 std::span<const RateUse> diagonal_rates(const DiagonalOptions& options, Role role) {

@@ -152,7 +152,7 @@ std::int64_t EigendecomposedPreconditioner::workspace_bytes() const {
 void check(const Eigendecomposed& kind, const Recipe&, const Checks& checks) {
   check_basis_method(kind.solver, true, checks);
   check_places(kind.exponents, checks);
-  for (const Exponent& e : kind.exponents) checks.at_least_zero("recipe.exponents.value", e.value);
+  for (const Exponent& e : kind.exponents) checks.at_least_zero("exponents.value", e.value);
   check_factor_options(kind.trace_scaling, kind.tolerated_failures, checks);
 }
 

@@ -120,17 +120,17 @@ void check(const EigenvalueCorrected& kind, const Recipe&, const Checks& checks)
   check_basis_method(kind.solver, false, checks);
   check_places(kind.exponents, checks);
   for (const Exponent& e : kind.exponents) {
-    checks.require(!e.dimension, "recipe.exponents.dimension", "empty for one second moment",
+    checks.require(!e.dimension, "exponents.dimension", "empty for one second moment",
                    e.dimension.value_or(0));
-    checks.positive("recipe.exponents.value", e.value);
+    checks.positive("exponents.value", e.value);
   }
   for (const IgnoredDimensions& i : kind.ignored_basis_change_dims) {
-    checks.require(i.order >= 0, "recipe.ignored_basis_change_dims.order", ">= 0", i.order);
+    checks.require(i.order >= 0, "ignored_basis_change_dims.order", ">= 0", i.order);
     for (const int k : i.dimensions)
-      checks.require(k >= 0 && k < std::max(i.order, 1),
-                     "recipe.ignored_basis_change_dims.dimensions", "in [0, max(order, 1))", k);
+      checks.require(k >= 0 && k < std::max(i.order, 1), "ignored_basis_change_dims.dimensions",
+                     "in [0, max(order, 1))", k);
     checks.require(std::set(i.dimensions.begin(), i.dimensions.end()).size() == i.dimensions.size(),
-                   "recipe.ignored_basis_change_dims.dimensions", "different from each other",
+                   "ignored_basis_change_dims.dimensions", "different from each other",
                    i.dimensions.size());
   }
   check_factor_options(kind.trace_scaling, kind.tolerated_failures, checks);

@@ -37,19 +37,19 @@ double exponent_of(std::span<const Exponent> exponents, int order, int dimension
 
 void check_places(std::span<const Exponent> exponents, const Checks& checks) {
   for (const Exponent& e : exponents) {
-    checks.require(e.order >= 0, "recipe.exponents.order", ">= 0", e.order);
+    checks.require(e.order >= 0, "exponents.order", ">= 0", e.order);
     if (e.dimension)
       checks.require(*e.dimension >= 0 && *e.dimension < std::max(e.order, 1),
-                     "recipe.exponents.dimension", "in [0, max(order, 1))", *e.dimension);
+                     "exponents.dimension", "in [0, max(order, 1))", *e.dimension);
   }
 }
 
 void check_factor_options(const std::optional<double>& trace_scaling, int tolerated_failures,
                           const Checks& checks) {
   if (trace_scaling)
-    checks.require(*trace_scaling > 0 && *trace_scaling <= 1, "recipe.trace_scaling", "in (0, 1]",
+    checks.require(*trace_scaling > 0 && *trace_scaling <= 1, "trace_scaling", "in (0, 1]",
                    *trace_scaling);
-  checks.require(tolerated_failures >= 0, "recipe.tolerated_failures", ">= 0", tolerated_failures);
+  checks.require(tolerated_failures >= 0, "tolerated_failures", ">= 0", tolerated_failures);
 }
 
 std::span<const RateUse> factor_rates(bool has_pseudo_inverse) {

@@ -7,7 +7,8 @@
 namespace shampoo {
 
 void check(const KullbackLeibler& kind, const Recipe& recipe, const Checks& checks) {
-  std::visit([&](const auto& form) { check(form, recipe, checks); }, kind.form);
+  const Checks inner = checks.within("form");
+  std::visit([&](const auto& form) { check(form, recipe, inner); }, kind.form);
 }
 
 bool has_refresh(const KullbackLeibler&, const Recipe&) { return true; }

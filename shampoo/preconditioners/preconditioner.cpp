@@ -12,14 +12,15 @@
 namespace shampoo {
 
 void check_preconditioner(const Recipe& recipe, const Checks& checks) {
-  std::visit([&](const auto& kind) { check(kind, recipe, checks); }, recipe.preconditioner);
+  const Checks inner = checks.within("recipe.preconditioner");
+  std::visit([&](const auto& kind) { check(kind, recipe, inner); }, recipe.preconditioner);
 }
 
 void check_grafting(const Recipe& recipe, const Checks& checks) {
   if (!recipe.grafting) return;
   std::visit(
       [&]<typename Kind>(const Kind& kind) {
-        check(kind, recipe, checks);
+        check(kind, recipe, checks.within("recipe.grafting"));
         checks.require(!std::holds_alternative<Kind>(recipe.preconditioner), "recipe.grafting",
                        "another kind than the preconditioner, or empty", Kind::name);
       },

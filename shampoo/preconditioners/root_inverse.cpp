@@ -97,7 +97,7 @@ void check(const RootInverse& kind, const Recipe& recipe, const Checks& checks) 
   for (const Exponent& e : kind.exponents) check_exponent(e.value, kind.solver, checks);
   check_factor_options(kind.trace_scaling, kind.tolerated_failures, checks);
   if (kind.root_type)
-    checks.require(*kind.root_type == Type::float16, "recipe.root_type", "float16 or not set",
+    checks.require(*kind.root_type == Type::float16, "root_type", "float16 or not set",
                    name_of(*kind.root_type));
 }
 

@@ -87,18 +87,17 @@ struct OrthogonalizerChecks {
   Arithmetic arithmetic;
 
   void operator()(const NewtonSchulz& s) const {
-    checks.require(s.iterations >= 1 && s.iterations <= 100, "recipe.solver.iterations",
-                   "in [1, 100]", s.iterations);
+    checks.require(s.iterations >= 1 && s.iterations <= 100, "solver.iterations", "in [1, 100]",
+                   s.iterations);
     for (const double c : s.coefficients)
-      checks.require(std::isfinite(c), "recipe.solver.coefficients", "finite", c);
+      checks.require(std::isfinite(c), "solver.coefficients", "finite", c);
   }
   void operator()(const PolarExpress& s) const {
     const bool narrow = arithmetic == Arithmetic::float32;
-    checks.require(s.kappa_max >= 1 && s.kappa_max <= (narrow ? 1e4 : 1e7),
-                   "recipe.solver.kappa_max",
+    checks.require(s.kappa_max >= 1 && s.kappa_max <= (narrow ? 1e4 : 1e7), "solver.kappa_max",
                    narrow ? "in [1, 1e4] in float32" : "in [1, 1e7] in float64", s.kappa_max);
-    checks.require(s.tolerance >= 1e-6 && s.tolerance < 1, "recipe.solver.tolerance",
-                   "in [1e-6, 1)", s.tolerance);
+    checks.require(s.tolerance >= 1e-6 && s.tolerance < 1, "solver.tolerance", "in [1e-6, 1)",
+                   s.tolerance);
   }
   void operator()(const Svd&) const {}
 };

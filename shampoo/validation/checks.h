@@ -36,12 +36,19 @@ inline std::string title_of(int group, std::string_view label) {
   return label.empty() ? title : title + " '" + std::string(label) + "'";
 }
 
-/// Checks values of one group. Messages: "group 0: FIELD must be RANGE, got VALUE".
+/// Checks values of one group. Messages: "group 0: FIELD must be RANGE, got VALUE", with a FIELD of
+/// within("recipe.grafting") behind that path and a dot.
 class Checks {
  public:
   /// `group`: see title_of(). `parameter`: its name, where the values are those of one; borrowed.
   explicit Checks(std::string_view group, std::string_view parameter = {})
       : group_(group), parameter_(parameter) {}
+
+  Checks within(std::string_view path) const {
+    Checks inner = *this;
+    inner.path_.append(path).append(".");
+    return inner;
+  }
 
   /// "group 0, parameter 'bias'"
   std::string subject() const {
@@ -86,11 +93,12 @@ class Checks {
       text = std::to_string(found);
     else
       text = std::string(found);
-    throw std::invalid_argument(subject() + ": " + std::string(field) + " must be " +
+    throw std::invalid_argument(subject() + ": " + path_ + std::string(field) + " must be " +
                                 std::string(range) + ", got " + text);
   }
 
   std::string_view group_, parameter_;
+  std::string path_;
 };
 
 }  // namespace shampoo

@@ -220,20 +220,20 @@ std::string refusal(const Recipe& recipe, const Rates& rates = {}) {
 TEST(DiagonalOptions, AreCheckedInBothRoles) {
   const Diagonal amsgrad = Adam{.drop_weighting = true, .amsgrad = true};
   EXPECT_EQ(refusal({.grafting = amsgrad}),
-            "group 0: recipe.amsgrad must be false with drop_weighting, got true");
+            "group 0: recipe.grafting.amsgrad must be false with drop_weighting, got true");
   const Preconditioner centered = RmsProp{.drop_weighting = true, .centered = true};
   EXPECT_EQ(refusal({.preconditioner = centered}),
-            "group 0: recipe.centered must be false with drop_weighting, got true");
+            "group 0: recipe.preconditioner.centered must be false with drop_weighting, got true");
   for (const double value : {-0.1, std::nan(""), HUGE_VAL})
     expect_says(refusal(torch::adagrad({.initial_accumulator_value = value})),
-                {"group 0: recipe.initial_accumulator must be in [0, inf)"});
+                {"group 0: recipe.preconditioner.initial_accumulator must be in [0, inf)"});
   ToyModel<float> model{{{2, 2}}};
   const auto backend = cpu_backend({.threads = 1});
   const auto ranks = single_rank_communicator();
   const Recipe overflowing = torch::adagrad({.initial_accumulator_value = 1e39});
   expect_says(error_of<std::invalid_argument>(
                   [&] { const Optimizer refused(*backend, *ranks, {model.group(overflowing)}); }),
-              {"group 0: recipe.initial_accumulator must be finite in float32"});
+              {"group 0: recipe.preconditioner.initial_accumulator must be finite in float32"});
 }
 
 TEST(DiagonalOptions, LearningRateDecayIsReadByAdaGradAsPreconditioner) {

@@ -60,6 +60,16 @@ TEST_F(BadInput, RecipeFieldsOutOfRangeAreNamed) {
       "tolerated_failures");
 }
 
+TEST_F(BadInput, TheFieldOfAKindIsNamedWithItsPath) {
+  expect_recipe_refused(
+      [](Recipe& r) {
+        r.preconditioner = KullbackLeibler{.form = Eigendecomposed{.solver = Eigh{.tolerance = 2}}};
+      },
+      "recipe.preconditioner.form.solver.tolerance must be");
+  expect_recipe_refused([](Recipe& r) { r.grafting = AdaGrad{.initial_accumulator = -1}; },
+                        "recipe.grafting.initial_accumulator must be");
+}
+
 TEST_F(BadInput, AnEnumeratorThatIsNoneIsNamedWithThoseThatThereAre) {
   const auto refused = [&](const std::function<void(Recipe&)>& spoil, const std::string& message) {
     expect_refused([&](ParameterGroup& group) { spoil(group.recipe); }, {"group 1: " + message});
