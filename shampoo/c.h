@@ -8,14 +8,14 @@
 /* The library for C99, and for C++ below 20:
  *     cc -std=c99 train.c $(pkg-config --cflags-only-I --libs shampoo) -lstdc++ -lm
  *
- * Functions that can fail return a shampoo_status, and change nothing where C++ would have changed
- * nothing; shampoo_last_error() says what was wrong. No exception leaves a function. Handles are
- * made by functions with a last argument `made`, which they leave alone on failure, belong to the
- * caller, and are freed once by the function of their name with `_free`, which takes NULL. What a
- * handle was made with has to outlive it where its function says so. A handle is used by one thread
- * at a time. Texts that are passed in are copied, and end with 0. Each function does what that of
- * the C++ headers does which its comment names: errors, waiting and what is collective are said
- * there. Names and values of what is declared here stay. */
+ * Functions that can fail return a shampoo_status, or NULL in place of a text, and change nothing
+ * where C++ would have changed nothing; shampoo_last_error() says what was wrong. No exception
+ * leaves a function. Handles are made by functions with a last argument `made`, which they leave
+ * alone on failure, belong to the caller, and are freed once by the function of their name with
+ * `_free`, which takes NULL. What a handle was made with has to outlive it where its function says
+ * so. A handle is used by one thread at a time. Texts that are passed in are copied, and end with
+ * 0. Each function does what that of the C++ headers does which its comment names: errors, waiting
+ * and what is collective are said there. Names and values of what is declared here stay. */
 
 #ifdef __cplusplus
 extern "C" {

@@ -185,18 +185,19 @@ class Optimizer {
   ///
   /// Collective, with equal rates, if a group averages an iterate or values, in one exchange of
   /// values in their own types; otherwise without communication. Waits. Inside, step(),
-  /// enqueue_step(), state_dict(), full_state_dict(), save(), load(), add_group() and evaluate()
-  /// throw std::logic_error, with nothing changed; where only some ranks have a guard, collectives
-  /// throw on all, and a step that others took is a fault as a rate that is bad on one rank. Throws
-  /// std::logic_error where a step is prepared, std::invalid_argument for a bad rate,
-  /// CommunicationError where rates differ, the same on all ranks, with nothing changed. End the
-  /// guard before the optimizer is destroyed, which leaves the evaluation values in place.
+  /// enqueue_step(), state_dict(), full_state_dict(), save(), load(), add_group(), evaluate(),
+  /// read_values(), unscale(), zero_gradients() and average_gradients() throw std::logic_error,
+  /// with nothing changed; where only some ranks have a guard, collectives throw on all, and a step
+  /// that others took is a fault as a rate that is bad on one rank. Throws std::logic_error where a
+  /// step is prepared, std::invalid_argument for a bad rate, CommunicationError where rates differ,
+  /// the same on all ranks, with nothing changed. End the guard before the optimizer is destroyed,
+  /// which leaves the evaluation values in place.
   Evaluation evaluate();
 
   /// To be called on all ranks after the caller has overwritten values, as by broadcasting them:
   /// the float32 masters of 16-bit values, which the next step would otherwise bring back, and
-  /// averaged iterates and averages of values start again from the values. Queued. Throws the error
-  /// that disabled the optimizer.
+  /// averaged iterates and averages of values start again from the values. Queued, after a wait for
+  /// the previous step. Throws the error that disabled the optimizer.
   void read_values();
 
   /// Adds a group; existing groups keep their state and owners. Parameters of it that were frozen
@@ -249,9 +250,9 @@ class Optimizer {
   std::int64_t workspace_bytes() const;
   /// Human-readable table of the plan, this rank's memory (workspace, the backend's scratch and
   /// host memory, its pool, which other users of the backend share), labels and present rates of
-  /// all groups, frozen parameters, rates that no recipe reads, and the phases of a step on this
-  /// rank: their predicted shares of the time and, of the steps since groups were last added, the
-  /// measured ones, on a device if OptimizerOptions asks for them. Waits for the pending step.
+  /// all groups, frozen parameters, rates that recipes do not read, and the phases of a step on
+  /// this rank: their predicted shares of the time and, of the steps since groups were last added,
+  /// the measured ones, on a device if OptimizerOptions asks for them. Waits for the pending step.
   std::string describe() const;
 
  private:

@@ -188,7 +188,9 @@ struct Refresh {
 /// How tensors are cut into blocks.
 struct Blocking {
   static constexpr std::string_view name = "blocking";
-  std::int64_t size = 1024;  ///< longest side, >= 1; grouping::never_cut
+  /// Longest side, >= 1; grouping::never_cut. One with a factor or a basis has at most 32,000, for
+  /// Svd 16,000.
+  std::int64_t size = 1024;
   /// Small dimensions are merged down to this order, >= 1; grouping::any_order. With 1, a matrix of
   /// up to `size` elements becomes a vector, whose one factor has as many rows as it has elements,
   /// or which recipes::soap() leaves to Adam.

@@ -38,8 +38,8 @@ struct TestedLauncher {
 /// For GoogleTest.
 void PrintTo(const TestedLauncher& launcher, std::ostream* out);
 
-/// shampoorun and torchrun: that of the virtual environment whose Python SHAMPOO_TORCH_PYTHON names,
-/// or else that of Debian 12. Their names do not depend on what is here.
+/// shampoorun and torchrun: that of the virtual environment whose Python SHAMPOO_TORCH_PYTHON
+/// names, or else that of Debian 12. Their names do not depend on what is here.
 std::vector<TestedLauncher> tested_launchers();
 
 /// The Python that SHAMPOO_TORCH_PYTHON names; empty where that is not set.
