@@ -19,16 +19,12 @@ std::string quotient(std::uint64_t a, std::uint64_t b, int decimals) {
          std::string(decimals - rest.size(), '0') + rest;
 }
 
-template <typename Number>
-std::string shortest(Number number) {
+}  // namespace
+
+std::string exact_text(double number) {
   std::array<char, 32> digits;
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
 }
-
-}  // namespace
-
-std::string exact_text(double number) { return shortest(number); }
-std::string exact_text(float number) { return shortest(number); }
 
 std::string hexadecimal(std::uint64_t number) {
   std::string text(16, '0');

@@ -11,7 +11,6 @@ namespace shampoo::grouping {
 
 /// The shortest text that reads back as the same number, in every locale: 0.1, 1e-08, inf.
 std::string exact_text(double number);
-std::string exact_text(float number);
 
 /// Sixteen lower-case hexadecimal digits.
 std::string hexadecimal(std::uint64_t number);

@@ -40,6 +40,9 @@ Work lower_bounds(std::span<const Work> blocks, int ranks);
 /// The sum of the works of each rank's blocks. Every owner is in [0, ranks).
 std::vector<Work> loads(std::span<const Work> blocks, std::span<const int> owners, int ranks);
 
+/// What equally long parts of an exchange may add to its bytes.
+inline constexpr int usual_padding_percent = 4;
+
 /// Chooses an owner in [0, ranks) for every block, so that the largest cost, bytes and state of a
 /// rank and its largest work of refreshes in a step are all close to their lower bounds: longest
 /// processing time first [Graham 1969], for four sizes at once. A pure function of its arguments,
@@ -52,6 +55,7 @@ std::vector<Work> loads(std::span<const Work> blocks, std::span<const int> owner
 /// work or percentage, sums beyond 2^63 - 1, an owner that is no rank, or another number of
 /// refreshes.
 std::vector<int> place(std::span<const Work> blocks, int ranks, std::span<const int> owners = {},
-                       int padding_percent = 4, std::span<const BlockRefresh> refreshes = {});
+                       int padding_percent = usual_padding_percent,
+                       std::span<const BlockRefresh> refreshes = {});
 
 }  // namespace shampoo::grouping

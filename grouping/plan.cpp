@@ -133,10 +133,9 @@ void choose_phases(Plan& plan, std::vector<Place> places, std::size_t known) {
 
 }  // namespace
 
-Plan plan(std::vector<PlannedGroup> groups, int ranks, int padding_percent) {
+Plan plan(std::vector<PlannedGroup> groups, int ranks) {
   Plan empty;
   empty.ranks = ranks;
-  empty.padding_percent = padding_percent;
   return extend(std::move(empty), std::move(groups));
 }
 
@@ -158,7 +157,7 @@ Plan extend(Plan before, std::vector<PlannedGroup> groups) {
     refreshes.push_back(refresh_of(after, place.virtual_group, block));
     if (owners.size() < known) owners.push_back(block.owner);
   }
-  owners = place(works, after.ranks, owners, after.padding_percent, refreshes);
+  owners = place(works, after.ranks, owners, usual_padding_percent, refreshes);
   for (std::size_t i = 0; i < places.size(); ++i)
     after.blocks[places[i].virtual_group][places[i].block].owner = owners[i];
   return after;

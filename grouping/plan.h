@@ -28,7 +28,6 @@ struct Block {
 /// merged and ordered.
 struct Plan {
   int ranks = 1;
-  int padding_percent = 4;  ///< see place() and segments()
   /// Groups of the caller, in the order in which they were added.
   std::vector<PlannedGroup> groups;
   std::vector<VirtualGroup> virtual_groups;  ///< see merge()
@@ -54,7 +53,7 @@ struct Plan {
 /// Plans the first groups. Throws std::invalid_argument, naming the parameter and the field, for
 /// negative sides or works, blocks that do not cover their parameter, and numbers that leave
 /// their type; and where place() throws.
-Plan plan(std::vector<PlannedGroup> groups, int ranks, int padding_percent = 4);
+Plan plan(std::vector<PlannedGroup> groups, int ranks);
 
 /// The plan with groups added. Every block of `before` keeps its owner and phase; new blocks are
 /// placed around them. Throws like plan().

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "grouping/joined.h"
 #include "grouping/segments.h"
 #include "grouping/table.h"
 
@@ -15,10 +16,7 @@ namespace {
 constexpr int text_width = 96;
 
 std::string extent_text(const Shape& extent) {
-  if (extent.empty()) return "scalar";
-  std::string text;
-  for (std::int64_t side : extent) text += (text.empty() ? "" : " x ") + std::to_string(side);
-  return text;
+  return extent.empty() ? "scalar" : joined(extent, " x ");
 }
 
 std::string headline(const Plan& plan, std::uint64_t plan_hash) {

@@ -34,7 +34,7 @@ std::int64_t reserve(std::int64_t& offset, const PlannedParameter& parameter,
 void make_equally_long(const Plan& plan, Segments& layout) {
   const std::int64_t longest = layout.longest(), all = layout.begins.back();
   const Wide padded = Wide{longest} * plan.ranks;
-  if (padded > largest_offset || 100 * padded > (Wide{100} + plan.padding_percent) * all) return;
+  if (padded > largest_offset || 100 * padded > (Wide{100} + usual_padding_percent) * all) return;
   for (std::size_t v = 0; v < plan.blocks.size(); ++v)
     for (std::size_t b = 0; b < plan.blocks[v].size(); ++b) {
       const int owner = plan.blocks[v][b].owner;

@@ -19,7 +19,7 @@ inline constexpr std::int64_t block_alignment = 16;
 ///
 /// Segments lie rank by rank. A segment is the header, then virtual group by virtual group the
 /// blocks in the order of the rank's flat run. All are as long as the longest where that adds at
-/// most Plan::padding_percent: collectives are faster with parts of equal length.
+/// most usual_padding_percent: collectives are faster with parts of equal length.
 struct Segments {
   /// First byte of each segment, then the total: ranks + 1 numbers.
   std::vector<std::int64_t> begins;
@@ -34,7 +34,7 @@ struct Segments {
 };
 
 /// Lays out the exchange. Throws std::invalid_argument for header_bytes < 0 and, naming the
-/// parameter, where an offset would exceed 2^63 - 1.
+/// parameter, where an offset would exceed 2^62.
 Segments segments(const Plan& plan, std::int64_t header_bytes);
 
 }  // namespace shampoo::grouping

@@ -2,7 +2,6 @@
 #include "shampoo/gradients.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -11,18 +10,17 @@
 #include <unordered_map>
 #include <utility>
 
-#include "grouping/number_text.h"
+#include "grouping/box.h"
 #include "kernels/rules/gradient_state_rule.h"
 #include "shampoo/gradients/gradient_list.h"
+#include "shampoo/validation/checks.h"
 #include "shampoo/validation/validate_parameters.h"
 
 namespace shampoo {
 
 double clip_gradient_norm(Backend& backend, std::span<const Parameter> parameters,
                           double max_norm) {
-  if (!(max_norm > 0) || std::isinf(max_norm))
-    throw std::invalid_argument("clip_gradient_norm: max_norm must be in (0, inf), got " +
-                                grouping::exact_text(max_norm));
+  Checks("clip_gradient_norm").positive("max_norm", max_norm);
   check_shapes(parameters);
   std::vector<Tensor> gradients;
   std::vector<const Parameter*> addresses;
@@ -65,7 +63,7 @@ struct GradientAccumulator::Parts {
     for (std::size_t j = 0; j < parameters.size(); ++j) {
       const Tensor& sum = options.sums[j];
       const Type type = type_of(parameters[j]);
-      const bool missing = sum.data == nullptr && elements_of(parameters[j]) > 0;
+      const bool missing = sum.data == nullptr && grouping::numel(parameters[j].shape) > 0;
       if (missing || sum.type != type || !sum.strides.empty())
         throw std::invalid_argument("accumulation: sums: " + parameters[j].name +
                                     ": must be a row-major tensor in " +
@@ -109,16 +107,12 @@ struct GradientAccumulator::Parts {
     constexpr std::size_t alignment = 64;
     std::size_t end = 0;
     for (const Parameter& parameter : parameters) {
-      const std::size_t bytes = size_of(type_of(parameter)) * elements_of(parameter);
+      const auto elements = static_cast<std::size_t>(grouping::numel(parameter.shape));
+      const std::size_t bytes = size_of(type_of(parameter)) * elements;
       begins.push_back(end);
       end += (bytes + alignment - 1) / alignment * alignment;
     }
     sums = kernels::Buffer(b, end);
-  }
-  static std::size_t elements_of(const Parameter& parameter) {
-    std::size_t elements = 1;
-    for (const std::int64_t side : parameter.shape) elements *= static_cast<std::size_t>(side);
-    return elements;
   }
   static Type type_of(const Parameter& parameter) {
     return parameter.gradient.type == Type::float64 ? Type::float64 : Type::float32;
@@ -142,9 +136,7 @@ struct GradientAccumulator::Parts {
 
 GradientAccumulator::GradientAccumulator(Backend& backend, std::vector<Parameter> parameters,
                                          const AccumulationOptions& options) {
-  if (options.micro_batches < 1)
-    throw std::invalid_argument("accumulation: micro_batches must be >= 1, got " +
-                                std::to_string(options.micro_batches));
+  Checks("accumulation").at_least_one("micro_batches", options.micro_batches);
   check_shapes(parameters);
   parts_ = std::make_unique<Parts>(kernels::kernels_of(backend), std::move(parameters), options);
 }

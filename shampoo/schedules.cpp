@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shampoo/schedules/schedule_rule.h"
+#include "shampoo/validation/checks.h"
 
 namespace shampoo {
 
@@ -49,8 +50,8 @@ class ChainRule final : public ScheduleRule {
   schedules::Chain kind_;
 };
 
-void require_schedules(const std::vector<Schedule>& schedules, const char* kind) {
-  require_option(!schedules.empty(), kind, "schedules", "at least one", schedules.size());
+void require_schedules(const std::vector<Schedule>& schedules, const Checks& checks) {
+  checks.require(!schedules.empty(), "schedules", "at least one", schedules.size());
 }
 
 }  // namespace
@@ -58,31 +59,30 @@ void require_schedules(const std::vector<Schedule>& schedules, const char* kind)
 Schedule::Schedule() : rule_(std::make_shared<BaseRule>()) {}
 
 Schedule::Schedule(const schedules::Sequence& kind) {
-  require_schedules(kind.schedules, "Sequence");
-  require_option(kind.begins.size() + 1 == kind.schedules.size(), "Sequence",
-                 "the number of begins", "one less than that of schedules", kind.begins.size());
+  const Checks checks("schedules::Sequence");
+  require_schedules(kind.schedules, checks);
+  checks.require(kind.begins.size() + 1 == kind.schedules.size(), "the number of begins",
+                 "one less than that of schedules", kind.begins.size());
   std::int64_t before = 0;
   for (const std::int64_t begin : kind.begins) {
-    require_option(begin > before, "Sequence", "begins", ">= 1 and ascending", begin);
+    checks.require(begin > before, "begins", ">= 1 and ascending", begin);
     before = begin;
   }
   rule_ = std::make_shared<SequenceRule>(kind);
 }
 
 Schedule::Schedule(const schedules::Chain& kind) {
-  require_schedules(kind.schedules, "Chain");
+  require_schedules(kind.schedules, Checks("schedules::Chain"));
   rule_ = std::make_shared<ChainRule>(kind);
 }
 
 Schedule::Schedule(const schedules::WarmUpStableDecay& kind) {
-  const auto at_least_zero = [](const char* field, std::int64_t steps) {
-    require_option(steps >= 0, "WarmUpStableDecay", field, ">= 0", steps);
-  };
-  at_least_zero("warm_up", kind.warm_up);
-  at_least_zero("stable", kind.stable);
-  require_steps("WarmUpStableDecay", "decay", kind.decay);
-  require_positive("WarmUpStableDecay", "start_factor", kind.start_factor);
-  require_at_least_zero("WarmUpStableDecay", "end_factor", kind.end_factor);
+  const Checks checks("schedules::WarmUpStableDecay");
+  checks.require(kind.warm_up >= 0, "warm_up", ">= 0", kind.warm_up);
+  checks.require(kind.stable >= 0, "stable", ">= 0", kind.stable);
+  checks.at_least_one("decay", kind.decay);
+  checks.positive("start_factor", kind.start_factor);
+  checks.at_least_zero("end_factor", kind.end_factor);
   constexpr std::int64_t longest = std::numeric_limits<std::int64_t>::max();
   schedules::Sequence parts;
   const auto append = [&](const Schedule& schedule, std::int64_t steps) {
@@ -100,7 +100,7 @@ Schedule::Schedule(const schedules::WarmUpStableDecay& kind) {
 }
 
 double Schedule::value(double base, std::int64_t step) const {
-  require_option(step >= 0, "Schedule", "step", ">= 0", step);
+  Checks("schedules::Schedule").require(step >= 0, "step", ">= 0", step);
   return ScheduleCursor(*this, base).at(step);
 }
 

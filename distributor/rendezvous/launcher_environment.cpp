@@ -5,6 +5,8 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "grouping/joined.h"
+
 namespace shampoo::rendezvous {
 namespace {
 
@@ -35,12 +37,6 @@ constexpr std::array known_variables = {"RANK",
                                         "SLURM_NNODES",
                                         "SLURM_STEP_NODELIST",
                                         "SLURM_JOB_NODELIST"};
-
-std::string joined(const std::vector<std::string>& texts, std::string_view between) {
-  std::string all;
-  for (const std::string& text : texts) all.append(all.empty() ? "" : between).append(text);
-  return all;
-}
 
 std::string alternatives(LauncherEnvironment::Names names) {
   std::string all;
@@ -95,15 +91,15 @@ std::string LauncherEnvironment::found() const {
     if (variable == variables_.end()) continue;
     all.push_back(std::string(name) + "=" + variable->second.substr(0, 200));
   }
-  return all.empty() ? "none" : joined(all, ", ");
+  return all.empty() ? "none" : grouping::joined(all, ", ");
 }
 
 void LauncherEnvironment::check() const {
   if (problems_.empty()) return;
   throw std::invalid_argument(
       "join: the variables of " + std::string(launcher_) +
-      " are incomplete or contradict each other: " + joined(problems_, "; ") +
-      ". Found: " + found() + ". Accepted: " + joined(accepted_, ", ") +
+      " are incomplete or contradict each other: " + grouping::joined(problems_, "; ") +
+      ". Found: " + found() + ". Accepted: " + grouping::joined(accepted_, ", ") +
       ". JoinOptions::launcher chooses another launcher, Launcher::one_rank none.");
 }
 

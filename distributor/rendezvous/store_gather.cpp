@@ -57,11 +57,10 @@ GatherResult StoreGather::collect() {
   return result;
 }
 
-void StoreGather::remove_keys(const std::vector<std::string>& others) {
+void StoreGather::remove_keys() {
   if (store_.add(key("read"), 1) < size_) return;
   for (int rank = 0; rank < size_; ++rank) store_.remove(rank_key(rank));
   for (const char* name : {"arrived", "result", "expired", "read"}) store_.remove(key(name));
-  for (const std::string& other : others) store_.remove(other);
 }
 
 void StoreGather::wait_for_readers(int readers, milliseconds longest) {

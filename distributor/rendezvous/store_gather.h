@@ -33,6 +33,7 @@ void for_each_field(Visitor&& visit, GatherResult& result) {
 ///     <prefix>/result     GatherResult; the only key that ranks wait for
 ///     <prefix>/expired    number of ranks that have reached the deadline
 ///     <prefix>/read       number of ranks that have read the result
+///     <prefix>/all_read   there once those that wait_for_readers() waits for have
 ///
 /// The last rank to arrive publishes the records; the first one to reach the deadline publishes
 /// which ranks are missing. So a rank sends a number of requests that does not depend on the number
@@ -63,8 +64,8 @@ class StoreGather {
   /// there is none.
   std::string record(int rank);
 
-  /// After wait(): the last rank to call it removes all keys, and others that it names.
-  void remove_keys(const std::vector<std::string>& others = {});
+  /// After wait(): the last rank to call it removes all keys.
+  void remove_keys();
   /// After wait(): returns when `readers` processes have called it, at most after `longest`.
   void wait_for_readers(int readers, std::chrono::milliseconds longest);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "shampoo/c/c_handles.h"
 #include "shampoo/distributor/rendezvous/join.h"
@@ -234,8 +235,9 @@ shampoo_status shampoo_end_evaluation(shampoo_optimizer* optimizer) {
     require(optimizer, "optimizer");
     if (!optimizer->evaluation)
       throw std::logic_error("shampoo_end_evaluation: there was no shampoo_evaluate()");
-    optimizer->evaluation->end();
+    shampoo::Evaluation evaluation = std::move(*optimizer->evaluation);
     optimizer->evaluation.reset();
+    evaluation.end();
   });
 }
 

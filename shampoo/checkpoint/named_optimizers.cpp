@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "grouping/joined.h"
 #include "shampoo/state/optimizer_access.h"
 
 namespace shampoo::checkpoint {
@@ -17,10 +18,7 @@ std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
 template <typename List>
 std::string names_text(const List& optimizers) {
-  std::string text;
-  for (const auto& optimizer : optimizers)
-    text += (text.empty() ? "" : ", ") + quoted(optimizer.name);
-  return text;
+  return grouping::joined(optimizers, ", ", [](const auto& one) { return quoted(one.name); });
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace shampoo::checkpoint {
 namespace {
 
-std::int64_t count_of(const std::vector<std::int64_t>& shape) { return grouping::numel(shape); }
-
 std::size_t bytes_of(const StateTensor& tensor) {
   return static_cast<std::size_t>(tensor.count()) * size_of(tensor.type);
 }
@@ -100,7 +98,7 @@ StateReader::Source StateReader::find(const StateTensor& own) const {
   if (parameter == parameters_.end()) return {};
   const SavedParameter& saved = *parameter->second;
   // Where the parameter has another shape now, that is what will be said.
-  if (count_of(saved.merged_shape) != count_of(own.shape)) return {};
+  if (grouping::numel(saved.merged_shape) != grouping::numel(own.shape)) return {};
   for (const std::uint32_t row : saved.slots)
     if (const SavedSlot& slot = reader_.manifest().slots[row]; slot.name == own.slot)
       return {&saved, &slot};

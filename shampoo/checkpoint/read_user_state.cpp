@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "grouping/joined.h"
 #include "shampoo/checkpoint/snapshot.h"
 #include "shampoo/protocol/diagnostics.h"
 
@@ -15,10 +16,8 @@ constexpr std::size_t most_kept = std::size_t{64} << 20;
 
 constexpr const char* kinds[] = {"an integer", "a number", "a string"};
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
-  return text;
+std::string quoted(const std::vector<std::string>& names) {
+  return "'" + grouping::joined(names, "', '") + "'";
 }
 
 }  // namespace
@@ -120,14 +119,12 @@ void UserStateLoad::find_unexpected(const UserState& user) {
 }
 
 void UserStateLoad::throw_faults(bool strict) const {
-  std::string text;
-  for (const std::string& fault : faults_) text += (text.empty() ? "" : "\n") + fault;
-  if (!text.empty()) throw std::invalid_argument(text);
+  if (!faults_.empty()) throw std::invalid_argument(grouping::joined(faults_, "\n"));
   if (!strict || (missing_.empty() && unexpected_.empty())) return;
-  text = "checkpoint: user state: ";
-  if (!missing_.empty()) text += "missing " + joined(missing_);
+  std::string text = "checkpoint: user state: ";
+  if (!missing_.empty()) text += "missing " + quoted(missing_);
   if (!unexpected_.empty())
-    text += (missing_.empty() ? "not asked for " : "; not asked for ") + joined(unexpected_);
+    text += (missing_.empty() ? "not asked for " : "; not asked for ") + quoted(unexpected_);
   throw std::invalid_argument(text + "; LoadOptions::strict = false accepts that");
 }
 

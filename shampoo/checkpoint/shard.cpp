@@ -5,7 +5,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "shampoo/checkpoint/format/checksum.h"
+#include "grouping/hash.h"
+#include "grouping/number_text.h"
 #include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
@@ -43,7 +44,7 @@ void Shard::read_checksums(const ShardFile& shard) {
   checksums_.resize(count);
   const auto bytes = std::as_writable_bytes(std::span(checksums_));
   file_.read(file_.tensors()[count], 0, bytes);
-  if (checkpoint::checksum(bytes) != shard.checksums_checksum)
+  if (grouping::hash(bytes) != shard.checksums_checksum)
     throw CheckpointError(name_of(checksums_name) + ": the checksum of its bytes from byte " +
                           std::to_string(file_.data_begin() + file_.tensors()[count].begin) +
                           " of the file on is not the one in the manifest");
@@ -73,7 +74,7 @@ void Shard::read_each(std::size_t index, const Place& place, const TakePart& tak
                       Checksums checksums) const {
   const TensorEntry& entry = file_.tensors()[index];
   const std::uint64_t bytes = entry.end - entry.begin;
-  Checksum sum;
+  grouping::Hash sum;
   for (std::uint64_t done = 0; done < bytes; done += read_bytes) {
     const std::span part(place(done), std::min(read_bytes, bytes - done));
     file_.read(entry, done, part);
@@ -83,8 +84,8 @@ void Shard::read_each(std::size_t index, const Place& place, const TakePart& tak
   if (checksums == Checksums::skip || sum.value() == checksum(index)) return;
   throw CheckpointError(name_of(entry.name) + ": the checksum of its bytes from byte " +
                         std::to_string(file_.data_begin() + entry.begin) + " of the file on is " +
-                        hexadecimal(sum.value()) + ", but it was saved with " +
-                        hexadecimal(checksum(index)));
+                        grouping::hexadecimal(sum.value()) + ", but it was saved with " +
+                        grouping::hexadecimal(checksum(index)));
 }
 
 void Shard::read_parts(const TensorShard& tensor, const TakePart& take, Checksums checksums) const {

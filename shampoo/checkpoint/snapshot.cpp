@@ -9,7 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "shampoo/checkpoint/format/checksum.h"
+#include "grouping/hash.h"
+#include "grouping/number_text.h"
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint_directory.h"
@@ -150,7 +151,7 @@ std::uint64_t sample_checksum(kernels::Backend& backend, const UserTensor& tenso
   const bool in_parts = bytes > whole;
   const std::size_t count = in_parts ? whole / part : 1, size = in_parts ? part : bytes;
   const auto offset = [&](std::size_t p) { return p == 0 ? 0 : (bytes - size) * p / (count - 1); };
-  checkpoint::Checksum sum;
+  grouping::Hash sum;
   if (backend.memory_kind() == MemoryKind::host) {
     for (std::size_t p = 0; p < count; ++p) sum.add({data + offset(p), size});
     return sum.value();
@@ -271,18 +272,18 @@ std::unique_ptr<Snapshot::Data> take_snapshot(const Optimizer& optimizer, const 
 
 std::string request_text(const Snapshot::Data& data) {
   std::string text = "steps attempted: " + std::to_string(data.state.progress.attempts) +
-                     "\nplan: " + checkpoint::hexadecimal(data.plan_hash) +
+                     "\nplan: " + grouping::hexadecimal(data.plan_hash) +
                      "\nderived: " + (data.derived ? "true" : "false") + "\n";
   for (const checkpoint::SavedOptimizer& optimizer : data.optimizers)
     text += "optimizer '" + optimizer.name +
             "': steps attempted: " + std::to_string(optimizer.progress.attempts) +
-            ", plan: " + checkpoint::hexadecimal(optimizer.plan_hash) + "\n";
+            ", plan: " + grouping::hexadecimal(optimizer.plan_hash) + "\n";
   for (const SnapshotTensor& tensor : data.user_tensors)
     text += "user tensor '" + tensor.name + "': " + std::string(name_of(tensor.dtype)) +
             (tensor.sharding == Sharding::per_rank
                  ? ", per rank"
                  : ", " + shape_text(tensor.shape) + ", contents with the checksum " +
-                       checkpoint::hexadecimal(tensor.sample)) +
+                       grouping::hexadecimal(tensor.sample)) +
             "\n";
   for (const auto& [name, value] : data.user_values)
     text += "user value '" + name + "': " + checkpoint::to_json(value) + "\n";

@@ -3,11 +3,10 @@
 
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include "grouping/number_text.h"
+#include "shampoo/validation/checks.h"
 
 namespace shampoo {
 
@@ -16,56 +15,54 @@ namespace {
 /// With products of such scales and any clip factor, squares keep their digits in float32.
 constexpr double least_scale = 0x1p-32, largest_scale = 0x1p32;
 
+void require_power(const Checks& checks, std::string_view field, double value, double least,
+                   double most, std::string_view range) {
+  checks.require(is_power_of_two(value) && value >= least && value <= most, field,
+                 "a power of two in " + std::string(range), value);
+}
+
+void check(const NoLossScale&, const Checks&) {}
+void check(const FixedLossScale& fixed, const Checks& checks) {
+  require_power(checks, "scale", fixed.scale, least_scale, largest_scale, "[2^-32, 2^32]");
+}
+void check(const DynamicLossScale& dynamic, const Checks& checks) {
+  require_power(checks, "floor", dynamic.floor, least_scale, largest_scale, "[2^-32, 2^32]");
+  require_power(checks, "ceiling", dynamic.ceiling, dynamic.floor, largest_scale, "[floor, 2^32]");
+  require_power(checks, "initial", dynamic.initial, dynamic.floor, dynamic.ceiling,
+                "[floor, ceiling]");
+  require_power(checks, "growth", dynamic.growth, 1, 0x1p16, "[1, 2^16]");
+  require_power(checks, "backoff", dynamic.backoff, 0x1p-16, 0.5, "[2^-16, 1)");
+  checks.at_least_one("interval", dynamic.interval);
+}
+
+void check(const NoClipping&, const Checks&) {}
+void check(const ClipGlobalNorm& clip, const Checks& checks) {
+  checks.positive("max_norm", clip.max_norm);
+}
+void check(const ClipParameterNorm& clip, const Checks& checks) {
+  checks.positive("max_norm", clip.max_norm);
+}
+void check(const ClipValue& clip, const Checks& checks) { checks.positive("limit", clip.limit); }
+
+}  // namespace
+
 bool is_power_of_two(double x) {
   int exponent = 0;
   return x > 0 && std::frexp(x, &exponent) == 0.5;
 }
 
-void require(bool holds, std::string_view field, std::string_view range, double found) {
-  if (!holds)
-    throw std::invalid_argument("options: gradients." + std::string(field) + " must be " +
-                                std::string(range) + ", got " + grouping::exact_text(found));
-}
-
-void require_power(std::string_view field, double value, double least, double most,
-                   std::string_view range) {
-  require(is_power_of_two(value) && value >= least && value <= most, field,
-          "a power of two in " + std::string(range), value);
-}
-
-void require_positive(std::string_view field, double value) {
-  require(value > 0 && std::isfinite(value), field, "in (0, inf)", value);
-}
-
-void check(const NoLossScale&) {}
-void check(const FixedLossScale& fixed) {
-  require_power("loss_scaling.scale", fixed.scale, least_scale, largest_scale, "[2^-32, 2^32]");
-}
-void check(const DynamicLossScale& dynamic) {
-  require_power("loss_scaling.floor", dynamic.floor, least_scale, largest_scale, "[2^-32, 2^32]");
-  require_power("loss_scaling.ceiling", dynamic.ceiling, dynamic.floor, largest_scale,
-                "[floor, 2^32]");
-  require_power("loss_scaling.initial", dynamic.initial, dynamic.floor, dynamic.ceiling,
-                "[floor, ceiling]");
-  require_power("loss_scaling.growth", dynamic.growth, 1, 0x1p16, "[1, 2^16]");
-  require_power("loss_scaling.backoff", dynamic.backoff, 0x1p-16, 0.5, "[2^-16, 1)");
-  require(dynamic.interval >= 1, "loss_scaling.interval", ">= 1", dynamic.interval);
-}
-
-void check(const NoClipping&) {}
-void check(const ClipGlobalNorm& clip) { require_positive("clipping.max_norm", clip.max_norm); }
-void check(const ClipParameterNorm& clip) { require_positive("clipping.max_norm", clip.max_norm); }
-void check(const ClipValue& clip) { require_positive("clipping.limit", clip.limit); }
-
-}  // namespace
-
 void check(const GradientOptions& options) {
-  std::visit([](const auto& kind) { check(kind); }, options.loss_scaling);
-  std::visit([](const auto& kind) { check(kind); }, options.clipping);
+  const Checks checks = Checks("options").within("gradients");
+  const auto check_kind = [&](const auto& kinds, std::string_view field) {
+    const Checks inner = checks.within(field);
+    std::visit([&](const auto& kind) { check(kind, inner); }, kinds);
+  };
+  check_kind(options.loss_scaling, "loss_scaling");
+  check_kind(options.clipping, "clipping");
   const SpikeGuard& guard = options.spike_guard;
-  require_positive("spike_guard.deviations", guard.deviations);
-  require(guard.window == 0 || (guard.window >= 2 && guard.window <= 1024), "spike_guard.window",
-          "0 or in [2, 1024]", guard.window);
+  checks.positive("spike_guard.deviations", guard.deviations);
+  checks.require(guard.window == 0 || (guard.window >= 2 && guard.window <= 1024),
+                 "spike_guard.window", "0 or in [2, 1024]", guard.window);
 }
 
 kernels::GradientRules gradient_rules(const GradientOptions& options) {

@@ -11,6 +11,8 @@ namespace shampoo {
 /// Throws std::invalid_argument that names the field and its range.
 void check(const GradientOptions& options);
 
+bool is_power_of_two(double x);
+
 /// What a step decides on the backend; without the window of norms.
 kernels::GradientRules gradient_rules(const GradientOptions& options);
 /// Largest norm of a parameter's gradient; empty: there is none.

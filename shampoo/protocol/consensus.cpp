@@ -110,13 +110,11 @@ Consensus::Consensus(kernels::Backend& backend, Communicator& communicator)
                    std::vector<std::int64_t>(ranks, std::int64_t{sizeof(SegmentHeader)}));
 }
 
-std::uint64_t Consensus::hash_of(const std::string& text) { return grouping::hash(text); }
-
 StepDecision Consensus::decide_call(std::int64_t call, std::string_view subject,
                                     const std::string& text,
                                     const std::optional<TransferableError>& own) {
   headers_->write({.step = call,
-                   .plan = hash_of(text),
+                   .plan = grouping::hash(text),
                    .status = own ? RankStatus::skipped : RankStatus::none});
   headers_->run();
   return decide(headers_->headers(), own, {.subject = subject, .plan = [&] { return text; }}, true);

@@ -56,8 +56,6 @@ class Consensus {
   Exchange* headers() { return headers_ ? &*headers_ : nullptr; }
   std::int64_t workspace_bytes() const { return headers_ ? headers_->bytes() : 0; }
 
-  static std::uint64_t hash_of(const std::string& text);
-
   /// Collective. Compares the lines `text` about `subject` across ranks for a call other than a
   /// step; `own` is the error of this rank, if any. `call`: see SegmentHeader::step.
   StepDecision decide_call(std::int64_t call, std::string_view subject, const std::string& text,

@@ -12,6 +12,7 @@
 
 #include "distributor/caller_name.h"
 #include "distributor/exchange.h"
+#include "grouping/hash.h"
 #include "shampoo/gradients/gradient_pipeline.h"
 #include "shampoo/group.h"
 #include "shampoo/protocol/consensus.h"
@@ -222,7 +223,7 @@ void StepProtocol::agree(const Body& body) {
   wait_for_previous();
   rejoin();
   check_usable();
-  plan_hash_ = Consensus::hash_of(vote(adding_groups, "plan", [&] {
+  plan_hash_ = grouping::hash(vote(adding_groups, "plan", [&] {
     require_training("add_group");
     return body();
   }));

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "grouping/joined.h"
 #include "grouping/number_text.h"
 
 namespace shampoo {
@@ -98,9 +99,8 @@ void RuleMatches::take(std::size_t p, const Parameter& parameter,
   const std::string subject =
       "parameter '" + parameter.name + "' of shape " + grouping::shape_text(parameter.shape) + ": ";
   if (matching.size() > 1 && !routes_.options_.overlaps) {
-    std::string rules;
-    for (const std::size_t rule : matching) rules += (rules.empty() ? "" : " and ") + title(rule);
-    faults_.push_back(subject + rules +
+    const auto text_of = [&](std::size_t rule) { return title(rule); };
+    faults_.push_back(subject + grouping::joined(matching, " and ", text_of) +
                       " match it; RoutesOptions::overlaps lets the first take it");
   }
   if (!takers_[p] && !routes_.options_.unmatched)

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "grouping/joined.h"
 #include "shampoo/recipes.h"
 
 namespace shampoo {
@@ -42,9 +43,7 @@ std::optional<Route> recipe_named(std::string_view name) {
 }
 
 std::string recipe_names_text() {
-  std::string text;
-  for (const NamedRecipe& named : known) text.append(text.empty() ? "" : ", ").append(named.name);
-  return text;
+  return grouping::joined(known, ", ", [](const NamedRecipe& named) { return named.name; });
 }
 
 }  // namespace shampoo

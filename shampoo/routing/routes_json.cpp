@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "grouping/joined.h"
 #include "shampoo/routing/recipe_names.h"
 #include "shampoo/validation/recipe_reader.h"
 
@@ -252,11 +253,10 @@ bool RoutesJson::is_object(const Json& json, const std::string& where,
     fail(where, "an object", json);
     return false;
   }
-  std::string all;
-  for (const std::string_view field : fields) all.append(all.empty() ? "" : ", ").append(field);
   for (const auto& [field, value] : json.items())
     if (std::ranges::find(fields, field) == fields.end())
-      faults_.push_back(where + "." + field + ": there is no such field; there are " + all);
+      faults_.push_back(where + "." + field + ": there is no such field; there are " +
+                        grouping::joined(fields, ", "));
   return true;
 }
 

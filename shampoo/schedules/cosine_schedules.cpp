@@ -8,6 +8,7 @@
 #include <span>
 
 #include "shampoo/schedules/schedule_rule.h"
+#include "shampoo/validation/checks.h"
 
 namespace shampoo {
 
@@ -104,25 +105,28 @@ class OneCycleRule final : public ScheduleRule {
 }  // namespace
 
 Schedule::Schedule(const schedules::Cosine& kind) {
-  require_steps("Cosine", "steps", kind.steps);
-  require_at_least_zero("Cosine", "minimum", kind.minimum);
+  const Checks checks("schedules::Cosine");
+  checks.at_least_one("steps", kind.steps);
+  checks.at_least_zero("minimum", kind.minimum);
   rule_ = std::make_shared<CosineRule>(kind);
 }
 
 Schedule::Schedule(const schedules::WarmRestarts& kind) {
-  require_steps("WarmRestarts", "first", kind.first);
-  require_steps("WarmRestarts", "factor", kind.factor);
-  require_at_least_zero("WarmRestarts", "minimum", kind.minimum);
+  const Checks checks("schedules::WarmRestarts");
+  checks.at_least_one("first", kind.first);
+  checks.at_least_one("factor", kind.factor);
+  checks.at_least_zero("minimum", kind.minimum);
   rule_ = std::make_shared<WarmRestartsRule>(kind);
 }
 
 Schedule::Schedule(const schedules::OneCycle& kind) {
-  require_steps("OneCycle", "steps", kind.steps);
+  const Checks checks("schedules::OneCycle");
+  checks.at_least_one("steps", kind.steps);
   const double most = kind.three_phases ? 0.5 : 1;
-  require_option(kind.rise >= 0 && kind.rise <= most, "OneCycle", "rise",
+  checks.require(kind.rise >= 0 && kind.rise <= most, "rise",
                  kind.three_phases ? "in [0, 0.5] with three_phases" : "in [0, 1]", kind.rise);
-  require_positive("OneCycle", "start_divisor", kind.start_divisor);
-  require_positive("OneCycle", "final_divisor", kind.final_divisor);
+  checks.positive("start_divisor", kind.start_divisor);
+  checks.positive("final_divisor", kind.final_divisor);
   rule_ = std::make_shared<OneCycleRule>(kind);
 }
 

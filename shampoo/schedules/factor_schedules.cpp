@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "shampoo/schedules/schedule_rule.h"
+#include "shampoo/validation/checks.h"
 
 namespace shampoo {
 
@@ -140,44 +141,48 @@ void require_function(bool is_set, const char* kind) {
 }  // namespace
 
 Schedule::Schedule(const schedules::Constant& kind) {
-  require_positive("Constant", "factor", kind.factor);
-  require_steps("Constant", "steps", kind.steps);
+  const Checks checks("schedules::Constant");
+  checks.positive("factor", kind.factor);
+  checks.at_least_one("steps", kind.steps);
   rule_ = std::make_shared<ConstantRule>(kind);
 }
 
 Schedule::Schedule(const schedules::Linear& kind) {
-  require_positive("Linear", "start_factor", kind.start_factor);
-  require_at_least_zero("Linear", "end_factor", kind.end_factor);
-  require_steps("Linear", "steps", kind.steps);
+  const Checks checks("schedules::Linear");
+  checks.positive("start_factor", kind.start_factor);
+  checks.at_least_zero("end_factor", kind.end_factor);
+  checks.at_least_one("steps", kind.steps);
   rule_ = std::make_shared<LinearRule>(kind);
 }
 
 Schedule::Schedule(const schedules::Polynomial& kind) {
-  require_steps("Polynomial", "steps", kind.steps);
-  require_positive("Polynomial", "power", kind.power);
+  const Checks checks("schedules::Polynomial");
+  checks.at_least_one("steps", kind.steps);
+  checks.positive("power", kind.power);
   rule_ = std::make_shared<PolynomialRule>(kind);
 }
 
 Schedule::Schedule(const schedules::InverseSquareRoot& kind) {
-  require_steps("InverseSquareRoot", "steps", kind.steps);
+  Checks("schedules::InverseSquareRoot").at_least_one("steps", kind.steps);
   rule_ = std::make_shared<InverseSquareRootRule>(kind);
 }
 
 Schedule::Schedule(const schedules::Exponential& kind) {
-  require_positive("Exponential", "factor", kind.factor);
+  Checks("schedules::Exponential").positive("factor", kind.factor);
   rule_ = std::make_shared<StepRule>(schedules::Step{.every = 1, .factor = kind.factor});
 }
 
 Schedule::Schedule(const schedules::Step& kind) {
-  require_steps("Step", "every", kind.every);
-  require_positive("Step", "factor", kind.factor);
+  const Checks checks("schedules::Step");
+  checks.at_least_one("every", kind.every);
+  checks.positive("factor", kind.factor);
   rule_ = std::make_shared<StepRule>(kind);
 }
 
 Schedule::Schedule(const schedules::Milestones& kind) {
-  for (const std::int64_t step : kind.steps)
-    require_option(step >= 0, "Milestones", "steps", ">= 0", step);
-  require_positive("Milestones", "factor", kind.factor);
+  const Checks checks("schedules::Milestones");
+  for (const std::int64_t step : kind.steps) checks.require(step >= 0, "steps", ">= 0", step);
+  checks.positive("factor", kind.factor);
   rule_ = std::make_shared<MilestonesRule>(kind);
 }
 

@@ -2,7 +2,6 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include "distributor/system/sigpipe_guard.h"
 #include "grouping/number_text.h"
 #include "shampoo/schedules.h"
+#include "shampoo/validation/checks.h"
 
 namespace shampoo {
 
@@ -37,21 +37,15 @@ int run_gnuplot(const std::string& script) {
 }  // namespace
 
 void Schedule::plot(const std::string& png, double base, std::int64_t steps) const {
-  if (!(base >= 0 && std::isfinite(base)))
-    throw std::invalid_argument("Schedule::plot(): base must be in [0, inf), got " +
-                                grouping::exact_text(base));
-  if (steps < 1)
-    throw std::invalid_argument("Schedule::plot(): steps must be >= 1, got " +
-                                std::to_string(steps));
+  const Checks checks("Schedule::plot()");
+  checks.at_least_zero("base", base);
+  checks.at_least_one("steps", steps);
   if (png.empty() || png.find('\n') != std::string::npos)
     throw std::invalid_argument("Schedule::plot(): png must be the name of a file, in one line");
   std::vector<double> points = values(base, steps);
   points.push_back(points.back());  // where the last step ends
   const double highest = std::ranges::max(points);
-  for (const double point : points)
-    if (!(point >= 0 && std::isfinite(point)))
-      throw std::invalid_argument("Schedule::plot(): values must be in [0, inf), got " +
-                                  grouping::exact_text(point));
+  for (const double point : points) checks.at_least_zero("values", point);
   // Of a name that begins with '|' gnuplot would make a command.
   const std::string file = std::filesystem::absolute(png);
   std::string script =

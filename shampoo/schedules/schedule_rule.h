@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
 
-#include "grouping/number_text.h"
 #include "shampoo/schedules.h"
 
 namespace shampoo {
@@ -58,27 +53,5 @@ class ScheduleCursor {
   double value_ = 0;       ///< of the step next_ - 1
   double before_ = 0;      ///< of the step next_ - 2, or the base
 };
-
-/// Throws std::invalid_argument unless `holds`.
-template <typename Value>
-void require_option(bool holds, std::string_view kind, std::string_view field,
-                    std::string_view range, Value found) {
-  if (holds) return;
-  throw std::invalid_argument("schedules::" + std::string(kind) + ": " + std::string(field) +
-                              " must be " + std::string(range) + ", got " +
-                              grouping::exact_text(static_cast<double>(found)));
-}
-
-inline void require_steps(std::string_view kind, std::string_view field, std::int64_t steps) {
-  require_option(steps >= 1, kind, field, ">= 1", steps);
-}
-
-inline void require_positive(std::string_view kind, std::string_view field, double value) {
-  require_option(value > 0 && std::isfinite(value), kind, field, "in (0, inf)", value);
-}
-
-inline void require_at_least_zero(std::string_view kind, std::string_view field, double value) {
-  require_option(value >= 0 && std::isfinite(value), kind, field, "in [0, inf)", value);
-}
 
 }  // namespace shampoo

@@ -4,17 +4,12 @@
 #include <map>
 #include <stdexcept>
 
+#include "grouping/joined.h"
 #include "shampoo/update/slots.h"
 
 namespace shampoo {
 
 namespace {
-
-std::string joined(const grouping::Shape& offset) {
-  std::string text;
-  for (const std::int64_t at : offset) text += (text.empty() ? "" : ".") + std::to_string(at);
-  return text;
-}
 
 /// Name of a state tensor of `owner` that equals or starts with `name`; empty: none does.
 std::string confused(const RegisteredParameter& owner, std::string_view name) {
@@ -33,7 +28,8 @@ std::string confused(const RegisteredParameter& owner, std::string_view name) {
 std::string state_name(std::string_view parameter, std::string_view slot, StateLayout layout,
                        const grouping::Shape& shape, const grouping::Box& box) {
   std::string name = std::string(parameter) + "/" + std::string(slot);
-  if (layout != StateLayout::elements || box.extent != shape) name += "/" + joined(box.offset);
+  if (layout != StateLayout::elements || box.extent != shape)
+    name += "/" + grouping::joined(box.offset, ".");
   return name;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "grouping/joined.h"
 #include "grouping/number_text.h"
 #include "grouping/plan_description.h"
 #include "grouping/table.h"
@@ -78,9 +79,7 @@ std::string Engine::describe(std::int64_t workspace_bytes, std::uint64_t plan_ha
   text += frozen_line(parameters_) + high_order_line(parameters_);
   for (std::size_t v = 0; v < plan_.virtual_groups.size(); ++v) {
     const Recipe& recipe = groups_[plan_.virtual_groups[v].members.front().group]->recipe();
-    std::string unread;
-    for (const std::string_view rate : RateRanges(recipe).unread())
-      unread.append(unread.empty() ? "" : ", ").append(rate);
+    const std::string unread = grouping::joined(RateRanges(recipe).unread(), ", ");
     if (!unread.empty())
       text += "virtual group " + std::to_string(v) + " does not read: " + unread + "\n";
   }

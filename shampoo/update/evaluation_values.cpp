@@ -122,7 +122,7 @@ void EvaluationValues::assign() {
 std::int64_t EvaluationValues::bytes() const {
   std::int64_t bytes =
       all_.bytes() + static_cast<std::int64_t>(training_values_.bytes() + own_segments_.bytes() +
-                                               sent_modes_.bytes());
+                                               sent_modes_.bytes() + sent_proceed_.bytes());
   for (const OwnBlocks& own : own_)
     bytes += own.table.bytes() + static_cast<std::int64_t>(own.extrapolations.bytes());
   return bytes;

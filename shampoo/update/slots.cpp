@@ -22,8 +22,7 @@ std::int64_t side_of(const Slot& slot, std::span<const std::int64_t> extent) {
 }
 
 std::int64_t count_of(const Slot& slot, std::span<const std::int64_t> extent) {
-  if (slot.layout == StateLayout::elements)
-    return grouping::numel(grouping::Shape(extent.begin(), extent.end()));
+  if (slot.layout == StateLayout::elements) return grouping::numel(extent);
   return numbers_of(slot.layout, side_of(slot, extent));
 }
 

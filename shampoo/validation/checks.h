@@ -36,13 +36,14 @@ inline std::string title_of(int group, std::string_view label) {
   return label.empty() ? title : title + " '" + std::string(label) + "'";
 }
 
-/// Checks values of one group. Messages: "group 0: FIELD must be RANGE, got VALUE", with a FIELD of
-/// within("recipe.grafting") behind that path and a dot.
+/// Checks values of a subject: a group, options, a schedule. Messages: "group 0: FIELD must be
+/// RANGE, got VALUE", with a FIELD of within("recipe.grafting") behind that path and a dot.
 class Checks {
  public:
-  /// `group`: see title_of(). `parameter`: its name, where the values are those of one; borrowed.
-  explicit Checks(std::string_view group, std::string_view parameter = {})
-      : group_(group), parameter_(parameter) {}
+  /// `subject`: of a group, see title_of(). `parameter`: its name, where the values are those of
+  /// one. Both are borrowed.
+  explicit Checks(std::string_view subject, std::string_view parameter = {})
+      : subject_(subject), parameter_(parameter) {}
 
   Checks within(std::string_view path) const {
     Checks inner = *this;
@@ -52,7 +53,7 @@ class Checks {
 
   /// "group 0, parameter 'bias'"
   std::string subject() const {
-    std::string text(group_);
+    std::string text(subject_);
     if (!parameter_.empty()) text.append(", parameter '").append(parameter_).append("'");
     return text;
   }
@@ -64,6 +65,9 @@ class Checks {
     if (!holds) fail(field, range, found);
   }
 
+  void at_least_one(std::string_view field, std::int64_t value) const {
+    require(value >= 1, field, ">= 1", value);
+  }
   void at_least_zero(std::string_view field, double value) const {
     require(value >= 0 && std::isfinite(value), field, "in [0, inf)", value);
   }
@@ -97,7 +101,7 @@ class Checks {
                                 std::string(range) + ", got " + text);
   }
 
-  std::string_view group_, parameter_;
+  std::string_view subject_, parameter_;
   std::string path_;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "grouping/joined.h"
 #include "shampoo/group.h"
 #include "shampoo/recipe.h"
 
@@ -43,20 +44,14 @@ struct OptionNames<NonFinite> {
   static constexpr std::array<std::string_view, 3> all{"skip", "error", "ignore"};
 };
 
-inline std::string names_text(std::span<const std::string_view> names) {
-  std::string text;
-  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
-  return text;
-}
-
 /// Throws std::invalid_argument that names the field and the enumerators, unless it is one of them.
 template <typename Enumeration>
 void require_enumerator(const std::string& field, Enumeration value) {
   const auto& names = OptionNames<Enumeration>::all;
   const auto index = static_cast<std::size_t>(value);
   if (index >= names.size())
-    throw std::invalid_argument(field + " must be one of " + names_text(names) + ", got " +
-                                std::to_string(index));
+    throw std::invalid_argument(field + " must be one of " + grouping::joined(names, ", ") +
+                                ", got " + std::to_string(index));
 }
 
 }  // namespace shampoo

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "grouping/joined.h"
 #include "shampoo/validation/option_names.h"
 
 namespace shampoo {
@@ -68,7 +69,7 @@ std::string accepted(const Number&) {
 }
 template <typename Enumeration>
 requires std::is_enum_v<Enumeration> std::string accepted(const Enumeration&) {
-  return "one of " + names_text(OptionNames<Enumeration>::all);
+  return "one of " + grouping::joined(OptionNames<Enumeration>::all, ", ");
 }
 template <typename Number>
 std::string accepted(const std::vector<Number>&) {
@@ -190,7 +191,7 @@ class RecipeReader {
     };
     constexpr std::array<std::string_view, sizeof...(Kinds)> names{Kinds::name...};
     if (!(is(static_cast<const Kinds*>(nullptr)) || ...))
-      fail(path, others + names_text(names), text);
+      fail(path, others + grouping::joined(names, ", "), text);
   }
   template <OptionStruct Options>
   void choose(const std::string& path, const std::string& text, Options&,
@@ -226,9 +227,7 @@ Recipe read_recipe(std::span<const RecipeField> fields, const Recipe& base,
 Recipe recipe_from(std::span<const RecipeField> fields, const Recipe& base) {
   std::vector<std::string> faults;
   Recipe recipe = read_recipe(fields, base, faults);
-  std::string text;
-  for (const std::string& fault : faults) text += (text.empty() ? "" : "\n") + fault;
-  if (!text.empty()) throw std::invalid_argument(text);
+  if (!faults.empty()) throw std::invalid_argument(grouping::joined(faults, "\n"));
   return recipe;
 }
 

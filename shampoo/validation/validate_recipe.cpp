@@ -52,16 +52,13 @@ void require_rate_on_backend(const Recipe& recipe, const std::string& group) {
 
 void validate_options(const OptimizerOptions& options) {
   require_enumerator("options: non_finite", options.non_finite);
-  if (options.skipped_in_a_row < 1)
-    throw std::invalid_argument("options: skipped_in_a_row must be >= 1, got " +
-                                std::to_string(options.skipped_in_a_row));
-  if (options.compare_values_every < 0)
-    throw std::invalid_argument("options: compare_values_every must be >= 0, got " +
-                                std::to_string(options.compare_values_every));
+  const Checks checks("options");
+  checks.at_least_one("skipped_in_a_row", options.skipped_in_a_row);
+  checks.require(options.compare_values_every >= 0, "compare_values_every", ">= 0",
+                 options.compare_values_every);
   check(options.gradients);
-  if (options.direction_bytes.value_or(0) < 0)
-    throw std::invalid_argument("options: direction_bytes must be >= 0, got " +
-                                std::to_string(*options.direction_bytes));
+  const std::int64_t bytes = options.direction_bytes.value_or(0);
+  checks.require(bytes >= 0, "direction_bytes", ">= 0", bytes);
 }
 
 }  // namespace shampoo

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "grouping/number_text.h"
+#include "shampoo/gradients/gradient_rules.h"
 
 namespace shampoo {
 
@@ -76,10 +77,7 @@ void validate_parameter(const ParameterState& parameter) {
 
 /// Anything else could not have been saved, and would spread.
 void validate_gradient_state(const Progress& progress) {
-  int exponent = 0;
-  const bool is_power =
-      progress.loss_scale > 0 && std::frexp(progress.loss_scale, &exponent) == 0.5;
-  if (progress.loss_scale != 0 && !is_power)
+  if (progress.loss_scale != 0 && !is_power_of_two(progress.loss_scale))
     fail("progress.loss_scale: must be 0 or a power of two, got " +
          grouping::exact_text(progress.loss_scale));
   require_counter("", "progress.good_steps", progress.good_steps, most_in_a_row);

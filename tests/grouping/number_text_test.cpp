@@ -10,7 +10,6 @@ namespace {
 
 TEST(ExactText, IsTheShortestThatReadsBack) {
   EXPECT_EQ(exact_text(0.1), "0.1");
-  EXPECT_EQ(exact_text(0.1f), "0.1");
   EXPECT_EQ(exact_text(static_cast<double>(0.1f)), "0.10000000149011612");
   EXPECT_EQ(exact_text(1e-8), "1e-08");
   EXPECT_EQ(exact_text(std::numeric_limits<double>::lowest()), "-1.7976931348623157e+308");

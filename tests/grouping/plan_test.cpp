@@ -228,7 +228,6 @@ TEST(Plan, NamesTheParameterThatIsWrong) {
 
 TEST(Plan, NamesTheRanksThatAreWrong) {
   expect_refused([] { plan({}, 0); }, {"ranks"});
-  expect_refused([] { plan({}, 2, -1); }, {"padding_percent"});
 }
 
 }  // namespace

@@ -40,12 +40,6 @@ class Pool {
     run_tasks({call, &body, tasks, grain < 1 ? 1 : grain});
   }
 
-  /// The same in the calling thread alone.
-  template <typename Body>
-  void run_inline(std::int64_t tasks, Body&& body) {
-    run(tasks, tasks, body);
-  }
-
  private:
   struct Job {
     void (*call)(const void* context, std::int64_t task, int worker) = nullptr;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
+#include "grouping/number_text.h"
 #include "grouping/table.h"
 #include "shampoo/checkpoint/command/paths.h"
 #include "shampoo/checkpoint/command/run.h"
 #include "shampoo/checkpoint/command/text.h"
-#include "shampoo/checkpoint/format/checksum.h"
 #include "shampoo/checkpoint/reader.h"
 
 namespace shampoo::checkpoint::command {
@@ -39,12 +39,13 @@ class Description {
     json["folder"] = folder_.string();
     json["tensors"] = Json::array();
     for_each_wanted([&](const TensorShard& shard, const Shard& file) {
-      json["tensors"].push_back({{"name", shard.key},
-                                 {"dtype", name_of(shard.dtype)},
-                                 {"shape", shard.shape},
-                                 {"bytes", size_of(shard)},
-                                 {"file", manifest_.files[shard.file].name},
-                                 {"xxh3", hexadecimal(file.checksum(file.index_of(shard)))}});
+      json["tensors"].push_back(
+          {{"name", shard.key},
+           {"dtype", name_of(shard.dtype)},
+           {"shape", shard.shape},
+           {"bytes", size_of(shard)},
+           {"file", manifest_.files[shard.file].name},
+           {"xxh3", grouping::hexadecimal(file.checksum(file.index_of(shard)))}});
     });
     return json;
   }
@@ -67,7 +68,7 @@ class Description {
         {"arithmetic", printable(manifest_.arithmetic)},
         {"library", printable(manifest_.library) + ", format " + std::to_string(newest_format)},
         {"save", printable(manifest_.save)},
-        {"plan", hexadecimal(manifest_.plan_hash)},
+        {"plan", grouping::hexadecimal(manifest_.plan_hash)},
         {"parameters", std::to_string(manifest_.parameters.size())},
         {"user values",
          std::to_string(manifest_.user_values.size()) + (values_ ? "" : "; --values shows them")}};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/checkpoint/command/text.h"
 
+#include "grouping/joined.h"
+
 namespace shampoo::checkpoint::command {
 
 std::string to_text(const Json& json) {
@@ -27,9 +29,7 @@ std::string counted(std::uint64_t count, const std::string& noun) {
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t side : shape) text += (text.empty() ? "" : "x") + std::to_string(side);
-  return text.empty() ? "scalar" : text;
+  return shape.empty() ? "scalar" : grouping::joined(shape, "x");
 }
 
 }  // namespace shampoo::checkpoint::command

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/checkpoint/format/json_fields.h"
 
-#include "shampoo/checkpoint/format/checksum.h"
+#include "grouping/number_text.h"
 #include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint_directory.h"
 
@@ -26,7 +26,7 @@ std::string text_from(const Json& json, const std::string& where) {
 }
 
 std::uint64_t hash_from(const Json& json, const std::string& where) {
-  const auto value = from_hexadecimal(text_from(json, where));
+  const auto value = grouping::from_hexadecimal(text_from(json, where));
   if (!value) refuse(where + ": must be 16 hexadecimal digits");
   return *value;
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "distributor/system/library_version.h"
-#include "shampoo/checkpoint/format/checksum.h"
+#include "grouping/hash.h"
 #include "shampoo/checkpoint/format/json_fields.h"
 #include "shampoo/checkpoint/format/json_rows.h"
 #include "shampoo/checkpoint/format/manifest.h"

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "shampoo/checkpoint/format/checksum.h"
+#include "grouping/hash.h"
+#include "grouping/number_text.h"
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint_directory.h"
 
@@ -53,8 +54,8 @@ OrderedJson json_of(const SavedSlot& slot) {
 OrderedJson json_of(const ShardFile& file) {
   return {{"name", file.name},
           {"bytes", file.bytes},
-          {"header_xxh3", hexadecimal(file.header_checksum)},
-          {"checksums_xxh3", hexadecimal(file.checksums_checksum)}};
+          {"header_xxh3", grouping::hexadecimal(file.header_checksum)},
+          {"checksums_xxh3", grouping::hexadecimal(file.checksums_checksum)}};
 }
 
 OrderedJson json_of(const SavedUserTensor& tensor) {
@@ -100,7 +101,7 @@ OrderedJson json_of(const Progress& progress) {
 OrderedJson json_of(const SavedOptimizer& optimizer) {
   return {{"name", optimizer.name},
           {"arithmetic", optimizer.arithmetic},
-          {"plan_hash", hexadecimal(optimizer.plan_hash)},
+          {"plan_hash", grouping::hexadecimal(optimizer.plan_hash)},
           {"progress", json_of(optimizer.progress)}};
 }
 
@@ -125,7 +126,7 @@ std::string body_of(const Manifest& manifest) {
                             {"required_features", features},
                             {"arithmetic", manifest.arithmetic},
                             {"ranks", manifest.ranks},
-                            {"plan_hash", hexadecimal(manifest.plan_hash)},
+                            {"plan_hash", grouping::hexadecimal(manifest.plan_hash)},
                             {"progress", json_of(manifest.progress)},
                             {"user_values", json_of(manifest.user_values)}};
   std::string text = head.dump();
@@ -164,7 +165,7 @@ std::string to_json(const UserValues& values) {
 }
 
 std::string checksum_member(std::string_view body) {
-  return ",\n\"checksum\":\"" + hexadecimal(checksum(body)) + "\"}\n";
+  return ",\n\"checksum\":\"" + grouping::hexadecimal(grouping::hash(body)) + "\"}\n";
 }
 
 std::string to_json(const Manifest& manifest) {

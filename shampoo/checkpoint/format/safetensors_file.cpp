@@ -5,7 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "shampoo/checkpoint/format/checksum.h"
+#include "grouping/hash.h"
 #include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint {
@@ -44,7 +44,7 @@ void SafetensorsFile::read_header() {
   data_begin_ = header_begin + length;
   text.resize(data_begin_);
   file_.read(header_begin, std::as_writable_bytes(std::span(text)).subspan(header_begin));
-  header_checksum_ = checksum(text);
+  header_checksum_ = grouping::hash(text);
   header_ =
       parse_safetensors_header(std::string_view(text).substr(header_begin), bytes_ - data_begin_);
 }

@@ -93,7 +93,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
         File file = File::create(path);
         file.write(std::as_bytes(std::span(header)));
         written_.bytes = header.size();
-        written_.header_checksum = checksum(header);
+        written_.header_checksum = grouping::hash(header);
         return file;
       }()) {
   for (const std::uint64_t size : sizes_) left_ += size;

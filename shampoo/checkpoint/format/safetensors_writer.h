@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "shampoo/checkpoint/format/checksum.h"
+#include "grouping/hash.h"
 #include "shampoo/checkpoint/format/dtype.h"
 #include "shampoo/checkpoint/storage/file.h"
 
@@ -59,7 +59,7 @@ class SafetensorsWriter {
   std::uint64_t in_tensor_ = 0;  ///< bytes of it that were written
   std::uint64_t left_ = 0;       ///< bytes of all tensors that were not
   std::uint64_t syncing_ = 0;    ///< bytes of the file that are on their way to the disk
-  Checksum checksum_;
+  grouping::Hash checksum_;
   WrittenFile written_;
   File file_;
 };

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "shampoo/checkpoint/format/checksum.h"
+#include "grouping/hash.h"
 #include "tests/shampoo/checkpoint/checkpoint_job.h"
 
 namespace shampoo::test {
@@ -56,7 +56,7 @@ struct GoldenUserState {
 inline StateDict golden_state(StateDict state) {
   state.progress = {.attempts = golden_steps + 1, .taken = golden_steps, .skipped_in_a_row = 1};
   for (StateTensor& tensor : state.tensors) {
-    const auto seed = static_cast<int>(checkpoint::checksum(tensor.name()) % 89);
+    const auto seed = static_cast<int>(grouping::hash(tensor.name()) % 89);
     for (std::size_t i = 0; i < tensor.bytes.size() / sizeof(float); ++i) {
       const float number = static_cast<float>(seed + static_cast<int>(i % 31)) / 64;
       std::memcpy(tensor.bytes.data() + i * sizeof(float), &number, sizeof(float));

@@ -8,7 +8,6 @@
 #include <functional>
 #include <limits>
 
-#include "shampoo/checkpoint/format/checksum.h"
 #include "shampoo/checkpoint/format/manifest_head.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint_directory.h"
