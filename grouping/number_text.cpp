@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "grouping/joined.h"
+
 namespace shampoo::grouping {
 namespace {
 
@@ -65,10 +67,7 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 std::string shape_text(std::span<const std::int64_t> shape) {
-  std::string text = "(";
-  for (const std::int64_t side : shape)
-    text += (text.size() > 1 ? ", " : "") + std::to_string(side);
-  return text + ")";
+  return "(" + joined(shape, ", ") + ")";
 }
 
 std::string ratio_text(std::int64_t a, std::int64_t b) {
