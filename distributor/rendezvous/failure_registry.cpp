@@ -43,12 +43,7 @@ void FailureRegistry::barrier(milliseconds deadline) {
   StoreGather gather(store, prefix_ + "/barrier", size_, StoreGather::none);
   gather.claim(rank_, "here");
   gather.arrive();
-  GatherResult result = gather.wait(end);
-  if (!result.ready()) {
-    const std::string ranks = rank_list(result.missing_ranks);
-    throw CommunicationError(ranks + " did not come within " + seconds_text(deadline),
-                             std::move(result.missing_ranks));
-  }
+  gather.wait(end).require_all_ranks(deadline);
   gather.remove_keys();
 }
 

@@ -4,12 +4,19 @@
 #include <array>
 
 #include "distributor/communicator.h"
+#include "distributor/rank_list.h"
 #include "distributor/serialization.h"
 #include "distributor/system/time_left.h"
 
 namespace shampoo {
 
 using std::chrono::milliseconds;
+
+void GatherResult::require_all_ranks(milliseconds deadline) const {
+  if (!missing_ranks.empty())
+    throw CommunicationError(
+        rank_list(missing_ranks) + " did not come within " + seconds_text(deadline), missing_ranks);
+}
 
 std::string StoreGather::claim(int rank, const std::string& record) {
   return store_.set_if_absent(rank_key(rank), record);

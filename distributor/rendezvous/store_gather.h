@@ -17,6 +17,8 @@ struct GatherResult {
   std::vector<std::string> records = {};  ///< by rank, or what StoreGather::Digest made of them
 
   bool ready() const { return error.empty() && missing_ranks.empty(); }
+  /// Throws CommunicationError that names the missing ranks, if any. `deadline`: what they had.
+  void require_all_ranks(std::chrono::milliseconds deadline) const;
 };
 
 template <typename Visitor>

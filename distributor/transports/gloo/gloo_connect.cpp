@@ -5,7 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "distributor/rank_list.h"
 #include "distributor/rendezvous/failure_registry.h"
 #include "distributor/rendezvous/store_gather.h"
 #include "distributor/system/failure_timeout.h"
@@ -47,13 +46,7 @@ void connect(GlooMesh& mesh, int rank, const GlooSettings& settings, StoreGather
              BoundedStore::Clock::time_point end) {
   gather.claim(rank, mesh.addresses());
   gather.arrive();
-  GatherResult result = gather.wait(end);
-  if (!result.error.empty()) throw CommunicationError(result.error);
-  if (!result.ready()) {
-    const std::string ranks = rank_list(result.missing_ranks);
-    throw CommunicationError(ranks + " did not come within " + seconds_text(settings.deadline),
-                             std::move(result.missing_ranks));
-  }
+  gather.wait(end).require_all_ranks(settings.deadline);
   std::map<int, std::string> addresses;
   for (const int peer : mesh.near_ranks()) addresses[peer] = gather.record(peer);
   const TimeLimit limit(mesh, end);
