@@ -174,19 +174,25 @@ void GradientAccumulator::add() {
 }
 
 void GradientAccumulator::set_gradients(Group& group) const {
-  for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+  const auto for_each_sum = [&](const auto& visit) {
+    for (std::size_t i = 0; i < group.parameters().size(); ++i) {
+      const auto found = parts_->rows.find(group.parameters()[i].name);
+      if (found != parts_->rows.end()) visit(i, found->second);
+    }
+  };
+  for_each_sum([&](std::size_t i, std::size_t j) {
     const Parameter& parameter = group.parameters()[i];
-    const auto found = parts_->rows.find(parameter.name);
-    if (found == parts_->rows.end()) continue;
-    const std::size_t j = found->second;
     const Parameter& sum = parts_->parameters[j];
     if (sum.shape != parameter.shape)
       throw std::invalid_argument(group.title() + ", parameter '" + parameter.name +
                                   "': shape: must be that of the sums, " +
                                   grouping::shape_text(sum.shape) + ", got " +
                                   grouping::shape_text(parameter.shape));
-    group.set_gradient(i, parts_->present[j] ? sum.gradient : Tensor());
-  }
+    validate_same_layout(parameter, group.title(), sum.gradient);
+  });
+  for_each_sum([&](std::size_t i, std::size_t j) {
+    group.set_gradient(i, parts_->present[j] ? parts_->parameters[j].gradient : Tensor());
+  });
 }
 
 void GradientAccumulator::clear() {

@@ -54,7 +54,7 @@ class GradientAccumulator {
   void add();
   /// Calls Group::set_gradient() for the group's parameters that are among these, with null for one
   /// that was absent in all micro-batches. Throws std::invalid_argument where one has another
-  /// shape, or its gradient another type or strides than the sum.
+  /// shape, or its gradient another type or strides than the sum, with nothing changed.
   void set_gradients(Group& group) const;
   /// Sums <- 0. For the micro-batches of the next step.
   void clear();

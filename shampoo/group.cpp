@@ -68,7 +68,8 @@ Group::Group(ParameterGroup group, int index, std::string label, const ValueMemo
   // A schedule may change the learning rate from the first step on.
   const bool reads_peak = recipe_.weight_decay == WeightDecay::corrected ||
                           recipe_.weight_decay == WeightDecay::independent;
-  if (reads_peak && !rates.peak_learning_rate) rates.peak_learning_rate = rates.learning_rate;
+  if (reads_peak) first_peak_ = rates.peak_learning_rate.value_or(rates.learning_rate);
+  rates.peak_learning_rate = reads_peak ? first_peak_ : rates.peak_learning_rate;
   base_rates = rates;
 }
 
@@ -112,6 +113,7 @@ Rates Group::rates_of(std::size_t j) const {
   auto own = std::ranges::lower_bound(own_rates_, j, {}, &OwnRate::parameter);
   for (; own != own_rates_.end() && own->parameter == j; ++own)
     RateField(own->rate).set(all, own->value);
+  if (!all.peak_learning_rate) all.peak_learning_rate = first_peak_;
   return all;
 }
 

@@ -155,6 +155,7 @@ class Group {
   Recipe recipe_;
   std::vector<Parameter> parameters_;
   std::vector<OwnRate> own_rates_;
+  std::optional<double> first_peak_;  ///< peak_learning_rate where it is read, unless it is set
   std::string label_;
   std::string title_;
   int index_;
@@ -208,10 +209,10 @@ struct OptimizerOptions {
   /// on the host, where a device's work is to be queued on the backend's stream. On a device also
   /// in steps that turn out to be skipped, where results are not used, and for replays only in the
   /// capture. What it leaves must not depend on the rank. A block with an element that is not
-  /// finite then takes no step: see Statistics. An exception is an error of the step, on all ranks.
-  /// With several of them the optimizer is then disabled until a state is loaded; on one it is not,
-  /// while values stay and the state of blocks may have taken the gradient in. Directions are in
-  /// memory; not part of the state.
+  /// finite then takes no step: see Statistics. It may read the optimizer, which is as before the
+  /// step; what changes or saves it throws std::logic_error. An exception is an error of the step,
+  /// on all ranks, and disables the optimizer until a state is loaded: some blocks have taken the
+  /// gradient in. Directions are in memory; not part of the state.
   std::function<void(const DirectionBlock&)> transform_direction = {};
   /// Folder, made if it is missing, in which this rank writes rank-R.json, in place of an earlier
   /// one: a trace of every phase of every step for chrome://tracing or ui.perfetto.dev, with a

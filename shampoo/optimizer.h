@@ -154,14 +154,16 @@ class Optimizer {
   const float* loss_scale_address() const;
   /// Divides the gradients of the next step by the loss scale, where they are, for callers who look
   /// at them first; the step takes them as they then are. Queued, after a wait for the previous
-  /// step. Throws std::logic_error the second time before a step, after prepare_step() and during a
-  /// capture; std::invalid_argument for a gradient in float16 unless `allow_float16`, as what is
-  /// small becomes 0, and for gradients that share memory, such as expanded ones of stride 0; the
-  /// error that disabled the optimizer.
+  /// step. Throws std::logic_error the second time before a step that succeeds or
+  /// zero_gradients(), after prepare_step() and during a capture; std::invalid_argument for a
+  /// gradient in float16 unless `allow_float16`, as what is small becomes 0, and for gradients that
+  /// share memory, such as expanded ones of stride 0; the error that disabled the optimizer.
   void unscale(bool allow_float16 = false);
-  /// Sets all gradients that are present to 0, where they are. Queued, after a wait for the
-  /// previous step. Throws std::logic_error after prepare_step() and during a capture; the error
-  /// that disabled the optimizer. Group::set_gradient() makes one absent instead.
+  /// Sets all gradients that are present to 0, where they are; those that come next have the loss
+  /// scale, whether or not these were unscaled. Queued, after a wait for the previous step; waits
+  /// for all that is queued where they were unscaled. Throws std::logic_error after prepare_step()
+  /// and during a capture; the error that disabled the optimizer. Group::set_gradient() makes one
+  /// absent instead.
   void zero_gradients();
 
   /// Gradients <- their mean over ranks, where they are, before each step; frozen parameters' too.

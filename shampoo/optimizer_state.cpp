@@ -24,7 +24,7 @@ StateDict Optimizer::state_dict(const StateDictOptions& options) const {
 
 StateDict Optimizer::full_state_dict(const StateDictOptions& options, Gather gather) {
   parts_->protocol.wait_for_previous();
-  parts_->protocol.check_usable();
+  parts_->protocol.join_usable();
   StateDict own;
   parts_->protocol.vote(collecting_state, "request", [&] {
     parts_->protocol.require_training("full_state_dict");

@@ -105,6 +105,7 @@ double Schedule::value(double base, std::int64_t step) const {
 }
 
 std::vector<double> Schedule::values(double base, std::int64_t steps) const {
+  Checks("schedules::Schedule").require(steps >= 0, "steps", ">= 0", steps);
   std::vector<double> values;
   ScheduleCursor cursor(*this, base);
   for (std::int64_t step = 0; step < steps; ++step) values.push_back(cursor.at(step));

@@ -142,7 +142,7 @@ class Schedule {
 
   /// In a step >= 0. Goes through all steps before it.
   double value(double base, std::int64_t step) const;
-  /// In the steps 0, ..., `steps` - 1: the points of a chart.
+  /// In the steps 0, ..., `steps` - 1, of which there may be none: the points of a chart.
   std::vector<double> values(double base, std::int64_t steps) const;
   /// Draws them into a PNG file, by the program gnuplot (Debian: gnuplot-nox). Throws
   /// std::invalid_argument unless base >= 0 and steps >= 1, and std::runtime_error where there is

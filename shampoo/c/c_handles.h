@@ -35,8 +35,9 @@ struct shampoo_optimizer {
   std::unique_ptr<shampoo_communicator> own_ranks;
   shampoo_communicator* ranks;
   std::map<const void*, const void*> slabs;  ///< see shampoo_setup
+  /// Destroyed after the optimizer: then it exchanges nothing.
+  std::optional<shampoo::Evaluation> evaluation;
   shampoo::Optimizer optimizer;
-  std::optional<shampoo::Evaluation> evaluation = std::nullopt;
   std::string text = {};  ///< what was returned last
 };
 struct shampoo_user_state {

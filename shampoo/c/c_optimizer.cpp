@@ -120,6 +120,7 @@ shampoo_status shampoo_optimizer_create(shampoo_backend* backend, shampoo_commun
                               std::move(own_ranks),
                               ranks,
                               setup->slabs,
+                              std::nullopt,
                               {*backend->backend, *ranks->ranks, setup->groups, setup->options}};
   });
 }

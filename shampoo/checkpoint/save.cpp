@@ -30,7 +30,7 @@ std::unique_ptr<SaveTask> agree_on_save(const Optimizers& optimizers,
                                         const std::function<void(const SaveTask&)>& check) {
   std::unique_ptr<SaveTask> task;
   StepProtocol& protocol = OptimizerAccess::protocol(optimizers.first());
-  protocol.check_usable();
+  protocol.join_usable();
   protocol.vote(saving_checkpoint, "request", [&] {
     task = std::make_unique<SaveTask>(optimizers, take(), directory, options);
     check(*task);

@@ -245,7 +245,7 @@ bool SaveTask::collect() {
 }
 
 bool SaveTask::advance(bool waits) {
-  OptimizerAccess::protocol(optimizer_).check_usable();
+  OptimizerAccess::protocol(optimizer_).join_usable();
   const bool is_read_later = vote_.lags() && !waits;
   for (;;) {
     if (!vote_.is_cast()) {

@@ -8,6 +8,8 @@
 namespace shampoo {
 
 void StepProtocol::require_training(const char* call) const {
+  if (computing_)
+    throw std::logic_error(std::string(call) + ": must not be called by transform_direction");
   if (evaluating_)
     throw std::logic_error(std::string(call) +
                            ": the evaluation values are in place; end the Evaluation first");
@@ -16,8 +18,7 @@ void StepProtocol::require_training(const char* call) const {
 void StepProtocol::begin_evaluation(Engine& engine, const std::function<void()>& check) {
   if (backend_.is_capturing()) throw std::logic_error("evaluate: cannot be captured");
   wait_for_previous();
-  rejoin();
-  check_usable();
+  join_usable();
   require_training("evaluate");
   const auto require_no_step = [this] {
     if (prepared_)
@@ -63,6 +64,11 @@ void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
     throw;
   }
   evaluation_.reset();
+}
+
+void StepProtocol::join_usable() {
+  rejoin();
+  check_usable();
 }
 
 /// Tells the others, who may wait for the end of an Evaluation, what took this rank out of it. True

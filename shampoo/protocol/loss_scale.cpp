@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "shampoo/protocol/step_protocol.h"
 
@@ -41,7 +42,9 @@ void StepProtocol::begin_averaging() {
 void StepProtocol::unscale(Engine& engine, bool allow_float16) {
   begin_writing_gradients("unscale");
   if (unscaled_)
-    throw std::logic_error("unscale: the gradients of the next step were unscaled before");
+    throw std::logic_error(
+        "unscale: the gradients of the next step were unscaled before; zero_gradients() must come "
+        "before others");
   for (const RegisteredParameter& registered : engine.parameters())
     if (!allow_float16 && registered.parameter().gradient.type == Type::float16)
       throw std::invalid_argument(
@@ -57,6 +60,10 @@ void StepProtocol::unscale(Engine& engine, bool allow_float16) {
 void StepProtocol::zero_gradients(Engine& engine) {
   begin_writing_gradients("zero_gradients");
   engine.scale_gradients(gradients_.zero());
+  if (!std::exchange(unscaled_, false)) return;
+  kernels::GradientState state = report_.seen_gradients();
+  state.now.inverse = 1 / static_cast<double>(state.now.scale);
+  report_.set_gradients(state);
 }
 
 }  // namespace shampoo

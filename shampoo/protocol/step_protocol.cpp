@@ -27,6 +27,18 @@ Refreshing captured_refresh(std::int32_t needs) {
   return (needs & queued_refresh) != 0 ? Refreshing::usual : Refreshing::none;
 }
 
+/// True while it lives.
+class Marked {
+ public:
+  explicit Marked(bool& mark) : mark_(mark) { mark_ = true; }
+  ~Marked() { mark_ = false; }
+  Marked(const Marked&) = delete;
+  Marked& operator=(const Marked&) = delete;
+
+ private:
+  bool& mark_;
+};
+
 }  // namespace
 
 StepProtocol::StepProtocol(kernels::Backend& backend, Communicator& communicator,
@@ -163,20 +175,30 @@ StepResult StepProtocol::take(Engine& engine) {
   }
   ++attempts_;
   voted_.reset();
-  pending_ = latest_ = outcomes_.begin(*this);
-  const StepResult result(pending_);
+  const std::shared_ptr<StepOutcome> outcome = outcomes_.begin(*this);
   try {
     in_collective(attempts_, [&] { queue(engine, false); });
   } catch (...) {
-    pending_.reset();
-    if (backend_.is_immediate()) report_.send();  // the loss scale may have changed
+    fail_queueing(*(latest_ = outcome));
     throw;
   }
+  pending_ = latest_ = outcome;
+  const StepResult result(outcome);
   if (backend_.is_immediate()) {
     wait_for_previous();
     throw_error();
   }
   return result;
+}
+
+/// The exception being handled ended a step. On one rank some blocks may have taken it, which
+/// nothing takes back; on several it came from a collective.
+void StepProtocol::fail_queueing(StepOutcome& outcome) {
+  outcome.error = std::current_exception();
+  outcome.known = true;
+  if (consensus_.alone() && admitted_)
+    unusable_.emplace("step " + std::to_string(attempts_) + ": " + current_error().message +
+                      "; the optimizer can no longer be used");
 }
 
 StepResult StepProtocol::capture(Engine& engine) {
@@ -223,7 +245,10 @@ void StepProtocol::queue(Engine& engine, bool captures) {
 
   if (may_compute(engine)) {
     const Refreshing refreshing = captures ? captured_refresh(offers) : Refreshing::due;
-    capture_error([&] { engine.compute(inputs, refreshing, statistics_); });
+    capture_error([&] {
+      const Marked computing(computing_);
+      engine.compute(inputs, refreshing, statistics_);
+    });
     finish_compute(engine, captures);
   }
   if (!consensus_.alone()) exchange(engine, inputs);

@@ -66,11 +66,15 @@ class StepProtocol {
   /// error disables the optimizer, and so does, on several ranks, an exception that passes
   /// (`unwinding`): then nothing is exchanged.
   void end_evaluation(Engine& engine, bool unwinding);
-  /// Throws std::logic_error that names `call` while the evaluation values are in place.
+  /// Throws std::logic_error that names `call` while the evaluation values are in place, and where
+  /// OptimizerOptions::transform_direction makes it.
   void require_training(const char* call) const;
 
   /// Throws the error that disabled the optimizer, if any.
   void check_usable() const;
+  /// The same in a collective call: ranks that wait for the end of an Evaluation, which an
+  /// exception has ended here, are told first.
+  void join_usable();
   std::uint64_t plan_hash() const { return plan_hash_; }
   /// Waits.
   Progress progress() const;
@@ -85,7 +89,7 @@ class StepProtocol {
   /// Multiplies the gradients of the next step by 1 / loss_scale(), where they are. Queued after a
   /// wait for the previous step, which must not have been followed by prepare().
   void unscale(Engine& engine, bool allow_float16);
-  /// Gradients <- 0, where they are. Likewise.
+  /// Gradients <- 0, where they are, as if they had not been unscaled. Likewise.
   void zero_gradients(Engine& engine);
 
   /// Waits for the previous step and throws its error if that was not reported yet; then calls
@@ -129,6 +133,7 @@ class StepProtocol {
   void disable_replay(Engine& engine);
   void write_header(Engine& engine, std::int64_t step);
   static void set_status(Engine& engine, RankStatus status);
+  void fail_queueing(StepOutcome& outcome);
   StepResult capture(Engine& engine);
   void queue(Engine& engine, bool captures);
   static void run(Engine& engine, Phase phase, Exchange& exchange);
@@ -177,6 +182,7 @@ class StepProtocol {
   bool prepared_ = false;            ///< a step is prepared, and neither queued nor replayed
   bool captured_ = false;            ///< a step of engine_ was captured
   bool admitted_ = false;            ///< the latest step was queued as far as its admission
+  bool computing_ = false;           ///< OptimizerOptions::transform_direction may be running
   bool unscaled_ = false;            ///< the gradients of the next step are
   kernels::ReplayCounter replays_;   ///< completed replays, as last reported
   bool values_compared_ = false;     ///< by a step since the last call that may have replaced them
@@ -221,8 +227,7 @@ void StepProtocol::in_collective(std::int64_t call, const Body& body) {
 template <typename Body>
 void StepProtocol::agree(const Body& body) {
   wait_for_previous();
-  rejoin();
-  check_usable();
+  join_usable();
   plan_hash_ = grouping::hash(vote(adding_groups, "plan", [&] {
     require_training("add_group");
     return body();

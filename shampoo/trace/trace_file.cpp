@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shampoo/trace/trace_file.h"
 
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -36,8 +39,12 @@ TraceFile::TraceFile(const std::filesystem::path& folder, int rank)
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) refuse(folder, error.message());
-  file_.reset(std::fopen(path_.c_str(), "we"));
+  file_.reset(std::fopen(path_.c_str(), "ae"));
   if (!file_) refuse(path_, std::generic_category().message(errno));
+  const int descriptor = fileno(file_.get());
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    refuse(path_, "another optimizer writes it");
+  if (ftruncate(descriptor, 0) != 0) refuse(path_, std::generic_category().message(errno));
   std::setbuf(file_.get(), nullptr);  // a step is one call of write()
   name_process();
   if (!file_) refuse(path_, std::generic_category().message(error_));

@@ -113,6 +113,17 @@ TEST_F(AMistake, InTheSumsOfGradientsForAGroupIsNamed) {
   expect_said(said({.label = "narrow"}), "'tensor0': gradient.type", "bfloat16, got float32");
 }
 
+TEST_F(AMistake, InTheSumsOfOneGradientLeavesThoseBeforeItAlone) {
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  ToyModel<float> model({{4, 3}, {6}}), other({{4, 3}, {5}});
+  Optimizer optimizer(*backend, *ranks, {model.group()});
+  GradientAccumulator sums(*backend, other.group().parameters);
+  sums.add();
+  EXPECT_THROW(sums.set_gradients(optimizer.group(0)), std::invalid_argument);
+  EXPECT_EQ(optimizer.group(0).parameters()[0].gradient.data, model.parameter(0).gradient.data);
+}
+
 TEST_F(AMistake, InARateIsNamedWithItsRange) {
   expect_said(error_of_group([](ParameterGroup& group) {
                 group.rates.learning_rate = std::numeric_limits<double>::quiet_NaN();

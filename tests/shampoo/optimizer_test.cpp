@@ -82,6 +82,20 @@ TEST_F(Engine, DecaysByTheFormulaOfEachKindWhereTheGradientIsZero) {
   EXPECT_EQ(decayed(WeightDecay::plain, 0), 0);
 }
 
+TEST_F(Engine, DecaysByThePeakOfTheConstructionAfterRatesWithoutOne) {
+  ToyModel<float> model({{4, 3}});
+  model.tensors[0].gradient.assign(12, 0);
+  model.tensors[0].value.assign(12, 1);
+  Recipe recipe = quick_recipe();
+  recipe.weight_decay = WeightDecay::independent;
+  Optimizer optimizer(*backend, *ranks,
+                      {model.group(recipe, {.learning_rate = 0.5, .weight_decay = 0.5})});
+  optimizer.group(0).rates = {.learning_rate = 0.25, .weight_decay = 0.5};
+  optimizer.step();
+  EXPECT_EQ(model.tensors[0].value.front(), 0.75F);
+  EXPECT_EQ(optimizer.group(0).rates_of(0).peak_learning_rate, 0.5);
+}
+
 TEST_F(Engine, DecaysPlainlyByTheSameWhileTheStepsOfAdaGradShrink) {
   ToyModel<float> model({{4, 3}});
   model.tensors[0].gradient.assign(12, 0);

@@ -197,10 +197,13 @@ TEST(Evaluating, EndsWithoutAnExchangeWhileAnExceptionPasses) {
 }
 
 TEST(Evaluating, AnExceptionOfOneRankIsToldToThoseThatWaitForTheEnd) {
+  const TemporaryFolder folder;
   const std::vector<std::function<void(Optimizer&)>> next_calls = {
       [](Optimizer& optimizer) { optimizer.step(); },
       [](Optimizer& optimizer) { optimizer.average_gradients(); },
       [](Optimizer& optimizer) { (void)optimizer.evaluate(); },
+      [](Optimizer& optimizer) { (void)optimizer.full_state_dict(); },
+      [&](Optimizer& optimizer) { save(optimizer, folder.path()); },
       {}};  // a load
   for (const bool all_leave : {false, true})
     for (const auto& next_call : next_calls) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/shampoo/gradients/gradient_run.h"
 #include "tests/support/device/backends.h"
 #include "tests/support/thrown.h"
@@ -190,6 +192,29 @@ TEST_P(LossScale, MayBeTakenOutOnceBeforeAStep) {
   optimizer.prepare_step();
   EXPECT_THROW(optimizer.unscale(), std::logic_error);
   EXPECT_THROW(optimizer.zero_gradients(), std::logic_error);
+}
+
+TEST_P(LossScale, IsInGradientsAgainThatComeAfterZeros) {
+  const std::vector<float> scaled(7, 16);
+  std::vector<float> value(7, 1), gradient = scaled;
+  Placed<float> values(backend.get(), value), gradients(backend.get(), gradient);
+  ParameterGroup group{
+      .parameters = {
+          {.name = "w", .shape = {7}, .value = values.data(), .gradient = gradients.data()}}};
+  Optimizer optimizer(*backend, *ranks, {group},
+                      {.gradients = {.loss_scaling = FixedLossScale{16}}});
+  for (int step = 0; step < 2; ++step) {
+    optimizer.unscale();
+    optimizer.group(0).rates.learning_rate = -1;
+    EXPECT_THROW(optimizer.step(), std::invalid_argument);
+    optimizer.group(0).rates.learning_rate = 1e-3;
+    EXPECT_NE(error_of<std::logic_error>([&] { optimizer.unscale(); }).find("zero_gradients()"),
+              std::string::npos);
+    optimizer.zero_gradients();
+    backend->upload(gradients.data(), scaled.data(), scaled.size() * sizeof(float));
+    if (step == 1) optimizer.unscale();
+    EXPECT_EQ(optimizer.step().gradient_norm(), std::sqrt(7.0));
+  }
 }
 
 TEST_P(LossScale, IsTakenOutOfFloat16OnlyWhereThatIsAllowed) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include "distributor/communicator.h"
@@ -69,6 +70,23 @@ TEST(ATrace, HasATrackForEachPhaseOfEachVirtualGroup) {
     if (event.track != "step") continue;
     EXPECT_EQ(event.arguments.at("applied"), event.step != 5) << event.step;
   }
+}
+
+TEST(ATrace, IsOfOneOptimizerAtATime) {
+  const TemporaryFolder folder;
+  ToyModel<float> model({{4, 3}}), other({{4, 3}});
+  const auto backend = cpu_backend({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  std::optional<Optimizer> first;
+  first.emplace(*backend, *ranks, std::vector{model.group()}, traced(folder));
+  first->step();
+  const std::string error = error_of<std::invalid_argument>(
+      [&] { Optimizer(*backend, *ranks, {other.group()}, traced(folder)); });
+  EXPECT_NE(error.find("rank-0.json: another optimizer writes it"), std::string::npos) << error;
+  first.reset();
+  expect_phases_in_steps(read_trace(folder), 1);
+  Optimizer(*backend, *ranks, {other.group()}, traced(folder)).step();
+  expect_phases_in_steps(read_trace(folder), 1);
 }
 
 TEST(ATrace, HasOneTrackForWhatIsOnePass) {

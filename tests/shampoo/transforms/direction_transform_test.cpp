@@ -115,6 +115,55 @@ TEST(DirectionTransform, ThatThrowsOnOneRankIsAnErrorOnAll) {
   });
 }
 
+TEST(DirectionTransform, ThatThrowsOnOneRankAloneDisablesTheOptimizerUntilALoad) {
+  const auto backend = cpu_kernels({.threads = 1});
+  const auto ranks = single_rank_communicator();
+  ToyModel<float> model({{4, 3}, {5}});
+  std::vector<ParameterGroup> groups(2);
+  groups[0] = {.parameters = {model.parameter(0)}, .recipe = quick_recipe()};
+  groups[1] = {.parameters = {model.parameter(1)}, .recipe = recipes::adamw()};
+  bool throws = true;
+  Optimizer optimizer(*backend, *ranks, groups,
+                      {.transform_direction = [&](const DirectionBlock& block) {
+                        if (throws && block.parameter.name == "tensor1")
+                          throw std::domain_error("no more noise");
+                      }});
+  const StateDict state = optimizer.state_dict();
+  EXPECT_THROW(optimizer.step(), std::domain_error);
+  EXPECT_EQ(error_of<std::domain_error>([&] { (void)optimizer.latest_result().applied(); }),
+            "no more noise");
+  throws = false;
+  EXPECT_EQ(error_of<CommunicationError>([&] { optimizer.step(); }),
+            "step 1: no more noise; the optimizer can no longer be used");
+  optimizer.load_state_dict(state);
+  EXPECT_TRUE(optimizer.step().applied());
+}
+
+TEST(DirectionTransform, ReadsTheOptimizerAsItWasBeforeTheStepAndCannotSaveIt) {
+  for (const int ranks : {1, 3})
+    run_ranks(ranks, [&](Communicator& communicator) {
+      const auto backend = cpu_kernels({.threads = 1});
+      ToyModel<float> model(awkward_shapes()), same(awkward_shapes());
+      Optimizer* reading = nullptr;
+      std::int64_t steps = 0;
+      Optimizer optimizer(*backend, communicator, {model.group(quick_recipe())},
+                          {.transform_direction = [&](const DirectionBlock& block) {
+                            EXPECT_EQ(reading->steps(block.parameter.name), steps);
+                            EXPECT_EQ(reading->loss_scale(), 1);
+                            EXPECT_EQ(error_of<std::logic_error>([&] { reading->state_dict(); }),
+                                      "state_dict: must not be called by transform_direction");
+                          }});
+      Optimizer other(*backend, communicator, {same.group(quick_recipe())});
+      reading = &optimizer;
+      for (; steps < 4; ++steps) {
+        const StepResult result = optimizer.step();
+        EXPECT_TRUE(result.applied());
+        EXPECT_EQ(result.gradient_norm(), other.step().gradient_norm());
+      }
+      EXPECT_EQ(model.values(), same.values());
+    });
+}
+
 TEST(DirectionTransform, IsSetOnAllRanksOrNone) {
   run_ranks(3, [](Communicator& communicator) {
     const auto backend = cpu_kernels({.threads = 1});
