@@ -9,10 +9,9 @@ namespace fashion {
 
 namespace {
 
-void require_same(const char* what, bool same) {
+void require_same(const std::string& what, bool same) {
   if (!same)
-    throw std::invalid_argument(std::string("--resume: the checkpoint is of a run with another ") +
-                                what);
+    throw std::invalid_argument("--resume: the checkpoint is of a run with another " + what);
 }
 
 }  // namespace
@@ -37,26 +36,40 @@ shampoo::UserState Checkpoints::user_state(RunState& state) {
   user.values = {
       {"step", std::int64_t{state.step}}, {"seed", static_cast<std::int64_t>(identity_.seed)},
       {"rate", identity_.rate},           {"gradients", identity_.gradients},
+      {"schedule", identity_.schedule},   {"epochs", std::int64_t{identity_.epochs}},
       {"seconds", state.seconds},         {"optimizer_seconds", state.optimizer_seconds}};
   if (!identity_.routes.empty()) user.values["routes"] = identity_.routes;
   return user;
 }
 
-std::string Checkpoints::resume(RunState& state) {
-  shampoo::UserState found = user_state(state);
-  const auto loaded = shampoo::resume(optimizer_, root_, found);
-  if (!loaded) return "";
+void Checkpoints::require_same_run(const shampoo::UserState& found) const {
   if (!plan_.resume)
     throw std::invalid_argument("--checkpoint: " + root_.string() +
                                 " has checkpoints; --resume goes on from them");
   require_same("seed", std::get<std::int64_t>(found.values.at("seed")) ==
                            static_cast<std::int64_t>(identity_.seed));
   require_same("rate", std::get<double>(found.values.at("rate")) == identity_.rate);
+  const auto& schedule = std::get<std::string>(found.values.at("schedule"));
+  require_same("--schedule: " + schedule + ", not " + identity_.schedule,
+               schedule == identity_.schedule);
+  const auto epochs = std::get<std::int64_t>(found.values.at("epochs"));
+  require_same("--epochs: " + std::to_string(epochs) + ", not " + std::to_string(identity_.epochs),
+               epochs == identity_.epochs);
   const auto& gradients = std::get<std::string>(found.values.at("gradients"));
-  if (gradients != identity_.gradients)
-    require_same(("way to its gradients: " + gradients).c_str(), false);
+  require_same("way to its gradients: " + gradients, gradients == identity_.gradients);
   if (!identity_.routes.empty())
     require_same("routing", std::get<std::string>(found.values.at("routes")) == identity_.routes);
+}
+
+std::string Checkpoints::resume(RunState& state) {
+  shampoo::UserState found = user_state(state);
+  // The values first: what they differ in says more than the shape of a tensor that follows from
+  // it.
+  shampoo::UserState values{.values = found.values};
+  if (shampoo::resume(optimizer_, root_, values, {.state = {.strict = false}}))
+    require_same_run(values);
+  const auto loaded = shampoo::resume(optimizer_, root_, found);
+  if (!loaded) return "";
   state.step = static_cast<int>(std::get<std::int64_t>(found.values.at("step")));
   state.seconds = std::get<double>(found.values.at("seconds"));
   state.optimizer_seconds = std::get<double>(found.values.at("optimizer_seconds"));
@@ -84,6 +97,7 @@ std::string Checkpoints::save(RunState& state, bool last) {
       work();
     } catch (const std::system_error& error) {
       complaint = std::string("a checkpoint failed: ") + error.what();
+      saved_ = -1;
     }
   };
   const bool starts = is_due(state.step) || (last && state.step != saved_);

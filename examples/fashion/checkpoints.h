@@ -32,6 +32,8 @@ struct RunIdentity {
   std::string method;
   std::uint64_t seed;
   double rate;
+  std::string schedule;     ///< name
+  int epochs;               ///< that it is for; the run may end earlier
   std::string gradients;    ///< how they come about
   std::string routes = {};  ///< as JSON, kept in the checkpoints; empty: none
 };
@@ -46,15 +48,19 @@ class Checkpoints {
   /// what a person should know is returned. Collective. Throws std::invalid_argument where there is
   /// one and the plan does not resume.
   std::string resume(RunState& state);
+  /// True if the checkpoint of this step is on the disk or on its way there.
+  bool has(int step) const { return step == saved_; }
   /// True if save() saves after this step.
-  bool is_due(int step) const { return step != saved_ && step % plan_.every == 0; }
+  bool is_due(int step) const { return !has(step) && step % plan_.every == 0; }
   /// To be called after every step. Begins to save where it is time to, or in any case if `last`,
   /// and then waits for the disk, too. Returns what a person should know, or nothing: a disk that
-  /// is full does not end the training. Collective.
+  /// is full does not end the training. After the last step has() tells whether all is saved.
+  /// Collective.
   std::string save(RunState& state, bool last);
 
  private:
   shampoo::UserState user_state(RunState& state);
+  void require_same_run(const shampoo::UserState& found) const;
   void start(RunState& state);
 
   shampoo::Communicator& ranks_;
@@ -63,7 +69,7 @@ class Checkpoints {
   CheckpointPlan plan_;
   RunIdentity identity_;
   std::filesystem::path root_;
-  int saved_ = -1;  ///< the step of the latest checkpoint
+  int saved_ = -1;  ///< the step of the latest checkpoint; -1: it failed, or there is none
   shampoo::AsyncCheckpointer checkpointer_;
 };
 

@@ -12,6 +12,7 @@
 #include "examples/fashion/options.h"
 #include "examples/fashion/sweep.h"
 #include "examples/fashion/table.h"
+#include "examples/output.h"
 #include "shampoo/distributor/rendezvous/join.h"
 #include "shampoo/shampoo.h"
 
@@ -56,6 +57,8 @@ void run(const Options& options, shampoo::Communicator& ranks) {
   if (!first) return;
   write_results(comparison, options.output);
   std::printf("checksum %016" PRIx64 "\n", comparison.checksum);
+  for (const Outcome& each : comparison.curves)
+    if (!each.unsaved.empty()) throw std::runtime_error(each.unsaved);
 }
 
 void show_group_rates(const Options& options) {
@@ -97,6 +100,7 @@ int main(int argc, char** argv) {
       show_group_rates(*options);
     else
       run_as_rank(*options);
+    examples::finish_output();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fashion: %s\n", error.what());

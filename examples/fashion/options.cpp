@@ -2,10 +2,12 @@
 #include "examples/fashion/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "examples/fashion/network/dataset.h"
 #include "examples/fashion/schedules.h"
@@ -33,7 +35,16 @@ std::string above_zero(const std::string& text) {
   double number = 0;
   return CLI::detail::lexical_cast(text, number) && number > 0 && number < 1e9
              ? std::string()
-             : "a number above 0 is needed";
+             : "a number above 0 and below 1e9 is needed, got " + text;
+}
+
+/// The same of a seed, of which CLI11 would take 2^64 - 1 for whatever is larger.
+std::string seed(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size()
+             ? std::string()
+             : "an integer from 0 to 18446744073709551615 is needed, got " + text;
 }
 
 }  // namespace
@@ -104,9 +115,7 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->check(CLI::Range(1, most))
       ->type_name("N");
   app.add_option("--seed", options.seed, "Of the first weights and of the order of the images")
-      ->check([](const std::string& text) {
-        return text.starts_with('-') ? "a number from 0 on is needed" : std::string();
-      })
+      ->check(seed)
       ->type_name("N")
       ->capture_default_str();
   auto* const block = app.add_option("--block", options.preconditioning.block,

@@ -144,7 +144,9 @@ class Run {
     if (!task.checkpoints) return;
     checkpoints_.emplace(
         ranks, optimizer_, replica_.network(), *task.checkpoints,
-        RunIdentity{attempt.method->name, attempt.seed, attempt.rate, gradients_of(task),
+        RunIdentity{attempt.method->name, attempt.seed, attempt.rate,
+                    task.schedule.empty() ? "its own" : task.schedule, task.epochs,
+                    gradients_of(task),
                     attempt.method->routes ? attempt.method->routes->to_json() : std::string()});
     if (const std::string found = checkpoints_->resume(state_); !found.empty()) {
       replica_.seek(state_.step);
@@ -190,6 +192,7 @@ class Run {
     if (!checkpoints_) return;
     const std::string complaint = checkpoints_->save(state_, state_.step == steps_);
     if (!complaint.empty()) progress_.note(complaint);
+    if (state_.step == steps_ && !checkpoints_->has(steps_)) unsaved_ = complaint;
   }
 
   /// The epoch that ends with this step, of which so many steps were taken.
@@ -227,6 +230,7 @@ class Run {
     outcome.optimizer_seconds = state_.optimizer_seconds;
     outcome.checksum = agreed_checksum(ranks_, replica_.network());
     outcome.seconds = state_.seconds;
+    outcome.unsaved = unsaved_;
     return outcome;
   }
 
@@ -243,6 +247,7 @@ class Run {
   const int steps_;
   RunState state_;
   std::optional<Checkpoints> checkpoints_;
+  std::string unsaved_;  ///< why there is no checkpoint at the end; empty: there is, or need not be
 };
 
 }  // namespace

@@ -52,8 +52,9 @@ struct Outcome {
   std::vector<Epoch> epochs;                  ///< the last one may have been cut short
   int steps_per_epoch;
   double optimizer_seconds;
-  double seconds;          ///< all of it
-  std::uint64_t checksum;  ///< of the trained parameters
+  double seconds;            ///< all of it
+  std::uint64_t checksum;    ///< of the trained parameters
+  std::string unsaved = {};  ///< why the last checkpoint is missing; empty: nothing is
 };
 
 /// Trains on all ranks together; test images are put in classes by the evaluation values.

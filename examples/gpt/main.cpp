@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "examples/gpt/chart.h"
@@ -14,6 +15,7 @@
 #include "examples/gpt/result.h"
 #include "examples/gpt/text.h"
 #include "examples/gpt/training.h"
+#include "examples/output.h"
 #include "shampoo/shampoo.h"
 
 namespace gpt {
@@ -33,8 +35,12 @@ std::vector<Outcome> train_with_seeds(shampoo::Backend& backend, shampoo::Commun
   for (int seed = options.seed; seed < options.seed + options.seeds; ++seed) {
     Attempt attempt = first;
     attempt.seed = static_cast<std::uint64_t>(seed);
+    bool begins = true;
     const auto report = [&](const Reading& reading) {
       if (ranks.rank() != 0) return;
+      if (std::exchange(begins, false) && reading.step > 0)
+        std::printf("%s goes on after step %lld\n", attempt.method->name.c_str(),
+                    static_cast<long long>(reading.step));
       std::printf("%-10s  rate %-7g  seed %d  step %5lld   validation loss %.4f   %7.1f s\n",
                   attempt.method->name.c_str(), peak_rate(*attempt.method, attempt.settings), seed,
                   static_cast<long long>(reading.step), reading.loss, reading.seconds);
@@ -97,6 +103,7 @@ void run(Options options) {
 int main(int argc, char** argv) {
   try {
     if (const auto options = gpt::read_options(argc, argv)) gpt::run(*options);
+    examples::finish_output();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpt: %s\n", error.what());

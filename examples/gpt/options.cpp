@@ -2,6 +2,7 @@
 #include "examples/gpt/options.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <stdexcept>
@@ -31,7 +32,12 @@ void add_count(CLI::App& app, const char* name, Number& count, const char* what,
 template <typename Number>
 CLI::Option* add_number(CLI::App& app, const char* name, Number& number, const char* what) {
   return app.add_option(name, number, what)
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check([](const std::string& text) {
+        double value = 0;
+        return CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value >= 0
+                   ? std::string()
+                   : "a finite number from 0 on is needed, got " + text;
+      })
       ->type_name("X");
 }
 
@@ -100,9 +106,8 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
   add_count(app, "--seed", options.seed, "Of first values and batches [1]");
   add_count(app, "--seeds", options.seeds,
             "Train with so many seeds, from the first on, and print means");
-  app.add_option("--target", options.target,
-                 "Loss whose steps the table has [that of AdamW's best rate]")
-      ->type_name("X");
+  add_number(app, "--target", options.target,
+             "Loss whose steps the table has [that of AdamW's best rate]");
   add_count(app, "--threads", options.threads,
             "Threads of each rank; the results do not depend on them");
   add_count(app, "--evaluate", options.task.evaluate_every, "Steps between two validations [25]");
@@ -120,6 +125,9 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->needs(checkpoint)
       ->capture_default_str();
   app.add_option("--output", options.output, "Where to put the chart, a PNG; the table joins it")
+      ->check([](const std::string& file) {
+        return file.ends_with(".png") ? std::string() : "a name that ends in .png is needed";
+      })
       ->take_last()
       ->type_name("FILE")
       ->capture_default_str();

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <stdexcept>
 #include <string>
 
+#include "examples/checksum.h"
 #include "examples/fashion/random.h"
 
 namespace gpt {
@@ -36,7 +38,7 @@ std::string content(const std::filesystem::path& file) {
 
 }  // namespace
 
-Text::Text(std::string_view all) {
+Text::Text(std::string_view all) : checksum_(examples::checksum(std::as_bytes(std::span(all)))) {
   for (std::size_t i = 0; i * piece < all.size(); ++i) {
     const std::string_view part = all.substr(i * piece, piece);
     Bytes& to = i % one_in == one_in - 1 ? held_out_ : train_;

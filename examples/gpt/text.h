@@ -17,6 +17,7 @@ class Text {
 
   const Bytes& train() const { return train_; }
   const Bytes& held_out() const { return held_out_; }
+  std::uint64_t checksum() const { return checksum_; }  ///< of all bytes
 
   /// `count` windows of `length` bytes from random places of the training text, back to back. A
   /// function of text, seed and step. Throws std::invalid_argument where the text is shorter.
@@ -26,6 +27,7 @@ class Text {
 
  private:
   Bytes train_, held_out_;
+  std::uint64_t checksum_;
 };
 
 /// Of a file, or of all files of a folder by name. Throws std::runtime_error that names a file that

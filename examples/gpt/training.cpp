@@ -10,6 +10,7 @@
 #include "examples/checksum.h"
 #include "examples/fashion/network/share.h"
 #include "examples/fashion/stopwatch.h"
+#include "examples/gpt/identity.h"
 #include "examples/gpt/replica.h"
 #include "examples/gpt/slab.h"
 
@@ -127,9 +128,7 @@ class Run {
   /// What the library does not keep: the values, and what they are of.
   shampoo::UserState user_state() {
     return {.tensors = shampoo::value_tensors(optimizer_),
-            .values = {{"seed", static_cast<std::int64_t>(attempt_.seed)},
-                       {"rate", peak_rate(*attempt_.method, attempt_.settings)},
-                       {"steps", attempt_.settings.steps}}};
+            .values = identity(text_, task_, attempt_)};
   }
   std::filesystem::path folder() const { return task_.checkpoints / attempt_.method->key; }
 
@@ -140,13 +139,10 @@ class Run {
   void resume() {
     if (task_.checkpoints.empty()) return;
     shampoo::UserState found = user_state();
-    const auto wanted = found.values;
+    const Identity asked = found.values;
     const auto loaded = shampoo::resume(optimizer_, folder(), found);
     if (!loaded) return;
-    if (found.values != wanted)
-      throw std::invalid_argument(folder().string() +
-                                  ": has checkpoints of a run with another seed, rate or number "
-                                  "of steps");
+    require_same(found.values, asked, folder());
     step_ = loaded->step;
     values_.read();
   }

@@ -58,7 +58,7 @@ struct Outcome {
 
 /// Trains on all ranks together, from the latest checkpoint if there is one. Collective: `threads`
 /// may differ, the rest may not. `report` is called for every reading. Throws what the library
-/// throws; std::invalid_argument for a checkpoint of another seed, rate or length.
+/// throws; std::invalid_argument for a checkpoint of a run with other options.
 Outcome train(shampoo::Backend& backend, shampoo::Communicator& ranks, const Text& text,
               const Task& task, const Attempt& attempt,
               const std::function<void(const Reading&)>& report = {});

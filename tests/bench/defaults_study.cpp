@@ -246,5 +246,11 @@ void study(int steps) {
 }  // namespace shampoo::test
 
 int main(int argc, char** argv) {
-  shampoo::test::study(argc > 1 && std::string(argv[1]) == "--quick" ? 100 : 600);
+  const std::string option = argc > 1 ? argv[1] : "";
+  const bool quick = option == "--quick", help = option == "--help";
+  if (help || argc > 2 || (argc == 2 && !quick)) {
+    std::fputs("usage: defaults_study [--quick]\n", help ? stdout : stderr);
+    return help ? 0 : 2;
+  }
+  shampoo::test::study(quick ? 100 : 600);
 }

@@ -59,7 +59,9 @@ int main(int argc, char** argv) {
   std::vector<int> sizes{64, 256, 1024};
   bool gloo = false;
   int beyond = 4096;
-  app.add_option("--ranks", sizes, "numbers of ranks, ascending")->delimiter(',');
+  app.add_option("--ranks", sizes, "numbers of ranks, ascending")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 65535));
   app.add_option("--beyond", beyond, "extrapolate to this number of ranks");
   app.add_flag("--gloo", gloo, "connect over Gloo as well");
   CLI11_PARSE(app, argc, argv);

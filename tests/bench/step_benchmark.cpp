@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "examples/output.h"
 #include "shampoo/shampoo.h"
 #include "tests/bench/bench_tensors.h"
 #include "tests/bench/phase_times.h"
@@ -240,11 +241,14 @@ int main(int argc, char** argv) {
   try {
     if (!options.predict.empty()) {
       shampoo::test::predict(options);
+      examples::finish_output();
       return 0;
     }
-    return shampoo::test::with_ranks(
+    const int status = shampoo::test::with_ranks(
         options.ranks, options.communicator, argv,
         [&](shampoo::Communicator& ranks) { shampoo::test::measure(options, ranks); });
+    examples::finish_output();
+    return status;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "step_benchmark: %s\n", error.what());
     return 1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -200,6 +201,48 @@ TEST_F(FashionRanks, GoOnFromACheckpointWithTheSameBits) {
   ASSERT_EQ(listing.complete.size(), 2u);
   EXPECT_EQ(listing.complete[0].step, 4);
   EXPECT_EQ(listing.complete[1].step, 6);
+}
+
+TEST_F(FashionRanks, RefuseToGoOnWithAnotherScheduleOrOtherEpochs) {
+  const shampoo::test::TemporaryFolder folder;
+  const auto complaint = [&](const std::string& schedule, int epochs, int steps) -> std::string {
+    Task task{dataset, normalisation, epochs, steps, 1};
+    task.checkpoints = CheckpointPlan{folder.path(), 3, 2, true};
+    task.schedule = schedule;
+    Progress progress(nullptr);
+    try {
+      const auto alone = shampoo::single_rank_communicator();
+      train(*alone, task, {&method("adamw"), {.block = 512, .refresh = 2}, 1e-3, 5}, progress);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  ASSERT_EQ(complaint("one_cycle", 3, 2), "");
+  const std::string of_another = "--resume: the checkpoint is of a run with another ";
+  EXPECT_EQ(complaint("constant", 3, 3), of_another + "--schedule: one_cycle, not constant");
+  EXPECT_EQ(complaint("", 3, 3), of_another + "--schedule: one_cycle, not its own");
+  EXPECT_EQ(complaint("one_cycle", 2, 3), of_another + "--epochs: 3, not 2");
+  EXPECT_EQ(complaint("one_cycle", 3, 3), "");
+}
+
+TEST_F(FashionRanks, SayThatTheLastCheckpointIsMissing) {
+  const shampoo::test::TemporaryFolder folder;
+  const auto unsaved = [&](const std::filesystem::path& to) {
+    Task task{dataset, normalisation, 3, 4, 1};
+    task.checkpoints = CheckpointPlan{to, 2};
+    return on_ranks(2,
+                    [&](shampoo::Communicator& ranks) {
+                      Progress progress(nullptr);
+                      return train(ranks, task, {&method("adamw"), {}, 1e-3, 5}, progress);
+                    })
+        .unsaved;
+  };
+  const auto nowhere = folder.path() / "nowhere";
+  std::filesystem::create_directory(nowhere);
+  std::filesystem::create_symlink("gone/too", nowhere / "AdamW");
+  EXPECT_TRUE(unsaved(nowhere).starts_with("a checkpoint failed: ")) << unsaved(nowhere);
+  EXPECT_EQ(unsaved(folder.path() / "saved"), "");
 }
 
 TEST_F(FashionRanks, EndWithTheSameDigitsWhetherGroupsOfDifferentRatesAreMergedOrNot) {

@@ -253,5 +253,49 @@ TEST_F(Gpt, GoesOnFromACheckpointWithTheSameBits) {
     }
 }
 
+TEST_F(Gpt, RefusesACheckpointOfARunWithAnotherOption) {
+  const shampoo::test::TemporaryFolder folder;
+  const auto complaint = [&](const auto& change) -> std::string {
+    Task task = small;
+    task.checkpoints = folder.path();
+    task.until = 1;
+    Attempt attempt{.method = &method("adamw"), .settings = {.warm_up = 3, .steps = 4}};
+    std::string all = made_up_text();
+    change(task, attempt, all);
+    try {
+      train(*backend, *shampoo::single_rank_communicator(), Text(all), task, attempt);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto differs = [&](const std::string& what, const auto& change) {
+    const std::string found = complaint(change);
+    EXPECT_TRUE(found.starts_with("--checkpoint: ") && found.ends_with(" of a run with " + what))
+        << found;
+  };
+  ASSERT_EQ(complaint([](Task&, Attempt&, std::string&) {}), "");
+  differs("--batch 7, not 6", [](Task& task, Attempt&, auto&) { task.batch = 6; });
+  differs("--heads 3, not 4", [](Task& task, Attempt&, auto&) { task.size.heads = 4; });
+  differs("--clip 1, not 0", [](Task& task, Attempt&, auto&) { task.clip = 0; });
+  differs("--seed 1, not 2", [](Task&, Attempt& attempt, auto&) { attempt.seed = 2; });
+  differs("--schedule cosine, not wsd",
+          [](Task&, Attempt& attempt, auto&) { attempt.settings.schedule = "wsd"; });
+  differs("--weight-decay 0.1, not 0.5",
+          [](Task&, Attempt& attempt, auto&) { attempt.settings.weight_decay = 0.5; });
+  differs("--warm-up 3, not 2",
+          [](Task&, Attempt& attempt, auto&) { attempt.settings.warm_up = 2; });
+  differs("--embedding-rate unset, not 0.25",
+          [](Task&, Attempt& attempt, auto&) { attempt.settings.embedding_rate = 0.25; });
+  EXPECT_NE(complaint([](Task&, Attempt&, std::string& text) { text[0] ^= 1; }).find(" --text "),
+            std::string::npos);
+  EXPECT_EQ(complaint([](Task& task, Attempt&, auto&) {
+              task.until = 2;
+              task.evaluate_every = 1;
+              task.threads = 2;
+            }),
+            "");
+}
+
 }  // namespace
 }  // namespace gpt

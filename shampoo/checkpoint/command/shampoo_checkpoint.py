@@ -137,6 +137,8 @@ class Checkpoint:
 
     def __init__(self, folder, torch=False):
         self.folder = pathlib.Path(folder)
+        if not (self.folder / "manifest.json").is_file():
+            raise ValueError(f"{self.folder / 'manifest.json'}: no such file")
         try:
             self.manifest = json.loads((self.folder / "manifest.json").read_text("utf-8"))
         except ValueError as error:
@@ -279,14 +281,24 @@ def state_name(parameter, slot, offset, whole):
         f"{name}/{'.'.join(map(str, offset))}"
 
 
+def step_folders(directory):
+    """The folders step-N of a directory, complete or not, by N."""
+    found = {}
+    for folder in pathlib.Path(directory).glob("step-*"):
+        step, _, old = folder.name.partition(".old-")
+        replaced = old and (folder.parent / step).exists()
+        if step[5:].isdigit() and folder.is_dir() and not replaced:
+            found[folder] = int(step[5:])
+    return sorted(found, key=found.get)
+
+
 def list_checkpoints(directory):
     """Rows of the complete checkpoints of a directory, the latest, by sequence, last."""
     found = []
-    for folder in pathlib.Path(directory).glob("step-*"):
-        step, _, old = folder.name.partition(".old-")
-        if not step[5:].isdigit() or (old and (folder.parent / step).exists()):
-            continue
+    for folder in step_folders(directory):
         try:
+            if not (folder / "manifest.json").is_file():
+                continue  # a pipe would be waited for
             manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
             row = {key: manifest.get(key, 0) for key in ("step", "sequence", "save", "parent")}
             if any((folder / file["name"]).stat().st_size != file["bytes"]
@@ -307,6 +319,34 @@ def open_checkpoint(path, torch=False):
     if not found:
         raise FileNotFoundError(f"{path}: no checkpoint")
     return Checkpoint(found[-1]["folder"], torch)
+
+
+def is_checkpoint(path):
+    """Whether a folder is a checkpoint by its content or its name, or a directory of such."""
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        raise ValueError(f"{path}: no folder" if path.exists() else f"{path}: no such folder")
+    return os.path.lexists(path / "manifest.json") or \
+        path.absolute() in step_folders(path.absolute().parent)
+
+
+def verify(path):
+    """Prints a line for each checkpoint, that in a folder or all of a directory, broken ones too.
+    Returns whether there are some and all are right. Needs xxhash."""
+    import xxhash  # if it is missing, that is no fault of a checkpoint
+    path = pathlib.Path(path)
+    folders, right = [path] if is_checkpoint(path) else step_folders(path), True
+    for folder in folders:
+        try:
+            Checkpoint(folder).verify()
+        except Exception as error:  # damage may lead to any
+            print(f"{folder}: BROKEN: {error}")
+            right = False
+        else:
+            print(f"{folder}: all checksums are right")
+    if not folders:
+        print(f"{path}: no checkpoint")
+    return right and bool(folders)
 
 
 def write_safetensors(path, tensors, metadata):
@@ -848,6 +888,9 @@ def main():
                                                 "parameters, at any step, whose options it gets")
     options = parser.parse_args()
     if options.command == "list":
+        if is_checkpoint(options.path):
+            raise ValueError(f"{options.path}: a checkpoint; name the folder that holds "
+                             "checkpoints instead")
         for row in list_checkpoints(options.path):
             print(f"step {row['step']:>10}  {row['folder']}")
     elif options.command == "convert" and options.path.endswith(".pt"):
@@ -862,20 +905,20 @@ def main():
                                             checkpoint.state().tensors.items()):
             print(f"{tensor.dtype:8} {str(list(tensor.shape)):20} {name}")
     elif options.command == "verify":
-        checkpoint = open_checkpoint(options.path)
-        checkpoint.verify()
-        print(f"{checkpoint.folder}: all checksums are right")
+        return 0 if verify(options.path) else 1
     else:
         for file in export(open_checkpoint(options.path), options.to, options.what,
                            options.shard_bytes):
             print(file)
+    return 0
 
 
 if __name__ == "__main__":
     try:
-        main()
+        sys.exit(main())
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        sys.exit(f"shampoo_checkpoint: {error}")
+        print(f"shampoo_checkpoint: {error}", file=sys.stderr)
     except ModuleNotFoundError as error:
-        sys.exit(f"shampoo_checkpoint: needs {error.name}: pip install {error.name}, or Debian's "
-                 f"python3-{error.name}")
+        print(f"shampoo_checkpoint: needs {error.name}: pip install {error.name}, or Debian's "
+              f"python3-{error.name}", file=sys.stderr)
+    sys.exit(2)  # as the command shampoo-checkpoint; 1 is what verify finds

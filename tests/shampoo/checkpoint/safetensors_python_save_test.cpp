@@ -174,5 +174,39 @@ TEST_F(SafetensorsInPython, FindsEveryByteThatChanged) {
       << output();
 }
 
+/// A directory with a good checkpoint, one that is cut short and one whose manifest nobody writes.
+constexpr const char* commands = R"(
+import os, subprocess
+def asked(*arguments):
+    done = subprocess.run([sys.executable, shampoo_checkpoint.__file__, *map(str, arguments)],
+                          capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+assert asked("verify", root)[0] == 0
+shutil.copytree(root / "step-7", root / "step-8")
+shard = next((root / "step-8").glob("*.safetensors"))
+os.truncate(shard, shard.stat().st_size - 1)
+(root / "step-9").mkdir()
+os.mkfifo(root / "step-9" / "manifest.json")
+code, lines, _ = asked("list", root)
+assert code == 0 and lines.split() == ["step", "7", str(root / "step-7")], lines
+code, lines, _ = asked("verify", root)
+right, cut, pipe = lines.splitlines()
+assert code == 1 and right == f"{root / 'step-7'}: all checksums are right", lines
+assert cut.startswith(f"{root / 'step-8'}: BROKEN: ") and shard.name in cut, cut
+assert pipe == f"{root / 'step-9'}: BROKEN: {root / 'step-9' / 'manifest.json'}: no such file", pipe
+assert [asked("verify", root / f"step-{step}")[0] for step in (7, 8, 9)] == [0, 1, 1]
+for command in ("list", "verify"):
+    code, lines, errors = asked(command, folder / "nowhere")
+    assert code == 2 and not lines, command
+    assert errors == f"shampoo_checkpoint: {folder / 'nowhere'}: no such folder\n", errors
+assert asked("list", root / "step-7")[0] == 2
+)";
+
+TEST_F(SafetensorsInPython, EndsAsTheCommandDoes) {
+  if (run("import xxhash") != 0) GTEST_SKIP() << "no xxhash in this Python";
+  save_first<float>(folder_.path() / "root", small, {.ranks = 2});
+  EXPECT_EQ(run(module + commands), 0) << output();
+}
+
 }  // namespace
 }  // namespace shampoo::test
