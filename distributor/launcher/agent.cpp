@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <climits>
 #include <csignal>
 
-#include "distributor/system/time_left.h"
+#include "distributor/launcher/poll_time.h"
 
 namespace shampoo::launcher {
 
@@ -23,10 +22,8 @@ constexpr milliseconds others_grace{15'000};
 constexpr milliseconds last_report{5'000};
 /// Signals that follow the first one so soon are the same one: timeout(1) sends it twice.
 constexpr milliseconds same_signal{500};
-
-void print(const std::string& message) {
-  write_all(STDERR_FILENO, "shampoorun: " + message + "\n");
-}
+/// How long a console that takes no more holds up a shutdown once the workers are gone.
+constexpr milliseconds console_grace{1'000};
 
 }  // namespace
 
@@ -34,7 +31,8 @@ Agent::Agent(const LaunchOptions& options, const Environment& environment)
     : options_(options),
       environment_(environment),
       workers_limit_(raise_descriptor_limit()),
-      signals_(options.signals) {}
+      signals_(options.signals),
+      console_(STDERR_FILENO) {}
 
 int Agent::run() {
   nodes_ = std::make_unique<NodeThread>(options_);
@@ -47,18 +45,21 @@ int Agent::run() {
     proceed();
   }
   if (nodes_ && !forced_) nodes_->flush(last_report);
+  show_last_lines();
   return *exit_code_;
 }
 
-/// Until a signal, a child's end, news of other nodes, or the time of a SIGKILL.
+/// Until a signal, a child's end, news of other nodes, the time of a SIGKILL, the end of output, or
+/// room on the console.
 void Agent::wait_for_events() {
   constexpr auto never = Clock::time_point::max();
   std::array sources{pollfd{signals_.descriptor(), POLLIN, 0},
-                     pollfd{nodes_ ? nodes_->descriptor() : -1, POLLIN, 0}};
+                     pollfd{nodes_ ? nodes_->descriptor() : -1, POLLIN, 0},
+                     pollfd{workers_ ? workers_->output_descriptor() : -1, POLLIN, 0},
+                     pollfd{lines_.empty() ? -1 : console_.descriptor(), POLLOUT, 0}};
   const auto kill = workers_ ? workers_->wake_at() : std::nullopt;
-  const auto wake = std::min(kill.value_or(never), others_deadline_);
-  const std::int64_t longest = wake == never ? -1 : time_left(wake).count();
-  poll(sources.data(), sources.size(), static_cast<int>(std::min<std::int64_t>(longest, INT_MAX)));
+  poll(sources.data(), sources.size(), poll_time(std::min(kill.value_or(never), others_deadline_)));
+  show_lines();
 }
 
 void Agent::take_signals() {
@@ -73,7 +74,6 @@ void Agent::take_signals() {
   }
 }
 
-/// Workers and nodes come before the console, which may block.
 void Agent::shut_down(int signal) {
   shutdown_begun_ = Clock::now();
   stop_workers(signal);
@@ -83,7 +83,9 @@ void Agent::shut_down(int signal) {
 
 void Agent::shut_down_now() {
   forced_ = true;
-  if (workers_) workers_->stop(SIGKILL, milliseconds(0), Clock::now());
+  if (!workers_) return;
+  workers_->stop(SIGKILL, milliseconds(0), Clock::now());
+  workers_->leave_console(Clock::now());
 }
 
 void Agent::receive() {
@@ -131,7 +133,8 @@ void Agent::check_workers() {
   if (report_.stage == Stage::running && !workers_->stopping() && !workers_->failures().empty())
     report_failure(workers_->failures().front());
   if (workers_->workers_ended()) stop_workers(SIGTERM);  // the rest of their process groups
-  if (workers_->gone()) end_attempt();
+  if (workers_->gone() && shutdown_begun_) workers_->leave_console(Clock::now() + console_grace);
+  if (workers_->finished()) end_attempt();
 }
 
 void Agent::report_failure(const WorkerFailure& first) {
@@ -145,7 +148,7 @@ void Agent::report_failure(const WorkerFailure& first) {
 }
 
 void Agent::end_attempt() {
-  const std::vector<WorkerFailure> failures = workers_->finish();
+  const std::vector<WorkerFailure> failures = workers_->take_failures();
   if (report_.stage == Stage::failed) failures_ = failures;
   if (workers_->stuck())
     report(Stage::broken, 0, "a worker does not end by SIGKILL");
@@ -182,9 +185,35 @@ void Agent::finish(const Order& order) {
   exit_code_ = failed && options_.worker_exit_code && !shutdown_begun_ ? order.code : failed;
 }
 
-void Agent::print_summary() const {
-  if (!failures_.empty())
-    write_all(STDERR_FILENO, failure_summary(options_.program, failures_) + "\n");
+void Agent::print_summary() {
+  if (!failures_.empty()) lines_ += failure_summary(options_.program, failures_) + "\n";
+  show_lines();
+}
+
+void Agent::print(const std::string& message) {
+  lines_ += "shampoorun: " + message + "\n";
+  show_lines();
+}
+
+/// As many as the console takes now.
+void Agent::show_lines() {
+  std::string_view rest = lines_;
+  if (console_.write(rest) != 0) rest = {};  // it is gone
+  lines_.erase(0, lines_.size() - rest.size());
+}
+
+/// Waits for the console, until a signal and in a shutdown not for long.
+void Agent::show_last_lines() {
+  auto end = shutdown_begun_ ? Clock::now() + console_grace : Clock::time_point::max();
+  if (forced_) end = Clock::now();
+  while (!lines_.empty() && Clock::now() < end) {
+    std::array sources{pollfd{signals_.descriptor(), POLLIN, 0},
+                       pollfd{console_.descriptor(), POLLOUT, 0}};
+    poll(sources.data(), sources.size(), poll_time(end));
+    show_lines();
+    while (const auto signal = signals_.next())
+      if (*signal != SIGCHLD) return;
+  }
 }
 
 void Agent::stop_workers(int signal) {

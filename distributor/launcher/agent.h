@@ -9,6 +9,7 @@
 
 #include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/nodes/node_thread.h"
+#include "distributor/launcher/output/console_stream.h"
 #include "distributor/launcher/output/log_folder.h"
 #include "distributor/launcher/signal_queue.h"
 #include "distributor/launcher/worker_group.h"
@@ -18,8 +19,7 @@ namespace shampoo::launcher {
 
 /// One node's part in a job, from rendezvous to exit code: executes the orders of the job's host,
 /// reports the state of its workers, and acts on signals. Runs on the calling thread, which waits
-/// in poll(), for the console where that takes no more, and for log folders and programs to be
-/// opened: a file system that hangs holds it up.
+/// in poll(), and for log folders and programs to be opened: a file system that hangs holds it up.
 class Agent {
  public:
   /// All is borrowed.
@@ -43,7 +43,10 @@ class Agent {
   void end_attempt();
   void proceed();
   void finish(const Order& order);
-  void print_summary() const;
+  void print_summary();
+  void print(const std::string& message);
+  void show_lines();
+  void show_last_lines();
   void stop_workers(int signal);
   void report(Stage stage, int code = 0, const std::string& text = "");
 
@@ -56,7 +59,10 @@ class Agent {
   std::optional<JoinedNode> joined_;
   bool others_finished_ = false;  ///< at the host
 
-  std::optional<WorkerGroup> workers_;   ///< empty: all are gone
+  ConsoleStream console_;
+  std::string lines_;  ///< own ones that the console has not taken yet
+
+  std::optional<WorkerGroup> workers_;   ///< empty: all are gone, and their output is written
   std::vector<WorkerFailure> failures_;  ///< of the last attempt
   Report report_;
   std::optional<Order> order_;                       ///< to wait or to end; once nothing runs

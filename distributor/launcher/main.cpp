@@ -5,6 +5,8 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <stdexcept>
+#include <string>
 
 #include "distributor/launcher/agent.h"
 #include "distributor/launcher/command_line/launch_options.h"
@@ -26,7 +28,10 @@ void open_standard_descriptors() {
 int launch(int argc, char** argv) {
   const shampoo::Environment environment = shampoo::read_environment();
   const auto options = read_launch_options(argc, argv, environment);
-  if (!options) return 0;
+  if (!options) {  // the answer to --help or --version
+    if (std::cout.flush()) return 0;
+    throw std::runtime_error("cannot write to standard output");
+  }
   for (const std::string& warning : options->warnings)
     std::cerr << "shampoorun: " << warning << '\n';
   if (limits_threads(*options, environment))

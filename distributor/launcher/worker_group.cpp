@@ -95,8 +95,13 @@ void WorkerGroup::advance(Time now) {
   stuck_ = now >= *kill_at_ + longest_death;
 }
 
-std::vector<WorkerFailure> WorkerGroup::finish() {
+bool WorkerGroup::finished() {
+  if (!gone()) return false;
   logs_.finish();
+  return logs_.finished();
+}
+
+std::vector<WorkerFailure> WorkerGroup::take_failures() {
   for (WorkerFailure& failure : failures_) {
     failure.error_file = folder_.error_file(attempt_, failure.local_rank);
     failure.error = read_error_file(failure.error_file);

@@ -20,8 +20,8 @@
 namespace shampoo::launcher {
 
 /// The workers of this node in one attempt, their logs, and the rest of their process groups.
-/// Nothing but start() and finish() waits: poll for SIGCHLD and for wake_at(). Orphans of the
-/// groups become children of this process.
+/// Nothing but start() waits: poll for SIGCHLD, for wake_at() and for output_descriptor(). Orphans
+/// of the groups become children of this process.
 class WorkerGroup {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -52,9 +52,14 @@ class WorkerGroup {
   void advance(Time now);
   std::optional<Time> wake_at() const { return gone() ? std::nullopt : next_kill_; }
 
-  /// Once all are gone: writes the rest of their output, which waits for the console. The failures
-  /// with their error files.
-  std::vector<WorkerFailure> finish();
+  /// Begins, once all are gone, to write the rest of their output; true when that is done.
+  bool finished();
+  /// Readable when finished() may become true; -1: that needs no wait.
+  int output_descriptor() const { return logs_.descriptor(); }
+  /// From then on output that the console does not take at once is lost. Only shortens.
+  void leave_console(Time end) { logs_.leave_console(end); }
+  /// Once finished: the failures, with their error files.
+  std::vector<WorkerFailure> take_failures();
 
  private:
   const LaunchOptions& options_;

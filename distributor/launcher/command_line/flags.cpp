@@ -14,7 +14,8 @@ namespace {
 constexpr const char* description =
     "Starts the workers of a job on this node, watches them, and restarts all of them when one "
     "fails.\nTakes the command line of torchrun. PROGRAM is an executable, or a Python program "
-    "where its\nname ends in .py; ${local_rank} in ARGUMENTS becomes the worker's local rank.";
+    "where its\nname ends in .py. In ARGUMENTS, ${local_rank} becomes the worker's local rank, and "
+    "$$ becomes $.";
 constexpr const char* footer =
     "Flags stand before PROGRAM and may be written with _ for -. A variable such as\n"
     "PET_NPROC_PER_NODE stands for a flag that is not given.";
@@ -74,8 +75,12 @@ Flags::Flags() : app_(description, "shampoorun") {
 }
 
 void Flags::value(const FlagText& text, const ReadValue& read) {
-  const CLI::callback_t read_last = [this, name = long_name(text), read](const auto& values) {
-    read_value(source(name), values.back(), read);
+  const bool is_short = !text.names.starts_with("--");
+  const CLI::callback_t read_last = [this, name = long_name(text), is_short,
+                                     read](const auto& values) {
+    std::string given = values.back();
+    if (is_short && given.starts_with('=')) given.erase(0, 1);  // -t=1: argparse reads 1
+    read_value(source(name), given, read);
     return true;
   };
   describe(app_.add_option(spellings(text), read_last, text.help), text);
@@ -119,6 +124,8 @@ bool Flags::parse(int argc, const char* const* argv, std::ostream& out) {
   } catch (const CLI::CallForVersion& version) {
     out << version.what() << '\n';
     return false;
+  } catch (const CLI::ArgumentMismatch&) {  // others take the next word
+    throw UsageError(std::string(words.back()) + " lacks a value");
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "distributor/launcher/output/console_stream.h"
 #include "distributor/launcher/worker_setup.h"
 #include "distributor/system/event.h"
 #include "distributor/system/host_name.h"
@@ -26,31 +27,21 @@ namespace shampoo::launcher {
 namespace {
 
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_bytes = std::size_t{64} << 10;
 
 /// One stream of one worker.
 struct TeeStream {
-  UniqueFd pipe;     ///< the reading end
-  UniqueFd file;     ///< gets all bytes as they are; may be empty
-  int console = -1;  ///< gets whole lines with the prefix; borrowed; -1: none
+  UniqueFd pipe;                 ///< the reading end
+  UniqueFd file;                 ///< gets all bytes as they are; may be empty
+  const ConsoleStream* console;  ///< gets whole lines with the prefix; borrowed; null: none
   std::string prefix;
-  std::string line = {};  ///< begun, not yet shown
+  std::string name, worker;  ///< "stdout", "local rank 0"
+  std::string line = {};     ///< begun, not yet shown
 
-  /// One call takes all that the pipe holds. False at the end.
-  bool copy_some() {
-    std::array<char, most_bytes> bytes;
-    const ssize_t count = ::read(pipe.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) return true;
-    if (count <= 0) return false;
-    const std::string_view text(bytes.data(), static_cast<std::size_t>(count));
-    write_all(file.get(), text);
-    show_lines(text);
-    return true;
-  }
-
-  /// Shows the complete lines of `line` and `text`. One longer than most_bytes is cut.
-  void show_lines(std::string_view text) {
+  /// Takes the complete lines of `line` and `text`, prefixed. One longer than most_bytes is cut.
+  std::string take_lines(std::string_view text) {
     std::string shown;
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
@@ -63,14 +54,21 @@ struct TeeStream {
       shown += prefix + line + '\n';
       line.clear();
     }
-    write_all(console, shown);
-  }
-
-  /// Shows a last line that lacks its end.
-  void end() {
-    if (!line.empty()) write_all(console, prefix + line + '\n');
+    return shown;
   }
 };
+
+/// Waits. Returns 0 or errno.
+int write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count >= 0)
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    else if (errno != EINTR)
+      return errno;
+  }
+  return 0;
+}
 
 UniqueFd open_file(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
@@ -89,45 +87,48 @@ std::string prefix_of(const LaunchOptions& options, const WorkerRanks& ranks) {
 
 }  // namespace
 
-void write_all(int descriptor, std::string_view bytes) {
-  while (descriptor >= 0 && !bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-    if (count > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    } else if (errno == EAGAIN) {  // somebody who shares the console made it so
-      pollfd room{descriptor, POLLOUT, 0};
-      ::poll(&room, 1, -1);
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
-}
-
 /// Copies the workers' streams from pipes to files and console as they come, on one thread that
 /// blocks all signals. Writing waits: a console that takes no more stops the workers in time.
 class WorkerLogs::Tee {
  public:
-  /// From any thread, before finish().
+  explicit Tee(Console console) : out_(console.out), error_(console.error) {}
+  ~Tee() {
+    leave_console(Clock::now());
+    finish(milliseconds(0));
+    thread_.join();
+  }
+  Tee(const Tee&) = delete;
+  Tee& operator=(const Tee&) = delete;
+
+  const ConsoleStream& out() const { return out_; }
+  const ConsoleStream& error() const { return error_; }
+
+  /// Before finish().
   void add(TeeStream stream) {
     const std::scoped_lock lock(mutex_);
     new_streams_.push_back(std::move(stream));
     wake_.set();
   }
 
-  /// Waits until all pipes are closed, which other processes may delay by `longest`, and all that
-  /// was in them is written.
   void finish(milliseconds longest) {
-    if (!thread_.joinable()) return;
+    if (finishing_) return;
     deadline_ = Clock::now() + longest;
     finishing_ = true;
     wake_.set();
-    thread_.join();
   }
+  bool finished() const { return finished_; }
+  int descriptor() const { return ended_.descriptor(); }
+  void leave_console(Clock::time_point end) { patience_.end_at(end); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void run() {
+    copy_all();
+    finished_ = true;
+    ended_.set();
+  }
+
+  /// Until finish() and the end of all pipes, or the deadline.
+  void copy_all() {
     for (bool last = false; !last;) {
       wake_.clear();
       const bool finishing = finishing_;
@@ -143,20 +144,68 @@ class WorkerLogs::Tee {
       ::poll(polled.data(), polled.size(), static_cast<int>(left.count()));
       auto source = polled.begin();
       std::erase_if(streams_, [&](TeeStream& stream) {
-        if ((++source)->revents == 0 || stream.copy_some()) return false;
-        stream.end();
+        if ((++source)->revents == 0 || copy_some(stream)) return false;
+        end(stream);
         return true;
       });
     }
-    for (TeeStream& stream : streams_) stream.end();
+    for (TeeStream& stream : streams_) end(stream);
   }
+
+  /// One call takes all that the pipe holds. False at the end.
+  bool copy_some(TeeStream& stream) {
+    std::array<char, most_bytes> bytes;
+    const ssize_t count = ::read(stream.pipe.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) return true;
+    if (count <= 0) return false;
+    const std::string_view text(bytes.data(), static_cast<std::size_t>(count));
+    const int error = stream.file ? write_all(stream.file.get(), text) : 0;
+    if (error != 0) {
+      stream.file.reset();
+      say_lost(stream.name + ".log of " + stream.worker, error);
+    }
+    show(stream, stream.take_lines(text));
+    return true;
+  }
+
+  /// Shows a last line that lacks its end.
+  void end(TeeStream& stream) {
+    if (!stream.line.empty()) show(stream, stream.prefix + stream.line + '\n');
+  }
+
+  void show(TeeStream& stream, std::string_view text) {
+    const int error = stream.console != nullptr ? write_in_time(*stream.console, text) : 0;
+    if (error == 0) return;
+    stream.console = nullptr;
+    say_lost(stream.name + " of " + stream.worker + " on the console", error);
+  }
+
+  /// Returns 0 or errno; EAGAIN: the console took no more in time.
+  int write_in_time(const ConsoleStream& console, std::string_view text) const {
+    while (true) {
+      const int error = console.write(text);
+      if (error != 0 || text.empty()) return error;
+      if (!patience_.wait_for_room(console)) return EAGAIN;
+    }
+  }
+
+  void say_lost(const std::string& what, int error) const {
+    const std::string why =
+        error == EAGAIN ? "it takes no more" : std::generic_category().message(error);
+    write_in_time(error_, "shampoorun: " + what + ": " + why + "; the rest is lost\n");
+  }
+
+  ConsoleStream out_, error_;
+  ConsolePatience patience_;
 
   Event wake_;
   std::mutex mutex_;
   std::list<TeeStream> new_streams_;  ///< until the thread takes them; guarded by mutex_
   Clock::time_point deadline_ = Clock::time_point::max();
   std::atomic<bool> finishing_ = false;  ///< deadline_ is set
-  std::list<TeeStream> streams_;         ///< the thread's own
+  std::atomic<bool> finished_ = false;
+  Event ended_;
+  std::list<TeeStream> streams_;  ///< the thread's own
   std::thread thread_ = thread_without_signals([this] { run(); });
 };
 
@@ -164,23 +213,23 @@ WorkerLogs::WorkerLogs(const LaunchOptions& options, const LogFolder& folder, in
                        Console console)
     : options_(options), folder_(folder), attempt_(attempt), console_(console) {}
 
-WorkerLogs::~WorkerLogs() { finish(milliseconds(0)); }
+WorkerLogs::~WorkerLogs() = default;
 
 WorkerStreams WorkerLogs::open(const WorkerRanks& ranks) {
   const Streams teed = options_.tee.of(ranks.local_rank);
   const Streams redirected = options_.redirects.of(ranks.local_rank);
-  return {open(ranks, teed.out, redirected.out, "stdout.log", console_.out),
-          open(ranks, teed.error, redirected.error, "stderr.log", console_.error)};
+  return {open(ranks, teed.out, redirected.out, "stdout"),
+          open(ranks, teed.error, redirected.error, "stderr")};
 }
 
-UniqueFd WorkerLogs::open(const WorkerRanks& ranks, bool teed, bool redirected, const char* name,
-                          int console) {
+UniqueFd WorkerLogs::open(const WorkerRanks& ranks, bool teed, bool redirected,
+                          const std::string& name) {
   const bool shown = options_.console_local_ranks.empty() ||
                      options_.console_local_ranks.contains(ranks.local_rank);
   std::string file;
   if (teed || redirected) {
     const auto own = folder_.worker(attempt_, ranks.local_rank);
-    if (!own.empty()) file = own / name;
+    if (!own.empty()) file = own / (name + ".log");
   }
   if (!teed) {
     if (!redirected && shown) return {};
@@ -190,16 +239,27 @@ UniqueFd WorkerLogs::open(const WorkerRanks& ranks, bool teed, bool redirected, 
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
   UniqueFd reading(ends[0]), writing(ends[1]);
-  if (!tee_) tee_ = std::make_unique<Tee>();
+  if (!tee_) tee_ = std::make_unique<Tee>(console_);
+  const ConsoleStream& console = name == "stdout" ? tee_->out() : tee_->error();
   tee_->add({.pipe = std::move(reading),
              .file = file.empty() ? UniqueFd() : open_file(file),
-             .console = shown ? console : -1,
-             .prefix = prefix_of(options_, ranks)});
+             .console = shown ? &console : nullptr,
+             .prefix = prefix_of(options_, ranks),
+             .name = name,
+             .worker = "local rank " + std::to_string(ranks.local_rank)});
   return writing;
 }
 
 void WorkerLogs::finish(milliseconds longest) {
   if (tee_) tee_->finish(longest);
+}
+
+bool WorkerLogs::finished() const { return !tee_ || tee_->finished(); }
+
+int WorkerLogs::descriptor() const { return tee_ ? tee_->descriptor() : -1; }
+
+void WorkerLogs::leave_console(Clock::time_point end) {
+  if (tee_) tee_->leave_console(end);
 }
 
 }  // namespace shampoo::launcher

@@ -3,7 +3,7 @@
 
 #include <chrono>
 #include <memory>
-#include <string_view>
+#include <string>
 
 #include "distributor/launcher/command_line/launch_options.h"
 #include "distributor/launcher/output/log_folder.h"
@@ -11,9 +11,6 @@
 #include "distributor/system/unique_fd.h"
 
 namespace shampoo::launcher {
-
-/// Waits for room. What cannot be written at all, as a disk is full or a console gone, is dropped.
-void write_all(int descriptor, std::string_view bytes);
 
 /// What becomes a worker's standard output and error; empty: the launcher's own. The launcher
 /// drops its copies once the worker has started.
@@ -33,21 +30,27 @@ class WorkerLogs {
   /// `options` and `folder` are borrowed. A thread starts with the first teed stream.
   WorkerLogs(const LaunchOptions& options, const LogFolder& folder, int attempt,
              Console console = {});
-  /// As finish(), without waiting for processes that still hold a stream.
+  /// As finish(), without waiting for the console or for processes that still hold a stream.
   ~WorkerLogs();
   WorkerLogs(const WorkerLogs&) = delete;
   WorkerLogs& operator=(const WorkerLogs&) = delete;
 
   /// Opens the files and pipes of one worker. Throws std::system_error.
   WorkerStreams open(const WorkerRanks& ranks);
-  /// Once the workers are gone: writes what they left, for as long as files and console take it.
-  /// Waits; for other processes that still hold a stream, at most `longest`.
+  /// Once the workers are gone: what they left is written, which other processes that still hold a
+  /// stream delay by `longest` at most, and a console that takes no more until it does. Does not
+  /// wait; later calls have no effect.
   void finish(std::chrono::milliseconds longest = std::chrono::seconds(1));
+  /// After finish(): true once all is written.
+  bool finished() const;
+  /// Readable once finished() is true; -1: it is from the start.
+  int descriptor() const;
+  /// From then on what the console does not take at once is lost. Only shortens.
+  void leave_console(std::chrono::steady_clock::time_point end);
 
  private:
   class Tee;
-  UniqueFd open(const WorkerRanks& ranks, bool teed, bool redirected, const char* name,
-                int console);
+  UniqueFd open(const WorkerRanks& ranks, bool teed, bool redirected, const std::string& name);
 
   const LaunchOptions& options_;
   const LogFolder& folder_;

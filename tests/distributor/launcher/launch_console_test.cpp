@@ -88,5 +88,64 @@ TEST(LaunchConsole, ThatBlocksDoesNotKeepWorkersAlive) {
   EXPECT_EQ(job.wait(), 1);
 }
 
+TEST(LaunchConsole, ThatBlocksDoesNotOutlastTheShutdownTimeout) {
+  for (const char* flags : {"", "--tee 1 "}) {
+    const StuckConsole console;
+    LaunchedJob job =
+        on(console, std::string(flags) + "--shutdown-timeout 0.1 sh -c 'trap \"\" TERM; exec yes'");
+    ASSERT_TRUE(console.gets_full());
+
+    job.send(SIGTERM);
+
+    EXPECT_EQ(job.wait(), 1) << flags;
+    EXPECT_TRUE(job.processes().empty()) << flags;
+  }
+}
+
+TEST(LaunchConsole, ThatBlocksDoesNotOutlastASecondSignal) {
+  for (const char* flags : {"", "--tee 1 "}) {
+    const StuckConsole console;
+    LaunchedJob job =
+        on(console, std::string(flags) + "--shutdown-timeout 600 sh -c 'trap \"\" TERM; exec yes'");
+    ASSERT_TRUE(console.gets_full());
+
+    EXPECT_TRUE(comes_true([&] {  // those of the first half second are the same signal
+      job.send(SIGTERM);
+      return job.processes().empty();
+    })) << flags;
+
+    EXPECT_EQ(job.wait(), 1) << flags;
+  }
+}
+
+TEST(LaunchConsole, ThatBlocksAtTheEndOfAJobCanBeLeftByASignal) {
+  const StuckConsole console;
+  LaunchedJob job = on(console, "--tee 1 seq 10000");
+  ASSERT_TRUE(console.gets_full());
+  ASSERT_TRUE(comes_true([&] { return children_of(job.pid()).empty(); }));
+
+  job.send(SIGTERM);
+
+  EXPECT_EQ(job.wait(), 1);
+}
+
+TEST(LaunchConsole, ThatIsFullIsReportedAndLeavesTheExitCodeToTheWorkers) {
+  LaunchedJob job(
+      {"/bin/sh", "-c",
+       std::string("exec ") + SHAMPOORUN + " --log-dir /dev/null --tee 1 seq 10 > /dev/full"});
+
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(job.output(),
+            "shampoorun: stdout of local rank 0 on the console: No space left on device; the rest "
+            "is lost\n");
+}
+
+TEST(LaunchConsole, ThatIsFullFailsTheHelp) {
+  LaunchedJob job({"/bin/sh", "-c", std::string("exec ") + SHAMPOORUN + " --help > /dev/full"});
+
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_EQ(job.count("cannot write to standard output"), 1) << job.output();
+}
+
 }  // namespace
 }  // namespace shampoo::launcher::test

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -27,6 +29,14 @@ void write_all(const UniqueFd& descriptor, std::string_view text) {
     if (count <= 0) throw std::runtime_error("write failed");
     text.remove_prefix(count);
   }
+}
+
+/// Until all is written.
+void finish(WorkerLogs& logs, milliseconds longest = seconds(60)) {
+  logs.finish(longest);
+  pollfd ended{logs.descriptor(), POLLIN, 0};
+  ::poll(&ended, 1, 60'000);
+  EXPECT_TRUE(logs.finished());
 }
 
 WorkerRanks worker(int local_rank) {
@@ -101,7 +111,7 @@ TEST_F(Logs, TeeWritesFilesAndPrefixedLines) {
     write_all(second.error, "wrong\n");
     write_all(first.out, "o\nno end");
   }
-  logs.finish(seconds(30));
+  finish(logs);
 
   auto lines = lines_of(shown());
   std::ranges::sort(lines);
@@ -117,7 +127,7 @@ TEST_F(Logs, FillThePrefixTemplate) {
   options_.line_prefix = "<${role_name} $local_rank ${rank} $$ ${other}>";
   WorkerLogs logs(options_, folder(), 0, console());
   write_all(logs.open(worker(2)).out, "x");
-  logs.finish(seconds(30));
+  finish(logs);
 
   EXPECT_EQ(shown(), "<default 2 12 $ ${other}>x\n");
 }
@@ -131,7 +141,7 @@ TEST_F(Logs, ShowOnlyTheChosenRanks) {
     write_all(streams.out, "x\n");
     EXPECT_EQ(static_cast<bool>(streams.error), local_rank == 0) << "errors of others are dropped";
   }
-  logs.finish(seconds(30));
+  finish(logs);
 
   EXPECT_EQ(shown(), "[default1]:x\n");
   EXPECT_EQ(logged(0, "stdout.log"), "x\n");
@@ -153,7 +163,7 @@ TEST_F(Logs, NeverMixLinesOfDifferentRanks) {
   }
   for (std::thread& one : workers) one.join();
   workers.clear();
-  logs.finish(seconds(60));
+  finish(logs);
 
   const auto lines = lines_of(shown());
   EXPECT_EQ(lines.size(), static_cast<std::size_t>(rank_count) * line_count);
@@ -169,7 +179,7 @@ TEST_F(Logs, FinishWhileADescendantHoldsAStream) {
   const WorkerStreams held = logs.open(worker(0));
   write_all(held.out, "last words");
 
-  logs.finish(milliseconds(50));
+  finish(logs, milliseconds(50));
 
   EXPECT_EQ(shown(), "[default0]:last words\n");
 }
@@ -182,8 +192,9 @@ TEST_F(Logs, WaitForASlowConsoleAndLoseNothing) {
     const UniqueFd reader(ends[0]);
     UniqueFd writer(ends[1]);
     options_.tee.all.out = true;
-    WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
-    std::thread process([streams = logs.open(worker(0))] {
+    std::optional<WorkerLogs> logs(std::in_place, options_, folder(), 0,
+                                   Console{.out = writer.get(), .error = writer.get()});
+    std::thread process([streams = logs->open(worker(0))] {
       write_all(streams.out, std::string(size, 'x') + "\n");
     });
     std::string shown;
@@ -197,7 +208,8 @@ TEST_F(Logs, WaitForASlowConsoleAndLoseNothing) {
     });
 
     process.join();
-    logs.finish(seconds(30));
+    finish(*logs);
+    logs.reset();
     writer.reset();
     slow_reader.join();
 
@@ -209,13 +221,13 @@ TEST_F(Logs, CutVeryLongLines) {
   options_.tee.all.out = true;
   WorkerLogs logs(options_, folder(), 0, console());
   write_all(logs.open(worker(0)).out, std::string(50'000, 'x'));
-  logs.finish(seconds(30));
+  finish(logs);
   WorkerLogs more(options_, folder(), 1, console());
   {
     const WorkerStreams streams = more.open(worker(0));
     write_all(streams.out, std::string(100'000, 'y') + "\n\nz\n");
   }
-  more.finish(seconds(30));
+  finish(more);
 
   const auto lines = lines_of(shown());
   ASSERT_EQ(lines.size(), 5U);
@@ -237,9 +249,53 @@ TEST_F(Logs, GoOnWhenTheConsoleIsGone) {
   options_.tee.all.out = true;
   WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = writer.get()});
   write_all(logs.open(worker(0)).out, "first\nsecond\n");
-  logs.finish(seconds(30));
+  finish(logs);
 
   EXPECT_EQ(logged(0, "stdout.log"), "first\nsecond\n");
+}
+
+TEST_F(Logs, LeaveAConsoleThatTakesNoMoreWhenTheyMustAndKeepTheFile) {
+  constexpr int size = 100'000;  // more than a pipe holds
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]), writer(ends[1]);
+  options_.tee.all.out = true;
+  WorkerLogs logs(options_, folder(), 0, {.out = writer.get(), .error = error_.get()});
+  std::thread process([streams = logs.open(worker(0))] {
+    write_all(streams.out, std::string(size, 'x') + "\n" + std::string(size, 'y') + "\n");
+  });
+  logs.leave_console(std::chrono::steady_clock::now());
+
+  process.join();
+  finish(logs);
+
+  EXPECT_EQ(logged(0, "stdout.log").size(), 2 * size + 2U);
+  EXPECT_EQ(shown_errors(),
+            "shampoorun: stdout of local rank 0 on the console: it takes no more; the rest is "
+            "lost\n");
+}
+
+TEST_F(Logs, SayOncePerStreamWhatIsLostOnAFullDisk) {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full);
+  options_.tee.all.out = true;
+  std::filesystem::create_symlink("/dev/full", folder().worker(0, 1) / "stdout.log");
+  WorkerLogs logs(options_, folder(), 0, {.out = full.get(), .error = error_.get()});
+  for (int local_rank : {0, 1}) {
+    const WorkerStreams streams = logs.open(worker(local_rank));
+    for (int line = 0; line < 20'000; ++line) write_all(streams.out, "text\n");
+  }
+  finish(logs);
+
+  auto lines = lines_of(shown_errors());
+  std::ranges::sort(lines);
+  const std::string end = ": No space left on device; the rest is lost";
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "shampoorun: stdout of local rank 0 on the console" + end,
+                       "shampoorun: stdout of local rank 1 on the console" + end,
+                       "shampoorun: stdout.log of local rank 1" + end,
+                   }));
+  EXPECT_EQ(logged(0, "stdout.log").size(), 100'000U);
 }
 
 TEST_F(Logs, WithoutAFolderStillTee) {
@@ -252,7 +308,7 @@ TEST_F(Logs, WithoutAFolderStillTee) {
     write_all(streams.out, "x\n");
     write_all(streams.error, "dropped\n");
   }
-  logs.finish(seconds(30));
+  finish(logs);
 
   EXPECT_EQ(shown(), "[default0]:x\n");
   EXPECT_EQ(shown_errors(), "");
