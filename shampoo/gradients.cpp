@@ -191,7 +191,7 @@ void GradientAccumulator::set_gradients(Group& group) const {
     validate_same_layout(parameter, group.title(), sum.gradient);
   });
   for_each_sum([&](std::size_t i, std::size_t j) {
-    group.set_gradient(i, parts_->present[j] ? parts_->parameters[j].gradient : Tensor());
+    group.set_gradient(i, parts_->present[j] ? parts_->parameters[j].gradient.data : nullptr);
   });
 }
 

@@ -109,10 +109,15 @@ void Group::clear_rate(std::string_view name, RateField rate) { clear_rate(find(
 
 Rates Group::rates_of(std::size_t j) const {
   require(j);
-  Rates all = rates;
+  Rates all = common_rates();
   auto own = std::ranges::lower_bound(own_rates_, j, {}, &OwnRate::parameter);
   for (; own != own_rates_.end() && own->parameter == j; ++own)
     RateField(own->rate).set(all, own->value);
+  return all;
+}
+
+Rates Group::common_rates() const {
+  Rates all = rates;
   if (!all.peak_learning_rate) all.peak_learning_rate = first_peak_;
   return all;
 }

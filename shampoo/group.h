@@ -121,6 +121,8 @@ class Group {
   void clear_rate(std::string_view name, RateField rate);
   /// The rates of one parameter. Throws std::out_of_range for j.
   Rates rates_of(std::size_t j) const;
+  /// Those of the others: `rates`, with the peak of the construction where they have none.
+  Rates common_rates() const;
   /// What set_rate() set.
   std::span<const OwnRate> own_rates() const { return own_rates_; }
   /// Replaces `rates` and all that set_rate() set, as a load does. Throws std::out_of_range, and
@@ -209,10 +211,11 @@ struct OptimizerOptions {
   /// on the host, where a device's work is to be queued on the backend's stream. On a device also
   /// in steps that turn out to be skipped, where results are not used, and for replays only in the
   /// capture. What it leaves must not depend on the rank. A block with an element that is not
-  /// finite then takes no step: see Statistics. It may read the optimizer, which is as before the
-  /// step; what changes or saves it throws std::logic_error. An exception is an error of the step,
-  /// on all ranks, and disables the optimizer until a state is loaded: some blocks have taken the
-  /// gradient in. Directions are in memory; not part of the state.
+  /// finite then takes no step: see Statistics. It may read rates, recipes, the number of steps and
+  /// the latest result, which are as before the step; a call of the optimizer that steps, loads,
+  /// saves or evaluates throws std::logic_error. An exception is an error of the step, on all
+  /// ranks, and disables the optimizer until a state is loaded: some blocks have taken the gradient
+  /// in. Directions are in memory; not part of the state.
   std::function<void(const DirectionBlock&)> transform_direction = {};
   /// Folder, made if it is missing, in which this rank writes rank-R.json, in place of an earlier
   /// one: a trace of every phase of every step for chrome://tracing or ui.perfetto.dev, with a
@@ -220,8 +223,8 @@ struct OptimizerOptions {
   /// replayed steps, too, from the end of the constructor on, which is the same moment on all ranks
   /// but for the latency of a collective. Each step is written when its outcome is known, with
   /// about 100 bytes for a phase. May differ between ranks; empty: no trace. The constructor throws
-  /// std::invalid_argument if the file cannot be written; later, the trace just ends, and
-  /// Optimizer::describe() says why.
+  /// std::invalid_argument if the file cannot be written, or another optimizer writes it; later,
+  /// the trace just ends, and Optimizer::describe() says why.
   std::string trace = {};
   /// Measures the phases on a device for Optimizer::describe() without a trace, which measures
   /// them, too: two events around each, for every chunk of directions. On the CPU they are always

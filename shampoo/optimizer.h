@@ -78,9 +78,10 @@ class Optimizer {
   /// one collective call of the communicator. Throws std::invalid_argument before anything changed
   /// for a bad rate or pointer, and NumericalError for gradients or refreshes that keep failing;
   /// see NonFinite and RootInverse. An error on one rank is thrown on all ranks and names that
-  /// rank. If other ranks had already applied the step, if ranks disagree, or on a
-  /// CommunicationError, the optimizer is disabled: every later call throws a CommunicationError
-  /// with the same text until a state is loaded.
+  /// rank. If other ranks had already applied the step, if ranks disagree, on a
+  /// CommunicationError, or on one rank where the step had begun to compute, the optimizer is
+  /// disabled: every later call throws a CommunicationError with the same text until a state is
+  /// loaded.
   ///
   /// On the CPU the step is done when the call returns. On a device the call only queues, unless a
   /// refresh uses a solver with host steps; read values and gradients in stream order after it. Its

@@ -133,13 +133,16 @@ class TorchOptimizer {
   /// Optimizer::step().
   StepResult step() {
     const auto lends = optimizer_.on_step({.before = [this](Optimizer&) { lend_gradients(); }});
-    return optimizer_.step();
+    const StepResult result = optimizer_.step();
+    unscaled_ = false;
+    return result;
   }
 
   /// Optimizer::unscale() of the tensors' present gradients.
   void unscale(bool allow_float16 = false) {
     lend_gradients();
     optimizer_.unscale(allow_float16);
+    unscaled_ = true;
   }
 
   /// Evaluates the closure once, with gradients enabled, takes a step, and returns the loss.
@@ -153,9 +156,10 @@ class TorchOptimizer {
     return loss;
   }
 
-  /// Drops gradients, or makes those that there are zero.
+  /// Drops gradients, or makes those that there are zero. Those that come next have the loss scale.
   void zero_grad(bool set_to_none = true) {
     const torch::NoGradGuard guard;
+    if (std::exchange(unscaled_, false)) optimizer_.zero_gradients();
     for (std::size_t g = 0; set_to_none && g < groups_.size(); ++g)
       for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) group(g).set_gradient(j, nullptr);
     for_each([&](const std::string&, const at::Tensor& value) {
@@ -284,6 +288,7 @@ class TorchOptimizer {
   at::Device device_;  ///< whose memory is the backend's
   std::vector<TensorGroup> groups_;
   Optimizer optimizer_;
+  bool unscaled_ = false;  ///< since the last step
 };
 
 }  // namespace shampoo::libtorch

@@ -7,23 +7,15 @@
 
 namespace fashion {
 
-namespace {
-
-void require_same(const std::string& what, bool same) {
-  if (!same)
-    throw std::invalid_argument("--resume: the checkpoint is of a run with another " + what);
-}
-
-}  // namespace
-
 Checkpoints::Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optimizer,
-                         Network<float>& network, CheckpointPlan plan, RunIdentity identity)
+                         Network<float>& network, CheckpointPlan plan, const std::string& method,
+                         examples::Identity identity)
     : ranks_(ranks),
       optimizer_(optimizer),
       network_(network),
       plan_(std::move(plan)),
       identity_(std::move(identity)),
-      root_(plan_.folder / identity_.method),
+      root_(plan_.folder / method),
       checkpointer_(optimizer) {}
 
 shampoo::UserState Checkpoints::user_state(RunState& state) {
@@ -33,43 +25,20 @@ shampoo::UserState Checkpoints::user_state(RunState& state) {
   const auto size = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
   user.tensors.push_back({"losses", {size(state.losses)}, state.losses.data()});
   user.tensors.push_back({"accuracies", {size(state.accuracies)}, state.accuracies.data()});
-  user.values = {
-      {"step", std::int64_t{state.step}}, {"seed", static_cast<std::int64_t>(identity_.seed)},
-      {"rate", identity_.rate},           {"gradients", identity_.gradients},
-      {"schedule", identity_.schedule},   {"epochs", std::int64_t{identity_.epochs}},
-      {"seconds", state.seconds},         {"optimizer_seconds", state.optimizer_seconds}};
-  if (!identity_.routes.empty()) user.values["routes"] = identity_.routes;
+  user.values = identity_;
+  user.values["step"] = std::int64_t{state.step};
+  user.values["seconds"] = state.seconds;
+  user.values["optimizer_seconds"] = state.optimizer_seconds;
   return user;
-}
-
-void Checkpoints::require_same_run(const shampoo::UserState& found) const {
-  if (!plan_.resume)
-    throw std::invalid_argument("--checkpoint: " + root_.string() +
-                                " has checkpoints; --resume goes on from them");
-  require_same("seed", std::get<std::int64_t>(found.values.at("seed")) ==
-                           static_cast<std::int64_t>(identity_.seed));
-  require_same("rate", std::get<double>(found.values.at("rate")) == identity_.rate);
-  const auto& schedule = std::get<std::string>(found.values.at("schedule"));
-  require_same("--schedule: " + schedule + ", not " + identity_.schedule,
-               schedule == identity_.schedule);
-  const auto epochs = std::get<std::int64_t>(found.values.at("epochs"));
-  require_same("--epochs: " + std::to_string(epochs) + ", not " + std::to_string(identity_.epochs),
-               epochs == identity_.epochs);
-  const auto& gradients = std::get<std::string>(found.values.at("gradients"));
-  require_same("way to its gradients: " + gradients, gradients == identity_.gradients);
-  if (!identity_.routes.empty())
-    require_same("routing", std::get<std::string>(found.values.at("routes")) == identity_.routes);
 }
 
 std::string Checkpoints::resume(RunState& state) {
   shampoo::UserState found = user_state(state);
-  // The values first: what they differ in says more than the shape of a tensor that follows from
-  // it.
-  shampoo::UserState values{.values = found.values};
-  if (shampoo::resume(optimizer_, root_, values, {.state = {.strict = false}}))
-    require_same_run(values);
-  const auto loaded = shampoo::resume(optimizer_, root_, found);
+  const auto loaded = examples::resume(optimizer_, root_, found, identity_);
   if (!loaded) return "";
+  if (!plan_.resume)
+    throw std::invalid_argument("--checkpoint: " + root_.string() +
+                                " has checkpoints; --resume goes on from them");
   state.step = static_cast<int>(std::get<std::int64_t>(found.values.at("step")));
   state.seconds = std::get<double>(found.values.at("seconds"));
   state.optimizer_seconds = std::get<double>(found.values.at("optimizer_seconds"));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "examples/fashion/network/network.h"
+#include "examples/identity.h"
 #include "shampoo/shampoo.h"
 
 namespace fashion {
@@ -27,28 +27,19 @@ struct RunState {
   double seconds = 0, optimizer_seconds = 0;
 };
 
-/// What must be the same when a run goes on.
-struct RunIdentity {
-  std::string method;
-  std::uint64_t seed;
-  double rate;
-  std::string schedule;     ///< name
-  int epochs;               ///< that it is for; the run may end earlier
-  std::string gradients;    ///< how they come about
-  std::string routes = {};  ///< as JSON, kept in the checkpoints; empty: none
-};
-
-/// Saves a run while it trains, and brings it back. Borrows all but the plan.
+/// Saves a run while it trains, and brings it back. Borrows ranks, optimizer and network.
 class Checkpoints {
  public:
+  /// `method`: the folder of the run in that of the plan.
   Checkpoints(shampoo::Communicator& ranks, shampoo::Optimizer& optimizer, Network<float>& network,
-              CheckpointPlan plan, RunIdentity identity);
+              CheckpointPlan plan, const std::string& method, examples::Identity identity);
 
   /// Goes on from the latest good checkpoint, if there is one: then `state` describes its run, and
   /// what a person should know is returned. Collective. Throws std::invalid_argument where there is
-  /// one and the plan does not resume.
+  /// one of another run, or the plan does not resume.
   std::string resume(RunState& state);
-  /// True if the checkpoint of this step is on the disk or on its way there.
+  /// True if the checkpoint of this step is on its way to the disk, or is there and has replaced
+  /// those that are too old.
   bool has(int step) const { return step == saved_; }
   /// True if save() saves after this step.
   bool is_due(int step) const { return !has(step) && step % plan_.every == 0; }
@@ -60,14 +51,13 @@ class Checkpoints {
 
  private:
   shampoo::UserState user_state(RunState& state);
-  void require_same_run(const shampoo::UserState& found) const;
   void start(RunState& state);
 
   shampoo::Communicator& ranks_;
   shampoo::Optimizer& optimizer_;
   Network<float>& network_;
   CheckpointPlan plan_;
-  RunIdentity identity_;
+  examples::Identity identity_;
   std::filesystem::path root_;
   int saved_ = -1;  ///< the step of the latest checkpoint; -1: it failed, or there is none
   shampoo::AsyncCheckpointer checkpointer_;

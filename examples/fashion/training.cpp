@@ -108,12 +108,20 @@ shampoo::OptimizerOptions options_of(const Task& task, const Attempt& attempt) {
   return options;
 }
 
-/// What else makes gradients, for checkpoints.
-std::string gradients_of(const Task& task) {
+/// The rest, such as the options of the recipe, the library compares.
+examples::Identity identity(const Task& task, const Attempt& attempt) {
+  using examples::text_of;
   constexpr std::array precisions = {"fp32", "bf16", "fp16"};
-  return std::string(precisions[static_cast<std::size_t>(task.numerics.precision)]) + ", " +
-         std::to_string(task.numerics.micro_batches) + " micro-batches, clipped to " +
-         (task.clip ? std::to_string(*task.clip) : "nothing");
+  examples::Identity all = {
+      {"--seed", text_of(attempt.seed)},
+      {"--rate", text_of(attempt.rate)},
+      {"--schedule", task.schedule.empty() ? "its own" : task.schedule},
+      {"--epochs", text_of(task.epochs)},
+      {"--precision", precisions[static_cast<std::size_t>(task.numerics.precision)]},
+      {"--accumulate", text_of(task.numerics.micro_batches)},
+      {"--clip", text_of(task.clip)}};
+  if (attempt.method->routes) all["--routes"] = attempt.method->routes->to_json();
+  return all;
 }
 
 /// One step; returns its seconds.
@@ -142,12 +150,8 @@ class Run {
     state_.losses.resize(static_cast<std::size_t>(planned_));
     state_.accuracies.resize(static_cast<std::size_t>(task.epochs));
     if (!task.checkpoints) return;
-    checkpoints_.emplace(
-        ranks, optimizer_, replica_.network(), *task.checkpoints,
-        RunIdentity{attempt.method->name, attempt.seed, attempt.rate,
-                    task.schedule.empty() ? "its own" : task.schedule, task.epochs,
-                    gradients_of(task),
-                    attempt.method->routes ? attempt.method->routes->to_json() : std::string()});
+    checkpoints_.emplace(ranks, optimizer_, replica_.network(), *task.checkpoints,
+                         attempt.method->name, identity(task, attempt));
     if (const std::string found = checkpoints_->resume(state_); !found.empty()) {
       replica_.seek(state_.step);
       replica_.write_values();

@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "examples/gpt/identity.h"
 
-#include <charconv>
-#include <iterator>
-#include <optional>
-#include <stdexcept>
-
 namespace gpt {
 
 namespace {
 
-/// The shortest text that is this number.
-template <typename Number>
-std::string text_of(Number number) {
-  char text[32];
-  return {text, std::to_chars(text, std::end(text), number).ptr};
-}
-
-template <typename Number>
-std::string text_of(const std::optional<Number>& number) {
-  return number ? text_of(*number) : "unset";
-}
+using examples::text_of;
 
 std::string text_of(const Text& text) {
   return text_of(text.train().size() + text.held_out().size()) + " bytes with checksum " +
@@ -29,7 +14,7 @@ std::string text_of(const Text& text) {
 
 }  // namespace
 
-Identity identity(const Text& text, const Task& task, const Attempt& attempt) {
+examples::Identity identity(const Text& text, const Task& task, const Attempt& attempt) {
   const Settings& settings = attempt.settings;
   return {{"--text", text_of(text)},
           {"--layers", text_of(task.size.layers)},
@@ -50,15 +35,6 @@ Identity identity(const Text& text, const Task& task, const Attempt& attempt) {
           {"--grafting", settings.grafting},
           {"--block", text_of(settings.block)},
           {"--refresh", text_of(settings.refresh)}};
-}
-
-void require_same(const Identity& saved, const Identity& asked,
-                  const std::filesystem::path& folder) {
-  for (const auto& [option, value] : asked)
-    if (const auto& other = saved.at(option); other != value)
-      throw std::invalid_argument(
-          "--checkpoint: " + folder.string() + " has checkpoints of a run with " + option + " " +
-          std::get<std::string>(other) + ", not " + std::get<std::string>(value));
 }
 
 }  // namespace gpt

@@ -66,8 +66,8 @@ class StepProtocol {
   /// error disables the optimizer, and so does, on several ranks, an exception that passes
   /// (`unwinding`): then nothing is exchanged.
   void end_evaluation(Engine& engine, bool unwinding);
-  /// Throws std::logic_error that names `call` while the evaluation values are in place, and where
-  /// OptimizerOptions::transform_direction makes it.
+  /// Throws std::logic_error that names `call` while the evaluation values are in place, and in
+  /// OptimizerOptions::transform_direction.
   void require_training(const char* call) const;
 
   /// Throws the error that disabled the optimizer, if any.
@@ -143,6 +143,7 @@ class StepProtocol {
   void exchange(Engine& engine, const StepInputs& inputs);
 
   // Evaluation values: evaluation.cpp
+  void require_outside() const;
   bool rejoin();
   void exchange_values(Engine& engine, std::int64_t call, const std::function<void()>& fill);
 

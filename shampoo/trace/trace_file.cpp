@@ -53,6 +53,7 @@ TraceFile::TraceFile(const std::filesystem::path& folder, int rank)
 TraceFile::~TraceFile() {
   text_ = "\n]\n";
   write();
+  if (file_) flock(fileno(file_.get()), LOCK_UN);  // a forked child may have the file open
 }
 
 void TraceFile::name_process() {

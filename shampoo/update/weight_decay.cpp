@@ -8,16 +8,15 @@ double l2_decay(WeightDecay kind, const Rates& rates) {
 }
 
 double decoupled_decay(WeightDecay kind, const Rates& rates, double learning_rate) {
-  const double peak = rates.peak_learning_rate.value_or(rates.learning_rate);
   switch (kind) {
     case WeightDecay::l2:
       return 0;
     case WeightDecay::decoupled:
       return rates.weight_decay;
     case WeightDecay::corrected:
-      return rates.weight_decay * rates.learning_rate / peak;
+      return rates.weight_decay * rates.learning_rate / rates.peak_learning_rate.value();
     case WeightDecay::independent:
-      return rates.weight_decay / peak;
+      return rates.weight_decay / rates.peak_learning_rate.value();
     case WeightDecay::plain:
       return learning_rate > 0 ? rates.weight_decay / learning_rate : 0;
   }

@@ -10,7 +10,7 @@ namespace shampoo {
 double l2_decay(WeightDecay kind, const Rates& rates);
 
 /// P <- P + decay W, before P is multiplied by `learning_rate`, the step's. With the rates'
-/// learning_rate lr and peak, which is peak_learning_rate, or lr where that is not set, the decay
+/// learning_rate lr and peak, which is peak_learning_rate, the decay
 /// is weight_decay for `decoupled` [Loshchilov 2019], weight_decay lr / peak for `corrected`
 /// [Defazio 2025a], weight_decay / peak for `independent` [Loshchilov 2019, Algorithm 2],
 /// weight_decay / `learning_rate` for `plain`, and 0 for `l2`.

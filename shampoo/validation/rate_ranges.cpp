@@ -101,7 +101,7 @@ void RateRanges::check(const Rates& rates, std::string_view group,
   static const Values usual = values_of({});
   const Checks checks(group, parameter);
   Values values = values_of(rates);
-  // The decay divides by it: an unset one is the learning rate.
+  // The decay divides by it: unset, it becomes the learning rate of the construction.
   if (reads("peak_learning_rate") && !rates.peak_learning_rate)
     values[index_of("peak_learning_rate")] = rates.learning_rate;
   for (std::size_t i = 0; i < rate_count; ++i) {
@@ -112,7 +112,7 @@ void RateRanges::check(const Rates& rates, std::string_view group,
 }
 
 void RateRanges::check(const Group& group) const {
-  check(group.rates, group.title());
+  check(group.common_rates(), group.title());
   std::size_t checked = group.parameters().size();
   for (const OwnRate& own : group.own_rates()) {
     if (own.parameter == checked) continue;

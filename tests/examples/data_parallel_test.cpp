@@ -219,10 +219,11 @@ TEST_F(FashionRanks, RefuseToGoOnWithAnotherScheduleOrOtherEpochs) {
     return "";
   };
   ASSERT_EQ(complaint("one_cycle", 3, 2), "");
-  const std::string of_another = "--resume: the checkpoint is of a run with another ";
-  EXPECT_EQ(complaint("constant", 3, 3), of_another + "--schedule: one_cycle, not constant");
-  EXPECT_EQ(complaint("", 3, 3), of_another + "--schedule: one_cycle, not its own");
-  EXPECT_EQ(complaint("one_cycle", 2, 3), of_another + "--epochs: 3, not 2");
+  const std::string of_another =
+      "--checkpoint: " + (folder.path() / "AdamW").string() + " has checkpoints of a run with ";
+  EXPECT_EQ(complaint("constant", 3, 3), of_another + "--schedule one_cycle, not constant");
+  EXPECT_EQ(complaint("", 3, 3), of_another + "--schedule one_cycle, not its own");
+  EXPECT_EQ(complaint("one_cycle", 2, 3), of_another + "--epochs 3, not 2");
   EXPECT_EQ(complaint("one_cycle", 3, 3), "");
 }
 

@@ -277,6 +277,7 @@ TEST_F(Gpt, RefusesACheckpointOfARunWithAnotherOption) {
   ASSERT_EQ(complaint([](Task&, Attempt&, std::string&) {}), "");
   differs("--batch 7, not 6", [](Task& task, Attempt&, auto&) { task.batch = 6; });
   differs("--heads 3, not 4", [](Task& task, Attempt&, auto&) { task.size.heads = 4; });
+  differs("--layers 2, not 1", [](Task& task, Attempt&, auto&) { task.size.layers = 1; });
   differs("--clip 1, not 0", [](Task& task, Attempt&, auto&) { task.clip = 0; });
   differs("--seed 1, not 2", [](Task&, Attempt& attempt, auto&) { attempt.seed = 2; });
   differs("--schedule cosine, not wsd",

@@ -90,9 +90,11 @@ TEST_F(Engine, DecaysByThePeakOfTheConstructionAfterRatesWithoutOne) {
   recipe.weight_decay = WeightDecay::independent;
   Optimizer optimizer(*backend, *ranks,
                       {model.group(recipe, {.learning_rate = 0.5, .weight_decay = 0.5})});
-  optimizer.group(0).rates = {.learning_rate = 0.25, .weight_decay = 0.5};
-  optimizer.step();
-  EXPECT_EQ(model.tensors[0].value.front(), 0.75F);
+  for (const double rate : {0.25, 0.0}) {
+    optimizer.group(0).rates = {.learning_rate = rate, .weight_decay = 0.5};
+    optimizer.step();
+    EXPECT_EQ(model.tensors[0].value.front(), 0.75F);
+  }
   EXPECT_EQ(optimizer.group(0).rates_of(0).peak_learning_rate, 0.5);
 }
 

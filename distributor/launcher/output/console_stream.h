@@ -10,8 +10,9 @@
 
 namespace shampoo::launcher {
 
-/// A console that may take no more for a while, which holds nobody up: writing never waits. The
-/// descriptor keeps its flags, as other processes share them.
+/// A console that may take no more for a while, which holds nobody up: writing does not wait, but
+/// where the console cannot be opened again, as without /proc or as another user, and has less room
+/// than it says. The descriptor keeps its flags, as other processes share them.
 class ConsoleStream {
  public:
   /// `descriptor` is borrowed.

@@ -138,7 +138,7 @@ class Checkpoint:
     def __init__(self, folder, torch=False):
         self.folder = pathlib.Path(folder)
         if not (self.folder / "manifest.json").is_file():
-            raise ValueError(f"{self.folder / 'manifest.json'}: no such file")
+            raise FileNotFoundError(f"{self.folder / 'manifest.json'}: no such regular file")
         try:
             self.manifest = json.loads((self.folder / "manifest.json").read_text("utf-8"))
         except ValueError as error:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/ioctl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,9 +27,10 @@ class StuckConsole {
   }
   std::string path() const { return folder_.path() / "console"; }
   bool gets_full() const {
-    return comes_true([this] {
-      int bytes = 0;
-      return ::ioctl(reader_.get(), FIONREAD, &bytes) == 0 && bytes > 60'000;
+    const UniqueFd writer(::open(path().c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    return comes_true([&] {
+      pollfd room{writer.get(), POLLOUT, 0};
+      return ::poll(&room, 1, 0) == 0;
     });
   }
   /// All that arrives until the last writer has closed.

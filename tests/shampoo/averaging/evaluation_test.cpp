@@ -204,6 +204,7 @@ TEST(Evaluating, AnExceptionOfOneRankIsToldToThoseThatWaitForTheEnd) {
       [](Optimizer& optimizer) { (void)optimizer.evaluate(); },
       [](Optimizer& optimizer) { (void)optimizer.full_state_dict(); },
       [&](Optimizer& optimizer) { save(optimizer, folder.path()); },
+      [&](Optimizer& optimizer) { AsyncCheckpointer(optimizer).start(folder.path()); },
       {}};  // a load
   for (const bool all_leave : {false, true})
     for (const auto& next_call : next_calls) {

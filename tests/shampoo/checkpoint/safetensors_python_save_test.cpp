@@ -193,7 +193,7 @@ code, lines, _ = asked("verify", root)
 right, cut, pipe = lines.splitlines()
 assert code == 1 and right == f"{root / 'step-7'}: all checksums are right", lines
 assert cut.startswith(f"{root / 'step-8'}: BROKEN: ") and shard.name in cut, cut
-assert pipe == f"{root / 'step-9'}: BROKEN: {root / 'step-9' / 'manifest.json'}: no such file", pipe
+assert pipe == f"{root / 'step-9'}: BROKEN: {root / 'step-9' / 'manifest.json'}: no such regular file", pipe
 assert [asked("verify", root / f"step-{step}")[0] for step in (7, 8, 9)] == [0, 1, 1]
 for command in ("list", "verify"):
     code, lines, errors = asked(command, folder / "nowhere")

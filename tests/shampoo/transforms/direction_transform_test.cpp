@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include "tests/shampoo/preconditioners/all_kinds.h"
 #include "tests/shampoo/state/state_job.h"
 #include "tests/shampoo/transforms/transformed_run.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/thrown.h"
 
 namespace shampoo::test {
@@ -139,19 +141,31 @@ TEST(DirectionTransform, ThatThrowsOnOneRankAloneDisablesTheOptimizerUntilALoad)
   EXPECT_TRUE(optimizer.step().applied());
 }
 
-TEST(DirectionTransform, ReadsTheOptimizerAsItWasBeforeTheStepAndCannotSaveIt) {
+TEST(DirectionTransform, ReadsTheOptimizerAsItWasBeforeTheStepAndCannotChangeIt) {
+  const TemporaryFolder folder;
   for (const int ranks : {1, 3})
     run_ranks(ranks, [&](Communicator& communicator) {
       const auto backend = cpu_kernels({.threads = 1});
       ToyModel<float> model(awkward_shapes()), same(awkward_shapes());
       Optimizer* reading = nullptr;
       std::int64_t steps = 0;
+      const std::function<void()> refused[] = {[&] { reading->step(); },
+                                               [&] { reading->enqueue_step(); },
+                                               [&] { reading->state_dict(); },
+                                               [&] { reading->full_state_dict(); },
+                                               [&] { (void)reading->evaluate(); },
+                                               [&] { reading->average_gradients(); },
+                                               [&] { reading->zero_gradients(); },
+                                               [&] { save(*reading, folder.path()); },
+                                               [&] { reading->load_state_dict({}); }};
       Optimizer optimizer(*backend, communicator, {model.group(quick_recipe())},
                           {.transform_direction = [&](const DirectionBlock& block) {
                             EXPECT_EQ(reading->steps(block.parameter.name), steps);
                             EXPECT_EQ(reading->loss_scale(), 1);
-                            EXPECT_EQ(error_of<std::logic_error>([&] { reading->state_dict(); }),
-                                      "state_dict: must not be called by transform_direction");
+                            for (const auto& call : refused)
+                              EXPECT_EQ(
+                                  error_of<std::logic_error>(call),
+                                  "transform_direction must not change or save the optimizer");
                           }});
       Optimizer other(*backend, communicator, {same.group(quick_recipe())});
       reading = &optimizer;
