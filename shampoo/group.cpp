@@ -68,8 +68,8 @@ Group::Group(ParameterGroup group, int index, std::string label, const ValueMemo
   // A schedule may change the learning rate from the first step on.
   const bool reads_peak = recipe_.weight_decay == WeightDecay::corrected ||
                           recipe_.weight_decay == WeightDecay::independent;
-  if (reads_peak) first_peak_ = rates.peak_learning_rate.value_or(rates.learning_rate);
-  rates.peak_learning_rate = reads_peak ? first_peak_ : rates.peak_learning_rate;
+  if (reads_peak)
+    rates.peak_learning_rate = first_peak_ = rates.peak_learning_rate.value_or(rates.learning_rate);
   base_rates = rates;
 }
 

@@ -159,9 +159,10 @@ class TorchOptimizer {
   /// Drops gradients, or makes those that there are zero. Those that come next have the loss scale.
   void zero_grad(bool set_to_none = true) {
     const torch::NoGradGuard guard;
-    if (std::exchange(unscaled_, false)) optimizer_.zero_gradients();
-    for (std::size_t g = 0; set_to_none && g < groups_.size(); ++g)
+    const bool unscaled = std::exchange(unscaled_, false);
+    for (std::size_t g = 0; (set_to_none || unscaled) && g < groups_.size(); ++g)
       for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) group(g).set_gradient(j, nullptr);
+    if (unscaled) optimizer_.zero_gradients();  // of none: their memory may be gone
     for_each([&](const std::string&, const at::Tensor& value) {
       at::Tensor& gradient = value.mutable_grad();
       if (!gradient.defined()) return;

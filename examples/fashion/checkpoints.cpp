@@ -69,7 +69,7 @@ std::string Checkpoints::save(RunState& state, bool last) {
       saved_ = -1;
     }
   };
-  const bool starts = is_due(state.step) || (last && state.step != saved_);
+  const bool starts = is_due(state.step) || (last && !has(state.step));
   tell([&] { starts ? checkpointer_.wait() : checkpointer_.poll(); });
   if (starts) tell([&] { start(state); });
   if (last) tell([&] { checkpointer_.wait(); });

@@ -7,13 +7,13 @@
 
 namespace shampoo {
 
-void StepProtocol::require_outside() const {
+void StepProtocol::require_outside_transform() const {
   if (computing_)
     throw std::logic_error("transform_direction must not change or save the optimizer");
 }
 
 void StepProtocol::require_training(const char* call) const {
-  require_outside();
+  require_outside_transform();
   if (evaluating_)
     throw std::logic_error(std::string(call) +
                            ": the evaluation values are in place; end the Evaluation first");
@@ -78,7 +78,7 @@ void StepProtocol::join_usable() {
 /// Tells the others, who may wait for the end of an Evaluation, what took this rank out of it. True
 /// if there was that to tell.
 bool StepProtocol::rejoin() {
-  require_outside();
+  require_outside_transform();
   if (!std::exchange(left_evaluation_, false)) return false;
   try {
     exchange_values(*engine_, ending_evaluation,

@@ -161,7 +161,7 @@ void StepProtocol::set_status(Engine& engine, RankStatus status) {
 }
 
 StepResult StepProtocol::take(Engine& engine) {
-  require_outside();
+  require_outside_transform();
   if (backend_.is_capturing()) return capture(engine);
   if (!prepared_) wait_for_previous();
   check_usable();

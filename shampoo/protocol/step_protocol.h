@@ -143,7 +143,7 @@ class StepProtocol {
   void exchange(Engine& engine, const StepInputs& inputs);
 
   // Evaluation values: evaluation.cpp
-  void require_outside() const;
+  void require_outside_transform() const;
   bool rejoin();
   void exchange_values(Engine& engine, std::int64_t call, const std::function<void()>& fill);
 

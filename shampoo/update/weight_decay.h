@@ -10,10 +10,10 @@ namespace shampoo {
 double l2_decay(WeightDecay kind, const Rates& rates);
 
 /// P <- P + decay W, before P is multiplied by `learning_rate`, the step's. With the rates'
-/// learning_rate lr and peak, which is peak_learning_rate, the decay
-/// is weight_decay for `decoupled` [Loshchilov 2019], weight_decay lr / peak for `corrected`
-/// [Defazio 2025a], weight_decay / peak for `independent` [Loshchilov 2019, Algorithm 2],
-/// weight_decay / `learning_rate` for `plain`, and 0 for `l2`.
+/// learning_rate lr and peak_learning_rate peak, which is set where it is read, the decay is
+/// weight_decay for `decoupled` [Loshchilov 2019], weight_decay lr / peak for `corrected` [Defazio
+/// 2025a], weight_decay / peak for `independent` [Loshchilov 2019, Algorithm 2], weight_decay /
+/// `learning_rate` for `plain`, and 0 for `l2`.
 double decoupled_decay(WeightDecay kind, const Rates& rates, double learning_rate);
 
 }  // namespace shampoo

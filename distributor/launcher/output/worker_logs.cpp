@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "distributor/launcher/output/console_stream.h"
+#include "distributor/launcher/poll_time.h"
 #include "distributor/launcher/worker_setup.h"
 #include "distributor/system/event.h"
 #include "distributor/system/host_name.h"
 #include "distributor/system/thread_without_signals.h"
-#include "distributor/system/time_left.h"
 
 namespace shampoo::launcher {
 namespace {
@@ -132,8 +132,8 @@ class WorkerLogs::Tee {
     for (bool last = false; !last;) {
       wake_.clear();
       const bool finishing = finishing_;
-      const auto left = finishing ? time_left(deadline_) : milliseconds(-1);
-      last = left.count() == 0;
+      const int left = finishing ? poll_time(deadline_) : -1;
+      last = left == 0;
       {
         const std::scoped_lock lock(mutex_);
         streams_.splice(streams_.end(), new_streams_);
@@ -141,7 +141,7 @@ class WorkerLogs::Tee {
       if (finishing && streams_.empty()) return;
       std::vector<pollfd> polled{{wake_.descriptor(), POLLIN, 0}};
       for (const TeeStream& stream : streams_) polled.push_back({stream.pipe.get(), POLLIN, 0});
-      ::poll(polled.data(), polled.size(), static_cast<int>(left.count()));
+      ::poll(polled.data(), polled.size(), left);
       auto source = polled.begin();
       std::erase_if(streams_, [&](TeeStream& stream) {
         if ((++source)->revents == 0 || copy_some(stream)) return false;

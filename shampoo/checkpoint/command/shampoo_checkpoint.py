@@ -322,7 +322,7 @@ def open_checkpoint(path, torch=False):
 
 
 def is_checkpoint(path):
-    """Whether a folder is a checkpoint by its content or its name, or a directory of such."""
+    """True if a folder is a checkpoint, by its content or its name, not a directory of such."""
     path = pathlib.Path(path)
     if not path.is_dir():
         raise ValueError(f"{path}: no folder" if path.exists() else f"{path}: no such folder")

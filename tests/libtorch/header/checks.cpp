@@ -94,6 +94,22 @@ void presence_is_agreed(Job& job) {
   check(!here.grad().defined(), "zero_grad()");
 }
 
+void gradients_have_the_loss_scale_after_zero_grad(Job& job) {
+  const at::Tensor weight = leaf(torch::ones({4, 4}));
+  TorchOptimizer optimizer(job.backend, job.ranks,
+                           std::vector<TensorGroup>{{{{"weight", weight}}, {}, recipes::adamw()}},
+                           {.gradients = {.loss_scaling = FixedLossScale{16}}});
+  for (const bool set_to_none : {true, false}) {
+    weight.mutable_grad() = torch::full({4, 4}, 16.0f);
+    optimizer.unscale();
+    check(weight.grad().equal(torch::ones({4, 4})), "unscale()");
+    weight.mutable_grad().reset();  // of memory that is gone then
+    optimizer.zero_grad(set_to_none);
+    weight.mutable_grad() = torch::full({4, 4}, 16.0f);
+    check(optimizer.step().gradient_norm() == 4, "the loss scale after zero_grad()");
+  }
+}
+
 void values_are_broadcast(Job& job) {
   const at::Tensor weight = leaf(torch::full({4, 4}, 1.0 + job.ranks.rank()));
   TorchOptimizer optimizer = job.optimizer({{"weight", weight}});
@@ -280,6 +296,7 @@ int main(int, char** argv) try {
   Job job{*backend, *ranks};
   layouts_do_not_matter(job);
   presence_is_agreed(job);
+  gradients_have_the_loss_scale_after_zero_grad(job);
   values_are_broadcast(job);
   groups_have_labels_and_schedules(job);
   mistakes_are_named(job);
