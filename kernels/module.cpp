@@ -78,6 +78,7 @@ Module::Module(const std::string& name, Binding binding) {
     if (!handle_) problem_ = dlerror();
     return;
   }
+  absent_ = true;
   problem_ = file + ": not found in " + list_of(looked_in);
 }
 

@@ -22,6 +22,8 @@ class Module {
   Module(const std::string& name, Binding binding);
 
   bool loaded() const { return handle_ != nullptr; }
+  /// There is no such file.
+  bool absent() const { return absent_; }
   /// Why it is not loaded: "libshampoo_gloo.so: not found in A, B, C".
   const std::string& problem() const { return problem_; }
 
@@ -36,6 +38,7 @@ class Module {
 
   void* handle_ = nullptr;
   std::string problem_;
+  bool absent_ = false;
 };
 
 /// Path of the file from which a function or object was loaded, without symbolic links.

@@ -190,6 +190,18 @@ Detected take_given(const JoinOptions& options) {
       .start = Start::given, .rank = *options.rank, .size = size, .local_rank = options.local_rank};
 }
 
+void check_bytes(const std::string& name, const std::string& text, std::size_t most) {
+  if (text.size() <= most) return;
+  throw std::invalid_argument("join: " + name + " has " + std::to_string(text.size()) +
+                              " bytes, accepted: at most " + std::to_string(most));
+}
+
+/// "[::1]" is how addresses of IPv6 are written in URLs.
+std::string without_brackets(const std::string& host) {
+  const bool has_brackets = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
+}
+
 Detected detect_launcher(const Environment& variables, const JoinOptions& options) {
   if (options.rank || options.size) return take_given(options);
   switch (options.launcher) {
@@ -222,13 +234,19 @@ bool may_have_several_hosts(const Detected& detected) {
 }
 
 Detected detect(const Environment& variables, const JoinOptions& options) {
+  constexpr std::size_t most_job_bytes = 1 << 10, most_build_bytes = 64 << 10;
   Detected found = detect_launcher(variables, options);
-  const bool moved = (!options.host.empty() && options.host != found.host) ||
-                     (options.port != 0 && options.port != found.port);
-  if (!options.host.empty()) found.host = options.host;
+  found.host = without_brackets(found.host);
+  const std::string host = without_brackets(options.host);
+  const bool moved =
+      (!host.empty() && host != found.host) || (options.port != 0 && options.port != found.port);
+  if (!host.empty()) found.host = host;
   if (options.port != 0) found.port = options.port;
   // The launcher promises a store at its own address only.
   if (moved) found.agent_hosts_store = false;
+  check_bytes("TORCHELASTIC_RUN_ID", found.job, most_job_bytes);
+  check_bytes("JoinOptions::job", options.job, most_job_bytes);
+  check_bytes("JoinOptions::build", options.build, most_build_bytes);
   if (!options.job.empty()) found.job = options.job;
   store::check_secret(options.secret);
   found.secret = options.secret.empty() ? store::job_secret(variables) : options.secret;

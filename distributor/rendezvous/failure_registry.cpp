@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "distributor/call_record.h"
 #include "distributor/rank_list.h"
@@ -93,10 +94,12 @@ void FailureRegistry::leave_call() noexcept {
 }
 
 CommunicationError FailureRegistry::diagnose(const std::string& failure, milliseconds deadline,
-                                             const CollectiveCall& call) noexcept {
+                                             const CollectiveCall& call) {
   try {
     const auto end = BoundedStore::Clock::now() + failure_detection_timeout(deadline);
     return find_missing(failure, call, end);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     return CommunicationError(failure + "; nor does the store respond, whose process" +
                               (server_.empty() ? "" : ", " + server_ + ",") +

@@ -46,9 +46,9 @@ class FailureRegistry {
   void publish_abort(std::string_view reason, std::chrono::milliseconds deadline) noexcept;
   /// Publishes what this rank failed with, and waits for the others to do so. Ranks that have not
   /// within failure_detection_timeout(deadline) are missing in the returned error. If all have, and
-  /// not all in the collective `call`, the error says who was where.
+  /// not all in the collective `call`, the error says who was where. Throws std::bad_alloc only.
   CommunicationError diagnose(const std::string& failure, std::chrono::milliseconds deadline,
-                              const CollectiveCall& call = {}) noexcept;
+                              const CollectiveCall& call = {});
 
   /// Publishes that this rank waits in `call`, unless another rank has said so for the collective
   /// of this number. Returns describe_mismatch() of the two: empty if they match, or if the store

@@ -50,8 +50,8 @@ struct JoinOptions {
   std::optional<int> rank = {}, size = {};
   int local_rank = 0;  ///< rank on this host; read only if `rank` is set
 
-  /// Address of the store through which ranks find each other, instead of the launcher's. Rank 0
-  /// serves it, or is a client if the port is in use.
+  /// Address of the store through which ranks find each other, instead of the launcher's: a name,
+  /// or an address, "::1" or "[::1]". Rank 0 serves it, or is a client if the port is in use.
   std::string host = {};
   std::uint16_t port = 0;  ///< port of the store; 0: the launcher's
 
@@ -66,11 +66,13 @@ struct JoinOptions {
   /// or the text of the file SHAMPOO_JOB_SECRET_FILE; without either there is none.
   std::string secret = {};
 
-  std::string job = {};    ///< name that tells apart jobs that use one store; equal on all ranks
-  std::string build = {};  ///< free text; must be equal on all ranks
+  /// Name that tells apart jobs that use one store, equal on all ranks, at most 1 KiB.
+  std::string job = {};
+  std::string build = {};  ///< free text, at most 64 KiB; must be equal on all ranks
 
   /// Time until all ranks are connected, from 1 ms to one year. Connecting gets at least a quarter
-  /// of it or 5 s, whichever is less, even if the last rank comes just in time.
+  /// of it or 5 s, whichever is less, even if the last rank comes just in time. MPI_Init cannot be
+  /// cut off, see mpi_communicator().
   std::chrono::milliseconds connect_deadline = std::chrono::minutes(5);
   /// Deadline of each collective, from 1 ms to one year: see Communicator::set_deadline().
   std::chrono::milliseconds deadline = std::chrono::minutes(10);

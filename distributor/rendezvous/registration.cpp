@@ -26,6 +26,11 @@ std::string name_of(int rank, const ProcessInfo& info) {
          std::to_string(info.identity.id) + ")";
 }
 
+std::string shortened(const std::string& text) {
+  constexpr std::size_t most = 200;
+  return text.size() <= most ? text : text.substr(0, most) + "...";
+}
+
 /// Why the two cannot take part in one job; empty if they can.
 std::string mismatch(const Registration& one, const Registration& other) {
   if (one.rank > other.rank) return mismatch(other, one);
@@ -39,7 +44,8 @@ std::string mismatch(const Registration& one, const Registration& other) {
     return differ("world size", std::to_string(one.size), std::to_string(other.size));
   if (one.transport != other.transport) return differ("transport", one.transport, other.transport);
   if (one.build != other.build)
-    return differ("build", "\"" + one.build + "\"", "\"" + other.build + "\"");
+    return differ("build", "\"" + shortened(one.build) + "\"",
+                  "\"" + shortened(other.build) + "\"");
   return {};
 }
 

@@ -39,10 +39,14 @@ using Clock = std::chrono::steady_clock;
 void check(const RegistrationResult& result, const Detected& detected, milliseconds deadline) {
   if (!result.error.empty()) throw CommunicationError("join: " + result.error);
   if (result.missing_ranks.empty()) return;
-  throw CommunicationError("join: " + rank_list(result.missing_ranks) + " did not come within " +
-                               seconds_text(deadline) + " to the store " +
-                               store::place_of(detected.host, detected.port),
-                           result.missing_ranks);
+  const bool serves = detected.rank == 0 && !detected.agent_hosts_store;
+  const bool is_elsewhere = serves && store::own_addresses(detected.host, false).empty();
+  throw CommunicationError(
+      "join: " + rank_list(result.missing_ranks) + " did not come within " +
+          seconds_text(deadline) + " to the store " +
+          store::place_of(detected.host, detected.port) +
+          (is_elsewhere ? ", which rank 0 serves, but whose host is no address of rank 0's" : ""),
+      result.missing_ranks);
 }
 
 /// One process's part in a rendezvous.

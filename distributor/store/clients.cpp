@@ -50,15 +50,15 @@ Connection* Clients::add(ClientId id, Socket socket) {
   Account account = Account::ours();
   if (!same_user) account.name = numeric_text(peer_address(socket.get()));
   if (is_full_for(account)) return nullptr;
-  if (!account.is_ours()) ++of_host_[account.name];
-  const auto now = Clock::now();
-  greetings_.emplace_back(now + greeting_time_, id);
+  std::size_t* const of_its_host = account.is_ours() ? nullptr : &of_host_[account.name];
+  greetings_.emplace_back(after(greeting_time_), id);
   const bool trusted = same_user || (secret_.empty() && !trusts_same_user_);
   Connection& connection = connections_
                                .try_emplace(id, id, std::move(socket),
                                             ClientOrigin{std::move(account), secret_, trusted})
                                .first->second;
-  connection.last_active = now;
+  if (of_its_host) ++*of_its_host;
+  connection.last_active = Clock::now();
   return &connection;
 }
 
@@ -67,11 +67,9 @@ void Clients::remove(ClientId id) {
   if (found == connections_.end()) return;
   memory_ -= found->second.counted_memory;
   past_ += found->second.traffic();
-  const Account account = found->second.origin().account;
+  const auto count = of_host_.find(found->second.origin().account.name);
+  if (count != of_host_.end() && --count->second == 0) of_host_.erase(count);
   connections_.erase(found);
-  if (account.is_ours()) return;
-  const auto count = of_host_.find(account.name);
-  if (--count->second == 0) of_host_.erase(count);
 }
 
 bool Clients::note(Connection& connection) {
@@ -101,13 +99,14 @@ std::optional<ClientId> Clients::one_too_many() const {
   return found;
 }
 
-std::vector<ClientId> Clients::take_late(Clock::time_point now) {
-  std::vector<ClientId> late;
-  for (; !greetings_.empty() && greetings_.front().first <= now; greetings_.pop_front()) {
-    const Connection* connection = find(greetings_.front().second);
-    if (connection && !connection->established()) late.push_back(greetings_.front().second);
+std::optional<ClientId> Clients::take_late(Clock::time_point now) {
+  while (!greetings_.empty() && greetings_.front().first <= now) {
+    const ClientId id = greetings_.front().second;
+    greetings_.pop_front();
+    const Connection* connection = find(id);
+    if (connection && !connection->established()) return id;
   }
-  return late;
+  return std::nullopt;
 }
 
 std::optional<Clients::Clock::time_point> Clients::next_late() const {

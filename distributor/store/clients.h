@@ -8,7 +8,6 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "distributor/store/connection.h"
 
@@ -31,6 +30,7 @@ class Clients {
   Connection* find(ClientId id);
   /// Takes a connection. Null if it is refused.
   Connection* add(ClientId id, Socket socket);
+  /// Needs no memory.
   void remove(ClientId id);
   /// Notes that a client has sent something. False: the connection is to be closed, as all together
   /// need too much memory.
@@ -39,8 +39,9 @@ class Clients {
   /// The connection that should make room before another one is added: the longest idle one among
   /// those that have only asked. Empty: there is room, or nobody to go.
   std::optional<ClientId> one_too_many() const;
-  /// Those that have not sent their first request in time, or not proved the secret.
-  std::vector<ClientId> take_late(Clock::time_point now);
+  /// The next one that has not sent its first request in time, or not proved the secret. Empty:
+  /// there is none, for now. Needs no memory.
+  std::optional<ClientId> take_late(Clock::time_point now);
   /// When take_late() has something to do. Empty: not before another connection is added.
   std::optional<Clock::time_point> next_late() const;
 

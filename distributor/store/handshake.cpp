@@ -25,6 +25,13 @@ Transfer exchange(const Socket& socket, std::string_view message, std::array<cha
   return sent == Transfer::done ? receive_all(socket, reply.data(), size, deadline) : sent;
 }
 
+/// Throws CommunicationError unless the 8 bytes can be a number of keys: others than stores, such
+/// as servers of SSH and SMTP, send a text of their own first.
+void check_count_of_keys(std::string_view bytes) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 32;
+  if (read_number(bytes) >= most) throw CommunicationError("what listens there is no store");
+}
+
 /// Asks for the number of keys, by a single byte, as half a request would block a server of torch 1
 /// for all its clients. Throws CommunicationError.
 Socket shake_old_hands(const Address& address, Deadline deadline) {
@@ -34,7 +41,8 @@ Socket shake_old_hands(const Address& address, Deadline deadline) {
   if (exchange(socket, message.bytes(), keys, deadline) != Transfer::done)
     throw CommunicationError(
         "the first request was not answered; a server with a secret (SHAMPOO_JOB_SECRET) serves "
-        "only those who have it");
+        "only those who have it, and one at its limit of connections nobody else");
+  check_count_of_keys({keys.data(), keys.size()});
   return socket;
 }
 
@@ -47,11 +55,13 @@ void prove(const Socket& socket, const std::string& secret, Deadline deadline) {
   if (transfer == Transfer::late) throw CommunicationError("the first request was not answered");
   const std::string_view answer(reply.data(), reply.size());
   const std::string both = own + std::string(answer.substr(0, challenge_bytes));
-  if (transfer == Transfer::closed ||
-      !equal_in_constant_time(answer.substr(challenge_bytes), server_proof(secret, both)))
-    throw CommunicationError(
-        "the server does not prove the job's secret (SHAMPOO_JOB_SECRET): it is that of another "
-        "job, or was started without it");
+  const std::string unproved =
+      "the server does not prove the job's secret (SHAMPOO_JOB_SECRET): it is that of another job, "
+      "or was started without it";
+  if (transfer == Transfer::closed)
+    throw CommunicationError(unproved + ", or is at its limit of connections");
+  if (!equal_in_constant_time(answer.substr(challenge_bytes), server_proof(secret, both)))
+    throw CommunicationError(unproved);
   std::array<char, 1> end;
   const std::string proof = Message().byte(proof_number).raw(client_proof(secret, both)).bytes();
   if (exchange(socket, proof, end, deadline) != Transfer::done)
@@ -89,6 +99,10 @@ std::optional<Peer> shake_new_hands(const Address& address, const std::string& s
   const Transfer transfer = exchange(peer.socket, message.bytes(), reply, deadline);
   if (transfer == Transfer::closed) return std::nullopt;
   if (transfer == Transfer::late) throw CommunicationError("the first request was not answered");
+  const std::string_view counts(reply.data(), reply.size() - 1);
+  for (std::size_t i = 0; i < counts.size(); i += 8) check_count_of_keys(counts.substr(i, 8));
+  if (reply.back() != 0 && reply.back() != 1)
+    throw CommunicationError("what listens there is no store");
   if (reply.back() == 0) peer.instance = read_instance(peer.socket, deadline);
   return peer;
 }
@@ -100,7 +114,9 @@ Peer shake_hands(const Address& address, StoreProtocol protocol, const std::stri
   if (protocol != StoreProtocol::torch_1 || !secret.empty()) {
     if (auto peer = shake_new_hands(address, secret, deadline)) return std::move(*peer);
     if (protocol == StoreProtocol::torch_2 || !secret.empty())
-      throw CommunicationError("the server closed the connection at the first request");
+      throw CommunicationError(
+          "the server closed the connection at the first request; it may be at its limit of "
+          "connections");
   }
   return {address, shake_old_hands(address, deadline), StoreProtocol::torch_1};
 }

@@ -29,14 +29,16 @@ bool KeyTable::set(std::string_view key, std::string value, const Account& accou
   const std::size_t own = share == bytes_of_.end() ? 0 : share->second - (renews ? removed : 0);
   if (bytes_ - removed + added > most_bytes_) return false;
   if (!account.is_ours() && own + added > most_bytes_ / 2) return false;
-  if (found != values_.end()) {
-    forget(*found);
-    found->second = {std::move(value), account.name};
-  } else {
-    values_.emplace(key, Entry{std::move(value), account.name});
-  }
+  // What may need memory comes before anything counts.
+  Entry entry{std::move(value), account.name};
+  std::size_t& used = bytes_of_[account.name];
+  const bool is_new = found == values_.end();
+  if (is_new) values_.emplace(key, std::move(entry));
   bytes_ += added;
-  bytes_of_[account.name] += added;
+  used += added;
+  if (is_new) return true;
+  forget(*found);
+  found->second = std::move(entry);
   return true;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/store/proof.h"
 
+#include <array>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 #include "distributor/system/hmac.h"
@@ -16,8 +16,12 @@ constexpr const char* file_variable = "SHAMPOO_JOB_SECRET_FILE";
 
 std::string read_secret(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw std::invalid_argument(std::string(file_variable) + ": cannot read " + path);
+  std::string text;
+  std::array<char, 4096> part;
+  while (file.read(part.data(), part.size()), file.gcount() > 0)
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  if (!file.eof())
+    throw std::invalid_argument(std::string(file_variable) + ": cannot read " + path);
   constexpr const char* blanks = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(blanks);
   if (begin == std::string::npos)

@@ -74,8 +74,9 @@ bool RequestHandler::handle(const Client& client, const RequestReader& request,
 std::vector<ClientId> RequestHandler::take_woken() { return std::exchange(woken_, {}); }
 
 bool RequestHandler::store(const Call& call, std::string_view key, std::string value) {
+  woken_.reserve(woken_.size() + waiters_.count(key));  // or who waits would never know
   if (!values_.set(key, std::move(value), call.client.account)) return false;
-  for (const ClientId client : waiters_.wake(key)) woken_.push_back(client);
+  waiters_.wake(key, woken_);
   return true;
 }
 

@@ -2,10 +2,14 @@
 #include "distributor/store/store_server.h"
 
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -22,8 +26,20 @@ namespace {
 
 constexpr store::ClientId wake_id = 0, first_listener_id = 1;
 
-std::vector<Socket> listeners(const StoreServerOptions& options) {
+void check(const StoreServerOptions& options) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds least{1}, most = std::chrono::days(365);
   store::check_secret(options.secret);
+  if (options.greeting_time < least || options.greeting_time > most)
+    throw std::invalid_argument(
+        "store: StoreServerOptions::greeting_time must be from 1 ms to one year, got " +
+        std::to_string(options.greeting_time.count()) + " ms");
+  if (options.most_bytes == 0)
+    throw std::invalid_argument("store: StoreServerOptions::most_bytes must not be 0");
+}
+
+std::vector<Socket> listeners(const StoreServerOptions& options) {
+  check(options);
   if (options.host.empty()) return store::listen_on(options.port);
   return store::listen_on(options.port, store::own_addresses(options.host, options.several_hosts));
 }
@@ -42,7 +58,8 @@ StoreServer::StoreServer(const StoreServerOptions& options)
       port_(store::port_of(listeners_.front())),
       handler_(options.most_bytes),
       clients_(options),
-      next_id_(first_listener_id + listeners_.size()) {
+      next_id_(first_listener_id + listeners_.size()),
+      process_(::getpid()) {
   const std::string bound = numeric_text(local_address(listeners_.front().get()));
   own_address_ = bound == "::" || bound == "0.0.0.0" ? "localhost" : bound;
   bool watched = watch(EPOLL_CTL_ADD, wake_.descriptor(), wake_id, EPOLLIN);
@@ -53,8 +70,13 @@ StoreServer::StoreServer(const StoreServerOptions& options)
 }
 
 StoreServer::~StoreServer() {
-  execute([this] { stopping_ = true; });
-  thread_.join();
+  if (::getpid() == process_) {
+    stopping_ = true;
+    wake_.set();
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
 }
 
 void StoreServer::execute(std::function<void()> task) const {
@@ -75,8 +97,8 @@ void StoreServer::run() {
   while (!stopping_) {
     const int count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), pause_ms());
-    for (int i = 0; i < count; ++i) react(events[i].data.u64, events[i].events);
-    if (!listening_) listen(true);
+    if (!listening_) listen(true);  // after the pause
+    for (int i = 0; i < count && !stopping_; ++i) react(events[i].data.u64, events[i].events);
     drop_late();
   }
 }
@@ -90,7 +112,8 @@ int StoreServer::pause_ms() const {
 }
 
 void StoreServer::drop_late() {
-  for (const ClientId id : clients_.take_late(store::Clock::now())) drop(id);
+  const auto now = store::Clock::now();
+  while (const auto late = clients_.take_late(now)) drop(*late);
 }
 
 /// An exception means that a client needs more memory than there is.
@@ -194,9 +217,13 @@ void StoreServer::end_waits() {
   for (const ClientId id : handler_.take_woken()) {
     Connection* connection = clients_.find(id);
     if (!connection) continue;
-    connection->end_wait();
-    connection->flush();  // epoll reports failures
-    update_events(id);
+    try {
+      connection->end_wait();
+      connection->flush();  // epoll reports failures
+      update_events(id);
+    } catch (const std::bad_alloc&) {  // is no fault of who has set the key
+      drop(id);
+    }
   }
 }
 

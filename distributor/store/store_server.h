@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +40,8 @@ struct StoreServerOptions {
   /// Limit of connections, at most half of the descriptors that this process may have; 0: that
   /// half.
   std::size_t most_connections = 0;
-  std::size_t most_bytes = std::size_t{256} << 20;  ///< limit of all keys and values
-  /// Time for the first request of a connection, and for its proof.
+  std::size_t most_bytes = std::size_t{256} << 20;  ///< limit of all keys and values, not 0
+  /// Time for the first request of a connection, and for its proof, from 1 ms to one year.
   std::chrono::milliseconds greeting_time = std::chrono::seconds(20);
 };
 
@@ -62,10 +65,11 @@ struct StoreStatistics {
 /// use, a new one replaces the longest idle one that has neither changed a key nor waited for one.
 class StoreServer {
  public:
-  /// Throws std::system_error, naming the port, if it is in use, and std::invalid_argument for a
-  /// secret that is too short.
+  /// Throws std::system_error, naming the port, if it is in use, and std::invalid_argument, naming
+  /// the field, for options out of range.
   explicit StoreServer(const StoreServerOptions& options = {});
-  /// Closes all connections.
+  /// Closes all connections; in a child process of fork(), which has no thread that serves, only
+  /// its descriptors of them.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
@@ -111,7 +115,9 @@ class StoreServer {
   ClientId next_id_;
   std::uint64_t accepted_ = 0;
   std::size_t most_connections_ = 0, most_table_bytes_ = 0;
-  bool listening_ = true, stopping_ = false;
+  bool listening_ = true;
+  std::atomic<bool> stopping_ = false;
+  const pid_t process_;  ///< that has the thread
   std::array<char, 64 << 10> scratch_;
   Event wake_;                               ///< the thread has a task
   mutable std::mutex mutex_;                 ///< held by who executes a task

@@ -28,18 +28,14 @@ bool Waiters::add(ClientId client, const std::vector<std::string_view>& missing)
   return true;
 }
 
-std::vector<ClientId> Waiters::wake(std::string_view key) {
-  std::vector<ClientId> waiting, woken;
-  const auto [begin, end] = clients_.equal_range(key);
-  for (auto entry = begin; entry != end; ++entry) waiting.push_back(entry->second);
-  clients_.erase(begin, end);
-  for (const ClientId client : waiting) {
-    const auto found = waits_.find(client);
-    if (found == waits_.end() || --found->second.left > 0) continue;
-    woken.push_back(client);
-    remove(client);
+void Waiters::wake(std::string_view key, std::vector<ClientId>& woken) {
+  const std::size_t before = woken.size();
+  auto [entry, end] = clients_.equal_range(key);
+  for (; entry != end; entry = clients_.erase(entry)) {
+    const auto found = waits_.find(entry->second);
+    if (found->second.left > 0 && --found->second.left == 0) woken.push_back(entry->second);
   }
-  return woken;
+  for (std::size_t i = before; i < woken.size(); ++i) remove(woken[i]);
 }
 
 void Waiters::remove(ClientId client) {

@@ -20,8 +20,11 @@ class Waiters {
   /// The wait ends when each of the keys has been set. False: too many keys, or too long ones, of
   /// this client or of all.
   bool add(ClientId client, const std::vector<std::string_view>& missing);
-  /// Counts the key as set; returns the clients whose waits end.
-  std::vector<ClientId> wake(std::string_view key);
+  /// The most clients that wake() finds.
+  std::size_t count(std::string_view key) const { return clients_.count(key); }
+  /// Counts the key as set; appends the clients whose waits end. Does not throw where `woken` has
+  /// room for count() more.
+  void wake(std::string_view key, std::vector<ClientId>& woken);
   void remove(ClientId client);
 
  private:

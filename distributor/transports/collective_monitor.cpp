@@ -2,6 +2,7 @@
 #include "distributor/transports/collective_monitor.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "distributor/rank_list.h"
@@ -56,7 +57,14 @@ void CollectiveMonitor::run() noexcept {
     sleeps_ = true;
     changed_.wait(lock, [&] { return is_stopping_ || (call_.ticket > 0 && reason_.empty()); });
     sleeps_ = false;
-    while (!is_stopping_ && call_.ticket > 0 && reason_.empty()) watch(lock);
+    while (!is_stopping_ && call_.ticket > 0 && reason_.empty()) {
+      try {
+        watch(lock);
+      } catch (const std::bad_alloc&) {
+        if (!lock.owns_lock()) lock.lock();
+        if (call_.ticket > 0) interrupt("out of memory");  // so short that it needs none
+      }
+    }
   }
 }
 

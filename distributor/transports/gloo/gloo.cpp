@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "distributor/system/host_name.h"
-#include "distributor/system/sigpipe_guard.h"
 #include "distributor/transports/gloo/gloo_module.h"
 #include "distributor/transports/gloo/gloo_transport.h"
 #include "distributor/transports/module_entry.h"
@@ -29,35 +28,19 @@ void validate(const RankInfo& info, const std::shared_ptr<Store>& store,
 void check_name(const std::string& host) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
-  if (error != 0) throw std::runtime_error(gai_strerror(error));
-  freeaddrinfo(found);
+  if (error == 0) return freeaddrinfo(found);
+  const std::string text = "\"" + host + "\": " + gai_strerror(error);
+  if (error == EAI_SYSTEM || error == EAI_MEMORY || error == EAI_AGAIN)
+    throw CommunicationError("host: cannot look up " + text);
+  throw std::invalid_argument("host: must be an address or name of this host, got " + text);
 }
 
-const ModuleEntry<GlooModule>& loaded() {
-  static const auto entry = load_entry<GlooModule>("gloo", kernels::Binding::own);
-  return entry;
-}
-
-std::shared_ptr<GlooListener> listen(const std::string& host) {
-  const GlooModule& gloo = gloo_module();
-  const SigpipeGuard no_sigpipe;  // inherited by the listener's thread
-  try {
-    check_name(host);
-    return gloo.listen(host);
-  } catch (const std::exception& error) {
-    throw std::invalid_argument("host: must be an address or name of this host, got \"" + host +
-                                "\": " + error.what());
-  }
-}
+ModuleEntry<GlooModule> loaded() { return entry_of<GlooModule>("gloo", kernels::Binding::own); }
 
 }  // namespace
 
 const GlooModule& gloo_module() {
-  if (!has_gloo())
-    throw std::invalid_argument("Gloo: " + loaded().problem +
-                                "; a build with the package libgloo-dev and -DSHAMPOO_GLOO=ON "
-                                "makes and installs it");
-  return *loaded().entry;
+  return require_entry(loaded(), "Gloo", "libgloo-dev", "SHAMPOO_GLOO");
 }
 
 bool has_gloo() { return loaded().entry != nullptr; }
@@ -67,12 +50,12 @@ std::unique_ptr<Communicator> gloo_communicator(const RankInfo& info, std::share
   gloo_module();
   validate(info, store, options);
   const auto end = std::chrono::steady_clock::now() + options.deadline;
-  auto listener = listen(options.host);
+  check_name(options.host);
   auto locked = std::make_shared<SynchronizedStore>(std::move(store));
   return connect_gloo(info,
                       {.store = std::move(locked),
                        .store_server = options.store_server,
-                       .listener = std::move(listener),
+                       .address = options.host,
                        .host = options.host + " of " + host_name(),
                        .prefix = options.prefix,
                        .deadline = options.deadline},

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <future>
 #include <map>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,12 +43,33 @@ class TimeLimit {
   std::thread thread_;
 };
 
+std::unique_ptr<GlooMesh> make_mesh(const RankInfo& info, GlooSettings& settings,
+                                    milliseconds timeout) {
+  try {
+    if (!settings.listener) settings.listener = gloo_module().listen(settings.address);
+    return settings.listener->make_mesh(info.rank, info.size, timeout);
+  } catch (const std::exception& error) {
+    throw std::runtime_error("rank " + std::to_string(info.rank) + " cannot listen at " +
+                             settings.address + ": " + error.what());
+  }
+}
+
+/// Tells those that wait for addresses why they do not come.
+void end_gather(StoreGather& gather, const std::string& error) {
+  try {
+    gather.publish({.error = error});
+  } catch (const CommunicationError&) {  // diagnose() says so
+  }
+}
+
 /// Each rank enters its addresses, and reads those of 2 log2(n) others.
 void connect(GlooMesh& mesh, int rank, const GlooSettings& settings, StoreGather& gather,
              BoundedStore::Clock::time_point end) {
   gather.claim(rank, mesh.addresses());
   gather.arrive();
-  gather.wait(end).require_all_ranks(settings.deadline);
+  const GatherResult result = gather.wait(end);
+  if (!result.error.empty()) throw std::runtime_error(result.error);
+  result.require_all_ranks(settings.deadline);
   std::map<int, std::string> addresses;
   for (const int peer : mesh.near_ranks()) addresses[peer] = gather.record(peer);
   const TimeLimit limit(mesh, end);
@@ -74,18 +97,19 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
   StoreGather gather(store, settings.prefix + "/address", info.size, StoreGather::none);
   const milliseconds longest = before_failure_detection(time_left(end, least));
   const auto end_of_connecting = BoundedStore::Clock::now() + longest;
-  std::unique_ptr<GlooMesh> mesh;
+  std::unique_ptr<CollectiveTransport> transport;
   try {
-    const SigpipeGuard no_sigpipe;
-    mesh = settings.listener->make_mesh(info.rank, info.size, longest);
+    const SigpipeGuard no_sigpipe;  // inherited by the listener's thread
+    std::unique_ptr<GlooMesh> mesh = make_mesh(info, settings, longest);
     if (info.size > 1) connect(*mesh, info.rank, settings, gather, end_of_connecting);
     if (info.local_rank < 0) info.local_rank = count_lower_ranks(*mesh, info, settings.host);
+    transport = make_gloo_transport(info, settings, registry, std::move(mesh));
   } catch (const CommunicationError&) {
     throw;  // of the store, or about ranks that did not come
   } catch (const std::exception& error) {
+    end_gather(gather, error.what());
     throw registry.diagnose(error.what(), longest);
   }
-  auto transport = make_gloo_transport(info, settings, std::move(registry), std::move(mesh));
   // Gloo fails to connect to a rank that has closed already. After a collective a rank may close at
   // once: by then it has read what its peers sent, and they can read what it sent.
   transport->set_deadline(before_failure_detection(time_left(end, least)));

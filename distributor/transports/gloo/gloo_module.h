@@ -51,7 +51,7 @@ class GlooListener {
 struct GlooModule {
   const char* shampoo_version;  ///< of both, which must be equal
   std::array<int, 3> gloo_version;
-  /// Throws a std::exception if `host` is no address or name of this host.
+  /// Throws a std::exception, also if `host` is no address or name of this host.
   std::shared_ptr<GlooListener> (*listen)(const std::string& host);
 };
 

@@ -13,9 +13,10 @@ namespace shampoo {
 /// Settings that a Gloo communicator shares with its subsets.
 struct GlooSettings {
   std::shared_ptr<SynchronizedStore> store;
-  std::string store_server;  ///< see GlooOptions
-  std::shared_ptr<GlooListener> listener;
-  std::string host;    ///< equal for ranks of the same host
+  std::string store_server;                     ///< see GlooOptions
+  std::string address;                          ///< of this host, where the listener is
+  std::shared_ptr<GlooListener> listener = {};  ///< null: connect_gloo() begins to listen
+  std::string host;                             ///< equal for ranks of the same host
   std::string prefix;  ///< prefix of the keys of this communicator in the store
   std::chrono::milliseconds deadline = {};  ///< of collectives
 };
@@ -29,7 +30,8 @@ std::unique_ptr<CollectiveTransport> make_gloo_transport(const RankInfo& info,
                                                          std::unique_ptr<GlooMesh> mesh);
 
 /// Connects to the other ranks. A negative `local_rank` is replaced by the number of lower ranks
-/// on the same host. Collective; throws CommunicationError by `end`.
+/// on the same host. Collective; throws CommunicationError by `end`, also on the others if a rank
+/// cannot listen.
 std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
                                            std::chrono::steady_clock::time_point end);
 

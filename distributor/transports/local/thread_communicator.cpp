@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <new>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -46,10 +47,11 @@ class Hub {
     fail_locked(reason, std::move(missing));
   }
 
-  void leave(int rank) {
+  /// Those that wait find out by themselves, so that it needs no memory.
+  void leave(int rank) noexcept {
     const std::lock_guard lock(mutex_);
     left_[rank] = true;
-    if (waiting_ > 0) fail_locked(left_message(), list(left_));
+    changed_.notify_all();
   }
 
   /// The hub of a subset, created by the first of its ranks to arrive.
@@ -65,9 +67,7 @@ class Hub {
  private:
   void gather(int rank, const Post& post, std::chrono::milliseconds deadline) {
     std::unique_lock lock(mutex_);
-    if (failure_.empty() && std::ranges::find(left_, true) != left_.end())
-      fail_locked(left_message(), list(left_));
-    if (!failure_.empty()) throw CommunicationError(failure_, missing_);
+    check_locked();
     posts_[rank] = post;
     arrived_[rank] = true;
     if (++waiting_ == static_cast<int>(posts_.size())) {
@@ -83,7 +83,7 @@ class Hub {
       return;
     }
     const std::uint64_t round = round_;
-    const auto over = [&] { return round_ != round || !failure_.empty(); };
+    const auto over = [&] { return round_ != round || !failure_.empty() || has_left(); };
     if (!changed_.wait_for(lock, deadline, over)) {
       std::vector<bool> absent = arrived_;
       absent.flip();
@@ -92,7 +92,7 @@ class Hub {
                       (mismatch.empty() ? "" : "; " + mismatch),
                   list(absent));
     }
-    if (round_ == round) throw CommunicationError(failure_, missing_);
+    if (round_ == round) check_locked();
   }
 
   /// Compares the calls of the ranks that have arrived.
@@ -133,7 +133,13 @@ class Hub {
     changed_.notify_all();
   }
 
-  std::string left_message() const { return rank_list(list(left_)) + " has left"; }
+  bool has_left() const { return std::ranges::find(left_, true) != left_.end(); }
+
+  /// Throws the failure, if any; a rank that has left is one.
+  void check_locked() {
+    if (has_left()) fail_locked(rank_list(list(left_)) + " has left", list(left_));
+    if (!failure_.empty()) throw CommunicationError(failure_, missing_);
+  }
 
   static std::vector<int> list(const std::vector<bool>& flags) {
     std::vector<int> ranks;
@@ -203,7 +209,11 @@ class ThreadTransport final : public CollectiveTransport {
   }
 
   void abort(std::string_view reason) noexcept override {
-    hub_->fail("rank " + std::to_string(rank()) + " aborted: " + std::string(reason), {rank()});
+    try {
+      hub_->fail("rank " + std::to_string(rank()) + " aborted: " + std::string(reason), {rank()});
+    } catch (const std::bad_alloc&) {
+      hub_->fail("a rank aborted");  // so short that it needs no memory
+    }
   }
 
  private:

@@ -13,18 +13,11 @@ namespace shampoo {
 
 namespace {
 
-const ModuleEntry<MpiModule>& loaded() {
-  // The program's MPI, if it has one, and whatever wraps its functions.
-  static const auto entry = load_entry<MpiModule>("mpi", kernels::Binding::program);
-  return entry;
-}
+/// Calls the program's MPI, if it has one, and whatever wraps its functions.
+ModuleEntry<MpiModule> loaded() { return entry_of<MpiModule>("mpi", kernels::Binding::program); }
 
 const MpiModule& mpi_module() {
-  if (!has_mpi())
-    throw std::invalid_argument("MPI: " + loaded().problem +
-                                "; a build with the package libopenmpi-dev or libmpich-dev and "
-                                "-DSHAMPOO_MPI=ON makes and installs it");
-  return *loaded().entry;
+  return require_entry(loaded(), "MPI", "libopenmpi-dev or libmpich-dev", "SHAMPOO_MPI");
 }
 
 std::unique_ptr<Communicator> make(std::unique_ptr<CollectiveTransport> transport) {

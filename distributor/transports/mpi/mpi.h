@@ -14,7 +14,9 @@ bool has_mpi();
 /// All ranks of MPI_COMM_WORLD, in host memory, on a duplicate of that communicator. Collective;
 /// blocks for at most `deadline`, from 1 ms to one year. Initializes MPI with MPI_THREAD_MULTIPLE
 /// if necessary, and then finalizes it at the end of the process, unless a collective is still
-/// pending, which is reported on standard error.
+/// pending, which is reported on standard error. MPI_Init has no deadline of its own: while a
+/// process of the job does not start, it waits; if it takes longer than `deadline`, this throws
+/// afterwards.
 ///
 /// MPI makes progress only while a rank waits: a wait that begins late still polls for
 /// min(deadline, 1 s). After a failure a rank waits up to min(deadline, clamp(deadline / 4, 1 s,

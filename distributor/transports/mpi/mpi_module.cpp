@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "distributor/rank_list.h"
 #include "distributor/transports/mpi/mpi_interop.h"
 #include "distributor/transports/mpi/mpi_operation.h"
 #include "distributor/transports/mpi/mpi_session.h"
@@ -16,16 +17,21 @@ namespace shampoo {
 
 namespace {
 
-std::unique_ptr<Communicator> connect(MPI_Comm original, std::chrono::milliseconds deadline,
-                                      MakeCommunicator make) {
-  validate_deadline(deadline);
-  const auto end = std::chrono::steady_clock::now() + deadline;
+using Clock = std::chrono::steady_clock;
+
+std::unique_ptr<Communicator> connect(MPI_Comm original, Clock::time_point end,
+                                      std::chrono::milliseconds deadline, MakeCommunicator make) {
   return make_mpi_communicator(duplicate_comm(original, end), end, deadline, make);
 }
 
 std::unique_ptr<Communicator> world(std::chrono::milliseconds deadline, MakeCommunicator make) {
+  validate_deadline(deadline);
+  const auto end = Clock::now() + deadline;
   begin_mpi();
-  return connect(MPI_COMM_WORLD, deadline, make);
+  if (Clock::now() > end)
+    throw CommunicationError("MPI_Init_thread took longer than the deadline of " +
+                             seconds_text(deadline));
+  return connect(MPI_COMM_WORLD, end, deadline, make);
 }
 
 std::unique_ptr<Communicator> of(const void* mpi_comm, std::chrono::milliseconds deadline,
@@ -39,7 +45,8 @@ std::unique_ptr<Communicator> of(const void* mpi_comm, std::chrono::milliseconds
   check_mpi(MPI_Comm_test_inter(original, &between_groups), "MPI_Comm_test_inter");
   if (between_groups)
     throw std::invalid_argument("mpi_comm: must be an intracommunicator, got an intercommunicator");
-  return connect(original, deadline, make);
+  validate_deadline(deadline);
+  return connect(original, Clock::now() + deadline, deadline, make);
 }
 
 int world_size() {

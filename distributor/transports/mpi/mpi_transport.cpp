@@ -175,7 +175,7 @@ class MpiTransport final : public CollectiveTransport {
     const Clock::time_point now = Clock::now();
     const Clock::time_point end =
         std::max(start + deadline(), now + std::min(deadline(), least_wait));
-    const Clock::time_point patience = now + std::min(deadline() / 4, least_wait);
+    const Clock::time_point patience = now + comparison_patience(deadline());
     bool announced = false;
     for (Backoff backoff; !test_or_give_up(call, test);) {
       if (!backoff.pause()) continue;

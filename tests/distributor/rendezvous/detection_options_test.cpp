@@ -71,6 +71,18 @@ TEST(DetectionOptions, DeadlinesAreFrom1MillisecondToOneYear) {
               1);
 }
 
+TEST(DetectionOptions, BracketsAroundAnAddressDoNotCount) {
+  EXPECT_EQ(detect(with(torchrun(), {{"MASTER_ADDR", "[::1]"}})).host, "::1");
+  EXPECT_EQ(detect({}, {.rank = 0, .size = 2, .host = "[::1]", .port = 1}).host, "::1");
+}
+
+TEST(DetectionOptions, LengthsOfTextsAreLimited) {
+  expect_fault(fault({}, {.job = std::string(1025, 'j')}), {"JoinOptions::job has 1025 bytes"});
+  expect_fault(fault({}, {.build = std::string(65'537, 'b')}), {"JoinOptions::build has 65537"});
+  expect_fault(fault(with(torchrun(), {{"TORCHELASTIC_RUN_ID", std::string(1025, 'j')}})),
+               {"TORCHELASTIC_RUN_ID has 1025 bytes"});
+}
+
 TEST(DetectionOptions, StoreAddressThatIsGivenHasNoServerOfTheLauncher) {
   EXPECT_EQ(text(detect(torchrun(), {.port = 29501})),
             "torchrun 5/8, local 1/4, store node1:29501, job none");

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What clients can take of a server's connections and memory.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <ctime>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "distributor/communicator.h"
 #include "distributor/store/key_table.h"
+#include "distributor/store/socket.h"
 #include "distributor/store/store.h"
 #include "distributor/store/store_server.h"
 #include "tests/distributor/outward_address.h"
@@ -26,6 +32,39 @@ Clients connect(const StoreServer& server, int count, const std::string& bytes) 
     if (!bytes.empty()) clients.back()->send(bytes);
   }
   return clients;
+}
+
+TEST(StoreLimits, OptionsOutOfRangeAreRefused) {
+  for (const auto time : {-1ms, 0ms, std::chrono::milliseconds::max()})
+    EXPECT_THROW(StoreServer({.greeting_time = time}), std::invalid_argument);
+  EXPECT_THROW(StoreServer({.most_bytes = 0}), std::invalid_argument);
+}
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+TEST(StoreLimits, AServerWithoutDescriptorsPausesAndThenAcceptsAgain) {
+  const StoreServer server;
+  const store::Socket waiting(::socket(AF_INET6, SOCK_STREAM, 0));
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none_left{static_cast<rlim_t>(waiting.get()) + 1, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(server.port());
+  address.sin6_addr = in6addr_loopback;
+  ASSERT_EQ(::connect(waiting.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const double before = processor_seconds();
+  std::this_thread::sleep_for(1s);
+  EXPECT_LT(processor_seconds() - before, 0.5);
+
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto rank = connect_store("127.0.0.1", server.port(), 20s);
+  EXPECT_EQ(rank->get("/x"), std::nullopt);
 }
 
 TEST(StoreLimits, IdleAskersMakeRoom) {

@@ -172,6 +172,7 @@ TEST(Secret, ComesFromTheEnvironmentOrAFile) {
        {Environment{{"SHAMPOO_JOB_SECRET", "short"}},
         Environment{{"SHAMPOO_JOB_SECRET", secret}, {"SHAMPOO_JOB_SECRET_FILE", path}},
         Environment{{"SHAMPOO_JOB_SECRET_FILE", path + ".absent"}},
+        Environment{{"SHAMPOO_JOB_SECRET_FILE", "/"}},
         Environment{{"SHAMPOO_JOB_SECRET_FILE", "/dev/null"}}})
     EXPECT_THROW(store::job_secret(refused), std::invalid_argument);
   std::filesystem::remove(path);

@@ -157,6 +157,16 @@ TEST(TcpStore, BelievesNoLength) {
   }
 }
 
+TEST(TcpStore, RefusesAServerThatSpeaksFirstAsSshDoes) {
+  const std::string banner = "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n";
+  const ScriptedServer new_one({{.lines = {{new_question, banner}}}});
+  const ScriptedServer old_one({{.lines = {{old_question, banner}}}});
+  expect_part(complaint([&] { connect(new_one, StoreProtocol::torch_2); }),
+              "what listens there is no store");
+  expect_part(complaint([&] { connect(old_one, StoreProtocol::torch_1); }),
+              "what listens there is no store");
+}
+
 TEST(TcpStore, FindsGarbageInsteadOfYesOrNo) {
   const ScriptedServer server({{.lines = {new_hands, {bytes("05 L(1) L(2) '/x'"), bytes("02")}}}});
   const auto store = connect(server, StoreProtocol::torch_2);
