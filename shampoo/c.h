@@ -227,7 +227,8 @@ shampoo_status shampoo_set_rate(shampoo_optimizer* optimizer, int group, const c
                                 double value);
 shampoo_status shampoo_get_rate(shampoo_optimizer* optimizer, int group, const char* rate,
                                 double* value);
-/* Group::set_rate(): of one parameter. */
+/* Group::set_rate(): of one parameter, whatever the group's rate and its schedule say. NaN:
+ * Group::clear_rate(), it follows the group's again. */
 shampoo_status shampoo_set_parameter_rate(shampoo_optimizer* optimizer, int group,
                                           const char* parameter, const char* rate, double value);
 

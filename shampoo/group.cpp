@@ -34,16 +34,15 @@ void check_layers(const std::string& pattern, const std::vector<std::int64_t>& s
       throw std::invalid_argument("'" + pattern + "': " + what + ", got " + std::to_string(got));
   };
   for (const std::int64_t side : shape) require(side >= 0, "shape: sides must be >= 0", side);
-  require(count >= 1, "count: must be >= 1", count);
+  require(count >= 1 && count <= most_layers, "count: must be in [1, 2^20]", count);
   const std::int64_t elements = grouping::numel(shape);
   // Layers with strides may interleave.
   const bool dense = value.strides.empty() || (gradient.data && gradient.strides.empty());
   const std::int64_t least = dense ? elements : 0;
   require(stride >= least,
           "stride: must be >= " + std::to_string(least) + ", the elements of a layer", stride);
-  constexpr std::int64_t limit = std::int64_t{1} << 59;
-  require(std::max(stride, elements) < limit / count,
-          "stride: all " + std::to_string(count) + " layers must have less than 2^59 elements",
+  require(std::max(stride, elements) < most_elements / count,
+          "stride: all " + std::to_string(count) + " layers must have less than 2^40 elements",
           stride);
 }
 

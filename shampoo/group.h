@@ -37,13 +37,17 @@ struct Tensor {
       : data(elements), type(element_type), strides(std::move(element_strides)) {}
 };
 
+/// Every tensor has less elements, and every slab of some.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+inline constexpr std::int64_t most_layers = 1 << 20;
+
 /// One tensor of the caller's model. Borrowed: value and gradient must outlive the optimizer.
 /// step() writes the value and never the gradient. Group::set_gradient() changes where it lies.
 /// Values are equal on all ranks, see OptimizerOptions::compare_values_every.
 struct Parameter {
   std::string name = {};  ///< unique among all parameters of the optimizer, not empty, UTF-8
-  /// Global shape; empty: a scalar. Layers that are stacked in one tensor are parameters of their
-  /// own: as one, they would get a Kronecker factor across layers.
+  /// Global shape, of less than 2^40 elements; empty: a scalar. Layers that are stacked in one
+  /// tensor are parameters of their own: as one, they would get a Kronecker factor across layers.
   std::vector<std::int64_t> shape = {};
   /// Reserved: only the whole tensor is accepted, std::invalid_argument otherwise.
   std::optional<Box> box = std::nullopt;
@@ -78,8 +82,8 @@ void name_parameters(std::vector<ParameterGroup>& groups);
 /// {count, ...} do. Layer i = 0, 1, ... has the name `pattern` with i in place of its one "%d", the
 /// shape of one layer, and begins i * stride elements behind layer 0, whose value and gradient are
 /// given: each of a type of its own, null data of the gradient: absent. Throws
-/// std::invalid_argument that names pattern and field: another pattern, a bad shape, count < 1,
-/// row-major layers that overlap, or 2^59 elements and more.
+/// std::invalid_argument that names pattern and field: another pattern, a bad shape, a count that
+/// is not in [1, 2^20], row-major layers that overlap, or 2^40 elements and more.
 std::vector<Parameter> stacked(std::string_view pattern, const std::vector<std::int64_t>& shape,
                                const Tensor& value, const Tensor& gradient, std::int64_t stride,
                                std::int64_t count);

@@ -12,7 +12,7 @@ namespace shampoo {
 
 /// Floating-point hyperparameters of a group. Groups that differ only here are merged. Live: read
 /// and validated at every step. A rate that the group's recipe does not read must keep its default;
-/// the error names the rate to set instead.
+/// the error names the rate to set instead. All are finite in the recipe's arithmetic.
 struct Rates {
   double learning_rate = 1e-3;  ///< >= 0
   /// Decay of the first moment (betas[0] of torch), in [0, 1); 0: F = G. Needs Recipe::filter.

@@ -16,14 +16,14 @@ namespace schedules {
 
 /// factor base in the steps before `steps`, base from there on (torch: ConstantLR).
 struct Constant {
-  double factor = 1.0 / 3;  ///< > 0
+  double factor = 1.0 / 3;  ///< >= 2^-126
   std::int64_t steps = 5;   ///< >= 1
 };
 
 /// From start_factor base in step 0 to end_factor base in step `steps`, and from there on
 /// (torch: LinearLR, but never below 0).
 struct Linear {
-  double start_factor = 1.0 / 3;  ///< > 0
+  double start_factor = 1.0 / 3;  ///< >= 2^-126
   double end_factor = 1;          ///< >= 0
   std::int64_t steps = 5;         ///< >= 1
 };
@@ -92,7 +92,7 @@ struct WarmUpStableDecay {
   std::int64_t warm_up = 0;   ///< >= 0
   std::int64_t stable = 0;    ///< >= 0
   std::int64_t decay = 1;     ///< >= 1
-  double start_factor = 0.1;  ///< > 0
+  double start_factor = 0.1;  ///< >= 2^-126
   double end_factor = 0;      ///< >= 0
 };
 

@@ -129,7 +129,7 @@ class TorchOptimizer {
   /// Takes a step with the tensors' present gradients; an undefined one is absent. A gradient of
   /// another layout or type than its value's is brought into that first. Throws on all ranks,
   /// naming the tensor, for a sparse gradient, one of another shape or device, and for a value
-  /// whose memory, type or strides are no longer what they were at construction; and as
+  /// whose memory, type, shape or strides are no longer what they were at construction; and as
   /// Optimizer::step().
   StepResult step() {
     const auto lends = optimizer_.on_step({.before = [this](Optimizer&) { lend_gradients(); }});
@@ -166,7 +166,10 @@ class TorchOptimizer {
     for_each([&](const std::string&, const at::Tensor& value) {
       at::Tensor& gradient = value.mutable_grad();
       if (!gradient.defined()) return;
-      set_to_none ? gradient.reset() : void(gradient.detach_().zero_());
+      if (set_to_none) return gradient.reset();
+      // A view, as into a bucket, cannot be detached.
+      if (gradient.grad_fn()) gradient.detach_();
+      gradient.requires_grad_(false).zero_();
     });
   }
 
@@ -241,6 +244,7 @@ class TorchOptimizer {
     };
     require(value.defined(), "be defined");
     require(value.layout() == at::kStrided, "be dense, not sparse");
+    require(!value.is_neg(), "be no negative view, which resolve_neg() copies");
     require(value.is_leaf() && value.requires_grad(), "be a leaf that requires a gradient");
     require(value.device() == device_, "be in the backend's memory, which is " + device_.str());
   }
@@ -251,14 +255,15 @@ class TorchOptimizer {
     for (std::size_t g = 0; g < groups_.size(); ++g)
       for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) {
         const auto& [name, value] = groups_[g].tensors[j];
-        const Tensor& registered = group(g).parameters()[j].value;
+        const Parameter& registered = group(g).parameters()[j];
         const Tensor now = view_of(value, "tensor '" + name + "'");
-        if (now.data != registered.data || now.type != registered.type ||
-            now.strides != registered.strides)
+        if (now.data != registered.value.data || now.type != registered.value.type ||
+            now.strides != registered.value.strides || value.sizes() != registered.shape ||
+            value.is_neg())
           throw std::invalid_argument(
               "tensor '" + name +
-              "': its value has moved, or changed its type, as by to() or set_data(), since the "
-              "optimizer was made; do that before, or make another optimizer");
+              "': its value has moved, or changed its type or shape, as by to() or set_data(), "
+              "since the optimizer was made; do that before, or make another optimizer");
         group(g).set_gradient(j, value.grad().defined() ? value.grad().data_ptr() : nullptr);
       }
   }
@@ -278,7 +283,7 @@ class TorchOptimizer {
                                              value.sizes(), " on ", value.device(), ", not ",
                                              gradient.sizes(), " on ", gradient.device()));
       if (gradient.scalar_type() == value.scalar_type() &&
-          gradient.strides() == layout_of(value).strides())
+          gradient.strides() == layout_of(value).strides() && !gradient.is_neg())
         return;
       gradient = at::empty_like(value).copy_(gradient);
     });

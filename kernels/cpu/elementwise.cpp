@@ -83,10 +83,10 @@ void CpuBackend::scan(const TileTable& gradients, const double* gradient_scale, 
     double& sum = gradients.partials[index];
     if (tensors.gradients[tile.tensor] == nullptr)
       sum = 0;
-    else if (in_double && !gradients.blocks[tile.block].scans_in_float32)
-      sum = level_.in_double.scan(tensors, tile, *gradient_scale);
     else
-      sum = level_.in_float.scan(tensors, tile, *gradient_scale);
+      sum = level_.with(
+          in_double && !gradients.blocks[tile.block].scans_in_float32,
+          [&](const auto& level) { return level.scan(tensors, tile, *gradient_scale); });
   });
 
   ScanResult found;
@@ -126,10 +126,8 @@ void CpuBackend::accumulate(const TileTable& elements, const double* keep, const
     const Coefficients none;
     const Work work = work_without_step(elements, index, none);
     if (elements.tensors.values[work.tile.tensor] == nullptr) return;
-    if (elements.arithmetic == Type::float64)
-      level_.in_double.accumulate_tile(work, *keep, *add);
-    else
-      level_.in_float.accumulate_tile(work, *keep, *add);
+    level_.with(elements.arithmetic == Type::float64,
+                [&](const auto& level) { level.accumulate_tile(work, *keep, *add); });
   });
 }
 
@@ -139,10 +137,10 @@ void CpuBackend::read_values(const TileTable& elements, void* masters, void* slo
     const Work work = work_without_step(elements, index, none);
     if (masters != nullptr && work.block.master >= 0)
       level_.in_float.read_masters(work, static_cast<float*>(masters));
-    if (slot != nullptr && elements.arithmetic == Type::float64)
-      level_.in_double.read_slot(work, static_cast<double*>(slot));
-    else if (slot != nullptr)
-      level_.in_float.read_slot(work, static_cast<float*>(slot));
+    if (slot == nullptr) return;
+    with_real(elements.arithmetic, [&]<typename Real>(Real*) {
+      level_.in<Real>().read_slot(work, static_cast<Real*>(slot));
+    });
   });
 }
 
@@ -169,8 +167,7 @@ void CpuBackend::graft_directions(const PassContext& context, const UpdatePass& 
   if (*context.proceed == 0) return;
   const bool in_double = context.elements.arithmetic == Type::float64;
   for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
-    in_double ? level_.in_double.graft(work, pass, direction)
-              : level_.in_float.graft(work, pass, direction);
+    level_.with(in_double, [&](const auto& level) { level.graft(work, pass, direction); });
   });
 }
 
@@ -182,9 +179,9 @@ void CpuBackend::measure_directions(const PassContext& context, const UpdatePass
   double* const mixed = elements.partials + elements.tile_count;
   double* const values = mixed + elements.tile_count;
   for_each_present_tile(context, pass.masters, [&](std::int64_t index, const Work& work) {
-    const DirectionSums of_tile = elements.arithmetic == Type::float64
-                                      ? level_.in_double.measure(work, pass)
-                                      : level_.in_float.measure(work, pass);
+    const DirectionSums of_tile =
+        level_.with(elements.arithmetic == Type::float64,
+                    [&](const auto& level) { return level.measure(work, pass); });
     elements.partials[index] = of_tile.direction;
     mixed[index] = of_tile.mixed;
     values[index] = of_tile.values;
@@ -218,8 +215,8 @@ void CpuBackend::filter_and_update(const PassContext& context, const GradientPas
   if (*context.proceed == 0) return;
   const bool in_double = context.elements.arithmetic == Type::float64;
   for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
-    in_double ? level_.in_double.filter_and_update(work, gradients, pass)
-              : level_.in_float.filter_and_update(work, gradients, pass);
+    level_.with(in_double,
+                [&](const auto& level) { level.filter_and_update(work, gradients, pass); });
   });
   project(context, pass);
 }
@@ -231,19 +228,18 @@ void CpuBackend::project(const PassContext& context, const UpdatePass& pass) {
   const bool in_double = elements.arithmetic == Type::float64;
   if (pass.projection.rule == ProjectionRule::unit_norm) {
     for_each_present_tile(context, pass.masters, [&](std::int64_t index, const Work& work) {
-      elements.partials[index] = in_double ? level_.in_double.new_value_norm(work, pass)
-                                           : level_.in_float.new_value_norm(work, pass);
+      elements.partials[index] = level_.with(
+          in_double, [&](const auto& level) { return level.new_value_norm(work, pass); });
     });
     for (std::int64_t i = 0; i < elements.block_count; ++i)
       if (context.modes[i] != Mode::absent)
         pass.projection.squared_norms[i] = sum_of_tiles(elements.blocks[i], elements.partials);
   }
-  const auto project_tile = [&](const auto& level, const Work& work) {
-    level.project_values(work, pass);
-    level.average_values(work, pass);
-  };
   for_each_present_tile(context, pass.masters, [&](std::int64_t, const Work& work) {
-    in_double ? project_tile(level_.in_double, work) : project_tile(level_.in_float, work);
+    level_.with(in_double, [&](const auto& level) {
+      level.project_values(work, pass);
+      level.average_values(work, pass);
+    });
   });
 }
 
@@ -254,10 +250,7 @@ void CpuBackend::apply(const TileTable& elements, const Mode* modes, const void*
     const Coefficients none;
     const Work work = work_without_step(elements, index, none);
     if (modes[work.tile.block] == Mode::absent) return;
-    if (moves_in_double(work))
-      level_.in_double.apply(work, segments);
-    else
-      level_.in_float.apply(work, segments);
+    level_.with(moves_in_double(work), [&](const auto& level) { level.apply(work, segments); });
   });
 }
 
@@ -265,10 +258,8 @@ void CpuBackend::pack_values(const TileTable& elements, void* segments) {
   for_each_tile(elements, [&](std::int64_t index) {
     const Coefficients none;
     const Work work = work_without_step(elements, index, none);
-    if (moves_in_double(work))
-      level_.in_double.pack_values(work, segments);
-    else
-      level_.in_float.pack_values(work, segments);
+    level_.with(moves_in_double(work),
+                [&](const auto& level) { level.pack_values(work, segments); });
   });
 }
 
@@ -277,10 +268,8 @@ void CpuBackend::evaluate(const TileTable& elements, const EvaluationPass& pass)
     const Coefficients none;
     Work work = work_without_step(elements, index, none);
     work.masters = static_cast<const float*>(pass.masters);
-    if (elements.arithmetic == Type::float64)
-      level_.in_double.evaluate(work, pass);
-    else
-      level_.in_float.evaluate(work, pass);
+    level_.with(elements.arithmetic == Type::float64,
+                [&](const auto& level) { level.evaluate(work, pass); });
   });
 }
 

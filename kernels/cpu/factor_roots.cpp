@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/host_backend.h"
@@ -20,8 +19,7 @@ void unpack_factor(LoadedFactor<Real, Stored> factor, const Loading& loading, st
   if (loading.trace_exponent != 0) {
     double trace = 0;
     for (std::int64_t i = 0; i < n; ++i) trace += static_cast<double>(factor.scaled(i, i));
-    factor.by_trace =
-        static_cast<Real>(std::pow(std::max(trace, loading.floors[row]), -loading.trace_exponent));
+    factor.divide_by_trace(trace, loading.floors[row], loading.trace_exponent);
   }
   double inverse = 1;
   if (loading.sizes != nullptr) {

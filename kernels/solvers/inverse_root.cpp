@@ -23,9 +23,13 @@ int matrices_for(const Solver& solver) {
 /// The eigendecomposition that damps like the solver.
 EigenRoot eigen_root_of(const Solver& solver) {
   if (const auto* eigen = std::get_if<Eigen>(&solver)) return {.options = *eigen};
-  if (const auto* higher = std::get_if<CoupledHigherOrder>(&solver))
-    return {.options = {.relative_floor = std::max(higher->relative_epsilon, automatic_floor)},
-            .epsilon = higher->absolute_epsilon};
+  if (const auto* higher = std::get_if<CoupledHigherOrder>(&solver)) {
+    EigenRoot root{
+        .options = {.relative_floor = std::max(higher->relative_epsilon, automatic_floor)}};
+    // 0 leaves a factor of zeros, which is always decomposed, without a root.
+    if (higher->absolute_epsilon > 0) root.epsilon = higher->absolute_epsilon;
+    return root;
+  }
   if (const auto* tridiagonal = std::get_if<Tridiagonal>(&solver))
     return {.options = {.relative_floor = std::max(1 / tridiagonal->kappa_max, automatic_floor)}};
   return {.options = {.relative_floor = automatic_floor}};

@@ -69,7 +69,8 @@ struct CoupledNewton {
 
 /// Coupled iteration of higher order for rational roots [Lakic 1998]. Damps with
 /// max(relative_epsilon * largest row sum, absolute_epsilon) instead of the rate epsilon. Where it
-/// diverges, an eigendecomposition is used instead. Waits for the backend.
+/// diverges, an eigendecomposition is used instead, with the rate where absolute_epsilon is 0.
+/// Waits for the backend.
 struct CoupledHigherOrder {
   static constexpr std::string_view name = "coupled_higher_order";
   double relative_epsilon = 0;      ///< >= 0

@@ -38,6 +38,11 @@ struct LoadedFactor {
     const Real x = scaled(i, j) * by_trace;
     return i == j ? x + shift : x;
   }
+  /// A <- A / max(tr A, floor)^exponent; zeros remain.
+  SHAMPOO_BOTH void divide_by_trace(double trace, double floor, double exponent) {
+    const double size = trace < floor ? floor : trace;
+    if (size != 0) by_trace = static_cast<Real>(pow(size, -exponent));
+  }
 };
 
 /// Damping of one matrix: M = weight (A + shift I).

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -182,7 +183,8 @@ shampoo_status shampoo_set_parameter_rate(shampoo_optimizer* optimizer, int grou
   return guarded([&] {
     require(rate, "rate");
     shampoo::Group& found = group_of(optimizer, group);
-    found.set_rate(parameter_of(found, parameter), rate, value);
+    const std::size_t j = parameter_of(found, parameter);
+    std::isnan(value) ? found.clear_rate(j, rate) : found.set_rate(j, rate, value);
   });
 }
 

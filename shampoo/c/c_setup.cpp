@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "grouping/number_text.h"
 #include "shampoo/c/c_handles.h"
 #include "shampoo/routes.h"
 #include "shampoo/routing/recipe_names.h"
@@ -15,8 +16,6 @@
 namespace shampoo::c {
 
 namespace {
-
-constexpr std::int64_t most_elements = std::int64_t{1} << 59;
 
 /// Where tensors, rates and schedules go now.
 ParameterGroup& current(shampoo_setup& setup) {
@@ -46,7 +45,7 @@ Parameter parameter_at(const shampoo_slab& slab, const char* name, int sides,
                        const std::int64_t* shape, std::int64_t offset) {
   const std::string title = "parameter '" + std::string(name) + "': ";
   if (offset < 0 || offset >= most_elements)
-    throw std::invalid_argument(title + "offset: must be in [0, 2^59), got " +
+    throw std::invalid_argument(title + "offset: must be in [0, 2^40), got " +
                                 std::to_string(offset));
   std::vector<std::int64_t> dims = shape_of(sides, shape);
   for (const std::int64_t side : dims)
@@ -72,7 +71,7 @@ std::int64_t add_entry(std::vector<Parameter>& added, const shampoo_slab& slab,
   const std::int64_t elements = grouping::numel(one.shape);
   const std::int64_t layers = std::max<std::int64_t>(entry.layers, 1);
   if (elements >= (most_elements - offset) / layers)
-    throw std::invalid_argument(title + "shape: the slab must have less than 2^59 elements");
+    throw std::invalid_argument(title + "shape: the slab must have less than 2^40 elements");
   if (entry.layers == 0)
     added.push_back(std::move(one));
   else
@@ -259,6 +258,9 @@ shampoo_status shampoo_clip(shampoo_setup* setup, shampoo_clipping clipping, dou
     shampoo::Clipping& chosen = setup->options.gradients.clipping;
     switch (clipping) {
       case SHAMPOO_CLIP_NONE:
+        if (limit != 0)
+          throw std::invalid_argument("limit: must be 0 with SHAMPOO_CLIP_NONE, got " +
+                                      shampoo::grouping::exact_text(limit));
         chosen = shampoo::NoClipping{};
         return;
       case SHAMPOO_CLIP_GLOBAL_NORM:

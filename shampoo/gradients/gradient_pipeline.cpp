@@ -17,7 +17,8 @@ GradientPipeline::GradientPipeline(kernels::Backend& backend, const GradientOpti
       max_parameter_norm_(shampoo::max_parameter_norm(options)),
       value_limit_(shampoo::value_limit(options)),
       norms_(backend,
-             static_cast<std::size_t>(std::max(options.spike_guard.window, 0)) * sizeof(double)),
+             static_cast<std::size_t>(std::clamp(options.spike_guard.window, 0, most_norms)) *
+                 sizeof(double)),
       numbers_(backend, 2 * sizeof(double)),
       rules_(gradient_rules(options)) {
   rules_.norm_limit.norms = static_cast<double*>(norms_.data());

@@ -61,8 +61,9 @@ void check(const GradientOptions& options) {
   check_kind(options.clipping, "clipping");
   const SpikeGuard& guard = options.spike_guard;
   checks.positive("spike_guard.deviations", guard.deviations);
-  checks.require(guard.window == 0 || (guard.window >= 2 && guard.window <= 1024),
-                 "spike_guard.window", "0 or in [2, 1024]", guard.window);
+  checks.require(guard.window == 0 || (guard.window >= 2 && guard.window <= most_norms),
+                 "spike_guard.window", "0 or in [2, " + std::to_string(most_norms) + "]",
+                 guard.window);
 }
 
 kernels::GradientRules gradient_rules(const GradientOptions& options) {

@@ -8,6 +8,8 @@
 
 namespace shampoo {
 
+inline constexpr int most_norms = 1024;  ///< of a SpikeGuard's window
+
 /// Throws std::invalid_argument that names the field and its range.
 void check(const GradientOptions& options);
 

@@ -142,14 +142,14 @@ void require_function(bool is_set, const char* kind) {
 
 Schedule::Schedule(const schedules::Constant& kind) {
   const Checks checks("schedules::Constant");
-  checks.positive("factor", kind.factor);
+  checks.normal("factor", kind.factor);
   checks.at_least_one("steps", kind.steps);
   rule_ = std::make_shared<ConstantRule>(kind);
 }
 
 Schedule::Schedule(const schedules::Linear& kind) {
   const Checks checks("schedules::Linear");
-  checks.positive("start_factor", kind.start_factor);
+  checks.normal("start_factor", kind.start_factor);
   checks.at_least_zero("end_factor", kind.end_factor);
   checks.at_least_one("steps", kind.steps);
   rule_ = std::make_shared<LinearRule>(kind);

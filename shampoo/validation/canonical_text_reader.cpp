@@ -51,7 +51,7 @@ class CanonicalTextReader {
 
   void read_options(const std::string& path, int depth) {
     if (depth > deepest_text) fail("fewer levels");
-    if (!take('(')) return;
+    if (!take('(') || take(')')) return;
     do {
       const std::string field = word();
       if (!take('=')) fail("'='");

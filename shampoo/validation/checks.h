@@ -15,9 +15,9 @@ namespace shampoo {
 /// Accepted values of a rate.
 enum class RateRange : std::uint8_t {
   unread,         ///< must stay at its default
-  at_least_zero,  ///< [0, inf)
-  positive,       ///< (0, inf)
-  normal,         ///< [2^-126, inf): positive in float32, too
+  at_least_zero,  ///< >= 0, and finite in the arithmetic of the recipe
+  positive,       ///< > 0, and as finite
+  normal,         ///< >= 2^-126, so positive in float32, too, and as finite
   unit_open,      ///< [0, 1)
   unit_closed,    ///< [0, 1]
   unit_positive,  ///< (0, 1]

@@ -2,6 +2,7 @@
 #include "shampoo/validation/rate_ranges.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -59,16 +60,34 @@ std::string text_of(const std::optional<double>& value) {
   return value ? grouping::exact_text(*value) : "unset";
 }
 
-void check_range(RateRange range, std::string_view rate, double value, const Checks& checks) {
+/// The texts of a range without an end in float32 and in float64.
+struct OpenRange {
+  std::string_view in_float32, in_float64;
+};
+
+void check_open(bool holds, const OpenRange& range, Arithmetic arithmetic, std::string_view rate,
+                double value, const Checks& checks) {
+  if (arithmetic == Arithmetic::float32)
+    checks.require(holds && std::isfinite(static_cast<float>(value)), rate, range.in_float32,
+                   value);
+  else
+    checks.require(holds && std::isfinite(value), rate, range.in_float64, value);
+}
+
+void check_range(RateRange range, Arithmetic arithmetic, std::string_view rate, double value,
+                 const Checks& checks) {
   switch (range) {
     case RateRange::unread:
       return;
     case RateRange::at_least_zero:
-      return checks.at_least_zero(rate, value);
+      return check_open(value >= 0, {"in [0, 2^128)", "in [0, inf)"}, arithmetic, rate, value,
+                        checks);
     case RateRange::positive:
-      return checks.positive(rate, value);
+      return check_open(value > 0, {"in (0, 2^128)", "in (0, inf)"}, arithmetic, rate, value,
+                        checks);
     case RateRange::normal:
-      return checks.normal(rate, value);
+      return check_open(value >= 0x1p-126, {"in [2^-126, 2^128)", "in [2^-126, inf)"}, arithmetic,
+                        rate, value, checks);
     case RateRange::unit_open:
       return checks.unit_open(rate, value);
     case RateRange::unit_closed:
@@ -82,7 +101,7 @@ void check_range(RateRange range, std::string_view rate, double value, const Che
 
 }  // namespace
 
-RateRanges::RateRanges(const Recipe& recipe) {
+RateRanges::RateRanges(const Recipe& recipe) : arithmetic_(recipe.arithmetic) {
   const auto read = [&](std::span<const RateUse> uses) {
     for (const RateUse& use : uses) ranges_[index_of(use.name)] = use.range;
   };
@@ -107,7 +126,7 @@ void RateRanges::check(const Rates& rates, std::string_view group,
   for (std::size_t i = 0; i < rate_count; ++i) {
     if (ranges_[i] == RateRange::unread && values[i] != usual[i])
       fail_unread(i, values[i], usual[i], checks);
-    if (values[i]) check_range(ranges_[i], rate_names()[i], *values[i], checks);
+    if (values[i]) check_range(ranges_[i], arithmetic_, rate_names()[i], *values[i], checks);
   }
 }
 

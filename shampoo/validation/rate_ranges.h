@@ -43,6 +43,7 @@ class RateRanges {
   [[noreturn]] void fail_unread(std::size_t rate, std::optional<double> value,
                                 std::optional<double> usual, const Checks& checks) const;
 
+  Arithmetic arithmetic_;
   std::array<RateRange, rate_count> ranges_{};  ///< in the order of for_each_field()
 };
 

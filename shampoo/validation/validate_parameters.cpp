@@ -21,17 +21,20 @@ namespace {
   throw std::invalid_argument(group + ", parameter '" + parameter.name + "': " + what);
 }
 
+constexpr const char* shared_elements =
+    "elements of the tensor share memory; each must have its own";
+
 bool is_empty(const Parameter& parameter) {
   return std::find(parameter.shape.begin(), parameter.shape.end(), 0) != parameter.shape.end();
 }
 
 void validate_shape(const Parameter& parameter, const std::string& group) {
-  std::int64_t bytes = static_cast<std::int64_t>(sizeof(double));
+  std::int64_t elements = 1;
   for (const std::int64_t side : parameter.shape) {
     if (side < 0) fail(group, parameter, "shape: sides must be >= 0, got " + std::to_string(side));
-    if (side > 0 && bytes > std::numeric_limits<std::int64_t>::max() / side)
-      fail(group, parameter, "shape: the tensor must have less than 2^63 bytes");
-    bytes *= std::max<std::int64_t>(side, 1);
+    if (side > (most_elements - 1) / elements)
+      fail(group, parameter, "shape: the tensor must have less than 2^40 elements");
+    elements *= std::max<std::int64_t>(side, 1);
   }
   if (!parameter.box) return;
   const Box whole{std::vector<std::int64_t>(parameter.shape.size(), 0), parameter.shape};
@@ -53,11 +56,13 @@ void validate_tensor(const Parameter& parameter, const std::string& group, const
       const std::int64_t stride = tensor.strides[k], steps = parameter.shape[k] - 1;
       if (stride < 0)
         fail(group, parameter, name + ".strides: must be >= 0, got " + std::to_string(stride));
-      constexpr std::int64_t limit = std::numeric_limits<std::int64_t>::max() / 16;
-      if (steps > 0 && stride > (limit - reach) / steps)
-        fail(group, parameter, name + ".strides: the tensor must have less than 2^59 elements");
+      if (steps > 0 && stride > (most_elements - 1 - reach) / steps)
+        fail(group, parameter,
+             name + ".strides: the tensor must reach over less than 2^40 elements");
       reach += steps > 0 ? steps * stride : 0;
     }
+    if (&tensor == &parameter.value && grouping::numel(parameter.shape) > reach + 1)
+      fail(group, parameter, name + ".strides: " + shared_elements);
   }
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
   if (address % size_of(tensor.type) != 0)
@@ -162,8 +167,7 @@ ValueMemory::ValueMemory(std::span<const ParameterGroup> groups) {
     const Parameter& other = parameter_at(groups, runs_[r - 1].parameter, other_group);
     const Parameter& parameter = parameter_at(groups, runs_[r].parameter, group);
     if (&other == &parameter)
-      fail(group, parameter,
-           "value.strides: elements of the tensor share memory; each must have its own");
+      fail(group, parameter, std::string("value.strides: ") + shared_elements);
     fail(group, parameter,
          "value: overlaps the value of '" + other.name + "'; values must not share memory");
   }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <thread>
 
 #include "shampoo/c.h"
@@ -114,13 +115,13 @@ TEST_F(CInterface, SaysWhatIsWrong) {
        "pattern: must have \"%d\" once and no other '%', got 'h.w'"},
       {[&] { return add_stacked("h.%s.%d"); },
        "pattern: must have \"%d\" once and no other '%', got 'h.%s.%d'"},
-      {[&] { return add_stacked("h.%d", 0); }, "'h.%d': count: must be >= 1, got 0"},
+      {[&] { return add_stacked("h.%d", 0); }, "'h.%d': count: must be in [1, 2^20], got 0"},
       {[&] { return shampoo_add_tensor(setup_, nullptr, 2, shape, tensor, tensor); },
        "name: must not be NULL"},
       {[&] { return shampoo_add_tensor(setup_, "x", -1, shape, tensor, tensor); },
        "sides: must be >= 0, got -1"},
       {[&] { return shampoo_add_from_slab(setup_, "x", 2, shape, &slab_, -3); },
-       "parameter 'x': offset: must be in [0, 2^59), got -3"},
+       "parameter 'x': offset: must be in [0, 2^40), got -3"},
       {[&] { return shampoo_route(setup_, "[]"); }, "routes:\nroutes: must be an object, got []"}};
   for (const Fault& fault : faults) {
     EXPECT_EQ(fault.call(), SHAMPOO_INVALID_ARGUMENT) << fault.message;
@@ -188,6 +189,10 @@ TEST_F(CInterface, TrainsAveragesEvaluatesAndResumes) {
   EXPECT_NE(values_[2], 1.0f);
   EXPECT_EQ(values_[22], 1.0f);
   EXPECT_EQ(values_[42], 1.0f);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  ASSERT_EQ(shampoo_set_parameter_rate(optimizer_, 0, "h.1.w", "learning_rate", nan), SHAMPOO_OK);
+  ASSERT_EQ(shampoo_step(optimizer_), SHAMPOO_OK) << error();
+  EXPECT_NE(values_[22], 1.0f);
   double norm = 0;
   ASSERT_EQ(shampoo_latest_step(optimizer_, nullptr, &norm, nullptr), SHAMPOO_OK);
   EXPECT_FLOAT_EQ(static_cast<float>(norm), std::sqrt(40.0f));
@@ -220,7 +225,7 @@ TEST_F(CInterface, TrainsAveragesEvaluatesAndResumes) {
   generator[1] = 0;
   ASSERT_EQ(shampoo_user_state_set_integer(user, "epoch", 0), SHAMPOO_OK);
   ASSERT_EQ(shampoo_resume(optimizer_, directory.c_str(), user, &step), SHAMPOO_OK) << error();
-  EXPECT_EQ(step, 2);
+  EXPECT_EQ(step, 3);
   EXPECT_EQ(generator[1], 2);
   EXPECT_TRUE(std::equal(trained.begin() + 2, trained.end(), values_.begin() + 2));
   ASSERT_EQ(shampoo_user_state_get_integer(user, "epoch", &epoch), SHAMPOO_OK);

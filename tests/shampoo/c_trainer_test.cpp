@@ -277,10 +277,12 @@ TEST_F(CTrainer, SaysWhatIsWrong) {
                "parameter 'z.%d': shape: sides must be >= 0, got -1");
   expect_error(with({"x", 1, {4}, 2}),
                "entries[1]: pattern: must have \"%d\" once and no other '%', got 'x'");
-  expect_error(with({"x%d", 1, {4}, -2}), "entries[1]: 'x%d': count: must be >= 1, got -2");
+  expect_error(with({"x%d", 1, {4}, -2}), "entries[1]: 'x%d': count: must be in [1, 2^20], got -2");
   expect_error(with({"x", 2, {1ll << 30, 1ll << 29}, 0}),
-               "entries[1]: 'x': shape: the slab must have less than 2^59 elements");
+               "entries[1]: 'x': shape: the slab must have less than 2^40 elements");
   EXPECT_TRUE(setup_->unrouted.parameters.empty());
+  expect_error(shampoo_clip(setup_, SHAMPOO_CLIP_NONE, 5),
+               "limit: must be 0 with SHAMPOO_CLIP_NONE, got 5");
 
   expect_error(shampoo_setup_schedule(setup_, "learning_rate", nullptr, nullptr),
                "factor: must not be NULL");

@@ -128,7 +128,9 @@ TEST_F(AMistake, InARateIsNamedWithItsRange) {
   expect_said(error_of_group([](ParameterGroup& group) {
                 group.rates.learning_rate = std::numeric_limits<double>::quiet_NaN();
               }),
-              "learning_rate", "must be in [0, inf), got nan");
+              "learning_rate", "must be in [0, 2^128), got nan");
+  expect_said(error_of_group([](ParameterGroup& group) { group.rates.weight_decay = 1e39; }),
+              "weight_decay", "must be in [0, 2^128), got 1e+39");
 }
 
 TEST_F(AMistake, WithGradientsThatNobodyAveragedTellsToDoIt) {

@@ -67,11 +67,13 @@ TEST(Stacked, SaysWhatIsWrong) {
   EXPECT_EQ(error("100%", {2}, 2, 1),
             "pattern: must have \"%d\" once and no other '%', got '100%'");
   EXPECT_EQ(error("h%d", {2, -1}, 2, 1), "'h%d': shape: sides must be >= 0, got -1");
-  EXPECT_EQ(error("h%d", {2}, 2, 0), "'h%d': count: must be >= 1, got 0");
+  EXPECT_EQ(error("h%d", {2}, 2, 0), "'h%d': count: must be in [1, 2^20], got 0");
+  EXPECT_EQ(error("h%d", {0}, 0, std::int64_t{1} << 40),
+            "'h%d': count: must be in [1, 2^20], got 1099511627776");
   EXPECT_EQ(error("h%d", {2, 3}, 5, 2),
             "'h%d': stride: must be >= 6, the elements of a layer, got 5");
   EXPECT_EQ(error("h%d", {2}, most / 2, 3),
-            "'h%d': stride: all 3 layers must have less than 2^59 elements, got " +
+            "'h%d': stride: all 3 layers must have less than 2^40 elements, got " +
                 std::to_string(most / 2));
 }
 

@@ -110,6 +110,11 @@ struct VectorLevel {
     else
       return in_double;
   }
+  /// body(kernels) of the arithmetic; returns what it returns.
+  template <typename Body>
+  auto with(bool double_precision, Body&& body) const {
+    return double_precision ? body(in_double) : body(in_float);
+  }
 };
 
 VectorLevel base_level();

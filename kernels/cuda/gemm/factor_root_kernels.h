@@ -113,7 +113,7 @@ SHAMPOO_BOTH LoadedFactor<Real, Stored> loaded_factor(
   });
   reduce(block, sums, [](double a, double b) { return a + b; });
   const double floor = loading.floors[item.group.pairs.first + item.member];
-  factor.by_trace = static_cast<Real>(pow(larger_of(sums[0], floor), -loading.trace_exponent));
+  factor.divide_by_trace(sums[0], floor, loading.trace_exponent);
   return factor;
 }
 

@@ -189,6 +189,14 @@ TEST_P(EigenRoot, ScalesByTheTrace) {
   expect_near(solved.front().matrix, diagonal({1, 1.0 / 3}), tight);
 }
 
+TEST_P(EigenRoot, OfZerosIsZeroAsAPseudoInverseThatIsScaledByTheTrace) {
+  const auto solved =
+      solve<float>(GetParam(), {Matrix(4, 0)}, Eigen{.pseudo_inverse = PseudoInverse{}},
+                   {.exponent = 1}, 1, 0.5);
+  EXPECT_EQ(solved.front().outcome, Outcome::computed);
+  EXPECT_EQ(solved.front().matrix, Matrix(4, 0));
+}
+
 TEST_P(EigenRoot, OfAZeroMatrixIsThatOfEpsilon) {
   expect_near(
       solve_one<double>(GetParam(), Matrix(9, 0), Eigen{}, {.exponent = 0.25, .epsilon = 1e-8})
@@ -214,6 +222,14 @@ TEST_P(CoupledIterations, GiveWayToAnEigendecompositionWhereTheyDiverge) {
       solve_one<double>(GetParam(), diagonal({1, 1e-4}), none, {.exponent = 0.5, .epsilon = 1e-12});
   EXPECT_EQ(solved.outcome, Outcome::by_eigenvalues);
   expect_near(solved.matrix, diagonal({1, 100}), 1e-7);
+}
+
+TEST_P(CoupledIterations, OfZerosWithoutAnAbsoluteEpsilonTakeThatOfTheJob) {
+  const Solver relative = CoupledHigherOrder{.relative_epsilon = 1e-6, .absolute_epsilon = 0};
+  const Root solved =
+      solve_one<float>(GetParam(), Matrix(4, 0), relative, {.exponent = 0.5, .epsilon = 1e-4});
+  EXPECT_EQ(solved.outcome, Outcome::by_eigenvalues);
+  expect_near(solved.matrix, diagonal({100, 100}), 1e-6);
 }
 
 TEST_P(CoupledIterations, TakeRationalRoots) {

@@ -19,7 +19,7 @@ using kernels::Outcome;
 using kernels::PartialFraction;
 
 TEST(PartialFractions, SumToThePower) {
-  for (const double exponent : {1e-3, 1.0 / 8, 0.25, 0.5, 0.75, 0.999})
+  for (const double exponent : {1e-12, 1e-3, 1.0 / 8, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12})
     for (const double kappa : {1.5, 0x1p21, 1e13})
       for (const double tolerance : {1e-3, 1e-6, 1e-14}) {
         const std::vector<PartialFraction> fractions =

@@ -159,8 +159,29 @@ void mistakes_are_named(Job& job) {
   expect_error("'weight': its gradient must be of shape [3, 2] on cpu, not [2, 2] on cpu",
                [&] { optimizer.average(); });
   weight.mutable_grad() = torch::ones({3, 2});
+  const at::Tensor whole = weight.detach();
+  weight.set_data(whole.narrow(0, 0, 2));
+  weight.mutable_grad() = torch::ones({2, 2});
+  expect_error("'weight': its value has moved, or changed its type or shape",
+               [&] { optimizer.step(); });
+  check(whole.eq(1).all().item<bool>(), "values beside a smaller shape");
   weight.set_data(torch::ones({3, 2}));
+  weight.mutable_grad() = torch::ones({3, 2});
   expect_error("'weight': its value has moved", [&] { optimizer.step(); });
+}
+
+void gradients_may_be_views(Job& job) {
+  const at::Tensor weight = leaf(torch::zeros({2, 2})), bucket = torch::ones({4});
+  TorchOptimizer optimizer = job.optimizer({{"weight", weight}});
+  weight.mutable_grad() = at::_neg_view(bucket.view({2, 2}));
+  optimizer.step();
+  check(weight.gt(0).all().item<bool>(), "the sign of a negative view");
+  weight.mutable_grad() = bucket.view({2, 2});
+  optimizer.zero_grad(false);
+  check(bucket.eq(0).all().item<bool>(), "zero_grad(false) of a bucket");
+  expect_error("'bad': must be no negative view", [&] {
+    job.optimizer({{"bad", leaf(at::_neg_view(torch::ones({2, 2})))}});
+  });
 }
 
 /// All ranks throw the error of the rank that has one, instead of waiting for it.
@@ -300,6 +321,7 @@ int main(int, char** argv) try {
   values_are_broadcast(job);
   groups_have_labels_and_schedules(job);
   mistakes_are_named(job);
+  gradients_may_be_views(job);
   faults_of_one_rank_reach_all(job);
   generators_go_on(job, argv[1]);
   types_of_files_come_back(job, std::string(argv[1]) + "-types");

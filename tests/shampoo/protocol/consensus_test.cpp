@@ -16,7 +16,7 @@ TEST(ARateGoneBadOnOneRank, IsThrownByAllAndEndsTheOptimizer) {
         if (trainer.rank() == 1) trainer.optimizer.group(1).rates.learning_rate = nan;
       },
       false);
-  expect_all_say(messages, {"step 3", "rank 1", "group 1", "learning_rate", "[0, inf)",
+  expect_all_say(messages, {"step 3", "rank 1", "group 1", "learning_rate", "[0, 2^128)",
                             "can no longer be used"});
 }
 

@@ -91,10 +91,11 @@ TEST(Schedules, NameWhatIsOutOfRange) {
   const auto refused = [](const std::function<void()>& make, const std::string& message) {
     EXPECT_EQ(error_of<std::invalid_argument>(make), "schedules::" + message);
   };
-  refused([] { Schedule(Constant{.factor = 0}); }, "Constant: factor must be in (0, inf), got 0");
+  refused([] { Schedule(Constant{.factor = 0}); },
+          "Constant: factor must be in [2^-126, inf), got 0");
   refused([] { Schedule(Constant{.steps = 0}); }, "Constant: steps must be >= 1, got 0");
   refused([] { Schedule(Linear{.start_factor = 0}); },
-          "Linear: start_factor must be in (0, inf), got 0");
+          "Linear: start_factor must be in [2^-126, inf), got 0");
   refused([] { Schedule(Linear{.end_factor = -1}); },
           "Linear: end_factor must be in [0, inf), got -1");
   refused([] { Schedule(Polynomial{.steps = -3}); }, "Polynomial: steps must be >= 1, got -3");

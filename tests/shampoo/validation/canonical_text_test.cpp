@@ -155,6 +155,11 @@ void expect_defaults_of_all(const std::variant<Kinds...>*, Field Recipe::*field,
   (check(Kinds{}), ...);
 }
 
+TEST(RecipeText, MayLeaveOutAllFields) {
+  EXPECT_EQ(recipe_from_text("recipe()"), Recipe{});
+  EXPECT_EQ(recipe_from_text("recipe( )"), recipe_from_text("recipe"));
+}
+
 TEST(RecipeText, HasTheDefaultOfEveryFieldBesideIt) {
   expect_defaults_of_all(static_cast<Preconditioner*>(nullptr), &Recipe::preconditioner,
                          "preconditioner");

@@ -56,7 +56,7 @@ TEST_F(BadInput, OptionalRatesOutOfRangeAreNamed) {
           g.recipe.weight_decay = WeightDecay::corrected;
           g.rates.peak_learning_rate = value;
         },
-        {"group 1", "peak_learning_rate", "in (0, inf)"});
+        {"group 1", "peak_learning_rate", "in (0, 2^128)"});
   expect_refused(
       [](ParameterGroup& g) {
         g.recipe.weight_decay = WeightDecay::corrected;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "shampoo/checkpoint.h"
 #include "tests/shampoo/validation/bad_input.h"
 #include "tests/support/thrown.h"
@@ -117,16 +119,26 @@ TEST_F(BadInput, ParametersAreNamed) {
   expect_refused([](Group& g) { g.parameters[1].name = "tensor0"; }, {"tensor0", "unique"});
   expect_refused([](Group& g) { g.parameters[1].value.data = nullptr; }, {"tensor2", "value"});
   expect_refused([](Group& g) { g.parameters[1].shape = {-6}; }, {"tensor2", "shape", "-6"});
-  expect_refused(
-      [](Group& g) {
-        g.parameters[1].shape = {1LL << 40, 1LL << 40};
-      },
-      {"tensor2", "shape", "2^63"});
   expect_refused([](Group& g) { g.parameters[1].box = Box{{1}, {5}}; }, {"tensor2", "box"});
   expect_refused([](Group& g) { g.parameters[1].value.strides = {1, 1}; }, {"tensor2", "strides"});
   expect_refused([](Group& g) { g.parameters[1].value.strides = {-1}; }, {"tensor2", "strides"});
   expect_refused([](Group& g) { g.parameters[1].gradient.strides = {1LL << 62}; },
                  {"tensor2", "gradient.strides"});
+  for (const std::int64_t side : std::vector<std::int64_t>{
+           1LL << 40, 1LL << 50, (1LL << 60) - 1, std::numeric_limits<std::int64_t>::max()}) {
+    expect_refused([&](Group& g) { g.parameters[1].shape = {side}; }, {"tensor2", "shape", "2^40"});
+    expect_refused(
+        [&](Group& g) {
+          g.parameters[1].shape = {side, side};
+        },
+        {"tensor2", "shape", "2^40"});
+  }
+  expect_refused(
+      [](Group& g) {
+        g.parameters[1].shape = {1LL << 39};
+        g.parameters[1].value.strides = {0};
+      },
+      {"tensor2", "value.strides", "share memory"});
 }
 
 TEST_F(BadInput, ASideTooLongForAFactorIsNamed) {
