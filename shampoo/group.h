@@ -45,7 +45,8 @@ inline constexpr std::int64_t most_layers = 1 << 20;
 /// step() writes the value and never the gradient. Group::set_gradient() changes where it lies.
 /// Values are equal on all ranks, see OptimizerOptions::compare_values_every.
 struct Parameter {
-  std::string name = {};  ///< unique among all parameters of the optimizer, not empty, UTF-8
+  /// Unique among all parameters of the optimizer, not empty, UTF-8, of at most 32 KiB.
+  std::string name = {};
   /// Global shape, of less than 2^40 elements; empty: a scalar. Layers that are stacked in one
   /// tensor are parameters of their own: as one, they would get a Kronecker factor across layers.
   std::vector<std::int64_t> shape = {};

@@ -40,6 +40,7 @@ class CheckpointSearch {
   std::filesystem::path path_;  ///< absolute once next() was called
   std::string given_path_;
   bool looked_ = false, is_one_ = false;
+  int listings_ = 1;                        ///< of the directory
   std::optional<NewestFirst> checkpoints_;  ///< on rank 0, of a directory
   std::string folder_;                      ///< of next(); empty: there is none
   std::vector<BrokenCheckpoint> passed_over_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -15,6 +16,7 @@
 #include "shampoo/checkpoint/named_optimizers.h"
 #include "shampoo/checkpoint/read_state.h"
 #include "shampoo/checkpoint/read_user_state.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/state/export_state.h"
 #include "shampoo/state/import_state.h"
 #include "shampoo/state/match_parameters.h"
@@ -30,6 +32,11 @@ using checkpoint::UserStateLoad;
 
 /// For which other ranks wait for a file that rank 0 has seen.
 constexpr std::chrono::seconds patience(30);
+
+/// Reads; a file that is not there makes a checkpoint broken.
+void read_files(const std::function<void()>& read) {
+  if (const auto fault = checkpoint::fault_of(read)) throw CheckpointError(*fault);
+}
 
 /// The state of one optimizer, on its way.
 struct OptimizerLoad {
@@ -111,8 +118,10 @@ class LoadTask {
   void share_manifest() {
     protocol_.vote(opening_checkpoint, "manifest", [&] {
       if (communicator_.rank() == 0)
-        manifest_ = checkpoint::read_manifest_text(
-            loaded_.folder / std::filesystem::path(checkpoint::manifest_name));
+        read_files([&] {
+          manifest_ = checkpoint::read_manifest_text(
+              loaded_.folder / std::filesystem::path(checkpoint::manifest_name));
+        });
       return std::string();
     });
     protocol_.in_collective(opening_checkpoint, [&] {
@@ -123,7 +132,8 @@ class LoadTask {
   std::string examine() {
     std::string lines;
     const auto match = [&] { lines = match_files(); };
-    communicator_.rank() == 0 ? match() : checkpoint::open_patiently(patience, match);
+    read_files(
+        [&] { communicator_.rank() == 0 ? match() : checkpoint::open_patiently(patience, match); });
     manifest_.clear();
     return lines;
   }

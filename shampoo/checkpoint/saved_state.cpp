@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "shampoo/checkpoint/read_state.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/state/packed_triangle.h"
 #include "shampoo/state/state_names.h"
 
@@ -237,11 +239,21 @@ std::optional<SavedTensor> SavedState::find_user(std::string_view name, int rank
 }
 
 SavedState read_state_dict(const std::filesystem::path& path, bool checksums) {
-  std::optional<std::filesystem::path> folder = path;
-  if (!std::filesystem::exists(path / checkpoint::manifest_name)) folder = latest_checkpoint(path);
-  if (!folder) throw CheckpointError(path.string() + ": there is no checkpoint");
-  return SavedState(std::make_unique<const checkpoint::SavedStateReader>(
-      *folder, checksums ? checkpoint::Checksums::compare : checkpoint::Checksums::skip));
+  const auto how = checksums ? checkpoint::Checksums::compare : checkpoint::Checksums::skip;
+  const auto read = [&](const std::filesystem::path& folder) {
+    return SavedState(std::make_unique<const checkpoint::SavedStateReader>(folder, how));
+  };
+  if (std::filesystem::exists(path / checkpoint::manifest_name)) return read(path);
+  constexpr int most_tries = 10;
+  for (int tries = 1;; ++tries) {
+    const auto latest = latest_checkpoint(path);
+    if (!latest) throw CheckpointError(path.string() + ": there is no checkpoint");
+    try {
+      return read(*latest);
+    } catch (const std::system_error&) {  // a trainer may have pruned it meanwhile
+      if (checkpoint::is_there(*latest) || tries == most_tries) throw;
+    }
+  }
 }
 
 }  // namespace shampoo

@@ -79,6 +79,9 @@ constexpr int deepest = 16;  // levels of nested lists and objects
 
 /// Parses; a key that an object has twice is a fault.
 Json parsed(std::string_view text, std::vector<std::string>& faults) {
+  // The parser takes it for the end of the text.
+  if (const std::size_t at = text.find('\0'); at != text.npos)
+    throw std::invalid_argument("routes: no JSON: a NUL byte at byte " + std::to_string(at));
   std::vector<std::set<std::string>> keys;
   const auto look = [&](int depth, Json::parse_event_t event, const Json& part) {
     if (depth > deepest)

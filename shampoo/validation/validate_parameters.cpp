@@ -21,6 +21,8 @@ namespace {
   throw std::invalid_argument(group + ", parameter '" + parameter.name + "': " + what);
 }
 
+constexpr std::size_t most_name_bytes = 32 << 10;
+
 constexpr const char* shared_elements =
     "elements of the tensor share memory; each must have its own";
 
@@ -234,6 +236,10 @@ void validate_wire_type(const Parameter& parameter, const std::string& group,
 void validate_name(const Parameter& parameter, const std::string& group, const Names& trained,
                    Names& before) {
   if (parameter.name.empty()) fail(group, parameter, "name: must not be empty");
+  // A checkpoint has texts of at most 64 KiB, which are names with more around them.
+  if (parameter.name.size() > most_name_bytes)
+    fail(group, parameter,
+         "name: must have at most 32768 bytes, got " + std::to_string(parameter.name.size()));
   if (!is_utf8(parameter.name)) fail(group, parameter, "name: must be UTF-8");
   const auto same = trained.find(parameter.name);
   const auto [first, is_new] = before.emplace(parameter.name, &parameter);

@@ -86,10 +86,13 @@ Verification verify_path(const fs::path& path) {
     return verification;
   }
   CheckpointListing listing = list_checkpoints(path);
-  for (const CompleteCheckpoint& folder : listing.complete)
-    verification.folders.push_back(verify_folder(folder.path));
-  for (const BrokenCheckpoint& folder : listing.broken)
-    verification.folders.push_back(verify_folder(folder.path));
+  const auto add = [&](const fs::path& folder) {
+    VerifiedFolder verified = verify_folder(folder);
+    // A trainer may have pruned it meanwhile.
+    if (is_there(folder)) verification.folders.push_back(std::move(verified));
+  };
+  for (const CompleteCheckpoint& folder : listing.complete) add(folder.path);
+  for (const BrokenCheckpoint& folder : listing.broken) add(folder.path);
   verification.stale = std::move(listing.stale);
   return verification;
 }

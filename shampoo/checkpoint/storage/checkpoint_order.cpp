@@ -49,13 +49,19 @@ std::vector<std::filesystem::path> folders_in(const std::filesystem::path& direc
 
 }  // namespace
 
-NewestFirst::NewestFirst(const std::filesystem::path& directory) {
-  for (const std::filesystem::path& folder : folders_in(directory)) {
+NewestFirst::NewestFirst(const std::filesystem::path& directory) : directory_(directory) { list(); }
+
+void NewestFirst::list() {
+  left_.clear();
+  broken_.clear();
+  stale_.clear();
+  have_gone_ = false;
+  for (const std::filesystem::path& folder : folders_in(directory_)) {
     const std::string name = folder.filename().string();
     if (const auto step = step_of(name)) add(folder, *step);
     if (step_of_name(name, temporary_name)) stale_.push_back(folder);
     if (const auto step = step_of_name(name, replaced_name)) {
-      if (is_there(directory / folder_name(*step)))
+      if (is_there(directory_ / folder_name(*step)))
         stale_.push_back(folder);
       else
         add(folder, *step);
@@ -64,7 +70,9 @@ NewestFirst::NewestFirst(const std::filesystem::path& directory) {
   std::ranges::sort(left_, {}, [](const Entry& entry) {
     return std::tuple(entry.head.sequence, entry.head.step, entry.folder);
   });
-  if (!left_.empty()) largest_ = left_.back().head.sequence;
+  if (!left_.empty()) largest_ = left_.back();
+  // Others have renamed or removed them.
+  have_gone_ = have_gone_ || !std::ranges::all_of(stale_, is_there);
 }
 
 void NewestFirst::add(const std::filesystem::path& folder, std::int64_t step) {
@@ -74,13 +82,31 @@ void NewestFirst::add(const std::filesystem::path& folder, std::int64_t step) {
     if (entry.head.step != step)
       throw CheckpointError(manifest.string() + ": it is of step " +
                             std::to_string(entry.head.step) + ", not " + std::to_string(step));
+    // More than saves count to: the rest of the manifest, which has a checksum, has to confirm it.
+    if (entry.head.sequence > std::numeric_limits<std::int32_t>::max()) read_manifest(manifest);
     left_.push_back(std::move(entry));
   });
-  // Another process may have removed it meanwhile.
-  if (fault && is_there(folder)) broken_.push_back({folder, *fault});
+  if (fault) note(folder, *fault);
+}
+
+void NewestFirst::note(const std::filesystem::path& folder, const std::string& fault) {
+  if (is_there(folder))
+    broken_.push_back({folder, fault});
+  else
+    have_gone_ = true;
 }
 
 std::optional<CompleteCheckpoint> NewestFirst::next() {
+  constexpr int most_listings = 10;
+  for (int listings = 1;; ++listings) {
+    std::optional<CompleteCheckpoint> found = next_listed();
+    has_found_ = has_found_ || found;
+    if (found || has_found_ || !have_gone_ || listings == most_listings) return found;
+    list();
+  }
+}
+
+std::optional<CompleteCheckpoint> NewestFirst::next_listed() {
   while (!left_.empty()) {
     const Entry entry = std::move(left_.back());
     left_.pop_back();
@@ -91,15 +117,16 @@ std::optional<CompleteCheckpoint> NewestFirst::next() {
     if (!fault)
       return CompleteCheckpoint{entry.head.step, entry.folder, entry.head.sequence, entry.head.save,
                                 entry.head.parent};
-    if (is_there(entry.folder)) broken_.push_back({entry.folder, *fault});
+    note(entry.folder, *fault);
   }
   return std::nullopt;
 }
 
 std::int64_t NewestFirst::next_sequence() const {
-  if (largest_ == std::numeric_limits<std::int64_t>::max())
-    throw CheckpointError("save: no sequence is larger than that of a checkpoint in the directory");
-  return largest_ + 1;
+  if (!largest_) return 1;
+  if (largest_->head.sequence == std::numeric_limits<std::int64_t>::max())
+    throw CheckpointError("save: no sequence is larger than that of " + largest_->folder.string());
+  return largest_->head.sequence + 1;
 }
 
 std::vector<CompleteCheckpoint> checkpoints_to_prune(const std::filesystem::path& directory,

@@ -13,7 +13,9 @@
 namespace shampoo::checkpoint {
 
 /// The checkpoints of a directory, that which was written last first. Reads the heads of all
-/// manifests at once, and a whole manifest only when it comes to it. Throws std::system_error.
+/// manifests at once, and a whole manifest only when it comes to it. Where checkpoints go while it
+/// looks, as another process prunes, and there is no other, it lists the directory again, up to ten
+/// times. Throws std::system_error.
 class NewestFirst {
  public:
   /// A directory that does not exist has none.
@@ -25,7 +27,7 @@ class NewestFirst {
   std::vector<BrokenCheckpoint>& broken() { return broken_; }
   /// Temporary directories of interrupted saves and removals, sorted by name.
   std::vector<std::filesystem::path>& stale() { return stale_; }
-  /// Larger than every sequence in the directory.
+  /// Larger than every sequence in the directory. Throws CheckpointError where there is none.
   std::int64_t next_sequence() const;
 
  private:
@@ -34,10 +36,16 @@ class NewestFirst {
     ManifestHead head;
   };
 
+  void list();
   void add(const std::filesystem::path& folder, std::int64_t step);
+  std::optional<CompleteCheckpoint> next_listed();
+  void note(const std::filesystem::path& folder, const std::string& fault);
 
+  std::filesystem::path directory_;
   std::vector<Entry> left_;  ///< the next one last
-  std::int64_t largest_ = 0;
+  std::optional<Entry> largest_;
+  bool has_found_ = false;  ///< by next()
+  bool have_gone_ = false;  ///< some of the listed folders, meanwhile
   std::vector<BrokenCheckpoint> broken_;
   std::vector<std::filesystem::path> stale_;
 };

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <regex>
 #include <stdexcept>
 #include <system_error>
 
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint/storage/checkpoint_order.h"
 #include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
@@ -145,6 +147,28 @@ TEST_F(Saves, AreListedAsCompleteBrokenOrStale) {
       << listing.broken[0].fault;
   EXPECT_EQ(listing.broken[1].path, root_ / "step-13");
   EXPECT_EQ(latest_checkpoint(root_), root_ / "step-10");
+}
+
+TEST_F(Saves, AreListedAgainWhereOthersRemoveThemMeanwhile) {
+  Sample{}.save(root_);
+  NewestFirst checkpoints(root_);
+  std::filesystem::remove_all(root_ / "step-1");
+  Sample{.step = 2}.save(root_);
+  const auto found = checkpoints.next();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->step, 2);
+  EXPECT_EQ(checkpoints.next(), std::nullopt);
+}
+
+TEST_F(Saves, CountFromSequencesThatAChecksumConfirms) {
+  const std::filesystem::path manifest = Sample{}.save(root_) / manifest_name;
+  const std::regex sequence("\"sequence\": ?[0-9]+");
+  const std::string content = content_of(manifest);
+  ASSERT_TRUE(std::regex_search(content, sequence));
+  put(manifest, std::regex_replace(content, sequence, "\"sequence\": 9223372036854775807"));
+  ASSERT_EQ(list_checkpoints(root_).broken.size(), 1U);
+  Sample{.step = 2}.save(root_);
+  EXPECT_EQ(latest_checkpoint(root_), root_ / "step-2");
 }
 
 TEST_F(Saves, ThatAreStaleAreRemovedAndNothingElse) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -105,6 +106,34 @@ TEST_F(Resuming, GoesOnFromTheLatestAndRemovesWhatInterruptedSavesLeftWithTheNex
   EXPECT_FALSE(std::filesystem::exists(stale));
   EXPECT_TRUE(std::filesystem::exists(elsewhere));
   EXPECT_TRUE(std::filesystem::exists(later)) << "of a save that may be under way";
+}
+
+TEST_F(Resuming, FindsACheckpointWhileATrainerPrunes) {
+  std::atomic<bool> saved = false, done = false;
+  std::thread trainer([&] {
+    run_ranks(1, [&](Communicator& communicator) {
+      Job<float> job(communicator, small, {});
+      job.train(0, 1);
+      for (int step = 1; step <= 150; ++step) {
+        save(*job.optimizer, root_, {}, {.step = step, .keep_last = 1});
+        saved = true;
+      }
+      done = true;
+    });
+  });
+  while (!saved) std::this_thread::yield();
+  run_ranks(2, [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    for (bool more = true; more;) {
+      const auto loaded = resume(*job.optimizer, root_);
+      ASSERT_TRUE(loaded);
+      EXPECT_TRUE(loaded->passed_over.empty()) << loaded->passed_over.front().fault;
+      std::int32_t go_on = !done;
+      communicator.broadcast(&go_on, sizeof go_on, 0).wait();
+      more = go_on;
+    }
+  });
+  trainer.join();
 }
 
 TEST_F(Resuming, LeavesItsOwnSavesAlone) {

@@ -137,8 +137,9 @@ TEST(RoutesAsJson, SayWhereAndWhatIsWrong) {
     EXPECT_TRUE(text.starts_with("routes:\n" + bad.second)) << bad.first << ": " << text;
   }
   const std::string deep(100'000, '[');
-  for (const std::string& json : {std::string(), std::string("{"), std::string("{\"rules\": [}"),
-                                  std::string("\xff"), std::string("{} {}"), deep}) {
+  for (const std::string& json :
+       {std::string(), std::string("{"), std::string("{\"rules\": [}"), std::string("\xff"),
+        std::string("{} {}"), std::string("{}\0 }", 5), deep}) {
     const std::string text = error_of<std::invalid_argument>([&] { Routes::from_json(json); });
     EXPECT_TRUE(text.starts_with("routes: no JSON: ")) << text;
   }

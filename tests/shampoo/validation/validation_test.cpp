@@ -117,6 +117,8 @@ TEST_F(BadInput, ParametersAreNamed) {
   expect_refused([](Group& g) { g.parameters.clear(); }, {"group 1", "parameters"});
   expect_refused([](Group& g) { g.parameters[1].name.clear(); }, {"group 1", "name", "empty"});
   expect_refused([](Group& g) { g.parameters[1].name = "tensor0"; }, {"tensor0", "unique"});
+  expect_refused([](Group& g) { g.parameters[1].name = std::string(32769, 'w'); },
+                 {"group 1", "name: must have at most 32768 bytes, got 32769"});
   expect_refused([](Group& g) { g.parameters[1].value.data = nullptr; }, {"tensor2", "value"});
   expect_refused([](Group& g) { g.parameters[1].shape = {-6}; }, {"tensor2", "shape", "-6"});
   expect_refused([](Group& g) { g.parameters[1].box = Box{{1}, {5}}; }, {"tensor2", "box"});
