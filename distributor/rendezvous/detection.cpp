@@ -8,6 +8,7 @@
 #include "distributor/rendezvous/host_list.h"
 #include "distributor/rendezvous/launcher_environment.h"
 #include "distributor/store/proof.h"
+#include "distributor/store/socket.h"
 
 namespace shampoo::rendezvous {
 namespace {
@@ -196,12 +197,6 @@ void check_bytes(const std::string& name, const std::string& text, std::size_t m
                               " bytes, accepted: at most " + std::to_string(most));
 }
 
-/// "[::1]" is how addresses of IPv6 are written in URLs.
-std::string without_brackets(const std::string& host) {
-  const bool has_brackets = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
-  return has_brackets ? host.substr(1, host.size() - 2) : host;
-}
-
 Detected detect_launcher(const Environment& variables, const JoinOptions& options) {
   if (options.rank || options.size) return take_given(options);
   switch (options.launcher) {
@@ -236,8 +231,8 @@ bool may_have_several_hosts(const Detected& detected) {
 Detected detect(const Environment& variables, const JoinOptions& options) {
   constexpr std::size_t most_job_bytes = 1 << 10, most_build_bytes = 64 << 10;
   Detected found = detect_launcher(variables, options);
-  found.host = without_brackets(found.host);
-  const std::string host = without_brackets(options.host);
+  found.host = std::string(store::without_brackets(found.host));
+  const std::string host(store::without_brackets(options.host));
   const bool moved =
       (!host.empty() && host != found.host) || (options.port != 0 && options.port != found.port);
   if (!host.empty()) found.host = host;

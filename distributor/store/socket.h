@@ -31,6 +31,9 @@ std::vector<Address> resolve(const std::string& host, std::uint16_t port);
 /// "host:port", and "[::1]:port" for an IPv6 address, in messages.
 std::string place_of(const std::string& host, std::uint16_t port);
 
+/// The host of "[::1]", as URLs write addresses of IPv6; others as they are. A part of `host`.
+std::string_view without_brackets(std::string_view host);
+
 /// Nothing listens at an address: the server is gone, or not there yet.
 struct ConnectionRefused : CommunicationError {
   using CommunicationError::CommunicationError;

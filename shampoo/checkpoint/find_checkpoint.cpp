@@ -63,7 +63,6 @@ void CheckpointSearch::look() {
     if (none_saves) OptimizerAccess::lineage(optimizer_).stale = std::move(checkpoints_->stale());
   }
   // A trainer that prunes has removed it meanwhile, and has written another.
-  constexpr int most_listings = 10;
   if (!is_one_ && !folder_.empty() && !is_there(folder_) && ++listings_ < most_listings) {
     checkpoints_.emplace(path_);
     passed_over_.clear();

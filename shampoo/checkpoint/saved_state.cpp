@@ -9,6 +9,7 @@
 
 #include "shampoo/checkpoint/read_state.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint/storage/checkpoint_order.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/state/packed_triangle.h"
 #include "shampoo/state/state_names.h"
@@ -244,14 +245,13 @@ SavedState read_state_dict(const std::filesystem::path& path, bool checksums) {
     return SavedState(std::make_unique<const checkpoint::SavedStateReader>(folder, how));
   };
   if (std::filesystem::exists(path / checkpoint::manifest_name)) return read(path);
-  constexpr int most_tries = 10;
-  for (int tries = 1;; ++tries) {
+  for (int listings = 1;; ++listings) {
     const auto latest = latest_checkpoint(path);
     if (!latest) throw CheckpointError(path.string() + ": there is no checkpoint");
     try {
       return read(*latest);
     } catch (const std::system_error&) {  // a trainer may have pruned it meanwhile
-      if (checkpoint::is_there(*latest) || tries == most_tries) throw;
+      if (checkpoint::is_there(*latest) || listings == checkpoint::most_listings) throw;
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "distributor/launcher/signal_queue.h"
+#include "distributor/store/socket.h"
 
 namespace shampoo::launcher {
 namespace {
@@ -193,7 +194,7 @@ Endpoint parse_endpoint(std::string_view text) {
     if (!result.port) throw InvalidValue("HOST or HOST:PORT with a port from 0 to 65535");
     text = text.substr(0, colon);
   }
-  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  text = store::without_brackets(text);
   if (text.find_first_of(" []/,@") != std::string_view::npos)
     throw InvalidValue("HOST or HOST:PORT");
   result.host = text;

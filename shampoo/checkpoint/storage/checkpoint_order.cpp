@@ -97,7 +97,6 @@ void NewestFirst::note(const std::filesystem::path& folder, const std::string& f
 }
 
 std::optional<CompleteCheckpoint> NewestFirst::next() {
-  constexpr int most_listings = 10;
   for (int listings = 1;; ++listings) {
     std::optional<CompleteCheckpoint> found = next_listed();
     has_found_ = has_found_ || found;

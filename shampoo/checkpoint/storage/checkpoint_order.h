@@ -12,10 +12,13 @@
 
 namespace shampoo::checkpoint {
 
+/// How often a directory is listed before checkpoints that go meanwhile, as another process prunes,
+/// leave none.
+inline constexpr int most_listings = 10;
+
 /// The checkpoints of a directory, that which was written last first. Reads the heads of all
 /// manifests at once, and a whole manifest only when it comes to it. Where checkpoints go while it
-/// looks, as another process prunes, and there is no other, it lists the directory again, up to ten
-/// times. Throws std::system_error.
+/// looks, and there is no other, it lists the directory again. Throws std::system_error.
 class NewestFirst {
  public:
   /// A directory that does not exist has none.
