@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <stdexcept>
@@ -39,11 +40,7 @@ int launch(int argc, char** argv) {
   return Agent(*options, environment).run();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  open_standard_descriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // a console that is gone must not end the launcher
+int exit_code_of(int argc, char** argv) {
   try {
     return launch(argc, argv);
   } catch (const UsageError& error) {
@@ -53,4 +50,13 @@ int main(int argc, char** argv) {
     std::cerr << "shampoorun: " << error.what() << '\n';
     return 1;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a console that is gone must not end the launcher
+  // The thread of a NodeThread may still run, and read what exit() would destroy.
+  std::quick_exit(exit_code_of(argc, argv));
 }
