@@ -124,11 +124,6 @@ std::string place_of(const std::string& host, std::uint16_t port) {
   return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-std::string_view without_brackets(std::string_view host) {
-  const bool has_brackets = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
-  return has_brackets ? host.substr(1, host.size() - 2) : host;
-}
-
 Socket connect_to(const Address& address, Deadline deadline) {
   Socket socket(::socket(address.family(), stream, 0));
   if (socket.get() < 0) throw CommunicationError("socket: " + reason(errno));

@@ -32,7 +32,10 @@ std::vector<Address> resolve(const std::string& host, std::uint16_t port);
 std::string place_of(const std::string& host, std::uint16_t port);
 
 /// The host of "[::1]", as URLs write addresses of IPv6; others as they are. A part of `host`.
-std::string_view without_brackets(std::string_view host);
+inline std::string_view without_brackets(std::string_view host) {
+  const bool has_brackets = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
+}
 
 /// Nothing listens at an address: the server is gone, or not there yet.
 struct ConnectionRefused : CommunicationError {
