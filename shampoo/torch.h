@@ -100,6 +100,7 @@ class TorchOptimizer {
                       {stream_, std::make_shared<at::Tensor>(dense)})
           .wait();
       if (dense.data_ptr() != value.data_ptr()) value.detach().copy_(dense);
+      torch::autograd::impl::bump_version(value);
     });
     optimizer_.read_values();
   }
@@ -130,11 +131,15 @@ class TorchOptimizer {
   /// another layout or type than its value's is brought into that first. Throws on all ranks,
   /// naming the tensor, for a sparse gradient, one of another shape or device, and for a value
   /// whose memory, type, shape or strides are no longer what they were at construction; and as
-  /// Optimizer::step().
+  /// Optimizer::step(). As after torch's optimizers, a backward pass that needs a value of before
+  /// the step throws.
   StepResult step() {
     const auto lends = optimizer_.on_step({.before = [this](Optimizer&) { lend_gradients(); }});
     const StepResult result = optimizer_.step();
     unscaled_ = false;
+    for_each([](const std::string&, const at::Tensor& value) {
+      if (value.grad().defined()) torch::autograd::impl::bump_version(value);
+    });
     return result;
   }
 
@@ -176,7 +181,7 @@ class TorchOptimizer {
   /// Live: read at every step.
   Rates& rates(int index) { return optimizer_.group(index).rates; }
   /// For save(), load(), describe() and all the rest that needs no gradients: those that it knows
-  /// are of the last step(), unscale() or average().
+  /// are of the last step(), unscale() or average(). Autograd does not see what it changes.
   Optimizer& native() { return optimizer_; }
 
  private:

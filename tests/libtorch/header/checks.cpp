@@ -184,6 +184,26 @@ void gradients_may_be_views(Job& job) {
   });
 }
 
+void old_graphs_are_refused(Job& job) {
+  const at::Tensor weight = leaf(torch::ones({2, 2})), idle = leaf(torch::ones({2, 2})),
+                   input = leaf(torch::ones({2, 2}));
+  TorchOptimizer optimizer = job.optimizer({{"weight", weight}, {"idle", idle}});
+  weight.mutable_grad() = torch::ones({2, 2});
+  const at::Tensor stepped = (weight * input).sum(), untouched = (idle * input).sum();
+  optimizer.step();
+  untouched.backward();
+  bool refused = false;
+  try {
+    stepped.backward();
+  } catch (const c10::Error&) {
+    refused = true;
+  }
+  check(refused, "a backward pass through values of before the step");
+  const auto version = weight._version();
+  optimizer.broadcast();
+  check(weight._version() > version, "broadcast() and autograd");
+}
+
 /// All ranks throw the error of the rank that has one, instead of waiting for it.
 void faults_of_one_rank_reach_all(Job& job) {
   if (job.ranks.size() == 1) return;
@@ -322,6 +342,7 @@ int main(int, char** argv) try {
   groups_have_labels_and_schedules(job);
   mistakes_are_named(job);
   gradients_may_be_views(job);
+  old_graphs_are_refused(job);
   faults_of_one_rank_reach_all(job);
   generators_go_on(job, argv[1]);
   types_of_files_come_back(job, std::string(argv[1]) + "-types");
