@@ -216,6 +216,10 @@ shampoo_status shampoo_step(shampoo_optimizer* optimizer);
  * clipped. */
 shampoo_status shampoo_latest_step(shampoo_optimizer* optimizer, int* applied,
                                    double* gradient_norm, double* clip_factor);
+/* StepResult::non_finite_gradient() and non_finite_direction() of the latest step: names that live
+ * as long as the optimizer, "" for none. Waits for the step. Each of the pointers may be NULL. */
+shampoo_status shampoo_non_finite(shampoo_optimizer* optimizer, const char** gradient,
+                                  const char** direction);
 
 /* Optimizer::loss_scale(): what the next loss is to be multiplied by. Waits for the step before. */
 shampoo_status shampoo_loss_scale(const shampoo_optimizer* optimizer, double* scale);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "shampoo/c/c_handles.h"
@@ -147,6 +148,17 @@ shampoo_status shampoo_latest_step(shampoo_optimizer* optimizer, int* applied,
     if (applied) *applied = result.applied() ? 1 : 0;
     if (gradient_norm) *gradient_norm = result.gradient_norm();
     if (clip_factor) *clip_factor = result.clip_factor();
+  });
+}
+
+shampoo_status shampoo_non_finite(shampoo_optimizer* optimizer, const char** gradient,
+                                  const char** direction) {
+  return guarded([&] {
+    require(optimizer, "optimizer");
+    const shampoo::StepResult result = optimizer->optimizer.latest_result();
+    const auto text = [](std::string_view name) { return name.empty() ? "" : name.data(); };
+    if (gradient) *gradient = text(result.non_finite_gradient());
+    if (direction) *direction = text(result.non_finite_direction());
   });
 }
 

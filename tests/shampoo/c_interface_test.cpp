@@ -266,6 +266,10 @@ TEST_F(CInterface, DividesALossScaleOutAndLoadsAFolder) {
   ASSERT_EQ(shampoo_step(optimizer_), SHAMPOO_OK) << error();
   ASSERT_EQ(shampoo_latest_step(optimizer_, &applied, nullptr, nullptr), SHAMPOO_OK);
   EXPECT_EQ(applied, 0);
+  const char *gradient = nullptr, *direction = nullptr;
+  ASSERT_EQ(shampoo_non_finite(optimizer_, &gradient, &direction), SHAMPOO_OK);
+  EXPECT_STREQ(gradient, "h.0.w");
+  EXPECT_STREQ(direction, "");
   EXPECT_EQ(shampoo_loss_scale(optimizer_, nullptr), SHAMPOO_INVALID_ARGUMENT);
   ASSERT_EQ(shampoo_loss_scale(optimizer_, &scale), SHAMPOO_OK);
   EXPECT_EQ(scale, 4.0);
