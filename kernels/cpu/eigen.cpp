@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/cpu/blas/blas.h"
 #include "kernels/cpu/host_backend.h"
 #include "kernels/cpu/mode_products.h"
 #include "kernels/cpu/solver_tasks.h"
+#include "kernels/solvers/spectrum_rule.h"
 
 namespace shampoo::kernels {
 
@@ -44,62 +44,6 @@ std::int32_t decompose(const SquareMatrixBatch& group, std::int64_t member, Eige
   if (!is_finite(a, n * n)) return non_finite_root;
   if (solver == Eigensolver::jacobi) return jacobi(n, a, values, scratch.take<Real>(n * n)) ? 0 : 1;
   return divide_and_conquer(n, a, values, scratch);
-}
-
-/// The shift of a rule, and what it adds to a matrix that needs none.
-template <typename Real>
-struct Shift {
-  Real subtracted = 0, added = 0, usual = 0;
-};
-
-template <typename Real>
-Shift<Real> shift_of(const Spectrum& spectrum, Real least, Real epsilon) {
-  switch (spectrum.rule) {
-    case Spectrum::Rule::shift_to_epsilon:
-      if (least < epsilon) return {least, epsilon, 0};
-      break;
-    case Spectrum::Rule::shift_and_add:
-      return {std::min(least, Real(0)), epsilon, epsilon};
-    case Spectrum::Rule::cut:
-      break;
-  }
-  return {};
-}
-
-template <typename Real>
-Real cutoff_of(const Spectrum& spectrum, Real largest, std::int64_t side) {
-  if (spectrum.rule != Spectrum::Rule::cut) return -std::numeric_limits<Real>::infinity();
-  const Real relative = spectrum.cut_relative < 0
-                            ? static_cast<Real>(side) * std::numeric_limits<Real>::epsilon()
-                            : static_cast<Real>(spectrum.cut_relative);
-  return std::max(relative * std::max(largest, Real(0)), static_cast<Real>(spectrum.cut_absolute));
-}
-
-/// values <- eigenvalues of the root; returns how many were clamped.
-template <typename Real>
-double eigenvalue_power(const Spectrum& spectrum, std::int64_t row, std::int64_t n, Real* values) {
-  constexpr Real tolerance = 4 * std::numeric_limits<Real>::epsilon();
-  const Real epsilon = static_cast<Real>(spectrum.epsilons[row]);
-  const double exponent = -spectrum.exponents[row];
-  const Shift<Real> shift = shift_of(spectrum, values[0], epsilon);
-  const auto shifted = [&](Real x) { return (x - shift.subtracted) + shift.added; };
-  const Real largest = shifted(values[n - 1]);
-  const Real floor = static_cast<Real>(spectrum.relative_floor) * largest;
-  const Real cutoff = cutoff_of(spectrum, values[n - 1], n);
-
-  double clamped = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Real before = values[i] + shift.usual;
-    Real x = shifted(values[i]);
-    if (spectrum.relative_floor != 0) x = std::max(x, floor);
-    if (values[i] <= cutoff) {
-      values[i] = 0;
-      continue;
-    }
-    if (x - before > tolerance * std::abs(before)) ++clamped;
-    values[i] = static_cast<Real>(std::pow(static_cast<double>(x), exponent));
-  }
-  return clamped;
 }
 
 /// X <- B^T B with B's rows sqrt(values_j) q_j
@@ -139,8 +83,11 @@ void CpuBackend::root_spectrum(std::span<const SquareMatrixBatch> a, const Spect
   for_each_matrix(workers_, a, 2, 1, [&](std::size_t g, std::int64_t member, Scratch&) {
     const std::int64_t row = a[g].first + member;
     with_real(a[g].type, [&]<typename Real>(Real*) {
-      const double clamped =
-          eigenvalue_power(spectrum, row, a[g].side, values_of<Real>(a[g], member));
+      Real* const values = values_of<Real>(a[g], member);
+      const std::int64_t n = a[g].side;
+      const SpectrumRule<Real> rule(spectrum, row, values[0], values[n - 1], n);
+      double clamped = 0;
+      for (std::int64_t i = 0; i < n; ++i) clamped += rule.apply(values[i]) ? 1 : 0;
       if (spectrum.clamped != nullptr) spectrum.clamped[row] = clamped;
     });
   });

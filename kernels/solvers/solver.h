@@ -110,8 +110,10 @@ enum class MinimaxPrecision : std::uint8_t {
 struct Minimax {
   static constexpr std::string_view name = "minimax";
   /// In [10, 1e7] in float32, which takes 2^20 for more: its rounding would make definite matrices
-  /// indefinite. In [10, 1e12] in float64.
-  double kappa_max = 1e7;
+  /// indefinite. In [10, 1e12] in float64. Unset: 1e7 in float64; in float32 2^20, and 2^15 for
+  /// exponents above 1/4, where a root's error, which is relative to its largest eigenvalue, would
+  /// hide the directions of gradients that the factor sums.
+  std::optional<double> kappa_max = std::nullopt;
   MinimaxPrecision precision = MinimaxPrecision::mixed;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {

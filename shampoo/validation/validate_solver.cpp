@@ -41,7 +41,9 @@ struct SolverChecks {
     checks.require(s.relative_epsilon > 0 || s.absolute_epsilon > 0, "solver.absolute_epsilon",
                    "> 0 where relative_epsilon is 0", s.absolute_epsilon);
   }
-  void operator()(const Minimax& s) const { check_kappa(s.kappa_max); }
+  void operator()(const Minimax& s) const {
+    if (s.kappa_max) check_kappa(*s.kappa_max);
+  }
   void operator()(const Tridiagonal& s) const { check_kappa(s.kappa_max); }
 
   void check_kappa(double kappa_max) const {

@@ -93,15 +93,6 @@ struct Pointed<const T*> {
 template <typename Pointer>
 using Element = typename Pointed<Pointer>::type;
 
-/// As in std::max and std::min, a number that is not one stays where it is first.
-template <typename Real>
-SHAMPOO_BOTH constexpr Real larger_of(Real a, Real b) {
-  return a < b ? b : a;
-}
-template <typename Real>
-SHAMPOO_BOTH constexpr Real smaller_of(Real a, Real b) {
-  return b < a ? b : a;
-}
 /// Keeps a number that is not one wherever it stands.
 SHAMPOO_BOTH constexpr double largest_of(double a, double b) {
   return a >= b ? a : b > a ? b : a + b;

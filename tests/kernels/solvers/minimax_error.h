@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "tests/kernels/spectra.h"
@@ -44,6 +46,14 @@ inline Matrix exact_root(const Matrix& a, double shift, double exponent) {
   return root;
 }
 
+/// A v
+inline std::vector<double> product(const Matrix& a, const std::vector<double>& v) {
+  std::vector<double> result;
+  for (std::size_t i = 0; i < v.size(); ++i)
+    result.push_back(std::inner_product(v.begin(), v.end(), a.begin() + i * v.size(), 0.0));
+  return result;
+}
+
 /// |X - Y|_F / |Y|_F
 inline double distance(const Matrix& x, const Matrix& y) {
   double difference = 0, size = 0;
@@ -65,7 +75,8 @@ double error(kernels::Backend& backend, const Matrix& a, const Minimax& solver, 
   const Root root =
       roots_of<Real>(backend, {a}, solver, {.exponent = exponent, .epsilon = epsilon}).front();
   EXPECT_EQ(root.outcome, kernels::Outcome::computed);
-  return distance(root.matrix, exact_root(a, shift_of(a, solver.kappa_max, epsilon), exponent));
+  return distance(root.matrix,
+                  exact_root(a, shift_of(a, solver.kappa_max.value(), epsilon), exponent));
 }
 
 }  // namespace shampoo::test
