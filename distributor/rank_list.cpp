@@ -2,8 +2,8 @@
 #include "distributor/rank_list.h"
 
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 
 namespace shampoo {
 
@@ -25,9 +25,10 @@ std::string seconds_text(std::chrono::milliseconds time) {
   std::array<char, 32> text;
   const double seconds = static_cast<double>(time.count()) / 1000;
   // What is left of 4 s a moment later is still called 4 s.
-  std::snprintf(text.data(), text.size(), "%g s",
-                seconds < 1 ? seconds : std::round(10 * seconds) / 10);
-  return text.data();
+  const auto end = std::to_chars(text.data(), text.data() + text.size(),
+                                 seconds < 1 ? seconds : std::round(10 * seconds) / 10,
+                                 std::chars_format::fixed);
+  return std::string(text.data(), end.ptr) + " s";
 }
 
 }  // namespace shampoo

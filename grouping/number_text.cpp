@@ -3,6 +3,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "grouping/joined.h"
 
@@ -24,6 +25,7 @@ std::string quotient(std::uint64_t a, std::uint64_t b, int decimals) {
 }  // namespace
 
 std::string exact_text(double number) {
+  if (std::isnan(number)) return "nan";
   std::array<char, 32> digits;
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
 }

@@ -9,7 +9,7 @@
 
 namespace shampoo::grouping {
 
-/// The shortest text that reads back as the same number, in every locale: 0.1, 1e-08, inf.
+/// The shortest text that reads back as the same number, in every locale: 0.1, 1e-08, inf, nan.
 std::string exact_text(double number);
 
 /// Sixteen lower-case hexadecimal digits.

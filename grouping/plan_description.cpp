@@ -34,8 +34,10 @@ std::string headline(const Plan& plan, std::uint64_t plan_hash) {
          hexadecimal(plan_hash) + "\n";
 }
 
+constexpr int names_per_group = 6;  // of the parameters; the others are counted
+
 /// One line for every group that has members in virtual group `v`.
-Rows group_rows(const Plan& plan, int v, int names_per_group) {
+Rows group_rows(const Plan& plan, int v) {
   struct Line {
     std::int64_t parameters = 0, values = 0, blocks = 0;
     std::string names;
@@ -145,7 +147,7 @@ std::string describe(const Plan& plan, const DescriptionContext& context) {
   for (int v = 0; v < static_cast<int>(plan.virtual_groups.size()); ++v) {
     text += "\nvirtual group " + std::to_string(v) + "\n";
     text += wrap(plan.virtual_groups[v].recipe, text_width, 4) + "\n";
-    text += table(group_rows(plan, v, context.names_per_group), 1) + "\n";
+    text += table(group_rows(plan, v), 1) + "\n";
     text += table(stack_rows(plan, v));
   }
   text += "\n" + table(balance_rows(plan));

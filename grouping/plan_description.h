@@ -12,7 +12,6 @@ namespace shampoo::grouping {
 struct DescriptionContext {
   std::int64_t workspace_bytes = 0;  ///< workspace of the optimizer
   std::int64_t header_bytes = 0;     ///< header of a segment
-  int names_per_group = 6;           ///< number of parameters listed per group; the rest is counted
   std::int64_t scratch_bytes = 0;    ///< scratch memory of the backend, shared by all that use it
   std::int64_t host_bytes = 0;       ///< host memory for copies to and from a device
   std::int64_t pool_bytes = 0;       ///< reserved by the backend, in use or not

@@ -33,8 +33,8 @@ struct Segments {
   bool operator==(const Segments&) const = default;
 };
 
-/// Lays out the exchange. Throws std::invalid_argument for header_bytes < 0 and, naming the
-/// parameter, where an offset would exceed 2^62.
+/// Lays out the exchange. Throws std::invalid_argument for header_bytes outside [0, 2^62 / ranks]
+/// and, naming the parameter, where an offset would exceed 2^62.
 Segments segments(const Plan& plan, std::int64_t header_bytes);
 
 }  // namespace shampoo::grouping

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* The library for C99, and for C++ below 20:
- *     cc -std=c99 train.c $(pkg-config --cflags-only-I --libs shampoo) -lstdc++ -lm
+ *     cc -std=c99 train.c $(pkg-config --cflags-only-I --libs --static shampoo)
  *
  * Functions that can fail return a shampoo_status, or NULL in place of a text, and change nothing
  * where C++ would have changed nothing; shampoo_last_error() says what was wrong. No exception
@@ -174,6 +174,8 @@ shampoo_status shampoo_add_stacked(shampoo_setup* setup, const char* pattern, in
  * these groups whose recipe reads its rate; one has to. */
 shampoo_status shampoo_route(shampoo_setup* setup, const char* how);
 
+/* The ranges of what shampoo_clip(), shampoo_scale_loss() and shampoo_guard_spikes() are given are
+ * checked by shampoo_optimizer_create(). */
 typedef enum shampoo_clipping {
   SHAMPOO_CLIP_NONE = 0,           /* NoClipping; the default. limit: 0 */
   SHAMPOO_CLIP_GLOBAL_NORM = 1,    /* ClipGlobalNorm */

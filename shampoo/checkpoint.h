@@ -117,8 +117,11 @@ Snapshot snapshot(const Optimizers& optimizers, const UserState& user = {}, bool
 /// all of them throw the same, with its message: std::system_error with its errno for what the
 /// system refuses, std::invalid_argument for bad arguments and a complete step-N that is not to be
 /// replaced, CheckpointError for more than the format allows. Checkpoints that were complete stay
-/// so, the new one exists completely or not at all, and training can go on. If only the removal of
-/// old checkpoints fails, the message says that the new one is complete.
+/// so, the new one exists completely or not at all, and training can go on.
+///
+/// Also throws std::system_error where step-N is complete, and stays, and only the removal of the
+/// old step-N or of those beyond keep_last failed: the message then says "step-N is complete". Each
+/// that can be removed is, and the next save tries the others again.
 std::filesystem::path save(const Optimizers& optimizers, const std::filesystem::path& directory,
                            const UserState& user = {}, const SaveOptions& options = {});
 
@@ -270,10 +273,10 @@ std::optional<LoadedCheckpoint> resume(const Optimizers& optimizers,
 /// what its own blocks and the user state need, for which the others wait within the deadline of
 /// the communicator. Of that it keeps in host memory its blocks and up to 64 MiB of the user state,
 /// beside the manifest and the headers of the files; larger user state is verified first, and read
-/// again when all ranks have agreed to load. A disk that fails then leaves it partly written, and
-/// the optimizer unusable until a load succeeds; on several ranks the communicator, too. Removes no
-/// files, so that it may look where another job saves; the next save into the directory removes
-/// what interrupted saves and removals had left there.
+/// again when all ranks have agreed to load. A disk that fails then leaves its tensors partly
+/// written, and the optimizers with their own state, but unusable until a load succeeds: all ranks
+/// throw what the disk said. Removes no files, so that it may look where another job saves; the
+/// next save into the directory removes what interrupted saves and removals had left there.
 ///
 /// To go back for good to an earlier checkpoint, load its folder: the next save is the latest of
 /// the directory, whatever its step.
@@ -283,8 +286,9 @@ std::optional<LoadedCheckpoint> resume(const Optimizers& optimizers,
 /// LoadOptions::strict.
 ///
 /// Collective, with equal arguments. Everything is checked on all ranks before anything changes,
-/// and all throw the same: CheckpointError, with file, tensor and offset, for a checkpoint that is
-/// broken or not there, std::system_error, or std::invalid_argument for one that does not fit.
+/// and all throw the same, with what they hold unchanged but for that failing disk:
+/// CheckpointError, with file, tensor and offset, for a checkpoint that is broken or not there,
+/// std::system_error, or std::invalid_argument for one that does not fit.
 LoadedCheckpoint load(const Optimizers& optimizers, const std::filesystem::path& path,
                       UserState& user, const CheckpointOptions& options = {});
 /// Leaves all user state out.

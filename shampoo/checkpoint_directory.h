@@ -52,7 +52,8 @@ struct CheckpointListing {
 };
 
 /// The checkpoints of a directory; none if it does not exist. Reads all manifests. Throws
-/// std::system_error, also for a folder that cannot be read: that does not make it broken.
+/// std::system_error, also for a folder that cannot be read, which does not make it broken, and for
+/// a symbolic link that leads nowhere.
 CheckpointListing list_checkpoints(const std::filesystem::path& directory);
 
 /// The complete checkpoint that was written last, whatever its step: the latest of the branch that
@@ -61,12 +62,13 @@ CheckpointListing list_checkpoints(const std::filesystem::path& directory);
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& directory);
 
 /// Removes the temporary directories of saves and removals that ended early, and returns them. For
-/// one rank, while no save is running in `directory`. Throws std::system_error.
+/// one rank, while no save is running in `directory`. Throws std::system_error, the first, once it
+/// has tried them all.
 std::vector<std::filesystem::path> remove_stale_directories(const std::filesystem::path& directory);
 
 /// Removes all complete checkpoints but the `count` that were written last, and returns them. A
 /// crash leaves each of them complete or stale. For one rank. Throws std::invalid_argument unless
-/// count >= 1, std::system_error.
+/// count >= 1, std::system_error, the first, once it has tried them all.
 std::vector<std::filesystem::path> prune_checkpoints(const std::filesystem::path& directory,
                                                      int count);
 

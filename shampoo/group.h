@@ -37,7 +37,7 @@ struct Tensor {
       : data(elements), type(element_type), strides(std::move(element_strides)) {}
 };
 
-/// Every tensor has less elements, and every slab of some.
+/// A tensor has fewer elements, and so has a slab of several.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 inline constexpr std::int64_t most_layers = 1 << 20;
 
@@ -102,16 +102,19 @@ class Group {
   Rates rates;
   /// Before every step each of them sets its rate to its value in the step that comes, counted from
   /// 0 by the steps that the optimizer has taken: a skipped one is not counted, and the next one
-  /// has the same rates. It starts from its rate in `base_rates`. The caller leaves the rate alone:
-  /// another value is an std::invalid_argument of the step that names group and rate, until its
-  /// base or schedule is another. The caller gives schedules again before a load; base rates are
-  /// part of the state.
+  /// has the same rates. A call of step() with one gradient alone, as in a hook of the backward
+  /// pass, counts as any other. It starts from its rate in `base_rates`. The caller leaves the rate
+  /// alone: another value is an std::invalid_argument of the step that names group and rate, until
+  /// its base or schedule is another. The caller gives schedules again before a load; base rates
+  /// are part of the state.
   RateSchedules schedules;
   /// The rates that the group was made with; saved and loaded where it has schedules.
   Rates base_rates;
 
   const Recipe& recipe() const { return recipe_; }
   std::span<const Parameter> parameters() const { return parameters_; }
+  /// Index of a parameter. Throws std::out_of_range where there is none of the name.
+  std::size_t find(std::string_view name) const;
   /// No other group of the optimizer has it: the label that the group was made with, or "group 3";
   /// with a number behind it where an earlier group has that: "vectors 2".
   const std::string& label() const { return label_; }
@@ -157,7 +160,6 @@ class Group {
   Group(ParameterGroup group, int index, std::string label, const ValueMemory& values);
   void require(std::size_t j) const;
   void set_gradient_of_type(std::size_t j, const Tensor& gradient);
-  std::size_t find(std::string_view name) const;
 
   Recipe recipe_;
   std::vector<Parameter> parameters_;

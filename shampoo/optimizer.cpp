@@ -64,7 +64,7 @@ void Optimizer::Parts::add(std::vector<ParameterGroup> added) {
   std::unique_ptr<Engine> next;
   protocol.agree([&] {
     validate_options(options);
-    if (added.empty() && !options.starts_empty)
+    if (added.empty() && groups.empty() && !options.starts_empty)
       throw std::invalid_argument(
           "groups: must have at least one entry; OptimizerOptions::starts_empty leaves them to "
           "add_group()");
@@ -166,13 +166,15 @@ StepResult Optimizer::enqueue_step() {
 }
 bool Optimizer::refresh_is_due() const { return parts_->engine->refreshes(); }
 bool Optimizer::refresh_is_large() const { return parts_->engine->exceeds_usual(); }
+bool Optimizer::refresh_has_host_steps() const { return !parts_->engine->waiting_solver().empty(); }
 StepResult Optimizer::latest_result() { return parts_->protocol.latest_result(); }
 
 void Optimizer::add_group(ParameterGroup group) {
   std::vector<ParameterGroup> one;
   one.push_back(std::move(group));
-  parts_->add(std::move(one));
+  add_groups(std::move(one));
 }
+void Optimizer::add_groups(std::vector<ParameterGroup> groups) { parts_->add(std::move(groups)); }
 
 Evaluation Optimizer::evaluate() {
   parts_->protocol.begin_evaluation(*parts_->engine, [this] { parts_->check_rates(); });

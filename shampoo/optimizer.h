@@ -117,7 +117,9 @@ class Optimizer {
   ///
   /// May be captured into a graph on the backend's stream: each replay then takes the step that was
   /// prepared last, with its rates, counters and absent gradients; gradient pointers stay as they
-  /// were. What a step was captured for, its replays compute each time, and it serves:
+  /// were. A step where refresh_has_host_steps() is enqueued: no graph serves it, and a capture
+  /// throws std::logic_error that names the solver. Of the others, what a step was captured for,
+  /// its replays compute each time, and it serves:
   ///
   ///     captured where             serves steps where           computes
   ///     !refresh_is_due()          !refresh_is_due()            no roots
@@ -126,8 +128,7 @@ class Optimizer {
   ///
   /// Replayed for another step it changes nothing, and the next prepare_step() throws
   /// std::logic_error. With Refresh::staggered few steps refresh nothing, and no more than about
-  /// one in `every` of the roots is due at a time; otherwise all are. A step with a refresh cannot
-  /// be captured if its solver has host steps: std::logic_error names it.
+  /// one in `every` of the roots is due at a time; otherwise all are.
   ///
   /// Each prepare_step() is followed by one enqueue_step() or replay. With none, the next
   /// prepare_step() prepares the step anew, or throws std::logic_error once a step was captured.
@@ -143,6 +144,8 @@ class Optimizer {
   /// does while all parameters have a gradient in every step: in the step `first`, where that is
   /// less than `every`, and where counters of parameters have drifted apart.
   bool refresh_is_large() const;
+  /// True if one of its refreshes of this rank's blocks is by a solver with host steps, as Eigen.
+  bool refresh_has_host_steps() const;
   /// Result of the latest step that was enqueued or replayed. Waits for it. Throws std::logic_error
   /// if there is none.
   StepResult latest_result();
@@ -203,9 +206,12 @@ class Optimizer {
   /// the previous step. Throws the error that disabled the optimizer.
   void read_values();
 
-  /// Adds a group; existing groups keep their state and owners. Parameters of it that were frozen
-  /// so far are trained from now on. Waits for the backend. Collective, and throws like the
-  /// constructor, with nothing changed.
+  /// Adds groups; existing ones keep their state and owners. Parameters of them that were frozen so
+  /// far are trained from now on. Plans all groups again, and copies their state: many are added at
+  /// once. Waits for the backend. Collective, and throws like the constructor, with nothing
+  /// changed.
+  void add_groups(std::vector<ParameterGroup> groups);
+  /// add_groups() of one.
   void add_group(ParameterGroup group);
 
   /// This rank's part of the state, copied to host memory: the blocks that it owns, and step

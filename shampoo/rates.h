@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -70,6 +71,14 @@ constexpr void for_each_field(Visitor&& visit, Self& rates) {
 }
 static_assert(sizeof(Rates) == 16 * sizeof(double), "a rate is missing in for_each_field()");
 
+/// A rate without a value is unset, or NaN where it must have one.
+inline void assign(double& rate, const std::optional<double>& value) {
+  rate = value.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+inline void assign(std::optional<double>& rate, const std::optional<double>& value) {
+  rate = value;
+}
+
 /// One field of Rates: &Rates::learning_rate, or "learning_rate".
 class RateField {
  public:
@@ -82,7 +91,7 @@ class RateField {
   std::string_view name() const { return name_; }
   /// Empty where it is not set.
   std::optional<double> of(const Rates& rates) const;
-  void set(Rates& rates, double value) const;
+  void set(Rates& rates, const std::optional<double>& value) const;  ///< by assign()
 
  private:
   std::string_view name_;  ///< of the library's own

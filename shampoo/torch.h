@@ -87,7 +87,17 @@ class TorchOptimizer {
         stream_{backend.stream()},
         device_(backend.device() < 0 ? "cpu" : "cuda:" + std::to_string(backend.device())),
         groups_(std::move(groups)),
-        optimizer_(backend, communicator, agreed_parameters(), options) {}
+        optimizer_(backend, communicator, agreed_parameters(groups_), options) {}
+
+  /// Adds a group, as torch's add_param_group(). Throws as the constructor, with nothing changed.
+  /// Collective.
+  void add_group(TensorGroup group) {
+    std::vector<TensorGroup> added{std::move(group)};
+    std::vector<ParameterGroup> parameters = agreed_parameters(added);
+    groups_.reserve(groups_.size() + 1);
+    optimizer_.add_groups(std::move(parameters));
+    groups_.push_back(std::move(added.front()));
+  }
 
   /// Values of all ranks <- those of `root`; averages of them start again, so before a load.
   /// Collective.
@@ -216,11 +226,11 @@ class TorchOptimizer {
     }
   }
 
-  std::vector<ParameterGroup> agreed_parameters() {
+  std::vector<ParameterGroup> agreed_parameters(const std::vector<TensorGroup>& groups) {
     std::vector<ParameterGroup> made;
     std::string fault;
     try {
-      for (const TensorGroup& group : groups_) made.push_back(parameter_group(group));
+      for (const TensorGroup& group : groups) made.push_back(parameter_group(group));
     } catch (const std::exception& error) {
       fault = error.what();
     }
@@ -256,6 +266,10 @@ class TorchOptimizer {
 
   /// The optimizer's gradients <- the tensors'.
   void lend_gradients() {
+    if (optimizer_.group_count() != static_cast<int>(groups_.size()))
+      throw std::logic_error(
+          "native().add_group(): its tensors' gradients would not be read; TorchOptimizer has an "
+          "add_group() of its own");
     arrange_gradients();
     for (std::size_t g = 0; g < groups_.size(); ++g)
       for (std::size_t j = 0; j < groups_[g].tensors.size(); ++j) {

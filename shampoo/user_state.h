@@ -85,7 +85,9 @@ struct UserTensor {
 using UserValue = std::variant<std::int64_t, double, std::string>;
 
 /// The trainer's own state, saved and loaded together with the optimizer's. Names of tensors and of
-/// values are the same on all ranks; names and strings are UTF-8.
+/// values are the same on all ranks; names and strings are UTF-8. The values, and likewise those of
+/// a rank, have at most 32 MiB together, where each counts for up to 448 bytes beside its name and
+/// its text, 16 MiB each and 16,384 in number: what is larger is a tensor.
 struct UserState {
   std::vector<UserTensor> tensors = {};
   std::map<std::string, UserValue> values = {};  ///< by name, the same on all ranks

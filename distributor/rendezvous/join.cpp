@@ -169,9 +169,11 @@ std::unique_ptr<Communicator> connect(const Backend& backend, const Detected& de
       return join_mpi(detected, options);
     case Transport::nccl:
       return join_nccl(detected, options, backend.device());
-    default:
-      return join_gloo(detected, options);
+    case Transport::gloo:
+    case Transport::automatic:  // chosen before
+      break;
   }
+  return join_gloo(detected, options);
 }
 
 }  // namespace

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
+#include <utility>
 
 #include "shampoo/c/c_handles.h"
+#include "shampoo/checkpoint/snapshot.h"
 
 namespace shampoo::c {
 
 namespace {
+
+/// Adds a tensor that a save will take.
+void add_valid(shampoo_user_state& user, UserTensor tensor) {
+  validate_user_state({.tensors = {tensor}});
+  user.user.tensors.push_back(std::move(tensor));
+}
 
 template <typename Value>
 shampoo_status set_value(shampoo_user_state* user, const char* name, Value value) {
@@ -63,9 +71,8 @@ shampoo_status shampoo_user_state_add_tensor(shampoo_user_state* user, const cha
   return guarded([&] {
     require(user, "user");
     require(name, "name");
-    user->user.tensors.push_back(
-        {name, shape_of(sides, shape),
-         tensor_of(tensor, sides, "user state '" + std::string(name) + "'")});
+    add_valid(*user, {name, shape_of(sides, shape),
+                      tensor_of(tensor, sides, "user state '" + std::string(name) + "'")});
   });
 }
 
@@ -74,11 +81,10 @@ shampoo_status shampoo_user_state_add_bytes(shampoo_user_state* user, const char
   return guarded([&] {
     require(user, "user");
     require(name, "name");
-    user->user.tensors.push_back(
-        {name,
-         {count},
-         static_cast<std::uint8_t*>(data),
-         per_rank ? shampoo::Sharding::per_rank : shampoo::Sharding::shared});
+    add_valid(*user, {name,
+                      {count},
+                      static_cast<std::uint8_t*>(data),
+                      per_rank ? shampoo::Sharding::per_rank : shampoo::Sharding::shared});
   });
 }
 

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
-#include <type_traits>
 
 namespace shampoo::c {
 
@@ -84,15 +83,7 @@ Tensor tensor_of(const shampoo_tensor& tensor, int sides, const std::string& nam
 
 void set_rate(Rates& rates, const char* rate, double value) {
   require(rate, "rate");
-  const RateField field(rate);
-  for_each_field(
-      [&](std::string_view name, auto& known) {
-        if (name != field.name()) return;
-        known = value;
-        if constexpr (!std::is_same_v<decltype(known), double&>)
-          if (std::isnan(value)) known.reset();
-      },
-      rates);
+  RateField(rate).set(rates, std::isnan(value) ? std::nullopt : std::optional(value));
 }
 
 }  // namespace shampoo::c

@@ -14,18 +14,12 @@ namespace {
 
 shampoo::Group& group_of(shampoo_optimizer* optimizer, int group) {
   require(optimizer, "optimizer");
-  const int count = optimizer->optimizer.group_count();
-  if (group < 0 || group >= count)
-    throw std::out_of_range("group: must be in [0, " + std::to_string(count) + "), got " +
-                            std::to_string(group));
   return optimizer->optimizer.group(group);
 }
 
 std::size_t parameter_of(const shampoo::Group& group, const char* name) {
   require(name, "parameter");
-  for (std::size_t j = 0; j < group.parameters().size(); ++j)
-    if (group.parameters()[j].name == name) return j;
-  throw std::out_of_range(group.title() + ": there is no parameter '" + name + "'");
+  return group.find(name);
 }
 
 /// Throws std::invalid_argument for a rate that every step sets.

@@ -57,6 +57,14 @@ Parameter parameter_at(const shampoo_slab& slab, const char* name, int sides,
           .gradient = tensor_at(slab.gradients, slab.gradient_type, "slab.gradient_type", offset)};
 }
 
+void require_layers(const std::string& title, const shampoo_entry& entry) {
+  const bool is_pattern = std::string_view(entry.name).find("%d") != std::string_view::npos;
+  if (entry.layers >= (is_pattern ? 1 : 0) && entry.layers <= most_layers) return;
+  throw std::invalid_argument(title + "layers: must be in [" +
+                              (is_pattern ? "1, 2^20] for a name with \"%d\"" : "0, 2^20]") +
+                              ", got " + std::to_string(entry.layers));
+}
+
 /// Adds the parameters of an entry, which begins with element `offset` of the slab. Returns the
 /// offset behind it.
 std::int64_t add_entry(std::vector<Parameter>& added, const shampoo_slab& slab,
@@ -67,6 +75,7 @@ std::int64_t add_entry(std::vector<Parameter>& added, const shampoo_slab& slab,
   if (entry.sides < 0 || entry.sides > most_sides)
     throw std::invalid_argument(title + "sides: must be in [0, " + std::to_string(most_sides) +
                                 "], got " + std::to_string(entry.sides));
+  require_layers(title, entry);
   Parameter one = parameter_at(slab, entry.name, entry.sides, entry.shape, offset);
   const std::int64_t elements = grouping::numel(one.shape);
   const std::int64_t layers = std::max<std::int64_t>(entry.layers, 1);
@@ -97,7 +106,8 @@ std::vector<ParameterGroup> routed(const shampoo_setup& setup, const char* table
   if (is_json) {
     if (!setup.unrouted_rates.empty())
       throw std::invalid_argument("rate '" + setup.unrouted_rates.front().first +
-                                  "': rates of a table in JSON are in the table");
+                                  "': was set by shampoo_setup_rate(), but JSON has rates of its "
+                                  "own; put it into \"rates\"");
     routes = Routes::from_json(text);
   } else {
     Route matrices = route_of(table);

@@ -16,11 +16,8 @@ CheckpointLineage& lineage_of(const NamedOptimizer& optimizer) {
 
 SaveLineage::SaveLineage(const Optimizers& optimizers)
     : optimizers_(optimizers), parent_(lineage_of(optimizers.all().front()).latest) {
-  for (const NamedOptimizer& optimizer : optimizers_.all()) {
-    const CheckpointLineage& lineage = lineage_of(optimizer);
-    loads_.push_back(lineage.loads);
-    stale_.insert(stale_.end(), lineage.stale.begin(), lineage.stale.end());
-  }
+  for (const NamedOptimizer& optimizer : optimizers_.all())
+    loads_.push_back(lineage_of(optimizer).loads);
   for (const NamedOptimizer& optimizer : optimizers_.all()) ++lineage_of(optimizer).saves;
 }
 
@@ -38,9 +35,11 @@ void SaveLineage::begin() {
   const CheckpointLineage& first = lineage_of(optimizers_.all().front());
   // A save that was queued before it may have completed meanwhile.
   if (first.loads == loads_.front()) parent_ = first.latest;
-  for (const NamedOptimizer& optimizer : optimizers_.all())
-    if (const std::string& loaded = lineage_of(optimizer).loaded; !loaded.empty())
-      kept_.push_back(loaded);
+  for (const NamedOptimizer& optimizer : optimizers_.all()) {
+    const CheckpointLineage& lineage = lineage_of(optimizer);
+    if (!lineage.loaded.empty()) kept_.push_back(lineage.loaded);
+    stale_.insert(stale_.end(), lineage.stale.begin(), lineage.stale.end());
+  }
 }
 
 void SaveLineage::finish(const std::string& save, const std::filesystem::path& folder) {
@@ -49,6 +48,11 @@ void SaveLineage::finish(const std::string& save, const std::filesystem::path& f
     if (lineage.loads == loads_[i]) lineage.latest = save;
     lineage.passed_over.erase(folder);
   }
+}
+
+void SaveLineage::leave(const std::vector<std::filesystem::path>& stale) {
+  std::vector<std::filesystem::path>& known = lineage_of(optimizers_.all().front()).stale;
+  known.insert(known.end(), stale.begin(), stale.end());
 }
 
 void note_loaded(const Optimizers& optimizers, const std::string& save,

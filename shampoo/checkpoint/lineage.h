@@ -21,11 +21,11 @@ class SaveLineage {
 
   /// A load went on without the folder.
   bool passed_over(const std::filesystem::path& folder) const;
-  /// Directories that were stale.
-  const std::vector<std::filesystem::path>& stale() const { return stale_; }
 
   /// The save starts.
   void begin();
+  /// Directories that were stale then.
+  const std::vector<std::filesystem::path>& stale() const { return stale_; }
   /// See Manifest; that of the first optimizer.
   const std::string& parent() const { return parent_; }
   /// Ids of saves that are not pruned.
@@ -33,6 +33,8 @@ class SaveLineage {
 
   /// The save is complete.
   void finish(const std::string& save, const std::filesystem::path& folder);
+  /// These could not be removed: the next save tries again.
+  void leave(const std::vector<std::filesystem::path>& stale);
 
  private:
   Optimizers optimizers_;

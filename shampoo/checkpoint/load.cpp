@@ -34,8 +34,8 @@ using checkpoint::UserStateLoad;
 constexpr std::chrono::seconds patience(30);
 
 /// Reads; a file that is not there makes a checkpoint broken.
-void read_files(const std::function<void()>& read) {
-  if (const auto fault = checkpoint::fault_of(read)) throw CheckpointError(*fault);
+void read_files(const std::filesystem::path& folder, const std::function<void()>& read) {
+  if (const auto fault = checkpoint::fault_of(folder, read)) throw CheckpointError(*fault);
 }
 
 /// The state of one optimizer, on its way.
@@ -98,7 +98,7 @@ class LoadTask {
         user_(user),
         options_(options) {}
 
-  /// Throws CheckpointError where it is broken, with nothing changed.
+  /// Throws CheckpointError where it is broken, with nothing changed but tensors of the user.
   LoadedCheckpoint run(const std::filesystem::path& folder) {
     loaded_.folder = folder;
     share_manifest();
@@ -107,7 +107,8 @@ class LoadTask {
       protocols.push_back(&OptimizerAccess::protocol(named.optimizer));
     StepProtocol::load_all(
         protocols, [&] { return examine(); },
-        [&](std::size_t i, Statistics& statistics) { return replace(i, statistics); });
+        [&](std::size_t i, Statistics& statistics) { return replace(i, statistics); },
+        [&] { write_user(); });
     for (const OptimizerLoad& load : loads_) load.add_to(loaded_.state);
     return std::move(loaded_);
   }
@@ -118,7 +119,7 @@ class LoadTask {
   void share_manifest() {
     protocol_.vote(opening_checkpoint, "manifest", [&] {
       if (communicator_.rank() == 0)
-        read_files([&] {
+        read_files(loaded_.folder, [&] {
           manifest_ = checkpoint::read_manifest_text(
               loaded_.folder / std::filesystem::path(checkpoint::manifest_name));
         });
@@ -132,8 +133,9 @@ class LoadTask {
   std::string examine() {
     std::string lines;
     const auto match = [&] { lines = match_files(); };
-    read_files(
-        [&] { communicator_.rank() == 0 ? match() : checkpoint::open_patiently(patience, match); });
+    read_files(loaded_.folder, [&] {
+      communicator_.rank() == 0 ? match() : checkpoint::open_patiently(patience, match);
+    });
     manifest_.clear();
     return lines;
   }
@@ -160,9 +162,14 @@ class LoadTask {
     return lines;
   }
 
+  /// Its files are read once more.
+  void write_user() {
+    if (user_load_)
+      read_files(loaded_.folder, [&] { user_load_->write_tensors(backend_, *user_); });
+  }
+
   Progress replace(std::size_t i, Statistics& statistics) {
-    // Its files are read once more.
-    if (i == 0 && user_load_) user_load_->replace(backend_, *user_);
+    if (i == 0 && user_load_) user_load_->replace_values(*user_);
     return loads_[i].replace(statistics);
   }
 

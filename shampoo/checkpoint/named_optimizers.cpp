@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "grouping/joined.h"
+#include "shampoo/state/load_faults.h"
 #include "shampoo/state/optimizer_access.h"
 
 namespace shampoo::checkpoint {
@@ -64,7 +65,7 @@ void require_saved(const Manifest& manifest, const Optimizers& optimizers, bool 
       "optimizers: the checkpoint has " +
       (saved.empty() ? "one without a name" : names_text(saved)) + ", to be loaded are " +
       (optimizers.are_named() ? names_text(optimizers.all()) : "those without a name") +
-      (has_all ? "; LoadOptions::strict = false accepts that" : ""));
+      (has_all ? std::string("; ") + strict_hint : ""));
 }
 
 }  // namespace shampoo::checkpoint

@@ -8,6 +8,7 @@
 #include "grouping/joined.h"
 #include "shampoo/checkpoint/snapshot.h"
 #include "shampoo/protocol/diagnostics.h"
+#include "shampoo/state/load_faults.h"
 
 namespace shampoo::checkpoint {
 namespace {
@@ -125,7 +126,7 @@ void UserStateLoad::throw_faults(bool strict) const {
   if (!missing_.empty()) text += "missing " + quoted(missing_);
   if (!unexpected_.empty())
     text += (missing_.empty() ? "not asked for " : "; not asked for ") + quoted(unexpected_);
-  throw std::invalid_argument(text + "; LoadOptions::strict = false accepts that");
+  throw std::invalid_argument(text + "; " + strict_hint);
 }
 
 void UserStateLoad::verify() {
@@ -156,9 +157,12 @@ void UserStateLoad::upload(kernels::Backend& backend, const Source& source,
   reader_.read_parts(source.shard, take, checksums_);
 }
 
-void UserStateLoad::replace(kernels::Backend& backend, UserState& user) const {
+void UserStateLoad::write_tensors(kernels::Backend& backend, const UserState& user) const {
   for (const Source& source : sources_) upload(backend, source, user.tensors[source.index]);
   backend.synchronize();
+}
+
+void UserStateLoad::replace_values(UserState& user) const {
   for (const auto& [name, value] : values_) user.values[name] = value;
   for (const auto& [name, value] : rank_values_) user.rank_values[name] = value;
 }

@@ -28,9 +28,10 @@ class UserStateLoad {
   UserStateLoad(const Reader& reader, const UserState& user, const CheckpointOptions& options,
                 Place place);
 
-  /// Writes tensors and values. Waits. Throws CheckpointError, std::system_error for a disk that
-  /// fails now: some tensors are then written.
-  void replace(kernels::Backend& backend, UserState& user) const;
+  /// Waits. Throws CheckpointError, std::system_error for a disk that fails now: some tensors are
+  /// then written.
+  void write_tensors(kernels::Backend& backend, const UserState& user) const;
+  void replace_values(UserState& user) const;
 
   const std::vector<std::string>& missing() const { return missing_; }
   const std::vector<std::string>& unexpected() const { return unexpected_; }

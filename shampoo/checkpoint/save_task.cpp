@@ -9,8 +9,10 @@
 #include "distributor/system/thread_without_signals.h"
 #include "shampoo/checkpoint/named_optimizers.h"
 #include "shampoo/checkpoint/shard_writer.h"
+#include "shampoo/checkpoint/storage/attempts.h"
 #include "shampoo/checkpoint/storage/checkpoint_order.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
+#include "shampoo/checkpoint/storage/file.h"
 #include "shampoo/checkpoint_directory.h"
 #include "shampoo/state/optimizer_access.h"
 
@@ -21,8 +23,7 @@ using std::chrono::steady_clock;
 
 std::int64_t step_of_save(const Snapshot& snapshot, const SaveOptions& options) {
   const std::int64_t step = options.step.value_or(snapshot.step());
-  if (step < 0)
-    throw std::invalid_argument("save: step: must be >= 0, got " + std::to_string(step));
+  require_step_number(step);
   if (options.keep_last < 0)
     throw std::invalid_argument("save: keep_last: must be >= 0, got " +
                                 std::to_string(options.keep_last));
@@ -62,7 +63,8 @@ SaveTask::SaveTask(const Optimizers& optimizers, Snapshot snapshot,
 SaveTask::~SaveTask() {
   cancel();
   if (thread_.joinable()) thread_.join();
-  if (pending_) pending_->discard();
+  discard();
+  lineage_.leave(stale_);
 }
 
 std::string SaveTask::request() const {
@@ -112,21 +114,24 @@ bool SaveTask::is_ready() const {
 
 void SaveTask::create() {
   if (!leads()) return;
-  remove_stale();
+  list();
   numbers_ = random_bits();
   pending_.emplace(directory_, step_, save_id_of(numbers_), existing_);
   pending_->create();
 }
 
-/// What was stale at the last load and still is.
-void SaveTask::remove_stale() {
-  const std::vector<std::filesystem::path>& known = lineage_.stale();
-  if (known.empty()) return;
+/// Finds a directory that cannot be read before anything is written, and removes what was stale at
+/// the last load, or could not be removed, and still is.
+void SaveTask::list() try {
   NewestFirst checkpoints(directory_);
+  (void)checkpoints.next_sequence();
   for (const std::filesystem::path& stale : checkpoints.stale()) {
     std::error_code ignored;  // it is in nobody's way
-    if (std::ranges::find(known, stale) != known.end()) std::filesystem::remove_all(stale, ignored);
+    if (std::ranges::find(lineage_.stale(), stale) != lineage_.stale().end())
+      std::filesystem::remove_all(stale, ignored);
   }
+} catch (const std::system_error& error) {
+  fail_behind("save: needs the first line of every manifest in " + directory_.string(), error);
 }
 
 void SaveTask::learn_id() {
@@ -159,22 +164,26 @@ void SaveTask::commit() {
 }
 
 void SaveTask::discard() {
-  if (pending_) pending_->discard();
+  if (pending_ && !pending_->discard()) stale_.push_back(pending_->temporary());
 }
 
-void SaveTask::prune() {
-  try {
-    pending_->remove_replaced();
-    if (options_.keep_last == 0) return;
-    for (const auto& old : checkpoints_to_prune(directory_, options_.keep_last, lineage_.kept()))
-      remove_checkpoint(old);
-  } catch (const std::system_error& error) {
-    const std::string meaning = ": " + error.code().message();
-    std::string text = folder_.string() +
-                       " is complete, but older checkpoints could not be removed: " + error.what();
-    if (text.ends_with(meaning)) text.resize(text.size() - meaning.size());
-    throw std::system_error(error.code(), text);
-  }
+void SaveTask::prune() try {
+  Attempts attempt;
+  if (!attempt([&] { pending_->remove_replaced(); })) stale_.push_back(pending_->replaced());
+  if (options_.keep_last > 0) attempt([&] { remove_old(); });
+  attempt.finish();
+} catch (const std::system_error& error) {
+  fail_behind(folder_.string() + " is complete, but older checkpoints could not be removed", error);
+}
+
+void SaveTask::remove_old() {
+  Attempts attempt;
+  for (const auto& old : checkpoints_to_prune(directory_, options_.keep_last, lineage_.kept()))
+    attempt([&] {
+      const std::filesystem::path aside = set_aside(old);
+      if (!attempt([&] { remove_aside(aside); })) stale_.push_back(aside);
+    });
+  attempt.finish();
 }
 
 /// All ranks have come to the end of the stage. Returns true if it was the last.
@@ -268,6 +277,7 @@ void SaveTask::wait() {
 }
 
 void SaveTask::finish() {
+  lineage_.leave(std::exchange(stale_, {}));
   if (committed_) lineage_.finish(pending_->save(), folder_);
 }
 

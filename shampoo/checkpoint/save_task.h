@@ -71,11 +71,12 @@ class SaveTask {
   bool leads() const { return snapshot_.data().rank == 0; }
   // On the thread: the work of the stages.
   void create();
-  void remove_stale();
+  void list();
   void write();
   void commit();
   void discard();
   void prune();
+  void remove_old();
   void count(std::int64_t bytes);
   void touch();
   // On the caller's.
@@ -101,7 +102,8 @@ class SaveTask {
   std::optional<PendingCheckpoint> pending_;
   std::string report_;
   std::vector<std::string> reports_;
-  bool committed_ = false;  ///< on rank 0
+  bool committed_ = false;                    ///< on rank 0
+  std::vector<std::filesystem::path> stale_;  ///< what could not be removed, on rank 0
 
   ReadinessVote vote_;
   ReportGather gather_;

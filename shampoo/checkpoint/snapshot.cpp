@@ -11,6 +11,7 @@
 
 #include "grouping/hash.h"
 #include "grouping/number_text.h"
+#include "shampoo/checkpoint/format/json_rows.h"
 #include "shampoo/checkpoint/format/manifest.h"
 #include "shampoo/checkpoint/format/tensor_entry.h"
 #include "shampoo/checkpoint_directory.h"
@@ -60,9 +61,14 @@ void require_utf8(const std::string& name, std::string_view text) {
 }
 
 void require_values(const std::map<std::string, UserValue>& values) {
+  std::size_t units = checkpoint::units_of_list;
   for (const auto& [name, value] : values) {
     require_utf8(name, name);
     if (const auto* const text = std::get_if<std::string>(&value)) require_utf8(name, *text);
+    units += checkpoint::units_of(name, value);
+    if (units > checkpoint::limits::value_units)
+      fail(name,
+           "values may have 32 MiB together, and this one exceeds that; a tensor may be larger");
   }
 }
 

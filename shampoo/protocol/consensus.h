@@ -38,7 +38,8 @@ struct StepDecision {
 /// Error message of a replayed step that was captured without what is now due.
 inline constexpr const char* missing_refresh_text =
     "a refresh is due, and the step that was replayed was captured without one, or with a smaller "
-    "one; it changed nothing";
+    "one, or the refresh has host steps, which no graph has (see refresh_has_host_steps()); it "
+    "changed nothing";
 
 /// One error that names the ranks that have one. It is a CheckpointError if a rank has one and the
 /// others at most what does not fit. Collective.

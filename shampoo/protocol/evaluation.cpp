@@ -15,8 +15,10 @@ void StepProtocol::require_outside_transform() const {
 void StepProtocol::require_training(const char* call) const {
   require_outside_transform();
   if (evaluating_)
-    throw std::logic_error(std::string(call) +
-                           ": the evaluation values are in place; end the Evaluation first");
+    throw std::logic_error(
+        std::string(call) +
+        ": the evaluation values are in place; end the Evaluation first, in C by "
+        "shampoo_end_evaluation()");
 }
 
 void StepProtocol::begin_evaluation(Engine& engine, const std::function<void()>& check) {
@@ -50,9 +52,7 @@ void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
   if (unwinding && !consensus_.alone()) {
     if (!unusable_) {
       left_evaluation_ = true;
-      unusable_.emplace(
-          "an exception ended an Evaluation, and the training values were not brought back; the "
-          "optimizer can no longer be used");
+      disable("an exception ended an Evaluation, and the training values were not brought back");
     }
     evaluation_.reset();
     return;
@@ -62,8 +62,7 @@ void StepProtocol::end_evaluation(Engine& engine, bool unwinding) {
     exchange_values(engine, ending_evaluation, [&] { evaluation_->recall(); });
   } catch (...) {
     if (!unusable_)
-      unusable_.emplace("the training values could not be brought back: " +
-                        current_error().message + "; the optimizer can no longer be used");
+      disable("the training values could not be brought back: " + current_error().message);
     evaluation_.reset();
     throw;
   }
@@ -93,10 +92,7 @@ bool StepProtocol::rejoin() {
 void StepProtocol::exchange_values(Engine& engine, std::int64_t call,
                                    const std::function<void()>& fill) {
   engine_ = &engine;
-  // A prepared step keeps its own error.
-  const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
-  capture_error(fill);
-  const std::optional<TransferableError> own = std::exchange(step_error_, prepared);
+  const std::optional<TransferableError> own = own_error(fill);
   StepDecision decision;
   if (!consensus_.alone())
     in_collective(call, [&] {

@@ -61,22 +61,26 @@ void StepProtocol::fail_collective(std::int64_t call) {
   try {
     throw;
   } catch (const CommunicationError& error) {
-    if (!communicator_.failure().empty()) disable(error);
+    if (!communicator_.failure().empty()) disable_by(error);
     throw;
   } catch (...) {
     if (consensus_.alone()) throw;
     communicator_.abort("it could not take part in " + call_text(call) + ": " +
                         current_error().message);
     if (unusable_) throw;
-    disable(CommunicationError(communicator_.failure()));
+    disable_by(CommunicationError(communicator_.failure()));
   }
 }
 
-void StepProtocol::disable(const CommunicationError& cause) {
+/// Every further call throws it.
+void StepProtocol::disable(const std::string& what, std::vector<int> missing_ranks) {
+  unusable_.emplace(what + "; the optimizer can no longer be used", std::move(missing_ranks));
+}
+
+void StepProtocol::disable_by(const CommunicationError& cause) {
   if (unusable_ && std::string_view(cause.what()) == unusable_->what()) throw *unusable_;
-  unusable_.emplace((attempts_ > 0 ? "step " + std::to_string(attempts_) + ": " : "") +
-                        cause.what() + "; the optimizer can no longer be used",
-                    cause.missing_ranks());
+  disable((attempts_ > 0 ? "step " + std::to_string(attempts_) + ": " : "") + cause.what(),
+          cause.missing_ranks());
   throw *unusable_;
 }
 
@@ -142,7 +146,12 @@ void StepProtocol::describe_gradients(const StepDecision& decision, StepOutcome&
 void StepProtocol::collect_refresh() {
   if (backend_.is_immediate() || !engine_->queues_refresh()) return;
   engine_->collect(statistics_);
-  if (std::string exhausted = engine_->exhausted_block(); !exhausted.empty())
+  defer_exhaustion(*engine_);
+}
+
+/// A block whose refreshes kept failing is an error after the step.
+void StepProtocol::defer_exhaustion(Engine& engine) {
+  if (std::string exhausted = engine.exhausted_block(); !exhausted.empty())
     deferred_error_ = TransferableError{TransferableError::Kind::numerical, std::move(exhausted)};
 }
 
@@ -187,8 +196,8 @@ void StepProtocol::throw_if_failed(const StepDecision& decision, const std::stri
   TransferableError common = *decision.error;
   common.message = call + common.message;
   if (decision.diverged) {
-    common.message += "; the optimizer can no longer be used";
-    unusable_.emplace(common.message);
+    disable(common.message);
+    common.message = unusable_->what();
   }
   rethrow(common);
 }

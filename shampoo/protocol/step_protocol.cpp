@@ -61,40 +61,6 @@ void StepProtocol::check_communicator() const {
   if (!communicator_.failure().empty()) check_usable();
 }
 
-/// The other ranks have already replaced theirs.
-void StepProtocol::fail_replacing(const std::string& replaced) {
-  const std::string what = "it could not replace " + replaced + ": " + current_error().message;
-  if (!consensus_.alone()) {
-    communicator_.abort(what);
-    disable(CommunicationError(communicator_.failure()));
-  }
-  unusable_.emplace(what + "; the optimizer can no longer be used");
-  throw *unusable_;
-}
-
-/// Each may have the state of before, of the checkpoint, or some of both.
-void StepProtocol::fail_loading(std::span<StepProtocol* const> protocols) {
-  for (StepProtocol* const protocol : protocols) try {
-      protocol->fail_replacing("the state");
-    } catch (const CommunicationError&) {  // kept in unusable_
-    }
-  throw *protocols.front()->unusable_;
-}
-
-void StepProtocol::finish_load(const Progress& progress) {
-  attempts_ = progress.attempts;
-  taken_ = progress.taken;
-  skipped_in_a_row_ = progress.skipped_in_a_row;
-  report_.set_gradients(gradients_.load(progress));
-  unscaled_ = false;
-  prepared_ = values_compared_ = false;
-  step_error_.reset();
-  deferred_error_.reset();
-  unreported_error_ = nullptr;
-  unusable_.reset();
-  left_evaluation_ = false;
-}
-
 void StepProtocol::begin_prepare() {
   if (backend_.is_capturing())
     throw std::logic_error("prepare_step: cannot be captured; only enqueue_step() can");
@@ -198,8 +164,7 @@ void StepProtocol::fail_queueing(StepOutcome& outcome) {
   outcome.error = std::current_exception();
   outcome.known = true;
   if (consensus_.alone() && admitted_)
-    unusable_.emplace("step " + std::to_string(attempts_) + ": " + current_error().message +
-                      "; the optimizer can no longer be used");
+    disable("step " + std::to_string(attempts_) + ": " + current_error().message);
 }
 
 StepResult StepProtocol::capture(Engine& engine) {
@@ -207,9 +172,9 @@ StepResult StepProtocol::capture(Engine& engine) {
   if (!prepared_)
     throw std::logic_error("enqueue_step: prepare_step() must be called before it is captured");
   if (const std::string_view solver = engine.waiting_solver(); !solver.empty())
-    throw std::logic_error("enqueue_step: the prepared step refreshes with the solver " +
-                           std::string(solver) +
-                           ", which has host steps and cannot be captured; see refresh_is_due()");
+    throw std::logic_error(
+        "enqueue_step: the prepared step refreshes with the solver " + std::string(solver) +
+        ", which has host steps and cannot be captured; see refresh_has_host_steps()");
   // An error of the preparation belongs to the first replay.
   const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
   queue(engine, true);
@@ -252,7 +217,7 @@ void StepProtocol::queue(Engine& engine, bool captures) {
     });
     finish_compute(engine, captures);
   }
-  if (!consensus_.alone()) exchange(engine, inputs);
+  if (!consensus_.alone()) exchange(engine);
   clock.end_step();
   if (captures)
     report_.send_captured();
@@ -298,8 +263,7 @@ void StepProtocol::finish_compute(Engine& engine, bool captures) {
       report_.send();
       if (report_.seen_scan().proceed != 0) engine.collect(statistics_);
     }
-    if (std::string exhausted = engine.exhausted_block(); !exhausted.empty())
-      deferred_error_ = TransferableError{TransferableError::Kind::numerical, std::move(exhausted)};
+    defer_exhaustion(engine);
   });
   if (step_error_)
     set_status(engine, RankStatus::failed);
@@ -307,14 +271,14 @@ void StepProtocol::finish_compute(Engine& engine, bool captures) {
     set_status(engine, RankStatus::deferred_error);
 }
 
-void StepProtocol::exchange(Engine& engine, const StepInputs& inputs) {
+void StepProtocol::exchange(Engine& engine) {
   engine.upload();  // the status may have changed since prepare()
   Exchange& exchange = engine.exchange();
   exchange.write(engine.header().data(), step_error_ ? nullptr : report_.scan());
   exchange.write_direction(&report_.directions()->first_tensor);
   run(engine, Phase::exchange, exchange);
   exchange.gate(report_.headers(Round::exchange), &report_.scan()->proceed);
-  engine.apply(inputs);
+  engine.apply(&report_.scan()->proceed);
 }
 
 std::int64_t StepProtocol::workspace_bytes() const {

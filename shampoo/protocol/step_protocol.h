@@ -53,10 +53,12 @@ class StepProtocol {
   template <typename Examine, typename Replace>
   void load(const Examine& examine, const Replace& replace);
   /// The same for states of several optimizers over the same ranks, none of which changes unless
-  /// all can. The first one votes. replace(i, statistics) writes that of the i-th.
+  /// all can. The first one votes. replace(i, statistics) writes that of the i-th. Before that,
+  /// write_user(), if there is one, writes what else is loaded: where it fails on a rank, all throw
+  /// its error, and are disabled until a load succeeds.
   template <typename Examine, typename Replace>
   static void load_all(std::span<StepProtocol* const> protocols, const Examine& examine,
-                       const Replace& replace);
+                       const Replace& replace, const std::function<void()>& write_user = {});
 
   /// Puts the evaluation values in place of the values; check() validates rates. Collective if a
   /// group averages iterates or values; waits. Throws the same error on all ranks, with nothing
@@ -121,8 +123,14 @@ class StepProtocol {
 
   template <typename Body>
   void capture_error(const Body& body);
+  template <typename Body>
+  std::optional<TransferableError> own_error(const Body& body);
   void check_communicator() const;
+
+  // Loading: load_protocol.cpp
   [[noreturn]] void fail_replacing(const std::string& replaced);
+  static void write_user(std::span<StepProtocol* const> protocols,
+                         const std::function<void()>& write);
   [[noreturn]] static void fail_loading(std::span<StepProtocol* const> protocols);
   void finish_load(const Progress& progress);
 
@@ -140,7 +148,7 @@ class StepProtocol {
   bool passes_vote(Engine& engine);
   bool may_compute(Engine& engine);
   void finish_compute(Engine& engine, bool captures);
-  void exchange(Engine& engine, const StepInputs& inputs);
+  void exchange(Engine& engine);
 
   // Evaluation values: evaluation.cpp
   void require_outside_transform() const;
@@ -162,7 +170,9 @@ class StepProtocol {
   static bool passes(const StepDecision& decision);
   void throw_if_failed(const StepDecision& decision, const std::string& call);
   [[noreturn]] void fail_collective(std::int64_t call);
-  [[noreturn]] void disable(const CommunicationError& cause);
+  void disable(const std::string& what, std::vector<int> missing_ranks = {});
+  [[noreturn]] void disable_by(const CommunicationError& cause);
+  void defer_exhaustion(Engine& engine);
   void count_skipped(std::string_view name);
   Diagnostics diagnostics() const;
 
@@ -215,6 +225,14 @@ void StepProtocol::capture_error(const Body& body) {
   }
 }
 
+/// The error of a call that a prepared step, which keeps its own, does not share.
+template <typename Body>
+std::optional<TransferableError> StepProtocol::own_error(const Body& body) {
+  const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
+  capture_error(body);
+  return std::exchange(step_error_, prepared);
+}
+
 template <typename Body>
 void StepProtocol::in_collective(std::int64_t call, const Body& body) {
   const CallerName name(communicator_, call_name(call), call);
@@ -240,10 +258,7 @@ template <typename Body>
 std::string StepProtocol::vote(std::int64_t call, std::string_view subject, const Body& body) {
   rejoin();
   std::string text;
-  // A prepared step keeps its own error.
-  const std::optional<TransferableError> prepared = std::exchange(step_error_, std::nullopt);
-  capture_error([&] { text = body(); });
-  const std::optional<TransferableError> own = std::exchange(step_error_, prepared);
+  const std::optional<TransferableError> own = own_error([&] { text = body(); });
   if (consensus_.alone()) return text;
   StepDecision decision;
   in_collective(call, [&] { decision = consensus_.decide_call(call, subject, text, own); });
@@ -260,7 +275,7 @@ void StepProtocol::load(const Examine& examine, const Replace& replace) {
 
 template <typename Examine, typename Replace>
 void StepProtocol::load_all(std::span<StepProtocol* const> protocols, const Examine& examine,
-                            const Replace& replace) {
+                            const Replace& replace, const std::function<void()>& write) {
   for (StepProtocol* const protocol : protocols) {
     protocol->wait_for_previous();
     protocol->rejoin();
@@ -274,6 +289,7 @@ void StepProtocol::load_all(std::span<StepProtocol* const> protocols, const Exam
     }
     return examine();
   });
+  if (write) write_user(protocols, write);
   try {
     for (std::size_t i = 0; i < protocols.size(); ++i)
       protocols[i]->finish_load(replace(i, protocols[i]->statistics_));

@@ -26,7 +26,7 @@ std::string incompleteness(const LoadReport& report) {
   };
   add(report.missing, " missing: ");
   add(report.unexpected, " unknown to the optimizer: ");
-  return text.empty() ? text : text + "; LoadOptions::strict = false accepts that";
+  return text.empty() ? text : text + "; " + strict_hint;
 }
 
 }  // namespace

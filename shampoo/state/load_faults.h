@@ -9,6 +9,11 @@
 
 namespace shampoo {
 
+/// What to do about an error that a load makes only because it is strict.
+inline constexpr const char* strict_hint =
+    "LoadOptions::strict = false accepts that, of a checkpoint "
+    "CheckpointOptions{.state = {.strict = false}}";
+
 /// What does not fit in a state dict: all of it is said at once.
 class LoadFaults {
  public:

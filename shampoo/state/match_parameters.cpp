@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 #include "shampoo/protocol/diagnostics.h"
@@ -111,14 +110,6 @@ class SavedRates {
     std::string parameter;
   };
 
-  template <typename Rate>
-  static void assign(Rate& rate, const std::optional<double>& value) {
-    if constexpr (std::is_same_v<Rate, double>)
-      rate = *value;
-    else
-      rate = value;
-  }
-
   /// The group's rates that the parameter had otherwise.
   void add_unfollowed(const RegisteredParameter& registered, const ParameterState& saved,
                       LoadFaults& faults) {
@@ -221,8 +212,7 @@ void require_prefix(std::span<const std::span<const RegisteredParameter>> optimi
         return std::ranges::any_of(parameters, has_it);
       }))
     throw std::invalid_argument("LoadOptions::prefix '" + options.prefix +
-                                "': no parameter's name starts with it; LoadOptions::strict = "
-                                "false accepts that");
+                                "': no parameter's name starts with it; " + strict_hint);
 }
 
 }  // namespace shampoo

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <charconv>
 #include <optional>
 #include <vector>
 
@@ -24,8 +24,9 @@ struct Line {
 
 std::string fixed(double number, int digits) {
   std::array<char, 64> text;
-  std::snprintf(text.data(), text.size(), "%.*f", digits, number);
-  return text.data();
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number,
+                                 std::chars_format::fixed, digits);
+  return {text.data(), end.ptr};
 }
 
 std::string share(double part, double all) {

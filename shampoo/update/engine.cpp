@@ -184,10 +184,10 @@ void Engine::collect(Statistics& statistics) {
   for (const auto& group : group_steps_) group->collect(statistics);
 }
 
-void Engine::apply(StepInputs inputs) {
+void Engine::apply(const std::int32_t* proceed) {
   const PhaseRange range(*clock_, Phase::apply);
   backend_.apply(apply_table_.elements(Type::float64, tensors_.tensors()), apply_modes_.data(),
-                 exchange_->data(), inputs.proceed);
+                 exchange_->data(), proceed);
 }
 
 void Engine::count_step() {

@@ -66,7 +66,7 @@ class Engine {
   Exchange* value_exchange() const { return value_exchange_.get(); }
   const grouping::Segments& value_segments() const { return value_segments_; }
   /// Applies the exchanged updates. Not on one rank.
-  void apply(StepInputs inputs);
+  void apply(const std::int32_t* proceed);
 
   /// See GroupStep.
   void collect(Statistics& statistics);
@@ -88,7 +88,8 @@ class Engine {
 
   /// Name of the parameter in a row; empty for -1.
   std::string_view name(int row) const;
-  /// Throws std::invalid_argument for an unknown name, block or slot.
+  /// Throws std::invalid_argument for an unknown name, as the next two do, also for a block or slot
+  /// that there is not.
   const RegisteredParameter& find(std::string_view name) const;
   std::vector<std::string> slot_names(std::string_view parameter, int block) const;
   SlotView slot(std::string_view parameter, int block, std::string_view slot) const;

@@ -51,10 +51,10 @@ std::optional<double> RateField::of(const Rates& rates) const {
   return value;
 }
 
-void RateField::set(Rates& rates, double value) const {
+void RateField::set(Rates& rates, const std::optional<double>& value) const {
   for_each_field(
       [&](std::string_view name, auto& rate) {
-        if (name == name_) rate = value;
+        if (name == name_) assign(rate, value);
       },
       rates);
 }

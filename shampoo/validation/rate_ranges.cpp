@@ -160,15 +160,9 @@ Rates RateRanges::read_from(const Rates& rates, const Rates& unread) const {
   const Values others = values_of(unread);
   Rates result = rates;
   std::size_t i = 0;
-  const auto take = [&](auto& rate, const std::optional<double>& other) {
-    if constexpr (std::is_same_v<decltype(rate), double&>)
-      rate = *other;
-    else
-      rate = other;
-  };
   for_each_field(
       [&](std::string_view, auto& rate) {
-        if (ranges_[i] == RateRange::unread) take(rate, others[i]);
+        if (ranges_[i] == RateRange::unread) assign(rate, others[i]);
         ++i;
       },
       result);

@@ -13,6 +13,7 @@ TEST(ExactText, IsTheShortestThatReadsBack) {
   EXPECT_EQ(exact_text(static_cast<double>(0.1f)), "0.10000000149011612");
   EXPECT_EQ(exact_text(1e-8), "1e-08");
   EXPECT_EQ(exact_text(std::numeric_limits<double>::lowest()), "-1.7976931348623157e+308");
+  EXPECT_EQ(exact_text(-std::numeric_limits<double>::quiet_NaN()), "nan");
 }
 
 TEST(Hexadecimal, IsSpeltInOneWayOnly) {

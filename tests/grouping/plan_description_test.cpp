@@ -51,16 +51,18 @@ TEST(Describe, ListsStacksByExtent) {
 }
 
 TEST(Describe, CountsTheNamesThatItDoesNotList) {
-  const std::string text = describe(sample_plan(), {0, 0, 1});
+  PlannedGroup group{"a", {}};
+  for (const std::string name : {"a", "b", "c", "d", "e", "f", "g", "h"})
+    group.parameters.push_back(test::parameter(name, {4}, 4));
 
-  expect_contains(text, "w and 1 more\n");
+  expect_contains(describe(plan({group}, 1)), "a, b, c, d, e, f and 2 more\n");
 }
 
 TEST(Describe, TellsBalanceMemoryAndExchange) {
   // Two equal blocks of 16 values, one per rank.
   const Plan made = plan({{"a", {test::parameter("w", {8, 4}, 4)}}}, 2);
 
-  const std::string text = describe(made, {3072, 64, 6});
+  const std::string text = describe(made, {.workspace_bytes = 3072, .header_bytes = 64});
 
   // cost: 30 * 16 + 2 * (25 * 64 / 10 + 2 * 16 * 4 + 16 * 5); state: 4 * (2 * 4 * 5 + 2 * 16)
   expect_contains(text, "cost     2,432  1,216    1,216        0   1.000    1.000\n");
@@ -98,7 +100,7 @@ TEST(Describe, TellsThePaddingOfUnequalSegments) {
   // One block of 64 bytes for two ranks: 64 bytes of header and 64 more on one of them.
   const Plan made = plan({{"a", {test::parameter("w", {4, 4}, 4, 2)}}}, 2);
 
-  const std::string text = describe(made, {0, 64, 6});
+  const std::string text = describe(made, {.header_bytes = 64});
 
   // Equal segments: 2 * 128 bytes instead of 192.
   expect_contains(text,

@@ -72,7 +72,7 @@ TEST_F(CInterface, RoutesTensorsAndKeepsRecipesAsTexts) {
   ASSERT_EQ(shampoo_get_rate(optimizer_, 1, "learning_rate", &rate), SHAMPOO_OK);
   EXPECT_EQ(rate, recipes::soap_rates().learning_rate);
   EXPECT_EQ(shampoo_group_label(optimizer_, 3), nullptr);
-  EXPECT_EQ(error(), "group: must be in [0, 3), got 3");
+  EXPECT_EQ(error(), "optimizer: there is no group 3 (it has 3, counted from 0)");
 }
 
 TEST_F(CInterface, SchedulesRatesOfTheRoutedGroupsThatReadThem) {
@@ -205,6 +205,7 @@ TEST_F(CInterface, TrainsAveragesEvaluatesAndResumes) {
   ASSERT_EQ(shampoo_evaluate(optimizer_), SHAMPOO_OK);
   EXPECT_NE(values_, trained);
   EXPECT_EQ(shampoo_step(optimizer_), SHAMPOO_LOGIC_ERROR);
+  EXPECT_NE(error().find("shampoo_end_evaluation()"), std::string::npos) << error();
   ASSERT_EQ(shampoo_end_evaluation(optimizer_), SHAMPOO_OK);
   EXPECT_EQ(values_, trained);
 
@@ -215,6 +216,13 @@ TEST_F(CInterface, TrainsAveragesEvaluatesAndResumes) {
   std::uint8_t generator[3] = {1, 2, 3};
   ASSERT_EQ(shampoo_user_state_add_values(user, optimizer_), SHAMPOO_OK);
   ASSERT_EQ(shampoo_user_state_add_bytes(user, "generator", generator, 3, 1), SHAMPOO_OK);
+  EXPECT_EQ(shampoo_user_state_add_bytes(user, "none", nullptr, 3, 0), SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "user state 'none': tensor.data: must not be null");
+  const std::int64_t shape[] = {2};
+  EXPECT_EQ(
+      shampoo_user_state_add_tensor(user, "none", 1, shape, {nullptr, SHAMPOO_FLOAT32, nullptr}),
+      SHAMPOO_INVALID_ARGUMENT);
+  EXPECT_EQ(error(), "user state 'none': tensor.data: must not be null");
   ASSERT_EQ(shampoo_user_state_set_integer(user, "epoch", 7), SHAMPOO_OK);
   ASSERT_EQ(shampoo_user_state_set_number(user, "loss", 0.5), SHAMPOO_OK);
   std::int64_t step = 0, epoch = 0;

@@ -139,8 +139,10 @@ TEST_F(CTrainer, SchedulesAreOfAllGroupsOfATableInJsonWhoseRatesAreItsOwn) {
   ASSERT_EQ(shampoo_setup_rate(setup_, "beta1", 0.5), SHAMPOO_OK);
   const char* const json = R"( {"rules": [{"match": {"names": ["scale"]}, "frozen": true}],
                                 "otherwise": {"recipe": "adamw", "rates": {"weight_decay": 0.5}}})";
-  expect_error(shampoo_route(setup_, json),
-               "rate 'beta1': rates of a table in JSON are in the table");
+  expect_error(
+      shampoo_route(setup_, json),
+      "rate 'beta1': was set by shampoo_setup_rate(), but JSON has rates of its own; put it "
+      "into \"rates\"");
 
   shampoo_setup_free(std::exchange(setup_, nullptr));
   ASSERT_EQ(shampoo_setup_create(&setup_), SHAMPOO_OK);
@@ -277,7 +279,12 @@ TEST_F(CTrainer, SaysWhatIsWrong) {
                "parameter 'z.%d': shape: sides must be >= 0, got -1");
   expect_error(with({"x", 1, {4}, 2}),
                "entries[1]: pattern: must have \"%d\" once and no other '%', got 'x'");
-  expect_error(with({"x%d", 1, {4}, -2}), "entries[1]: 'x%d': count: must be in [1, 2^20], got -2");
+  expect_error(with({"x%d", 1, {4}, 0}),
+               "entries[1]: 'x%d': layers: must be in [1, 2^20] for a name with \"%d\", got 0");
+  expect_error(with({"x%d", 1, {4}, (1 << 20) + 1}),
+               "entries[1]: 'x%d': layers: must be in [1, 2^20] for a name with \"%d\", got "
+               "1048577");
+  expect_error(with({"x", 1, {4}, -1}), "entries[1]: 'x': layers: must be in [0, 2^20], got -1");
   expect_error(with({"x", 2, {1ll << 30, 1ll << 29}, 0}),
                "entries[1]: 'x': shape: the slab must have less than 2^40 elements");
   EXPECT_TRUE(setup_->unrouted.parameters.empty());

@@ -87,7 +87,16 @@ void Flags::value(const FlagText& text, const ReadValue& read) {
 }
 
 void Flags::toggle(const FlagText& text, bool& target) {
-  describe(app_.add_flag(spellings(text), target, text.help), text);
+  CLI::Option* const flag = app_.add_flag(spellings(text), target, text.help);
+  const auto require_bool = [](const std::string& given) {
+    bool ignored = false;
+    if (!CLI::detail::lexical_cast(given, ignored)) throw InvalidValue("0 or 1");
+  };
+  flag->check([this, name = long_name(text), require_bool](const std::string& given) {
+    read_value(source(name), given, require_bool);
+    return std::string();
+  });
+  describe(flag, text);
 }
 
 void Flags::unused(FlagText text, const std::vector<std::string>& accepted) {

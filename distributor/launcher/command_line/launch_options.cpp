@@ -230,8 +230,9 @@ void CommandLine::use_one_node() {
   if (options_.nodes != 1)
     throw UsageError("--standalone is for one node, but --nnodes asks for " +
                      std::to_string(options_.nodes));
-  warn_without_effect({"--rdzv-backend", "--rdzv-endpoint", "--node-rank", "--master-addr"},
-                      "on one node alone");
+  constexpr const char* alone = "on one node alone";
+  warn_without_effect({"--rdzv-backend", "--node-rank", "--master-addr"}, alone);
+  if (!endpoint_.host.empty() || endpoint_.port) warn_without_effect({"--rdzv-endpoint"}, alone);
   if (options_.run_id == "none") options_.run_id = hexadecimal(random_bytes(16));
 }
 
@@ -256,7 +257,12 @@ void CommandLine::use_c10d() {
   warn_without_effect({"--node-rank", "--master-addr", "--master-port"}, "with c10d");
   if (options_.endpoint_port == 0 && options_.nodes == 1) return;  // the same as one node
   options_.rendezvous = Rendezvous::dynamic;
-  if (!endpoint_.host.empty()) options_.endpoint_host = endpoint_.host;
+  if (!endpoint_.host.empty())
+    options_.endpoint_host = endpoint_.host;
+  else if (options_.nodes > 1)
+    options_.warnings.push_back("without --rdzv-endpoint the nodes meet at localhost:" +
+                                std::to_string(options_.endpoint_port) +
+                                ", where other hosts cannot reach them");
 }
 
 void CommandLine::choose_secret() {

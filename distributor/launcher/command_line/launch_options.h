@@ -97,7 +97,7 @@ struct LaunchOptions {
   std::set<int> console_local_ranks;  ///< empty: all
 
   bool worker_exit_code = false;      ///< exit with the worker's code, 128 + signal; otherwise 1
-  std::vector<std::string> warnings;  ///< accepted without effect; for the console
+  std::vector<std::string> warnings;  ///< accepted, perhaps not what was meant; for the console
 };
 
 /// Reads torchrun's command line, and the PET_ variables of this process for flags that are not on

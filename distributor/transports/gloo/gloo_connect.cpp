@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <future>
 #include <map>
 #include <stdexcept>
@@ -10,12 +9,12 @@
 #include "distributor/rendezvous/failure_registry.h"
 #include "distributor/rendezvous/store_gather.h"
 #include "distributor/system/failure_timeout.h"
+#include "distributor/system/host_name.h"
 #include "distributor/system/sigpipe_guard.h"
 #include "distributor/system/thread_without_signals.h"
 #include "distributor/system/time_left.h"
 #include "distributor/transports/gloo/gloo_transport.h"
 #include "distributor/transports/transport.h"
-#include "grouping/hash.h"
 
 namespace shampoo {
 
@@ -76,14 +75,13 @@ void connect(GlooMesh& mesh, int rank, const GlooSettings& settings, StoreGather
   mesh.connect(addresses);
 }
 
-/// The number of lower ranks on the same host. Collective.
-int count_lower_ranks(GlooMesh& mesh, const RankInfo& info, const std::string& host) {
+/// Collective.
+int gather_local_rank(GlooMesh& mesh, const RankInfo& info, const std::string& host) {
   std::vector<std::uint64_t> hosts(static_cast<std::size_t>(info.size));
-  const auto self = hosts.begin() + info.rank;
-  *self = grouping::hash(std::as_bytes(std::span(host)));
+  hosts[info.rank] = host_id(host);
   if (info.size > 1)
     mesh.all_gather(hosts.data(), std::vector<std::int64_t>(hosts.size(), sizeof hosts.front()), 0);
-  return static_cast<int>(std::count(hosts.begin(), self, *self));
+  return local_rank_of(info.rank, hosts);
 }
 
 }  // namespace
@@ -102,7 +100,7 @@ std::unique_ptr<Communicator> connect_gloo(RankInfo info, GlooSettings settings,
     const SigpipeGuard no_sigpipe;  // inherited by the listener's thread
     std::unique_ptr<GlooMesh> mesh = make_mesh(info, settings, longest);
     if (info.size > 1) connect(*mesh, info.rank, settings, gather, end_of_connecting);
-    if (info.local_rank < 0) info.local_rank = count_lower_ranks(*mesh, info, settings.host);
+    if (info.local_rank < 0) info.local_rank = gather_local_rank(*mesh, info, settings.host);
     transport = make_gloo_transport(info, settings, registry, std::move(mesh));
   } catch (const CommunicationError&) {
     throw;  // of the store, or about ranks that did not come

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/transports/mpi/mpi_handle.h"
 
-#include <algorithm>
 #include <atomic>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,18 +48,17 @@ RankInfo gather_rank_info(MPI_Comm comm, Clock::time_point end) {
   RankInfo info;
   check_mpi(MPI_Comm_rank(comm, &info.rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm, &info.size), "MPI_Comm_size");
-  using Hosts = std::vector<std::uint64_t>;  // a hash of each rank's
+  using Hosts = std::vector<std::uint64_t>;  // host_id() of every rank
   MpiCall<Hosts> gather([&](Hosts& hosts, MPI_Request* request) {
     hosts.resize(static_cast<std::size_t>(info.size));
-    hosts[info.rank] = std::hash<std::string>()(host_name());
+    hosts[info.rank] = host_id();
     check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, hosts.data(), 1, MPI_UINT64_T,
                              comm, request),
               "MPI_Iallgather");
   });
   wait_until(end, "not all MPI ranks told their hosts before the deadline",
              [&] { return gather.test(); });
-  const auto self = gather.result().begin() + info.rank;
-  info.local_rank = static_cast<int>(std::count(gather.result().begin(), self, *self));
+  info.local_rank = local_rank_of(info.rank, gather.result());
   return info;
 }
 

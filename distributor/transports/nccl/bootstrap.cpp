@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributor/transports/nccl/bootstrap.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -15,17 +14,12 @@
 #include "distributor/system/time_left.h"
 #include "distributor/text_consensus.h"
 #include "distributor/transports/nccl/nccl_transport.h"
-#include "grouping/hash.h"
 
 namespace shampoo {
 
 namespace {
 
 using Clock = NcclHandle::Clock;
-
-std::uint64_t host_id(const std::string& name) {
-  return grouping::hash(std::as_bytes(std::span(name)));
-}
 
 RankInfo nccl_rank_info(const NcclApi::Position& position, int local_rank) {
   return {.rank = position.rank,
@@ -183,10 +177,9 @@ std::unique_ptr<Communicator> borrow_nccl(NcclApi::Comm comm, std::shared_ptr<Nc
   NcclResources resources{.api = api,
                           .handle = std::make_unique<NcclHandle>(api, comm, std::move(shut_down)),
                           .deadline = deadline,
-                          .host_id = host_id(host_name())};
+                          .host_id = host_id()};
   std::vector<std::uint64_t> hosts(static_cast<std::size_t>(position.size));
-  const auto self = hosts.begin() + position.rank;
-  *self = resources.host_id;
+  hosts[static_cast<std::size_t>(position.rank)] = resources.host_id;
   const auto destroy = [&](void* stream) { api->destroy_stream(stream); };
   const std::unique_ptr<void, decltype(destroy)> stream(api->make_stream(), destroy);
   try {
@@ -196,8 +189,7 @@ std::unique_ptr<Communicator> borrow_nccl(NcclApi::Comm comm, std::shared_ptr<Nc
     resources.handle->shut_down(error.what());
     throw;
   }
-  resources.info =
-      nccl_rank_info(position, static_cast<int>(std::count(hosts.begin(), self, *self)));
+  resources.info = nccl_rank_info(position, local_rank_of(position.rank, hosts));
   return make_nccl_communicator(std::move(resources));
 }
 

@@ -37,12 +37,17 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+/// Returns the status of this launch alone: cudaGetLastError() would also tell of an earlier error.
 template <typename Stored, typename Real>
-void launch(cudaStream_t stream, const void* parts, int n, std::int64_t count, double divisor,
-            void* sum) {
-  const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, max_blocks));
-  sum_parts<<<blocks, threads, 0, stream>>>(static_cast<const Stored*>(parts), n, count,
-                                            static_cast<Real>(divisor), static_cast<Stored*>(sum));
+cudaError_t launch(cudaStream_t stream, const void* parts, int n, std::int64_t count,
+                   double divisor, void* sum) {
+  cudaLaunchConfig_t config{};
+  config.gridDim =
+      dim3(static_cast<unsigned>(std::min((count + threads - 1) / threads, max_blocks)));
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, sum_parts<Stored, Real>, static_cast<const Stored*>(parts), n,
+                            count, static_cast<Real>(divisor), static_cast<Stored*>(sum));
 }
 
 }  // namespace
@@ -53,19 +58,15 @@ int ordered_sum_on(StreamRef stream, const void* parts, int n, std::int64_t coun
   const auto on = static_cast<cudaStream_t>(stream.handle);
   switch (type) {
     case Type::float64:
-      launch<double, double>(on, parts, n, count, divisor, sum);
-      break;
+      return launch<double, double>(on, parts, n, count, divisor, sum);
     case Type::float32:
-      launch<float, float>(on, parts, n, count, divisor, sum);
-      break;
+      return launch<float, float>(on, parts, n, count, divisor, sum);
     case Type::bfloat16:
-      launch<__nv_bfloat16, float>(on, parts, n, count, divisor, sum);
-      break;
+      return launch<__nv_bfloat16, float>(on, parts, n, count, divisor, sum);
     case Type::float16:
-      launch<__half, float>(on, parts, n, count, divisor, sum);
-      break;
+      return launch<__half, float>(on, parts, n, count, divisor, sum);
   }
-  return static_cast<int>(cudaGetLastError());
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace shampoo

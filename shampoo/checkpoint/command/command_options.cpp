@@ -43,6 +43,11 @@ class CommandLine {
     } catch (const CLI::CallForVersion& version) {
       out << version.what() << '\n';
       return std::nullopt;
+    } catch (const CLI::RequiredError& error) {
+      const auto unexpected = app_.remaining(true);  // rather than what is missing for it
+      throw UsageError(
+          (unexpected.empty() ? error.what() : "'" + unexpected.front() + "' was not expected") +
+          "; try --help");
     } catch (const CLI::ParseError& error) {
       throw UsageError(std::string(error.what()) + "; try --help");
     }

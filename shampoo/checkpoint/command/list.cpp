@@ -11,6 +11,8 @@
 #include "shampoo/checkpoint/command/run.h"
 #include "shampoo/checkpoint/command/text.h"
 #include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/checkpoint_folder.h"
+#include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/checkpoint_directory.h"
 
 namespace shampoo::checkpoint::command {
@@ -45,7 +47,11 @@ Json json_of(const CompleteCheckpoint& checkpoint) {
 
 Json json_of(const CheckpointListing& listing) {
   Json complete = Json::array(), broken = Json::array(), stale = Json::array();
-  for (const CompleteCheckpoint& folder : listing.complete) complete.push_back(json_of(folder));
+  for (const CompleteCheckpoint& folder : listing.complete) {
+    const auto fault = fault_of(folder.path, [&] { complete.push_back(json_of(folder)); });
+    // Meanwhile another process may have pruned it.
+    if (fault && is_there(folder.path)) throw CheckpointError(*fault);
+  }
   for (const BrokenCheckpoint& folder : listing.broken)
     broken.push_back({{"folder", folder.path.string()}, {"fault", folder.fault}});
   for (const auto& folder : listing.stale) stale.push_back(folder.string());

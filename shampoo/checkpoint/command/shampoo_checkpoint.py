@@ -13,6 +13,8 @@ verifying, and converting from the reference, need xxhash.
 """
 import argparse
 import collections
+import contextlib
+import errno
 import functools
 import itertools
 import json
@@ -20,6 +22,7 @@ import math
 import os
 import pathlib
 import pickle
+import shutil
 import sys
 import typing
 import uuid
@@ -349,15 +352,49 @@ def verify(path):
     return right and bool(folders)
 
 
+def sync_folder(path):
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some have no fsync for folders
+            raise
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """A file to write, PATH.tmp, which takes the place of `path` once all of it is on the disk.
+    After an error it is removed, and `path` is as it was."""
+    path = pathlib.Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: no regular file")
+    pending = pathlib.Path(f"{path}.tmp")
+    try:
+        with open(pending, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(pending, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            pending.unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(pending)
+        raise
+    sync_folder(path.parent)
+
+
 def write_safetensors(path, tensors, metadata):
-    """Writes a file, reading one tensor after the other."""
+    """Writes a file, reading one tensor after the other; see replacing()."""
     header, end = {"__metadata__": metadata}, 0
     for name, tensor in tensors.items():
         begin, end = end, end + tensor.bytes
         header[name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [begin, end]}
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
+    with replacing(path) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for tensor in tensors.values():
             file.write(numpy.ascontiguousarray(tensor.read()).data)
@@ -366,7 +403,8 @@ def write_safetensors(path, tensors, metadata):
 def export(checkpoint, path, what="values", shard_bytes=None):
     """Writes the trainer's shared tensors (`values`), the optimizer's `state`, or `all`, to one
     safetensors file; with `shard_bytes` to files of at most that many bytes, or of one tensor, in
-    the folder `path`, with the index that Hugging Face's libraries read. Returns the files."""
+    the folder `path`, with the index that Hugging Face's libraries read. A file that was there is
+    replaced once the new one is on the disk. Returns the files."""
     tensors = {}
     if what in ("values", "all"):
         tensors.update(checkpoint.user.tensors)
@@ -389,7 +427,8 @@ def export(checkpoint, path, what="values", shard_bytes=None):
         write_safetensors(file, part, {"format": "pt"})
     index = {"metadata": {"total_size": sum(tensor.bytes for tensor in tensors.values())},
              "weight_map": {name: file.name for file, part in zip(files, parts) for name in part}}
-    (path / "model.safetensors.index.json").write_text(json.dumps(index, indent=2) + "\n")
+    with replacing(path / "model.safetensors.index.json") as file:
+        file.write(json.dumps(index, indent=2).encode() + b"\n")
     return files
 
 
@@ -732,7 +771,7 @@ def from_reference(path, directory, prefix="model/"):
 
 
 def write_checkpoint(directory, tensors, tables):
-    """One rank's. It is complete or not there."""
+    """One rank's. It is complete and on the disk, or not there."""
     import xxhash
     directory, save = pathlib.Path(directory), str(uuid.uuid4())
     step = max((row["steps"] for row in tables["parameters"]), default=0)
@@ -754,6 +793,19 @@ def write_checkpoint(directory, tensors, tables):
                                 lambda: numpy.array(sums, "<u8").view("u1"))
     sequence = max((row["sequence"] for row in list_checkpoints(directory)), default=0) + 1
     pending.mkdir(parents=True)
+    try:
+        write_files(pending, written, tables, save, sequence, step)
+        os.rename(pending, folder)
+    except BaseException:
+        shutil.rmtree(pending, ignore_errors=True)
+        raise
+    sync_folder(directory)
+    return folder
+
+
+def write_files(pending, written, tables, save, sequence, step):
+    """The shard of the tensors `written`, of which the last has the checksums, and the manifest."""
+    import xxhash
     shard = pending / "shard-00000-of-00001.safetensors"
     write_safetensors(shard, written, {"save": save, "step": str(step)})
     with open(shard, "rb") as file:
@@ -773,9 +825,8 @@ def write_checkpoint(directory, tensors, tables):
     for name, rows in tables.items():
         text += f',\n"{name}":[' + ",".join("\n" + as_json(row) for row in rows) + "]"
     text += f',\n"checksum":"{xxhash.xxh3_64_hexdigest(text.encode())}"}}\n'
-    (pending / "manifest.json").write_text(text, "utf-8")
-    os.rename(pending, folder)
-    return folder
+    with replacing(pending / "manifest.json") as file:
+        file.write(text.encode())
 
 
 class Filled:
@@ -793,13 +844,11 @@ class Filled:
 
     def write(self, path):
         entries, prefix = self.reference.zip, self.reference.prefix + "data/"
-        pending = pathlib.Path(f"{path}.tmp")
-        with zipfile.ZipFile(pending, "w") as file:
+        with replacing(path) as whole, zipfile.ZipFile(whole, "w") as file:
             for entry in entries.infolist():
                 changed = self.storages.get(entry.filename.removeprefix(prefix))
                 file.writestr(entry.filename, entries.read(entry) if changed is None
                               else changed.tobytes())
-        os.replace(pending, path)
 
 
 def slots_to(checkpoint, filled, name, slots, merged, size, states):

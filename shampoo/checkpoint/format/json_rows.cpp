@@ -39,8 +39,6 @@ class MemberParser : public nlohmann::json_sax<Json> {
   std::vector<bool> found;
 
  private:
-  static std::size_t text_units(const std::string& text) { return 4 + text.size() / 16; }
-
   bool in_rows() const { return member_ && member_->form == JsonMember::Form::rows; }
   /// The level at which values are handed out.
   std::size_t level() const { return in_rows() ? 2 : 1; }
@@ -70,7 +68,7 @@ bool MemberParser::key(string_t& key) {
     if (found[index]) refuse("the field " + in_quotes(key) + " occurs twice");
     found[index] = true;
   } else if (member_ && !open_.empty()) {
-    charge(text_units(key) + 4);
+    charge(text_units(key) + units_of_field);
     if (open_.back()->contains(key)) refuse("the field " + in_quotes(key) + " occurs twice");
     key_ = std::move(key);
   }
@@ -103,7 +101,7 @@ bool MemberParser::add(Json value, std::size_t units) {
 }
 
 bool MemberParser::open(Json value) {
-  constexpr std::size_t units_of_list = 8, deepest = 6;
+  constexpr std::size_t deepest = 6;
   if (depth_ == 0 && !value.is_object()) refuse("must be an object");
   if (member_ && in_rows() && depth_ == 1) {
     if (!value.is_array()) refuse(std::string(member_->name) + ": must be a list");

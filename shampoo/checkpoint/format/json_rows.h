@@ -14,6 +14,10 @@ using Json = nlohmann::json;
 
 /// Memory of a JSON value, in units of about 16 bytes: a number takes 1, everything else more.
 inline constexpr std::size_t few_units = 1 << 14, many_units = 1 << 24;
+/// Of an object or a list without its elements; of a field's name beside its text.
+inline constexpr std::size_t units_of_list = 8, units_of_field = 4;
+/// Of a text.
+inline std::size_t text_units(std::string_view text) { return 4 + text.size() / 16; }
 
 /// A member of the JSON object that is read.
 struct JsonMember {

@@ -33,6 +33,8 @@ void validate_progress(const Progress& progress) {
   require(progress.taken <= progress.attempts,
           "progress: " + std::to_string(progress.taken) + " steps taken of " +
               std::to_string(progress.attempts) + " attempted");
+  require(std::ranges::all_of(progress.gradient_norms, [](double norm) { return norm >= 0; }),
+          "progress: gradient_norms must not be negative");
 }
 
 /// Each parameter is of one of them.

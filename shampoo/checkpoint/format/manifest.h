@@ -140,6 +140,7 @@ inline constexpr std::size_t recipe_fields = 1024;    ///< of a recipe
 inline constexpr std::size_t recipes = 1 << 12;       ///< in the table; of slots as many
 inline constexpr std::size_t rows = 1 << 20;          ///< of any other list
 inline constexpr std::size_t user_values = 1 << 14;   ///< in one object
+inline constexpr std::size_t value_units = 1 << 21;   ///< of all in one object, see units_of()
 inline constexpr std::size_t text_bytes = 64 << 10;   ///< of a name or another text
 inline constexpr std::size_t value_bytes = 16 << 20;  ///< of a user value
 }  // namespace limits
@@ -166,6 +167,8 @@ std::string to_json(const Manifest& manifest);
 /// not UTF-8.
 std::string to_json(const UserValue& value);
 std::string to_json(const UserValues& values);
+/// What a value with its name counts for, in units of 16 bytes; an object without values for 8.
+std::size_t units_of(const std::string& name, const UserValue& value);
 /// Inverse of to_json(). Throws CheckpointError.
 UserValues user_values_from_json(const std::string& text);
 

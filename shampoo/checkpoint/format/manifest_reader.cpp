@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -165,7 +166,7 @@ std::vector<JsonMember> members_into(Manifest& manifest) {
   const auto text = [&](const char* name, std::string& into) {
     return value(name, few_units, [=, &into](const Json& json) { into = text_from(json, name); });
   };
-  constexpr std::size_t units_of_values = 1 << 21, units_of_recipes = 1 << 16;
+  constexpr std::size_t units_of_recipes = 1 << 16;
   return {text("save", manifest.save),
           text("parent", manifest.parent),
           value("sequence", few_units,
@@ -182,9 +183,9 @@ std::vector<JsonMember> members_into(Manifest& manifest) {
                 [&](const Json& json) { manifest.progress = progress_from(json); }),
           rows("optimizers", limits::recipes, few_units,
                [&](const Json& json) { manifest.optimizers.push_back(optimizer_from(json)); }),
-          value("user_values", units_of_values,
+          value("user_values", limits::value_units,
                 [&](const Json& json) { manifest.user_values = values_from(json, "user_values"); }),
-          rows("rank_values", limits::rows, units_of_values,
+          rows("rank_values", limits::rows, limits::value_units,
                [&](const Json& json) {
                  manifest.rank_values.push_back(values_from(json, "rank_values"));
                }),
@@ -203,6 +204,14 @@ std::vector<JsonMember> members_into(Manifest& manifest) {
 }
 
 }  // namespace
+
+std::size_t units_of(const std::string& name, const UserValue& value) {
+  const std::size_t field = text_units(name) + units_of_field;
+  if (const auto* const text = std::get_if<std::string>(&value)) return field + text_units(*text);
+  const auto* const number = std::get_if<double>(&value);
+  if (!number || std::isfinite(*number)) return field + 1;
+  return field + units_of_list + text_units("float") + units_of_field + text_units("-inf");
+}
 
 UserValues user_values_from_json(const std::string& text) {
   try {

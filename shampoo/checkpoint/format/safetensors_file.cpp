@@ -10,12 +10,16 @@
 
 namespace shampoo::checkpoint {
 
+void require_size(const std::filesystem::path& file, std::uint64_t bytes, std::uint64_t wanted) {
+  if (bytes != wanted)
+    throw CheckpointError(file.string() + ": " + std::to_string(bytes) +
+                          " bytes, but the manifest says " + std::to_string(wanted));
+}
+
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path,
                                  std::optional<std::uint64_t> bytes)
     : file_(File::open(path)), bytes_(file_.size()) {
-  if (bytes && bytes_ != *bytes)
-    throw CheckpointError(path.string() + ": " + std::to_string(bytes_) +
-                          " bytes, but the manifest says " + std::to_string(*bytes));
+  if (bytes) require_size(path, bytes_, *bytes);
   try {
     read_header();
     index_names();

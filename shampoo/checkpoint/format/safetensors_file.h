@@ -15,6 +15,9 @@
 
 namespace shampoo::checkpoint {
 
+/// Throws CheckpointError unless a file has the size that the manifest says.
+void require_size(const std::filesystem::path& file, std::uint64_t bytes, std::uint64_t wanted);
+
 /// A safetensors file and its header, which is checked as soon as there is an object: its length
 /// fits the file and is at most most_header_bytes, see parse_safetensors_header(), and no name
 /// occurs twice.

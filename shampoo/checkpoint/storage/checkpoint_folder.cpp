@@ -7,6 +7,8 @@
 #include <system_error>
 
 #include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/format/safetensors_file.h"
+#include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/checkpoint/storage/file.h"
 #include "shampoo/checkpoint_directory.h"
 
@@ -75,12 +77,6 @@ void require_step(const std::filesystem::path& folder, const Manifest& manifest,
                           std::to_string(manifest.step) + ", not " + std::to_string(step));
 }
 
-void require_size(const std::filesystem::path& file, std::uint64_t bytes, std::uint64_t wanted) {
-  if (bytes != wanted)
-    throw CheckpointError(file.string() + ": " + std::to_string(bytes) +
-                          " bytes, but the manifest says " + std::to_string(wanted));
-}
-
 void require_complete(const std::filesystem::path& folder, const Manifest& manifest,
                       std::int64_t step) {
   require_step(folder, manifest, step);
@@ -88,7 +84,8 @@ void require_complete(const std::filesystem::path& folder, const Manifest& manif
     require_size(folder / file.name, File::open(folder / file.name).size(), file.bytes);
 }
 
-std::optional<std::string> fault_of(const std::function<void()>& examine) {
+std::optional<std::string> fault_of(const std::filesystem::path& folder,
+                                    const std::function<void()>& examine) {
   try {
     examine();
     return std::nullopt;
@@ -96,7 +93,7 @@ std::optional<std::string> fault_of(const std::function<void()>& examine) {
     return error.what();
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::no_such_file_or_directory &&
-        error.code() != std::errc::not_a_directory)
+        error.code() != std::errc::not_a_directory && !is_gone(error.code(), folder))
       throw;
     return error.what();
   }

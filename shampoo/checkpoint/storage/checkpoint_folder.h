@@ -41,11 +41,11 @@ void require_step(const std::filesystem::path& folder, const Manifest& manifest,
 /// std::system_error.
 void require_complete(const std::filesystem::path& folder, const Manifest& manifest,
                       std::int64_t step);
-/// Throws CheckpointError unless a file has the size that the manifest says.
-void require_size(const std::filesystem::path& file, std::uint64_t bytes, std::uint64_t wanted);
 
 /// What is wrong with a checkpoint that examine() finds broken, by a CheckpointError or because a
-/// file is missing; nothing if it throws nothing. Other errors pass: they are not the checkpoint's.
-std::optional<std::string> fault_of(const std::function<void()>& examine);
+/// file or the folder is missing; nothing if it throws nothing. Other errors pass: they are not the
+/// checkpoint's.
+std::optional<std::string> fault_of(const std::filesystem::path& folder,
+                                    const std::function<void()>& examine);
 
 }  // namespace shampoo::checkpoint

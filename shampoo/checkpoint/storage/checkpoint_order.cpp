@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "shampoo/checkpoint/format/manifest.h"
+#include "shampoo/checkpoint/storage/attempts.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
 
@@ -30,20 +31,40 @@ std::optional<std::int64_t> step_of_name(const std::string& name, const Name& na
   return step;
 }
 
-std::vector<std::filesystem::path> folders_in(const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> folders;
+struct Folders {
+  std::vector<std::filesystem::path> paths;  ///< sorted
+  bool have_gone = false;                    ///< some of the entries, while they were listed
+};
+
+/// A directory behind a link that leads nowhere is not one that does not exist yet.
+void require_no_dangling_link(const std::filesystem::path& directory) {
+  for (auto path = whole_path(directory); path != path.parent_path(); path = path.parent_path()) {
+    if (std::filesystem::exists(path)) return;
+    if (is_there(path))
+      throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                              path.string() + ": a symbolic link that leads nowhere");
+  }
+}
+
+Folders folders_in(const std::filesystem::path& directory) {
+  Folders folders;
   std::error_code error;
   std::filesystem::directory_iterator entry(directory, error);
-  if (error == std::errc::no_such_file_or_directory) return folders;
+  if (error == std::errc::no_such_file_or_directory) {
+    require_no_dangling_link(directory);
+    return folders;
+  }
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    std::error_code gone;
-    const auto type = entry->symlink_status(gone).type();
-    if (type == std::filesystem::file_type::directory) folders.push_back(entry->path());
-    if (type == std::filesystem::file_type::none)
-      throw std::system_error(gone, entry->path().string() + ": status");
+    std::error_code refused;
+    const auto type = entry->symlink_status(refused).type();
+    if (type == std::filesystem::file_type::directory) folders.paths.push_back(entry->path());
+    if (type == std::filesystem::file_type::none && !is_gone(refused, entry->path()))
+      throw std::system_error(refused, entry->path().string() + ": status");
+    folders.have_gone |=
+        type == std::filesystem::file_type::not_found || type == std::filesystem::file_type::none;
   }
   if (error) throw std::system_error(error, directory.string() + ": list");
-  std::sort(folders.begin(), folders.end());
+  std::ranges::sort(folders.paths);
   return folders;
 }
 
@@ -55,8 +76,9 @@ void NewestFirst::list() {
   left_.clear();
   broken_.clear();
   stale_.clear();
-  have_gone_ = false;
-  for (const std::filesystem::path& folder : folders_in(directory_)) {
+  const Folders folders = folders_in(directory_);
+  have_gone_ = folders.have_gone;
+  for (const std::filesystem::path& folder : folders.paths) {
     const std::string name = folder.filename().string();
     if (const auto step = step_of(name)) add(folder, *step);
     if (step_of_name(name, temporary_name)) stale_.push_back(folder);
@@ -77,7 +99,7 @@ void NewestFirst::list() {
 
 void NewestFirst::add(const std::filesystem::path& folder, std::int64_t step) {
   const std::filesystem::path manifest = folder / manifest_name;
-  const auto fault = fault_of([&] {
+  const auto fault = fault_of(folder, [&] {
     Entry entry{folder, read_manifest_head(manifest)};
     if (entry.head.step != step)
       throw CheckpointError(manifest.string() + ": it is of step " +
@@ -109,7 +131,7 @@ std::optional<CompleteCheckpoint> NewestFirst::next_listed() {
   while (!left_.empty()) {
     const Entry entry = std::move(left_.back());
     left_.pop_back();
-    const auto fault = fault_of([&] {
+    const auto fault = fault_of(entry.folder, [&] {
       const Manifest manifest = read_manifest(entry.folder / manifest_name);
       require_complete(entry.folder, manifest, entry.head.step);
     });
@@ -142,11 +164,14 @@ std::vector<CompleteCheckpoint> checkpoints_to_prune(const std::filesystem::path
   return pruned;
 }
 
-void remove_checkpoint(const CompleteCheckpoint& checkpoint) {
-  const std::filesystem::path directory = parent_of(checkpoint.path);
-  const auto aside = directory / temporary_name(checkpoint.step, new_save_id());
+std::filesystem::path set_aside(const CompleteCheckpoint& checkpoint) {
+  const auto aside = parent_of(checkpoint.path) / temporary_name(checkpoint.step, new_save_id());
   rename_entry(checkpoint.path, aside);
-  sync_folder(directory);
+  return aside;
+}
+
+void remove_aside(const std::filesystem::path& aside) {
+  sync_folder(parent_of(aside));
   remove_folder(aside);
 }
 
@@ -172,17 +197,23 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 std::vector<std::filesystem::path> remove_stale_directories(
     const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> stale = std::move(checkpoint::NewestFirst(directory).stale());
-  for (const std::filesystem::path& folder : stale) checkpoint::remove_folder(folder);
+  checkpoint::Attempts attempt;
+  for (const std::filesystem::path& folder : stale)
+    attempt([&] { checkpoint::remove_folder(folder); });
+  attempt.finish();
   return stale;
 }
 
 std::vector<std::filesystem::path> prune_checkpoints(const std::filesystem::path& directory,
                                                      int count) {
   std::vector<std::filesystem::path> removed;
-  for (const CompleteCheckpoint& old : checkpoint::checkpoints_to_prune(directory, count, {})) {
-    checkpoint::remove_checkpoint(old);
-    removed.push_back(old.path);
-  }
+  checkpoint::Attempts attempt;
+  for (const CompleteCheckpoint& old : checkpoint::checkpoints_to_prune(directory, count, {}))
+    attempt([&] {
+      checkpoint::remove_aside(checkpoint::set_aside(old));
+      removed.push_back(old.path);
+    });
+  attempt.finish();
   return removed;
 }
 

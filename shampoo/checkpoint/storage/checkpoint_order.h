@@ -59,7 +59,9 @@ std::vector<CompleteCheckpoint> checkpoints_to_prune(const std::filesystem::path
                                                      int count,
                                                      const std::vector<std::string>& saves);
 
-/// Removes a checkpoint, which a crash leaves complete or stale. Throws std::system_error.
-void remove_checkpoint(const CompleteCheckpoint& checkpoint);
+/// Gives a checkpoint the name of a stale directory, and returns that. Throws std::system_error.
+std::filesystem::path set_aside(const CompleteCheckpoint& checkpoint);
+/// Syncs the new name and removes the folder. Throws std::system_error.
+void remove_aside(const std::filesystem::path& aside);
 
 }  // namespace shampoo::checkpoint

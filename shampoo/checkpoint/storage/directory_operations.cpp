@@ -16,6 +16,10 @@ bool is_there(const std::filesystem::path& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path));
 }
 
+bool is_gone(std::error_code error, const std::filesystem::path& path) {
+  return error == std::error_code(ESTALE, std::generic_category()) && !is_there(path);
+}
+
 namespace {
 
 /// The file system does not know the call or its flag.
@@ -56,8 +60,13 @@ void make_folders(const std::filesystem::path& folder) {
     return;
   }
   if (parent != folder && !std::filesystem::is_directory(parent)) make_folders(parent);
-  // Another rank or job may have been faster.
-  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail(folder, "mkdir");
+  if (::mkdir(folder.c_str(), 0777) != 0) {
+    const int error = errno;
+    // Another rank or job may have been faster.
+    const bool is_made = error == EEXIST && std::filesystem::is_directory(folder);
+    errno = error;
+    if (!is_made) fail(folder, "mkdir");
+  }
   sync_folder(parent);
 }
 

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <filesystem>
+#include <system_error>
 
 namespace shampoo::checkpoint {
 
 /// There is an entry of this name, if only a link that leads nowhere. Throws std::system_error.
 bool is_there(const std::filesystem::path& path);
+
+/// An error that says that another host has removed what was open here (ESTALE of NFS), and there
+/// is no entry `path` any more. Throws std::system_error.
+bool is_gone(std::error_code error, const std::filesystem::path& path);
 
 /// Returns when the entries of the folder have reached the disk, as far as its file system can say
 /// so: some have no fsync for folders (EINVAL, ENOTSUP). Throws std::system_error.

@@ -16,13 +16,20 @@ bool is_replaceable(const std::filesystem::path& directory, std::int64_t step, E
   const std::filesystem::file_status status = std::filesystem::symlink_status(folder);
   if (!std::filesystem::exists(status)) return false;
   if (!std::filesystem::is_directory(status))
-    throw std::invalid_argument("save: " + folder.string() + " exists, and is no folder");
+    throw std::invalid_argument(
+        "save: " + folder.string() + " exists, and is " +
+        (std::filesystem::is_symlink(status) ? "a symbolic link" : "no folder"));
   const auto examine = [&] {
     require_complete(folder, read_manifest(folder / manifest_name), step);
   };
-  if (existing == Existing::replace || fault_of(examine)) return true;
+  if (existing == Existing::replace || fault_of(folder, examine)) return true;
   throw std::invalid_argument("save: " + folder.string() +
                               " exists; SaveOptions::replace would replace it");
+}
+
+void require_step_number(std::int64_t step) {
+  if (step < 0)
+    throw std::invalid_argument("save: step: must be >= 0, got " + std::to_string(step));
 }
 
 PendingCheckpoint::PendingCheckpoint(std::filesystem::path directory, std::int64_t step,
@@ -33,16 +40,15 @@ PendingCheckpoint::PendingCheckpoint(std::filesystem::path directory, std::int64
       step_(step),
       save_(std::move(save)),
       existing_(existing) {
-  if (step_ < 0)
-    throw std::invalid_argument("save: step: must be >= 0, got " + std::to_string(step_));
+  require_step_number(step_);
   if (!is_save_id(save_)) throw std::invalid_argument("save: its id must be one of new_save_id()");
 }
 
 void PendingCheckpoint::create() {
   make_folders(directory_);
   is_replaceable(directory_, step_, existing_);
+  made_ = temporary_;  // also if the call is applied and answered with an error
   make_unique_folder(temporary_);
-  made_ = temporary_;
 }
 
 void PendingCheckpoint::commit(const Manifest& manifest) {
@@ -81,11 +87,12 @@ bool PendingCheckpoint::take_back() noexcept {
   }
 }
 
-void PendingCheckpoint::discard() noexcept {
-  if (made_.empty()) return;
-  std::error_code nothing;
-  if (take_back()) std::filesystem::remove_all(temporary_, nothing);
+bool PendingCheckpoint::discard() noexcept {
+  if (made_.empty()) return true;
+  std::error_code error;
+  if (take_back()) std::filesystem::remove_all(temporary_, error);
   made_.clear();
+  return !error;
 }
 
 void PendingCheckpoint::remove_replaced() {

@@ -17,6 +17,9 @@ enum class Existing : std::uint8_t { refuse, replace };
 /// is no folder; std::system_error.
 bool is_replaceable(const std::filesystem::path& directory, std::int64_t step, Existing existing);
 
+/// Throws std::invalid_argument for a negative one.
+void require_step_number(std::int64_t step);
+
 /// The folder of a checkpoint that is being written: temporary until it is complete, so that step-N
 /// exists only if it is. A process that dies leaves the temporary folder to
 /// remove_stale_directories().
@@ -45,11 +48,13 @@ class PendingCheckpoint {
   /// CheckpointError for a manifest that does not fit.
   void commit(const Manifest& manifest);
   /// Removes what create() and commit() made, after a failure on any rank, when none writes any
-  /// more. What cannot be removed stays under the temporary name.
-  void discard() noexcept;
+  /// more. What cannot be removed stays under the temporary name; returns false if it is stale.
+  bool discard() noexcept;
   /// From here on discard() does nothing.
   void release() { made_.clear(); }
-  /// Removes the checkpoint that commit() replaced, if there was one. Throws std::system_error.
+  /// Where the checkpoint is that commit() replaced; empty: there was none, or it is removed.
+  const std::filesystem::path& replaced() const { return replaced_; }
+  /// Removes it. Throws std::system_error.
   void remove_replaced();
 
  private:

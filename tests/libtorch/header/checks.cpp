@@ -135,6 +135,33 @@ void groups_have_labels_and_schedules(Job& job) {
   check(optimizer.rates(0).learning_rate == 0.5 * Rates{}.learning_rate, "schedule");
 }
 
+void groups_are_added(Job& job) {
+  const at::Tensor first = leaf(torch::ones({4, 4})), second = leaf(torch::ones({3, 2})),
+                   third = leaf(torch::ones({2}));
+  TorchOptimizer optimizer = job.optimizer({{"first", first}});
+  optimizer.add_group({{{"second", second}}, {.learning_rate = 0.1}});
+  expect_error("'third': must be dense", [&] {
+    optimizer.add_group({{{"third", leaf(torch::ones({2, 2}).to_sparse())}}});
+  });
+  (first.square().sum() + second.square().sum()).backward();
+  optimizer.average();
+  optimizer.step();
+  check(second.lt(1).all().item<bool>(), "a tensor of a group that was added");
+  check(optimizer.native().steps("second") == 1, "steps of a tensor that was added");
+  optimizer.zero_grad();
+  check(!second.grad().defined(), "zero_grad() of a group that was added");
+  optimizer.native().add_group(
+      {.parameters = {{.name = "third", .shape = {2}, .value = third.data_ptr<float>()}}});
+  try {
+    optimizer.step();
+  } catch (const std::logic_error& error) {
+    return check(
+        std::string(error.what()).find("TorchOptimizer has an add_group()") != std::string::npos,
+        error.what());
+  }
+  throw std::runtime_error("a group that the native optimizer was given is trained by nobody");
+}
+
 void mistakes_are_named(Job& job) {
   const auto make = [&](at::Tensor tensor) {
     return [&job, tensor] { job.optimizer({{"bad", tensor}}); };
@@ -340,6 +367,7 @@ int main(int, char** argv) try {
   gradients_have_the_loss_scale_after_zero_grad(job);
   values_are_broadcast(job);
   groups_have_labels_and_schedules(job);
+  groups_are_added(job);
   mistakes_are_named(job);
   gradients_may_be_views(job);
   old_graphs_are_refused(job);

@@ -9,7 +9,9 @@
 namespace shampoo::test {
 namespace {
 
-const std::string in_place = ": the evaluation values are in place; end the Evaluation first";
+const std::string in_place =
+    ": the evaluation values are in place; end the Evaluation first, in C by "
+    "shampoo_end_evaluation()";
 
 Trainee with_iterates() {
   Trainee trainee = small;

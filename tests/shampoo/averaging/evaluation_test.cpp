@@ -47,7 +47,8 @@ TEST(Evaluating, LetsASaveThatIsUnderWayGoOn) {
       const Evaluation guard = job.optimizer->evaluate();
       EXPECT_TRUE(checkpointer.wait());
       EXPECT_EQ(error_of<std::logic_error>([&] { checkpointer.start(folder.path()); }),
-                "save: the evaluation values are in place; end the Evaluation first");
+                "save: the evaluation values are in place; end the Evaluation first, in C by "
+                "shampoo_end_evaluation()");
     }
     job.train(2, 3);
     load(*job.optimizer, folder.path());

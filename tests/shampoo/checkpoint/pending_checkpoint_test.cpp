@@ -12,6 +12,7 @@
 #include "shampoo/checkpoint/reader.h"
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint/storage/checkpoint_order.h"
+#include "shampoo/checkpoint/storage/directory_operations.h"
 #include "shampoo/checkpoint_directory.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
@@ -60,7 +61,7 @@ TEST_F(Saves, NeverTouchWhatExistsAndIsNoBrokenCheckpoint) {
   put(root_ / "step-3", "a file");
   EXPECT_NE(refusal(3), "");
   std::filesystem::create_symlink("nowhere", root_ / "step-4");
-  EXPECT_NE(refusal(4), "");
+  EXPECT_NE(refusal(4).find("step-4 exists, and is a symbolic link"), std::string::npos);
 
   EXPECT_EQ(entries(), (std::vector<std::string>{"step-1", "step-3", "step-4"}));
   EXPECT_TRUE(Sample{}.equals(root_ / "step-1"));
@@ -72,6 +73,22 @@ TEST_F(Saves, RefuseBadPlaces) {
   EXPECT_FALSE(std::filesystem::exists(root_));
   put(folder_.path() / "file", "");
   EXPECT_THROW(Sample{}.save(folder_.path() / "file" / "root"), std::system_error);
+}
+
+TEST_F(Saves, DoNotTakeADirectoryBehindALinkThatLeadsNowhereForOneToBeMade) {
+  const std::filesystem::path link = folder_.path() / "link";
+  std::filesystem::create_directory_symlink("elsewhere", link);
+  for (const std::filesystem::path& directory : {link, link / "", link / "checkpoints"}) {
+    const std::string message = message_of<std::system_error>([&] { list_checkpoints(directory); });
+    EXPECT_NE(message.find("link: a symbolic link that leads nowhere"), std::string::npos)
+        << directory << ": " << message;
+    EXPECT_THROW(make_folders(directory), std::system_error) << directory;
+  }
+  std::filesystem::create_directory(folder_.path() / "elsewhere");
+  EXPECT_TRUE(list_checkpoints(link).complete.empty());
+  EXPECT_TRUE(list_checkpoints(link / "checkpoints").complete.empty());
+  Sample{}.save(link / "checkpoints");
+  EXPECT_TRUE(Sample{}.equals(folder_.path() / "elsewhere" / "checkpoints" / "step-1"));
 }
 
 TEST_F(Saves, ThatAreDiscardedLeaveNothingUnlessTheyAreReleased) {

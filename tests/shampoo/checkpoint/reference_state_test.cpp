@@ -281,6 +281,10 @@ refused(lambda: to_reference(checkpoint, folder / "x.pt", golden + "/shampoo-0.p
         "parameter 'matrix'", "no slot root/0", "its recipe is another")
 refused(lambda: to_reference(checkpoint, folder / "x.pt", golden + "/soap-0.pt", "weights/"),
         "no user tensor 'weights/matrix'", "prefix")
+filled = shampoo_checkpoint.Filled(golden + "/soap-0.pt")
+filled.reference.zip.close()
+refused(lambda: filled.write(folder / "y.pt"), "closed")
+assert not list(folder.glob("*.tmp")) and zipfile.is_zipfile(folder / "y.pt")
 checkpoint.parameters["vector"]["steps"] = 4
 refused(lambda: to_reference(checkpoint, folder / "x.pt", golden + "/soap-0.pt"),
         "parameter 'vector'", "4 steps", "one counter")

@@ -97,6 +97,73 @@ exported = shampoo_checkpoint.Shard(folder / "out.safetensors")
 assert [exported[f"t{i}"][-1] for i in range(16)] == list(range(16))
 )";
 
+/// What is written fails, or is on the disk before it has its name.
+constexpr const char* write_failing = R"(
+import os, resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def tensors(count):
+    return {f"user/t{i}": shampoo_checkpoint.tensor_of("F32", [1000], lambda i=i: numpy.full(1000, i, "f4"))
+            for i in range(count)}
+def tables(count):
+    rows = [{"name": f"t{i}", "dtype": "F32", "shape": [1000], "file": 0} for i in range(count)]
+    return {"slots": [], "recipes": [], "rates": [], "parameters": [], "user_tensors": rows}
+def everything():
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "output"}
+def refused(kind, call, *words):
+    before = everything()
+    try:
+        call()
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise AssertionError(words)
+    assert everything() == before, set(everything()) ^ set(before)
+def of_size(bytes, call):
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, limit[1]))
+    try:
+        call()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+synced, fsync, rename, replace = [], os.fsync, os.rename, os.replace
+def note(file):
+    synced.append(os.readlink(f"/proc/self/fd/{file}"))
+    fsync(file)
+def after(move):
+    def moved(start, end):
+        assert str(start) in synced, (start, synced)
+        move(start, end)
+    return moved
+os.fsync, os.rename, os.replace = note, after(rename), after(replace)
+shampoo_checkpoint.write_checkpoint(root, tensors(3), tables(3))
+assert synced[-1] == str(root), synced
+checkpoint = shampoo_checkpoint.open_checkpoint(root)
+checkpoint.verify()
+out = folder / "out.safetensors"
+for to, shard_bytes in ((out, None), (folder / "parts", 5000)):
+    shampoo_checkpoint.export(checkpoint, to, shard_bytes=shard_bytes)
+    refused(OSError, lambda: of_size(2000, lambda: shampoo_checkpoint.export(
+        checkpoint, to, shard_bytes=shard_bytes)), "File too large", "safetensors.tmp")
+(folder / "link").symlink_to("out.safetensors")
+shampoo_checkpoint.export(checkpoint, folder / "link")
+assert (folder / "link").is_symlink() and not out.is_symlink()
+os.mkfifo(folder / "pipe")
+refused(ValueError, lambda: shampoo_checkpoint.export(checkpoint, folder / "pipe"), "pipe: no regular file")
+
+other = folder / "other"
+shampoo_checkpoint.write_checkpoint(other, tensors(2), tables(2))
+shutil.rmtree(other / "step-0")
+refused(OSError, lambda: of_size(2000, lambda: shampoo_checkpoint.write_checkpoint(
+    other, tensors(2), tables(2))), "File too large", "shard-00000")
+assert not list(other.iterdir()), list(other.iterdir())
+)";
+
+TEST_F(SafetensorsInPython, ReplacesAFileByAWholeOneOnly) {
+  if (run("import xxhash") != 0) GTEST_SKIP() << "no xxhash in this Python";
+  EXPECT_EQ(run(module + write_failing), 0) << output();
+}
+
 TEST_F(SafetensorsInPython, HoldsOneTensorAndNoFile) {
   if (run("import xxhash") != 0) GTEST_SKIP() << "no xxhash in this Python";
   EXPECT_EQ(run(module + export_large), 0) << output();

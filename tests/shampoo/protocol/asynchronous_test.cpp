@@ -63,9 +63,9 @@ TEST(AnAsynchronousOptimizer, TrainsLikeTheOneOnTheCpu) {
   for (std::size_t t = 0; t < values.size(); ++t)
     for (std::size_t i = 0; i < values[t].size(); ++i)
       largest = std::max<double>(largest, std::abs(values[t][i] - model.tensors[t].value[i]));
-  // Six steps of 1e-3, each with a direction that differs by the roots' error: with a relative
-  // floor of 1e-7 the smallest eigenvalues, of rank-deficient factors, are noise of the solver.
-  EXPECT_LT(largest, 6e-3);
+  // Values move by up to 7.8e-3. With a relative floor of 1e-7 the smallest eigenvalues, of
+  // rank-deficient factors, are noise of the solver; measured: 9e-5.
+  EXPECT_LT(largest, 5e-4);
   EXPECT_EQ(job.optimizer->steps("tensor0"), 6);
 }
 

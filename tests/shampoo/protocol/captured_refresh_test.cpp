@@ -151,5 +151,58 @@ TEST(AReplay, OfAUsualRefreshWhereALargeOneIsDueIsAnErrorAndChangesNothing) {
   EXPECT_EQ(job.state(), undisturbed.state());
 }
 
+TEST(ACapturedStep, ServesTheStepsOfTwoSolversWhereNeitherHasHostSteps) {
+  Recipe queued = captured_recipe(Minimax{}), hosted = captured_recipe(Eigen{});
+  queued.refresh = {.every = 2, .first = 1, .staggered = false};
+  hosted.refresh = {.every = 5, .first = 5, .staggered = false};
+  DeviceJob plain(queued, {{5, 4}}), job(queued, {{5, 4}});
+  ToyModel<float> plain_other({{5, 4}}, 2, &plain.device_backend);
+  ToyModel<float> other({{5, 4}}, 2, &job.device_backend);
+  const auto add = [&](Optimizer& optimizer, ToyModel<float>& model) {
+    ParameterGroup group{.parameters = {model.parameter(0)}, .recipe = hosted};
+    group.parameters[0].name = "other";
+    optimizer.add_group(group);
+  };
+  add(*plain.optimizer, plain_other);
+  add(*job.optimizer, other);
+  std::optional<Graph> graphs[2];
+  int enqueued = 0;
+  for (int step = 1; step <= 12; ++step) {
+    plain.optimizer->step();
+    job.optimizer->prepare_step();
+    const bool has_host_steps = job.optimizer->refresh_has_host_steps();
+    EXPECT_EQ(has_host_steps, step % 5 == 0) << step;
+    ASSERT_FALSE(job.optimizer->refresh_is_large());
+    if (has_host_steps) {
+      job.optimizer->enqueue_step();
+      ++enqueued;
+      continue;
+    }
+    auto& graph = graphs[job.optimizer->refresh_is_due() ? 1 : 0];
+    if (!graph) graph = capture(job);
+    job.device.replay(*graph);
+    EXPECT_TRUE(job.optimizer->latest_result().applied()) << step;
+  }
+  EXPECT_EQ(enqueued, 2);
+  EXPECT_EQ(job.values(), plain.values());
+  EXPECT_EQ(other.values(), plain_other.values());
+  EXPECT_EQ(job.state(), plain.state());
+}
+
+TEST(AReplay, WhereARefreshHasHostStepsIsAnErrorThatSaysSo) {
+  Recipe recipe = captured_recipe(Eigen{});
+  recipe.refresh = {.every = 2, .first = 2, .staggered = false};
+  DeviceJob job(recipe, {{5, 4}});
+  job.optimizer->prepare_step();
+  const Graph graph = capture(job);
+  job.device.replay(graph);
+  job.optimizer->prepare_step();
+  EXPECT_NE(error_of<std::logic_error>([&] { capture(job); }).find("refresh_has_host_steps()"),
+            std::string::npos);
+  job.device.replay(graph);
+  const std::string error = error_of<std::logic_error>([&] { job.optimizer->prepare_step(); });
+  EXPECT_NE(error.find("refresh_has_host_steps()"), std::string::npos) << error;
+}
+
 }  // namespace
 }  // namespace shampoo::test

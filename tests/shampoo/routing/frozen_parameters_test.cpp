@@ -185,7 +185,9 @@ TEST(AnOptimizerThatStartsEmpty, TrainsTheGroupsThatAreAddedWithTheSameBits) {
         EXPECT_TRUE(nothing.parameters.empty());
         EXPECT_NO_THROW(optimizer.load_state_dict(nothing));
         EXPECT_FALSE(optimizer.describe().empty());
-        optimizer.add_group(model.group(quick_recipe()));
+        optimizer.add_groups(model.groups(quick_recipe(), {}));
+        optimizer.add_groups({});
+        EXPECT_EQ(optimizer.group_count(), std::ssize(frozen_shapes));
       }
       for (int step = 0; step < 4; ++step) optimizer.step();
       if (ranks.rank() == 0) values = model.values();

@@ -22,9 +22,10 @@ TEST(ALoad, NamesWhatIsMissingAndUnknownAndLeavesItOutByOption) {
   dict.tensors.back().slot = "weights";
 
   Alone alone;
-  expect_says(alone.refusal(dict), {"4 missing", "'tensor1/factor/0/0'", "'tensor1/factor/0/8'",
-                                    "'tensor1/filtered_gradient/0'", "2 unknown", "'stranger'",
-                                    "'tensor0/weights'", "strict"});
+  expect_says(alone.refusal(dict),
+              {"4 missing", "'tensor1/factor/0/0'", "'tensor1/factor/0/8'",
+               "'tensor1/filtered_gradient/0'", "2 unknown", "'stranger'", "'tensor0/weights'",
+               "LoadOptions::strict = false", "CheckpointOptions{.state = {.strict = false}}"});
   const StateDict before = alone.job.optimizer->full_state_dict();
   const LoadReport report = alone.job.optimizer->load_state_dict(dict, {.strict = false});
   EXPECT_EQ(report.missing.size(), 4u);

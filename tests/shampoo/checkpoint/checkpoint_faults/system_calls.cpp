@@ -18,6 +18,7 @@ namespace shampoo::checkpoint::test {
 namespace {
 
 std::atomic<CallWatch::Decide*> watching = nullptr;
+std::atomic<bool> watches_all = false;
 std::mutex deciding;
 std::size_t calls = 0;
 thread_local bool decides = false;
@@ -67,13 +68,15 @@ int rename_watched(const char* call, const char* from, const char* to, unsigned 
 
 }  // namespace
 
-CallWatch::CallWatch(Decide decide) {
+CallWatch::CallWatch(Decide decide, Calls watched) {
   calls = 0;
+  watches_all = watched == Calls::all;
   watching = new Decide(std::move(decide));
 }
 
 CallWatch::~CallWatch() {
   const CallWatch::Decide* const decider = watching.exchange(nullptr);
+  watches_all = false;
   const std::lock_guard lock(deciding);
   delete decider;
 }
@@ -99,6 +102,7 @@ using shampoo::checkpoint::test::open_watched;
 using shampoo::checkpoint::test::path_of;
 using shampoo::checkpoint::test::rename_watched;
 using shampoo::checkpoint::test::watched;
+using shampoo::checkpoint::test::watches_all;
 using shampoo::checkpoint::test::watching;
 
 int open(const char* path, int flags, ...) {
@@ -142,6 +146,28 @@ int mkdir(const char* path, mode_t mode) noexcept {
   const auto work = [=](const CallFault&) { return ::syscall(SYS_mkdirat, AT_FDCWD, path, mode); };
   if (watching == nullptr) return static_cast<int>(work({}));
   return static_cast<int>(watched("mkdir " + std::string(path), work));
+}
+
+int lstat(const char* path, struct stat* status) noexcept {
+  const auto work = [=](const CallFault&) {
+    return ::syscall(SYS_newfstatat, AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+  };
+  if (!watches_all) return static_cast<int>(work({}));
+  return static_cast<int>(watched("status " + std::string(path), work));
+}
+
+ssize_t pread(int file, void* into, std::size_t count, off_t offset) {
+  const auto work = [=](const CallFault&) {
+    return ::syscall(SYS_pread64, file, into, count, offset);
+  };
+  if (!watches_all) return work({});
+  return watched("read " + path_of(file), work);
+}
+
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  const auto work = [=](const CallFault&) { return ::syscall(SYS_unlinkat, folder, path, flags); };
+  if (!watches_all) return static_cast<int>(work({}));
+  return static_cast<int>(watched("unlink " + path_of(folder) + "/" + path, work));
 }
 
 int rename(const char* from, const char* to) noexcept {

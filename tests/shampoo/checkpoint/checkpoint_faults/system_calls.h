@@ -23,15 +23,21 @@ struct CallFault {
   std::function<void()> wait = nullptr;
 };
 
+/// Which calls are watched.
+enum class Calls {
+  changes,  ///< those on the way to a checkpoint
+  all       ///< also "status /path" (lstat), "read /path" (pread) and "unlink /path" in a folder
+};
+
 /// Decides about each call of open, write, fsync, close, rename, renameat2 and mkdir that changes
 /// or syncs something on the way to a checkpoint, before it happens: its place, from 0 on, and its
 /// text, "fsync /path"; renameat2 is "exchange" or "rename_to_new". Of all threads, one call after
-/// the other; one watch at a time.
+/// the other; one watch at a time. What `decide` does itself is not watched.
 class CallWatch {
  public:
   using Decide = std::function<CallFault(std::size_t place, const std::string& call)>;
 
-  explicit CallWatch(Decide decide);
+  explicit CallWatch(Decide decide, Calls watched = Calls::changes);
   ~CallWatch();
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;

@@ -3,12 +3,15 @@
 
 #include "shampoo/checkpoint/storage/checkpoint_folder.h"
 #include "shampoo/checkpoint_directory.h"
+#include "tests/shampoo/checkpoint/checkpoint_faults/system_calls.h"
 #include "tests/shampoo/checkpoint/command/asked.h"
 #include "tests/shampoo/checkpoint/sample.h"
 
 namespace shampoo::checkpoint::command::test {
 namespace {
 
+using checkpoint::test::CallFault;
+using checkpoint::test::CallWatch;
 using checkpoint::test::put;
 using checkpoint::test::Sample;
 using checkpoint::test::TemporaryFolder;
@@ -50,6 +53,21 @@ TEST_F(Directories, ListCompleteBrokenAndStale) {
   EXPECT_TRUE(text.text.starts_with("  step  from step  ranks  parameters  files")) << text.text;
   EXPECT_TRUE(text.has("broken: " + (root() / "step-12").string())) << text.text;
   EXPECT_TRUE(text.has("stale: " + stale_.string())) << text.text;
+}
+
+TEST_F(Directories, LeaveOutOfTheListWhatIsPrunedMeanwhile) {
+  const std::string manifest = "open " + (root() / "step-100" / manifest_name).string();
+  int opened = 0;
+  const CallWatch watch([&](std::size_t, const std::string& call) {
+    // Its first line and the whole of it, to find that it is complete; then for its row.
+    if (call == manifest && ++opened == 3) std::filesystem::remove_all(root() / "step-100");
+    return CallFault{};
+  });
+  const auto json = ask({"list", root(), "--json"}).json();
+  EXPECT_EQ(opened, 3);
+  ASSERT_EQ(json.at("complete").size(), 2);
+  EXPECT_EQ(json.at("complete")[0].at("step"), 9);
+  EXPECT_EQ(json.at("complete")[1].at("step"), 10);
 }
 
 TEST_F(Directories, WithoutACheckpointSaySo) {

@@ -66,6 +66,12 @@ TEST(CommandLines, ThatMakeNoSenseAreRefusedInOneLine) {
   }
 }
 
+TEST(CommandLines, AreRefusedForAnUnknownWordRatherThanForWhatIsMissing) {
+  EXPECT_EQ(refusal_of({"bogus", "a"}), "'bogus' was not expected; try --help");
+  EXPECT_EQ(refusal_of({"retain", "--keep", "3", "a"}), "'--keep' was not expected; try --help");
+  EXPECT_NE(refusal_of({"retain", "a"}).find("--last"), std::string::npos);
+}
+
 TEST(CommandLines, AskForHelpOfTheProgramAndOfEachCommand) {
   EXPECT_NE(notice_of({"--help"}).find("Exit status"), std::string::npos);
   EXPECT_NE(notice_of({"--version"}).find("shampoo-checkpoint "), std::string::npos);

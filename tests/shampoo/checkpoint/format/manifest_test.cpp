@@ -250,6 +250,16 @@ TEST_F(Manifests, OfSeveralOptimizersHaveTheProgressOfEach) {
   EXPECT_EQ(to_json(manifest_).find("optimizers"), std::string::npos);
 }
 
+TEST_F(Manifests, AreRefusedWithANegativeNormOfAGradient) {
+  manifest_.progress.gradient_norms = {0, 2, -0.5};
+  const std::string fault = "progress: gradient_norms must not be negative";
+  EXPECT_NE(refusal(manifest_).find(fault), std::string::npos);
+  manifest_.progress.gradient_norms.pop_back();
+  const std::string text = to_json(manifest_);
+  EXPECT_NE(text.find("[0.0,2.0]"), std::string::npos) << text;
+  EXPECT_NE(refusal(edited(text, "[0.0,2.0]", "[0.0,-2.0]")).find(fault), std::string::npos);
+}
+
 TEST_F(Manifests, OfSeveralOptimizersAreRefusedUnlessAllFits) {
   const auto refused = [&](const auto& change, const std::string& says) {
     Manifest manifest = of_two(manifest_);

@@ -284,6 +284,27 @@ TEST_F(UserStateOfATrainer, BeyondTheLimitsOfTheFormatIsRefusedBeforeThereIsAChe
   EXPECT_TRUE(std::filesystem::is_empty(root_));
 }
 
+TEST_F(UserStateOfATrainer, WhoseValuesAreTooLargeTogetherIsRefusedByName) {
+  Alone alone;
+  const std::size_t most = std::size_t{16} << 20;
+  // Of 2^21 units of 16 bytes: 8 of the object, 12 and its bytes of each text, 9 of the integer, 28
+  // of the number that is not finite.
+  const std::size_t rest = ((std::size_t{1} << 21) - 8 - 12 - most / 16 - 12 - 9 - 28) * 16;
+  UserState own{.values = {{"a", std::string(most, 'a')},
+                           {"b", std::int64_t{1}},
+                           {"c", std::numeric_limits<double>::quiet_NaN()},
+                           {"d", std::string(rest + 16, 'd')}}};
+  for (const bool per_rank : {false, true}) {
+    if (per_rank) std::swap(own.values, own.rank_values);
+    expect_says(error_of<std::invalid_argument>([&] { save(*alone.job.optimizer, root_, own); }),
+                {"'d'", "32 MiB together"});
+    EXPECT_FALSE(std::filesystem::exists(root_));
+  }
+  std::swap(own.values, own.rank_values);
+  std::get<std::string>(own.values["d"]).pop_back();
+  save(*alone.job.optimizer, root_, own);
+}
+
 TEST_F(UserStateOfATrainer, AreSharedOutByTheirBytes) {
   std::vector<float> numbers(8);
   std::vector<UserTensor> tensors;
