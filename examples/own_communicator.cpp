@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   const int size = argc > 1 ? std::atoi(argv[1]) : 3;
   if (size < 1 || size > 64) {
     std::fprintf(stderr, "own_communicator: the number of ranks must be from 1 to 64\n");
-    return 1;
+    return 2;
   }
   try {
     const auto expected = run_processes(size);

@@ -13,6 +13,7 @@
 #include "examples/fashion/sweep.h"
 #include "examples/fashion/table.h"
 #include "examples/output.h"
+#include "examples/usage_error.h"
 #include "shampoo/distributor/rendezvous/join.h"
 #include "shampoo/shampoo.h"
 
@@ -105,6 +106,6 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fashion: %s\n", error.what());
     shampoo::report_error(error.what());
-    return 1;
+    return examples::exit_status(error);
   }
 }

@@ -5,12 +5,12 @@
 #include <charconv>
 #include <limits>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 
 #include "examples/fashion/network/dataset.h"
 #include "examples/fashion/schedules.h"
+#include "examples/usage_error.h"
 
 namespace fashion {
 
@@ -101,10 +101,11 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
       ->capture_default_str();
   const std::map<std::string, Precision> precisions = {
       {"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}};
-  app.add_option("--precision", options.numerics.precision,
+  std::string precision = "fp32";
+  app.add_option("--precision", precision,
                  "Of the values and gradients that are trained: fp32, bf16, or fp16, which has a "
                  "dynamic loss scale [fp32]")
-      ->transform(CLI::CheckedTransformer(precisions).description(""))
+      ->check(CLI::IsMember(precisions).description(""))
       ->type_name("TYPE");
   const int most = std::numeric_limits<int>::max();
   app.add_option("--epochs", options.epochs, "Passes over the training images")
@@ -186,8 +187,9 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
     std::fputs(app.help().c_str(), stdout);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
-    throw std::invalid_argument(std::string(error.what()) + "; try --help");
+    throw examples::UsageError(std::string(error.what()) + "; try --help");
   }
+  options.numerics.precision = precisions.at(precision);
   if (!plan.folder.empty()) options.checkpoints = plan;
   if (!routes_file.empty()) options.routed = routed_method(routes_file);
   return options;

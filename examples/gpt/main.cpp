@@ -16,6 +16,7 @@
 #include "examples/gpt/text.h"
 #include "examples/gpt/training.h"
 #include "examples/output.h"
+#include "examples/usage_error.h"
 #include "shampoo/shampoo.h"
 
 namespace gpt {
@@ -108,6 +109,6 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpt: %s\n", error.what());
     shampoo::report_error(error.what());
-    return 1;
+    return examples::exit_status(error);
   }
 }

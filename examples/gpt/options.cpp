@@ -5,7 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <stdexcept>
+
+#include "examples/usage_error.h"
 
 namespace gpt {
 
@@ -137,11 +138,11 @@ std::optional<Options> read_options(int argc, const char* const* argv) {
     std::fputs(app.help().c_str(), stdout);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
-    throw std::invalid_argument(std::string(error.what()) + "; try --help");
+    throw examples::UsageError(std::string(error.what()) + "; try --help");
   }
   options.task.bfloat16 = precision == "bf16";
   if (checkpoint->count() > 0 && (options.seeds > 1 || options.rates.size() > 1))
-    throw std::invalid_argument("--checkpoint: one seed and one rate are needed");
+    throw examples::UsageError("--checkpoint: one seed and one rate are needed");
   return options;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What programs refuse before they begin: each with status 1 and a line that names the option and
+# What programs refuse before they begin: each with status 2 and a line that names the option and
 # what it accepts.
 #   options_test.sh GPT FASHION
 set -euo pipefail
@@ -15,9 +15,9 @@ refused() {
   local words=$1 status=0
   shift
   "$@" > "$folder/out" 2>&1 || status=$?
-  if ((status != 1)) || ! grep -qF -- "$words" "$folder/out"; then
+  if ((status != 2)) || ! grep -qF -- "$words" "$folder/out"; then
     cat "$folder/out"
-    echo "options_test.sh: ${*:2}: status $status, not 1 with: $words"
+    echo "options_test.sh: ${*:2}: status $status, not 2 with: $words"
     exit 1
   fi
 }
@@ -33,6 +33,12 @@ for name in table.txt x.jpg; do
     "$gpt" --text "$folder/text" --output "$folder/$name"
 done
 cmp "$folder/text" "$folder/table.txt"
+
+refused "--checkpoint: one seed and one rate are needed" \
+  "$gpt" --text "$folder/text" --checkpoint "$folder/saved" --seeds 2 --output "$folder/chart.png"
+for program in "$gpt --text $folder/text" "$fashion"; do
+  refused "--precision: fp8 not in {" $program --precision fp8
+done
 
 for number in 18446744073709551616 -1 1x; do
   refused "--seed: an integer from 0 to 18446744073709551615 is needed, got $number" \

@@ -48,19 +48,23 @@ if(NOT pc)
 endif()
 cmake_path(GET pc PARENT_PATH pc_folder)
 set(ENV{PKG_CONFIG_PATH} "${pc_folder}")
-execute_process(COMMAND pkg-config --cflags --libs shampoo
-  OUTPUT_VARIABLE options OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-# A toolkit of CUDA is no place where programs look for libraries by themselves.
-string(REGEX REPLACE "(^| )-L([^ ]+)" "\\1-L\\2 -Wl,-rpath,\\2" options "${options}")
-separate_arguments(options UNIX_COMMAND "${options}")
+function(ask_pkg_config answer)
+  execute_process(COMMAND pkg-config ${ARGN} shampoo
+    OUTPUT_VARIABLE options OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  # A toolkit of CUDA is no place where programs look for libraries by themselves.
+  string(REGEX REPLACE "(^| )-L([^ ]+)" "\\1-L\\2 -Wl,-rpath,\\2" options "${options}")
+  separate_arguments(options UNIX_COMMAND "${options}")
+  set(${answer} "${options}" PARENT_SCOPE)
+endfunction()
+ask_pkg_config(options --cflags --libs)
 separate_arguments(compiler_flags UNIX_COMMAND "${FLAGS}")
 run(${COMPILER} ${compiler_flags} "-I${own}" "${CMAKE_CURRENT_LIST_DIR}/main.cpp" ${options}
   -o "${SCRATCH}/by_pkg_config")
 run("${SCRATCH}/by_pkg_config")
 
-list(REMOVE_ITEM options -std=c++20)  # as pkg-config --cflags-only-I --libs
+ask_pkg_config(options --cflags-only-I --libs --static)
 run(${c_compiler} ${compiler_flags} -std=c99 -pedantic -Wall -Wextra -Werror
-  "${CMAKE_CURRENT_LIST_DIR}/main.c" ${options} -lstdc++ -lm -o "${SCRATCH}/c_by_pkg_config")
+  "${CMAKE_CURRENT_LIST_DIR}/main.c" ${options} -o "${SCRATCH}/c_by_pkg_config")
 
 # The same bits in C as in C++, also by way of a checkpoint, and on two ranks, where the mean of equal
 # gradients is exact.

@@ -4,6 +4,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 
 #include "kernels/cuda/launch/start.h"
 #include "kernels/cuda/launch/thread_block.h"
@@ -43,6 +45,7 @@ int start(std::int64_t blocks, const Program& program, void* stream) {
   static_assert(sizeof(Program) <= 32764, "what a launch can carry");
   constexpr std::size_t shared_bytes = sizeof(typename Program::Shared);
   static_assert(shared_bytes <= most_shared_bytes, "what every device has");
+  if (blocks > std::numeric_limits<std::int32_t>::max()) return cudaErrorInvalidConfiguration;
   // The status of this call alone: cudaGetLastError() would also tell of an earlier one.
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(blocks));

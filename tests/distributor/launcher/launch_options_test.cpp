@@ -54,7 +54,9 @@ TEST(LaunchOptions, TakeTheLastOfTwoValuesAndPreferThemToVariables) {
 TEST(LaunchOptions, ReadTogglesFromVariablesAsNumbers) {
   EXPECT_EQ(launch_options_of({"p"}, {{"PET_NO_PYTHON", "1"}}).runner, Runner::direct);
   EXPECT_EQ(launch_options_of({"p"}, {{"PET_NO_PYTHON", "0"}}).runner, Runner::automatic);
-  EXPECT_NE(usage_error_of({"p"}, {{"PET_MODULE", "maybe"}}).find("--module"), std::string::npos);
+  EXPECT_EQ(usage_error_of({"p"}, {{"PET_STANDALONE", "maybe"}}),
+            "PET_STANDALONE must be 0 or 1, not 'maybe'");
+  EXPECT_EQ(usage_error_of({"--module=maybe", "p"}), "--module must be 0 or 1, not 'maybe'");
 }
 
 TEST(LaunchOptions, OfFixedNodesHaveTheStoreAtTheMaster) {
@@ -88,6 +90,10 @@ TEST(LaunchOptions, OfDynamicNodesHaveAnEndpoint) {
   const auto plain = launch_options_of({"--nnodes=2", "--rdzv-backend=c10d", "p"});
   EXPECT_EQ(plain.endpoint_host, "localhost");
   EXPECT_EQ(plain.endpoint_port, 29'400);
+  EXPECT_EQ(plain.warnings,
+            (std::vector<std::string>{"without --rdzv-endpoint the nodes meet at localhost:29400, "
+                                      "where other hosts cannot reach them"}));
+  EXPECT_TRUE(options.warnings.empty());
 }
 
 TEST(LaunchOptions, OfStandaloneKeepAGivenRunId) {
@@ -97,6 +103,7 @@ TEST(LaunchOptions, OfStandaloneKeepAGivenRunId) {
   EXPECT_EQ(options.rendezvous, Rendezvous::one_node);
   EXPECT_EQ(options.run_id, "job");
   EXPECT_EQ(options.warnings.size(), 2U);
+  EXPECT_TRUE(launch_options_of({"--rdzv-endpoint", "", "p"}).warnings.empty());
 }
 
 TEST(LaunchOptions, WarnOfServicesThatThisLauncherLacks) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/buffer.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/support/cpu_kernels.h"
 #include "tests/support/device/cuda_device.h"
 
@@ -27,6 +28,12 @@ TEST_F(KernelLaunchOnDevice, IsNotBlamedForAnEarlierErrorOfTheCaller) {
   backend->download(&seen, records.data(), sizeof(seen));
   backend->synchronize();
   EXPECT_EQ(seen.runs.count, 1);
+}
+
+TEST_F(KernelLaunchOnDevice, OfMoreBlocksThanADeviceTakesIsAnError) {
+  kernels::cuda::CudaDevice device({.device = 0});
+  EXPECT_THROW(device.launch((std::int64_t{1} << 32) + 1, kernels::cuda::ReduceScan{}),
+               DeviceError);
 }
 
 }  // namespace

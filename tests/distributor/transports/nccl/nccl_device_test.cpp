@@ -10,6 +10,7 @@
 
 #include "distributor/communicator.h"
 #include "distributor/rendezvous/join.h"
+#include "distributor/transports/nccl/nccl_api.h"
 #include "distributor/transports/nccl/nccl_interop.h"
 #include "kernels/backend.h"
 #include "support/thrown.h"
@@ -71,6 +72,19 @@ using NcclOnOneDevice = WithCudaDevices<1>;
 using NcclOnTwoDevices = WithCudaDevices<2>;
 
 TEST_F(NcclOnOneDevice, ConformsAndSumsAsThreadsDo) { conform_on_devices(1); }
+
+TEST_F(NcclOnOneDevice, SumsWhateverErrorTheCallerHasNotRead) {
+  DeviceMemory memory;
+  const float parts[] = {1, 2};
+  const auto from = memory.allocate(sizeof(parts)), sum = memory.allocate(sizeof(float));
+  memory.write(from.get(), parts, sizeof(parts));
+  ASSERT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);
+  EXPECT_EQ(ordered_sum_on(memory.stream(), from.get(), 2, 1, Type::float32, 2, sum.get()), 0);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice) << "it is still the caller's to read";
+  float mean = 0;
+  memory.read(&mean, sum.get(), sizeof(mean));
+  EXPECT_EQ(mean, 1.5f);
+}
 
 TEST_F(NcclOnTwoDevices, ConformAndSumAsThreadsDo) {
   conform_on_devices(kernels::cuda::device_count());
