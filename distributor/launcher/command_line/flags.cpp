@@ -89,8 +89,7 @@ void Flags::value(const FlagText& text, const ReadValue& read) {
 void Flags::toggle(const FlagText& text, bool& target) {
   CLI::Option* const flag = app_.add_flag(spellings(text), target, text.help);
   const auto require_bool = [](const std::string& given) {
-    bool ignored = false;
-    if (!CLI::detail::lexical_cast(given, ignored)) throw InvalidValue("0 or 1");
+    if (!CLI::TypeValidator<bool>()(given).empty()) throw InvalidValue("0 or 1");
   };
   flag->check([this, name = long_name(text), require_bool](const std::string& given) {
     read_value(source(name), given, require_bool);
