@@ -93,8 +93,8 @@ class TorchOptimizer {
   /// Collective.
   void add_group(TensorGroup group) {
     std::vector<TensorGroup> added{std::move(group)};
-    std::vector<ParameterGroup> parameters = agreed_parameters(added);
     groups_.reserve(groups_.size() + 1);
+    std::vector<ParameterGroup> parameters = agreed_parameters(added);
     optimizer_.add_groups(std::move(parameters));
     groups_.push_back(std::move(added.front()));
   }
@@ -142,14 +142,16 @@ class TorchOptimizer {
   /// naming the tensor, for a sparse gradient, one of another shape or device, and for a value
   /// whose memory, type, shape or strides are no longer what they were at construction; and as
   /// Optimizer::step(). As after torch's optimizers, a backward pass that needs a value of before
-  /// the step throws.
+  /// the step, taken or skipped, throws.
   StepResult step() {
-    const auto lends = optimizer_.on_step({.before = [this](Optimizer&) { lend_gradients(); }});
+    const auto lends = optimizer_.on_step({.before = [this](Optimizer&) {
+      lend_gradients();
+      for_each([](const std::string&, const at::Tensor& value) {
+        if (value.grad().defined()) torch::autograd::impl::bump_version(value);
+      });
+    }});
     const StepResult result = optimizer_.step();
     unscaled_ = false;
-    for_each([](const std::string&, const at::Tensor& value) {
-      if (value.grad().defined()) torch::autograd::impl::bump_version(value);
-    });
     return result;
   }
 

@@ -10,7 +10,7 @@ namespace shampoo {
 /// Result of gethostname(); "unknown" if it fails.
 std::string host_name();
 
-/// Equal on the ranks of one host; of another host another one.
+/// A hash of the host's name, equal for all its ranks, whatever their builds.
 std::uint64_t host_id(const std::string& host = host_name());
 /// Number of lower ranks on the rank's host. `hosts`: host_id() of every rank.
 int local_rank_of(int rank, std::span<const std::uint64_t> hosts);

@@ -130,7 +130,8 @@ struct Minimax {
 /// Where the damped matrix is not definite, an eigendecomposition is used instead.
 struct Tridiagonal {
   static constexpr std::string_view name = "tridiagonal";
-  double kappa_max = 1e7;  ///< as Minimax
+  /// In [10, 1e7] in float32, which takes 2^20 for more; in [10, 1e12] in float64.
+  double kappa_max = 1e7;
   template <typename Visitor, typename Self>
   static void for_each_field(Visitor&& visit, Self& self) {
     visit("kappa_max", self.kappa_max);

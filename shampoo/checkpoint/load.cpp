@@ -113,6 +113,8 @@ class LoadTask {
     return std::move(loaded_);
   }
   const std::string& save() const { return save_; }
+  /// True once tensors of the user may have been written, on any rank.
+  bool has_written() const { return has_written_; }
 
  private:
   /// Rank 0 reads the manifest for all.
@@ -164,8 +166,9 @@ class LoadTask {
 
   /// Its files are read once more.
   void write_user() {
-    if (user_load_)
-      read_files(loaded_.folder, [&] { user_load_->write_tensors(backend_, *user_); });
+    if (!user_load_) return;
+    has_written_ = true;
+    read_files(loaded_.folder, [&] { user_load_->write_tensors(backend_, *user_); });
   }
 
   Progress replace(std::size_t i, Statistics& statistics) {
@@ -186,6 +189,7 @@ class LoadTask {
   std::optional<checkpoint::Reader> reader_;
   std::deque<OptimizerLoad> loads_;  ///< which are not moved
   std::optional<UserStateLoad> user_load_;
+  bool has_written_ = false;
 };
 
 /// The latest good one of a path, if there is a checkpoint.
@@ -201,7 +205,7 @@ std::optional<LoadedCheckpoint> load_latest(const Optimizers& optimizers,
       checkpoint::note_loaded(optimizers, task.save(), loaded.passed_over);
       return loaded;
     } catch (const CheckpointError& error) {
-      if (search.is_one()) throw;
+      if (search.is_one() || task.has_written()) throw;
       search.pass_over(error.what());
     }
   }

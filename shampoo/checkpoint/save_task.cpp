@@ -2,6 +2,7 @@
 #include "shampoo/checkpoint/save_task.h"
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -63,8 +64,11 @@ SaveTask::SaveTask(const Optimizers& optimizers, Snapshot snapshot,
 SaveTask::~SaveTask() {
   cancel();
   if (thread_.joinable()) thread_.join();
-  discard();
-  lineage_.leave(stale_);
+  try {
+    discard();
+    lineage_.leave(stale_);
+  } catch (const std::bad_alloc&) {  // nobody learns what is stale
+  }
 }
 
 std::string SaveTask::request() const {

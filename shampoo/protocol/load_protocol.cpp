@@ -29,8 +29,10 @@ void StepProtocol::write_user(std::span<StepProtocol* const> protocols,
 } catch (...) {
   const std::string what = "it could not replace the user state: " + current_error().message +
                            "; the optimizer can be used again once a load has succeeded";
-  for (StepProtocol* const protocol : protocols)
+  for (StepProtocol* const protocol : protocols) {
     if (protocol->communicator_.failure().empty()) protocol->unusable_.emplace(what);
+    if (protocol->captured_) protocol->disable_replay(*protocol->engine_);
+  }
   throw;
 }
 

@@ -365,14 +365,14 @@ def sync_folder(path):
 
 @contextlib.contextmanager
 def replacing(path):
-    """A file to write, PATH.tmp, which takes the place of `path` once all of it is on the disk.
-    After an error it is removed, and `path` is as it was."""
+    """A file to write, beside `path`, whose place it takes once all of it is on the disk. After an
+    error before that it is removed, and `path` is as it was."""
     path = pathlib.Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: no regular file")
-    pending = pathlib.Path(f"{path}.tmp")
+    pending = path.with_name(f"{path.name}.{uuid.uuid4()}.tmp")
     try:
-        with open(pending, "wb") as file:
+        with open(pending, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -381,7 +381,7 @@ def replacing(path):
         with contextlib.suppress(OSError):
             pending.unlink()
         if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(pending)
+            raise OSError(error.errno, f"{error.strerror}, while {path} was written") from error
         raise
     sync_folder(path.parent)
 
@@ -771,7 +771,7 @@ def from_reference(path, directory, prefix="model/"):
 
 
 def write_checkpoint(directory, tensors, tables):
-    """One rank's. It is complete and on the disk, or not there."""
+    """One rank's. It is complete or not there; when this returns, it is on the disk."""
     import xxhash
     directory, save = pathlib.Path(directory), str(uuid.uuid4())
     step = max((row["steps"] for row in tables["parameters"]), default=0)

@@ -90,9 +90,10 @@ bool PendingCheckpoint::take_back() noexcept {
 bool PendingCheckpoint::discard() noexcept {
   if (made_.empty()) return true;
   std::error_code error;
-  if (take_back()) std::filesystem::remove_all(temporary_, error);
+  const bool is_taken_back = take_back();
+  if (is_taken_back) std::filesystem::remove_all(temporary_, error);
   made_.clear();
-  return !error;
+  return is_taken_back && !error;
 }
 
 void PendingCheckpoint::remove_replaced() {

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <optional>
+#include <string>
 #include <system_error>
 
 #include "shampoo/checkpoint.h"
@@ -109,39 +111,45 @@ class LargeUserState : public testing::TestWithParam<int> {
     UserState user;
   };
 
+  /// From now on the read of that number of a file fails, on any rank. Collective.
+  void watch_reads(Communicator& communicator, const std::string& file, int failing, int error) {
+    communicator.barrier().wait();
+    if (communicator.rank() == 0) {
+      reads_ = 0;
+      watch_.emplace(
+          [=, this](std::size_t, const std::string& call) {
+            const bool is_read = call.starts_with("read ") && call.ends_with(file);
+            return is_read && ++reads_ == failing ? CallFault{Fate::fails, error} : CallFault{};
+          },
+          Calls::all);
+    }
+    communicator.barrier().wait();
+  }
+  /// Of the last rank.
+  std::string file() const {
+    const int count = GetParam();
+    return "shard-0000" + std::to_string(count - 1) + "-of-0000" + std::to_string(count) +
+           ".safetensors";
+  }
+
   TemporaryFolder root_;
+  std::atomic<int> reads_ = 0;
+  std::optional<CallWatch> watch_;
 };
 
 TEST_P(LargeUserState, ThatCannotBeReadAgainIsRefusedByAllRanksUntilALoadSucceeds) {
-  const int count = GetParam(), last = count - 1;
-  const std::string file =
-      "shard-0000" + std::to_string(last) + "-of-0000" + std::to_string(count) + ".safetensors";
+  const int count = GetParam();
   std::vector<std::string> messages(static_cast<std::size_t>(count));
-  std::atomic<int> reads = 0;
   run_ranks(count, [&](Communicator& communicator) {
     Job<float> job(communicator, small, {});
     OfARank own(1);
-    std::optional<CallWatch> watch;
-    const auto watch_reads = [&](int failing) {
-      communicator.barrier().wait();
-      if (communicator.rank() == 0) {
-        reads = 0;
-        watch.emplace(
-            [&, failing](std::size_t, const std::string& call) {
-              const bool is_read = call.starts_with("read ") && call.ends_with(file);
-              return is_read && ++reads == failing ? CallFault{Fate::fails, EIO} : CallFault{};
-            },
-            Calls::all);
-      }
-      communicator.barrier().wait();
-    };
     save(*job.optimizer, root_.path(), own.user);
     const std::vector<char> saved = state_of(*job.optimizer, job.model);
-    watch_reads(0);
+    watch_reads(communicator, file(), 0, EIO);
     load(*job.optimizer, root_.path(), own.user);
     communicator.barrier().wait();
-    const int all = reads;
-    watch_reads(all);  // the last one of the second time
+    const int all = reads_;
+    watch_reads(communicator, file(), all, EIO);  // the last one of the second time
     job.train(0, 1);
     const std::vector<char> before = state_of(*job.optimizer, job.model);
     OfARank other(2);
@@ -151,7 +159,7 @@ TEST_P(LargeUserState, ThatCannotBeReadAgainIsRefusedByAllRanksUntilALoadSucceed
     EXPECT_TRUE(state_of(*job.optimizer, job.model) == before);
     EXPECT_EQ(other.user.values.at("epoch"), UserValue(std::int64_t{2}));
     expect_says(error_of<CommunicationError>([&] { job.train(1, 2); }),
-                {"could not replace the user state", file, "once a load has succeeded"});
+                {"could not replace the user state", file(), "once a load has succeeded"});
     EXPECT_EQ(communicator.failure(), "");
     load(*job.optimizer, root_.path(), other.user);
     EXPECT_EQ(other.bytes, own.bytes);
@@ -160,9 +168,30 @@ TEST_P(LargeUserState, ThatCannotBeReadAgainIsRefusedByAllRanksUntilALoadSucceed
     job.train(1, 2);
     communicator.barrier().wait();
   });
-  expect_says(messages.front(), {file + ": read at byte", "Input/output error"});
+  expect_says(messages.front(), {file() + ": read at byte", "Input/output error"});
   EXPECT_EQ(messages.front().starts_with("rank 1: "), count > 1) << messages.front();
   EXPECT_EQ(messages.front(), messages.back());
+}
+
+/// Its tensors would be of both where the older one lacks some.
+TEST_P(LargeUserState, ThatIsGoneWhenItIsReadAgainIsNotTakenFromAnOlderCheckpoint) {
+  run_ranks(GetParam(), [&](Communicator& communicator) {
+    Job<float> job(communicator, small, {});
+    OfARank own(1), other(2);
+    save(*job.optimizer, root_.path(), own.user);
+    job.train(0, 1);
+    save(*job.optimizer, root_.path(), own.user);
+    watch_reads(communicator, "step-1/" + file(), 0, ENOENT);
+    resume(*job.optimizer, root_.path(), other.user);
+    communicator.barrier().wait();
+    const int all = reads_;
+    watch_reads(communicator, "step-1/" + file(), all, ENOENT);
+    expect_says(
+        error_of<CheckpointError>([&] { resume(*job.optimizer, root_.path(), other.user); }),
+        {"step-1", file()});
+    EXPECT_EQ(resume(*job.optimizer, root_.path(), other.user)->step, 1);
+    EXPECT_EQ(other.bytes, own.bytes);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, LargeUserState, testing::Values(1, 2));
