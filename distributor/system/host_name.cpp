@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "grouping/hash.h"
+
 namespace shampoo {
 
 std::string host_name() {
@@ -13,11 +15,7 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-std::uint64_t host_id(const std::string& host) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char letter : host) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  return hash;
-}
+std::uint64_t host_id(const std::string& host) { return grouping::hash(host); }
 
 int local_rank_of(int rank, std::span<const std::uint64_t> hosts) {
   const auto self = hosts.begin() + rank;

@@ -7,13 +7,13 @@
 #include <system_error>
 #include <utility>
 
+#include "distributor/system/system_error.h"
 #include "distributor/system/thread_without_signals.h"
 #include "shampoo/checkpoint/named_optimizers.h"
 #include "shampoo/checkpoint/shard_writer.h"
 #include "shampoo/checkpoint/storage/attempts.h"
 #include "shampoo/checkpoint/storage/checkpoint_order.h"
 #include "shampoo/checkpoint/storage/directory_operations.h"
-#include "shampoo/checkpoint/storage/file.h"
 #include "shampoo/checkpoint_directory.h"
 #include "shampoo/state/optimizer_access.h"
 
@@ -135,7 +135,8 @@ void SaveTask::list() try {
       std::filesystem::remove_all(stale, ignored);
   }
 } catch (const std::system_error& error) {
-  fail_behind("save: needs the first line of every manifest in " + directory_.string(), error);
+  throw system_error(error.code(), "save: needs the first line of every manifest in " +
+                                       directory_.string() + ": " + error.what());
 }
 
 void SaveTask::learn_id() {
@@ -177,7 +178,10 @@ void SaveTask::prune() try {
   if (options_.keep_last > 0) attempt([&] { remove_old(); });
   attempt.finish();
 } catch (const std::system_error& error) {
-  fail_behind(folder_.string() + " is complete, but older checkpoints could not be removed", error);
+  throw system_error(
+      error.code(),
+      folder_.string() +
+          " is complete, but older checkpoints could not be removed: " + error.what());
 }
 
 void SaveTask::remove_old() {

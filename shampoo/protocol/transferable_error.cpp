@@ -6,23 +6,12 @@
 #include <system_error>
 
 #include "distributor/communicator.h"
+#include "distributor/system/system_error.h"
 #include "kernels/backend.h"
 #include "shampoo/checkpoint_directory.h"
 #include "shampoo/step_result.h"
 
 namespace shampoo {
-
-namespace {
-
-/// std::system_error appends the meaning of the code, which the message already contains.
-[[noreturn]] void raise_system_error(const TransferableError& error) {
-  const std::string meaning = ": " + std::generic_category().message(error.code);
-  std::string text = error.message;
-  if (text.ends_with(meaning)) text.resize(text.size() - meaning.size());
-  throw std::system_error(error.code, std::generic_category(), text);
-}
-
-}  // namespace
 
 TransferableError current_error() {
   using enum TransferableError::Kind;
@@ -64,7 +53,7 @@ void rethrow(const TransferableError& error) {
     case TransferableError::Kind::checkpoint:
       throw CheckpointError(error.message);
     case TransferableError::Kind::system:
-      raise_system_error(error);
+      throw system_error({error.code, std::generic_category()}, error.message);
     case TransferableError::Kind::other:
       break;
   }

@@ -29,13 +29,6 @@ void fail(const std::filesystem::path& path, const std::string& operation) {
   throw std::system_error(errno, std::generic_category(), path.string() + ": " + operation);
 }
 
-void fail_behind(const std::string& what, const std::system_error& error) {
-  std::string text = what + ": " + error.what();
-  const std::string meaning = ": " + error.code().message();
-  if (text.ends_with(meaning)) text.resize(text.size() - meaning.size());
-  throw std::system_error(error.code(), text);
-}
-
 File::File(int descriptor, std::filesystem::path path)
     : descriptor_(descriptor), path_(std::move(path)) {}
 

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace shampoo::checkpoint {
 
@@ -55,7 +54,5 @@ void write_file(const std::filesystem::path& path, std::string_view content);
 
 /// Throws std::system_error with errno: "<path>: <operation>: <what errno means>".
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& operation);
-/// Throws the same error with "<what>: " in front.
-[[noreturn]] void fail_behind(const std::string& what, const std::system_error& error);
 
 }  // namespace shampoo::checkpoint
